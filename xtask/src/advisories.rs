@@ -49,7 +49,7 @@ pub fn database() -> Result<PathBuf> {
 }
 
 #[derive(Deserialize)]
-struct Lock {
+struct CargoLockFile {
     package: Vec<Package>,
 }
 
@@ -62,7 +62,7 @@ struct Package {
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct AdvisoryEntry {
     advisory: Advisory,
     #[serde(default)]
     versions: Versions,
@@ -82,9 +82,9 @@ struct Versions {
     unaffected: Vec<VersionReq>,
 }
 
-impl Entry {
+impl AdvisoryEntry {
     /// Reads an advisory, whose facts are a block of TOML at the beginning of its Markdown.
-    fn read(text: &str) -> Result<Entry> {
+    fn read(text: &str) -> Result<AdvisoryEntry> {
         let block = text.split_once("```toml").and_then(|(_, rest)| rest.split_once("```"));
         Ok(toml::from_str(block.context("it has no block of TOML")?.0)?)
     }
@@ -119,14 +119,14 @@ pub fn run(database: &Path) -> Result<()> {
 
 /// Returns the packages of a lock file that have an advisory, as `time 0.1.43: RUSTSEC-2020-0071`.
 fn advisories(lock: &str, database: &Path) -> Result<Vec<String>> {
-    let lock: Lock = toml::from_str(lock)?;
+    let lock: CargoLockFile = toml::from_str(lock)?;
     let mut found = Vec::new();
     for package in lock.package.iter().filter(|package| package.source.is_some()) {
         let entries = fs::read_dir(database.join("crates").join(&package.name)).into_iter().flatten();
         for entry in entries {
             let path = entry?.path();
-            let entry =
-                Entry::read(&fs::read_to_string(&path)?).with_context(|| path.display().to_string())?;
+            let entry = AdvisoryEntry::read(&fs::read_to_string(&path)?)
+                .with_context(|| path.display().to_string())?;
             if entry.affects(&package.version) {
                 found.push(format!("{} {}: {}", package.name, package.version, entry.advisory.id));
             }

@@ -20,7 +20,7 @@ mod vm;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
-use test::Limit;
+use test::TestDeadline;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Developer commands of latscope")]
@@ -43,7 +43,7 @@ enum Command {
         minutes: u64,
         /// Runs only a part, as `test --all` does in a process of its own
         #[arg(long, hide = true)]
-        part: Option<test::Part>,
+        part: Option<test::TestPart>,
     },
     /// Builds static, stripped binaries into dist/
     Dist,
@@ -54,9 +54,9 @@ enum Command {
     /// Builds the remote processor for QEMU, boots it and talks to it
     Image,
     /// Compares latscope with other tools; checks its limits under load, of time and of size
-    Peers(peers::Arguments),
+    Peers(peers::PeersArguments),
     /// Runs a command under another kernel, in an emulated machine
-    Vm(Box<vm::Arguments>),
+    Vm(Box<vm::VmArguments>),
     /// Builds the Python package with the static binary into dist/
     Wheel,
 }
@@ -73,8 +73,8 @@ fn run(command: &Command) -> Result<ExitCode> {
     std::env::set_current_dir(shell::workspace())?;
     let succeeded = match command {
         Command::Setup => setup::run().map(|()| true)?,
-        Command::Test { part: Some(part), minutes, .. } => part.run(Limit::minutes(*minutes))?,
-        Command::Test { all, minutes, .. } => test::run(*all, Limit::minutes(*minutes))?,
+        Command::Test { part: Some(part), minutes, .. } => part.run(TestDeadline::minutes(*minutes))?,
+        Command::Test { all, minutes, .. } => test::run(*all, TestDeadline::minutes(*minutes))?,
         Command::Dist => dist::run(dist::PROFILE).map(|_| true)?,
         Command::Packages => packages::run()?,
         Command::Guest => guest::run()?,

@@ -149,7 +149,8 @@ fn requirements(project: &Path, extras: &[&str]) -> Result<Vec<String>> {
 struct Venv(PathBuf);
 
 impl Venv {
-    /// Makes the environment in the build directory if it is not there, and installs the missing ones of `requirements`.
+    /// Makes the environment in the build directory if it is not there, and installs the missing ones of
+    /// `requirements`.
     fn at(name: &str, requirements: &[String]) -> Result<Venv> {
         let path = shell::target().join(name);
         if !path.join("bin/python").exists() {

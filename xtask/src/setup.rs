@@ -5,18 +5,18 @@ use anyhow::{Result, bail};
 use std::process::Command;
 
 /// Requirement of tests: a program, a package or a component.
-struct Need {
+struct TestRequirement {
     /// Name of the requirement.
     name: &'static str,
     /// Debian package, component of Rust's toolchain, or npm package that provides it.
-    source: Source,
+    source: RequirementSource,
     /// Consequence of its absence.
     without: &'static str,
     /// True if `cargo xtask test` uses it without `--all`.
     quick: bool,
 }
 
-enum Source {
+enum RequirementSource {
     Debian(&'static str),
     Rustup(&'static str),
     /// Package of npm that provides the program. Setup continues without it.
@@ -25,13 +25,18 @@ enum Source {
     Go(&'static str),
 }
 
-use Source::{Debian, Go, Npm, Rustup};
+use RequirementSource::{Debian, Go, Npm, Rustup};
 
-const fn need(name: &'static str, source: Source, without: &'static str, quick: bool) -> Need {
-    Need { name, source, without, quick }
+const fn need(
+    name: &'static str,
+    source: RequirementSource,
+    without: &'static str,
+    quick: bool,
+) -> TestRequirement {
+    TestRequirement { name, source, without, quick }
 }
 
-const NEEDED: [Need; 34] = [
+const NEEDED: [TestRequirement; 34] = [
     need("cargo-clippy", Rustup("clippy"), "the check of lints fails", true),
     need("cargo-fmt", Rustup("rustfmt"), "the check of the format fails", true),
     need("objdump", Debian("binutils"), "the tests of the timed loops fail", true),
@@ -103,7 +108,7 @@ const VENV: &str = "python3 -m venv";
 /// Seccomp filter of containers.
 const PROFILE: &str = "/usr/share/containers/seccomp.json";
 
-impl Need {
+impl TestRequirement {
     fn is_there(&self) -> bool {
         let succeeds = |program: &str, words: &[&str]| {
             Command::new(program).args(words).output().is_ok_and(|output| output.status.success())
@@ -116,7 +121,7 @@ impl Need {
         }
     }
 
-    fn missing(quick: bool) -> impl Iterator<Item = &'static Need> {
+    fn missing(quick: bool) -> impl Iterator<Item = &'static TestRequirement> {
         NEEDED.iter().filter(move |need| (need.quick || !quick) && !need.is_there())
     }
 }
@@ -128,7 +133,7 @@ impl Need {
 pub fn run() -> Result<()> {
     components()?;
     let mut packages = Vec::new();
-    for need in Need::missing(false) {
+    for need in TestRequirement::missing(false) {
         if let Debian(package) = need.source {
             packages.extend(package.split(' '));
         }
@@ -137,7 +142,7 @@ pub fn run() -> Result<()> {
         install(&packages)?;
     }
     // npm itself may just have been installed. Where it reaches no registry, tests name what they lack.
-    for need in Need::missing(false) {
+    for need in TestRequirement::missing(false) {
         let (mut install, package) = match need.source {
             Npm(package) => (npm(), package),
             Go(module) => (go(), module),
@@ -155,7 +160,7 @@ pub fn run() -> Result<()> {
 /// # Errors
 /// rustup cannot install one.
 pub fn components() -> Result<()> {
-    for need in Need::missing(false) {
+    for need in TestRequirement::missing(false) {
         if let Rustup(component) = need.source {
             shell::run(Command::new("rustup").args(["component", "add", component]))?;
         }
@@ -178,7 +183,7 @@ fn go() -> Command {
 
 /// Prints the missing requirements, and the consequences of their absence.
 pub fn name_missing(quick: bool) {
-    for need in Need::missing(quick) {
+    for need in TestRequirement::missing(quick) {
         let (Debian(package) | Rustup(package) | Npm(package) | Go(package)) = need.source;
         println!("missing: {} ({package}): {}; `cargo xtask setup` installs it", need.name, need.without);
     }

@@ -1,6 +1,6 @@
 //! What a measuring thread does about an event above the threshold.
 
-use crate::recorder::Writer;
+use crate::recorder::HistogramSlotWriter;
 use latscope_core::report::Exceedance;
 use latscope_os::trace_marker::Marker;
 use rustix::fd::OwnedFd;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Descriptors, opened before, to which a measuring thread writes at an exceedance, and only then.
 #[derive(Debug, Default)]
-pub struct Alarm {
+pub struct ExceedanceAlarm {
     /// Descriptor that wakes the coordinator.
     bell: Option<OwnedFd>,
     /// Marker that writes into the trace.
@@ -19,10 +19,10 @@ pub struct Alarm {
     switch: Option<File>,
 }
 
-impl Alarm {
+impl ExceedanceAlarm {
     /// Opens the marker of a trace and its switch, where there are such.
-    pub fn new(bell: Option<OwnedFd>, marker: Option<&Path>, switch: Option<&Path>) -> Alarm {
-        Alarm {
+    pub fn new(bell: Option<OwnedFd>, marker: Option<&Path>, switch: Option<&Path>) -> ExceedanceAlarm {
+        ExceedanceAlarm {
             bell,
             marker: marker.and_then(|path| Marker::open(path).ok()),
             switch: switch.and_then(|path| OpenOptions::new().write(true).open(path).ok()),
@@ -31,7 +31,7 @@ impl Alarm {
 
     /// Marks the event in the trace, ends the trace if the event `stops` the run, and calls the coordinator.
     #[cold]
-    pub fn raise(&self, writer: &Writer, sample: Exceedance, stops: bool, remark: Arguments) {
+    pub fn raise(&self, writer: &HistogramSlotWriter, sample: Exceedance, stops: bool, remark: Arguments) {
         if let Some(marker) = &self.marker {
             marker.note(remark);
         }
@@ -42,7 +42,7 @@ impl Alarm {
     }
 
     /// Notes the event for the coordinator, and calls it.
-    pub fn ring(&self, writer: &Writer, sample: Exceedance) {
+    pub fn ring(&self, writer: &HistogramSlotWriter, sample: Exceedance) {
         writer.exceed(sample);
         if let Some(bell) = &self.bell {
             let _ = rustix::io::write(bell, &1u64.to_ne_bytes());

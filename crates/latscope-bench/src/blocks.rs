@@ -1,6 +1,6 @@
 //! Samples in order of time, in a few blocks.
 
-use latscope_core::report::Block;
+use latscope_core::report::SampleBlock;
 
 /// Samples of a block that are kept, for its median: a power of two.
 const KEPT: u64 = 16;
@@ -8,13 +8,13 @@ const KEPT: u64 = 16;
 /// A block, and samples of it as far apart as each other.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stretch {
-    block: Block,
+    block: SampleBlock,
     kept: [u64; KEPT as usize],
 }
 
 /// Keeps the order of time in constant memory: when full, neighbours merge.
 #[derive(Debug)]
-pub(crate) struct Blocks {
+pub(crate) struct SampleBlockSeries {
     done: Vec<Stretch>,
     capacity: usize,
     samples_each: u64,
@@ -22,12 +22,12 @@ pub(crate) struct Blocks {
     apart: u32,
 }
 
-impl Blocks {
-    pub(crate) fn new(capacity: usize) -> Blocks {
+impl SampleBlockSeries {
+    pub(crate) fn new(capacity: usize) -> SampleBlockSeries {
         // Written once, so that no page is missing while something is timed.
         let mut done = vec![Stretch { kept: [1; KEPT as usize], ..Stretch::default() }; capacity];
         done.clear();
-        Blocks { done, capacity, samples_each: 1, apart: 0 }
+        SampleBlockSeries { done, capacity, samples_each: 1, apart: 0 }
     }
 
     #[inline]
@@ -54,14 +54,17 @@ impl Blocks {
             self.samples_each *= 2;
             self.apart = self.samples_each.div_ceil(KEPT).trailing_zeros();
         }
-        let block = Block { from: at, count: 1, sum: value, max: value, median: 0 };
+        let block = SampleBlock { from: at, count: 1, sum: value, max: value, median: 0 };
         let mut kept = [0; KEPT as usize];
         kept[0] = value;
         self.done.push(Stretch { block, kept });
     }
 
-    pub(crate) fn done(self) -> Vec<Block> {
-        self.done.iter().map(|stretch| Block { median: self.median(stretch), ..stretch.block }).collect()
+    pub(crate) fn done(self) -> Vec<SampleBlock> {
+        self.done
+            .iter()
+            .map(|stretch| SampleBlock { median: self.median(stretch), ..stretch.block })
+            .collect()
     }
 
     fn median(&self, stretch: &Stretch) -> u64 {
@@ -84,7 +87,7 @@ impl Stretch {
         let apart = (2 * of_each).div_ceil(KEPT as usize);
         kept.iter_mut().zip(both.step_by(apart)).for_each(|(to, value)| *to = *value);
         let (a, b) = (&self.block, &next.block);
-        let block = Block {
+        let block = SampleBlock {
             from: a.from,
             count: a.count + b.count,
             sum: a.sum.saturating_add(b.sum),
@@ -101,8 +104,8 @@ mod tests {
 
     #[test]
     fn a_block_has_the_median_of_samples_from_all_of_it() {
-        let medians = |samples: u64| -> Vec<Block> {
-            let mut blocks = Blocks::new(4);
+        let medians = |samples: u64| -> Vec<SampleBlock> {
+            let mut blocks = SampleBlockSeries::new(4);
             (0..samples).for_each(|at| blocks.add(at, at));
             blocks.done()
         };
@@ -116,7 +119,7 @@ mod tests {
         // The last one is not full.
         assert_eq!(medians(3 * 512 + 1)[3].median, 3 * 512);
         let stall = (0..4 * 512).map(|at| if at == 77 { 1 << 40 } else { 5 });
-        let mut blocks = Blocks::new(4);
+        let mut blocks = SampleBlockSeries::new(4);
         stall.for_each(|value| blocks.add(value, 0));
         assert!(blocks.done().iter().all(|block| block.median == 5));
     }

@@ -1,19 +1,19 @@
 //! Gate: detects whether anything else ran while a sample was taken.
 
-use latscope_os::usage::{Counts, process_cpu_ns, thread_counts, thread_cpu_ns};
+use latscope_os::usage::{ResourceUsageCounts, process_cpu_ns, thread_counts, thread_cpu_ns};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Conditions that make a sample clean.
 #[derive(Debug, Clone)]
-pub enum Gate {
+pub enum SampleGate {
     /// A thread that never blocks: no context switch, and all of the time was its own CPU time.
     Thread,
     /// Several threads of which one at a time runs, on one CPU: all of the
     /// time was CPU time of the process.
     OneCpu,
-    /// Condition of `Thread`, for the thread that stamps. Its helpers raise the flag when their own [`Watch`] saw a
-    /// disturbance.
+    /// Condition of `Thread`, for the thread that stamps. Its helpers raise the flag when their own
+    /// [`DisturbanceWatch`] saw a disturbance.
     ThreadGroup(Arc<AtomicBool>),
     /// No gate: what is timed waits for devices or for other CPUs.
     Open,
@@ -31,7 +31,7 @@ pub enum Taint {
 
 /// Readings at the opening of a gate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct SampleGateReading {
     /// Voluntary and involuntary switches so far.
     pub switches: u64,
     /// CPU time so far, ns.
@@ -44,9 +44,9 @@ fn allowance(wall_ns: f64) -> f64 {
     3_000.0 + wall_ns / 50.0
 }
 
-impl Reading {
+impl SampleGateReading {
     /// Returns the disturbance between this reading and `now`, in a stretch that took `wall_ns`.
-    pub fn judge(&self, now: Reading, wall_ns: f64) -> Option<Taint> {
+    pub fn judge(&self, now: SampleGateReading, wall_ns: f64) -> Option<Taint> {
         let missing = wall_ns - (now.cpu_ns - self.cpu_ns) as f64;
         if now.switches != self.switches {
             Some(Taint::Preempted)
@@ -58,32 +58,32 @@ impl Reading {
     }
 }
 
-fn switches(counts: Counts) -> u64 {
+fn switches(counts: ResourceUsageCounts) -> u64 {
     counts.voluntary + counts.involuntary
 }
 
-impl Gate {
+impl SampleGate {
     /// Reads what the gate compares. Outside of the stamps.
-    pub fn read(&self) -> Reading {
+    pub fn read(&self) -> SampleGateReading {
         match self {
-            Gate::Thread | Gate::ThreadGroup(_) => {
-                Reading { switches: switches(thread_counts()), cpu_ns: thread_cpu_ns() }
+            SampleGate::Thread | SampleGate::ThreadGroup(_) => {
+                SampleGateReading { switches: switches(thread_counts()), cpu_ns: thread_cpu_ns() }
             }
-            Gate::OneCpu => Reading { switches: 0, cpu_ns: process_cpu_ns() },
-            Gate::Open => Reading::default(),
+            SampleGate::OneCpu => SampleGateReading { switches: 0, cpu_ns: process_cpu_ns() },
+            SampleGate::Open => SampleGateReading::default(),
         }
     }
 
     /// Reads again and judges the stretch of `wall_ns` since `before`.
-    pub fn close(&self, before: Reading, wall_ns: f64) -> Option<Taint> {
+    pub fn close(&self, before: SampleGateReading, wall_ns: f64) -> Option<Taint> {
         let told = match self {
-            Gate::Open => return None,
-            Gate::ThreadGroup(flag) => flag.swap(false, Ordering::Relaxed),
+            SampleGate::Open => return None,
+            SampleGate::ThreadGroup(flag) => flag.swap(false, Ordering::Relaxed),
             _ => false,
         };
         match before.judge(self.read(), wall_ns) {
             // Another process that ran instead was not counted as a switch of one thread.
-            Some(_) if matches!(self, Gate::OneCpu) => Some(Taint::Preempted),
+            Some(_) if matches!(self, SampleGate::OneCpu) => Some(Taint::Preempted),
             None if told => Some(Taint::Preempted),
             taint => taint,
         }
@@ -92,17 +92,17 @@ impl Gate {
 
 /// A helper's own gate: opened before its share of the work, asked after.
 #[derive(Debug, Clone, Copy)]
-pub struct Watch(Reading);
+pub struct DisturbanceWatch(SampleGateReading);
 
-impl Watch {
+impl DisturbanceWatch {
     /// Starts watching the calling thread.
-    pub fn open() -> Watch {
-        Watch(Gate::Thread.read())
+    pub fn open() -> DisturbanceWatch {
+        DisturbanceWatch(SampleGate::Thread.read())
     }
 
     /// Returns true if anything else ran on the thread's CPU in the last `wall_ns`.
     pub fn disturbed(&self, wall_ns: f64) -> bool {
-        self.0.judge(Gate::Thread.read(), wall_ns).is_some()
+        self.0.judge(SampleGate::Thread.read(), wall_ns).is_some()
     }
 }
 
@@ -112,8 +112,8 @@ mod tests {
 
     #[test]
     fn a_switch_taints_and_so_does_missing_time() {
-        let before = Reading { switches: 5, cpu_ns: 1_000 };
-        let after = |switches, cpu_ns| Reading { switches, cpu_ns };
+        let before = SampleGateReading { switches: 5, cpu_ns: 1_000 };
+        let after = |switches, cpu_ns| SampleGateReading { switches, cpu_ns };
         assert_eq!(before.judge(after(5, 501_000), 500_000.0), None);
         assert_eq!(before.judge(after(6, 501_000), 500_000.0), Some(Taint::Preempted));
         assert_eq!(before.judge(after(5, 301_000), 500_000.0), Some(Taint::Stolen));
@@ -123,20 +123,20 @@ mod tests {
 
     #[test]
     fn a_sleep_does_not_pass_the_gate() {
-        for gate in [Gate::Thread, Gate::ThreadGroup(Arc::default())] {
+        for gate in [SampleGate::Thread, SampleGate::ThreadGroup(Arc::default())] {
             let before = gate.read();
             std::thread::sleep(std::time::Duration::from_millis(5));
             assert_eq!(gate.close(before, 5e6), Some(Taint::Preempted), "{gate:?}");
         }
         // More time than all threads of this process together can have used.
-        assert_eq!(Gate::OneCpu.close(Gate::OneCpu.read(), 1e15), Some(Taint::Preempted));
-        assert_eq!(Gate::Open.close(Gate::Open.read(), 5e6), None);
+        assert_eq!(SampleGate::OneCpu.close(SampleGate::OneCpu.read(), 1e15), Some(Taint::Preempted));
+        assert_eq!(SampleGate::Open.close(SampleGate::Open.read(), 5e6), None);
     }
 
     #[test]
     fn a_helper_can_taint_a_sample_once() {
         let flag = Arc::new(AtomicBool::new(true));
-        let gate = Gate::ThreadGroup(flag);
+        let gate = SampleGate::ThreadGroup(flag);
         assert_eq!(gate.close(gate.read(), 0.0), Some(Taint::Preempted));
         assert_eq!(gate.close(gate.read(), 0.0), None);
     }

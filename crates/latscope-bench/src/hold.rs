@@ -76,7 +76,7 @@ fn empty_budget(root: &Path) -> Option<String> {
 }
 
 /// Gives the calling thread a policy and reads it back; the answer is why it has another.
-pub fn granted(wanted: sched::Policy) -> Option<Shortfall> {
+pub fn granted(wanted: sched::ThreadSchedPolicy) -> Option<Shortfall> {
     if let Err(error) = sched::set_policy(wanted) {
         return Some(Shortfall::policy(format!("ran as SCHED_OTHER, not {wanted}: {error}")));
     }
@@ -91,13 +91,13 @@ pub fn granted(wanted: sched::Policy) -> Option<Shortfall> {
 
 /// Conditions that are held until the value is dropped.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct WorkerConditionGuard {
     /// The kernel keeps to the latency written to it as long as it is open.
     _cpu_dma_latency: Option<File>,
 }
 
 /// Locks memory and holds `/dev/cpu_dma_latency`, as asked.
-pub fn hold(conditions: &Conditions) -> (Held, Vec<Shortfall>) {
+pub fn hold(conditions: &Conditions) -> (WorkerConditionGuard, Vec<Shortfall>) {
     let mut shortfalls = Vec::new();
     if conditions.lock_memory
         && let Err(error) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)
@@ -119,7 +119,7 @@ pub fn hold(conditions: &Conditions) -> (Held, Vec<Shortfall>) {
             None
         }
     };
-    (Held { _cpu_dma_latency: held }, shortfalls)
+    (WorkerConditionGuard { _cpu_dma_latency: held }, shortfalls)
 }
 
 /// The interface takes a binary 32-bit number of µs; as text it would mean

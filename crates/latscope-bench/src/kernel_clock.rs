@@ -1,7 +1,7 @@
 //! The clock source by which the kernel keeps time, and whether it stayed the same during a run.
 
-use latscope_core::quality::{Level, Reason};
-use latscope_machine::Root;
+use latscope_core::quality::{QualityLevel, Reason};
+use latscope_machine::SystemRoot;
 
 /// Id of a reason: the kernel changed its clock source.
 pub const CLOCK_CHANGED: &str = "clock-source-changed";
@@ -9,14 +9,14 @@ pub const CLOCK_CHANGED: &str = "clock-source-changed";
 const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 /// Returns the kernel's clock source, such as `tsc`; `None` where it is not visible.
-pub fn clock_source(root: &Root) -> Option<String> {
+pub fn clock_source(root: &SystemRoot) -> Option<String> {
     root.text(SOURCE)
 }
 
 /// Watches the kernel's clock source from the start of a run.
 #[derive(Debug)]
 pub struct ClockWatch {
-    root: Root,
+    root: SystemRoot,
     first: Option<String>,
     /// Source at the last look.
     last: Option<String>,
@@ -24,7 +24,7 @@ pub struct ClockWatch {
 
 impl ClockWatch {
     /// Watches the clock source of a machine from now on.
-    pub fn start(root: Root) -> ClockWatch {
+    pub fn start(root: SystemRoot) -> ClockWatch {
         let first = clock_source(&root);
         ClockWatch { root, last: first.clone(), first }
     }
@@ -42,7 +42,7 @@ impl ClockWatch {
         );
         let remedy =
             format!("find the reason in the kernel's log; repeat the run with {first} or {other} throughout");
-        Some(Reason::new(Level::Degraded, CLOCK_CHANGED, text, remedy))
+        Some(Reason::new(QualityLevel::Degraded, CLOCK_CHANGED, text, remedy))
     }
 }
 
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn rows_are_doubted_from_the_change_until_the_step_after_the_change_back() {
         let place = tempfile::tempdir().unwrap();
-        let root = Root::at(place.path());
+        let root = SystemRoot::at(place.path());
         let file = root.path(SOURCE);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         let set = |source: &str| fs::write(&file, format!("{source}\n")).unwrap();
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(clock.objection(), None);
         set("acpi_pm");
         let reason = clock.objection().unwrap();
-        assert_eq!((reason.id.as_str(), reason.level), (CLOCK_CHANGED, Level::Degraded));
+        assert_eq!((reason.id.as_str(), reason.level), (CLOCK_CHANGED, QualityLevel::Degraded));
         assert!(reason.text.contains("from tsc to acpi_pm"), "{reason:?}");
         assert!(clock.objection().is_some(), "still another one");
         set("tsc");
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn a_source_that_is_not_visible_never_changes() {
         let place = tempfile::tempdir().unwrap();
-        let mut clock = ClockWatch::start(Root::at(place.path()));
+        let mut clock = ClockWatch::start(SystemRoot::at(place.path()));
         assert_eq!(clock.objection(), None);
     }
 }

@@ -1,18 +1,18 @@
 //! Environment of the sampler's loops: the clock, the gate and the core clock of this machine, and the slots that
 //! samples go to.
 
-use crate::gate::{Gate, Reading, Taint};
-use crate::recorder::Writer;
-use crate::sampler::{Host, Sink};
+use crate::gate::{SampleGate, SampleGateReading, Taint};
+use crate::recorder::HistogramSlotWriter;
+use crate::sampler::{SampleSink, SamplerHost};
 use crate::timebase::{AnyClock, Timebase};
 use latscope_os::clock::Clock;
 use latscope_os::kernels::cycle;
 use latscope_os::usage::thread_counts;
 
 /// The machine itself, behind the measuring loops.
-pub(crate) struct Live<'a> {
+pub(crate) struct MachineSamplerHost<'a> {
     clock: AnyClock,
-    gate: Gate,
+    gate: SampleGate,
     cycles: bool,
     timebase: Timebase,
     /// Work to do before each sample, outside of its stamps.
@@ -22,13 +22,18 @@ pub(crate) struct Live<'a> {
 /// Adds in a look at the core clock: about 10 µs.
 const CYCLE_ITERATIONS: u64 = 300;
 
-impl Live<'_> {
-    pub(crate) fn new(timebase: Timebase, gate: Gate, cycles: bool, prepare: &mut dyn FnMut()) -> Live<'_> {
-        Live { clock: timebase.clock(), gate, cycles, timebase, prepare }
+impl MachineSamplerHost<'_> {
+    pub(crate) fn new(
+        timebase: Timebase,
+        gate: SampleGate,
+        cycles: bool,
+        prepare: &mut dyn FnMut(),
+    ) -> MachineSamplerHost<'_> {
+        MachineSamplerHost { clock: timebase.clock(), gate, cycles, timebase, prepare }
     }
 }
 
-impl Host for Live<'_> {
+impl SamplerHost for MachineSamplerHost<'_> {
     type Clock = AnyClock;
 
     fn clock(&self) -> AnyClock {
@@ -42,12 +47,12 @@ impl Host for Live<'_> {
         (before.voluntary, before.involuntary) != (after.voluntary, after.involuntary)
     }
 
-    fn open(&mut self) -> Reading {
+    fn open(&mut self) -> SampleGateReading {
         (self.prepare)();
         self.gate.read()
     }
 
-    fn close(&mut self, before: Reading, wall_ns: f64) -> Option<Taint> {
+    fn close(&mut self, before: SampleGateReading, wall_ns: f64) -> Option<Taint> {
         self.gate.close(before, wall_ns)
     }
 
@@ -63,14 +68,14 @@ impl Host for Live<'_> {
 
 /// Records samples of several parts, each in its own slot.
 pub(crate) struct Recorders {
-    pub writers: Vec<Writer>,
+    pub writers: Vec<HistogramSlotWriter>,
     /// Number of samples recorded of each part.
     pub recorded: Vec<u64>,
     pub timebase: Timebase,
     pub epoch: u64,
 }
 
-impl Sink for Recorders {
+impl SampleSink for Recorders {
     fn record(&mut self, part: usize, value: u64, at: u64) {
         let at = self.timebase.ns(at.saturating_sub(self.epoch)) as u64;
         self.writers[part].record(value, at);

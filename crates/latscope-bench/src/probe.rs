@@ -1,31 +1,31 @@
 //! Description of probes, experiments and families.
 
 use crate::bench::Bench;
-pub use crate::param::{Directory, Kind, Param, PlanInput, Profile};
-use crate::settings::Settings;
+pub use crate::param::{Param, ParamValueKind, PlanInput, ScratchDirectory, SurveyProfile};
+use crate::settings::PointSettings;
 use anyhow::Result;
-pub use latscope_core::catalogue::{Catalogue, Facts, FamilyFacts};
+pub use latscope_core::catalogue::{FamilyFacts, ProbeCatalogue, ProbeFacts};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Step};
+use latscope_core::plan::{MeasurementPoint, PlanStep};
 use std::ops::Deref;
 
 /// Kind of event that can be measured.
 pub struct Probe {
     /// Everything that other crates have to know of it.
-    pub facts: Facts,
-    /// Checks that the type of its points can read a point: a worker measures nothing else, so that no word that it does
-    /// not know stands for one that it does.
-    pub check: fn(&Point) -> Result<()>,
+    pub facts: ProbeFacts,
+    /// Checks that the type of its points can read a point: a worker measures nothing else, so that no word that it
+    /// does not know stands for one that it does.
+    pub check: fn(&MeasurementPoint) -> Result<()>,
     /// Code that measures it. Probes that share an experiment are measured together, in one worker.
     pub experiment: &'static Experiment,
     /// Returns the points of this probe for a request on a machine. Pure.
-    pub plan: fn(&Probe, &PlanInput, &Machine) -> Vec<Point>,
+    pub plan: fn(&Probe, &PlanInput, &Machine) -> Vec<MeasurementPoint>,
 }
 
 impl Deref for Probe {
-    type Target = Facts;
+    type Target = ProbeFacts;
 
-    fn deref(&self) -> &Facts {
+    fn deref(&self) -> &ProbeFacts {
         &self.facts
     }
 }
@@ -40,16 +40,18 @@ pub struct Experiment {
     pub scratch: bool,
     /// Measures the points of the bench.
     pub run: fn(&mut Bench) -> Result<()>,
-    /// Time that a point takes beside its budget, s: buffers to fill, processes with memory, CPUs to be kept awake first.
+    /// Time that a point takes beside its budget, s: buffers to fill, processes with memory, CPUs to be kept awake
+    /// first.
     pub setup_s: f64,
     /// Time that a step takes once, however many points it has, s: CPUs to be kept busy first, threads to be started.
     pub once_s: f64,
     /// Rounds in a survey, where they are fewer than those of others.
     pub fewer_rounds: Option<FewerRounds>,
-    /// Choice of the points that a survey measures on a CPU of each kind, where cores are of several kinds; `None` for none.
-    pub per_kind: Option<fn(&Point) -> bool>,
+    /// Choice of the points that a survey measures on a CPU of each kind, where cores are of several kinds; `None` for
+    /// none.
+    pub per_kind: Option<fn(&MeasurementPoint) -> bool>,
     /// Changes a planned step into what holds for this experiment alone.
-    pub adapt: fn(&mut Step, &PlanInput),
+    pub adapt: fn(&mut PlanStep, &PlanInput),
 }
 
 /// Rounds of an experiment that takes longer to set up than to measure.
@@ -107,13 +109,13 @@ impl Experiment {
     }
 
     /// Lets a survey measure these of its points on a CPU of each kind, where cores are of several kinds.
-    pub const fn per_kind(mut self, chosen: fn(&Point) -> bool) -> Experiment {
+    pub const fn per_kind(mut self, chosen: fn(&MeasurementPoint) -> bool) -> Experiment {
         self.per_kind = Some(chosen);
         self
     }
 
     /// Lets `adapt` change its planned steps.
-    pub const fn adapted_by(mut self, adapt: fn(&mut Step, &PlanInput)) -> Experiment {
+    pub const fn adapted_by(mut self, adapt: fn(&mut PlanStep, &PlanInput)) -> Experiment {
         self.adapt = adapt;
         self
     }
@@ -132,14 +134,19 @@ pub enum Cpus {
 
 impl Probe {
     /// Returns its points for a request on a machine.
-    pub fn plan(&self, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    pub fn plan(&self, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
         (self.plan)(self, input, machine)
     }
 
     /// A point of this probe.
-    pub fn point(&self, settings: impl Settings, title: impl Into<String>, row: bool) -> Point {
+    pub fn point(
+        &self,
+        settings: impl PointSettings,
+        title: impl Into<String>,
+        row: bool,
+    ) -> MeasurementPoint {
         let (revision, params) = (self.revision, settings.params());
-        Point { probe: self.id.to_owned(), revision, params, title: title.into(), row }
+        MeasurementPoint { probe: self.id.to_owned(), revision, params, title: title.into(), row }
     }
 }
 
@@ -179,8 +186,8 @@ impl Registry {
     }
 
     /// Returns the facts on all families and probes.
-    pub fn catalogue(&self) -> Catalogue {
-        Catalogue {
+    pub fn catalogue(&self) -> ProbeCatalogue {
+        ProbeCatalogue {
             families: self.families.iter().map(|family| &family.facts).collect(),
             probes: self.known().map(|probe| &probe.facts).collect(),
         }

@@ -1,9 +1,12 @@
 //! Messages between coordinator and worker: one JSON value a line.
 
 use crate::timebase::Timebase;
-use latscope_core::plan::{Params, Step};
+use latscope_core::plan::{Params, PlanStep};
 use latscope_core::quality::Quality;
-use latscope_core::report::{Block, Contention, Hop, Outlier, RemoteIdentity, Semantics, Value, Work};
+use latscope_core::report::{
+    Contention, MeasuredQuantity, OperationWork, Outlier, RemoteIdentity, SampleBlock, Semantics,
+    TransactionHop,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +15,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Assignment {
     /// Step that the worker measures.
-    pub step: Step,
+    pub step: PlanStep,
     /// Clock of the run.
     pub timebase: Timebase,
     /// Stamp of the epoch of the run.
@@ -34,7 +37,7 @@ pub struct Assignment {
 
 /// Message of a worker to the coordinator.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub enum Message {
+pub enum WorkerMessage {
     /// The worker is set up; measuring begins.
     Ready,
     /// The worker will measure, but not as requested.
@@ -70,13 +73,13 @@ pub struct PointResult {
     /// Iterations of a batch, which later rounds take over.
     pub iterations: Option<u64>,
     /// Named quantities that are no durations.
-    pub values: BTreeMap<String, Value>,
+    pub values: BTreeMap<String, MeasuredQuantity>,
     /// Bytes behind one operation.
-    pub work: Option<Work>,
+    pub work: Option<OperationWork>,
     /// Core cycles of one operation.
     pub cycles: Option<f64>,
     /// The samples in order of time.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<SampleBlock>,
     /// Meaning of the time between the two stamps, where it differs from that of the probe.
     pub times: Option<Semantics>,
     /// Parameters that were known only when it was measured.
@@ -84,7 +87,7 @@ pub struct PointResult {
     /// Outliers: events worth naming.
     pub outliers: Vec<Outlier>,
     /// Threads that took part in the first transactions.
-    pub hops: Vec<Hop>,
+    pub hops: Vec<TransactionHop>,
     /// Identity that the remote operating system states.
     pub remote: Option<RemoteIdentity>,
     /// The point ended before it had all it was to have.

@@ -3,14 +3,14 @@
 //! They are compiled once, not for each event: the loop of a batch and the stamps
 //! of a single event lie behind the call, so what a call costs is in no figure.
 
-use crate::gate::{Reading, Taint};
+use crate::gate::{SampleGateReading, Taint};
 use crate::timebase::Timebase;
 use latscope_core::plan::Stop;
 use latscope_os::clock::Clock;
 
 /// Services that the loops need from the machine, besides the event. The real implementation is `Live` in `bench`;
 /// tests use a scripted one.
-pub trait Host {
+pub trait SamplerHost {
     /// The clock of the stamps.
     type Clock: Clock;
     /// The clock of the stamps.
@@ -18,15 +18,15 @@ pub trait Host {
     /// Lets others run now rather than in the sample; says whether one did.
     fn pause(&mut self) -> bool;
     /// Opens the gate before a sample.
-    fn open(&mut self) -> Reading;
+    fn open(&mut self) -> SampleGateReading;
     /// Closes the gate after a sample of `wall_ns`.
-    fn close(&mut self, before: Reading, wall_ns: f64) -> Option<Taint>;
+    fn close(&mut self, before: SampleGateReading, wall_ns: f64) -> Option<Taint>;
     /// Picoseconds of a core cycle at this moment, if wanted.
     fn cycle_ps(&mut self) -> Option<f64>;
 }
 
 /// Destination of a loop's samples.
-pub trait Sink {
+pub trait SampleSink {
     /// A clean sample of a part, in ps per operation (batches) or ns (events),
     /// taken at this stamp.
     fn record(&mut self, part: usize, value: u64, at: u64);
@@ -36,7 +36,7 @@ pub trait Sink {
 
 /// Result of a loop.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Outcome {
+pub struct SamplerOutcome {
     /// Iterations in a batch, or 1.
     pub iterations: u64,
     /// Number of clean samples recorded.
@@ -49,7 +49,7 @@ pub struct Outcome {
 
 /// Composition of a batch.
 #[derive(Debug, Clone, Copy)]
-pub struct Shape {
+pub struct SampleBatchShape {
     /// Operations in one iteration.
     pub ops: u64,
     /// Iterations that bring the working set back into the caches after
@@ -72,14 +72,14 @@ fn is_late(elapsed_ns: f64, stop: &Stop, clean: u64) -> bool {
 }
 
 /// Times batches of `event(iterations)` until `stop`.
-pub fn batches<H: Host>(
+pub fn batches<H: SamplerHost>(
     host: &mut H,
     timebase: &Timebase,
     stop: &Stop,
-    shape: Shape,
+    shape: SampleBatchShape,
     event: &mut dyn FnMut(u64),
-    sink: &mut impl Sink,
-) -> Outcome {
+    sink: &mut impl SampleSink,
+) -> SamplerOutcome {
     let clock = host.clock();
     let began = clock.start();
     let iterations = match shape.iterations {
@@ -91,7 +91,8 @@ pub fn batches<H: Host>(
     };
     let warm = if shape.warm == 0 { iterations / 16 } else { shape.warm }.max(1);
     let capacity = stop.samples.min(100_000) as usize;
-    let mut outcome = Outcome { iterations, cycles: Vec::with_capacity(capacity), ..Outcome::default() };
+    let mut outcome =
+        SamplerOutcome { iterations, cycles: Vec::with_capacity(capacity), ..SamplerOutcome::default() };
     let mut disturbed: Vec<(u64, u64)> = Vec::with_capacity(KEPT);
     let mut clean_ns = 0.0;
     let mut visited = false;
@@ -138,7 +139,7 @@ pub fn batches<H: Host>(
 
 /// Finds how many iterations last `stop.batch_ns`, also while others run: each
 /// trial is warmed as a batch is, and counts with the better of two timings.
-fn calibrate<H: Host>(
+fn calibrate<H: SamplerHost>(
     host: &mut H,
     timebase: &Timebase,
     stop: &Stop,
@@ -181,18 +182,18 @@ const GROUP: usize = 64;
 /// Times single activities until `stop`. `activity` fills in the ticks of each
 /// of its `parts` (`NOT_TIMED` where it did not); it learns whether it is one
 /// of a group, or only warms up.
-pub fn events<H: Host>(
+pub fn events<H: SamplerHost>(
     host: &mut H,
     timebase: &Timebase,
     stop: &Stop,
     parts: usize,
     activity: &mut dyn FnMut(&mut [u64; MAX_PARTS], bool),
-    sink: &mut impl Sink,
-) -> Outcome {
+    sink: &mut impl SampleSink,
+) -> SamplerOutcome {
     let clock = host.clock();
     let began = clock.start();
     let mut group = [([NOT_TIMED; MAX_PARTS], 0u64); GROUP];
-    let mut outcome = Outcome { iterations: 1, ..Outcome::default() };
+    let mut outcome = SamplerOutcome { iterations: 1, ..SamplerOutcome::default() };
     let mut clean_ns = 0.0;
     let mut warm = false;
     let record = |group: &[([u64; MAX_PARTS], u64)], sink: &mut dyn FnMut(usize, u64, u64)| {
@@ -265,7 +266,7 @@ mod tests {
         cached: Option<&'a Cell<u64>>,
     }
 
-    impl<'a> Host for Machine<'a> {
+    impl<'a> SamplerHost for Machine<'a> {
         type Clock = Scripted<'a>;
         fn clock(&self) -> Scripted<'a> {
             Scripted(self.now)
@@ -273,14 +274,14 @@ mod tests {
         fn pause(&mut self) -> bool {
             self.cached.inspect(|lines| lines.set(0)).is_some()
         }
-        fn open(&mut self) -> Reading {
+        fn open(&mut self) -> SampleGateReading {
             self.samples += 1;
             if self.nth > 0 && self.samples.is_multiple_of(self.nth) {
                 self.now.set(self.now.get() + self.steal_ns);
             }
-            Reading::default()
+            SampleGateReading::default()
         }
-        fn close(&mut self, _: Reading, _: f64) -> Option<Taint> {
+        fn close(&mut self, _: SampleGateReading, _: f64) -> Option<Taint> {
             (self.nth > 0 && self.samples.is_multiple_of(self.nth)).then_some(Taint::Preempted)
         }
         fn cycle_ps(&mut self) -> Option<f64> {
@@ -294,7 +295,7 @@ mod tests {
         rejected: u64,
     }
 
-    impl Sink for Kept {
+    impl SampleSink for Kept {
         fn record(&mut self, part: usize, value: u64, _: u64) {
             self.values.borrow_mut().push((part, value));
         }
@@ -315,7 +316,7 @@ mod tests {
         let now = Cell::new(0);
         let mut kept = Kept::default();
         // 2 ns an iteration of 10 operations: 200 ps each, half a cycle of 400 ps.
-        let shape = Shape { ops: 10, warm: 0, iterations: None };
+        let shape = SampleBatchShape { ops: 10, warm: 0, iterations: None };
         let outcome = batches(
             &mut machine(&now, 0),
             &Timebase::scripted(),
@@ -333,7 +334,7 @@ mod tests {
     fn disturbed_batches_are_counted_and_replaced() {
         let now = Cell::new(0);
         let mut kept = Kept::default();
-        let shape = Shape { ops: 1, warm: 0, iterations: None };
+        let shape = SampleBatchShape { ops: 1, warm: 0, iterations: None };
         let outcome = batches(
             &mut machine(&now, 3),
             &Timebase::scripted(),
@@ -357,7 +358,7 @@ mod tests {
             cached.set(cached.get() + cold);
             now.set(now.get() + 90 * cold + 5 * (n - cold));
         };
-        let shape = Shape { ops: 1, warm: 10_000, iterations: None };
+        let shape = SampleBatchShape { ops: 1, warm: 10_000, iterations: None };
         let outcome = batches(&mut host, &Timebase::scripted(), &STOP, shape, &mut event, &mut kept);
         assert_eq!(outcome.iterations, STOP.batch_ns / 5);
         assert!(kept.values.into_inner().iter().all(|(_, ps)| *ps == 5_000));
@@ -367,7 +368,7 @@ mod tests {
     fn when_nothing_is_clean_the_limit_ends_it_and_the_outcome_says_so() {
         let now = Cell::new(0);
         let mut kept = Kept::default();
-        let shape = Shape { ops: 1, warm: 0, iterations: None };
+        let shape = SampleBatchShape { ops: 1, warm: 0, iterations: None };
         let outcome = batches(
             &mut machine(&now, 1),
             &Timebase::scripted(),
@@ -402,7 +403,7 @@ mod tests {
         let now = Cell::new(0);
         let mut kept = Kept::default();
         let stop = Stop { samples: 3, ..STOP };
-        let shape = Shape { ops: 1, warm: 0, iterations: None };
+        let shape = SampleBatchShape { ops: 1, warm: 0, iterations: None };
         let outcome = batches(
             &mut machine(&now, 0),
             &Timebase::scripted(),

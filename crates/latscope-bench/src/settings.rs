@@ -1,16 +1,16 @@
 //! The parameters of a point as one type: planned, sent to the worker and read there.
 
-use crate::param::{Kind, Param, PlanInput};
+use crate::param::{Param, ParamValueKind, PlanInput};
 use anyhow::{Context, Result, ensure};
 
-use latscope_core::catalogue::By;
-use latscope_core::plan::{ParamValue, Params, Point};
-pub use latscope_core::word::Word;
+use latscope_core::catalogue::SyscallInvocation;
+use latscope_core::plan::{MeasurementPoint, ParamValue, Params};
+pub use latscope_core::word::KeywordEnum;
 use latscope_os::kernels::{arith, atomics, bandwidth, stream};
 
 /// The parameters of a point, one type for planning, results and the worker. [`settings!`](crate::settings!)
 /// makes it of a struct.
-pub trait Settings: Sized {
+pub trait PointSettings: Sized {
     /// The parameters, in the order in which they are documented.
     const LIST: &'static [Param];
 
@@ -25,7 +25,7 @@ pub trait Settings: Sized {
     ///
     /// # Errors
     /// A parameter is missing, unknown, or has another value than it may have.
-    fn read(point: &Point) -> Result<Self> {
+    fn read(point: &MeasurementPoint) -> Result<Self> {
         let invalid =
             || format!("the parameters of a point of {} are invalid: {:?}", point.probe, point.params);
         let settings = Self::from_params(&point.params).with_context(invalid)?;
@@ -37,13 +37,13 @@ pub trait Settings: Sized {
     ///
     /// # Errors
     /// [`Settings::read`] fails.
-    fn check(point: &Point) -> Result<()> {
+    fn check(point: &MeasurementPoint) -> Result<()> {
         Self::read(point).map(drop)
     }
 }
 
 /// The parameters of a point that has none.
-impl Settings for () {
+impl PointSettings for () {
     const LIST: &'static [Param] = &[];
 
     fn params(&self) -> Params {
@@ -56,15 +56,15 @@ impl Settings for () {
 }
 
 /// The value of a parameter; `None` if it is missing or cannot have this one.
-pub fn get<V: Value>(params: &Params, name: &str) -> Option<V> {
+pub fn get<V: SettingValue>(params: &Params, name: &str) -> Option<V> {
     V::from_param(params.get(name))
 }
 
 /// A type that a field of [`settings!`](crate::settings!) may have: `u64`, `u32`, `String`, one of
 /// [`words!`](crate::words), or an `Option` of these for a parameter that not every point has.
-pub trait Value: Sized {
+pub trait SettingValue: Sized {
     /// Kind of the values that can be requested on the command line.
-    const KIND: Kind;
+    const KIND: ParamValueKind;
     /// A single value: for an `Option`, what is in it.
     type One;
 
@@ -78,8 +78,8 @@ pub trait Value: Sized {
     fn one(asked: &ParamValue) -> Option<Self::One>;
 }
 
-impl Value for u64 {
-    const KIND: Kind = Kind::Number;
+impl SettingValue for u64 {
+    const KIND: ParamValueKind = ParamValueKind::Number;
     type One = u64;
 
     fn to_param(&self) -> Option<ParamValue> {
@@ -95,8 +95,8 @@ impl Value for u64 {
     }
 }
 
-impl Value for u32 {
-    const KIND: Kind = Kind::Number;
+impl SettingValue for u32 {
+    const KIND: ParamValueKind = ParamValueKind::Number;
     type One = u32;
 
     fn to_param(&self) -> Option<ParamValue> {
@@ -112,8 +112,8 @@ impl Value for u32 {
     }
 }
 
-impl Value for String {
-    const KIND: Kind = Kind::Stated;
+impl SettingValue for String {
+    const KIND: ParamValueKind = ParamValueKind::Stated;
     type One = String;
 
     fn to_param(&self) -> Option<ParamValue> {
@@ -129,8 +129,8 @@ impl Value for String {
     }
 }
 
-impl<W: Choice> Value for W {
-    const KIND: Kind = Kind::Choice(W::MEANINGS);
+impl<W: ParamChoice> SettingValue for W {
+    const KIND: ParamValueKind = ParamValueKind::Choice(W::MEANINGS);
     type One = W;
 
     fn to_param(&self) -> Option<ParamValue> {
@@ -146,8 +146,8 @@ impl<W: Choice> Value for W {
     }
 }
 
-impl<T: Value<One = T>> Value for Option<T> {
-    const KIND: Kind = T::KIND;
+impl<T: SettingValue<One = T>> SettingValue for Option<T> {
+    const KIND: ParamValueKind = T::KIND;
     type One = T;
 
     fn to_param(&self) -> Option<ParamValue> {
@@ -169,12 +169,12 @@ impl<T: Value<One = T>> Value for Option<T> {
 /// The values that were asked for of one parameter. A parameter that several probes of a family
 /// have may take words that others know: those are left out.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked<T>(Option<Vec<T>>);
+pub struct ParamValueRequest<T>(Option<Vec<T>>);
 
-impl<T: Clone> Asked<T> {
+impl<T: Clone> ParamValueRequest<T> {
     /// Returns the values requested for the parameter `name` of a field of type `V`.
-    pub fn of<V: Value<One = T>>(input: &PlanInput, name: &str) -> Asked<T> {
-        Asked(input.values.get(name).map(|values| values.iter().filter_map(V::one).collect()))
+    pub fn of<V: SettingValue<One = T>>(input: &PlanInput, name: &str) -> ParamValueRequest<T> {
+        ParamValueRequest(input.values.get(name).map(|values| values.iter().filter_map(V::one).collect()))
     }
 
     /// Returns true if the parameter was given.
@@ -208,10 +208,10 @@ impl<T: Clone> Asked<T> {
 /// ```
 ///
 /// The comment of a field is its help, its name that of the parameter (`caller_thread("caller-thread")`
-/// where it is no identifier). `as` states the [`Kind`](crate::probe::Kind) where the type does not;
-/// points that differ only in an `axis` make up a curve. A last field `..place: Place;` has the
-/// parameters of another such struct. `TasksAsked::of(input)` has an
-/// [`Asked`](crate::settings::Asked) a field; a struct of which nothing can be asked for goes without.
+/// where it is no identifier). `as` states the [`ParamValueKind`](crate::probe::ParamValueKind) where the type does
+/// not; points that differ only in an `axis` make up a curve. A last field `..place: Place;` has the parameters of
+/// another such struct. `TasksAsked::of(input)` has an [`ParamValueRequest`](crate::settings::ParamValueRequest) a
+/// field; a struct of which nothing can be asked for goes without.
 #[macro_export]
 macro_rules! settings {
     (
@@ -228,7 +228,7 @@ macro_rules! settings {
             $(pub $rest: $more,)?
         }
 
-        impl $crate::settings::Settings for $name {
+        impl $crate::settings::PointSettings for $name {
             const LIST: &'static [$crate::param::Param] = {
                 const OWN: &[$crate::param::Param] = &[$($crate::param::Param {
                     name: $crate::settings!(@name $field $($named)?),
@@ -237,23 +237,23 @@ macro_rules! settings {
                     axis: $crate::settings!(@axis $($axis)?),
                 }),+];
                 const PARTS: &[&[$crate::param::Param]] =
-                    &[OWN $(, <$more as $crate::settings::Settings>::LIST)?];
-                &$crate::settings::joined::<{ OWN.len() $(+ <$more as $crate::settings::Settings>::LIST.len())? }>(PARTS)
+                    &[OWN $(, <$more as $crate::settings::PointSettings>::LIST)?];
+                &$crate::settings::joined::<{ OWN.len() $(+ <$more as $crate::settings::PointSettings>::LIST.len())? }>(PARTS)
             };
 
             fn params(&self) -> latscope_core::plan::Params {
                 let own = $crate::settings::given([$((
                     $crate::settings!(@name $field $($named)?),
-                    <$type as $crate::settings::Value>::to_param(&self.$field),
+                    <$type as $crate::settings::SettingValue>::to_param(&self.$field),
                 )),+]);
-                $(let own = own.into_iter().chain($crate::settings::Settings::params(&self.$rest)).collect();)?
+                $(let own = own.into_iter().chain($crate::settings::PointSettings::params(&self.$rest)).collect();)?
                 own
             }
 
             fn from_params(params: &latscope_core::plan::Params) -> Option<Self> {
                 Some($name {
                     $($field: $crate::settings::get(params, $crate::settings!(@name $field $($named)?))?,)+
-                    $($rest: $crate::settings::Settings::from_params(params)?,)?
+                    $($rest: $crate::settings::PointSettings::from_params(params)?,)?
                 })
             }
         }
@@ -265,13 +265,13 @@ macro_rules! settings {
         /// Values requested for each parameter.
         #[allow(dead_code, reason = "not every parameter can be asked for")]
         $visibility struct $asked {
-            $($field: $crate::settings::Asked<<$type as $crate::settings::Value>::One>),+
+            $($field: $crate::settings::ParamValueRequest<<$type as $crate::settings::SettingValue>::One>),+
         }
 
         impl $asked {
             $visibility fn of(input: &$crate::param::PlanInput) -> Self {
                 $asked {
-                    $($field: $crate::settings::Asked::of::<$type>(
+                    $($field: $crate::settings::ParamValueRequest::of::<$type>(
                         input,
                         $crate::settings!(@name $field $($named)?),
                     )),+
@@ -281,8 +281,8 @@ macro_rules! settings {
     };
     (@name $field:ident) => { stringify!($field) };
     (@name $field:ident $named:literal) => { $named };
-    (@kind $type:ty) => { <$type as $crate::settings::Value>::KIND };
-    (@kind $type:ty as $kind:ident) => { $crate::param::Kind::$kind };
+    (@kind $type:ty) => { <$type as $crate::settings::SettingValue>::KIND };
+    (@kind $type:ty as $kind:ident) => { $crate::param::ParamValueKind::$kind };
     (@axis) => { false };
     (@axis axis) => { true };
 }
@@ -293,7 +293,7 @@ pub fn given<const N: usize>(params: [(&str, Option<ParamValue>); N]) -> Params 
 }
 
 /// Returns a value as it stands in results where it is not the usual one.
-pub fn unless<V: Value + PartialEq>(usual: &V, value: &V) -> Option<ParamValue> {
+pub fn unless<V: SettingValue + PartialEq>(usual: &V, value: &V) -> Option<ParamValue> {
     value.to_param().filter(|_| value != usual)
 }
 
@@ -314,16 +314,16 @@ pub const fn joined<const N: usize>(parts: &[&[Param]]) -> [Param; N] {
 }
 
 /// A parameter that is one of some words.
-pub trait Choice: Word {}
+pub trait ParamChoice: KeywordEnum {}
 
-impl Choice for By {}
-impl Choice for bandwidth::Operation {}
-impl Choice for bandwidth::Step {}
-impl Choice for stream::Stream {}
-impl Choice for arith::Number {}
-impl Choice for atomics::Atomic {}
-impl Choice for latscope_os::memory::Pages {}
-impl Choice for latscope_os::seccomp::Looks {}
+impl ParamChoice for SyscallInvocation {}
+impl ParamChoice for bandwidth::Operation {}
+impl ParamChoice for bandwidth::BandwidthStride {}
+impl ParamChoice for stream::StreamKernel {}
+impl ParamChoice for arith::Number {}
+impl ParamChoice for atomics::Atomic {}
+impl ParamChoice for latscope_os::memory::RegionPageSize {}
+impl ParamChoice for latscope_os::seccomp::Looks {}
 
 /// Defines an enum of [words](latscope_core::words!) that is the value of a parameter.
 #[macro_export]
@@ -331,7 +331,7 @@ macro_rules! words {
     ($(#[$about:meta])* $visibility:vis enum $name:ident $values:tt) => {
         latscope_core::words! { $(#[$about])* $visibility enum $name $values }
 
-        impl $crate::settings::Choice for $name {}
+        impl $crate::settings::ParamChoice for $name {}
     };
 }
 
@@ -384,8 +384,14 @@ mod tests {
         assert_eq!(names, ["times", "size", "order", "threads"]);
     }
 
-    fn point(params: Params) -> Point {
-        Point { probe: "memory.walk".to_owned(), revision: 1, params, title: String::new(), row: false }
+    fn point(params: Params) -> MeasurementPoint {
+        MeasurementPoint {
+            probe: "memory.walk".to_owned(),
+            revision: 1,
+            params,
+            title: String::new(),
+            row: false,
+        }
     }
 
     #[test]
@@ -399,7 +405,7 @@ mod tests {
         }
         assert_eq!((Order::named("forward"), Order::named("back")), (Some(Order::Forward), None));
         assert_eq!(
-            (bandwidth::Step::WORDS, arith::Number::F64.word()),
+            (bandwidth::BandwidthStride::WORDS, arith::Number::F64.word()),
             (&["every", "fourth", "integer"][..], "f64")
         );
     }
@@ -407,16 +413,16 @@ mod tests {
     #[test]
     fn a_field_says_what_can_be_asked_for() {
         let known: Vec<_> = Walk::LIST.iter().map(|p| (p.name, p.help, p.kind, p.axis)).collect();
-        let order = Kind::Choice(&[
+        let order = ParamValueKind::Choice(&[
             ("forward", "One after the other."),
             ("random-walk", "As a permutation has them."),
         ]);
         assert_eq!(
             known,
             [
-                ("size", "Bytes walked over.", Kind::Size, true),
+                ("size", "Bytes walked over.", ParamValueKind::Size, true),
                 ("order", "The order.", order, false),
-                ("threads", "Threads at once.", Kind::Number, false),
+                ("threads", "Threads at once.", ParamValueKind::Number, false),
             ]
         );
     }
@@ -428,7 +434,7 @@ mod tests {
             ("order".to_owned(), vec!["forward".into(), "sideways".into()]),
         ];
         let input = PlanInput {
-            profile: crate::param::Profile::Normal,
+            profile: crate::param::SurveyProfile::Normal,
             survey: false,
             values: values.into(),
             directories: Vec::new(),

@@ -109,9 +109,9 @@ fn prepared<T>(
 
 /// Flag on which threads end: it is set when this is dropped, also by a panic.
 #[derive(Debug)]
-pub struct Over<'a>(pub &'a AtomicBool);
+pub struct StopFlagGuard<'a>(pub &'a AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for StopFlagGuard<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
     }

@@ -2,7 +2,7 @@
 
 use crate::kernel_clock::clock_source;
 use latscope_core::machine::ClockInfo;
-use latscope_machine::Root;
+use latscope_machine::SystemRoot;
 use latscope_os::clock::{Clock, Counter, MonotonicRaw, monotonic_raw_ns};
 use serde::{Deserialize, Serialize};
 
@@ -86,7 +86,7 @@ impl Timebase {
     /// Chooses the clock, measures its rate against `CLOCK_MONOTONIC_RAW`
     /// (for 20 ms), its resolution and the cost of a pair of stamps.
     pub fn calibrate() -> (Timebase, ClockInfo) {
-        let chosen = choose(Counter::new(), clock_source(&Root::real()).as_deref());
+        let chosen = choose(Counter::new(), clock_source(&SystemRoot::real()).as_deref());
         let counter = chosen.counter.is_some();
         let ns_per_tick = chosen.counter.map_or(1.0, ns_per_tick);
         let mut timebase = Timebase { counter, ns_per_tick, overhead: 0 };
@@ -103,7 +103,7 @@ impl Timebase {
     }
 }
 
-struct Choice {
+struct ClockSourceChoice {
     counter: Option<Counter>,
     source: &'static str,
     reason: String,
@@ -111,8 +111,8 @@ struct Choice {
 
 /// Chooses the counter if it exists, runs at a constant rate, and the kernel trusts it too. A kernel that keeps time by
 /// something else has found, or assumes by its settings, that the counters of the CPUs disagree.
-fn choose(counter: Option<(Counter, &'static str)>, kernel: Option<&str>) -> Choice {
-    let os = |reason: String| Choice { counter: None, source: "monotonic-raw", reason };
+fn choose(counter: Option<(Counter, &'static str)>, kernel: Option<&str>) -> ClockSourceChoice {
+    let os = |reason: String| ClockSourceChoice { counter: None, source: "monotonic-raw", reason };
     match (counter, kernel) {
         (None, _) => os("the processor has no constant-rate counter that programs can read".to_owned()),
         (Some((_, name)), Some(other))
@@ -125,7 +125,7 @@ fn choose(counter: Option<(Counter, &'static str)>, kernel: Option<&str>) -> Cho
                 Some(source) => format!("the kernel keeps time by {source}"),
                 None => "the kernel's clock source is not visible".to_owned(),
             };
-            Choice {
+            ClockSourceChoice {
                 counter: Some(counter),
                 source: name,
                 reason: format!("constant rate in all power states; {kernel}"),

@@ -3,14 +3,14 @@
 use crate::bench::Bench;
 use crate::hold::{self, Shortfall};
 use crate::probe::Registry;
-use crate::protocol::{Assignment, Message};
-use crate::recorder::{Layout, Slots};
+use crate::protocol::{Assignment, WorkerMessage};
+use crate::recorder::{HistogramSlotLayout, Slots};
 use crate::threads;
 use anyhow::{Context, Result, anyhow};
-use latscope_core::plan::Policy;
+use latscope_core::plan::MeasuringThreadPolicy;
 use latscope_os::sched;
 use latscope_os::worker::inherited;
-use latscope_process::role::Messages;
+use latscope_process::role::MessageSocket;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,16 +25,16 @@ pub const NAME: &str = "__worker";
 /// The process was not started by a coordinator, or the coordinator is gone.
 pub fn main(registry: &Registry) -> Result<()> {
     let by_hand = "a worker is started by latscope itself, for one step: run `latscope survey`";
-    let mut messages = Messages::inherited().context(by_hand)?;
+    let mut messages = MessageSocket::inherited().context(by_hand)?;
     let memory = inherited(1).context(by_hand)?;
     let assignment: Assignment = messages.receive().context(by_hand)?.context(by_hand)?;
-    let slots = Slots::map(&memory, Layout::of(&assignment.step))?;
+    let slots = Slots::map(&memory, HistogramSlotLayout::of(&assignment.step))?;
     // A coordinator that is gone takes this process with it; a failed write needs no other answer.
-    let mut tell = |message: Message| drop(messages.send(&message));
+    let mut tell = |message: WorkerMessage| drop(messages.send(&message));
     if let Err(error) = run(registry, assignment, (slots, memory), &mut tell) {
-        tell(Message::Failed(format!("{error:#}")));
+        tell(WorkerMessage::Failed(format!("{error:#}")));
     }
-    tell(Message::Finished);
+    tell(WorkerMessage::Finished);
     Ok(())
 }
 
@@ -42,7 +42,7 @@ fn run(
     registry: &Registry,
     assignment: Assignment,
     (slots, memory): (Slots, OwnedFd),
-    tell: &mut (dyn FnMut(Message) + Send),
+    tell: &mut (dyn FnMut(WorkerMessage) + Send),
 ) -> Result<()> {
     let step = &assignment.step;
     let experiment =
@@ -56,7 +56,7 @@ fn run(
     let mut shortfalls = prepare(pin, step.policy)?;
     let (_held, missing) = hold::hold(&step.conditions);
     shortfalls.extend(missing);
-    tell(Message::Ready);
+    tell(WorkerMessage::Ready);
     let mut bench = Bench::new(assignment, slots.clone(), tell);
     bench.set_bell(inherited(2).ok());
     bench.set_memory(Some(memory));
@@ -83,13 +83,13 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// Pins the process, sets its policy and reads it back.
-fn prepare(cpu: Option<u32>, policy: Policy) -> Result<Vec<Shortfall>> {
+fn prepare(cpu: Option<u32>, policy: MeasuringThreadPolicy) -> Result<Vec<Shortfall>> {
     let mut shortfalls = Vec::new();
     if let Some(cpu) = cpu {
         shortfalls.extend(pinned(cpu)?);
     }
-    if let Policy::Fifo(priority) = policy {
-        shortfalls.extend(hold::granted(sched::Policy::Fifo(priority)));
+    if let MeasuringThreadPolicy::Fifo(priority) = policy {
+        shortfalls.extend(hold::granted(sched::ThreadSchedPolicy::Fifo(priority)));
     }
     Ok(shortfalls)
 }

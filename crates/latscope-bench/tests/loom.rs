@@ -4,7 +4,7 @@
 #![cfg(loom)]
 #![forbid(unsafe_code)]
 
-use latscope_bench::recorder::ring::{Word, drain, put};
+use latscope_bench::recorder::ring::{SampleRingWord, drain, put};
 use latscope_core::report::Exceedance;
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;

@@ -8,7 +8,7 @@ use latscope_core::plan::Plan;
 use latscope_core::redact::Redactor;
 use latscope_core::report::Report;
 use latscope_engine::observers::Observer;
-use latscope_engine::runner::{self, Run};
+use latscope_engine::runner::{self, MeasurementRun};
 use latscope_engine::saver::{self, Saver};
 use latscope_judge::verdict::describe;
 use latscope_probes::REGISTRY;
@@ -24,7 +24,7 @@ const SAVE_EVERY: u64 = 600_000_000_000;
 
 /// Arguments of a call, and everything else that it depends on.
 #[derive(Debug, Clone, SmartDefault)]
-pub struct Context {
+pub struct PersonalityContext {
     /// Name of the program; [`run`](crate::Personality::run) sets it.
     pub name: &'static str,
     /// Arguments of the original program, without its name.
@@ -51,16 +51,16 @@ pub struct Context {
 }
 
 /// Report, and the outcome of saving it. The report is shown even if it was not saved.
-pub(crate) struct Measured {
+pub(crate) struct ReportSaveOutcome {
     pub report: Report,
     pub saved: Result<()>,
 }
 
-impl Context {
+impl PersonalityContext {
     /// Returns a context with these arguments, no environment, and nothing that latscope adds.
-    pub fn new<I: IntoIterator<Item = S>, S: Into<OsString>>(arguments: I) -> Context {
+    pub fn new<I: IntoIterator<Item = S>, S: Into<OsString>>(arguments: I) -> PersonalityContext {
         let arguments = arguments.into_iter().map(Into::into).collect();
-        Context { arguments, ..Context::default() }
+        PersonalityContext { arguments, ..PersonalityContext::default() }
     }
 
     /// Shows a plan if `--dry-run` asks for that instead of carrying it out. Returns true if it does.
@@ -96,7 +96,7 @@ impl Context {
         timebase: Timebase,
         observers: Vec<&mut dyn Observer>,
         result: Option<&Path>,
-    ) -> Result<Measured> {
+    ) -> Result<ReportSaveOutcome> {
         if let Some(id) = &self.machine_id {
             machine.id.clone_from(id);
         }
@@ -108,10 +108,16 @@ impl Context {
             observers.into_iter().map(|observer| observer as &mut dyn Observer).collect();
         all.extend(saver.iter_mut().map(|saver| saver as &mut dyn Observer));
         let labels = self.labels.clone();
-        let report =
-            runner::run(Run { registry: &REGISTRY, plan, machine, timebase, labels, observers: all })?;
+        let report = runner::run(MeasurementRun {
+            registry: &REGISTRY,
+            plan,
+            machine,
+            timebase,
+            labels,
+            observers: all,
+        })?;
         let report = if self.redact { Redactor::default().report(&report)? } else { report };
         let saved = result.map_or(Ok(()), |path| saver::save(path, &report));
-        Ok(Measured { report, saved })
+        Ok(ReportSaveOutcome { report, saved })
     }
 }

@@ -1,25 +1,25 @@
 //! Preconditions of a run: the machine, its clock, and the rights of this process.
 
-use crate::context::Context;
-use crate::getopt::Refusal;
+use crate::context::PersonalityContext;
+use crate::getopt::CommandLineRefusal;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Action, OnThreshold, Params, Plan, Point, Step, Stop};
-use latscope_core::quality::{HALTED, Level, NOT_RUN};
-use latscope_core::report::{LinearRecord, Measurement, Report, Status};
+use latscope_core::plan::{Action, MeasurementPoint, OnThreshold, Params, Plan, PlanStep, Stop};
+use latscope_core::quality::{HALTED, NOT_RUN, QualityLevel};
+use latscope_core::report::{LinearRecord, Measurement, Report, VerdictStatus};
 use latscope_core::units::fold_cpus;
-use latscope_engine::planner::{self, Request};
+use latscope_engine::planner::{self, RunRequest};
 use latscope_judge::verdict;
-use latscope_machine::Root;
+use latscope_machine::SystemRoot;
 use latscope_os::sched;
-use latscope_probes::{PlanInput, Profile};
+use latscope_probes::{PlanInput, SurveyProfile};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::{Path, PathBuf};
 
 /// This machine, with a calibrated clock.
 pub fn here() -> (Machine, Timebase) {
     let (timebase, clock) = Timebase::calibrate();
-    let mut machine = latscope_machine::snapshot(&Root::real());
+    let mut machine = latscope_machine::snapshot(&SystemRoot::real());
     machine.clock = clock;
     (machine, timebase)
 }
@@ -29,16 +29,16 @@ pub fn here() -> (Machine, Timebase) {
 ///
 /// # Errors
 /// Threads of this process may not have this priority.
-pub(crate) fn may_be_real_time(priority: u32) -> Result<(), Refusal> {
+pub(crate) fn may_be_real_time(priority: u32) -> Result<(), CommandLineRefusal> {
     let limit = getrlimit(Resource::Rtprio);
     if limit.current.is_some_and(|current| current < u64::from(priority)) {
         // Refused or not, the trial below tells.
         let _ = setrlimit(Resource::Rtprio, Rlimit { current: limit.maximum, ..limit });
     }
-    let tried = sched::set_policy(sched::Policy::Fifo(priority));
-    let back = sched::set_policy(sched::Policy::Other);
+    let tried = sched::set_policy(sched::ThreadSchedPolicy::Fifo(priority));
+    let back = sched::set_policy(sched::ThreadSchedPolicy::Other);
     tried.and(back).map_err(|error| {
-        Refusal::Fatal(format!(
+        CommandLineRefusal::Fatal(format!(
             "Unable to change scheduling policy! ({error})\nProbably missing capabilities, either run as root or \
              increase RLIMIT_RTPRIO limits."
         ))
@@ -49,13 +49,13 @@ pub(crate) fn may_be_real_time(priority: u32) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// No trace can be written to.
-pub(crate) fn trace_directory() -> Result<PathBuf, Refusal> {
+pub(crate) fn trace_directory() -> Result<PathBuf, CommandLineRefusal> {
     let usual = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(Path::new);
     let writable =
         |path: &&&Path| std::fs::OpenOptions::new().write(true).open(path.join("trace_marker")).is_ok();
     usual.iter().find(writable).map(|path| path.to_path_buf()).ok_or_else(|| {
         let remedy = "as root, run `mount -t tracefs nodev /sys/kernel/tracing`";
-        Refusal::Fatal(format!(
+        CommandLineRefusal::Fatal(format!(
             "FATAL: the trace cannot be marked, for there is none to be written: {remedy}"
         ))
     })
@@ -63,16 +63,22 @@ pub(crate) fn trace_directory() -> Result<PathBuf, Refusal> {
 
 /// Plan of one step under the name of the program. With a limit, the first event above the limit ends the run and marks
 /// the user's trace.
-pub(crate) fn plan(step: Step, name: &str, limited: bool, trace: Option<&Path>, machine: &Machine) -> Plan {
+pub(crate) fn plan(
+    step: PlanStep,
+    name: &str,
+    limited: bool,
+    trace: Option<&Path>,
+    machine: &Machine,
+) -> Plan {
     let mark = trace.map(|path| Action::MarkTrace(path.to_owned()));
     let actions = mark.into_iter().chain([Action::Stop]).collect();
     let on_threshold = limited.then(|| OnThreshold { actions, ..OnThreshold::default() });
-    let request = Request { on_threshold, ..Request::new(name, PlanInput::default()) };
+    let request = RunRequest { on_threshold, ..RunRequest::new(name, PlanInput::default()) };
     planner::of_steps(vec![step], &request, machine)
 }
 
 /// Prints the [`outline`] of one point if a plan is to be shown. Returns true if it did.
-pub(crate) fn shows(context: &Context, probe: &str, title: String, duration: Option<u64>) -> bool {
+pub(crate) fn shows(context: &PersonalityContext, probe: &str, title: String, duration: Option<u64>) -> bool {
     context.dry_run && context.shows(&outline(context.name, probe, vec![title], duration, &here().0))
 }
 
@@ -85,10 +91,11 @@ pub(crate) fn outline(
     machine: &Machine,
 ) -> Plan {
     let (revision, params, row) = (1, Params::new(), false);
-    let point = |title| Point { probe: probe.to_owned(), revision, params: params.clone(), title, row };
+    let point =
+        |title| MeasurementPoint { probe: probe.to_owned(), revision, params: params.clone(), title, row };
     let points = titles.into_iter().map(point).collect();
-    let stop = Stop { limit_ns: duration.unwrap_or(u64::MAX), ..Profile::Normal.stop() };
-    plan(Step::new(name, points, machine.allowed.0.clone(), stop), name, false, None, machine)
+    let stop = Stop { limit_ns: duration.unwrap_or(u64::MAX), ..SurveyProfile::Normal.stop() };
+    plan(PlanStep::new(name, points, machine.allowed.0.clone(), stop), name, false, None, machine)
 }
 
 /// Checks that this process can keep the machine from deep sleep, which needs a right.
@@ -105,18 +112,18 @@ pub(crate) fn first_exceedance(measured: &[Measurement]) -> Option<(usize, u64)>
     measured.iter().enumerate().filter_map(first).min().map(|(_, index, ns)| (index, ns))
 }
 
-/// Exit code by latscope's own rules, for `--strict-exit`: a limit counts as a criterion. Without one the call asked for
-/// figures of its threads, which a run that stood still, or one without a CPU, does not have.
+/// Exit code by latscope's own rules, for `--strict-exit`: a limit counts as a criterion. Without one the call asked
+/// for figures of its threads, which a run that stood still, or one without a CPU, does not have.
 pub(crate) fn strict_exit(limited: bool, exceeded: bool, report: &Report) -> u8 {
-    let doubtful = report.measurements.iter().any(|m| m.quality.level != Level::Ok);
+    let doubtful = report.measurements.iter().any(|m| m.quality.level != QualityLevel::Ok);
     let status = match (exceeded, doubtful) {
-        (true, _) => Status::Exceeded,
-        (false, true) => Status::Inconclusive,
-        (false, false) => Status::Pass,
+        (true, _) => VerdictStatus::Exceeded,
+        (false, true) => VerdictStatus::Inconclusive,
+        (false, false) => VerdictStatus::Pass,
     };
     let stood =
         |m: &Measurement| m.quality.reasons.iter().any(|reason| [HALTED, NOT_RUN].contains(&&*reason.id));
-    let unlimited = report.measurements.iter().any(stood).then_some(Status::Inconclusive);
+    let unlimited = report.measurements.iter().any(stood).then_some(VerdictStatus::Inconclusive);
     verdict::exit_code(if limited { Some(status) } else { unlimited }, verdict::is_cut_short(report))
 }
 
@@ -129,7 +136,7 @@ pub fn linear(measured: &[Measurement]) -> Vec<LinearRecord> {
 /// Texts about measurements that are degraded or missing, with remedies; each text once.
 pub fn doubts(measurements: &[Measurement]) -> Vec<String> {
     let doubt = |m: &Measurement| {
-        let reason = m.reason().clone().filter(|_| m.quality.level != Level::Ok)?;
+        let reason = m.reason().clone().filter(|_| m.quality.level != QualityLevel::Ok)?;
         let remedy = remedy(m).map(|remedy| format!(" ({remedy})")).unwrap_or_default();
         let kind = if m.quality.level.is_doubtful() { "degraded" } else { "not measured" };
         Some(format!("{kind}: {reason}{remedy}"))
@@ -140,9 +147,9 @@ pub fn doubts(measurements: &[Measurement]) -> Vec<String> {
 /// Prints how far the measurements can be trusted. Returns false if one did not take place.
 ///
 /// A run that ends before its first event counts as one that took place. A thread that could not begin does not.
-pub(crate) fn doubt(context: &Context, measured: &[Measurement]) -> bool {
+pub(crate) fn doubt(context: &PersonalityContext, measured: &[Measurement]) -> bool {
     doubts(measured).iter().for_each(|doubt| context.note(doubt));
-    !measured.iter().all(|m| m.quality.level == Level::Unsupported && m.incomplete)
+    !measured.iter().all(|m| m.quality.level == QualityLevel::Unsupported && m.incomplete)
 }
 
 /// Remedy of a measurement, without options of latscope, which the older tools lack: `choose a smaller size`.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Reason for not carrying out a call, with the answer of the program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum CommandLineRefusal {
     /// Arguments that the program does not take. The answer is this line, if the program names mistakes, and the usage.
     #[error("{0}")]
     Usage(String),
@@ -96,20 +96,22 @@ impl Spec {
 }
 
 /// Option of a program, with the function that stores its value in the options of a call.
-pub struct Opt<O: 'static> {
+pub struct ProgramOption<O: 'static> {
     /// Spelling of the option.
     pub spec: Spec,
     read: Read<O>,
 }
 
-type Read<O> = fn(&mut O, &mut Given) -> Result<(), Refusal>;
+type Read<O> = fn(&mut O, &mut OptionOccurrence) -> Result<(), CommandLineRefusal>;
 
-impl<O> Opt<O> {
+impl<O> ProgramOption<O> {
     /// Option `-h`, `--help`: print the usage.
-    pub(crate) const HELP: Opt<O> = Opt::new(Some('h'), "help", FLAG, "this text", |_, _| Err(Refusal::Help));
+    pub(crate) const HELP: ProgramOption<O> =
+        ProgramOption::new(Some('h'), "help", FLAG, "this text", |_, _| Err(CommandLineRefusal::Help));
 
     /// Option `--help` of the programs in which `-h` is another option.
-    pub(crate) const LONG_HELP: Opt<O> = Opt::new(None, "help", FLAG, "this text", |_, _| Err(Refusal::Help));
+    pub(crate) const LONG_HELP: ProgramOption<O> =
+        ProgramOption::new(None, "help", FLAG, "this text", |_, _| Err(CommandLineRefusal::Help));
 
     /// Returns an option with or without a value.
     pub const fn new(
@@ -118,28 +120,28 @@ impl<O> Opt<O> {
         (takes, value): (Takes, &'static str),
         help: &'static str,
         read: Read<O>,
-    ) -> Opt<O> {
-        Opt { spec: Spec { short, long, takes, value, help, whose: Whose::Theirs }, read }
+    ) -> ProgramOption<O> {
+        ProgramOption { spec: Spec { short, long, takes, value, help, whose: Whose::Theirs }, read }
     }
 
     /// Returns this option as an option of an older release.
-    pub(crate) const fn retired(self) -> Opt<O> {
-        Opt { spec: Spec { whose: Whose::Retired, ..self.spec }, read: self.read }
+    pub(crate) const fn retired(self) -> ProgramOption<O> {
+        ProgramOption { spec: Spec { whose: Whose::Retired, ..self.spec }, read: self.read }
     }
 
     /// Returns this option as an option of a newer release.
-    pub(crate) const fn newer(self) -> Opt<O> {
-        Opt { spec: Spec { whose: Whose::Newer, ..self.spec }, read: self.read }
+    pub(crate) const fn newer(self) -> ProgramOption<O> {
+        ProgramOption { spec: Spec { whose: Whose::Newer, ..self.spec }, read: self.read }
     }
 
     /// Returns this option as an option that latscope adds.
-    pub(crate) const fn ours(self) -> Opt<O> {
-        Opt { spec: Spec { whose: Whose::Ours, ..self.spec }, read: self.read }
+    pub(crate) const fn ours(self) -> ProgramOption<O> {
+        ProgramOption { spec: Spec { whose: Whose::Ours, ..self.spec }, read: self.read }
     }
 
     /// Returns this option with another text in the usage.
-    pub(crate) const fn saying(self, help: &'static str) -> Opt<O> {
-        Opt { spec: Spec { help, ..self.spec }, read: self.read }
+    pub(crate) const fn saying(self, help: &'static str) -> ProgramOption<O> {
+        ProgramOption { spec: Spec { help, ..self.spec }, read: self.read }
     }
 }
 
@@ -169,18 +171,18 @@ pub(crate) const fn perhaps(name: &'static str, follows: fn(&str) -> bool) -> (T
 }
 
 /// Sets the field of a flag.
-pub(crate) fn on(field: &mut bool) -> Result<(), Refusal> {
+pub(crate) fn on(field: &mut bool) -> Result<(), CommandLineRefusal> {
     put(field, Ok(true))
 }
 
 /// Sets a field to a value that was read, or passes the refusal on.
-pub(crate) fn put<T>(field: &mut T, value: Result<T, Refusal>) -> Result<(), Refusal> {
+pub(crate) fn put<T>(field: &mut T, value: Result<T, CommandLineRefusal>) -> Result<(), CommandLineRefusal> {
     *field = value?;
     Ok(())
 }
 
 /// Option that was given in a call.
-pub struct Given {
+pub struct OptionOccurrence {
     /// Name of the option in messages.
     pub(crate) name: String,
     /// Value that was given; `None` without a value.
@@ -188,14 +190,14 @@ pub struct Given {
     notes: Vec<String>,
 }
 
-impl Given {
+impl OptionOccurrence {
     /// Text of the value; empty without a value.
     pub(crate) fn text(&self) -> &str {
         self.value.as_deref().unwrap_or_default()
     }
 
     /// Value as the path of a file.
-    pub(crate) fn path(&self) -> Result<Option<PathBuf>, Refusal> {
+    pub(crate) fn path(&self) -> Result<Option<PathBuf>, CommandLineRefusal> {
         Ok(Some(self.text().into()))
     }
 
@@ -205,17 +207,17 @@ impl Given {
     }
 
     /// Adds a note on the effect that an older release's option has here.
-    pub(crate) fn retired(&mut self, why: &str) -> Result<(), Refusal> {
+    pub(crate) fn retired(&mut self, why: &str) -> Result<(), CommandLineRefusal> {
         self.note(format!("{} is retired: {why}", self.name));
         Ok(())
     }
 
-    fn is(&self, what: &str) -> Refusal {
-        Refusal::Usage(format!("{} {} is {what}", self.name, self.text()))
+    fn is(&self, what: &str) -> CommandLineRefusal {
+        CommandLineRefusal::Usage(format!("{} {} is {what}", self.name, self.text()))
     }
 
     /// Parses a number with a sign. Text after it is ignored, as by atoi(3), but noted.
-    pub(crate) fn signed(&mut self) -> Result<i64, Refusal> {
+    pub(crate) fn signed(&mut self) -> Result<i64, CommandLineRefusal> {
         let (number, whole) = number(self.text()).ok_or_else(|| self.is("no number"))?;
         if !whole {
             self.notes.push(format!("{} {} is taken as {number}", self.name, self.text()));
@@ -224,18 +226,18 @@ impl Given {
     }
 
     /// Parses a number from 0 on, in the same way.
-    pub(crate) fn count(&mut self) -> Result<u64, Refusal> {
+    pub(crate) fn count(&mut self) -> Result<u64, CommandLineRefusal> {
         let number = self.signed().ok().and_then(|number| u64::try_from(number).ok());
         number.ok_or_else(|| self.is("no number from 0 on"))
     }
 
     /// Parses a number from 1 on, in the same way.
-    pub(crate) fn positive(&mut self) -> Result<u64, Refusal> {
+    pub(crate) fn positive(&mut self) -> Result<u64, CommandLineRefusal> {
         Some(self.count()?).filter(|number| *number > 0).ok_or_else(|| self.is("not above 0"))
     }
 
     /// Parses a limit; 0 means no limit.
-    pub(crate) fn limit(&mut self) -> Result<Option<u64>, Refusal> {
+    pub(crate) fn limit(&mut self) -> Result<Option<u64>, CommandLineRefusal> {
         Ok(Some(self.count()?).filter(|limit| *limit > 0))
     }
 
@@ -245,8 +247,8 @@ impl Given {
         u64::try_from(number).ok().filter(|number| range.contains(number))
     }
 
-    /// Returns the same number as [`Given::within`], or a refusal that names the range.
-    pub(crate) fn whole(&self, range: RangeInclusive<u64>) -> Result<u64, Refusal> {
+    /// Returns the same number as [`OptionOccurrence::within`], or a refusal that names the range.
+    pub(crate) fn whole(&self, range: RangeInclusive<u64>) -> Result<u64, CommandLineRefusal> {
         let bounds = match (*range.start(), *range.end()) {
             (0, u64::MAX) => String::new(),
             (least, most) => format!(" from {least} to {most}"),
@@ -258,7 +260,7 @@ impl Given {
     ///
     /// # Errors
     /// The text is no time. cyclictest ignores unknown units and takes `1x` for 1 s.
-    pub(crate) fn duration(&self) -> Result<u64, Refusal> {
+    pub(crate) fn duration(&self) -> Result<u64, CommandLineRefusal> {
         let text = self.text();
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let unit = match text[digits..].to_ascii_lowercase().as_str() {
@@ -270,7 +272,7 @@ impl Given {
         };
         let seconds = text[..digits].parse::<u64>().ok().filter(|_| unit > 0);
         seconds.and_then(|number| number.checked_mul(unit * 1_000_000_000)).ok_or_else(|| {
-            Refusal::Fatal(format!(
+            CommandLineRefusal::Fatal(format!(
                 "-D {text} is no time: whole seconds, or minutes, hours or days as in 90, 20m, 2h, 1d"
             ))
         })
@@ -279,7 +281,7 @@ impl Given {
 
 /// Words of a call, separated into options and operands.
 #[derive(Default)]
-pub(crate) struct Words {
+pub(crate) struct CommandLineWords {
     /// Options in order: the index in the table, and the value.
     pub(crate) options: Vec<(usize, Option<String>)>,
     /// Operands: all words that are neither options nor values.
@@ -287,10 +289,10 @@ pub(crate) struct Words {
 }
 
 /// Function that separates the words of a command line.
-pub(crate) type Grammar = fn(&[&Spec], &[OsString]) -> Result<Words, Refusal>;
+pub(crate) type Grammar = fn(&[&Spec], &[OsString]) -> Result<CommandLineWords, CommandLineRefusal>;
 
 /// Call as it was read by a table.
-pub struct Call<O> {
+pub struct ProgramCall<O> {
     /// Values of the options.
     pub options: O,
     /// Words that are neither options nor values.
@@ -304,29 +306,32 @@ pub struct Call<O> {
 /// # Errors
 /// The errors are those of the grammar and of the options.
 pub(crate) fn read<O>(
-    table: &[Opt<O>],
+    table: &[ProgramOption<O>],
     grammar: Grammar,
     arguments: &[OsString],
     mut options: O,
-) -> Result<Call<O>, Refusal> {
+) -> Result<ProgramCall<O>, CommandLineRefusal> {
     let specs: Vec<&Spec> = table.iter().map(|option| &option.spec).collect();
     let words = grammar(&specs, arguments)?;
     let mut notes = Vec::new();
     for (index, value) in words.options {
-        let mut given = Given { name: specs[index].name(), value, notes };
+        let mut given = OptionOccurrence { name: specs[index].name(), value, notes };
         (table[index].read)(&mut options, &mut given)?;
         notes = given.notes;
     }
-    Ok(Call { options, operands: words.operands, notes })
+    Ok(ProgramCall { options, operands: words.operands, notes })
 }
 
 /// Grammar of getopt_long(3): bundles of letters, optional values, abbreviated long options, operands anywhere.
 ///
 /// # Errors
 /// An option is unknown, a value is missing, or an option has a value that it does not take.
-pub(crate) fn getopt(specs: &[&Spec], arguments: &[OsString]) -> Result<Words, Refusal> {
+pub(crate) fn getopt(
+    specs: &[&Spec],
+    arguments: &[OsString],
+) -> Result<CommandLineWords, CommandLineRefusal> {
     let mut parser = Parser::from_args(arguments.iter().cloned());
-    let mut words = Words::default();
+    let mut words = CommandLineWords::default();
     while let Some(argument) = parser.next().map_err(unexpected)? {
         let (index, missing) = match argument {
             Arg::Value(operand) => {
@@ -335,7 +340,8 @@ pub(crate) fn getopt(specs: &[&Spec], arguments: &[OsString]) -> Result<Words, R
             }
             Arg::Short(letter) => {
                 let index = specs.iter().position(|spec| spec.short == Some(letter));
-                let index = index.ok_or_else(|| Refusal::Usage(format!("invalid option -- '{letter}'")))?;
+                let index = index
+                    .ok_or_else(|| CommandLineRefusal::Usage(format!("invalid option -- '{letter}'")))?;
                 (index, format!("option requires an argument -- '{letter}'"))
             }
             Arg::Long(name) => {
@@ -343,14 +349,14 @@ pub(crate) fn getopt(specs: &[&Spec], arguments: &[OsString]) -> Result<Words, R
                 (index, format!("option '--{}' requires an argument", specs[index].long))
             }
         };
-        let value = next_value(&mut parser, specs[index]).ok_or(Refusal::Usage(missing))?;
+        let value = next_value(&mut parser, specs[index]).ok_or(CommandLineRefusal::Usage(missing))?;
         words.options.push((index, value));
     }
     Ok(words)
 }
 
-fn unexpected(error: lexopt::Error) -> Refusal {
-    Refusal::Usage(match error {
+fn unexpected(error: lexopt::Error) -> CommandLineRefusal {
+    CommandLineRefusal::Usage(match error {
         lexopt::Error::UnexpectedValue { option, .. } => {
             format!("option '{option}' doesn't allow an argument")
         }
@@ -359,7 +365,7 @@ fn unexpected(error: lexopt::Error) -> Refusal {
 }
 
 /// Index of the option with this name, or of the only original option that begins with it.
-fn long(specs: &[&Spec], name: &str) -> Result<usize, Refusal> {
+fn long(specs: &[&Spec], name: &str) -> Result<usize, CommandLineRefusal> {
     if let Some(exact) = specs.iter().position(|spec| !spec.long.is_empty() && spec.long == name) {
         return Ok(exact);
     }
@@ -367,9 +373,9 @@ fn long(specs: &[&Spec], name: &str) -> Result<usize, Refusal> {
         |spec: &Spec| !spec.long.is_empty() && spec.whose != Whose::Ours && spec.long.starts_with(name);
     let mut begin = (0..specs.len()).filter(|index| begins(specs[*index]));
     match (begin.next(), begin.next()) {
-        (None, _) => Err(Refusal::Usage(format!("unrecognized option '--{name}'"))),
+        (None, _) => Err(CommandLineRefusal::Usage(format!("unrecognized option '--{name}'"))),
         (Some(only), None) => Ok(only),
-        _ => Err(Refusal::Usage(format!("option '--{name}' is ambiguous"))),
+        _ => Err(CommandLineRefusal::Usage(format!("option '--{name}' is ambiguous"))),
     }
 }
 
@@ -393,21 +399,27 @@ fn next_value(parser: &mut Parser, spec: &Spec) -> Option<Option<String>> {
 /// # Errors
 /// A word is no option (the originals ignore it), or a value is missing (the originals read the memory after their
 /// arguments).
-pub(crate) fn whole_words(specs: &[&Spec], arguments: &[OsString]) -> Result<Words, Refusal> {
+pub(crate) fn whole_words(
+    specs: &[&Spec],
+    arguments: &[OsString],
+) -> Result<CommandLineWords, CommandLineRefusal> {
     let mut arguments = arguments.iter().map(|word| word.to_string_lossy().into_owned());
-    let mut words = Words::default();
+    let mut words = CommandLineWords::default();
     while let Some(word) = arguments.next() {
         let (name, own) = match word.split_once('=') {
             Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
             _ => (word.as_str(), None),
         };
         let index = specs.iter().position(|spec| spec.long == name);
-        let unknown = || Refusal::Usage(format!("there is no option {word:?} (see --help)"));
+        let unknown = || CommandLineRefusal::Usage(format!("there is no option {word:?} (see --help)"));
         let index = index.ok_or_else(unknown)?;
         let value = match (specs[index].takes, own) {
-            (Takes::Nothing, Some(_)) => return Err(Refusal::Usage(format!("{name} takes no value"))),
+            (Takes::Nothing, Some(_)) => {
+                return Err(CommandLineRefusal::Usage(format!("{name} takes no value")));
+            }
             (Takes::Value, None) => {
-                let missing = || Refusal::Usage(format!("{name} needs a value: {}", specs[index].value));
+                let missing =
+                    || CommandLineRefusal::Usage(format!("{name} needs a value: {}", specs[index].value));
                 Some(arguments.next().ok_or_else(missing)?)
             }
             (_, own) => own,
@@ -450,15 +462,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const fn keep(short: Option<char>, long: &'static str, takes: (Takes, &'static str)) -> Opt<Vec<String>> {
-        Opt::new(short, long, takes, "", |all, given| {
+    const fn keep(
+        short: Option<char>,
+        long: &'static str,
+        takes: (Takes, &'static str),
+    ) -> ProgramOption<Vec<String>> {
+        ProgramOption::new(short, long, takes, "", |all, given| {
             let value = given.value.as_ref().map(|value| format!("={value}")).unwrap_or_default();
             all.push(given.name.clone() + &value);
             Ok(())
         })
     }
 
-    static GETOPT: &[Opt<Vec<String>>] = &[
+    static GETOPT: &[ProgramOption<Vec<String>>] = &[
         keep(Some('m'), "mlockall", FLAG),
         keep(Some('s'), "system", FLAG),
         keep(Some('p'), "prio", value("N")),
@@ -468,7 +484,7 @@ mod tests {
         keep(None, "threaded", FLAG).ours(),
     ];
 
-    fn words(line: &str) -> Result<(String, Vec<String>), Refusal> {
+    fn words(line: &str) -> Result<(String, Vec<String>), CommandLineRefusal> {
         let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         let call = read(GETOPT, getopt, &arguments, Vec::new())?;
         Ok((call.options.join(" "), call.operands))
@@ -510,8 +526,8 @@ mod tests {
         assert_eq!(refused("--mlockall=3"), "option '--mlockall' doesn't allow an argument");
     }
 
-    fn given(text: &str) -> Given {
-        Given { name: "-n".to_owned(), value: Some(text.to_owned()), notes: Vec::new() }
+    fn given(text: &str) -> OptionOccurrence {
+        OptionOccurrence { name: "-n".to_owned(), value: Some(text.to_owned()), notes: Vec::new() }
     }
 
     #[test]
@@ -529,7 +545,7 @@ mod tests {
             (given("9").whole(1..=8).map(drop), "-n 9 is no number from 1 to 8"),
             (given("9x").whole(0..=u64::MAX).map(drop), "-n 9x is no number"),
         ] {
-            assert_eq!(refused, Err(Refusal::Usage(said.to_owned())));
+            assert_eq!(refused, Err(CommandLineRefusal::Usage(said.to_owned())));
         }
     }
 

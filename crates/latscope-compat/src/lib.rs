@@ -1,9 +1,9 @@
 //! Replacements for older tools: the programs of LMbench 3 in [`lmbench`], those of rt-tests in [`rt`], AOSP's tests of
-//! binder in [`binder_tests`], the benchmark of openEuler's MCS in [`mcs`], and [`schbench`]. They take the arguments of
-//! the originals, measure with latscope's probes, and print the text of the originals.
+//! binder in [`binder_tests`], the benchmark of openEuler's MCS in [`mcs`], and [`schbench`]. They take the arguments
+//! of the originals, measure with latscope's probes, and print the text of the originals.
 //!
-//! Each is a [`Program`]: its options, and functions that read a call and carry it out. Reading the arguments and
-//! printing the text are pure functions. The numbers are always latscope's.
+//! Each is a [`PersonalityProgram`]: its options, and functions that read a call and carry it out. Reading the
+//! arguments and printing the text are pure functions. The numbers are always latscope's.
 #![forbid(unsafe_code)]
 
 pub mod binder_tests;
@@ -18,17 +18,17 @@ mod environment;
 mod notes;
 mod personality;
 
-pub use context::Context;
-pub use lmbench::{REFUSED, Refused};
+pub use context::PersonalityContext;
+pub use lmbench::{REFUSED, UnsupportedProgram};
 pub use notes::NotesDestination;
-pub use personality::{Personality, Program, Suite};
+pub use personality::{Personality, PersonalityProgram, PersonalitySuite};
 
-use latscope_process::role::Role;
+use latscope_process::role::ProcessRole;
 use std::ffi::OsStr;
 use std::path::Path;
 
 /// Roles of processes that this crate starts.
-pub const ROLES: &[Role] = &[rt::paced::ROLE];
+pub const ROLES: &[ProcessRole] = &[rt::paced::ROLE];
 
 /// Returns every program that latscope replaces.
 pub fn all() -> impl Iterator<Item = &'static dyn Personality> {

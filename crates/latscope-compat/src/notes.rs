@@ -20,8 +20,8 @@ pub(crate) enum StandardStream {
     Stderr,
 }
 
-/// Destination of notes. By default they go to the standard stream that carries no figures, so that a script which reads
-/// the figures gets nothing else.
+/// Destination of notes. By default they go to the standard stream that carries no figures, so that a script which
+/// reads the figures gets nothing else.
 #[derive(Debug, Clone, Default)]
 pub enum NotesDestination {
     /// The standard stream without figures.

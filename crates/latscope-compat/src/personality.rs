@@ -1,7 +1,7 @@
 //! Framework of all personalities: programs with their options, and how a call is read, answered and carried out.
 
-use crate::context::Context;
-use crate::getopt::{self, Call, Grammar, Opt, Refusal, Spec, Whose};
+use crate::context::PersonalityContext;
+use crate::getopt::{self, CommandLineRefusal, Grammar, ProgramCall, ProgramOption, Spec, Whose};
 use crate::notes::{NotesDestination, VARIABLE};
 use anyhow::Result;
 use latscope_process::eprintln;
@@ -9,59 +9,60 @@ use latscope_process::stdout::print;
 use std::fmt::Write;
 
 /// Suite of programs that read their arguments, and answer calls that they do not carry out, in one way.
-pub struct Suite {
+pub struct PersonalitySuite {
     /// Function that separates the words of a call.
     pub(crate) grammar: Grammar,
     /// Function that takes options of latscope out of the arguments, for programs that have none in their table.
-    pub(crate) prepare: fn(&mut Context) -> Result<()>,
-    /// Function that returns the usage of a program: of its name, its [form](Program::form) and its options.
+    pub(crate) prepare: fn(&mut PersonalityContext) -> Result<()>,
+    /// Function that returns the usage of a program: of its name, its [form](PersonalityProgram::form) and its options.
     pub(crate) usage: fn(&str, &str, &[&Spec]) -> String,
     /// Function that prints the answer to a refused call, given the error and the usage, and returns the exit code. It
     /// returns errors that the command is to print.
-    pub(crate) answer: fn(&Context, anyhow::Error, String) -> Result<u8>,
+    pub(crate) answer: fn(&PersonalityContext, anyhow::Error, String) -> Result<u8>,
 }
 
 /// Program that latscope replaces, with options of type `O`. A call is read into a `J`, which most often is `O`, too.
-pub struct Program<O: 'static, J: 'static = O> {
+pub struct PersonalityProgram<O: 'static, J: 'static = O> {
     /// Name of the program.
     pub name: &'static str,
     /// Summary of what the program measures, in one line.
     pub summary: &'static str,
     /// Suite that the program belongs to.
-    pub suite: &'static Suite,
+    pub suite: &'static PersonalitySuite,
     /// Form of the arguments in the usage, where `{}` stands for the options; empty if the suite has one for all.
     pub form: &'static str,
     /// Options of the program, in the order of its usage.
-    pub options: &'static [Opt<O>],
+    pub options: &'static [ProgramOption<O>],
     /// Function that returns the options of a call without arguments.
-    pub usual: fn(&Context) -> Result<O, Refusal>,
+    pub usual: fn(&PersonalityContext) -> Result<O, CommandLineRefusal>,
     /// Function that applies the rules by which options and operands affect each other. It is pure.
-    pub settle: fn(Call<O>) -> Result<J, Refusal>,
+    pub settle: fn(ProgramCall<O>) -> Result<J, CommandLineRefusal>,
     /// Function that carries out a call that was read, and returns the exit code.
-    pub carry_out: fn(&J, &Context) -> Result<u8>,
+    pub carry_out: fn(&J, &PersonalityContext) -> Result<u8>,
 }
 
-impl<O: Default> Program<O> {
-    /// Returns a program whose options are the default ones at first, and whose suite has one form of the usage for all.
+impl<O: Default> PersonalityProgram<O> {
+    /// Returns a program whose options are the default ones at first, and whose suite has one form of the usage for
+    /// all.
     pub(crate) const fn new(
         name: &'static str,
         summary: &'static str,
-        suite: &'static Suite,
-        options: &'static [Opt<O>],
-        settle: fn(Call<O>) -> Result<O, Refusal>,
-        carry_out: fn(&O, &Context) -> Result<u8>,
-    ) -> Program<O> {
-        let usual = |_: &Context| Ok(O::default());
-        Program { name, summary, suite, form: "", options, usual, settle, carry_out }
+        suite: &'static PersonalitySuite,
+        options: &'static [ProgramOption<O>],
+        settle: fn(ProgramCall<O>) -> Result<O, CommandLineRefusal>,
+        carry_out: fn(&O, &PersonalityContext) -> Result<u8>,
+    ) -> PersonalityProgram<O> {
+        let usual = |_: &PersonalityContext| Ok(O::default());
+        PersonalityProgram { name, summary, suite, form: "", options, usual, settle, carry_out }
     }
 }
 
-impl<O, J> Program<O, J> {
+impl<O, J> PersonalityProgram<O, J> {
     /// Reads a call. This function is pure.
     ///
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
-    pub fn read(&self, context: &Context) -> Result<J, Refusal> {
+    pub fn read(&self, context: &PersonalityContext) -> Result<J, CommandLineRefusal> {
         let options = (self.usual)(context)?;
         (self.settle)(getopt::read(self.options, self.suite.grammar, &context.arguments, options)?)
     }
@@ -87,10 +88,10 @@ pub trait Personality: Sync {
     ///
     /// # Errors
     /// Nothing could be started, or the result could not be saved.
-    fn run(&self, context: &Context) -> Result<u8>;
+    fn run(&self, context: &PersonalityContext) -> Result<u8>;
 }
 
-impl<O, J> Personality for Program<O, J> {
+impl<O, J> Personality for PersonalityProgram<O, J> {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -103,9 +104,9 @@ impl<O, J> Personality for Program<O, J> {
         self.options.iter().map(|option| &option.spec).collect()
     }
 
-    fn run(&self, context: &Context) -> Result<u8> {
+    fn run(&self, context: &PersonalityContext) -> Result<u8> {
         let notes = NotesDestination::read((context.variable)(VARIABLE))?;
-        let mut context = Context { name: self.name, notes, ..context.clone() };
+        let mut context = PersonalityContext { name: self.name, notes, ..context.clone() };
         (self.suite.prepare)(&mut context)?;
         let call = self.read(&context).map_err(anyhow::Error::from);
         let outcome = call.and_then(|call| (self.carry_out)(&call, &context));
@@ -138,19 +139,19 @@ pub(crate) fn long_usage(name: &str, specs: &[&Spec], width: usize, suite: &str)
     )
 }
 
-/// Prints the answer to a refused call of a suite whose programs answer alike, but for a mistake in the arguments, which
-/// `mistake` answers with its text. Returns the exit code.
+/// Prints the answer to a refused call of a suite whose programs answer alike, but for a mistake in the arguments,
+/// which `mistake` answers with its text. Returns the exit code.
 ///
 /// # Errors
-/// Any error but a [`Refusal`] is returned.
+/// Any error but a [`CommandLineRefusal`] is returned.
 pub(crate) fn answer(error: anyhow::Error, usage: &str, mistake: impl FnOnce(&str)) -> Result<u8> {
     match error.downcast()? {
-        Refusal::Help => {
+        CommandLineRefusal::Help => {
             print(usage);
             return Ok(0);
         }
-        Refusal::Usage(text) => mistake(&text),
-        Refusal::Fatal(text) => eprintln!("{text}"),
+        CommandLineRefusal::Usage(text) => mistake(&text),
+        CommandLineRefusal::Fatal(text) => eprintln!("{text}"),
     }
     Ok(1)
 }

@@ -1,6 +1,6 @@
 //! Account of CPU time: whose it was while something was measured.
 
-use crate::quality::{Level, Reason, THROTTLED};
+use crate::quality::{QualityLevel, Reason, THROTTLED};
 use crate::units::{CpuList, counted, format_count, format_share, format_time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,8 +18,8 @@ pub struct Account {
     pub ran_ns: u64,
     /// Least share that other processes used: neither the run's own, nor its load, nor its peers.
     pub others: f64,
-    /// Share that others may have used beyond `others`: the kernel counts CPU time in ticks of 10 ms. 0 where that is not
-    /// known.
+    /// Share that others may have used beyond `others`: the kernel counts CPU time in ticks of 10 ms. 0 where that is
+    /// not known.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unseen: f64,
     /// Share that the load used which was asked for; `None` without a load.
@@ -31,13 +31,13 @@ pub struct Account {
     /// Share that the hypervisor gave to others (steal, `/proc/stat`); `None` where the kernel does not count it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stolen: Option<f64>,
-    /// Share that others used of the CPUs which share a cache with the measuring ones, or of these if they are all of that
-    /// cache; `None` where no CPUs share one.
+    /// Share that others used of the CPUs which share a cache with the measuring ones, or of these if they are all of
+    /// that cache; `None` where no CPUs share one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<f64>,
     /// Limit of CPU time that the control groups of the run set; `None` without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub quota: Option<Quota>,
+    pub quota: Option<QuotaThrottling>,
     /// Real-time threads that may have been stopped by the kernel; `None` where none used up its time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub real_time: Option<RealTime>,
@@ -48,7 +48,7 @@ pub struct Account {
 
 /// Limit of CPU time set by a control group, and how often it stopped the group's threads.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Quota {
+pub struct QuotaThrottling {
     /// CPUs' worth of time that the group may use.
     pub cpus: f64,
     /// Period in which the time is granted, ns.
@@ -136,14 +136,14 @@ impl Account {
         self.others + self.unseen < QUIET
     }
 
-    /// Returns the least share that others used; `None` where the stretch is too short for the kernel's ticks to say that
-    /// they used little.
+    /// Returns the least share that others used; `None` where the stretch is too short for the kernel's ticks to say
+    /// that they used little.
     pub fn known_others(&self) -> Option<f64> {
         (!self.is_quiet() || self.unseen < TOO_UNSURE).then_some(self.others)
     }
 
-    /// Returns the share that others used in words, with both ends where the ticks leave an interval: `3 %`, `0 % to 7 %`;
-    /// `None` as for [`Account::known_others`].
+    /// Returns the share that others used in words, with both ends where the ticks leave an interval: `3 %`, `0 % to 7
+    /// %`; `None` as for [`Account::known_others`].
     pub fn others_words(&self) -> Option<String> {
         let least = format_share(self.known_others()?);
         let most = format_share((self.others + self.unseen).min(1.0));
@@ -166,12 +166,12 @@ impl Account {
     }
 
     /// Returns the quota, if it stopped the run at all.
-    pub fn throttled(&self) -> Option<&Quota> {
+    pub fn throttled(&self) -> Option<&QuotaThrottling> {
         self.quota.as_ref().filter(|quota| quota.throttled > 0)
     }
 
     /// Returns the quota, if it stopped the run for a share of the time that matters.
-    pub fn throttled_much(&self) -> Option<&Quota> {
+    pub fn throttled_much(&self) -> Option<&QuotaThrottling> {
         let limit = THROTTLING_MATTERS * self.wall_ns as f64;
         self.throttled().filter(|quota| quota.throttled_ns as f64 >= limit)
     }
@@ -193,12 +193,12 @@ impl Account {
         self.ran_ns = self.ran_ns.saturating_add(other.ran_ns);
         self.wall_ns = self.wall_ns.saturating_add(other.wall_ns);
         self.cpus = self.cpus.max(other.cpus);
-        add_known(&mut self.quota, other.quota.as_ref(), Quota::add);
+        add_known(&mut self.quota, other.quota.as_ref(), QuotaThrottling::add);
         add_known(&mut self.real_time, other.real_time.as_ref(), RealTime::add);
     }
 }
 
-impl Quota {
+impl QuotaThrottling {
     /// `limited to 0.50 CPU by its control group; throttled in 225 of 230 periods`.
     pub fn words(&self) -> String {
         let cpus = if self.cpus > 1.0 { "CPUs" } else { "CPU" };
@@ -214,14 +214,14 @@ impl Quota {
 
     /// Reason against figures whose threads it stopped.
     pub fn reason(&self) -> Reason {
-        let reason = Reason::new(Level::Degraded, THROTTLED, self.words(), MORE_TIME);
+        let reason = Reason::new(QualityLevel::Degraded, THROTTLED, self.words(), MORE_TIME);
         reason
             .with("cpus", self.cpus)
             .with("periods", self.periods as f64)
             .with("throttled", self.throttled as f64)
     }
 
-    fn add(&mut self, later: &Quota) {
+    fn add(&mut self, later: &QuotaThrottling) {
         self.periods = self.periods.saturating_add(later.periods);
         self.throttled = self.throttled.saturating_add(later.throttled);
         self.throttled_ns = self.throttled_ns.saturating_add(later.throttled_ns);
@@ -274,9 +274,16 @@ impl Consumer {
 mod tests {
     use crate::report::*;
 
-    fn quota(periods: u64, throttled: u64) -> Quota {
+    fn quota(periods: u64, throttled: u64) -> QuotaThrottling {
         let throttled_ns = throttled * 50_000_000;
-        Quota { cpus: 0.5, period_ns: 100_000_000, group: "/g".to_owned(), periods, throttled, throttled_ns }
+        QuotaThrottling {
+            cpus: 0.5,
+            period_ns: 100_000_000,
+            group: "/g".to_owned(),
+            periods,
+            throttled,
+            throttled_ns,
+        }
     }
 
     #[test]
@@ -290,7 +297,7 @@ mod tests {
             "limited to 0.50 CPU by its control group; never throttled in 9 periods"
         );
         assert_eq!(
-            Quota { cpus: 2.0, periods: 0, ..quota(0, 0) }.words(),
+            QuotaThrottling { cpus: 2.0, periods: 0, ..quota(0, 0) }.words(),
             "limited to 2.00 CPUs by its control group"
         );
     }

@@ -3,8 +3,8 @@
 
 use crate::param;
 use crate::plan::Params;
-use crate::quality::{Level, Reason};
-use crate::value::Value;
+use crate::quality::{QualityLevel, Reason};
+use crate::value::MeasuredQuantity;
 use std::collections::BTreeMap;
 
 /// Noise takes a value so far beyond its bound at most.
@@ -14,12 +14,12 @@ const TOLERANCE: f64 = 1.1;
 pub(crate) const IMPOSSIBLE: &str = "impossible";
 
 /// Returns the reason against a point whose values are impossible for these parameters; `None` if all are possible.
-pub(crate) fn impossible(params: &Params, values: &BTreeMap<String, Value>) -> Option<Reason> {
+pub(crate) fn impossible(params: &Params, values: &BTreeMap<String, MeasuredQuantity>) -> Option<Reason> {
     speedup(params, values).or_else(|| slowdown(values))
 }
 
 /// Reason against a speedup larger than the number of chains that are followed at once.
-fn speedup(params: &Params, values: &BTreeMap<String, Value>) -> Option<Reason> {
+fn speedup(params: &Params, values: &BTreeMap<String, MeasuredQuantity>) -> Option<Reason> {
     let chains = params.get(param::CHAINS)?.number()? as f64;
     let speedup = values.get("speedup")?.value;
     (speedup > chains * TOLERANCE).then(|| {
@@ -31,7 +31,7 @@ fn speedup(params: &Params, values: &BTreeMap<String, Value>) -> Option<Reason> 
 }
 
 /// No pool of threads is faster than its tasks dealt out evenly.
-fn slowdown(values: &BTreeMap<String, Value>) -> Option<Reason> {
+fn slowdown(values: &BTreeMap<String, MeasuredQuantity>) -> Option<Reason> {
     let slowdown = values.get("slowdown").filter(|slowdown| slowdown.unit == "ratio")?.value;
     (slowdown < 1.0 / TOLERANCE).then(|| {
         let text = format!(
@@ -43,7 +43,7 @@ fn slowdown(values: &BTreeMap<String, Value>) -> Option<Reason> {
 }
 
 fn reason(text: String) -> Reason {
-    Reason::new(Level::Degraded, IMPOSSIBLE, text, "measure again on a quieter machine")
+    Reason::new(QualityLevel::Degraded, IMPOSSIBLE, text, "measure again on a quieter machine")
 }
 
 #[cfg(test)]
@@ -56,7 +56,8 @@ mod tests {
     fn valued(name: &str, unit: &str, value: f64) -> Measurement {
         let parameters = params([("chains", 16.into()), ("threads", 2.into())]);
         let mut m = point("memory.parallelism", parameters, Semantics::Operation, 5.0);
-        m.values.insert(name.to_owned(), Value { value, unit: unit.to_owned(), better: Better::More });
+        m.values
+            .insert(name.to_owned(), MeasuredQuantity { value, unit: unit.to_owned(), better: Better::More });
         m.settle();
         m
     }
@@ -64,18 +65,18 @@ mod tests {
     #[test]
     fn sixteen_chains_85_times_faster_than_one_are_disturbed() {
         let m = valued("speedup", "x", 85.0);
-        assert_eq!(m.quality.level, Level::Degraded);
+        assert_eq!(m.quality.level, QualityLevel::Degraded);
         assert_eq!(m.quality.reasons[0].values["at_most"], 16.0);
         assert!(m.reason().unwrap().contains("cannot be 85 times as fast"));
-        assert_eq!(valued("speedup", "x", 16.5).quality.level, Level::Ok);
+        assert_eq!(valued("speedup", "x", 16.5).quality.level, QualityLevel::Ok);
     }
 
     #[test]
     fn a_pool_that_needs_0_74_times_the_ideal_is_disturbed() {
         assert!(valued("slowdown", "ratio", 0.74).reason().unwrap().contains("cannot need 0.74 times"));
-        assert_eq!(valued("slowdown", "ratio", 0.97).quality.level, Level::Ok);
+        assert_eq!(valued("slowdown", "ratio", 0.97).quality.level, QualityLevel::Ok);
         // The slowdown of something else, in another unit.
-        assert_eq!(valued("slowdown", "%", 0.74).quality.level, Level::Ok);
+        assert_eq!(valued("slowdown", "%", 0.74).quality.level, QualityLevel::Ok);
     }
 
     #[test]
@@ -83,6 +84,6 @@ mod tests {
         let mut m = valued("speedup", "x", 85.0);
         m.values.get_mut("speedup").unwrap().value = 7.0;
         m.settle();
-        assert_eq!((m.quality.level, m.reason()), (Level::Ok, None));
+        assert_eq!((m.quality.level, m.reason()), (QualityLevel::Ok, None));
     }
 }

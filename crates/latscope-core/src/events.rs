@@ -1,7 +1,7 @@
 //! The measurements of single events in a report, as a reader looks at them: by
 //! probe, a row for each thread or pair, and the sum of all.
 
-use crate::catalogue::{Kind, kind_of};
+use crate::catalogue::{ParamValueKind, kind_of};
 use crate::merged::{MERGED, is_merged, is_part_of};
 use crate::ordered::entry;
 use crate::param;
@@ -12,18 +12,18 @@ use std::collections::BTreeSet;
 
 /// The measurements of one probe.
 #[derive(Debug, Clone)]
-pub struct Group<'a> {
+pub struct ProbeEventGroup<'a> {
     /// Id of the probe.
     pub probe: &'a str,
     /// Rows of single threads or pairs, in the order measured.
-    pub singles: Vec<Row<'a>>,
+    pub singles: Vec<ProbeEventRow<'a>>,
     /// The sums over CPUs or pairs, where several are summed.
-    pub merged: Vec<Row<'a>>,
+    pub merged: Vec<ProbeEventRow<'a>>,
 }
 
 /// A measurement and what it is called among the others.
 #[derive(Debug, Clone)]
-pub struct Row<'a> {
+pub struct ProbeEventRow<'a> {
     /// `CPU 1`, `all CPUs`, with the parameters in which the rows differ.
     pub label: String,
     /// Measurement that the row shows.
@@ -31,7 +31,7 @@ pub struct Row<'a> {
 }
 
 /// The measurements of single events that have a number, by probe.
-pub fn groups(report: &Report) -> Vec<Group<'_>> {
+pub fn groups(report: &Report) -> Vec<ProbeEventGroup<'_>> {
     let timed = |m: &&Measurement| m.sampling == Sampling::Event && m.summary.count > 0;
     let mut probes: Vec<(&str, Vec<&Measurement>)> = Vec::new();
     for m in report.measurements.iter().filter(timed) {
@@ -40,21 +40,21 @@ pub fn groups(report: &Report) -> Vec<Group<'_>> {
     probes.into_iter().map(|(probe, of_probe)| group(probe, &of_probe)).collect()
 }
 
-impl<'a> Group<'a> {
+impl<'a> ProbeEventGroup<'a> {
     /// Returns the rows that represent the whole probe: the sums if every row is in a sum, else all single rows.
-    pub fn whole(&self) -> &[Row<'a>] {
-        let summed = |row: &Row| self.merged.iter().any(|all| is_part_of(row.m, all.m));
+    pub fn whole(&self) -> &[ProbeEventRow<'a>] {
+        let summed = |row: &ProbeEventRow| self.merged.iter().any(|all| is_part_of(row.m, all.m));
         if self.singles.iter().all(summed) { &self.merged } else { &self.singles }
     }
 
     /// The row with the longest event.
-    pub fn worst(&self) -> Option<&Row<'a>> {
-        let max = |row: &Row| row.m.summary.max.unwrap_or_default();
+    pub fn worst(&self) -> Option<&ProbeEventRow<'a>> {
+        let max = |row: &ProbeEventRow| row.m.summary.max.unwrap_or_default();
         self.singles.iter().max_by(|a, b| max(a).total_cmp(&max(b)))
     }
 }
 
-fn group<'a>(probe: &'a str, measurements: &[&'a Measurement]) -> Group<'a> {
+fn group<'a>(probe: &'a str, measurements: &[&'a Measurement]) -> ProbeEventGroup<'a> {
     let (merged, singles): (Vec<&Measurement>, Vec<&Measurement>) =
         measurements.iter().partition(|m| is_merged(m));
     // A sum of one is that one again.
@@ -63,11 +63,11 @@ fn group<'a>(probe: &'a str, measurements: &[&'a Measurement]) -> Group<'a> {
         true => (merged, Vec::new()),
         false => (singles.clone(), merged.into_iter().filter(of_several).collect()),
     };
-    let rows = |of: &[&'a Measurement]| -> Vec<Row<'a>> {
+    let rows = |of: &[&'a Measurement]| -> Vec<ProbeEventRow<'a>> {
         let varying = varying(of);
-        of.iter().map(|m| Row { label: label(m, &varying), m }).collect()
+        of.iter().map(|m| ProbeEventRow { label: label(m, &varying), m }).collect()
     };
-    Group { probe, singles: rows(&singles), merged: rows(&merged) }
+    ProbeEventGroup { probe, singles: rows(&singles), merged: rows(&merged) }
 }
 
 /// Parameters beside the CPU in which measurements differ. The number of a thread is one of them only where CPUs do not
@@ -144,8 +144,8 @@ pub fn written(name: &str, value: &ParamValue, params: &Params) -> String {
         (param::SINCE, ParamValue::Text(text)) => format!("since {text}"),
         (param::RATE, ParamValue::Number(rate)) => format!("{} a second", format_count(*rate)),
         (_, ParamValue::Number(number)) => match kind_of(name) {
-            Some(Kind::Time) => format!("{name} {}", format_time(*number as f64)),
-            Some(Kind::Size) => format!("{name} {}", format_size(*number)),
+            Some(ParamValueKind::Time) => format!("{name} {}", format_time(*number as f64)),
+            Some(ParamValueKind::Size) => format!("{name} {}", format_size(*number)),
             _ => format!("{name} {number}"),
         },
         (_, ParamValue::Text(text)) => text.clone(),

@@ -1,5 +1,5 @@
-//! JSON as every reader can carry it: most take each number for a double, jq among them, which holds whole numbers up to
-//! 2^53 only; and the service that keeps a log takes no text for a command.
+//! JSON as every reader can carry it: most take each number for a double, jq among them, which holds whole numbers up
+//! to 2^53 only; and the service that keeps a log takes no text for a command.
 
 use crate::log_commands;
 use serde::de::Error;
@@ -30,7 +30,7 @@ pub fn pretty(value: &impl Serialize) -> String {
 }
 
 fn format(to: &mut dyn io::Write, value: &impl Serialize, formatter: impl Formatter) -> io::Result<()> {
-    let mut serializer = serde_json::Serializer::with_formatter(to, Carried(formatter));
+    let mut serializer = serde_json::Serializer::with_formatter(to, PortableJsonFormatter(formatter));
     Ok(value.serialize(&mut serializer)?)
 }
 
@@ -40,7 +40,7 @@ pub fn carried(number: u64) -> u64 {
     number >> beyond << beyond
 }
 
-struct Carried<F>(F);
+struct PortableJsonFormatter<F>(F);
 
 macro_rules! as_before {
     ($($name:ident($($argument:ident: $kind:ty)?))*) => {$(
@@ -50,7 +50,7 @@ macro_rules! as_before {
     )*};
 }
 
-impl<F: Formatter> Formatter for Carried<F> {
+impl<F: Formatter> Formatter for PortableJsonFormatter<F> {
     fn write_u64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: u64) -> io::Result<()> {
         self.0.write_u64(writer, carried(value))
     }

@@ -31,8 +31,8 @@ pub fn broken(mut line: String) -> String {
     line
 }
 
-/// Returns a part of a string in JSON in which no service finds a command. For readers of JSON it is the same: the first
-/// character of each command is written by its number. GitHub's `::` begins no line of JSON.
+/// Returns a part of a string in JSON in which no service finds a command. For readers of JSON it is the same: the
+/// first character of each command is written by its number. GitHub's `::` begins no line of JSON.
 ///
 /// ```
 /// # use latscope_core::log_commands::escaped;

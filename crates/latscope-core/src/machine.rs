@@ -43,16 +43,16 @@ pub struct Machine {
     pub allowed: CpuList,
     /// Allowed CPUs, each with its core, package and NUMA node.
     #[serde(deserialize_with = "json::or_default")]
-    pub cpus: Vec<Cpu>,
+    pub cpus: Vec<CpuTopology>,
     /// NUMA nodes, those without CPUs or without memory included; empty where sysfs has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<NumaNode>,
     /// Kinds of cores, where the CPUs are not all alike; else empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<CoreKind>,
     /// Caches of the first allowed CPU, as declared by sysfs or CPUID.
     #[serde(deserialize_with = "json::or_default")]
-    pub caches: Vec<Cache>,
+    pub caches: Vec<CpuCache>,
     /// The CPUs that share a last-level cache, a list for each such cache; empty where sysfs does not say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_caches: Vec<CpuList>,
@@ -82,12 +82,12 @@ pub struct Machine {
     pub clock: ClockInfo,
     /// Results of the checks for things that distort latency here, as `latscope doctor` prints them.
     #[serde(deserialize_with = "json::or_default")]
-    pub checks: Vec<Check>,
+    pub checks: Vec<DoctorCheck>,
 }
 
 /// Number of a CPU and its place in the topology.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Cpu {
+pub struct CpuTopology {
     /// Number of the CPU.
     pub id: u32,
     /// Core id within the package.
@@ -111,7 +111,7 @@ pub struct CoreKind {
 
 /// A NUMA node, and what firmware says of its memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Node {
+pub struct NumaNode {
     /// Number of the node.
     pub id: u32,
     /// CPUs of the node; empty for a node of memory only.
@@ -150,7 +150,7 @@ pub struct Claim {
 
 /// A declared data or unified cache.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Cache {
+pub struct CpuCache {
     /// 1, 2, 3, …
     pub level: u32,
     /// `Data`, `Instruction` or `Unified`.
@@ -209,7 +209,7 @@ impl CheckState {
 
 /// Row of `latscope doctor`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Check {
+pub struct DoctorCheck {
     /// Stable name: `governor`, `smt`, …
     pub id: String,
     /// Result of the check.
@@ -264,14 +264,14 @@ mod tests {
 
     #[test]
     fn the_preemption_model_in_use_is_named_where_the_version_names_none() {
-        let check = |found: &str| Check {
+        let check = |found: &str| DoctorCheck {
             id: "preemption".to_owned(),
             state: CheckState::Bad,
             found: found.to_owned(),
             affects: Vec::new(),
             remedy: None,
         };
-        let of = |version: &str, checks: Vec<Check>| {
+        let of = |version: &str, checks: Vec<DoctorCheck>| {
             Machine { kernel_version: version.to_owned(), checks, ..Machine::default() }.preemption()
         };
         let none = "none, says /boot/config: a thread inside the kernel is not preempted";

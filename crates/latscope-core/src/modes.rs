@@ -1,7 +1,7 @@
 //! Mixtures: events of two kinds, whose median is at best the figure of one of them.
 
 use crate::histogram::Histogram;
-use crate::quality::{Level, Reason};
+use crate::quality::{QualityLevel, Reason};
 use crate::units::{format_share, format_time};
 
 /// Id of the reason that names the two modes of a distribution.
@@ -67,7 +67,7 @@ impl Mixture {
             format_time(self.low),
             format_time(self.high)
         );
-        let reason = Reason::new(Level::Ok, TWO_MODES, text, "");
+        let reason = Reason::new(QualityLevel::Ok, TWO_MODES, text, "");
         reason.with("low", self.low).with("high", self.high).with("share", self.share)
     }
 }
@@ -128,7 +128,7 @@ mod tests {
         );
         assert!((modes.share - 0.27).abs() < 0.005, "{modes:?}");
         let remark = modes.remark();
-        assert_eq!(remark.level, Level::Ok);
+        assert_eq!(remark.level, QualityLevel::Ok);
         assert!(
             remark.text.starts_with("its events are of two kinds: 26.9 % take around"),
             "{}",

@@ -43,7 +43,8 @@ names! {
     SERVICE = "service"; SINCE = "since"; TRANSPORT = "transport"; WAIT = "wait";
 }
 
-/// Parameter with the kind of core that a point is measured on. The planner adds it to rows that it plans for each kind.
+/// Parameter with the kind of core that a point is measured on. The planner adds it to rows that it plans for each
+/// kind.
 pub const KIND: &str = "kind";
 
 /// The parameters of one measurement, by name: `size`, `order`, `placement`, …

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Point to measure: a probe with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Point {
+pub struct MeasurementPoint {
     /// Id of the probe, `family.name`.
     pub probe: String,
     /// Revision of the probe, raised when what it times changes.
@@ -23,9 +23,9 @@ pub struct Point {
     pub row: bool,
 }
 
-impl Point {
+impl MeasurementPoint {
     /// Returns the point as its probe planned it.
-    pub fn without_kind(&self) -> Point {
+    pub fn without_kind(&self) -> MeasurementPoint {
         let mut point = self.clone();
         point.params.remove(KIND);
         point
@@ -34,7 +34,7 @@ impl Point {
 
 /// For tests: a probe reads all parameters of a point as one type.
 #[cfg(any(test, feature = "fixture"))]
-impl Point {
+impl MeasurementPoint {
     /// Returns the value of a numeric parameter.
     ///
     /// # Panics
@@ -97,7 +97,7 @@ impl Stop {
 /// back and reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Policy {
+pub enum MeasuringThreadPolicy {
     /// The normal time-sharing policy.
     Other,
     /// SCHED_FIFO with this priority, 1-99.
@@ -125,7 +125,7 @@ pub struct Periodic {
     pub warm_up: u64,
     /// Condition that ends the step: `stop.events` activations of each or of any thread, or `stop.limit_ns`,
     /// whichever comes first. Without both limits the step runs until it is asked to end.
-    pub end: End,
+    pub end: PeriodicEndCondition,
     /// Relative position of the threads' first instants.
     pub phase: Phase,
     /// Wait for the next full second of the clock before the first instant.
@@ -150,7 +150,7 @@ impl Periodic {
     pub const fn new(phase: Phase, warm_up: u64) -> Periodic {
         Periodic {
             warm_up,
-            end: End::All,
+            end: PeriodicEndCondition::All,
             phase,
             align_second: false,
             threshold: None,
@@ -224,7 +224,7 @@ pub enum Action {
 /// Thread whose count ends a periodic step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum End {
+pub enum PeriodicEndCondition {
     /// All threads have had their activations.
     All,
     /// The first thread has had its activations (cyclictest).
@@ -258,15 +258,15 @@ pub struct Linear {
 
 /// The work of one worker process: points measured in one go, in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Step {
+pub struct PlanStep {
     /// Name of the code that measures the points: the `experiment` of their probes.
     pub name: String,
     /// Points that the step measures.
-    pub points: Vec<Point>,
+    pub points: Vec<MeasurementPoint>,
     /// CPUs for the measuring threads; the first one is the main thread's.
     pub cpus: Vec<u32>,
     /// Policy of the measuring threads.
-    pub policy: Policy,
+    pub policy: MeasuringThreadPolicy,
     /// Conditions under which each point has been measured enough.
     pub stop: Stop,
     /// Conditions that the machine has to meet during the step.
@@ -283,7 +283,7 @@ pub struct Step {
 /// A worker that runs beside the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Load {
+pub enum BackgroundLoad {
     /// A busy loop on each allowed CPU.
     Cpu,
     /// A copy loop through 4 MiB on each allowed CPU: more than its own caches hold, and less than the memory load.
@@ -307,35 +307,35 @@ pub enum Load {
     Command(String),
 }
 
-impl Load {
+impl BackgroundLoad {
     /// The loads of latscope itself: the name by which each is asked for, and what it is, in words.
-    pub const BUILT_IN: [(&str, Load, &str); 9] = [
-        ("cpu", Load::Cpu, "busy loops"),
-        ("cache", Load::Cache, "copies through the caches"),
-        ("memory", Load::Memory, "memory copies"),
-        ("fork", Load::Fork, "processes that fork"),
-        ("hackbench", Load::Hackbench, "messages"),
-        ("disk", Load::Disk, "synchronous writes"),
-        ("network", Load::Network, "messages over loopback"),
-        ("timer", Load::Timer, "short sleeps"),
-        ("pi-storm", Load::PiStorm, "contention with priority inheritance"),
+    pub const BUILT_IN: [(&str, BackgroundLoad, &str); 9] = [
+        ("cpu", BackgroundLoad::Cpu, "busy loops"),
+        ("cache", BackgroundLoad::Cache, "copies through the caches"),
+        ("memory", BackgroundLoad::Memory, "memory copies"),
+        ("fork", BackgroundLoad::Fork, "processes that fork"),
+        ("hackbench", BackgroundLoad::Hackbench, "messages"),
+        ("disk", BackgroundLoad::Disk, "synchronous writes"),
+        ("network", BackgroundLoad::Network, "messages over loopback"),
+        ("timer", BackgroundLoad::Timer, "short sleeps"),
+        ("pi-storm", BackgroundLoad::PiStorm, "contention with priority inheritance"),
     ];
 
     /// The load of this name, if it is one of latscope itself.
-    pub fn built_in(name: &str) -> Option<Load> {
-        Load::BUILT_IN.into_iter().find(|(known, ..)| *known == name).map(|(_, load, _)| load)
+    pub fn built_in(name: &str) -> Option<BackgroundLoad> {
+        BackgroundLoad::BUILT_IN.into_iter().find(|(known, ..)| *known == name).map(|(_, load, _)| load)
     }
 
     /// Returns the load's name and a description of it in words; `None` for a command.
     pub fn words(&self) -> Option<(&'static str, &'static str)> {
-        let known = Load::BUILT_IN.into_iter().find(|(_, load, _)| load == self);
+        let known = BackgroundLoad::BUILT_IN.into_iter().find(|(_, load, _)| load == self);
         known.map(|(name, _, words)| (name, words))
     }
 }
 
 /// A limit that the result of a run is judged by.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Criterion {
+pub struct PlanCriterion {
     /// Quantity that is limited: `max`, `p99_9`, `missed`, or the name of a value such as `losses`.
     pub metric: String,
     /// The most it may be: ns, or a number; of what is to be reached the least.
@@ -348,7 +348,7 @@ pub struct Plan {
     /// Request in a word or two: `survey`, `memory`.
     pub job: String,
     /// The steps. Each round goes through them in a random order, by their seed.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// Rounds of the run: those of the step with most.
     pub rounds: u32,
     /// Time for the run, ns: where it takes longer, later rounds are left out; `None` without a limit.
@@ -356,7 +356,7 @@ pub struct Plan {
     pub budget_ns: Option<u64>,
     /// Load beside all steps.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub load: Option<Load>,
+    pub load: Option<BackgroundLoad>,
     /// File for the time line of the threads, if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<PathBuf>,
@@ -365,7 +365,7 @@ pub struct Plan {
     pub on_threshold: Option<OnThreshold>,
     /// Criteria of the result: judged with each save, and in the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub criteria: Vec<Criterion>,
+    pub criteria: Vec<PlanCriterion>,
     /// Ends the run when a criterion is exceeded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stop_when_exceeded: bool,
@@ -378,16 +378,16 @@ pub struct Plan {
 
 impl Plan {
     /// Returns a plan of one round, without a load, files, criteria and notes.
-    pub fn new(job: &str, steps: Vec<Step>, cpus: CpuList) -> Plan {
+    pub fn new(job: &str, steps: Vec<PlanStep>, cpus: CpuList) -> Plan {
         Plan { job: job.to_owned(), steps, rounds: 1, cpus, ..Plan::default() }
     }
 }
 
-impl Step {
+impl PlanStep {
     /// Returns a step of one round with the seed 1 and without periodic threads, on a machine as it is.
-    pub fn new(name: &str, points: Vec<Point>, cpus: Vec<u32>, stop: Stop) -> Step {
-        let (policy, conditions) = (Policy::Other, Conditions::default());
-        Step {
+    pub fn new(name: &str, points: Vec<MeasurementPoint>, cpus: Vec<u32>, stop: Stop) -> PlanStep {
+        let (policy, conditions) = (MeasuringThreadPolicy::Other, Conditions::default());
+        PlanStep {
             name: name.to_owned(),
             points,
             cpus,
@@ -402,8 +402,8 @@ impl Step {
 
     /// The step as it is measured in one of its rounds: with its share of the
     /// samples and of the time.
-    pub fn in_round(&self, round: u32) -> Step {
-        Step { stop: self.stop_in_round(round), ..self.clone() }
+    pub fn in_round(&self, round: u32) -> PlanStep {
+        PlanStep { stop: self.stop_in_round(round), ..self.clone() }
     }
 
     /// Share of a round of the samples and of the time.

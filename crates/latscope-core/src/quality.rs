@@ -11,7 +11,7 @@ pub const NO_PEER: &str = "no-peer";
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Quality {
     /// The worst of what the reasons stand for.
-    pub level: Level,
+    pub level: QualityLevel,
     /// Reasons against a better level, in the order found; empty where the level is `ok`.
     pub reasons: Vec<Reason>,
 }
@@ -64,7 +64,7 @@ pub const NO_VALID_REPLY: &str = "no-valid-reply";
 /// Degree to which a number can be trusted, from good to bad.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum QualityLevel {
     /// Measured as it should be.
     #[default]
     Ok,
@@ -76,20 +76,20 @@ pub enum Level {
     Unsupported,
 }
 
-impl Level {
+impl QualityLevel {
     /// Name of the level in results.
     pub fn word(self) -> &'static str {
         match self {
-            Level::Ok => "ok",
-            Level::Unstable => "unstable",
-            Level::Degraded => "degraded",
-            Level::Unsupported => "unsupported",
+            QualityLevel::Ok => "ok",
+            QualityLevel::Unstable => "unstable",
+            QualityLevel::Degraded => "degraded",
+            QualityLevel::Unsupported => "unsupported",
         }
     }
 
     /// Returns true if there is a figure that is not to be trusted in full.
     pub fn is_doubtful(self) -> bool {
-        matches!(self, Level::Unstable | Level::Degraded)
+        matches!(self, QualityLevel::Unstable | QualityLevel::Degraded)
     }
 }
 
@@ -99,7 +99,7 @@ pub struct Reason {
     /// Stable name: `emulated`, `rounds-in-two-groups`, `waited-for-a-cpu`, …
     pub id: String,
     /// Level of a number that has no other reason against it.
-    pub level: Level,
+    pub level: QualityLevel,
     /// Description of what happened, in words; empty where the id suffices.
     pub text: String,
     /// Remedy for the reason, in words.
@@ -115,7 +115,7 @@ impl Reason {
     ///
     /// # Panics
     /// If `text` is empty, in builds with debug assertions: each view shows it as the cause.
-    pub fn new(level: Level, id: &str, text: impl Into<String>, remedy: impl Into<String>) -> Reason {
+    pub fn new(level: QualityLevel, id: &str, text: impl Into<String>, remedy: impl Into<String>) -> Reason {
         let text = text.into();
         debug_assert!(!text.is_empty(), "the reason {id} has no text");
         let remedy = Some(remedy.into()).filter(|remedy| !remedy.is_empty());
@@ -192,21 +192,21 @@ mod tests {
     #[test]
     fn the_worst_level_wins_and_every_reason_stays() {
         let mut quality = Quality::default();
-        quality.lower(Reason::new(Level::Unsupported, "a", "no such device", ""));
+        quality.lower(Reason::new(QualityLevel::Unsupported, "a", "no such device", ""));
         let mut other = Quality::default();
-        other.lower(Reason::new(Level::Degraded, "b", "ran as SCHED_OTHER", "run as root"));
+        other.lower(Reason::new(QualityLevel::Degraded, "b", "ran as SCHED_OTHER", "run as root"));
         quality.merge(&other);
         quality.merge(&other);
-        assert_eq!(quality.level, Level::Unsupported);
+        assert_eq!(quality.level, QualityLevel::Unsupported);
         assert_eq!(quality.text().unwrap(), "no such device; ran as SCHED_OTHER");
         assert_eq!(quality.remedy().unwrap(), "run as root");
         assert_eq!(Quality::default().text(), None);
         quality.retain(|reason| reason.id != "a");
-        assert_eq!(quality.level, Level::Degraded);
+        assert_eq!(quality.level, QualityLevel::Degraded);
     }
 
     #[test]
     fn an_unstable_row_is_better_than_a_degraded_one() {
-        assert!(Level::Ok < Level::Unstable && Level::Unstable < Level::Degraded);
+        assert!(QualityLevel::Ok < QualityLevel::Unstable && QualityLevel::Unstable < QualityLevel::Degraded);
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// The figures of one round of a point, ns. Quantiles with fewer than ten
 /// samples above them are `None`, as in a [`Summary`](crate::report::Summary).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Round {
+pub struct RoundSummary {
     /// Number of samples of the round.
     pub count: u64,
     /// Smallest sample of the round, ns.
@@ -40,11 +40,11 @@ pub struct Round {
 }
 
 /// Least number of samples of a round that counts, by that of the largest round, which took what was planned. With a
-/// quarter or more in each round, at least a tenth of all samples lie on either side of the median of the rounds. Merged
-/// runs were planned apart: each counts, however short it was.
+/// quarter or more in each round, at least a tenth of all samples lie on either side of the median of the rounds.
+/// Merged runs were planned apart: each counts, however short it was.
 const ENOUGH: f64 = 0.25;
 
-fn is_enough(round: &Round, rounds: &[Round]) -> bool {
+fn is_enough(round: &RoundSummary, rounds: &[RoundSummary]) -> bool {
     if round.run.is_some() {
         return round.count > 0;
     }
@@ -55,14 +55,14 @@ fn is_enough(round: &Round, rounds: &[Round]) -> bool {
 /// The medians of the rounds, in order of time. A round with less than a quarter of the samples of the largest one was
 /// starved, and is left out. Empty if a round has its median beyond the last bin: those of the other rounds are then
 /// not those of the point.
-pub fn figures(rounds: &[Round]) -> Vec<f64> {
+pub fn figures(rounds: &[RoundSummary]) -> Vec<f64> {
     let measured = rounds.iter().filter(|round| is_enough(round, rounds));
     measured.map(|round| round.p50).collect::<Option<_>>().unwrap_or_default()
 }
 
 /// Rounds with samples that are left out of the figure, since they have too few.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Starved {
+pub struct SparseRounds {
     /// Number of these rounds.
     pub rounds: usize,
     /// The smallest of their medians, ns.
@@ -73,14 +73,14 @@ pub struct Starved {
 
 /// Returns the rounds that were left out, if their medians lie further from those of all other rounds than groups of
 /// rounds do: they saw something that the figure does not show.
-pub fn starved(rounds: &[Round]) -> Option<Starved> {
+pub fn starved(rounds: &[RoundSummary]) -> Option<SparseRounds> {
     let kept = figures(rounds);
     let (least, most) = (kept.iter().copied().reduce(f64::min)?, kept.iter().copied().reduce(f64::max)?);
     let out = rounds.iter().filter(|round| round.count > 0 && !is_enough(round, rounds));
     let out: Vec<f64> = out.filter_map(|round| round.p50).collect();
     let (low, high) = (out.iter().copied().reduce(f64::min)?, out.iter().copied().reduce(f64::max)?);
     let apart = low < least / GROUPS_APART || high > most * GROUPS_APART;
-    apart.then_some(Starved { rounds: out.len(), low, high })
+    apart.then_some(SparseRounds { rounds: out.len(), low, high })
 }
 
 /// Figure of a point from those of its rounds: their median. If two groups have half of the rounds each, no round is
@@ -128,7 +128,7 @@ impl Prediction {
 
 /// Subject of each figure of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum ReplicationUnit {
     /// A round of a run; the next run has as many.
     Round,
     /// A run of merged ones.
@@ -158,7 +158,7 @@ fn to_the_next_run(rounds: usize) -> f64 {
 /// many values, widened by how much more a median varies than a mean, and by what runs differ beside that. Of runs it
 /// is that for one further value: the spread between runs is known. Two figures are shown as they are: a third one lies
 /// between them in one of three cases.
-pub fn prediction(figures: &[f64], unit: Unit, resolution: f64) -> Option<Prediction> {
+pub fn prediction(figures: &[f64], unit: ReplicationUnit, resolution: f64) -> Option<Prediction> {
     if figures.len() < 2 || figures.iter().any(|figure| !(*figure > 0.0 && figure.is_finite())) {
         return None;
     }
@@ -174,9 +174,9 @@ pub fn prediction(figures: &[f64], unit: Unit, resolution: f64) -> Option<Predic
         let spread = student_95(logs.len() - 1) * deviation;
         let half = match unit {
             // Each of the two runs has its own place.
-            Unit::Round => (spread * of_median * 2f64.sqrt())
+            ReplicationUnit::Round => (spread * of_median * 2f64.sqrt())
                 .hypot(NORMAL_95 * to_the_next_run(figures.len()) * 2f64.sqrt()),
-            Unit::Run => spread * of_median.hypot(1.0),
+            ReplicationUnit::Run => spread * of_median.hypot(1.0),
         };
         let centre = median(&logs)?;
         (centre - half, centre + half, LEVEL)
@@ -212,7 +212,7 @@ const DRIFT_BY: f64 = 1.15;
 
 /// Returns how the figures of rounds, in order of time, are unsteady: two groups, a drift, or too far apart. Groups
 /// need at least four rounds, a drift five, and all else three.
-pub fn unsteady(figures: &[f64], unit: Unit) -> Option<Unsteady> {
+pub fn unsteady(figures: &[f64], unit: ReplicationUnit) -> Option<Unsteady> {
     if figures.len() < 3 || figures.iter().any(|figure| !(*figure > 0.0 && figure.is_finite())) {
         return None;
     }
@@ -222,7 +222,7 @@ pub fn unsteady(figures: &[f64], unit: Unit) -> Option<Unsteady> {
 /// Intervals wider than this ratio say that the figure is not known.
 const SCATTER_OVER: f64 = 3.0;
 
-fn scatter(figures: &[f64], unit: Unit) -> Option<Unsteady> {
+fn scatter(figures: &[f64], unit: ReplicationUnit) -> Option<Unsteady> {
     prediction(figures, unit, 0.0).filter(|next| next.width() > SCATTER_OVER)?;
     let (lowest, highest) =
         (figures.iter().copied().reduce(f64::min)?, figures.iter().copied().reduce(f64::max)?);
@@ -274,19 +274,19 @@ mod tests {
     use crate::statistics::SplitMix;
     use proptest::prelude::*;
 
-    fn round(count: u64, ns: f64) -> Round {
-        Round { count, p50: Some(ns), ..Round::default() }
+    fn round(count: u64, ns: f64) -> RoundSummary {
+        RoundSummary { count, p50: Some(ns), ..RoundSummary::default() }
     }
 
     /// Rounds of any numbers of samples and any medians.
-    fn any_rounds() -> impl Strategy<Value = Vec<Round>> {
+    fn any_rounds() -> impl Strategy<Value = Vec<RoundSummary>> {
         proptest::collection::vec((0u64..5000, 1.0..1e6f64).prop_map(|(count, ns)| round(count, ns)), 1..12)
     }
 
     proptest! {
         #[test]
         fn enough_samples_lie_on_either_side_of_the_figure(rounds in any_rounds()) {
-            let kept: Vec<&Round> = rounds.iter().filter(|round| is_enough(round, &rounds)).collect();
+            let kept: Vec<&RoundSummary> = rounds.iter().filter(|round| is_enough(round, &rounds)).collect();
             let all: u64 = kept.iter().map(|round| round.count).sum();
             // At least half of the samples of a round lie on either side of its median.
             let beyond = |is: &dyn Fn(f64) -> bool| -> u64 {
@@ -302,8 +302,8 @@ mod tests {
             ns in proptest::collection::vec(1.0..1e6f64, 1..9),
             others in proptest::collection::vec((0u64..250, 1.0..1e9f64), 0..9),
         ) {
-            let good: Vec<Round> = ns.iter().map(|ns| round(1000, *ns)).collect();
-            let starved: Vec<Round> = others.iter().map(|(count, ns)| round(*count, *ns)).collect();
+            let good: Vec<RoundSummary> = ns.iter().map(|ns| round(1000, *ns)).collect();
+            let starved: Vec<RoundSummary> = others.iter().map(|(count, ns)| round(*count, *ns)).collect();
             let both = [starved, good.clone()].concat();
             prop_assert_eq!(figures(&both), figures(&good));
         }
@@ -327,9 +327,9 @@ mod tests {
 
     #[test]
     fn two_rounds_are_shown_as_they_are_and_one_tells_nothing() {
-        assert_eq!(prediction(&[5.0], Unit::Round, 0.0), None);
-        assert_eq!(prediction(&[0.0, 5.0, 5.0], Unit::Round, 0.0), None);
-        let two = prediction(&[203.0, 55.0], Unit::Round, 1.0).unwrap();
+        assert_eq!(prediction(&[5.0], ReplicationUnit::Round, 0.0), None);
+        assert_eq!(prediction(&[0.0, 5.0, 5.0], ReplicationUnit::Round, 0.0), None);
+        let two = prediction(&[203.0, 55.0], ReplicationUnit::Round, 1.0).unwrap();
         assert!((two.low - 54.0).abs() < 1e-9 && (two.high - 204.0).abs() < 1e-9, "{two:?}");
         assert!((two.level - 1.0 / 3.0).abs() < 1e-12);
     }
@@ -337,19 +337,19 @@ mod tests {
     #[test]
     fn a_starved_round_does_not_outvote_a_good_one() {
         assert_eq!(figures(&[round(2668, 9e3), round(26, 14.9e3), round(43, 15.2e3)]), [9e3]);
-        let left_out = Starved { rounds: 2, low: 14.9e3, high: 15.2e3 };
+        let left_out = SparseRounds { rounds: 2, low: 14.9e3, high: 15.2e3 };
         assert_eq!(starved(&[round(2668, 9e3), round(26, 14.9e3), round(43, 15.2e3)]), Some(left_out));
         assert_eq!(starved(&[round(2668, 9e3), round(26, 9.1e3), round(0, 1.0)]), None);
         assert_eq!(figures(&[round(300, 40.0), round(2, 152e6), round(250, 42.0)]), [40.0, 42.0]);
         assert_eq!(figures(&[round(1, 7.0), round(2, 8.0)]), [7.0, 8.0]);
-        let night = |run, count, p50| Round { run: Some(run), ..round(count, p50) };
+        let night = |run, count, p50| RoundSummary { run: Some(run), ..round(count, p50) };
         let nights = [night(0, 36_000, 40.0), night(1, 3_600, 60.0)];
         assert_eq!((figures(&nights), starved(&nights)), (vec![40.0, 60.0], None), "a short night counts");
     }
 
     #[test]
     fn a_round_with_its_median_beyond_the_last_bin_is_not_skipped() {
-        let without = |count| Round { count, ..Round::default() };
+        let without = |count| RoundSummary { count, ..RoundSummary::default() };
         let rounds = [round(10, 7.0), without(0), round(10, 8.0)];
         assert_eq!(figures(&rounds), [7.0, 8.0], "a round without samples has no median");
         assert_eq!(figures(&[rounds[0].clone(), without(10), rounds[2].clone()]), [0.0; 0]);
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn equal_rounds_leave_the_resolution_and_what_runs_differ_by() {
-        let same = prediction(&[100.0; 8], Unit::Round, 1.0).unwrap();
+        let same = prediction(&[100.0; 8], ReplicationUnit::Round, 1.0).unwrap();
         let apart = (1.96f64 * 0.18 / 8.0 * 2f64.sqrt()).exp();
         assert!((same.low - (100.0 / apart - 1.0)).abs() < 1e-3, "{same:?}");
         assert!((same.high - (100.0 * apart + 1.0)).abs() < 1e-3, "{same:?}");
@@ -383,7 +383,7 @@ mod tests {
             let covered = (0..4000)
                 .filter(|_| {
                     let (this, next) = (run(), run());
-                    prediction(&this, Unit::Round, 0.0).unwrap().contains(median(&next).unwrap())
+                    prediction(&this, ReplicationUnit::Round, 0.0).unwrap().contains(median(&next).unwrap())
                 })
                 .count();
             assert!((3740..=most).contains(&covered), "{rounds} rounds: {covered} of 4000");
@@ -398,7 +398,7 @@ mod tests {
             let covered = (0..4000)
                 .filter(|_| {
                     let known: Vec<f64> = (0..runs).map(|_| run()).collect();
-                    prediction(&known, Unit::Run, 0.0).unwrap().contains(run())
+                    prediction(&known, ReplicationUnit::Run, 0.0).unwrap().contains(run())
                 })
                 .count();
             assert!((3740..=3860).contains(&covered), "{runs} runs: {covered} of 4000");
@@ -408,18 +408,21 @@ mod tests {
     #[test]
     fn rounds_in_two_groups_are_told_from_noise() {
         let core_to_core = [55.0, 203.0, 56.0, 201.0, 205.0, 54.0, 55.0, 55.0];
-        assert_eq!(unsteady(&core_to_core, Unit::Round), Some(Unsteady::Groups(55.0, 203.0)));
+        assert_eq!(unsteady(&core_to_core, ReplicationUnit::Round), Some(Unsteady::Groups(55.0, 203.0)));
         // One odd round is no group, but the next run may be anywhere.
-        let odd = unsteady(&[55.0, 55.0, 56.0, 54.0, 203.0, 55.0, 54.0, 55.0], Unit::Round);
+        let odd = unsteady(&[55.0, 55.0, 56.0, 54.0, 203.0, 55.0, 54.0, 55.0], ReplicationUnit::Round);
         assert_eq!(odd, Some(Unsteady::Scatter(54.0, 203.0)));
-        assert_eq!(unsteady(&[55.0, 203.0], Unit::Round), None);
-        assert!(matches!(unsteady(&[55.0, 203.0, 55.0], Unit::Round), Some(Unsteady::Scatter(..))));
-        assert_eq!(unsteady(&[55.0, 57.0, 56.0], Unit::Round), None);
+        assert_eq!(unsteady(&[55.0, 203.0], ReplicationUnit::Round), None);
+        assert!(matches!(
+            unsteady(&[55.0, 203.0, 55.0], ReplicationUnit::Round),
+            Some(Unsteady::Scatter(..))
+        ));
+        assert_eq!(unsteady(&[55.0, 57.0, 56.0], ReplicationUnit::Round), None);
         let mut random = SplitMix::new(3);
         let marked = (0..2000)
             .filter(|_| {
                 let run: Vec<f64> = (0..8).map(|_| (0.15 * normal(&mut random)).exp()).collect();
-                unsteady(&run, Unit::Round).is_some()
+                unsteady(&run, ReplicationUnit::Round).is_some()
             })
             .count();
         assert!(marked < 100, "{marked} of 2000 runs of plain noise are marked");
@@ -427,11 +430,11 @@ mod tests {
 
     #[test]
     fn what_is_too_wide_to_say_anything_goes_no_further_than_the_samples() {
-        let wide = prediction(&[55.0, 203.0, 55.0], Unit::Round, 1.0).unwrap();
+        let wide = prediction(&[55.0, 203.0, 55.0], ReplicationUnit::Round, 1.0).unwrap();
         assert!(wide.low < 20.0 && wide.high > 300.0, "{wide:?}");
         let known = wide.within(50.0, 210.0);
         assert_eq!((known.low, known.high, known.level), (50.0, 210.0, 0.95));
-        let narrow = prediction(&[55.0, 56.0, 55.0], Unit::Round, 0.0).unwrap();
+        let narrow = prediction(&[55.0, 56.0, 55.0], ReplicationUnit::Round, 0.0).unwrap();
         assert_eq!(narrow.within(54.9, 55.1), narrow);
     }
 
@@ -439,9 +442,12 @@ mod tests {
     fn a_drift_is_seen_and_names_both_ends() {
         let warming = [10.0, 10.4, 10.9, 11.2, 11.9, 12.3, 12.4, 13.0];
         assert!(
-            matches!(unsteady(&warming, Unit::Round), Some(Unsteady::Drift(from, to)) if from < 10.8 && to > 12.2)
+            matches!(unsteady(&warming, ReplicationUnit::Round), Some(Unsteady::Drift(from, to)) if from < 10.8 && to > 12.2)
         );
         // A trend too small to matter.
-        assert_eq!(unsteady(&[10.0, 10.01, 10.02, 10.03, 10.04, 10.05, 10.06, 10.07], Unit::Round), None);
+        assert_eq!(
+            unsteady(&[10.0, 10.01, 10.02, 10.03, 10.04, 10.05, 10.06, 10.07], ReplicationUnit::Round),
+            None
+        );
     }
 }

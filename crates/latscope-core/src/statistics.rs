@@ -6,21 +6,21 @@ use std::sync::LazyLock;
 
 /// A range that holds the true value with a stated confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
+pub struct ConfidenceInterval {
     /// Lower end of the range.
     pub low: f64,
     /// Upper end of the range.
     pub high: f64,
 }
 
-impl Interval {
+impl ConfidenceInterval {
     /// Returns true if `value` lies in the interval, ends included.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 
     /// Returns true if the two intervals have no value in common.
-    pub fn is_apart_from(&self, other: &Interval) -> bool {
+    pub fn is_apart_from(&self, other: &ConfidenceInterval) -> bool {
         self.high < other.low || other.high < self.low
     }
 }
@@ -77,11 +77,11 @@ pub(crate) fn median_ranks(count: u64) -> Option<(u64, u64)> {
 
 /// The 95 % confidence interval of the median of what `samples` were drawn
 /// from; `None` below six samples.
-pub fn median_interval(samples: &[f64]) -> Option<Interval> {
+pub fn median_interval(samples: &[f64]) -> Option<ConfidenceInterval> {
     let mut sorted: Vec<f64> = samples.iter().copied().filter(|v| !v.is_nan()).collect();
     sorted.sort_unstable_by(f64::total_cmp);
     let (low, high) = median_ranks(sorted.len() as u64)?;
-    Some(Interval { low: sorted[low as usize - 1], high: sorted[high as usize - 1] })
+    Some(ConfidenceInterval { low: sorted[low as usize - 1], high: sorted[high as usize - 1] })
 }
 
 /// The median of the ratios `a / b` of pairs measured one after the other, and
@@ -90,7 +90,7 @@ pub fn median_interval(samples: &[f64]) -> Option<Interval> {
 ///
 /// `None` when no pair has two positive numbers. With fewer than three pairs
 /// the interval is no narrower than the ratios themselves.
-pub fn ratio_of_medians(pairs: &[(f64, f64)], seed: u64) -> Option<(f64, Interval)> {
+pub fn ratio_of_medians(pairs: &[(f64, f64)], seed: u64) -> Option<(f64, ConfidenceInterval)> {
     const RESAMPLES: usize = 2000;
     let usable = |v: f64| v.is_finite() && v > 0.0;
     let ratios: Vec<f64> =
@@ -111,7 +111,7 @@ pub fn ratio_of_medians(pairs: &[(f64, f64)], seed: u64) -> Option<(f64, Interva
         0..3 => (quantile(&ratios, 0.0)?, quantile(&ratios, 1.0)?),
         _ => (sorted_quantile(&medians, 0.025)?, sorted_quantile(&medians, 0.975)?),
     };
-    Some((centre, Interval { low, high }))
+    Some((centre, ConfidenceInterval { low, high }))
 }
 
 /// The standard normal quantile of a two-sided 95 % interval.
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(ratio_of_medians(&[], 1), None);
         assert_eq!(ratio_of_medians(&[(1.0, 0.0), (f64::NAN, 1.0), (-1.0, 1.0)], 1), None);
         let (centre, interval) = ratio_of_medians(&[(2.0, 1.0), (4.0, 1.0)], 1).unwrap();
-        assert_eq!((centre, interval), (3.0, Interval { low: 2.0, high: 4.0 }));
+        assert_eq!((centre, interval), (3.0, ConfidenceInterval { low: 2.0, high: 4.0 }));
     }
 
     #[test]

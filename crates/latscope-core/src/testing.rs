@@ -1,16 +1,18 @@
 //! Reports made by hand, for the tests of what reads reports.
 
 use crate::histogram::Histogram;
-use crate::machine::{Cache, Machine};
-use crate::plan::{Params, Plan, Point, params};
-use crate::report::{Better, Measurement, Report, Sampling, Semantics, Summary, Tool, Value, Work};
-use crate::rounds::Round;
+use crate::machine::{CpuCache, Machine};
+use crate::plan::{MeasurementPoint, Params, Plan, params};
+use crate::report::{
+    Better, MeasuredQuantity, Measurement, OperationWork, Report, Sampling, Semantics, Summary, ToolVersion,
+};
+use crate::rounds::RoundSummary;
 use crate::units::CpuList;
 
 /// A report of these points from a machine of two CPUs, 32 KiB, 1 MiB and
 /// 32 MiB of cache.
 pub fn report(measurements: Vec<Measurement>) -> Report {
-    let cache = |(level, size)| Cache { level, size, kind: "Unified".to_owned(), ..Cache::default() };
+    let cache = |(level, size)| CpuCache { level, size, kind: "Unified".to_owned(), ..CpuCache::default() };
     let cpus = CpuList(vec![0, 1]);
     let machine = Machine {
         allowed: cpus.clone(),
@@ -18,7 +20,7 @@ pub fn report(measurements: Vec<Measurement>) -> Report {
         ..Machine::default()
     };
     let plan = Plan::new("survey", Vec::new(), cpus);
-    let report = Report::new(Tool::default(), "2026-01-01T00:00:00Z".to_owned(), plan, machine);
+    let report = Report::new(ToolVersion::default(), "2026-01-01T00:00:00Z".to_owned(), plan, machine);
     Report { measurements, ..report }
 }
 
@@ -29,7 +31,7 @@ const STEADY: [f64; 8] = [1.0, 0.99, 1.005, 1.0, 1.01, 0.995, 1.0, 1.0];
 pub fn in_rounds(mut m: Measurement, medians: &[f64]) -> Measurement {
     let cycles = m.summary.cycles.zip(m.summary.p50).map(|(cycles, ns)| cycles / ns);
     let of_round = |ns: &f64| {
-        let mut round = Round { p50: Some(*ns), ..m.as_round() };
+        let mut round = RoundSummary { p50: Some(*ns), ..m.as_round() };
         round.cycles = cycles.map(|cycles| cycles * ns);
         round
     };
@@ -53,7 +55,7 @@ pub fn point(probe: &str, parameters: Params, times: Semantics, ns: f64) -> Meas
     }
     let mut summary = Summary::of(&histogram, &Summary::default());
     summary.p50 = Some(ns); // not the middle of its bucket: tests quote it
-    let point = Point {
+    let point = MeasurementPoint {
         title: format!("{probe} of a test"),
         probe: probe.to_owned(),
         revision: 1,
@@ -69,13 +71,14 @@ pub fn with_value(mut m: Measurement, name: &str, value: f64) -> Measurement {
     for (round, factor) in m.rounds.iter_mut().zip(STEADY) {
         round.values.insert(name.to_owned(), value * factor);
     }
-    m.values.insert(name.to_owned(), Value { value, unit: "count".to_owned(), better: Better::Less });
+    m.values
+        .insert(name.to_owned(), MeasuredQuantity { value, unit: "count".to_owned(), better: Better::Less });
     m
 }
 
 /// Returns the point with `bytes` bytes touched by an operation.
 pub fn with_bytes(mut m: Measurement, bytes: u64) -> Measurement {
-    m.work = Some(Work { ops: 1, bytes_touched: bytes, bytes_moved: bytes });
+    m.work = Some(OperationWork { ops: 1, bytes_touched: bytes, bytes_moved: bytes });
     m
 }
 

@@ -141,8 +141,8 @@ fn value_with(value: f64, unit: &str, more: usize) -> String {
 /// Most digits beyond the usual ones with which two values are written.
 const MOST_DIGITS: usize = 12;
 
-/// Writes a limit and a figure, or any two values, as [`format_value`] does, with more digits where their texts would be
-/// the same although the values are not: `250.000 µs` and `250.001 µs`.
+/// Writes a limit and a figure, or any two values, as [`format_value`] does, with more digits where their texts would
+/// be the same although the values are not: `250.000 µs` and `250.001 µs`.
 pub fn format_apart(values: [f64; 2], unit: &str) -> [String; 2] {
     let [a, b] = values;
     let texts = |more| values.map(|value| value_with(value, unit, more));

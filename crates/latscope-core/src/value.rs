@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A named quantity that is no duration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Value {
+pub struct MeasuredQuantity {
     /// Number in units of `unit`.
     pub value: f64,
     /// Unit of the number: `%`, `GB/s`, `count`, `cycles`, `ns`, `ratio`, …

@@ -4,7 +4,7 @@
 pub type Meaning = (&'static str, &'static str);
 
 /// An enum whose values have words: in parameters, in results, and on the command line.
-pub trait Word: Copy + PartialEq + 'static {
+pub trait KeywordEnum: Copy + PartialEq + 'static {
     /// All values, in the order of definition, in which they are planned.
     const ALL: &'static [Self];
     /// Words of all values, in the order of `ALL`.
@@ -21,7 +21,7 @@ pub trait Word: Copy + PartialEq + 'static {
     }
 }
 
-/// Defines an enum that is a [`Word`](crate::word::Word): its values and their words in one place. The comment of a value
+/// Defines an enum that is a [`KeywordEnum`]: its values and their words in one place. The comment of a value
 /// is its help; a value without one does not compile.
 #[macro_export]
 macro_rules! words {
@@ -34,7 +34,7 @@ macro_rules! words {
             $($(#[doc = $help])+ $value),+
         }
 
-        impl $crate::word::Word for $name {
+        impl $crate::word::KeywordEnum for $name {
             const ALL: &'static [$name] = &[$($name::$value),+];
             const WORDS: &'static [&'static str] = &[$($word),+];
             const MEANINGS: &'static [$crate::word::Meaning] =
@@ -49,7 +49,7 @@ macro_rules! words {
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad($crate::word::Word::word(*self))
+                f.pad($crate::word::KeywordEnum::word(*self))
             }
         }
     };

@@ -6,13 +6,15 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::Traced;
 use latscope_core::report::{Cause, TraceEvent};
 use latscope_core::units::{CpuList, format_share, format_time};
-use latscope_machine::{HeldBack, RealTimeBudget, Root, Steal, real_time_budget};
+use latscope_machine::{HeldBack, RealTimeBudget, Steal, SystemRoot, real_time_budget};
 use latscope_os::clock::monotonic_ns;
-use latscope_process::guardian::{Guardian, Ticket, Undo};
-use latscope_trace::blame::{Details, RealTimeUse, Setting, Window, causes, details, kind, real_time_use};
+use latscope_process::guardian::{Guardian, Ticket, UndoAction};
+use latscope_trace::blame::{
+    Details, LateWakeContext, LateWakeWindow, RealTimeUse, causes, details, kind, real_time_use,
+};
 use latscope_trace::timeline::syscall_name;
-use latscope_trace::tracefs::Unavailable;
-use latscope_trace::tracer::Tracer;
+use latscope_trace::tracefs::TraceInstanceError;
+use latscope_trace::tracer::LateWakeTracer;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -39,7 +41,7 @@ fn granted() -> f64 {
 
 /// A trace, and what is known of the machine beside it.
 pub struct Blame {
-    tracer: Tracer,
+    tracer: LateWakeTracer,
     ticket: Ticket,
     virtual_machine: bool,
     /// CPUs whose ticks may stop while a thread runs.
@@ -71,10 +73,14 @@ impl Blame {
     ///
     /// # Errors
     /// There is no tracing here; the text contains the remedy.
-    pub fn start(machine: &Machine, traced: &Traced, guardian: &Guardian) -> Result<Blame, Unavailable> {
+    pub fn start(
+        machine: &Machine,
+        traced: &Traced,
+        guardian: &Guardian,
+    ) -> Result<Blame, TraceInstanceError> {
         let mut ticket = None;
-        let tracer = Tracer::start(traced, &mut |directory| {
-            ticket = Some(guardian.journal(Undo::RemoveInstance(directory.to_owned()))?);
+        let tracer = LateWakeTracer::start(traced, &mut |directory| {
+            ticket = Some(guardian.journal(UndoAction::RemoveInstance(directory.to_owned()))?);
             Ok(())
         })?;
         let ticket = ticket.expect("an instance is journalled before it is made");
@@ -145,8 +151,8 @@ impl Blame {
     }
 
     /// Returns the causes of the time of a window, from the part of the trace that was read.
-    pub fn explain(&mut self, window: &Window) -> Explanation {
-        let setting = Setting {
+    pub fn explain(&mut self, window: &LateWakeWindow) -> Explanation {
+        let setting = LateWakeContext {
             virtual_machine: self.virtual_machine,
             tick: (!self.tickless.0.contains(&window.cpu)).then_some(TICK),
             stolen: if self.virtual_machine { self.steal.recent(window.cpu) } else { 0 },
@@ -182,10 +188,10 @@ impl Blame {
         Explanation { cause, stack, events }
     }
 
-    /// Names the thread that the throttling is against, by what it ran in the second before, or in the window if that is
-    /// longer. The trace lacks some switches: where real-time threads did not use up their time, there is no throttling,
-    /// and a cause that cannot be named.
-    fn name_culprit(&mut self, cause: &mut Cause, window: &Window) {
+    /// Names the thread that the throttling is against, by what it ran in the second before, or in the window if that
+    /// is longer. The trace lacks some switches: where real-time threads did not use up their time, there is no
+    /// throttling, and a cause that cannot be named.
+    fn name_culprit(&mut self, cause: &mut Cause, window: &LateWakeWindow) {
         let before = self.real_time_use((window.from.saturating_sub(SECOND), window.from), window);
         let within = (window.until - window.from >= SECOND)
             .then(|| self.real_time_use((window.from, window.until), window));
@@ -199,8 +205,8 @@ impl Blame {
             }
             found => {
                 let used = found.as_ref().map(share);
-                let own =
-                    real_time_budget(&Root::real()).filter(|own| (1..own.period).contains(&own.runtime));
+                let own = real_time_budget(&SystemRoot::real())
+                    .filter(|own| (1..own.period).contains(&own.runtime));
                 let is_used_up = |own: &RealTimeBudget| {
                     used.is_some_and(|used| used >= USED_UP * own.runtime as f64 / own.period as f64)
                 };
@@ -221,7 +227,7 @@ impl Blame {
         }
     }
 
-    fn real_time_use(&mut self, span: (u64, u64), window: &Window) -> Option<RealTimeUse> {
+    fn real_time_use(&mut self, span: (u64, u64), window: &LateWakeWindow) -> Option<RealTimeUse> {
         let events = self.tracer.around(span.0, span.1, None);
         real_time_use(&events, window.cpu, span, window.thread)
     }

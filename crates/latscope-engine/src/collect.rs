@@ -9,10 +9,10 @@ use latscope_core::catalogue::RUN_ELAPSED;
 use latscope_core::histogram::Histogram;
 use latscope_core::merged::is_part_of;
 use latscope_core::param;
-use latscope_core::plan::Step;
-use latscope_core::quality::{CUT_SHORT, Level, NOTHING_MEASURED, Reason};
+use latscope_core::plan::PlanStep;
+use latscope_core::quality::{CUT_SHORT, NOTHING_MEASURED, QualityLevel, Reason};
 use latscope_core::report::{
-    Measurement, Recordings, Sampling, Semantics, Summary, Value, WATCHED, adds_up, weighted_mean,
+    MeasuredQuantity, Measurement, Recordings, Sampling, Semantics, Summary, WATCHED, adds_up, weighted_mean,
 };
 use latscope_trace::blame::kind;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 /// Puts a step together; what has no closing is so far only, for this reason.
 pub fn measurements(
     registry: &Registry,
-    step: &Step,
+    step: &PlanStep,
     slots: Option<&Slots>,
     results: &[Option<PointResult>],
     failure: Option<&str>,
@@ -40,14 +40,14 @@ pub fn begun(result: &mut Option<PointResult>, mut known: PointResult) {
 pub(crate) fn forewarned(results: &mut [Option<PointResult>], reason: &str, remedy: &str) {
     for result in results {
         let known = result.get_or_insert_with(|| PointResult { cut_short: true, ..PointResult::default() });
-        known.quality.lower(Reason::new(Level::Degraded, "not-as-asked", reason, remedy));
+        known.quality.lower(Reason::new(QualityLevel::Degraded, "not-as-asked", reason, remedy));
     }
 }
 
 /// Builds the measurement of a point from the worker's counts and messages.
 fn measurement(
     registry: &Registry,
-    step: &Step,
+    step: &PlanStep,
     point: usize,
     slots: Option<&Slots>,
     result: Option<PointResult>,
@@ -58,12 +58,12 @@ fn measurement(
     let broken = result.as_ref().is_none_or(|result| result.cut_short);
     let mut result = result.unwrap_or_default();
     // A point that turned out to be unsupported on the way has no numbers.
-    let snapshot = snapshot.filter(|_| result.quality.level != Level::Unsupported);
+    let snapshot = snapshot.filter(|_| result.quality.level != QualityLevel::Unsupported);
     let histogram = snapshot.as_ref().map_or_else(|| Histogram::new(1000), |s| s.histogram.clone());
     let nothing = histogram.count() == 0 && !result.uneventful;
     let incomplete = broken || result.interrupted && step.stop.is_limited();
-    if result.quality.level != Level::Unsupported && (nothing || broken) {
-        let level = if nothing { Level::Unsupported } else { Level::Degraded };
+    if result.quality.level != QualityLevel::Unsupported && (nothing || broken) {
+        let level = if nothing { QualityLevel::Unsupported } else { QualityLevel::Degraded };
         let (id, otherwise) = match nothing {
             true => (NOTHING_MEASURED, "nothing was measured"),
             false => (CUT_SHORT, "it ended before it was complete"),
@@ -113,7 +113,7 @@ pub(crate) fn add_outliers(measured: &mut [Measurement], outliers: &Outliers) {
         for (kind, halted) in [(kind::FROZEN, Shortfall::frozen()), (kind::STOPPED, Shortfall::halted())] {
             if worst.iter().flat_map(|outlier| &outlier.cause).any(|cause| cause.kind == kind) {
                 let Shortfall { id, reason, remedy } = halted;
-                measurement.lower(Reason::new(Level::Degraded, id, reason, remedy));
+                measurement.lower(Reason::new(QualityLevel::Degraded, id, reason, remedy));
             }
         }
         measurement.outliers.extend(worst);
@@ -175,15 +175,17 @@ fn merged_title(registry: &Registry, one: &Measurement, axis: &str) -> String {
 /// Returns the values of a merged point. Counts add up; every other value is a mean. Shares and rates of CPUs count by
 /// the time that each CPU was watched, so that a rate is all events by all time watched. Values of pairs count by the
 /// events that they are shares of.
-fn values_over<'a>(members: impl Iterator<Item = &'a Measurement> + Clone) -> BTreeMap<String, Value> {
-    let names: BTreeMap<&String, &Value> = members.clone().flat_map(|one| &one.values).collect();
+fn values_over<'a>(
+    members: impl Iterator<Item = &'a Measurement> + Clone,
+) -> BTreeMap<String, MeasuredQuantity> {
+    let names: BTreeMap<&String, &MeasuredQuantity> = members.clone().flat_map(|one| &one.values).collect();
     let figure = |name: &str, unit: &str| {
         let known =
             members.clone().filter_map(|one| Some((one.values.get(name)?.value, weight(one, name, unit))));
         if adds_up(unit) { known.map(|(value, _)| value).sum() } else { weighted_mean(known) }
     };
-    let value = |(name, value): (&String, &Value)| {
-        (name.clone(), Value { value: figure(name, &value.unit), ..value.clone() })
+    let value = |(name, value): (&String, &MeasuredQuantity)| {
+        (name.clone(), MeasuredQuantity { value: figure(name, &value.unit), ..value.clone() })
     };
     names.into_iter().map(value).collect()
 }
@@ -199,7 +201,7 @@ fn weight(one: &Measurement, name: &str, unit: &str) -> f64 {
 
 /// Sets the throughput of several pairs: the amount that they carried by the time in which they ran, side by side. By
 /// the sum of their calls' durations two pairs would be no faster than one pair.
-fn throughput_of_all(values: &mut BTreeMap<String, Value>, members: &[&Measurement]) {
+fn throughput_of_all(values: &mut BTreeMap<String, MeasuredQuantity>, members: &[&Measurement]) {
     let of = |m: &Measurement, name: &str| m.values.get(name).map_or(0.0, |value| value.value);
     let sum = |each: &dyn Fn(&Measurement) -> f64| members.iter().map(|m| each(m)).sum::<f64>();
     let calls = sum(&|m| of(m, "wall-time"));
@@ -255,16 +257,17 @@ fn merge(all: &mut Measurement, one: &Measurement) {
 mod tests {
     use super::*;
     use crate::harness::NOTHING;
-    use latscope_core::plan::{Point, params};
-    use latscope_core::report::{Better, Work};
+    use latscope_core::plan::{MeasurementPoint, params};
+    use latscope_core::report::{Better, OperationWork};
 
     fn pair(number: u64, calls: u64, sync: (f64, f64)) -> Measurement {
-        let value = |value, unit: &str| Value { value, unit: unit.to_owned(), better: Better::More };
+        let value =
+            |value, unit: &str| MeasuredQuantity { value, unit: unit.to_owned(), better: Better::More };
         let mut histogram = Histogram::new(1000);
         (0..calls).for_each(|_| histogram.record(10));
         let values =
             [("sync", value(sync.0, "%")), ("sync-of", value(sync.1, "count")), ("meet", value(50.0, "%"))];
-        let point = Point {
+        let point = MeasurementPoint {
             probe: "ipc.pipe".to_owned(),
             revision: 1,
             params: params([("pair", number.into()), ("caller", "other".into())]),
@@ -282,7 +285,7 @@ mod tests {
     fn what_is_known_of_a_point_that_begins_counts_beside_what_it_was_forewarned_of() {
         let mut results = [None];
         forewarned(&mut results, "no SCHED_FIFO", "");
-        let work = Work { ops: 3, bytes_touched: 64, bytes_moved: 128 };
+        let work = OperationWork { ops: 3, bytes_touched: 64, bytes_moved: 128 };
         begun(&mut results[0], PointResult { work: Some(work), ..PointResult::default() });
         let [Some(result)] = results else { panic!("it is known") };
         assert_eq!((result.work, result.cut_short), (Some(work), true));
@@ -291,7 +294,7 @@ mod tests {
 
     #[test]
     fn each_reason_of_a_point_without_samples_has_a_text() {
-        let point = Point {
+        let point = MeasurementPoint {
             probe: "ipc.pipe".to_owned(),
             revision: 1,
             params: params([]),
@@ -300,7 +303,7 @@ mod tests {
         };
         let step = crate::harness::step("pipe", vec![point]);
         let mut known = PointResult::default();
-        known.quality.lower(Reason::new(Level::Degraded, "few-samples", "the time was over", ""));
+        known.quality.lower(Reason::new(QualityLevel::Degraded, "few-samples", "the time was over", ""));
         let m = measurement(&NOTHING, &step, 0, None, Some(known), None);
         assert_eq!(m.quality.text().unwrap(), "the time was over; nothing was measured");
         assert!(m.quality.reasons.iter().all(|reason| !reason.text.is_empty()), "{:?}", m.quality.reasons);
@@ -349,7 +352,8 @@ mod tests {
         let cpu = |number: u64, watched: f64, gaps: f64, lost: f64| {
             let mut one = pair(0, 1, (0.0, 0.0));
             one.params = params([("cpu", number.into())]);
-            let value = |value, unit: &str| Value { value, unit: unit.to_owned(), better: Better::Less };
+            let value =
+                |value, unit: &str| MeasuredQuantity { value, unit: unit.to_owned(), better: Better::Less };
             one.values = [
                 ("watched".to_owned(), value(watched, "s")),
                 ("gaps".to_owned(), value(gaps / watched, "1/s")),
@@ -381,7 +385,7 @@ mod tests {
             for (name, value, unit) in
                 [("throughput", 2e6, "B/s"), ("wall-time", 2e6, "ns"), (RUN_ELAPSED, 3e6, "ns")]
             {
-                let value = Value { value, unit: unit.to_owned(), better: Better::More };
+                let value = MeasuredQuantity { value, unit: unit.to_owned(), better: Better::More };
                 one.values.insert(name.to_owned(), value);
             }
             one
@@ -403,16 +407,16 @@ mod tests {
         };
         let all = [
             pair(0, 10, (0.0, 0.0)),
-            with(1, Level::Degraded, "a"),
-            with(2, Level::Unsupported, "b"),
-            with(3, Level::Unstable, "c"),
+            with(1, QualityLevel::Degraded, "a"),
+            with(2, QualityLevel::Unsupported, "b"),
+            with(3, QualityLevel::Unstable, "c"),
             pair(4, 10, (0.0, 0.0)),
         ];
         for rotated in 0..all.len() {
             let mut members = all.clone();
             members.rotate_left(rotated);
             let sum = &merged(&NOTHING, &members)[0];
-            assert_eq!(sum.quality.level, Level::Unsupported);
+            assert_eq!(sum.quality.level, QualityLevel::Unsupported);
             for part in ["a", "b", "c"] {
                 assert!(
                     sum.quality.reasons.iter().any(|reason| reason.id == part),

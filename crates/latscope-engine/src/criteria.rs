@@ -1,16 +1,16 @@
 //! State of the criteria while a run lasts: checked several times a second, judged as the result is in the end.
 
-use latscope_core::plan::{Plan, Step};
-use latscope_core::report::{Check, Report, Status};
+use latscope_core::plan::{Plan, PlanStep};
+use latscope_core::report::{CriterionCheck, Report, VerdictStatus};
 use latscope_core::units::{format_count, format_share};
-use latscope_judge::verdict::{Criterion, Metric, judged, limit_in_words};
+use latscope_judge::verdict::{Metric, MetricCriterion, judged, limit_in_words};
 use std::time::Duration;
 
 /// State of a criterion over all measurements that it judges.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
     /// Criterion that this is the state of.
-    pub criterion: Criterion,
+    pub criterion: MetricCriterion,
     /// True if the events so far exceed it.
     pub exceeded: bool,
     /// True if the criterion holds for the events so far; `None` if there are no events yet, or too few.
@@ -85,23 +85,23 @@ fn clock(ns: u64) -> String {
 
 /// Looks at the criteria of a run.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct CriteriaMonitor {
     /// Criteria of the run.
-    pub criteria: Vec<Criterion>,
+    pub criteria: Vec<MetricCriterion>,
     /// Time at which each criterion was first seen not to hold.
     first: Vec<Option<u64>>,
     /// For each criterion: true if it was exceeded so far.
     exceeded: Vec<bool>,
 }
 
-impl Watch {
-    pub fn of(plan: &Plan) -> Watch {
-        let criteria = Criterion::of_plan(plan);
-        Watch { first: vec![None; criteria.len()], exceeded: vec![false; criteria.len()], criteria }
+impl CriteriaMonitor {
+    pub fn of(plan: &Plan) -> CriteriaMonitor {
+        let criteria = MetricCriterion::of_plan(plan);
+        CriteriaMonitor { first: vec![None; criteria.len()], exceeded: vec![false; criteria.len()], criteria }
     }
 
     /// Time between two checks of the criteria; `None` without criteria.
-    pub fn period(&self, step: &Step) -> Option<Duration> {
+    pub fn period(&self, step: &PlanStep) -> Option<Duration> {
         // Hundreds of threads take time to look at, and their coordinator may share a CPU with them.
         let times = 1 + step.points.len() as u32 / 64;
         (!self.criteria.is_empty()).then(|| Duration::from_millis(200) * times)
@@ -138,7 +138,7 @@ impl Watch {
 }
 
 /// A criterion over all that was judged by it: the worst decides, events add up.
-fn standing<'a>(criterion: &Criterion, checks: impl Iterator<Item = &'a Check>) -> Standing {
+fn standing<'a>(criterion: &MetricCriterion, checks: impl Iterator<Item = &'a CriterionCheck>) -> Standing {
     let none = Standing {
         criterion: criterion.clone(),
         exceeded: false,
@@ -148,7 +148,7 @@ fn standing<'a>(criterion: &Criterion, checks: impl Iterator<Item = &'a Check>) 
         first: None,
     };
     checks.fold(none, |sum, check| Standing {
-        exceeded: sum.exceeded || check.status == Status::Exceeded,
+        exceeded: sum.exceeded || check.status == VerdictStatus::Exceeded,
         holds: match (sum.holds, holds(criterion, check)) {
             (Some(false), _) | (_, Some(false)) => Some(false),
             (known, None) | (None, known) => known,
@@ -164,18 +164,20 @@ fn standing<'a>(criterion: &Criterion, checks: impl Iterator<Item = &'a Check>) 
 }
 
 /// Returns true if the events so far keep to a limit, however certain that is.
-fn holds(criterion: &Criterion, check: &Check) -> Option<bool> {
+fn holds(criterion: &MetricCriterion, check: &CriterionCheck) -> Option<bool> {
     match (&criterion.metric, check.above.zip(check.of)) {
         (_, Some((_, 0))) => None,
         (Metric::Quantile(quantile), Some((above, of))) => Some(above as f64 <= quantile.above * of as f64),
         (_, Some((above, _))) => Some(above == 0),
         (Metric::Share(_), None) => check.value.map(|value| value >= check.limit),
-        (Metric::Value(_) | Metric::Missed, None) => check.value.map(|_| check.status != Status::Exceeded),
+        (Metric::Value(_) | Metric::Missed, None) => {
+            check.value.map(|_| check.status != VerdictStatus::Exceeded)
+        }
         _ => None,
     }
 }
 
-fn worse(criterion: &Criterion, a: Option<f64>, b: Option<f64>) -> Option<f64> {
+fn worse(criterion: &MetricCriterion, a: Option<f64>, b: Option<f64>) -> Option<f64> {
     match (a, b) {
         (Some(a), Some(b)) if matches!(criterion.metric, Metric::Share(_)) => Some(a.min(b)),
         (Some(a), Some(b)) => Some(a.max(b)),
@@ -189,13 +191,13 @@ mod tests {
     use latscope_core::fixture;
     use latscope_judge::verdict::judge_report;
 
-    fn looked(criteria: &[(&str, f64)]) -> (Vec<Standing>, bool, Watch) {
+    fn looked(criteria: &[(&str, f64)]) -> (Vec<Standing>, bool, CriteriaMonitor) {
         let mut report = fixture::wake();
-        let criteria: Vec<Criterion> =
-            criteria.iter().map(|(name, limit)| Criterion::new(name, *limit).unwrap()).collect();
-        report.plan.criteria = criteria.iter().map(Criterion::planned).collect();
+        let criteria: Vec<MetricCriterion> =
+            criteria.iter().map(|(name, limit)| MetricCriterion::new(name, *limit).unwrap()).collect();
+        report.plan.criteria = criteria.iter().map(MetricCriterion::planned).collect();
         judge_report(&mut report, &criteria);
-        let mut watch = Watch::of(&report.plan);
+        let mut watch = CriteriaMonitor::of(&report.plan);
         let (standings, fresh) = watch.look(&report, 2_900_000_000);
         let (_, again) = watch.look(&report, 5_000_000_000);
         assert!(!again, "it is exceeded for the first time once");

@@ -2,13 +2,13 @@
 
 use crate::collect;
 use latscope_bench::bench::Bench;
-use latscope_bench::probe::{Experiment, PlanInput, Probe, Profile, Registry};
-use latscope_bench::protocol::{Assignment, Message, PointResult};
-use latscope_bench::recorder::{Layout, Slots};
+use latscope_bench::probe::{Experiment, PlanInput, Probe, Registry, SurveyProfile};
+use latscope_bench::protocol::{Assignment, PointResult, WorkerMessage};
+use latscope_bench::recorder::{HistogramSlotLayout, Slots};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Step, Stop};
-use latscope_core::quality::Level;
+use latscope_core::plan::{MeasurementPoint, PlanStep, Stop};
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::Measurement;
 use latscope_core::units::CpuList;
 use latscope_os::clock::{Clock, monotonic_ns};
@@ -25,7 +25,12 @@ pub const STOP: Stop =
 
 /// A request as a quick survey makes it.
 pub fn input() -> PlanInput {
-    PlanInput { profile: Profile::Quick, survey: true, values: Default::default(), directories: Vec::new() }
+    PlanInput {
+        profile: SurveyProfile::Quick,
+        survey: true,
+        values: Default::default(),
+        directories: Vec::new(),
+    }
 }
 
 /// This machine, as far as planning needs it.
@@ -35,22 +40,22 @@ pub fn machine() -> Machine {
 }
 
 /// The points of a probe in a quick survey of this machine.
-pub fn points(probe: &Probe) -> Vec<Point> {
+pub fn points(probe: &Probe) -> Vec<MeasurementPoint> {
     probe.plan(&input(), &machine())
 }
 
 /// Measures points of one experiment in a thread of this process.
-pub fn measure(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Measurement> {
+pub fn measure(experiment: &'static Experiment, points: Vec<MeasurementPoint>) -> Vec<Measurement> {
     std::thread::spawn(move || measure_here(experiment, points)).join().unwrap()
 }
 
 /// A step of points on all CPUs, the last one first.
-pub fn step(name: &str, points: Vec<Point>) -> Step {
+pub fn step(name: &str, points: Vec<MeasurementPoint>) -> PlanStep {
     let allowed = sched::allowed_cpus().unwrap();
-    Step::new(name, points, allowed.into_iter().rev().collect(), STOP)
+    PlanStep::new(name, points, allowed.into_iter().rev().collect(), STOP)
 }
 
-fn measure_here(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Measurement> {
+fn measure_here(experiment: &'static Experiment, points: Vec<MeasurementPoint>) -> Vec<Measurement> {
     // As the coordinator makes it.
     let private = Permissions::from_mode(0o700);
     let scratch = tempfile::Builder::new().permissions(private).tempdir().unwrap();
@@ -59,7 +64,7 @@ fn measure_here(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Meas
     sched::pin(&step.cpus[..1]).unwrap();
     let (timebase, _) = Timebase::calibrate();
     let count = step.points.len();
-    let layout = Layout::of(&step);
+    let layout = HistogramSlotLayout::of(&step);
     let slots = Slots::map(Slots::create(&layout).unwrap(), layout).unwrap();
     let assignment = Assignment {
         step: step.clone(),
@@ -74,7 +79,7 @@ fn measure_here(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Meas
     };
     let mut results: Vec<Option<PointResult>> = (0..count).map(|_| None).collect();
     let mut tell = |message| {
-        if let Message::Closed(point, result) = message {
+        if let WorkerMessage::Closed(point, result) = message {
             results[point] = Some(*result);
         }
     };
@@ -89,7 +94,7 @@ fn measure_here(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Meas
 pub fn check(m: &Measurement) {
     let name = format!("{} {:?}: {:?}", m.probe, m.params, m.reason());
     assert!(!m.incomplete, "{name}: not closed");
-    if m.quality.level == Level::Unsupported {
+    if m.quality.level == QualityLevel::Unsupported {
         assert!(m.reason().is_some() && m.summary.count == 0, "{name}");
         return;
     }

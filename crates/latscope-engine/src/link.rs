@@ -2,16 +2,16 @@
 
 use anyhow::{Context, Result, anyhow, bail};
 use latscope_bench::hold::Shortfall;
-use latscope_bench::protocol::{Assignment, Message};
-use latscope_bench::recorder::{Layout, Slots};
+use latscope_bench::protocol::{Assignment, WorkerMessage};
+use latscope_bench::recorder::{HistogramSlotLayout, Slots};
 use latscope_bench::worker;
-use latscope_core::plan::Step;
+use latscope_core::plan::PlanStep;
 use latscope_machine::Freezer;
 use latscope_machine::starvation::{descendants, move_threads};
-use latscope_os::signal::{self, Signals};
+use latscope_os::signal::{self, SignalFd};
 use latscope_os::worker::{Lifetime, was_halted};
 use latscope_process::halted::{is_halted, resume};
-use latscope_process::role::{self, MessageRead, Messages};
+use latscope_process::role::{self, MessageRead, MessageSocket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 
 /// A running worker: its process, its socket, its counters, and the bell with
 /// which its measuring threads call for attention.
-pub struct Link {
+pub struct WorkerLink {
     child: Child,
-    messages: Messages,
+    messages: MessageSocket,
     bell: OwnedFd,
     /// Kept, so that the bell does not hang up with the worker.
     _rope: OwnedFd,
@@ -35,9 +35,9 @@ pub struct Link {
 }
 
 /// Event that woke the coordinator.
-pub enum Heard {
+pub enum CoordinatorEvent {
     /// The worker says something.
-    Message(Message),
+    Message(WorkerMessage),
     /// A measuring thread saw something.
     Bell,
     /// The coordinator received a signal.
@@ -50,13 +50,13 @@ pub enum Heard {
     Gone,
 }
 
-impl Link {
+impl WorkerLink {
     /// Starts a worker process for a step.
     ///
     /// # Errors
     /// There is no memory, or no process.
-    pub fn start(step: &Step) -> Result<Link> {
-        let layout = Layout::of(step);
+    pub fn start(step: &PlanStep) -> Result<WorkerLink> {
+        let layout = HistogramSlotLayout::of(step);
         let memory = Slots::create(&layout).context("no memory for the histograms")?;
         let slots = Slots::map(&memory, layout)?;
         // Not an eventfd, which some sandboxes refuse.
@@ -65,7 +65,7 @@ impl Link {
         let (child, messages) = role::start(&[worker::NAME], &[&memory, &rope], Lifetime::WithParent)
             .context("a worker process does not start")?;
         let freezer = Freezer::watch(child.id());
-        Ok(Link { child, messages, bell, _rope: rope, freezer, slots, resumed: false })
+        Ok(WorkerLink { child, messages, bell, _rope: rope, freezer, slots, resumed: false })
     }
 
     /// Id of the worker process.
@@ -113,34 +113,39 @@ impl Link {
     ///
     /// # Errors
     /// The kernel refuses to wait, or the worker does not speak our language.
-    pub fn wait(&mut self, signals: &Signals, inputs: &[BorrowedFd], timeout: Duration) -> Result<Heard> {
+    pub fn wait(
+        &mut self,
+        signals: &SignalFd,
+        inputs: &[BorrowedFd],
+        timeout: Duration,
+    ) -> Result<CoordinatorEvent> {
         if !self.messages.has_message() {
             match self.ready(signals, inputs, timeout)? {
-                None => return Ok(Heard::Silence),
+                None => return Ok(CoordinatorEvent::Silence),
                 Some(0) => {
                     // SIGCHLD only wakes: `was_halted` asks for the state of the child.
                     let signal = signals.next()?.filter(|signal| *signal != signal::CHILD);
-                    return Ok(signal.map_or(Heard::Silence, Heard::Signal));
+                    return Ok(signal.map_or(CoordinatorEvent::Silence, CoordinatorEvent::Signal));
                 }
                 Some(1) => {}
                 Some(2) => {
                     let _ = rustix::io::read(&self.bell, &mut [0u8; 4096]);
-                    return Ok(Heard::Bell);
+                    return Ok(CoordinatorEvent::Bell);
                 }
-                Some(input) if input - 3 < inputs.len() => return Ok(Heard::Input(input - 3)),
+                Some(input) if input - 3 < inputs.len() => return Ok(CoordinatorEvent::Input(input - 3)),
                 // The freezer, which `was_halted` reads.
-                Some(_) => return Ok(Heard::Silence),
+                Some(_) => return Ok(CoordinatorEvent::Silence),
             }
         }
         Ok(match self.messages.read().context("invalid worker message")? {
-            MessageRead::Message(message) => Heard::Message(message),
-            MessageRead::Partial => Heard::Silence,
-            MessageRead::Ended => Heard::Gone,
+            MessageRead::Message(message) => CoordinatorEvent::Message(message),
+            MessageRead::Partial => CoordinatorEvent::Silence,
+            MessageRead::Ended => CoordinatorEvent::Gone,
         })
     }
 
     /// The first descriptor that can be read: signals, worker, bell, inputs, freezer.
-    fn ready(&self, signals: &Signals, inputs: &[BorrowedFd], timeout: Duration) -> Result<Option<usize>> {
+    fn ready(&self, signals: &SignalFd, inputs: &[BorrowedFd], timeout: Duration) -> Result<Option<usize>> {
         let deadline = Instant::now() + timeout;
         let mut fds = vec![
             PollFd::new(signals, PollFlags::IN),
@@ -201,9 +206,9 @@ const GRACE: Duration = Duration::from_secs(3);
 /// Time in which a worker that has finished ends by itself.
 const MOMENT: Duration = Duration::from_millis(20);
 
-impl Drop for Link {
-    /// Ends the worker with everything it started. A killed thread ends only when it has a CPU: where it has none, it is
-    /// moved to that of the coordinator. A process that does not end even then, in a frozen control group, is left
+impl Drop for WorkerLink {
+    /// Ends the worker with everything it started. A killed thread ends only when it has a CPU: where it has none, it
+    /// is moved to that of the coordinator. A process that does not end even then, in a frozen control group, is left
     /// behind: it ends as soon as it can.
     fn drop(&mut self) {
         if self.ends_within(MOMENT) {

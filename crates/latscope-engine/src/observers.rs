@@ -1,32 +1,32 @@
 //! Events of a run for its observers: progress, live screens, the file that is saved as results come in.
 
 use crate::criteria::Standing;
-use crate::remaining::{Remaining, SetupCost, about};
+use crate::remaining::{RunTimeEstimate, SetupCost, about};
 use latscope_bench::recorder::Snapshot;
-use latscope_core::plan::{Params, Plan, Point, Step};
-use latscope_core::quality::Level;
+use latscope_core::plan::{MeasurementPoint, Params, Plan, PlanStep};
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Exceedance, Measurement, Outlier, Report, Warning};
 use latscope_core::units::format_time;
-use latscope_process::guardian::Undo;
+use latscope_process::guardian::UndoAction;
 use latscope_process::terminal::status_width;
 use rustix::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 /// Event of a run, reported on the coordinator.
-pub enum Event<'a> {
+pub enum RunEvent<'a> {
     /// The run has begun.
     Started(&'a Plan),
     /// A worker began with a point; so many of all points were begun before.
     Point {
         /// Point that was begun.
-        point: &'a Point,
+        point: &'a MeasurementPoint,
         /// Index of the point in the order of the whole plan.
         index: usize,
         /// In which round it is measured.
-        round: Round,
+        round: StepRound,
     },
     /// State of a step, at each observer's own pace.
-    Snapshot(&'a Live<'a>),
+    Snapshot(&'a StepSnapshot<'a>),
     /// Samples of a point that streams them, in order; so many before them
     /// were lost because they came faster than they could be taken.
     Samples {
@@ -59,17 +59,17 @@ pub enum Event<'a> {
 
 /// Position of a round among the rounds of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Round {
+pub struct StepRound {
     /// Number of the round, from 1.
     pub number: u32,
     /// Number of rounds of the step.
     pub of: u32,
 }
 
-impl Round {
+impl StepRound {
     /// A round of a step, by its number from 0.
-    pub fn of(step: &Step, round: u32) -> Round {
-        Round { number: round + 1, of: step.rounds }
+    pub fn of(step: &PlanStep, round: u32) -> StepRound {
+        StepRound { number: round + 1, of: step.rounds }
     }
 
     /// `round 2 of 3`, where there are several.
@@ -79,13 +79,13 @@ impl Round {
 }
 
 /// State of a step while it runs.
-pub struct Live<'a> {
+pub struct StepSnapshot<'a> {
     /// Step that is running.
-    pub step: &'a Step,
+    pub step: &'a PlanStep,
     /// Records of the step's points, in their order.
     pub points: Vec<Snapshot>,
     /// Round of the step: the records are of this round alone.
-    pub round: Round,
+    pub round: StepRound,
     /// Time at which the points measured now were begun, in nanoseconds since the epoch of the run.
     pub began: u64,
     /// Now, by the same clock.
@@ -95,7 +95,7 @@ pub struct Live<'a> {
 /// Watches a run; must not do long work, for the coordinator waits for it.
 pub trait Observer {
     /// Reacts to an event of the run.
-    fn observe(&mut self, event: &Event);
+    fn observe(&mut self, event: &RunEvent);
 
     /// Time between two snapshots that the observer wants. The coordinator sleeps for as long.
     fn period(&self) -> Option<Duration> {
@@ -119,7 +119,7 @@ pub trait Observer {
 
     /// Undoes the observer's changes: the guardian journals this before the run begins, and carries it out when the run
     /// is over, in whatever way.
-    fn undo(&self) -> Option<Undo> {
+    fn undo(&self) -> Option<UndoAction> {
         None
     }
 
@@ -131,7 +131,7 @@ pub trait Observer {
 
 /// Form in which progress is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Style {
+pub enum ProgressStyle {
     /// `Bar` on a terminal, else `Plain`.
     #[default]
     Auto,
@@ -150,11 +150,11 @@ const PERIOD: Duration = Duration::from_secs(10);
 const COLUMNS: usize = 80;
 
 /// Progress on stderr: one line that is rewritten on a terminal, a line every ten seconds otherwise.
-pub struct Progress {
-    style: Style,
+pub struct ProgressDisplay {
+    style: ProgressStyle,
     setup: SetupCost,
     total: usize,
-    remaining: Remaining,
+    remaining: RunTimeEstimate,
     family: String,
     /// The most points that were begun: what is done again is done already.
     reached: usize,
@@ -165,21 +165,31 @@ pub struct Progress {
     drawn: Option<Instant>,
 }
 
-impl Progress {
+impl ProgressDisplay {
     /// Returns a display that shows nothing yet.
-    pub fn new(setup: SetupCost) -> Progress {
-        let (remaining, family) = (Remaining::default(), String::new());
+    pub fn new(setup: SetupCost) -> ProgressDisplay {
+        let (remaining, family) = (RunTimeEstimate::default(), String::new());
         let (point, figure, drawn) = (None, None, None);
-        Progress { style: Style::Auto, setup, total: 0, remaining, family, reached: 0, point, figure, drawn }
+        ProgressDisplay {
+            style: ProgressStyle::Auto,
+            setup,
+            total: 0,
+            remaining,
+            family,
+            reached: 0,
+            point,
+            figure,
+            drawn,
+        }
     }
 
     /// Shows it in a form of the user's choice.
     #[must_use]
-    pub fn in_style(self, style: Style) -> Progress {
-        Progress { style, ..self }
+    pub fn in_style(self, style: ProgressStyle) -> ProgressDisplay {
+        ProgressDisplay { style, ..self }
     }
 
-    fn point(&mut self, point: &Point, index: usize) {
+    fn point(&mut self, point: &MeasurementPoint, index: usize) {
         self.reached = self.reached.max(index).min(self.total);
         let index = self.reached;
         point.probe.split('.').next().unwrap_or_default().clone_into(&mut self.family);
@@ -204,7 +214,7 @@ impl Progress {
 
     /// Says how far the run is, if that was not said of late.
     fn line(&mut self) {
-        if self.total > 0 && self.style != Style::None && self.is_due(PERIOD) {
+        if self.total > 0 && self.style != ProgressStyle::None && self.is_due(PERIOD) {
             let (family, index, left) = (&self.family, self.reached, self.left());
             let figure = self.figure.as_ref().map(|figure| format!("; {figure}")).unwrap_or_default();
             self.say(format_args!(
@@ -234,9 +244,9 @@ impl Progress {
     /// Columns of the line that is rewritten; `None` if lines are written one below the other.
     fn width(&self) -> Option<usize> {
         match self.style {
-            Style::Auto => status_width(),
-            Style::Bar => status_width().or(Some(COLUMNS)),
-            Style::Plain | Style::None => None,
+            ProgressStyle::Auto => status_width(),
+            ProgressStyle::Bar => status_width().or(Some(COLUMNS)),
+            ProgressStyle::Plain | ProgressStyle::None => None,
         }
     }
 
@@ -251,24 +261,24 @@ impl Progress {
     }
 }
 
-impl Observer for Progress {
-    fn observe(&mut self, event: &Event) {
+impl Observer for ProgressDisplay {
+    fn observe(&mut self, event: &RunEvent) {
         match event {
-            Event::Started(plan) => {
+            RunEvent::Started(plan) => {
                 self.total = plan.schedule().iter().map(|(_, index)| plan.steps[*index].points.len()).sum();
-                self.remaining = Remaining::of(plan, self.setup);
+                self.remaining = RunTimeEstimate::of(plan, self.setup);
             }
-            Event::Closed(report) => {
+            RunEvent::Closed(report) => {
                 self.remaining.closed();
                 self.take_figure(report);
             }
-            Event::Point { point, index, .. } => self.point(point, *index),
-            Event::Warning(warning) => {
+            RunEvent::Point { point, index, .. } => self.point(point, *index),
+            RunEvent::Warning(warning) => {
                 let clear = if self.width().is_some() { "\r\x1b[K" } else { "" };
                 self.say(format_args!("{clear}latscope: {}\n", warning.text));
             }
-            Event::Snapshot(_) if self.width().is_none() => self.line(),
-            Event::Finished(_) if self.width().is_some() => self.say(format_args!("\r\x1b[K")),
+            RunEvent::Snapshot(_) if self.width().is_none() => self.line(),
+            RunEvent::Finished(_) if self.width().is_some() => self.say(format_args!("\r\x1b[K")),
             _ => {}
         }
     }
@@ -280,7 +290,7 @@ impl Observer for Progress {
 
 /// Returns the median of a measurement with what it times, and a mark if it is doubtful: there is no room for reasons.
 fn figure(m: &Measurement) -> Option<String> {
-    let mark = if m.quality.level == Level::Ok { "" } else { " (degraded)" };
+    let mark = if m.quality.level == QualityLevel::Ok { "" } else { " (degraded)" };
     Some(format!("{} {}, {}{mark}", m.title, format_time(m.summary.p50?), m.times.words()))
 }
 
@@ -291,14 +301,14 @@ mod tests {
 
     #[test]
     fn progress_never_goes_back() {
-        let point = Point {
+        let point = MeasurementPoint {
             probe: "cpu.add".to_owned(),
             revision: 1,
             params: params([]),
             title: String::new(),
             row: false,
         };
-        let mut progress = Progress { total: 144, ..Progress::new(|_, _| 0.0) };
+        let mut progress = ProgressDisplay { total: 144, ..ProgressDisplay::new(|_, _| 0.0) };
         let seen = [3, 39, 32, 40, 200].map(|index| {
             progress.point(&point, index);
             progress.reached
@@ -310,7 +320,7 @@ mod tests {
     fn the_last_figure_is_shown_as_soon_as_there_is_one() {
         let report = latscope_core::fixture::report();
         let m = report.measurements.iter().find(|m| m.summary.p50.is_some()).unwrap();
-        let mut progress = Progress::new(|_, _| 0.0);
+        let mut progress = ProgressDisplay::new(|_, _| 0.0);
         progress.take_figure(&report);
         assert_eq!(progress.figure, None);
         progress.point = Some((m.probe.clone(), m.params.clone()));
@@ -318,7 +328,7 @@ mod tests {
         let shown = progress.figure.clone().unwrap();
         assert!(shown.starts_with(&m.title) && shown.contains(m.times.words()), "{shown}");
         let mut degraded = m.clone();
-        degraded.quality.level = Level::Degraded;
+        degraded.quality.level = QualityLevel::Degraded;
         assert!(figure(&degraded).unwrap().ends_with(" (degraded)"));
         progress.point = Some(("not.measured".to_owned(), params([])));
         progress.take_figure(&report);

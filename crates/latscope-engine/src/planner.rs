@@ -1,10 +1,11 @@
 //! Request and machine to plan: pure.
 
-use latscope_bench::probe::{Cpus, Experiment, PlanInput, Probe, Profile, Registry};
+use latscope_bench::probe::{Cpus, Experiment, PlanInput, Probe, Registry, SurveyProfile};
 use latscope_core::machine::{CoreKind, Machine};
 use latscope_core::param;
 use latscope_core::plan::{
-    Conditions, KIND, Load, OnThreshold, ParamValue, Params, Periodic, Plan, Point, Step,
+    BackgroundLoad, Conditions, KIND, MeasurementPoint, OnThreshold, ParamValue, Params, Periodic, Plan,
+    PlanStep,
 };
 use latscope_core::units::counted;
 use std::collections::BTreeSet;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 
 /// Request for a run as a whole.
 #[derive(Debug, Clone, Default)]
-pub struct Request {
+pub struct RunRequest {
     /// `survey`, or a family's name.
     pub job: String,
     /// Omissions: what is left out of the usual, and why.
@@ -28,7 +29,7 @@ pub struct Request {
     /// Time for each point, ns, instead of the profile's.
     pub duration: Option<u64>,
     /// Load beside the measurement.
-    pub load: Option<Load>,
+    pub load: Option<BackgroundLoad>,
     /// File for the time line.
     pub timeline: Option<PathBuf>,
     /// Settings of periodic threads; `None` for those of the survey.
@@ -43,16 +44,16 @@ pub struct Request {
     pub conditions: Conditions,
 }
 
-impl Request {
+impl RunRequest {
     /// A request for no more than `input`.
-    pub fn new(job: &str, input: PlanInput) -> Request {
-        Request { job: job.to_owned(), input, seed: 1, rounds: 1, ..Request::default() }
+    pub fn new(job: &str, input: PlanInput) -> RunRequest {
+        RunRequest { job: job.to_owned(), input, seed: 1, rounds: 1, ..RunRequest::default() }
     }
 }
 
 /// The plan to measure `probes` as asked on `machine`.
-pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, machine: &Machine) -> Plan {
-    let mut groups: Vec<(&'static Experiment, Option<PathBuf>, Vec<Point>)> = Vec::new();
+pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &RunRequest, machine: &Machine) -> Plan {
+    let mut groups: Vec<(&'static Experiment, Option<PathBuf>, Vec<MeasurementPoint>)> = Vec::new();
     let chosen = on_chosen_cpus(request, machine);
     // All pairs of many CPUs are too many points to compare each with each.
     let mut planned: BTreeSet<(String, Params, String)> = BTreeSet::new();
@@ -64,7 +65,7 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
                 continue;
             }
             let directory = directory(probe.experiment, &point);
-            let same = |group: &&mut (&'static Experiment, Option<PathBuf>, Vec<Point>)| {
+            let same = |group: &&mut (&'static Experiment, Option<PathBuf>, Vec<MeasurementPoint>)| {
                 std::ptr::eq(group.0, probe.experiment) && group.1 == directory
             };
             match groups.iter_mut().find(same) {
@@ -74,7 +75,7 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
         }
     }
     let cpus = if request.cpus.is_empty() { preferred(&machine.allowed.0) } else { request.cpus.clone() };
-    let mut steps: Vec<Step> = groups
+    let mut steps: Vec<PlanStep> = groups
         .into_iter()
         .map(|(experiment, scratch_in, points)| {
             let number = match experiment.cpus {
@@ -83,16 +84,16 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
                 Cpus::All => cpus.len(),
             };
             let cpus = cpus.iter().copied().take(number).collect();
-            Step {
+            PlanStep {
                 conditions: Conditions { scratch_in, ..request.conditions.clone() },
                 periodic: request.periodic.clone(),
                 seed: request.seed,
-                ..Step::new(experiment.name, points, cpus, stop(request))
+                ..PlanStep::new(experiment.name, points, cpus, stop(request))
             }
         })
         .collect();
     // A quick survey has no time for them.
-    let quick = request.input.profile == Profile::Quick;
+    let quick = request.input.profile == SurveyProfile::Quick;
     if request.input.survey && !quick && request.cpus.is_empty() {
         steps.extend(of_kinds(registry, &steps, machine));
     }
@@ -101,14 +102,14 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
             (experiment.adapt)(step, &request.input);
         }
     }
-    if request.input.survey && request.input.profile == Profile::Normal {
+    if request.input.survey && request.input.profile == SurveyProfile::Normal {
         steps.iter_mut().for_each(with_less_for_each_of_many);
     }
     let plan = Plan { budget_ns: budget(request), ..of_steps(steps, request, machine) };
     if request.input.survey && !request.rounds_asked {
         with_fewer_rounds(plan, |step| {
             let fewer = registry.experiment(step)?.fewer_rounds?;
-            let quick = request.input.profile == Profile::Quick;
+            let quick = request.input.profile == SurveyProfile::Quick;
             Some((if quick { 1 } else { fewer.usual }, fewer.reason))
         })
     } else {
@@ -120,7 +121,7 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
 const MANY: usize = 30;
 
 /// Halves the batches, and the time for each point, of a step that has many. The number of samples stays.
-fn with_less_for_each_of_many(step: &mut Step) {
+fn with_less_for_each_of_many(step: &mut PlanStep) {
     if step.points.len() >= MANY {
         for whole in [&mut step.stop.batch_ns, &mut step.stop.budget_ns] {
             *whole = if *whole == u64::MAX { u64::MAX } else { *whole / 2 };
@@ -130,19 +131,19 @@ fn with_less_for_each_of_many(step: &mut Step) {
 
 /// Time for a survey of any machine, however busy, ns: half as much again as it takes on a quiet one. `None` where the
 /// user chose the rounds, samples or time, or all that there is.
-fn budget(request: &Request) -> Option<u64> {
+fn budget(request: &RunRequest) -> Option<u64> {
     let chosen = request.rounds_asked || request.count.is_some() || request.duration.is_some();
     match request.input.profile {
         _ if chosen || !request.input.survey || request.job != "survey" => None,
-        Profile::Quick => Some(15_000_000_000),
-        Profile::Normal => Some(75_000_000_000),
-        Profile::Full => None,
+        SurveyProfile::Quick => Some(15_000_000_000),
+        SurveyProfile::Normal => Some(75_000_000_000),
+        SurveyProfile::Full => None,
     }
 }
 
 /// Returns the machine with no more CPUs than the request chose: an experiment that takes all CPUs has no points of
 /// others.
-fn on_chosen_cpus(request: &Request, machine: &Machine) -> Machine {
+fn on_chosen_cpus(request: &RunRequest, machine: &Machine) -> Machine {
     let mut chosen = machine.clone();
     if !request.cpus.is_empty() {
         chosen.allowed.0.retain(|cpu| request.cpus.contains(cpu));
@@ -151,7 +152,7 @@ fn on_chosen_cpus(request: &Request, machine: &Machine) -> Machine {
 }
 
 /// Steps with the rows that a survey has of each kind of core; none where all cores are alike.
-fn of_kinds(registry: &Registry, steps: &[Step], machine: &Machine) -> Vec<Step> {
+fn of_kinds(registry: &Registry, steps: &[PlanStep], machine: &Machine) -> Vec<PlanStep> {
     let last =
         |kind: &CoreKind| kind.cpus.0.iter().rev().find(|cpu| machine.allowed.0.contains(cpu)).copied();
     let kinds: Vec<(&CoreKind, u32)> =
@@ -167,9 +168,9 @@ fn of_kinds(registry: &Registry, steps: &[Step], machine: &Machine) -> Vec<Step>
                 continue;
             };
             let points = step.points.iter().filter(|point| chosen(point));
-            let points: Vec<Point> = points.map(|point| on_kind(point, kind, cpu)).collect();
+            let points: Vec<MeasurementPoint> = points.map(|point| on_kind(point, kind, cpu)).collect();
             if !points.is_empty() {
-                of_kinds.push(Step { points, cpus: vec![cpu], ..step.clone() });
+                of_kinds.push(PlanStep { points, cpus: vec![cpu], ..step.clone() });
             }
         }
     }
@@ -177,7 +178,7 @@ fn of_kinds(registry: &Registry, steps: &[Step], machine: &Machine) -> Vec<Step>
 }
 
 /// The row of a point on a CPU of this kind.
-fn on_kind(point: &Point, kind: &CoreKind, cpu: u32) -> Point {
+fn on_kind(point: &MeasurementPoint, kind: &CoreKind, cpu: u32) -> MeasurementPoint {
     let mut point = point.clone();
     point.params.insert(KIND.to_owned(), kind.name.as_str().into());
     point.title = format!("{}, {} (CPU {cpu})", point.title, kind.name);
@@ -186,7 +187,7 @@ fn on_kind(point: &Point, kind: &CoreKind, cpu: u32) -> Point {
 }
 
 /// The plan of these steps: their order is kept, and of `request` only what concerns the run as a whole matters.
-pub fn of_steps(steps: Vec<Step>, request: &Request, machine: &Machine) -> Plan {
+pub fn of_steps(steps: Vec<PlanStep>, request: &RunRequest, machine: &Machine) -> Plan {
     let plan = Plan {
         load: request.load.clone(),
         timeline: request.timeline.clone(),
@@ -221,7 +222,7 @@ fn with_fewer_rounds(mut plan: Plan, fewer: impl Fn(&str) -> Option<(u32, &'stat
 }
 
 /// Directory for the files of a point; `None` if its experiment uses no files.
-fn directory(experiment: &Experiment, point: &Point) -> Option<PathBuf> {
+fn directory(experiment: &Experiment, point: &MeasurementPoint) -> Option<PathBuf> {
     let asked = point.params.get(param::DIRECTORY).and_then(ParamValue::text);
     experiment.scratch.then(|| asked.map_or_else(std::env::temp_dir, PathBuf::from))
 }
@@ -231,7 +232,7 @@ fn preferred(allowed: &[u32]) -> Vec<u32> {
     allowed.iter().rev().copied().collect()
 }
 
-fn stop(request: &Request) -> latscope_core::plan::Stop {
+fn stop(request: &RunRequest) -> latscope_core::plan::Stop {
     let mut stop = request.input.profile.stop();
     if request.timeline.is_some() {
         // A time line is read by eyes: a few hundred events of each point tell all.
@@ -256,25 +257,25 @@ fn stop(request: &Request) -> latscope_core::plan::Stop {
 mod tests {
     use super::*;
 
-    fn request() -> Request {
-        Request::new("survey", PlanInput { survey: true, ..PlanInput::default() })
+    fn request() -> RunRequest {
+        RunRequest::new("survey", PlanInput { survey: true, ..PlanInput::default() })
     }
 
     #[test]
     fn a_survey_has_a_budget_unless_the_user_chose_its_extent() {
         let survey = request();
         assert_eq!(budget(&survey), Some(75_000_000_000));
-        assert_eq!(budget(&Request { rounds_asked: true, ..survey.clone() }), None);
-        assert_eq!(budget(&Request { count: Some(5), ..survey.clone() }), None);
-        assert_eq!(budget(&Request { job: "memory".to_owned(), ..survey }), None);
-        assert_eq!(budget(&Request::new("survey", PlanInput::default())), None);
+        assert_eq!(budget(&RunRequest { rounds_asked: true, ..survey.clone() }), None);
+        assert_eq!(budget(&RunRequest { count: Some(5), ..survey.clone() }), None);
+        assert_eq!(budget(&RunRequest { job: "memory".to_owned(), ..survey }), None);
+        assert_eq!(budget(&RunRequest::new("survey", PlanInput::default())), None);
     }
 
     #[test]
     fn a_count_replaces_the_limits_of_time() {
-        let counted = stop(&Request { count: Some(7), ..request() });
+        let counted = stop(&RunRequest { count: Some(7), ..request() });
         assert_eq!((counted.samples, counted.events, counted.limit_ns), (7, 7, u64::MAX));
-        let timed = stop(&Request { duration: Some(5), ..request() });
+        let timed = stop(&RunRequest { duration: Some(5), ..request() });
         assert_eq!((timed.samples, timed.limit_ns), (u64::MAX, 5));
     }
 }

@@ -4,7 +4,7 @@
 use humantime::format_duration;
 use latscope_core::catalogue::families;
 use latscope_core::param;
-use latscope_core::plan::{Plan, Point, Step, Stop};
+use latscope_core::plan::{MeasurementPoint, Plan, PlanStep, Stop};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ const STARTED: f64 = 50e-6;
 const COMPARED: usize = 12;
 
 /// Planned time of the pairs of CPUs of which many are measured at once, in the rounds of a tournament, s.
-fn of_all_pairs(pairs: &[&Point], stop: &Stop) -> f64 {
+fn of_all_pairs(pairs: &[&MeasurementPoint], stop: &Stop) -> f64 {
     let modes = different(pairs, param::MODE) as f64;
     let of_mode = pairs.len() as f64 / modes.max(1.0);
     // n CPUs have n (n - 1) / 2 pairs, in n - 1 rounds; of an odd number one CPU rests in each of n rounds.
@@ -44,24 +44,24 @@ fn of_all_pairs(pairs: &[&Point], stop: &Stop) -> f64 {
 }
 
 /// Number of different values of a parameter.
-fn different(points: &[&Point], param: &str) -> usize {
+fn different(points: &[&MeasurementPoint], param: &str) -> usize {
     let values: BTreeSet<String> =
         points.iter().filter_map(|point| point.params.get(param)).map(ToString::to_string).collect();
     values.len()
 }
 
 /// Planned time of a step of a round, s; `None` if the step ends by an event, or never.
-fn planned(step: &Step, round: u32, setup: impl Fn(&str, usize) -> f64) -> Option<f64> {
+fn planned(step: &PlanStep, round: u32, setup: impl Fn(&str, usize) -> f64) -> Option<f64> {
     let stop = &step.stop_in_round(round);
     let limited = |ns: u64| (ns != u64::MAX).then_some(ns as f64 / 1e9);
-    let (pairs, alone): (Vec<&Point>, Vec<&Point>) =
+    let (pairs, alone): (Vec<&MeasurementPoint>, Vec<&MeasurementPoint>) =
         step.points.iter().partition(|point| point.params.contains_key(param::ALL_PAIRS));
     let before = setup(&step.name, alone.len());
     // Points of a CPU each are measured at the same time.
     let together = step.points.iter().all(|point| point.params.contains_key(param::CPU));
     let points = if together { 1.0 } else { alone.len() as f64 };
     // Threads and callers run at the same time; a remote, and payloads, are measured one after the other.
-    let in_turn = |point: &Point| {
+    let in_turn = |point: &MeasurementPoint| {
         families::of(&point.probe) == families::REMOTE
             || point.params.get(param::MODE) == Some(&"throughput".into())
     };
@@ -86,7 +86,7 @@ pub fn expected(plan: &Plan, setup: SetupCost) -> Option<Duration> {
 
 /// Progress of a run.
 #[derive(Debug, Clone, Default)]
-pub struct Remaining {
+pub struct RunTimeEstimate {
     /// Schedule: the index of each step to measure, in order, and its planned time, s.
     schedule: Vec<(usize, Option<f64>)>,
     /// Time that each step took in its last rounds, s.
@@ -98,15 +98,15 @@ pub struct Remaining {
     first: (f64, f64),
 }
 
-impl Remaining {
+impl RunTimeEstimate {
     /// Starts the estimate at the beginning of the run.
-    pub fn of(plan: &Plan, setup: impl Fn(&str, usize) -> f64) -> Remaining {
+    pub fn of(plan: &Plan, setup: impl Fn(&str, usize) -> f64) -> RunTimeEstimate {
         let planned = |(round, index): (u32, usize)| (index, planned(&plan.steps[index], round, &setup));
-        Remaining {
+        RunTimeEstimate {
             schedule: plan.schedule().into_iter().map(planned).collect(),
             taken: vec![None; plan.steps.len()],
             since: Some(Instant::now()),
-            ..Remaining::default()
+            ..RunTimeEstimate::default()
         }
     }
 
@@ -183,12 +183,16 @@ mod tests {
     use super::*;
     use latscope_core::plan::params;
 
-    fn of(schedule: &[(usize, Option<f64>)]) -> Remaining {
+    fn of(schedule: &[(usize, Option<f64>)]) -> RunTimeEstimate {
         let steps = schedule.iter().map(|(step, _)| step + 1).max().unwrap_or(0);
-        Remaining { schedule: schedule.to_vec(), taken: vec![None; steps], ..Remaining::default() }
+        RunTimeEstimate {
+            schedule: schedule.to_vec(),
+            taken: vec![None; steps],
+            ..RunTimeEstimate::default()
+        }
     }
 
-    fn seconds(remaining: &Remaining, since: f64) -> Option<f64> {
+    fn seconds(remaining: &RunTimeEstimate, since: f64) -> Option<f64> {
         remaining.left_after(since).map(|left| (left.as_secs_f64() * 1e3).round() / 1e3)
     }
 
@@ -241,7 +245,13 @@ mod tests {
         let stop = Stop { samples: 100, batch_ns: 250_000, ..Stop::after(0, 0) };
         let pairs = |cpus: usize| -> f64 {
             let params = params([("mode", "cas".into()), ("class", "same node".into())]);
-            let pair = Point { probe: String::new(), revision: 1, params, title: String::new(), row: false };
+            let pair = MeasurementPoint {
+                probe: String::new(),
+                revision: 1,
+                params,
+                title: String::new(),
+                row: false,
+            };
             of_all_pairs(&vec![&pair; cpus * (cpus - 1) / 2], &stop)
         };
         assert_eq!(of_all_pairs(&[], &stop), 0.0);

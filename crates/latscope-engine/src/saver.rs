@@ -2,7 +2,7 @@
 //! then while a step lasts, so that a crash loses little. The
 //! finished report is saved where it is shown.
 
-use crate::observers::{Event, Observer};
+use crate::observers::{Observer, RunEvent};
 use anyhow::{Context, Result, anyhow, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -10,7 +10,7 @@ use latscope_core::redact::Redactor;
 use latscope_core::report::Report;
 use latscope_os::signal::{self, TERMINATION};
 use latscope_process::files::{self, Destination, HeldDirectory, Looked, directory_of, look};
-use latscope_process::output::Output;
+use latscope_process::output::BlockingOutput;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -90,19 +90,19 @@ impl Saver {
 }
 
 impl Observer for Saver {
-    fn observe(&mut self, event: &Event) {
+    fn observe(&mut self, event: &RunEvent) {
         let (report, due) = match event {
-            Event::Closed(report) | Event::Checkpoint(report) => {
+            RunEvent::Closed(report) | RunEvent::Checkpoint(report) => {
                 let keeps = self.is_replacing && !report.has_figures();
                 (report, !keeps && self.saved.is_none_or(|saved| saved.elapsed() >= LEAST))
             }
             // What a verdict rests on is not lost, whatever becomes of the run.
-            Event::Exceeded(report) => (report, true),
+            RunEvent::Exceeded(report) => (report, true),
             _ => return,
         };
         if due && !is_special(&self.path) {
             // What lasts only as long as a point is said at the end.
-            self.save(report, !matches!(event, Event::Closed(_)));
+            self.save(report, !matches!(event, RunEvent::Closed(_)));
         }
     }
 
@@ -288,7 +288,7 @@ pub struct Draft {
 #[derive(Debug)]
 enum To {
     New(tempfile::NamedTempFile, HeldDirectory),
-    Special(Output<File>),
+    Special(BlockingOutput<File>),
 }
 
 impl Draft {
@@ -299,7 +299,8 @@ impl Draft {
     pub fn begin(path: &Path) -> Result<Draft> {
         match look(path) {
             Ok(Destination::Special(looked)) => {
-                let to = To::Special(Output(open_special(&looked).with_context(|| unwritable(path))?));
+                let to =
+                    To::Special(BlockingOutput(open_special(&looked).with_context(|| unwritable(path))?));
                 Ok(Draft { path: path.to_owned(), to })
             }
             // Permissions that another user chose are not those of root's file.
@@ -371,7 +372,7 @@ impl Write for Draft {
 /// The file cannot be opened or written, or no process reads the pipe.
 pub fn write_in_place(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut file = match look(path)? {
-        Destination::Special(looked) => return Output(open_special(&looked)?).write_all(text),
+        Destination::Special(looked) => return BlockingOutput(open_special(&looked)?).write_all(text),
         Destination::File(looked) if looked.is_hard_link() => return Err(hard_link()),
         Destination::File(looked) => looked.open(OFlags::WRONLY | OFlags::TRUNC | OFlags::NONBLOCK)?,
         Destination::Free => File::create_new(HeldDirectory::of(path)?.at(path))?,

@@ -39,8 +39,8 @@ const CALLS: [&str; 9] = [
 ];
 
 /// Returns the functions of a stack that explain something, innermost first, and behind them the system call in which
-/// they ran: from the stack, or from the trace (`traced`). A thread that was on its way out of the kernel has none: then
-/// this way is named.
+/// they ran: from the stack, or from the trace (`traced`). A thread that was on its way out of the kernel has none:
+/// then this way is named.
 pub fn told(functions: Vec<String>, traced: Option<String>) -> Vec<String> {
     let has = |begin: &str| functions.iter().any(|name| name.starts_with(begin));
     let in_call = has("do_syscall_64") || has("el0_svc") || has("do_int80") || has("do_fast_syscall_32");

@@ -4,10 +4,10 @@ use crate::saver::Draft;
 use anyhow::{Context, Result};
 use latscope_bench::bench::signpost;
 use latscope_core::report::Measurement;
-use latscope_process::guardian::{Guardian, Ticket, Undo};
+use latscope_process::guardian::{Guardian, Ticket, UndoAction};
 use latscope_process::leftover::Leftover;
-use latscope_trace::instance::Instance;
-use latscope_trace::timeline::{self, Export, Format, Timeline};
+use latscope_trace::instance::ThreadTraceInstance;
+use latscope_trace::timeline::{self, Export, Timeline, TimelineFileFormat};
 use latscope_trace::tracefs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub fn provide_tracefs() {
 
 /// A trace instance of our own and the file that grows with each step.
 pub(crate) struct Recorder {
-    trace: Instance,
+    trace: ThreadTraceInstance,
     tickets: Vec<Ticket>,
     export: Export,
     draft: Draft,
@@ -37,16 +37,16 @@ impl Recorder {
     /// cannot be made.
     pub fn start(path: &Path, guardian: &Guardian) -> Result<Recorder> {
         let mut tickets = Vec::new();
-        let trace = Instance::create(&mut |directory| {
-            tickets.push(guardian.journal(Undo::RemoveInstance(directory.to_owned()))?);
+        let trace = ThreadTraceInstance::create(&mut |directory| {
+            tickets.push(guardian.journal(UndoAction::RemoveInstance(directory.to_owned()))?);
             Ok(())
         })
         .context("no time line can be recorded")?;
         let mut draft = Draft::begin(path)?;
         if let Some(unfinished) = draft.unfinished() {
-            tickets.push(guardian.journal(Undo::Remove(Leftover::File(unfinished)))?);
+            tickets.push(guardian.journal(UndoAction::Remove(Leftover::File(unfinished)))?);
         }
-        let export = Export::new(Format::of(path));
+        let export = Export::new(TimelineFileFormat::of(path));
         let cannot = || format!("cannot write {}", path.display());
         draft.write_all(export.begin().as_bytes()).with_context(cannot)?;
         Ok(Recorder { trace, tickets, export, draft, path: path.to_owned() })

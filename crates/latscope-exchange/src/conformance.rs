@@ -2,11 +2,11 @@
 
 use super::links::{self, counter_end};
 use super::notify::counter::Lanes;
-use super::{Call, Closed, Link, echo};
+use super::{Closed, RoundTripCall, TokenLink, echo};
 use latscope_os::futex::Tokens;
-use latscope_os::monitor::Monitor;
+use latscope_os::monitor::CondvarCounter;
 use latscope_os::semaphore::Semaphore;
-use latscope_os::shared_cell::Scope;
+use latscope_os::shared_cell::SharingScope;
 use latscope_os::usage::thread_counts;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -17,7 +17,7 @@ const AHEAD: u64 = 100;
 
 /// Tokens sent ahead all arrive, none twice, none lost, even after the end of the sender; then every call reports the
 /// end.
-fn tokens_arrive_once_and_then_the_end<L: Link>((mut sender, mut receiver): (L, L)) {
+fn tokens_arrive_once_and_then_the_end<L: TokenLink>((mut sender, mut receiver): (L, L)) {
     for _ in 0..AHEAD {
         sender.send().unwrap();
     }
@@ -31,7 +31,7 @@ fn tokens_arrive_once_and_then_the_end<L: Link>((mut sender, mut receiver): (L, 
 }
 
 /// Data written before a send is seen after the receive, in both directions.
-fn what_was_written_before_is_seen<L: Link + 'static>((mut near, mut far): (L, L)) {
+fn what_was_written_before_is_seen<L: TokenLink + 'static>((mut near, mut far): (L, L)) {
     let mailbox = AtomicU64::new(0);
     thread::scope(|scope| {
         let answering = scope.spawn(|| {
@@ -52,7 +52,7 @@ fn what_was_written_before_is_seen<L: Link + 'static>((mut near, mut far): (L, L
 }
 
 /// A sender that does not wait for answers loses nothing.
-fn a_burst_is_counted<L: Link + 'static>((mut sender, mut receiver): (L, L)) {
+fn a_burst_is_counted<L: TokenLink + 'static>((mut sender, mut receiver): (L, L)) {
     let counting = thread::spawn(move || {
         let mut count = 0;
         while receiver.recv().is_ok() {
@@ -68,7 +68,7 @@ fn a_burst_is_counted<L: Link + 'static>((mut sender, mut receiver): (L, L)) {
 }
 
 /// The end of one endpoint ends the waiting of the other.
-fn a_waiting_endpoint_learns_of_the_end<L: Link + 'static>((near, mut far): (L, L)) {
+fn a_waiting_endpoint_learns_of_the_end<L: TokenLink + 'static>((near, mut far): (L, L)) {
     let waiting = thread::spawn(move || far.recv());
     thread::sleep(Duration::from_millis(5));
     drop(near);
@@ -76,7 +76,7 @@ fn a_waiting_endpoint_learns_of_the_end<L: Link + 'static>((near, mut far): (L, 
 }
 
 /// An echo answers until its caller ends, and then ends too.
-fn an_echo_ends_with_its_caller<L: Link + 'static>((mut near, far): (L, L)) {
+fn an_echo_ends_with_its_caller<L: TokenLink + 'static>((mut near, far): (L, L)) {
     let answering = thread::spawn(move || echo(far));
     for _ in 0..100 {
         near.call().unwrap();
@@ -87,7 +87,7 @@ fn an_echo_ends_with_its_caller<L: Link + 'static>((mut near, far): (L, L)) {
 
 /// The receiver gives up its CPU: it is in no hurry to see a token that only
 /// comes once the kernel has it asleep.
-fn waiting_means_sleeping<L: Link + 'static>((mut near, mut far): (L, L)) {
+fn waiting_means_sleeping<L: TokenLink + 'static>((mut near, mut far): (L, L)) {
     let ready = AtomicBool::new(false);
     let thread_id = AtomicU64::new(0);
     thread::scope(|scope| {
@@ -116,7 +116,7 @@ fn asleep(thread: u64) -> bool {
     text.rsplit_once(") ").unwrap().1.starts_with('S')
 }
 
-fn conforms<L: Link + 'static>(open: impl Fn() -> std::io::Result<(L, L)>) {
+fn conforms<L: TokenLink + 'static>(open: impl Fn() -> std::io::Result<(L, L)>) {
     tokens_arrive_once_and_then_the_end(open().unwrap());
     what_was_written_before_is_seen(open().unwrap());
     a_burst_is_counted(open().unwrap());
@@ -127,20 +127,20 @@ fn conforms<L: Link + 'static>(open: impl Fn() -> std::io::Result<(L, L)>) {
 
 #[test]
 fn semaphore() {
-    conforms(|| links::counters::<Semaphore>(Scope::Threads));
-    conforms(|| links::counters::<Semaphore>(Scope::Processes));
+    conforms(|| links::counters::<Semaphore>(SharingScope::Threads));
+    conforms(|| links::counters::<Semaphore>(SharingScope::Processes));
 }
 
 #[test]
 fn futex() {
-    conforms(|| links::counters::<Tokens>(Scope::Threads));
-    conforms(|| links::counters::<Tokens>(Scope::Processes));
+    conforms(|| links::counters::<Tokens>(SharingScope::Threads));
+    conforms(|| links::counters::<Tokens>(SharingScope::Processes));
 }
 
 #[test]
 fn condvar() {
-    conforms(|| links::counters::<Monitor>(Scope::Threads));
-    conforms(|| links::counters::<Monitor>(Scope::Processes));
+    conforms(|| links::counters::<CondvarCounter>(SharingScope::Threads));
+    conforms(|| links::counters::<CondvarCounter>(SharingScope::Processes));
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn unix_stream() {
 #[test]
 fn ends_can_be_made_from_a_descriptor() {
     conforms(|| {
-        let lanes = Lanes::<Tokens>::create(Scope::Processes)?;
+        let lanes = Lanes::<Tokens>::create(SharingScope::Processes)?;
         let again = Lanes::open(lanes.descriptor().try_clone_to_owned()?)?;
         Ok((counter_end(lanes, 0), counter_end(again, 1)))
     });

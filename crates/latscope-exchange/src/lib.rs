@@ -1,8 +1,8 @@
 //! The mechanisms by which two endpoints hand over.
 //!
 //! [`notify`] wakes a peer: a trait, with one file a means. Over it are [`links`]
-//! between threads, on which tokens are sent and received ([`Link`]) and, with an
-//! [`echo`] on the other side, calls are made ([`Call`]); [`transports`] between
+//! between threads, on which tokens are sent and received ([`TokenLink`]) and, with an
+//! [`echo`] on the other side, calls are made ([`RoundTripCall`]); [`transports`] between
 //! processes, which carry bytes; and ways to [`remote`] operating systems.
 //!
 //! Links hold what the conformance suite (`conformance`) asks: no token is lost, what
@@ -23,7 +23,7 @@ pub mod transaction;
 pub mod transports;
 
 /// The roles of processes that this crate starts.
-pub const ROLES: &[latscope_process::role::Role] = &[remote::shm::ROLE];
+pub const ROLES: &[latscope_process::role::ProcessRole] = &[remote::shm::ROLE];
 
 /// The other endpoint no longer exists, and everything it sent has been received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +31,7 @@ pub const ROLES: &[latscope_process::role::Role] = &[remote::shm::ROLE];
 pub struct Closed;
 
 /// Endpoint of a two-way connection that carries tokens.
-pub trait Link: Send {
+pub trait TokenLink: Send {
     /// Sends a token to the other endpoint, waking it if it waits.
     ///
     /// # Errors
@@ -47,7 +47,7 @@ pub trait Link: Send {
 }
 
 /// A request with an answer.
-pub trait Call: Send {
+pub trait RoundTripCall: Send {
     /// Asks and waits for the answer.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ pub trait Call: Send {
     fn call(&mut self) -> Result<(), Closed>;
 }
 
-impl<L: Link> Call for L {
+impl<L: TokenLink> RoundTripCall for L {
     #[inline]
     fn call(&mut self) -> Result<(), Closed> {
         self.send()?;
@@ -64,6 +64,6 @@ impl<L: Link> Call for L {
 }
 
 /// Answers each token with a token, until the other endpoint ends.
-pub fn echo(mut link: impl Link) {
+pub fn echo(mut link: impl TokenLink) {
     while link.recv().is_ok() && link.send().is_ok() {}
 }

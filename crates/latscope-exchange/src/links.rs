@@ -1,11 +1,11 @@
 //! Links between threads: tokens by notifications.
 
 use crate::notify::Notifier;
-use crate::notify::counter::{Counters, Lanes, TokenCounter};
+use crate::notify::counter::{CounterNotifier, Lanes, TokenCounter};
 use crate::notify::eventfd::{self, Eventfd, EventfdByLibc};
 use crate::notify::stream::Bytes;
-use crate::{Closed, Link};
-use latscope_os::shared_cell::{Scope, Shareable};
+use crate::{Closed, TokenLink};
+use latscope_os::shared_cell::{Shareable, SharingScope};
 use rustix::event::EventfdFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::fs::File;
@@ -30,7 +30,7 @@ impl<T: Shareable, N: Notifier> CountedEnd<T, N> {
     }
 }
 
-impl<T: Shareable, N: Notifier + Send> Link for CountedEnd<T, N> {
+impl<T: Shareable, N: Notifier + Send> TokenLink for CountedEnd<T, N> {
     #[inline]
     fn send(&mut self) -> Result<(), Closed> {
         if self.lanes[1 - self.side].ended.load(Ordering::Relaxed) != 0 {
@@ -62,21 +62,21 @@ impl<T: Shareable, N: Notifier> Drop for CountedEnd<T, N> {
 }
 
 /// Endpoint of a link through counts in shared memory.
-pub(crate) type CounterEnd<T> = CountedEnd<T, Counters<T>>;
+pub(crate) type CounterEnd<T> = CountedEnd<T, CounterNotifier<T>>;
 
 /// Two ends connected by two counts: futexes, POSIX semaphores, or condition variables
 /// with their mutexes.
 ///
 /// # Errors
 /// No memory or descriptors left.
-pub fn counters<T: TokenCounter>(scope: Scope) -> io::Result<(CounterEnd<T>, CounterEnd<T>)> {
+pub fn counters<T: TokenCounter>(scope: SharingScope) -> io::Result<(CounterEnd<T>, CounterEnd<T>)> {
     let lanes = Lanes::create(scope)?;
     Ok((counter_end(lanes.clone(), 0), counter_end(lanes, 1)))
 }
 
 /// The end of side 0 or 1; each side has one user.
 pub(crate) fn counter_end<T: TokenCounter>(lanes: Lanes<T>, side: usize) -> CounterEnd<T> {
-    CountedEnd::new(Counters { lanes: lanes.clone(), side }, lanes, side)
+    CountedEnd::new(CounterNotifier { lanes: lanes.clone(), side }, lanes, side)
 }
 
 /// Endpoint of a link over two event descriptors.
@@ -88,7 +88,7 @@ pub(crate) type EventfdEnd = CountedEnd<AtomicU32, Eventfd>;
 /// No memory or descriptors left.
 pub fn eventfd() -> io::Result<(EventfdEnd, EventfdEnd)> {
     let events = eventfd::create(EventfdFlags::SEMAPHORE)?;
-    let lanes = Lanes::create(Scope::Threads)?;
+    let lanes = Lanes::create(SharingScope::Threads)?;
     let first = Eventfd::new([events[0].try_clone()?, events[1].try_clone()?], 0);
     Ok((CountedEnd::new(first, lanes.clone(), 0), CountedEnd::new(Eventfd::new(events, 1), lanes, 1)))
 }
@@ -99,7 +99,7 @@ pub fn eventfd() -> io::Result<(EventfdEnd, EventfdEnd)> {
 /// No memory or descriptors left.
 pub fn eventfd_by_libc() -> io::Result<(EventfdByLibcEnd, EventfdByLibcEnd)> {
     let [first, second] = eventfd::create(EventfdFlags::SEMAPHORE)?.map(File::from);
-    let lanes = Lanes::create(Scope::Threads)?;
+    let lanes = Lanes::create(SharingScope::Threads)?;
     let near = EventfdByLibc { input: second.try_clone()?, output: first.try_clone()? };
     let far = EventfdByLibc { input: first, output: second };
     Ok((CountedEnd::new(near, lanes.clone(), 0), CountedEnd::new(far, lanes, 1)))
@@ -112,7 +112,7 @@ pub(crate) type EventfdByLibcEnd = CountedEnd<AtomicU32, EventfdByLibc>;
 #[derive(Debug)]
 pub struct StreamEnd(Bytes);
 
-impl Link for StreamEnd {
+impl TokenLink for StreamEnd {
     #[inline]
     fn send(&mut self) -> Result<(), Closed> {
         self.0.notify().map_err(|_| Closed)

@@ -1,7 +1,7 @@
 //! Transactions between two processes: a request with bytes, an answer with
 //! bytes.
 //!
-//! A [`Transport`] is a mechanism that can carry them. The process that starts the two
+//! A [`IpcTransport`] is a mechanism that can carry them. The process that starts the two
 //! processes [opens](Transport::open) it and gets a [`EndpointPair`]: descriptors
 //! and words that are handed to the server's and to the client's process, where
 //! the two ends are made of it. What an endpoint pair names outside of its descriptors
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// Reason why a transport cannot be used here, and a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
-pub struct Unavailable {
+pub struct TransportSetupError {
     /// Missing or refused resource, in words.
     pub reason: String,
     /// Remedy for it; empty where there is none.
@@ -32,7 +32,7 @@ pub struct Unavailable {
 
 /// Reason why a transaction failed. A failed transaction is counted apart and never as a latency.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum TransactionFailure {
     /// The other endpoint no longer exists.
     #[error("the other endpoint is gone")]
     Gone,
@@ -46,7 +46,7 @@ pub enum Failure {
 
 /// Answer of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer<'a> {
+pub enum HandlerReply<'a> {
     /// The bytes of the request, from where they are.
     Echo,
     /// Bytes other than those of the request.
@@ -56,44 +56,44 @@ pub enum Answer<'a> {
 }
 
 /// Processing of requests by a server.
-pub trait Service {
+pub trait RequestHandler {
     /// Returns the answer to `request`.
-    fn answer(&mut self, request: &[u8]) -> Answer<'_>;
+    fn answer(&mut self, request: &[u8]) -> HandlerReply<'_>;
 }
 
 /// Endpoint of the server.
-pub trait Server {
+pub trait TransactionServer {
     /// Answers requests until the client ends, which is no failure.
     ///
     /// # Errors
     /// The transport does not work any more, or refused an answer (too long).
-    fn serve(&mut self, service: &mut dyn Service) -> Result<(), Failure>;
+    fn serve(&mut self, service: &mut dyn RequestHandler) -> Result<(), TransactionFailure>;
 }
 
 /// Endpoint of the client; one thread at a time uses it.
-pub trait Client: Send {
+pub trait TransactionClient: Send {
     /// Sends `request`, waits for the answer, puts it into `reply` and returns
     /// its length. Signals do not end the wait.
     ///
     /// # Errors
-    /// See [`Failure`]. A request that is empty or longer than the endpoint pair was
+    /// See [`TransactionFailure`]. A request that is empty or longer than the endpoint pair was
     /// opened for is [`Failure::Refused`], and so is an answer for which
     /// `reply` is too short.
-    fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, Failure>;
+    fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, TransactionFailure>;
 
     /// Makes a call like [`call`](Client::call), but the answer may stay where it arrived, until the next call: a
     /// transport that brings it into this process needs no further copy.
     ///
     /// # Errors
     /// The errors of [`call`](Client::call).
-    fn ask<'a>(&'a mut self, request: &[u8], room: &'a mut [u8]) -> Result<&'a [u8], Failure> {
+    fn ask<'a>(&'a mut self, request: &[u8], room: &'a mut [u8]) -> Result<&'a [u8], TransactionFailure> {
         let length = self.call(request, room)?;
         Ok(&room[..length])
     }
 
     /// Sends `request` and does not wait for anything; `None` where the
     /// transport has no such thing.
-    fn send(&mut self, request: &[u8]) -> Option<Result<(), Failure>> {
+    fn send(&mut self, request: &[u8]) -> Option<Result<(), TransactionFailure>> {
         let _ = request;
         None
     }
@@ -103,7 +103,7 @@ pub trait Client: Send {
     ///
     /// # Errors
     /// No end is left.
-    fn another(&self) -> Option<Result<Box<dyn Client>, Failure>> {
+    fn another(&self) -> Option<Result<Box<dyn TransactionClient>, TransactionFailure>> {
         None
     }
 }
@@ -137,7 +137,7 @@ impl EndpointPair {
 }
 
 /// A mechanism that carries transactions.
-pub struct Transport {
+pub struct IpcTransport {
     /// Name on the command line and in probe ids: `unix-stream`.
     pub name: &'static str,
     /// Name for readers of reports.
@@ -154,11 +154,11 @@ pub struct Transport {
     pub max_payload: usize,
     /// Makes an endpoint pair for payloads up to this many bytes; called through
     /// [`endpoint_pair`](Transport::endpoint_pair), which knows the limit.
-    pub open: fn(usize) -> Result<EndpointPair, Unavailable>,
+    pub open: fn(usize) -> Result<EndpointPair, TransportSetupError>,
     /// Makes the server's end, in its process.
-    pub server: fn(EndpointHandle) -> Result<Box<dyn Server>, Failure>,
+    pub server: fn(EndpointHandle) -> Result<Box<dyn TransactionServer>, TransactionFailure>,
     /// Makes the client's end, in its process.
-    pub client: fn(EndpointHandle) -> Result<Box<dyn Client>, Failure>,
+    pub client: fn(EndpointHandle) -> Result<Box<dyn TransactionClient>, TransactionFailure>,
 }
 
 /// Share of one process in an endpoint pair.
@@ -172,14 +172,14 @@ pub struct EndpointHandle {
     pub payload: usize,
 }
 
-impl Transport {
+impl IpcTransport {
     /// An endpoint pair for payloads of up to `payload` bytes.
     ///
     /// # Errors
     /// The payload is over the limit, or [`Transport::open`] fails.
-    pub fn endpoint_pair(&self, payload: usize) -> Result<EndpointPair, Unavailable> {
+    pub fn endpoint_pair(&self, payload: usize) -> Result<EndpointPair, TransportSetupError> {
         if payload == 0 || payload > self.max_payload {
-            return Err(Unavailable {
+            return Err(TransportSetupError {
                 reason: format!(
                     "{} carries 1 to {} bytes at once, not {payload}",
                     self.title, self.max_payload
@@ -191,7 +191,7 @@ impl Transport {
     }
 }
 
-impl fmt::Debug for Transport {
+impl fmt::Debug for IpcTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transport").field("name", &self.name).finish_non_exhaustive()
     }

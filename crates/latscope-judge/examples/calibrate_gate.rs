@@ -6,19 +6,19 @@
 #![forbid(unsafe_code)]
 
 use flate2::read::GzDecoder;
-use latscope_core::report::Status;
+use latscope_core::report::VerdictStatus;
 use latscope_core::statistics::SplitMix;
 use latscope_core::units::format_share;
-use latscope_judge::gate::{Accepted, Gate, against};
+use latscope_judge::gate::{Accepted, GateResult, against};
 use latscope_judge::imports::read_run;
-use latscope_judge::runs::Run;
+use latscope_judge::runs::RunResult;
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fs::{File, read_dir};
 use std::io::Read;
 use std::path::Path;
 
-type Named = (String, Run);
+type Named = (String, RunResult);
 
 /// Numbers of runs a side that are tried.
 const SIDES: [usize; 2] = [5, 9];
@@ -124,7 +124,7 @@ fn taken(runs: &[Named], places: &[usize]) -> Vec<Named> {
     places.iter().map(|at| runs[*at].clone()).collect()
 }
 
-fn judged(baseline: &[Named], runs: &[Named]) -> Gate {
+fn judged(baseline: &[Named], runs: &[Named]) -> GateResult {
     against(baseline, runs, Accepted::default())
 }
 
@@ -145,12 +145,12 @@ fn false_alarms(healthy: &[Named], draws: usize, random: &mut SplitMix) {
                 let [a, b] = order.draw(healthy.len(), side, random).map(|places| taken(healthy, &places));
                 let gate = judged(&a, &b);
                 counts[gate.status as usize] += 1;
-                for check in gate.checks.iter().filter(|check| check.status != Status::Pass) {
+                for check in gate.checks.iter().filter(|check| check.status != VerdictStatus::Pass) {
                     *why.entry(check.id.clone()).or_insert(0) += 1;
                 }
             }
-            let [exceeded, inconclusive] =
-                [Status::Exceeded, Status::Inconclusive].map(|status| share(counts[status as usize], draws));
+            let [exceeded, inconclusive] = [VerdictStatus::Exceeded, VerdictStatus::Inconclusive]
+                .map(|status| share(counts[status as usize], draws));
             println!("| {name} | {side} | {exceeded} | {inconclusive} |");
             let mut why: Vec<(usize, String)> = why.into_iter().map(|(id, times)| (times, id)).collect();
             why.sort_unstable_by(|a, b| b.cmp(a));
@@ -186,7 +186,7 @@ fn power(healthy: &[Named], draws: usize, random: &mut SplitMix) {
                     slowed(&mut b, &points, factor);
                     let gate = judged(&a, &b);
                     let seen = gate.checks.iter().filter(|check| {
-                        check.status == Status::Exceeded
+                        check.status == VerdictStatus::Exceeded
                             && points.iter().any(|id| check.id == format!("{id} p50 relative"))
                     });
                     let seen = seen.count();
@@ -204,7 +204,7 @@ fn power(healthy: &[Named], draws: usize, random: &mut SplitMix) {
 fn some_points(runs: &[Named], number: usize, random: &mut SplitMix) -> BTreeSet<String> {
     let mut sound: BTreeMap<String, usize> = BTreeMap::new();
     for m in runs.iter().flat_map(|(_, run)| &run.report.measurements) {
-        let is_sound = m.quality.level == latscope_core::quality::Level::Ok && m.summary.p50.is_some();
+        let is_sound = m.quality.level == latscope_core::quality::QualityLevel::Ok && m.summary.p50.is_some();
         *sound.entry(latscope_judge::runs::point_id(&m.probe, &m.params)).or_insert(0) +=
             usize::from(is_sound);
     }
@@ -225,13 +225,13 @@ fn faults(kinds: &BTreeMap<String, Vec<Named>>, healthy: &[Named], draws: usize,
             let b = taken(runs, &choose(runs.len(), 5, random));
             let gate = judged(&a, &b);
             counts[gate.status as usize] += 1;
-            for check in gate.checks.iter().filter(|check| check.status != Status::Pass) {
+            for check in gate.checks.iter().filter(|check| check.status != VerdictStatus::Pass) {
                 *why.entry(format!("{}, {}", check.title, check.metric)).or_insert(0) += 1;
             }
         }
         let most = why.into_iter().max_by_key(|(_, times)| *times).map_or_else(String::new, |(name, _)| name);
-        let [exceeded, inconclusive] =
-            [Status::Exceeded, Status::Inconclusive].map(|status| share(counts[status as usize], draws));
+        let [exceeded, inconclusive] = [VerdictStatus::Exceeded, VerdictStatus::Inconclusive]
+            .map(|status| share(counts[status as usize], draws));
         println!("| {kind} | {exceeded} | {inconclusive} | {most} |");
     }
 }

@@ -5,7 +5,7 @@
 //! narrow. Samples of one stall are not independent; a limit that several
 //! stalls break in few samples is judged with that in mind.
 
-use latscope_core::statistics::Interval;
+use latscope_core::statistics::ConfidenceInterval;
 use statrs::function::erf::erfc;
 use statrs::function::gamma::ln_gamma;
 
@@ -81,13 +81,13 @@ fn sum(mut term: f64, ratios: impl Iterator<Item = f64>) -> f64 {
 /// Returns bounds of the share of all samples that is above a limit, if `k` of `n` samples are: with 95 % confidence
 /// the share is not below `low`, and with 95 % confidence it is not above `high` (one-sided each). The bounds are 0 and
 /// 1 if there is no sample.
-pub fn share_bounds(k: u64, n: u64) -> Interval {
+pub fn share_bounds(k: u64, n: u64) -> ConfidenceInterval {
     if n == 0 {
-        return Interval { low: 0.0, high: 1.0 };
+        return ConfidenceInterval { low: 0.0, high: 1.0 };
     }
     let low = if k == 0 { 0.0 } else { solve(|p| at_least(k, n, p) > 1.0 - CONFIDENCE) };
     let high = if k >= n { 1.0 } else { solve(|p| at_most(k, n, p) <= 1.0 - CONFIDENCE) };
-    Interval { low, high }
+    ConfidenceInterval { low, high }
 }
 
 /// The least `p` in 0..1 from which on `holds`.
@@ -163,7 +163,7 @@ mod tests {
             near(bounds.low, low, 1e-3);
             near(bounds.high, high, 1e-3);
         }
-        assert_eq!(share_bounds(0, 0), Interval { low: 0.0, high: 1.0 });
+        assert_eq!(share_bounds(0, 0), ConfidenceInterval { low: 0.0, high: 1.0 });
         assert_eq!(share_bounds(4, 4).high, 1.0);
     }
 

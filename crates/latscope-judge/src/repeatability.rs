@@ -1,15 +1,15 @@
 //! Repeatability of surveys. Several surveys of one machine show how often the median of one lies in the interval of
 //! another, how wide the intervals are, and which rows move without being marked.
 
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Measurement, Report};
-use latscope_core::rounds::{self, Prediction, Unit};
+use latscope_core::rounds::{self, Prediction, ReplicationUnit};
 use latscope_core::statistics::{median, quantile};
 use std::collections::BTreeMap;
 
 /// Values of a row in one survey.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct RepeatabilityFigure {
     /// The figure: the median over the rounds, ns.
     pub figure: f64,
     /// Interval in which the survey predicts the next figure.
@@ -20,31 +20,41 @@ pub struct Seen {
     pub rounds: Vec<f64>,
 }
 
-impl Seen {
+impl RepeatabilityFigure {
     /// A row from the medians of its rounds alone.
-    pub fn of_rounds(rounds: Vec<f64>, resolution: f64) -> Option<Seen> {
+    pub fn of_rounds(rounds: Vec<f64>, resolution: f64) -> Option<RepeatabilityFigure> {
         let figure = median(&rounds)?;
-        let marked = rounds::unsteady(&rounds, Unit::Round).is_some();
-        Some(Seen { figure, interval: rounds::prediction(&rounds, Unit::Round, resolution), marked, rounds })
+        let marked = rounds::unsteady(&rounds, ReplicationUnit::Round).is_some();
+        Some(RepeatabilityFigure {
+            figure,
+            interval: rounds::prediction(&rounds, ReplicationUnit::Round, resolution),
+            marked,
+            rounds,
+        })
     }
 
-    fn of(m: &Measurement) -> Option<Seen> {
+    fn of(m: &Measurement) -> Option<RepeatabilityFigure> {
         let figure = m.typical()?;
         let rounds = m.rounds.iter().filter_map(|round| round.p50).collect();
-        Some(Seen { figure, interval: m.next_run(), marked: m.quality.level > Level::Ok, rounds })
+        Some(RepeatabilityFigure {
+            figure,
+            interval: m.next_run(),
+            marked: m.quality.level > QualityLevel::Ok,
+            rounds,
+        })
     }
 }
 
 /// Rows by probe and parameters, each as the surveys saw it in turn.
-pub type Rows = BTreeMap<(String, String), Vec<Seen>>;
+pub type RepeatabilityRows = BTreeMap<(String, String), Vec<RepeatabilityFigure>>;
 
 /// The rows that all of these surveys have.
-pub fn rows(reports: &[Report]) -> Rows {
-    let mut rows = Rows::new();
+pub fn rows(reports: &[Report]) -> RepeatabilityRows {
+    let mut rows = RepeatabilityRows::new();
     for m in reports.iter().flat_map(|report| &report.measurements).filter(|m| m.row) {
         let params: Vec<String> = m.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let seen = rows.entry((m.probe.clone(), params.join(";"))).or_default();
-        seen.extend(Seen::of(m));
+        seen.extend(RepeatabilityFigure::of(m));
     }
     rows.retain(|_, seen| seen.len() == reports.len());
     rows
@@ -91,8 +101,8 @@ pub struct Untold {
 const TOLD: f64 = 0.9;
 
 /// Judges rows of at least two surveys; `None` if there is nothing to judge.
-pub fn assess(rows: &Rows) -> Option<Assessment> {
-    let judged: Vec<(&(String, String), &Vec<Seen>, f64)> =
+pub fn assess(rows: &RepeatabilityRows) -> Option<Assessment> {
+    let judged: Vec<(&(String, String), &Vec<RepeatabilityFigure>, f64)> =
         rows.iter().filter_map(|(row, seen)| Some((row, seen, share(seen, covers)?))).collect();
     let widths: Vec<f64> = judged
         .iter()
@@ -118,13 +128,16 @@ pub fn assess(rows: &Rows) -> Option<Assessment> {
     })
 }
 
-fn covers(this: &Seen, next: &Seen) -> bool {
+fn covers(this: &RepeatabilityFigure, next: &RepeatabilityFigure) -> bool {
     this.interval.is_some_and(|interval| interval.contains(next.figure))
 }
 
 /// Share of ordered pairs of surveys for which `holds`; `None` without a pair
 /// whose first has an interval.
-fn share(seen: &[Seen], holds: impl Fn(&Seen, &Seen) -> bool) -> Option<f64> {
+fn share(
+    seen: &[RepeatabilityFigure],
+    holds: impl Fn(&RepeatabilityFigure, &RepeatabilityFigure) -> bool,
+) -> Option<f64> {
     let pairs: Vec<bool> = (0..seen.len())
         .flat_map(|this| (0..seen.len()).map(move |next| (this, next)))
         .filter(|(this, next)| this != next && seen[*this].interval.is_some())
@@ -133,13 +146,13 @@ fn share(seen: &[Seen], holds: impl Fn(&Seen, &Seen) -> bool) -> Option<f64> {
     (!pairs.is_empty()).then(|| pairs.iter().filter(|held| **held).count() as f64 / pairs.len() as f64)
 }
 
-fn extent(seen: &[Seen]) -> (f64, f64) {
+fn extent(seen: &[RepeatabilityFigure]) -> (f64, f64) {
     let figures = seen.iter().map(|seen| seen.figure);
     (figures.clone().fold(f64::MAX, f64::min), figures.fold(0.0, f64::max))
 }
 
 /// Level at which a row moves: `runs` if the runs scatter further than the rounds of a run do, else `rounds`.
-fn level(seen: &[Seen]) -> &'static str {
+fn level(seen: &[RepeatabilityFigure]) -> &'static str {
     let within: Vec<f64> = seen.iter().map(|seen| spread(&seen.rounds)).collect();
     let between = spread(&seen.iter().map(|seen| seen.figure).collect::<Vec<f64>>());
     if between > median(&within).unwrap_or(0.0) { "runs" } else { "rounds" }
@@ -162,9 +175,12 @@ fn mean(shares: impl ExactSizeIterator<Item = f64>) -> f64 {
 mod tests {
     use super::*;
 
-    fn rows_of(surveys: &[&[f64]]) -> Rows {
-        let seen = surveys.iter().filter_map(|rounds| Seen::of_rounds(rounds.to_vec(), 0.1)).collect();
-        Rows::from([(("sync.pipe".to_owned(), String::new()), seen)])
+    fn rows_of(surveys: &[&[f64]]) -> RepeatabilityRows {
+        let seen = surveys
+            .iter()
+            .filter_map(|rounds| RepeatabilityFigure::of_rounds(rounds.to_vec(), 0.1))
+            .collect();
+        RepeatabilityRows::from([(("sync.pipe".to_owned(), String::new()), seen)])
     }
 
     #[test]
@@ -190,17 +206,17 @@ mod tests {
     }
 
     /// Rounds of real surveys, as `cargo xtask peers repeat --rounds` writes them.
-    fn recorded(name: &str) -> Rows {
+    fn recorded(name: &str) -> RepeatabilityRows {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rounds").join(name);
         let text = std::fs::read_to_string(path).unwrap();
-        let mut rows = Rows::new();
+        let mut rows = RepeatabilityRows::new();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let words: Vec<&str> = line.split('\t').collect();
             let [_survey, probe, params, rounds @ ..] = &words[..] else { panic!("{line:?}") };
             let rounds: Vec<f64> = rounds.iter().map(|ns| ns.parse().unwrap()).collect();
             let seen = rows.entry(((*probe).to_owned(), (*params).to_owned())).or_default();
             // Figures are recorded with a step of 0.8 % at most.
-            seen.extend(median(&rounds).and_then(|ns| Seen::of_rounds(rounds, ns * 0.008)));
+            seen.extend(median(&rounds).and_then(|ns| RepeatabilityFigure::of_rounds(rounds, ns * 0.008)));
         }
         rows
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// A result without its time series.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Run {
+pub struct RunResult {
     /// The result; its measurements have neither blocks, outliers, hops nor exact recordings, and it has no
     /// findings.
     pub report: Report,
@@ -17,34 +17,34 @@ pub struct Run {
     batch_ns: Vec<Option<u64>>,
 }
 
-impl Run {
+impl RunResult {
     /// Reads a result file's text in one pass, without its blocks, as by [`Report::from_json_without_blocks`].
     ///
     /// # Errors
     /// The text is damaged, foreign, or of another schema.
-    pub fn from_json(text: &[u8]) -> Result<Run, LoadError> {
-        Report::from_json_without_blocks(text).map(Run::of)
+    pub fn from_json(text: &[u8]) -> Result<RunResult, LoadError> {
+        Report::from_json_without_blocks(text).map(RunResult::of)
     }
 
     /// The run of a result that was read or measured otherwise.
-    pub fn of(mut report: Report) -> Run {
+    pub fn of(mut report: Report) -> RunResult {
         report.findings = Vec::new();
         for m in &mut report.measurements {
             (m.blocks, m.outliers, m.hops, m.recordings) = (Vec::new(), Vec::new(), Vec::new(), None);
         }
-        Run::with(report)
+        RunResult::with(report)
     }
 
     /// Returns true if two results are of one run.
-    pub fn is_same(&self, other: &Run) -> bool {
+    pub fn is_same(&self, other: &RunResult) -> bool {
         let id = &self.report.run_id;
         if id.is_empty() { self == other } else { *id == other.report.run_id }
     }
 
-    fn with(mut report: Report) -> Run {
+    fn with(mut report: Report) -> RunResult {
         tested::note_missing(&mut report);
         let batch_ns = batch_targets(&report);
-        Run { report, batch_ns }
+        RunResult { report, batch_ns }
     }
 
     /// The measurements in order, each with the requested length of a batch, ns, which is part of the identity of the
@@ -74,8 +74,8 @@ pub(crate) fn extremes<T: Ord + Clone + Default>(values: impl Iterator<Item = T>
 
 /// The runs without duplicates, and a sentence for each duplicate. Runs without a name, as imported ones, are
 /// duplicates if they are equal.
-pub fn once(runs: Vec<(String, Run)>) -> (Vec<(String, Run)>, Vec<String>) {
-    let mut kept: Vec<(String, Run)> = Vec::new();
+pub fn once(runs: Vec<(String, RunResult)>) -> (Vec<(String, RunResult)>, Vec<String>) {
+    let mut kept: Vec<(String, RunResult)> = Vec::new();
     let mut twice = Vec::new();
     for (name, run) in runs {
         match kept.iter().find(|(_, other)| other.is_same(&run)) {
@@ -115,13 +115,13 @@ mod tests {
     fn a_run_is_its_report_without_what_grows_with_time() {
         for report in [fixture::report(), fixture::wake(), fixture::ipc::latency()] {
             let read = Report::from_json(report.to_json().as_bytes()).unwrap();
-            let run = Run::from_json(report.to_json().as_bytes()).unwrap();
-            assert_eq!(run, Run::of(read.clone()));
+            let run = RunResult::from_json(report.to_json().as_bytes()).unwrap();
+            assert_eq!(run, RunResult::of(read.clone()));
             let targets: Vec<Option<u64>> = run.points().map(|(_, target)| target).collect();
             let expected: Vec<Option<u64>> = read.measurements.iter().map(|m| read.batch_target(m)).collect();
             assert_eq!(targets, expected);
         }
-        let batched = Run::of(fixture::report());
+        let batched = RunResult::of(fixture::report());
         assert!(batched.points().any(|(_, target)| target.is_some()));
     }
 
@@ -148,7 +148,7 @@ mod tests {
         ];
         for case in cases {
             let name = String::from_utf8_lossy(&case[..case.len().min(60)]).into_owned();
-            let (run, report) = (Run::from_json(&case), Report::from_json(&case));
+            let (run, report) = (RunResult::from_json(&case), Report::from_json(&case));
             let (run, report) = (run.unwrap_err(), report.unwrap_err());
             assert_eq!(run.to_string(), report.to_string(), "{name}");
         }
@@ -159,14 +159,14 @@ mod tests {
         let mut deep = fixture::report().to_json().trim_end().to_owned();
         assert_eq!(deep.pop(), Some('}'));
         deep += &format!(r#", "foreign": {}1{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
-        assert!(Run::from_json(deep.as_bytes()).is_ok());
+        assert!(RunResult::from_json(deep.as_bytes()).is_ok());
         let typed = format!(r#"{{"schema": "latscope/1", "tool": {}"#, r#"{"name": "#.repeat(10_000));
-        assert!(matches!(Run::from_json(typed.as_bytes()), Err(LoadError::Damaged(_))));
+        assert!(matches!(RunResult::from_json(typed.as_bytes()), Err(LoadError::Damaged(_))));
         let many = text(|value| {
             let histogram = &mut value["measurements"][0]["histogram"];
             histogram["buckets"][0][2] = 4_000_000_000_000_000u64.into();
         });
-        let run = Run::from_json(&many).unwrap();
+        let run = RunResult::from_json(&many).unwrap();
         assert!(run.report.measurements[0].summary.count >= 4_000_000_000_000_000);
     }
 }

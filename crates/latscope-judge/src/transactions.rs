@@ -3,13 +3,13 @@
 use latscope_core::catalogue::families;
 use latscope_core::merged::is_merged;
 use latscope_core::param;
-use latscope_core::quality::{Level, POLICY_REFUSED};
+use latscope_core::quality::{POLICY_REFUSED, QualityLevel};
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::format_count;
 
 /// A transport with its measurements.
 #[derive(Debug, Clone)]
-pub struct Transport<'a> {
+pub struct TransportMeasurements<'a> {
     /// Name of the transport: `unix-stream`.
     pub name: &'a str,
     /// The sum of all pairs for a caller that ran under SCHED_FIFO, if there is one.
@@ -22,7 +22,7 @@ pub struct Transport<'a> {
 
 /// Judgement on a transport for a kind of priority.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Judged {
+pub enum InheritanceVerdict {
     /// Every call was served at the caller's priority, and the server's own was
     /// restored after each.
     Pass,
@@ -34,14 +34,14 @@ pub enum Judged {
     NotTried,
 }
 
-impl Judged {
+impl InheritanceVerdict {
     /// Word for the judgement in tables.
     pub fn word(&self) -> &'static str {
         match self {
-            Judged::Pass => "PASS",
-            Judged::Fail(_) => "FAIL",
-            Judged::Unsupported => "UNSUPPORTED",
-            Judged::NotTried => "not tried",
+            InheritanceVerdict::Pass => "PASS",
+            InheritanceVerdict::Fail(_) => "FAIL",
+            InheritanceVerdict::Unsupported => "UNSUPPORTED",
+            InheritanceVerdict::NotTried => "not tried",
         }
     }
 }
@@ -53,12 +53,12 @@ pub fn mode(m: &Measurement) -> Option<&str> {
 
 /// The transports of a report whose latency was measured, in their order. In an
 /// open loop it is that of the calls themselves.
-pub fn transports(report: &Report) -> Vec<Transport<'_>> {
-    let mut transports: Vec<Transport> = Vec::new();
+pub fn transports(report: &Report) -> Vec<TransportMeasurements<'_>> {
+    let mut transports: Vec<TransportMeasurements> = Vec::new();
     for m in &report.measurements {
         let Some(name) = m.text(param::TRANSPORT).filter(|_| is_latency(m)) else { continue };
         let at = transports.iter().position(|transport| transport.name == name).unwrap_or_else(|| {
-            transports.push(Transport { name, fifo: None, other: None, refused: None });
+            transports.push(TransportMeasurements { name, fifo: None, other: None, refused: None });
             transports.len() - 1
         });
         // Of several payloads the first stands for the transport.
@@ -82,11 +82,11 @@ fn is_latency(m: &Measurement) -> bool {
     matches!(mode(m), Some("latency" | "one-way"))
         && m.text(param::SINCE) != Some("due")
         && is_merged(m)
-        && m.quality.level != Level::Unsupported
+        && m.quality.level != QualityLevel::Unsupported
         && m.summary.count > 0
 }
 
-impl<'a> Transport<'a> {
+impl<'a> TransportMeasurements<'a> {
     /// The measurement that represents the transport: the normal caller's, if there is one.
     pub fn usual(&self) -> Option<&'a Measurement> {
         self.other.or(self.fifo).or(self.refused)
@@ -98,29 +98,33 @@ impl<'a> Transport<'a> {
     }
 
     /// The inheritance of a real-time priority.
-    pub fn real_time(&self) -> Judged {
+    pub fn real_time(&self) -> InheritanceVerdict {
         self.judged("rt")
     }
 
     /// The inheritance of a nice value.
-    pub fn nice(&self) -> Judged {
+    pub fn nice(&self) -> InheritanceVerdict {
         self.judged("nice")
     }
 
-    fn judged(&self, what: &str) -> Judged {
-        let Some(m) = self.usual() else { return Judged::NotTried };
+    fn judged(&self, what: &str) -> InheritanceVerdict {
+        let Some(m) = self.usual() else { return InheritanceVerdict::NotTried };
         let counts = ["calls", "inherited", "restored"]
             .map(|name| m.values.get(&format!("{what}-{name}")).map(|value| value.value as u64));
-        let [Some(calls), Some(inherited), Some(restored)] = counts else { return Judged::NotTried };
+        let [Some(calls), Some(inherited), Some(restored)] = counts else {
+            return InheritanceVerdict::NotTried;
+        };
         let all = format_count(calls);
         match (inherited, restored) {
-            (n, r) if n == calls && r == calls => Judged::Pass,
+            (n, r) if n == calls && r == calls => InheritanceVerdict::Pass,
             (n, _) if n == calls => {
                 let kept = format_count(calls - restored);
-                Judged::Fail(format!("after {kept} of {all} calls the server kept the caller's priority"))
+                InheritanceVerdict::Fail(format!(
+                    "after {kept} of {all} calls the server kept the caller's priority"
+                ))
             }
-            (0, _) if self.means().is_none() => Judged::Unsupported,
-            (n, _) => Judged::Fail(format!(
+            (0, _) if self.means().is_none() => InheritanceVerdict::Unsupported,
+            (n, _) => InheritanceVerdict::Fail(format!(
                 "{} of {all} calls were served at the caller's priority",
                 format_count(n)
             )),
@@ -152,9 +156,12 @@ mod tests {
         assert_eq!(names, ["binder", "unix-stream"]);
         assert_eq!(
             transports[0].real_time(),
-            Judged::Fail("0 of 50 calls were served at the caller's priority".to_owned())
+            InheritanceVerdict::Fail("0 of 50 calls were served at the caller's priority".to_owned())
         );
-        assert_eq!((transports[0].nice(), transports[1].nice()), (Judged::Pass, Judged::Unsupported));
+        assert_eq!(
+            (transports[0].nice(), transports[1].nice()),
+            (InheritanceVerdict::Pass, InheritanceVerdict::Unsupported)
+        );
         assert_eq!(transports[0].means(), Some("nice, by the driver"));
     }
 
@@ -163,7 +170,7 @@ mod tests {
         let mut report = ipc::latency();
         for m in report.measurements.iter_mut().filter(|m| m.is(param::CALLER, "fifo")) {
             m.lower(Reason::new(
-                Level::Degraded,
+                QualityLevel::Degraded,
                 POLICY_REFUSED,
                 "ran as SCHED_OTHER, not SCHED_FIFO 95",
                 "",
@@ -187,9 +194,9 @@ mod tests {
         let judged = transports(&report)[0].nice();
         assert_eq!(
             judged,
-            Judged::Fail("after 1 of 50 calls the server kept the caller's priority".to_owned())
+            InheritanceVerdict::Fail("after 1 of 50 calls the server kept the caller's priority".to_owned())
         );
         report.measurements.iter_mut().for_each(|m| m.values.clear());
-        assert_eq!(transports(&report)[0].nice(), Judged::NotTried);
+        assert_eq!(transports(&report)[0].nice(), InheritanceVerdict::NotTried);
     }
 }

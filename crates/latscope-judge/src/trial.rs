@@ -1,10 +1,12 @@
 //! Arms of a trial: the results of their runs, and the effect of what one arm changes.
 
-use crate::compare::{Comparison, Contrast, Point, TAIL_MARGIN, Undecided, Verdict, WouldTell};
-use crate::runs::{Run, point_id};
+use crate::compare::{
+    ComparisonPoint, ComparisonResult, ComparisonVerdict, Contrast, TAIL_MARGIN, Undecided, WouldTell,
+};
+use crate::runs::{RunResult, point_id};
 use crate::verdict::{report_status, subjects};
-use latscope_core::quality::Level;
-use latscope_core::report::{Measurement, Status, Summary};
+use latscope_core::quality::QualityLevel;
+use latscope_core::report::{Measurement, Summary, VerdictStatus};
 use latscope_core::statistics::median;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,7 +14,7 @@ use serde::Serialize;
 /// Judgement on B beside A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum TrialVerdict {
     /// Something is faster, or reaches its tail less often, and nothing is worse.
     Helps,
     /// Something is slower, or reaches its tail more often, and nothing is better.
@@ -29,9 +31,9 @@ pub enum Answer {
 
 /// The answer of a comparison with the counts behind it. Points that are degraded or unstable do not count.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Judged {
+pub struct TrialArmEffect {
     /// Judgement on B as a whole.
-    pub answer: Answer,
+    pub answer: TrialVerdict,
     /// Number of points compared.
     pub compared: usize,
     /// Points whose median is faster in B.
@@ -66,7 +68,7 @@ pub struct Judged {
     pub too_wide: usize,
 }
 
-impl Judged {
+impl TrialArmEffect {
     /// Returns true if all medians are decided, so that the advice is about tails.
     pub fn told_is_of_tails(&self) -> bool {
         self.differ + self.cannot_tell == 0
@@ -77,7 +79,7 @@ impl Judged {
 type Open = (Option<WouldTell>, Option<Undecided>);
 
 /// The undecided medians; if all are decided, the undecided tails.
-fn open(trusted: &[&Point]) -> Vec<Open> {
+fn open(trusted: &[&ComparisonPoint]) -> Vec<Open> {
     let points = trusted.iter().filter(|point| point.verdict.is_open());
     let points: Vec<Open> = points
         .map(|point| (point.would_tell, why_open(point.would_tell, point.p50.as_ref(), point.margin)))
@@ -95,11 +97,12 @@ fn why_open(would: Option<WouldTell>, contrast: Option<&Contrast>, margin: f64) 
 }
 
 /// Judges B of a comparison beside A.
-pub fn judge(comparison: &Comparison) -> Judged {
+pub fn judge(comparison: &ComparisonResult) -> TrialArmEffect {
     let trusted = comparison.trusted();
     let points = |verdict| trusted.iter().filter(|point| point.verdict == verdict).count();
     let tails = |verdict| comparison.counts.tail_verdicts.get(&verdict).copied().unwrap_or(0);
-    let decided = trusted.iter().filter(|p| matches!(p.verdict, Verdict::Faster | Verdict::Slower));
+    let decided =
+        trusted.iter().filter(|p| matches!(p.verdict, ComparisonVerdict::Faster | ComparisonVerdict::Slower));
     let ratios: Vec<f64> = decided.filter_map(|point| Some(point.p50.as_ref()?.ratio)).collect();
     let open = open(&trusted);
     let (mut runs, mut rounds) = (Vec::new(), Vec::new());
@@ -109,17 +112,17 @@ pub fn judge(comparison: &Comparison) -> Judged {
             WouldTell::Rounds(number) => rounds.push(number),
         }
     }
-    let mut judged = Judged {
-        answer: Answer::CannotTell,
+    let mut judged = TrialArmEffect {
+        answer: TrialVerdict::CannotTell,
         compared: trusted.len(),
-        faster: points(Verdict::Faster),
-        slower: points(Verdict::Slower),
-        differ: points(Verdict::Differs),
-        same: points(Verdict::Same),
-        cannot_tell: points(Verdict::CannotTell),
-        less_often: tails(Verdict::Faster),
-        more_often: tails(Verdict::Slower),
-        tails_unknown: tails(Verdict::CannotTell) + tails(Verdict::Differs),
+        faster: points(ComparisonVerdict::Faster),
+        slower: points(ComparisonVerdict::Slower),
+        differ: points(ComparisonVerdict::Differs),
+        same: points(ComparisonVerdict::Same),
+        cannot_tell: points(ComparisonVerdict::CannotTell),
+        less_often: tails(ComparisonVerdict::Faster),
+        more_often: tails(ComparisonVerdict::Slower),
+        tails_unknown: tails(ComparisonVerdict::CannotTell) + tails(ComparisonVerdict::Differs),
         ratios: ratios
             .iter()
             .copied()
@@ -136,19 +139,19 @@ pub fn judge(comparison: &Comparison) -> Judged {
     let better = judged.faster + judged.less_often > 0;
     let worse = judged.slower + judged.more_often > 0;
     judged.answer = match (better, worse) {
-        (true, false) => Answer::Helps,
-        (false, true) => Answer::Hurts,
-        (true, true) => Answer::Mixed,
-        _ if judged.differ + tails(Verdict::Differs) > 0 => Answer::Differs,
-        _ if judged.compared > 0 && judged.same == judged.compared => Answer::Same,
-        _ => Answer::CannotTell,
+        (true, false) => TrialVerdict::Helps,
+        (false, true) => TrialVerdict::Hurts,
+        (true, true) => TrialVerdict::Mixed,
+        _ if judged.differ + tails(ComparisonVerdict::Differs) > 0 => TrialVerdict::Differs,
+        _ if judged.compared > 0 && judged.same == judged.compared => TrialVerdict::Same,
+        _ => TrialVerdict::CannotTell,
     };
     judged
 }
 
 /// A row of a table of measurements under loads: one point over the runs of an arm.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Row {
+pub struct TrialArmRow {
     /// Stable name: probe and parameters.
     pub id: String,
     /// Title of the point for a reader.
@@ -180,7 +183,7 @@ pub struct Row {
 
 /// A measurement under a load in an arm: the summary of its runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Cell {
+pub struct TrialArmCell {
     /// Name of the measurement.
     pub measurement: String,
     /// Name of the load; `None` where the plan has no loads.
@@ -194,11 +197,11 @@ pub struct Cell {
     /// Reason why no run counts.
     pub why: Option<String>,
     /// Rows of the measured points.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TrialArmRow>,
 }
 
 /// Summary of the runs of one command, a row for each point that criteria would be [about](subjects).
-pub fn rows(runs: &[&Run]) -> Vec<Row> {
+pub fn rows(runs: &[&RunResult]) -> Vec<TrialArmRow> {
     let mut names: Vec<String> = Vec::new();
     let mut found: Vec<Vec<&Measurement>> = Vec::new();
     for run in runs {
@@ -217,16 +220,17 @@ pub fn rows(runs: &[&Run]) -> Vec<Row> {
     names.into_iter().zip(&found).map(|(id, all)| row(id, all)).collect()
 }
 
-fn row(id: String, all: &[&Measurement]) -> Row {
+fn row(id: String, all: &[&Measurement]) -> TrialArmRow {
     // With the activations that were missed: else a stall counts once, however many instants it delayed.
     let summaries: Vec<Summary> = all.iter().map(|m| m.summary_with_missed()).collect();
     let over_runs =
         |of: fn(&Summary) -> Option<f64>| median(&summaries.iter().filter_map(of).collect::<Vec<_>>());
     let statuses = all.iter().filter_map(|m| Some(m.verdict.as_ref()?.status));
-    let [held, exceeded, inconclusive] = [Status::Pass, Status::Exceeded, Status::Inconclusive]
-        .map(|status| statuses.clone().filter(|other| *other == status).count());
+    let [held, exceeded, inconclusive] =
+        [VerdictStatus::Pass, VerdictStatus::Exceeded, VerdictStatus::Inconclusive]
+            .map(|status| statuses.clone().filter(|other| *other == status).count());
     let first = all.first();
-    Row {
+    TrialArmRow {
         title: first.map(|m| m.title.clone()).filter(|title| !title.is_empty()).unwrap_or_else(|| id.clone()),
         row: first.is_some_and(|m| m.row),
         id,
@@ -239,24 +243,24 @@ fn row(id: String, all: &[&Measurement]) -> Row {
         held,
         exceeded,
         inconclusive,
-        marked: all.iter().filter(|m| m.quality.level > Level::Ok).count(),
+        marked: all.iter().filter(|m| m.quality.level > QualityLevel::Ok).count(),
     }
 }
 
 /// The worst verdict over runs; `None` if they have no criteria.
-pub fn worst<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Option<Status> {
+pub fn worst<'a>(runs: impl IntoIterator<Item = &'a RunResult>) -> Option<VerdictStatus> {
     runs.into_iter().filter_map(|run| report_status(&run.report)).max()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Options, compare};
+    use crate::compare::{ComparisonOptions, compare};
     use latscope_core::fixture;
-    use latscope_core::rounds::Round;
+    use latscope_core::rounds::RoundSummary;
 
     /// Runs of the fixture whose hand-offs take `factor` times as long.
-    fn side(factor: f64) -> Vec<Run> {
+    fn side(factor: f64) -> Vec<RunResult> {
         let run = |at: usize| {
             let mut report = fixture::report();
             report.run_id = format!("{factor}-{at}");
@@ -264,19 +268,22 @@ mod tests {
                 let by = if m.probe.starts_with("sync.") { factor } else { 1.0 };
                 let p50 = m.summary.p50;
                 let noise = |round: usize| 1.0 + 0.001 * ((at * 7 + round * 3) % 9) as f64;
-                let round =
-                    |round| Round { count: 9, p50: p50.map(|ns| ns * by * noise(round)), ..Round::default() };
+                let round = |round| RoundSummary {
+                    count: 9,
+                    p50: p50.map(|ns| ns * by * noise(round)),
+                    ..RoundSummary::default()
+                };
                 m.rounds = (0..4).map(round).collect();
                 m.settle();
             }
-            Run::of(report)
+            RunResult::of(report)
         };
         (0..9).map(run).collect()
     }
 
-    fn judged(a: &[Run], b: &[Run], only: &str) -> Judged {
+    fn judged(a: &[RunResult], b: &[RunResult], only: &str) -> TrialArmEffect {
         let only = vec![only.to_owned()];
-        let options = Options { only, ..Options::default() };
+        let options = ComparisonOptions { only, ..ComparisonOptions::default() };
         judge(&compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &options))
     }
 
@@ -284,13 +291,13 @@ mod tests {
     fn the_answer_follows_from_the_verdicts() {
         let (normal, longer) = (side(1.0), side(1.3));
         let helps = judged(&longer, &normal, "sync");
-        assert_eq!((helps.answer, helps.slower), (Answer::Helps, 0));
+        assert_eq!((helps.answer, helps.slower), (TrialVerdict::Helps, 0));
         assert!(helps.faster > 0 && helps.ratios.unwrap()[1] < 0.8, "{helps:?}");
-        assert_eq!(judged(&normal, &longer, "sync").answer, Answer::Hurts);
-        assert_eq!(judged(&normal, &side(1.0), "cpu").answer, Answer::Same);
-        assert_eq!(judged(&normal, &longer, "nothing").answer, Answer::CannotTell);
+        assert_eq!(judged(&normal, &longer, "sync").answer, TrialVerdict::Hurts);
+        assert_eq!(judged(&normal, &side(1.0), "cpu").answer, TrialVerdict::Same);
+        assert_eq!(judged(&normal, &longer, "nothing").answer, TrialVerdict::CannotTell);
         let few = judged(&normal[..1], &longer[..1], "sync");
-        assert_eq!(few.answer, Answer::Differs);
+        assert_eq!(few.answer, TrialVerdict::Differs);
         assert!(few.runs >= Some(2) && few.told_by_runs > 0, "{few:?}");
     }
 

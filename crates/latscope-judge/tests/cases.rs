@@ -1,7 +1,7 @@
 //! Small outputs of other programs, made by hand: each has one fault, or one property that is easily misread.
 
 use latscope_core::plan::ParamValue;
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{BEYOND, Measurement, Report};
 use latscope_judge::imports::{IMPLAUSIBLE_TIME, doubt, read_report, read_run};
 use std::path::PathBuf;
@@ -71,7 +71,7 @@ fn a_run_without_noise_is_a_result() {
     for name in ["empty-osnoise-quiet.txt", "empty-osnoise-zeros.txt"] {
         let report = read(&text(name));
         let [m] = &report.measurements[..] else { panic!("{name}: {:?}", titles(&report)) };
-        assert_eq!((m.summary.count, m.quality.level), (0, Level::Ok), "{name}");
+        assert_eq!((m.summary.count, m.quality.level), (0, QualityLevel::Ok), "{name}");
         assert!(m.quality.reasons.iter().any(|reason| reason.id == "uneventful"), "{name}");
         assert_eq!(m.values["watched"].value, 120.0);
     }
@@ -89,7 +89,7 @@ fn columns_without_samples_are_named() {
     let counts: Vec<u64> = report.measurements.iter().map(|m| m.summary.count).collect();
     assert_eq!(counts, [8_000, 8_000, 0, 3_000, 0, 0], "{:?}", titles(&report));
     for m in report.measurements.iter().filter(|m| m.summary.count == 0) {
-        assert_eq!(m.quality.level, Level::Unsupported);
+        assert_eq!(m.quality.level, QualityLevel::Unsupported);
         assert!(m.quality.reasons.iter().any(|reason| reason.id == "nothing-measured"), "{}", m.title);
     }
 }
@@ -102,8 +102,8 @@ fn threads_that_never_ran_are_rows_without_a_figure() {
     let two = format!("{}{idle}{}", &text[..end], &text[end..]);
     let two = two.replace("\"num_threads\": 1", "\"num_threads\": 2").replace("   0\n  ]", "   0, 0\n  ]");
     let report = read(&two);
-    let levels: Vec<Level> = report.measurements.iter().map(|m| m.quality.level).collect();
-    assert_eq!(levels, [Level::Ok, Level::Unsupported]);
+    let levels: Vec<QualityLevel> = report.measurements.iter().map(|m| m.quality.level).collect();
+    assert_eq!(levels, [QualityLevel::Ok, QualityLevel::Unsupported]);
     assert!(report.measurements[1].reason().unwrap().contains("no sample was counted"));
 }
 
@@ -268,7 +268,7 @@ fn values_beyond_a_histogram_are_beyond_its_length() {
         (json("\"return_code\": 0", "\"return_code\": \"x\""), "line 7"),
     ]);
     let ended = read(&json("\"return_code\": 0", "\"return_code\": 1"));
-    assert!(ended.measurements.iter().all(|m| m.quality.level == Level::Degraded));
+    assert!(ended.measurements.iter().all(|m| m.quality.level == QualityLevel::Degraded));
     let stopped = read(&json("-h 60", "-h 60 -b 10"));
     assert!(stopped.plan.notes.iter().any(|note| note.contains("threshold")), "{:?}", stopped.plan.notes);
     let beyond = read(&text("beyond-rtla-E20.txt"));
@@ -300,7 +300,7 @@ fn a_benchmark_that_is_skipped_without_a_word_is_not_measured() {
             r#"{{"context": {{}}, "benchmarks": [{{"name": "a", "run_type": "iteration", {message}"skipped": true}}]}}"#
         ));
         let m = &report.measurements[0];
-        assert_eq!(m.quality.level, Level::Unsupported);
+        assert_eq!(m.quality.level, QualityLevel::Unsupported);
         assert!(m.reason().unwrap().contains("does not say why"), "{:?}", m.reason());
     }
 }

@@ -1,4 +1,5 @@
-//! Histories of surveys of which the truth is known: the noise of eight real surveys, resampled, with and without steps.
+//! Histories of surveys of which the truth is known: the noise of eight real surveys, resampled, with and without
+//! steps.
 //!
 //! `cargo test --release -p latscope-judge --test history_truth -- --ignored --nocapture` makes many more and prints
 //! the rates with their intervals.
@@ -9,7 +10,10 @@ mod surveys;
 use latscope_core::report::Semantics;
 use latscope_core::statistics::{SplitMix, median};
 use latscope_judge::binomial::share_bounds;
-use latscope_judge::history::{Archive, Entry, Figure, Figures, Options, Tail, Work, detect};
+use latscope_judge::history::{
+    Archive, ArchivePointFigures, ArchiveRun, ArchiveTailCounts, ArchiveWork, ComparisonOptions,
+    HistoryFigureKind, detect,
+};
 use surveys::{Row, recorded};
 
 const MARGIN: f64 = 0.05;
@@ -24,8 +28,8 @@ enum Truth {
     Drift(f64),
 }
 
-/// The medians of a row over so many runs. With `together` all rows of a run are from one real run; one run in thirty is
-/// an odd one, three times as long.
+/// The medians of a row over so many runs. With `together` all rows of a run are from one real run; one run in thirty
+/// is an odd one, three times as long.
 fn series(row: &Row, places: &[u64], truth: Truth, odd: bool, random: &mut SplitMix) -> Vec<f64> {
     let runs = places.len();
     let run = |(at, place): (usize, &u64)| {
@@ -117,9 +121,9 @@ fn power(histories: u64, runs: usize, factor: f64, seed: u64) -> Power {
 /// Rows of single events of which only the tail changes.
 const EVENTS: usize = 40;
 
-fn work(row: usize) -> Work {
+fn work(row: usize) -> ArchiveWork {
     let id = format!("wake.timer[row={row}]");
-    Work {
+    ArchiveWork {
         title: id.clone(),
         id,
         probe: "wake.timer".to_owned(),
@@ -133,7 +137,7 @@ fn work(row: usize) -> Work {
 
 /// Figures of 20,000 single events, of which one in a hundred times `factor` is beyond the limit. Medians scatter by
 /// 1 %, p99 by 3 %, and how often the tail is reached by 15 %, and as events do that are counted.
-fn events(row: usize, factor: f64, random: &mut SplitMix) -> Figures {
+fn events(row: usize, factor: f64, random: &mut SplitMix) -> ArchivePointFigures {
     let uniform = |random: &mut SplitMix| random.below(1 << 32) as f64 / f64::from(u32::MAX);
     let mut normal = || (0..12).map(|_| uniform(random)).sum::<f64>() - 6.0;
     let (p50, p99) = (1000.0 * (0.01 * normal()).exp(), 4000.0 * (0.03 * normal()).exp());
@@ -141,12 +145,12 @@ fn events(row: usize, factor: f64, random: &mut SplitMix) -> Figures {
     let mut counted = |mean: f64| (mean * rate + (mean * rate).sqrt() * normal()).max(0.0) as u64;
     let [seldom, more] = [counted(60.0), counted(139.0)];
     let (p50, p99) = (p50 as f32, Some(p99 as f32));
-    let tail = Some(Tail {
+    let tail = Some(ArchiveTailCounts {
         count: 20_000,
         first: 44,
         beyond: vec![2000, 600 + seldom + more, seldom + more, seldom],
     });
-    Figures { work: row as u32, trusted: true, p50, step: 0.001, p99, tail }
+    ArchivePointFigures { work: row as u32, trusted: true, p50, step: 0.001, p99, tail }
 }
 
 /// What was found of tails that are reached `factor` times as often, in a quarter of the rows, from a run on; and the
@@ -159,7 +163,7 @@ fn tails(histories: u64, runs: usize, factor: f64, seed: u64) -> (Power, u64) {
         let steps: Vec<Option<usize>> = (0..EVENTS)
             .map(|row| (factor > 1.0 && row % 4 == 0).then(|| 8 + random.below(runs as u64 - 15) as usize))
             .collect();
-        let entry = |run: usize| Entry {
+        let entry = |run: usize| ArchiveRun {
             run_id: format!("{run:032x}"),
             started: format!("2026-01-01T{:02}:{:02}:00Z", run / 60, run % 60),
             complete: true,
@@ -168,7 +172,7 @@ fn tails(histories: u64, runs: usize, factor: f64, seed: u64) -> (Power, u64) {
             facts: Vec::new(),
             points: Vec::new(),
         };
-        let mut entries: Vec<Entry> = (0..runs).map(entry).collect();
+        let mut entries: Vec<ArchiveRun> = (0..runs).map(entry).collect();
         for (run, entry) in entries.iter_mut().enumerate() {
             let now = |step: &Option<usize>| step.is_some_and(|step| run >= step);
             let points = steps.iter().enumerate();
@@ -176,15 +180,20 @@ fn tails(histories: u64, runs: usize, factor: f64, seed: u64) -> (Power, u64) {
                 points.map(|(row, step)| events(row, if now(step) { factor } else { 1.0 }, &mut random));
             entry.points = points.collect();
         }
-        let named: Vec<(&str, &Entry)> = entries.iter().map(|entry| ("", entry)).collect();
-        let found =
-            latscope_judge::history::history(&archive, &named, &Options { seed: at, ..Options::default() });
+        let named: Vec<(&str, &ArchiveRun)> = entries.iter().map(|entry| ("", entry)).collect();
+        let found = latscope_judge::history::history(
+            &archive,
+            &named,
+            &ComparisonOptions { seed: at, ..ComparisonOptions::default() },
+        );
         let moved: Vec<_> = found.machines[0].changes.iter().flat_map(|change| &change.moved).collect();
         let mut hits = 0;
         for (row, step) in steps.iter().enumerate() {
             let Some(step) = step else { continue };
             let hit = moved.iter().any(|one| {
-                one.figure == Figure::Tail && one.id == archive.works[row].id && one.run.abs_diff(*step) <= 1
+                one.figure == HistoryFigureKind::Tail
+                    && one.id == archive.works[row].id
+                    && one.run.abs_diff(*step) <= 1
             });
             power.steps += 1;
             hits += u64::from(hit);

@@ -2,13 +2,13 @@
 //! they were made.
 
 use latscope_core::plan::ParamValue;
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::redact::Redactor;
 use latscope_core::report::{Account, Measurement, Report, Sampling};
-use latscope_judge::compare::{Options, compare};
+use latscope_judge::compare::{ComparisonOptions, compare};
 use latscope_judge::imports::{read_report, read_run};
 use latscope_judge::merge::merge;
-use latscope_judge::runs::{Run, point_id};
+use latscope_judge::runs::{RunResult, point_id};
 use proptest::prelude::*;
 use std::path::PathBuf;
 
@@ -88,8 +88,8 @@ fn a_result_of_another_program_is_written_and_read_as_one_of_ours() {
         let report = report(name);
         let written = report.to_json();
         assert_eq!(Report::from_json(written.as_bytes()).unwrap(), report, "{name}");
-        assert_eq!(read_run(&text(name)).unwrap(), Run::of(report.clone()), "{name}");
-        assert!(Run::of(report).is_same(&Run::from_json(written.as_bytes()).unwrap()), "{name}");
+        assert_eq!(read_run(&text(name)).unwrap(), RunResult::of(report.clone()), "{name}");
+        assert!(RunResult::of(report).is_same(&RunResult::from_json(written.as_bytes()).unwrap()), "{name}");
         let value: serde_json::Value = serde_json::from_str(&written).unwrap();
         for fact in ["cpu_model", "memory", "load_average", "root", "clock", "online", "checks"] {
             assert!(value["machine"][fact].is_null(), "{name}: {fact} is {}", value["machine"][fact]);
@@ -361,7 +361,7 @@ fn repetitions_are_rounds_and_what_is_computed_from_them_is_left_out() {
     let skipped = point(&once, "imported.google-benchmark[benchmark=BM_skip]");
     assert_eq!(
         (skipped.quality.level, skipped.reason().as_deref().unwrap().contains("no device")),
-        (Level::Unsupported, true)
+        (QualityLevel::Unsupported, true)
     );
     assert_eq!(once.measurements.len(), 5);
     assert_eq!((once.plan.rounds, &*once.started, &*once.machine.name), (1, "2026-11-23T00:43:36Z", "vm"));
@@ -380,7 +380,7 @@ fn runs_of_a_command_are_rounds_of_one_event() {
         assert!(m.params.contains_key("parameter-n"));
     }
     let failed = self::report("hyperfine-failures.json").measurements.remove(0);
-    assert_eq!(failed.quality.level, Level::Degraded);
+    assert_eq!(failed.quality.level, QualityLevel::Degraded);
     assert!(failed.reason().unwrap().contains("5 of 5 runs failed"));
 }
 
@@ -397,7 +397,7 @@ fn lat_mem_rd_has_one_figure_for_each_size_and_stride() {
 #[test]
 fn only_what_is_not_known_is_taken_to_be_alike() {
     let run = |text: &[u8]| read_run(text).unwrap();
-    let compared = |a: &Run, b: &Run| compare(&[a], &[b], &Options::default());
+    let compared = |a: &RunResult, b: &RunResult| compare(&[a], &[b], &ComparisonOptions::default());
     // The text says only which thread it was.
     let (json, plain) = (run(&text("cyclictest.json")), run(&text("cyclictest-h20.txt")));
     let found = compared(&json, &plain);
@@ -419,7 +419,8 @@ fn only_what_is_not_known_is_taken_to_be_alike() {
 #[test]
 fn tails_beyond_the_last_bin_of_a_side_are_not_compared() {
     let run = |name: &str| read_run(&text(name)).unwrap();
-    let found = compare(&[&run("cyclictest-h20.txt")], &[&run("cyclictest-h100.txt")], &Options::default());
+    let found =
+        compare(&[&run("cyclictest-h20.txt")], &[&run("cyclictest-h100.txt")], &ComparisonOptions::default());
     // In the first thread the p99 of both is among values of which A says only how many they are.
     assert_eq!(found.points.len(), 2);
     let first = found.points.iter().find(|point| point.title.ends_with("thread 0")).unwrap();

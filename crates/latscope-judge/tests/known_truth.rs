@@ -9,7 +9,7 @@ mod surveys;
 
 use latscope_core::statistics::SplitMix;
 use latscope_judge::binomial::share_bounds;
-use latscope_judge::compare::{Levels, Verdict, verdicts};
+use latscope_judge::compare::{ComparisonVerdict, Levels, verdicts};
 use surveys::{Row, recorded};
 
 const MARGIN: f64 = 0.05;
@@ -28,8 +28,8 @@ fn side(rows: &[&Row], runs: usize, together: bool, random: &mut SplitMix) -> Ve
     side
 }
 
-fn found(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Slower | Verdict::Faster)
+fn found(verdict: &ComparisonVerdict) -> bool {
+    matches!(verdict, ComparisonVerdict::Slower | ComparisonVerdict::Faster)
 }
 
 /// Of so many comparisons of whole surveys without a difference, those with at least one finding.
@@ -67,9 +67,9 @@ fn power(surveys: u64, factor: f64, seed: u64) -> (u64, u64, f64) {
         let (mut wrong, mut findings) = (0, 0);
         for (verdict, slower) in verdicts(&sides, MARGIN, survey).iter().zip(slower) {
             shifted += u64::from(slower);
-            hits += u64::from(slower && *verdict == Verdict::Slower);
+            hits += u64::from(slower && *verdict == ComparisonVerdict::Slower);
             findings += u32::from(found(verdict));
-            wrong += u32::from(found(verdict) && !(slower && *verdict == Verdict::Slower));
+            wrong += u32::from(found(verdict) && !(slower && *verdict == ComparisonVerdict::Slower));
         }
         false_share += f64::from(wrong) / f64::from(findings.max(1)) / surveys as f64;
     }

@@ -1,6 +1,6 @@
 //! Mutations of the outputs of other programs: nothing ends the reader, and what it accepts does not contradict itself.
 
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Measurement, Report};
 use latscope_judge::imports::read_report;
 use latscope_judge::runs::point_id;
@@ -197,7 +197,7 @@ fn fault(text: &[u8]) -> Option<String> {
     }
     for m in &report.measurements {
         let id = point_id(&m.probe, &m.params);
-        let wrong = if m.quality.level == Level::Unsupported && m.summary.count == 0 {
+        let wrong = if m.quality.level == QualityLevel::Unsupported && m.summary.count == 0 {
             None
         } else {
             contradiction(m)

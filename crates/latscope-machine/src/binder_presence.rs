@@ -6,7 +6,7 @@ use std::{fmt, fs};
 
 /// Presence of the driver in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Module {
+pub enum BinderModuleState {
     /// The module is loaded.
     Loaded,
     /// The driver is part of the kernel.
@@ -23,16 +23,16 @@ const MODULE: &str = "binder_linux";
 /// Command that loads the module with the devices of Android, for kernels without binderfs.
 pub(crate) const MODPROBE: &str = "modprobe binder_linux devices=binder,hwbinder,vndbinder";
 
-impl Module {
+impl BinderModuleState {
     /// Remedy that provides devices.
     pub fn remedy(self) -> String {
         match self {
-            Module::Loadable => MODPROBE.to_owned(),
-            Module::Loaded => format!("sudo rmmod {MODULE}; sudo {MODPROBE}"),
-            Module::BuiltIn => {
+            BinderModuleState::Loadable => MODPROBE.to_owned(),
+            BinderModuleState::Loaded => format!("sudo rmmod {MODULE}; sudo {MODPROBE}"),
+            BinderModuleState::BuiltIn => {
                 "boot with binder.devices=binder,hwbinder,vndbinder, or mount binderfs".to_owned()
             }
-            Module::Absent => "a kernel with CONFIG_ANDROID_BINDER_IPC".to_owned(),
+            BinderModuleState::Absent => "a kernel with CONFIG_ANDROID_BINDER_IPC".to_owned(),
         }
     }
 }
@@ -43,20 +43,20 @@ fn text(root: &Path, path: &str) -> String {
 }
 
 /// Presence of the driver in the kernel.
-pub fn module(root: &Path) -> Module {
+pub fn module(root: &Path) -> BinderModuleState {
     if text(root, "/proc/modules").lines().any(|line| line.split_whitespace().next() == Some(MODULE)) {
-        return Module::Loaded;
+        return BinderModuleState::Loaded;
     }
     let misc = text(root, "/proc/misc");
     let has_device = misc.lines().any(|line| line.split_whitespace().any(|word| word.ends_with("binder")));
     if has_device || binderfs(root) {
-        return Module::BuiltIn;
+        return BinderModuleState::BuiltIn;
     }
     let release = text(root, "/proc/sys/kernel/osrelease");
     let listed = text(root, &format!("/lib/modules/{}/modules.dep", release.trim()));
     let loadable =
         listed.lines().any(|line| line.split(':').next().is_some_and(|file| file.contains(MODULE)));
-    if loadable { Module::Loadable } else { Module::Absent }
+    if loadable { BinderModuleState::Loadable } else { BinderModuleState::Absent }
 }
 
 /// Returns true if the kernel has binderfs.
@@ -82,23 +82,23 @@ pub fn devices(root: &Path) -> Vec<String> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holder {
     /// The context manager according to debugfs.
-    Manager(Process),
+    Manager(BinderProcess),
     /// The processes that have the device open, one of which is the context manager.
-    OneOf(Vec<Process>),
+    OneOf(Vec<BinderProcess>),
     /// A process that is not known.
     Unknown,
 }
 
 /// A process with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Process {
+pub struct BinderProcess {
     /// Id of the process.
     pub pid: u32,
     /// Name of the process, if it can be read.
     pub name: String,
 }
 
-impl fmt::Display for Process {
+impl fmt::Display for BinderProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name.as_str() {
             "" => write!(f, "process {}", self.pid),
@@ -124,11 +124,12 @@ impl fmt::Display for Holder {
 /// Context manager of a device, from debugfs, else from the processes that have the device open.
 pub fn manager_of(root: &Path, device: &str) -> Holder {
     let name = device.rsplit('/').next().unwrap_or_default();
-    let named = |pid: u32| Process { pid, name: text(root, &format!("/proc/{pid}/comm")).trim().to_owned() };
+    let named =
+        |pid: u32| BinderProcess { pid, name: text(root, &format!("/proc/{pid}/comm")).trim().to_owned() };
     if let Some(pid) = manager_in(&text(root, "/sys/kernel/debug/binder/state"), name) {
         return Holder::Manager(named(pid));
     }
-    let openers: Vec<Process> = openers(root, device).into_iter().map(named).collect();
+    let openers: Vec<BinderProcess> = openers(root, device).into_iter().map(named).collect();
     if openers.is_empty() { Holder::Unknown } else { Holder::OneOf(openers) }
 }
 
@@ -189,21 +190,24 @@ mod tests {
     #[test]
     fn the_driver_is_a_module_or_part_of_the_kernel_or_could_be_loaded() {
         let is = |files: &[(&str, &str)]| module(tree(files).path());
-        assert_eq!(is(&[("proc/modules", "binder_linux 217088 0 - Live 0x0\n")]), Module::Loaded);
-        assert_eq!(is(&[("proc/misc", " 58 vndbinder\n 59 binder\n")]), Module::BuiltIn);
-        assert_eq!(is(&[("proc/filesystems", "nodev\tbinder\n")]), Module::BuiltIn);
+        assert_eq!(is(&[("proc/modules", "binder_linux 217088 0 - Live 0x0\n")]), BinderModuleState::Loaded);
+        assert_eq!(is(&[("proc/misc", " 58 vndbinder\n 59 binder\n")]), BinderModuleState::BuiltIn);
+        assert_eq!(is(&[("proc/filesystems", "nodev\tbinder\n")]), BinderModuleState::BuiltIn);
         let dep = ("lib/modules/6.1.0/modules.dep", "kernel/drivers/android/binder_linux.ko:\n");
-        assert_eq!(is(&[("proc/sys/kernel/osrelease", "6.1.0\n"), dep]), Module::Loadable);
-        assert_eq!(is(&[("proc/sys/kernel/osrelease", "6.2.0\n"), dep]), Module::Absent);
-        assert_eq!(is(&[("proc/modules", "binder 1\n"), ("proc/misc", "1 psaux")]), Module::Absent);
+        assert_eq!(is(&[("proc/sys/kernel/osrelease", "6.1.0\n"), dep]), BinderModuleState::Loadable);
+        assert_eq!(is(&[("proc/sys/kernel/osrelease", "6.2.0\n"), dep]), BinderModuleState::Absent);
+        assert_eq!(
+            is(&[("proc/modules", "binder 1\n"), ("proc/misc", "1 psaux")]),
+            BinderModuleState::Absent
+        );
     }
 
     #[test]
     fn every_state_but_none_has_a_way_to_devices() {
-        assert_eq!(Module::Loadable.remedy(), MODPROBE);
-        assert!(Module::Loaded.remedy().starts_with("sudo rmmod binder_linux; "));
-        assert!(Module::BuiltIn.remedy().contains("binder.devices="));
-        assert!(Module::Absent.remedy().contains("CONFIG_ANDROID_BINDER_IPC"));
+        assert_eq!(BinderModuleState::Loadable.remedy(), MODPROBE);
+        assert!(BinderModuleState::Loaded.remedy().starts_with("sudo rmmod binder_linux; "));
+        assert!(BinderModuleState::BuiltIn.remedy().contains("binder.devices="));
+        assert!(BinderModuleState::Absent.remedy().contains("CONFIG_ANDROID_BINDER_IPC"));
     }
 
     #[test]
@@ -256,8 +260,8 @@ context binder
         assert_eq!(manager_of(opened.path(), "/dev/binder").to_string(), "waydroid (process 41)");
         assert_eq!(manager_of(opened.path(), "/dev/hwbinder"), Holder::Unknown);
         let two = Holder::OneOf(vec![
-            Process { pid: 1, name: "init".to_owned() },
-            Process { pid: 2, name: String::new() },
+            BinderProcess { pid: 1, name: "init".to_owned() },
+            BinderProcess { pid: 2, name: String::new() },
         ]);
         assert_eq!(two.to_string(), "one of init (process 1), process 2");
     }

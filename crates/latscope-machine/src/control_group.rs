@@ -1,7 +1,7 @@
 //! Limits of the control groups this process is in: cgroups(7),
 //! Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/.
 
-use crate::root::Root;
+use crate::root::SystemRoot;
 use latscope_core::units::CpuList;
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ const SELF: &str = "self";
 
 /// A share of CPU time granted in each period.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Quota {
+pub(crate) struct CgroupCpuQuota {
     /// CPU time in a period, µs.
     pub runtime: u64,
     /// Length of the period, µs.
@@ -22,7 +22,7 @@ pub(crate) struct Quota {
     pub group: String,
 }
 
-impl Quota {
+impl CgroupCpuQuota {
     /// CPU time of the quota in CPUs.
     pub fn cpus(&self) -> f64 {
         self.runtime as f64 / self.period as f64
@@ -30,12 +30,12 @@ impl Quota {
 }
 
 /// The tightest quota of this process's groups and of those above them.
-pub(crate) fn quota(root: &Root) -> Option<Quota> {
+pub(crate) fn quota(root: &SystemRoot) -> Option<CgroupCpuQuota> {
     quotas(root).into_iter().min_by(|a, b| a.cpus().total_cmp(&b.cpus()))
 }
 
 /// Every quota of this process's groups and of those above them, innermost first.
-pub(crate) fn quotas(root: &Root) -> Vec<Quota> {
+pub(crate) fn quotas(root: &SystemRoot) -> Vec<CgroupCpuQuota> {
     let second = unified(root).into_iter().filter_map(|group| quota_v2(root, &group));
     let first = hierarchy(root, "cpu").into_iter().filter_map(|group| quota_v1(root, &group));
     second.chain(first).collect()
@@ -53,7 +53,7 @@ pub(crate) struct Throttling {
 }
 
 /// Reads how often a group was stopped so far; `None` if its controller does not count it.
-pub(crate) fn throttling(root: &Root, group: &str) -> Option<Throttling> {
+pub(crate) fn throttling(root: &SystemRoot, group: &str) -> Option<Throttling> {
     let text = root.text(&format!("{group}/cpu.stat"))?;
     let fields = text.lines().filter_map(|line| line.split_once(' '));
     let numbers: BTreeMap<&str, u64> =
@@ -67,25 +67,25 @@ pub(crate) fn throttling(root: &Root, group: &str) -> Option<Throttling> {
     })
 }
 
-fn quota_v2(root: &Root, group: &str) -> Option<Quota> {
+fn quota_v2(root: &SystemRoot, group: &str) -> Option<CgroupCpuQuota> {
     let file = format!("{group}/cpu.max");
     let text = root.text(&file)?;
     let (runtime, period) = text.split_once(' ')?;
     let (runtime, period) = (runtime.parse().ok()?, period.trim().parse().ok()?);
-    (period > 0).then_some(Quota { runtime, period, file, lift: "max", group: group.to_owned() })
+    (period > 0).then_some(CgroupCpuQuota { runtime, period, file, lift: "max", group: group.to_owned() })
 }
 
-fn quota_v1(root: &Root, group: &str) -> Option<Quota> {
+fn quota_v1(root: &SystemRoot, group: &str) -> Option<CgroupCpuQuota> {
     let file = format!("{group}/cpu.cfs_quota_us");
     // No limit is -1, which is no u64.
     let runtime = root.number(&file)?;
     let period = root.number(&format!("{group}/cpu.cfs_period_us"))?;
-    (period > 0).then_some(Quota { runtime, period, file, lift: "-1", group: group.to_owned() })
+    (period > 0).then_some(CgroupCpuQuota { runtime, period, file, lift: "-1", group: group.to_owned() })
 }
 
 /// The file that denies this process real-time policies, if its group has no
 /// real-time budget (kernels with CONFIG_RT_GROUP_SCHED).
-pub(crate) fn no_real_time_budget(root: &Root) -> Option<String> {
+pub(crate) fn no_real_time_budget(root: &SystemRoot) -> Option<String> {
     real_time_budget(root).filter(|budget| budget.runtime == 0).map(|budget| budget.file)
 }
 
@@ -101,7 +101,7 @@ pub struct RealTimeBudget {
 }
 
 /// Returns the real-time budget of this process's group; `None` where groups have none.
-pub fn real_time_budget(root: &Root) -> Option<RealTimeBudget> {
+pub fn real_time_budget(root: &SystemRoot) -> Option<RealTimeBudget> {
     let own = hierarchy(root, "cpu").into_iter().find(|group| root.exists(group))?;
     let file = format!("{own}/cpu.rt_runtime_us");
     let runtime = root.number(&file)?;
@@ -110,7 +110,7 @@ pub fn real_time_budget(root: &Root) -> Option<RealTimeBudget> {
 }
 
 /// The CPUs that this process's group may use, and the file to change them.
-pub(crate) fn cpuset(root: &Root) -> Option<(CpuList, String)> {
+pub(crate) fn cpuset(root: &SystemRoot) -> Option<(CpuList, String)> {
     let second = unified(root).into_iter().map(|group| (group, "cpuset.cpus.effective"));
     let first = hierarchy(root, "cpuset").into_iter().map(|group| (group, "cpuset.effective_cpus"));
     second.chain(first).find_map(|(group, file)| {
@@ -120,12 +120,12 @@ pub(crate) fn cpuset(root: &Root) -> Option<(CpuList, String)> {
 }
 
 /// The groups that may limit the number of threads, innermost first, as directories.
-pub(crate) fn task_groups(root: &Root) -> Vec<String> {
+pub(crate) fn task_groups(root: &SystemRoot) -> Vec<String> {
     unified(root).into_iter().chain(hierarchy(root, "pids")).collect()
 }
 
 /// Returns the files that freeze a process: of its groups and of those above them.
-pub(crate) fn freezers(root: &Root, process: &str) -> Vec<String> {
+pub(crate) fn freezers(root: &SystemRoot, process: &str) -> Vec<String> {
     let first =
         hierarchy_of(root, process, "freezer").into_iter().map(|group| format!("{group}/freezer.state"));
     let second = unified_of(root, process).into_iter().map(|group| format!("{group}/cgroup.freeze"));
@@ -134,11 +134,11 @@ pub(crate) fn freezers(root: &Root, process: &str) -> Vec<String> {
 
 /// This process's group of the second version and all above it, innermost
 /// first, as directories.
-fn unified(root: &Root) -> Vec<String> {
+fn unified(root: &SystemRoot) -> Vec<String> {
     unified_of(root, SELF)
 }
 
-fn unified_of(root: &Root, process: &str) -> Vec<String> {
+fn unified_of(root: &SystemRoot, process: &str) -> Vec<String> {
     let mounts = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
     let mount = mounts.into_iter().find(|mount| root.exists(&format!("{mount}/cgroup.controllers")));
     match (mount, group_path(root, process, |controllers| controllers.is_empty())) {
@@ -148,11 +148,11 @@ fn unified_of(root: &Root, process: &str) -> Vec<String> {
 }
 
 /// This process's group of a controller of the first version and all above it, innermost first, as directories.
-fn hierarchy(root: &Root, controller: &str) -> Vec<String> {
+fn hierarchy(root: &SystemRoot, controller: &str) -> Vec<String> {
     hierarchy_of(root, SELF, controller)
 }
 
-fn hierarchy_of(root: &Root, process: &str, controller: &str) -> Vec<String> {
+fn hierarchy_of(root: &SystemRoot, process: &str, controller: &str) -> Vec<String> {
     let Some(path) = group_path(root, process, |names| names.split(',').any(|name| name == controller))
     else {
         return Vec::new();
@@ -164,7 +164,7 @@ fn hierarchy_of(root: &Root, process: &str, controller: &str) -> Vec<String> {
 
 /// The path in the line `number:controllers:path` of a process's `cgroup` whose
 /// controllers suit.
-fn group_path(root: &Root, process: &str, suits: impl Fn(&str) -> bool) -> Option<String> {
+fn group_path(root: &SystemRoot, process: &str, suits: impl Fn(&str) -> bool) -> Option<String> {
     let text = root.text(&format!("/proc/{process}/cgroup"))?;
     text.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);

@@ -1,7 +1,7 @@
 //! Facts that are in no file: answers of system calls and of the processor.
 
-use super::root::Root;
-use latscope_core::machine::Cache;
+use super::root::SystemRoot;
+use latscope_core::machine::CpuCache;
 use latscope_core::units::CpuList;
 use latscope_os::cpuid::{self, CacheKind};
 use rustix::thread::CpuSet;
@@ -9,7 +9,7 @@ use rustix::thread::CpuSet;
 /// Answers of system calls and of the processor about this machine. For a machine kept as files they are taken from
 /// `/proc`, if they are there.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Facts {
+pub struct MachineFacts {
     /// Name of the host, `uname -n`.
     pub name: String,
     /// Release of the kernel, `uname -r`.
@@ -25,19 +25,19 @@ pub struct Facts {
     /// The hypervisor, as the processor names it.
     pub hypervisor: Option<String>,
     /// The caches, as the processor declares them.
-    pub caches: Vec<Cache>,
+    pub caches: Vec<CpuCache>,
 }
 
-impl Facts {
+impl MachineFacts {
     /// Queries the kernel and the processor if the machine is this one, else the files with the same facts.
-    pub fn of(root: &Root) -> Facts {
-        if root.is_real() { Facts::of_this_machine(root) } else { Facts::from_files(root) }
+    pub fn of(root: &SystemRoot) -> MachineFacts {
+        if root.is_real() { MachineFacts::of_this_machine(root) } else { MachineFacts::from_files(root) }
     }
 
-    fn of_this_machine(root: &Root) -> Facts {
+    fn of_this_machine(root: &SystemRoot) -> MachineFacts {
         let names = rustix::system::uname();
         let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
-        Facts {
+        MachineFacts {
             name: text(names.nodename()),
             kernel: text(names.release()),
             kernel_version: text(names.version()),
@@ -49,11 +49,11 @@ impl Facts {
         }
     }
 
-    fn from_files(root: &Root) -> Facts {
+    fn from_files(root: &SystemRoot) -> MachineFacts {
         let text = |name: &str| root.text(&format!("/proc/sys/kernel/{name}")).unwrap_or_default();
         // Uid: real, effective, saved, file system.
         let user = root.field("/proc/self/status", "Uid");
-        Facts {
+        MachineFacts {
             name: text("hostname"),
             kernel: text("osrelease"),
             kernel_version: text("version"),
@@ -74,20 +74,20 @@ fn affinity() -> Option<CpuList> {
     Some(CpuList(cpus.filter_map(|cpu| u32::try_from(cpu).ok()).collect()))
 }
 
-fn allowed_in_status(root: &Root) -> CpuList {
+fn allowed_in_status(root: &SystemRoot) -> CpuList {
     let text = root.field("/proc/self/status", "Cpus_allowed_list");
     text.and_then(|list| list.parse().ok()).unwrap_or_default()
 }
 
 /// Cache as CPUID declares it. CPUID has the number of identifiers that share a cache but not the CPUs: `shared` stays
 /// empty.
-fn declared(cache: cpuid::Cache) -> Cache {
+fn declared(cache: cpuid::CpuidCache) -> CpuCache {
     let kind = match cache.kind {
         CacheKind::Data => "Data",
         CacheKind::Instruction => "Instruction",
         CacheKind::Unified => "Unified",
     };
-    Cache {
+    CpuCache {
         level: cache.level,
         kind: kind.to_owned(),
         size: cache.size,

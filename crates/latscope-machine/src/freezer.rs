@@ -1,7 +1,7 @@
 //! Watches the freezers of control groups (cgroup-v1/freezer-subsystem.rst; cgroup-v2.rst, `cgroup.freeze`).
 
 use crate::control_group::freezers;
-use crate::root::Root;
+use crate::root::SystemRoot;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::OwnedFd;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// so that a process sees afterwards that it was frozen itself.
 #[derive(Debug)]
 pub struct Freezer {
-    root: Root,
+    root: SystemRoot,
     process: String,
     notes: OwnedFd,
     /// Files that freeze groups of the process, by the number of their watch.
@@ -31,10 +31,10 @@ pub struct Freezer {
 impl Freezer {
     /// Watches the groups of a process from now on; `None` where the kernel refuses.
     pub fn watch(process: u32) -> Option<Freezer> {
-        Freezer::at(Root::real(), &process.to_string())
+        Freezer::at(SystemRoot::real(), &process.to_string())
     }
 
-    fn at(root: Root, process: &str) -> Option<Freezer> {
+    fn at(root: SystemRoot, process: &str) -> Option<Freezer> {
         let notes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
         let (process, files, read) = (process.to_owned(), BTreeMap::new(), Instant::now());
         let mut freezer = Freezer { root, process, notes, files, read, frozen: false, written: false };
@@ -70,8 +70,9 @@ impl Freezer {
         self.frozen || writes.values().any(|count| *count > 1)
     }
 
-    /// Returns true if one of the groups may have been frozen before the last call of [`Freezer::was_frozen`]: the kernel
-    /// notes a write after it took effect, so that a process that thaws may find the note of the first of two alone.
+    /// Returns true if one of the groups may have been frozen before the last call of [`Freezer::was_frozen`]: the
+    /// kernel notes a write after it took effect, so that a process that thaws may find the note of the first of two
+    /// alone.
     pub fn was_written(&self) -> bool {
         self.written
     }
@@ -90,7 +91,7 @@ impl Freezer {
 }
 
 /// Returns true if the state of a group says so: `FROZEN` or `FREEZING` in the first version, 1 in the second.
-fn is_frozen(root: &Root, file: &str) -> bool {
+fn is_frozen(root: &SystemRoot, file: &str) -> bool {
     root.text(file).is_some_and(|state| ["FROZEN", "FREEZING", "1"].contains(&state.as_str()))
 }
 

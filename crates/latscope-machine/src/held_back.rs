@@ -1,15 +1,15 @@
 //! Time for which CPU quotas recently stopped the control groups of this process.
 
-use super::Root;
+use super::SystemRoot;
 use super::control_group::{quota, quotas, throttling};
-use crate::ledger::{Counts, Ledger};
+use crate::ledger::{CpuCounterLedger, CpuCounterValues};
 use latscope_core::units::format_time;
 
 /// Time for which this process's groups, and those above them, were stopped by a quota.
 #[derive(Debug)]
 pub struct HeldBack {
-    root: Root,
-    ledger: Ledger,
+    root: SystemRoot,
+    ledger: CpuCounterLedger,
     /// The counter when the watch began, ns.
     began: u64,
 }
@@ -20,18 +20,18 @@ const ALL_CPUS: u32 = 0;
 impl HeldBack {
     /// Begins to watch the quotas.
     pub fn watch() -> HeldBack {
-        HeldBack::at(Root::real())
+        HeldBack::at(SystemRoot::real())
     }
 
-    fn at(root: Root) -> HeldBack {
+    fn at(root: SystemRoot) -> HeldBack {
         let began = stopped(&root);
-        let ledger = Ledger::new(Counts::from([(ALL_CPUS, began)]));
+        let ledger = CpuCounterLedger::new(CpuCounterValues::from([(ALL_CPUS, began)]));
         HeldBack { root, ledger, began }
     }
 
     /// Replaces old readings, so that [`recent`](HeldBack::recent) stays recent; call it about once a second.
     pub fn look(&mut self) {
-        self.ledger.look(|| Counts::from([(ALL_CPUS, stopped(&self.root))]));
+        self.ledger.look(|| CpuCounterValues::from([(ALL_CPUS, stopped(&self.root))]));
     }
 
     /// Time for which the groups were stopped within the last seconds and that explains no event yet, ns, summed over
@@ -58,7 +58,7 @@ impl HeldBack {
     }
 }
 
-fn stopped(root: &Root) -> u64 {
+fn stopped(root: &SystemRoot) -> u64 {
     let groups = quotas(root).into_iter().filter_map(|quota| throttling(root, &quota.group));
     groups.map(|throttling| throttling.throttled_ns).max().unwrap_or(0)
 }

@@ -1,6 +1,6 @@
 //! Name of the machine by which its results are found again. It does not reveal other names of the machine.
 
-use super::root::Root;
+use super::root::SystemRoot;
 use hmac_sha256::HMAC;
 
 /// Application id of latscope: `systemd-id128 machine-id --app-specific=30cdc042d703462da04531ef17746ba9` prints the
@@ -9,7 +9,7 @@ const APPLICATION: u128 = 0x30cdc042_d703_462d_a045_31ef17746ba9;
 
 /// The name: a keyed hash of `/etc/machine-id`, as machine-id(5) requires of programs that store or send it. `None` if
 /// that file is missing or not set up.
-pub fn machine_id(root: &Root) -> Option<String> {
+pub fn machine_id(root: &SystemRoot) -> Option<String> {
     let secret = parse(&root.text("/etc/machine-id")?)?;
     let hash = HMAC::mac(APPLICATION.to_be_bytes(), secret.to_be_bytes());
     let mut name = u128::from_be_bytes(hash[..16].try_into().expect("a hash of 32 bytes has 16"));

@@ -1,6 +1,6 @@
 //! The kernel's log, as `/dev/kmsg` has it (Documentation/ABI/testing/dev-kmsg).
 
-use super::root::Root;
+use super::root::SystemRoot;
 use memchr::{memmem, memrchr};
 use rustix::fs::OFlags;
 use std::fs::OpenOptions;
@@ -13,7 +13,7 @@ pub(crate) struct KernelLog(Vec<u8>);
 
 /// Message in the log.
 #[derive(Debug)]
-pub(crate) struct Message<'a> {
+pub(crate) struct KernelLogMessage<'a> {
     /// Time since boot, µs.
     pub at: u64,
     pub text: &'a str,
@@ -26,7 +26,7 @@ const LARGEST: usize = 64 << 20;
 
 impl KernelLog {
     /// Reads the log; `None` if it is missing or this user may not read it.
-    pub fn read(root: &Root) -> Option<KernelLog> {
+    pub fn read(root: &SystemRoot) -> Option<KernelLog> {
         // A read at the end of the log would wait for the next message.
         let flags = OFlags::NONBLOCK.bits() as i32;
         let mut file = OpenOptions::new().read(true).custom_flags(flags).open(root.path("/dev/kmsg")).ok()?;
@@ -44,7 +44,7 @@ impl KernelLog {
     }
 
     /// The first message of the kernel with a text in it.
-    pub fn find(&self, text: &str) -> Option<Message<'_>> {
+    pub fn find(&self, text: &str) -> Option<KernelLogMessage<'_>> {
         memmem::find_iter(&self.0, text).find_map(|at| {
             let begin = memrchr(b'\n', &self.0[..at]).map_or(0, |end| end + 1);
             let line = self.0[begin..].split(|byte| *byte == b'\n').next()?;
@@ -65,12 +65,12 @@ impl KernelLog {
 
 /// Parses a record `priority,sequence,µs,flags;text`; lines that begin with a space are its properties. Any process of
 /// root can write messages, too, but not with the kernel's facility, 0.
-fn message(line: &str) -> Option<Message<'_>> {
+fn message(line: &str) -> Option<KernelLogMessage<'_>> {
     let (head, text) = line.split_once(';')?;
     let mut fields = head.split(',');
     let priority: u32 = fields.next()?.parse().ok()?;
     let at = fields.nth(1)?.parse().ok()?;
-    (priority < 8).then_some(Message { at, text })
+    (priority < 8).then_some(KernelLogMessage { at, text })
 }
 
 #[cfg(test)]

@@ -7,35 +7,40 @@ use std::time::{Duration, Instant};
 const RECENT: Duration = Duration::from_secs(1);
 
 /// Values by CPU, ns.
-pub(crate) type Counts = BTreeMap<u32, u64>;
+pub(crate) type CpuCounterValues = BTreeMap<u32, u64>;
 
 /// Recent growth of a counter of each CPU, less what explanations have used of it.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct CpuCounterLedger {
     /// The readings before the present one, the older first.
-    before: [Counts; 2],
+    before: [CpuCounterValues; 2],
     /// Time used on each CPU since the beginning, and by the time of both readings.
-    used: Counts,
-    used_before: [Counts; 2],
+    used: CpuCounterValues,
+    used_before: [CpuCounterValues; 2],
     read: Instant,
 }
 
-impl Ledger {
+impl CpuCounterLedger {
     /// Begins with a reading.
-    pub fn new(now: Counts) -> Ledger {
+    pub fn new(now: CpuCounterValues) -> CpuCounterLedger {
         let before = [now.clone(), now];
-        Ledger { before, used: Counts::new(), used_before: Default::default(), read: Instant::now() }
+        CpuCounterLedger {
+            before,
+            used: CpuCounterValues::new(),
+            used_before: Default::default(),
+            read: Instant::now(),
+        }
     }
 
     /// Replaces old readings, so that [`left`](Ledger::left) stays recent; call it about once a second.
-    pub fn look(&mut self, read: impl FnOnce() -> Counts) {
+    pub fn look(&mut self, read: impl FnOnce() -> CpuCounterValues) {
         if self.read.elapsed() >= RECENT {
             self.turn(read());
             self.read = Instant::now();
         }
     }
 
-    fn turn(&mut self, now: Counts) {
+    fn turn(&mut self, now: CpuCounterValues) {
         self.before = [std::mem::take(&mut self.before[1]), now];
         self.used_before = [std::mem::take(&mut self.used_before[1]), self.used.clone()];
     }
@@ -53,7 +58,7 @@ impl Ledger {
     }
 }
 
-fn count(counts: &Counts, cpu: u32) -> u64 {
+fn count(counts: &CpuCounterValues, cpu: u32) -> u64 {
     counts.get(&cpu).copied().unwrap_or(0)
 }
 
@@ -64,7 +69,7 @@ mod tests {
 
     #[test]
     fn time_is_recent_for_two_readings_and_is_used_once() {
-        let mut ledger = Ledger::new([(1, 100)].into());
+        let mut ledger = CpuCounterLedger::new([(1, 100)].into());
         assert_eq!(ledger.left(1, 110), 10);
         ledger.spend(1, 7);
         assert_eq!((ledger.left(1, 110), ledger.left(1, 130), ledger.left(0, 0)), (3, 23, 0));
@@ -82,8 +87,8 @@ mod tests {
             steps in proptest::collection::vec((0u64..40, 0u32..3, 0u64..30), 1..200),
         ) {
             let (mut now, mut used) = ([1000u64, 5000], [0, 0]);
-            let counts = |now: [u64; 2]| Counts::from([(0, now[0]), (1, now[1])]);
-            let mut ledger = Ledger::new(counts(now));
+            let counts = |now: [u64; 2]| CpuCounterValues::from([(0, now[0]), (1, now[1])]);
+            let mut ledger = CpuCounterLedger::new(counts(now));
             for (grown, action, wanted) in steps {
                 let cpu = (grown % 2) as usize;
                 now[cpu] += grown;

@@ -15,19 +15,19 @@ const PAGE: usize = 4096;
 /// The readers return `None` (or nothing) for files that are missing, unreadable or of an unexpected form: on some
 /// machine each of them is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Root {
+pub struct SystemRoot {
     prefix: PathBuf,
 }
 
-impl Root {
+impl SystemRoot {
     /// Root of this machine.
-    pub fn real() -> Root {
-        Root::at("/")
+    pub fn real() -> SystemRoot {
+        SystemRoot::at("/")
     }
 
     /// The machine whose files lie under a directory.
-    pub fn at(directory: impl Into<PathBuf>) -> Root {
-        Root { prefix: directory.into() }
+    pub fn at(directory: impl Into<PathBuf>) -> SystemRoot {
+        SystemRoot { prefix: directory.into() }
     }
 
     /// Returns true if this is the machine on which the program runs, so that system calls and processor instructions
@@ -118,9 +118,9 @@ pub(super) fn fields(text: &str) -> impl Iterator<Item = (&str, &str)> {
 
 /// A machine of a few files, which lasts as long as its directory.
 #[cfg(test)]
-pub(crate) fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+pub(crate) fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, SystemRoot) {
     let directory = tempfile::tempdir().unwrap();
-    let root = Root::at(directory.path());
+    let root = SystemRoot::at(directory.path());
     for (path, text) in files {
         let path = root.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

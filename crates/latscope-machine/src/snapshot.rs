@@ -1,18 +1,18 @@
 //! The snapshot of a machine.
 
-use super::facts::Facts;
-use super::root::{Root, field, fields};
+use super::facts::MachineFacts;
+use super::root::{SystemRoot, field, fields};
 use super::{identity, topology};
-use latscope_core::machine::{Cache, Machine};
+use latscope_core::machine::{CpuCache, Machine};
 
 /// Describes a machine: CPUs, caches, memory, kernel. Facts without a source stay empty. The clock and the checks are
 /// left to the engine.
-pub fn snapshot(root: &Root) -> Machine {
-    describe(root, &Facts::of(root))
+pub fn snapshot(root: &SystemRoot) -> Machine {
+    describe(root, &MachineFacts::of(root))
 }
 
 /// Describes a machine like [`snapshot`], with given answers of system calls and of the processor.
-pub fn describe(root: &Root, facts: &Facts) -> Machine {
+pub fn describe(root: &SystemRoot, facts: &MachineFacts) -> Machine {
     let mut online = topology::online(root);
     if online.0.is_empty() {
         online = facts.allowed.clone();
@@ -54,7 +54,7 @@ pub fn describe(root: &Root, facts: &Facts) -> Machine {
 pub(super) const KERNEL_SCHEDULER: &str = "kernel";
 
 /// The scheduler of ordinary threads (Documentation/scheduler/sched-ext.rst).
-fn scheduler(root: &Root) -> Option<String> {
+fn scheduler(root: &SystemRoot) -> Option<String> {
     let directory = "/sys/kernel/sched_ext";
     if root.text(&format!("{directory}/state")).is_some_and(|state| state != "disabled") {
         let name = root.text(&format!("{directory}/root/ops")).filter(|name| !name.is_empty());
@@ -63,7 +63,7 @@ fn scheduler(root: &Root) -> Option<String> {
     root.exists("/sys/kernel").then(|| KERNEL_SCHEDULER.to_owned())
 }
 
-fn caches(root: &Root, facts: &Facts, cpu: u32) -> (Vec<Cache>, &'static str) {
+fn caches(root: &SystemRoot, facts: &MachineFacts, cpu: u32) -> (Vec<CpuCache>, &'static str) {
     let from_sysfs = topology::caches(root, cpu);
     if !from_sysfs.is_empty() {
         (from_sysfs, "sysfs")
@@ -75,13 +75,13 @@ fn caches(root: &Root, facts: &Facts, cpu: u32) -> (Vec<Cache>, &'static str) {
 }
 
 /// A line of `/proc/meminfo`, in bytes.
-pub(super) fn kibibytes(root: &Root, name: &str) -> Option<u64> {
+pub(super) fn kibibytes(root: &SystemRoot, name: &str) -> Option<u64> {
     let value = root.field("/proc/meminfo", name)?;
     value.trim_end_matches("kB").trim_end().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// The one-minute load average.
-pub(super) fn load_average(root: &Root) -> Option<f64> {
+pub(super) fn load_average(root: &SystemRoot) -> Option<f64> {
     root.text("/proc/loadavg")?.split_whitespace().next()?.parse().ok()
 }
 
@@ -89,14 +89,14 @@ pub(super) fn load_average(root: &Root) -> Option<f64> {
 const PLACES: [&str; 4] = ["root=", "BOOT_IMAGE=", "initrd=", "resume="];
 
 /// The kernel's command line without places.
-fn command_line(root: &Root) -> Option<String> {
+fn command_line(root: &SystemRoot) -> Option<String> {
     let line = root.text("/proc/cmdline")?;
     let words = line.split_whitespace().filter(|word| !PLACES.iter().any(|place| word.starts_with(place)));
     Some(words.collect::<Vec<_>>().join(" "))
 }
 
 /// The processor's own name, followed by the board's name from a device tree; empty without a source.
-fn cpu_model(root: &Root) -> String {
+fn cpu_model(root: &SystemRoot) -> String {
     let text = root.text("/proc/cpuinfo").unwrap_or_default();
     let named = |name| field(&text, name).filter(|value| !value.is_empty()).map(str::to_owned);
     // 32-bit ARM has a "model name" too, one that names no model.
@@ -112,7 +112,8 @@ fn cpu_model(root: &Root) -> String {
 /// Fields with the name of a processor: `Model Name` on LoongArch, `CPU` on m68k.
 const NAMES: [&str; 7] = ["model name", "Model Name", "cpu model", "uarch", "cpu", "CPU", "Hardware"];
 
-/// The processor in a field with its number: `processor 0` has the machine type on s390, `processor [0]` the name on ARC.
+/// The processor in a field with its number: `processor 0` has the machine type on s390, `processor [0]` the name on
+/// ARC.
 fn numbered_processor(cpuinfo: &str) -> Option<String> {
     fields(cpuinfo).find_map(|(name, value)| {
         if name.starts_with("processor [") {
@@ -214,7 +215,7 @@ fn arm_core(implementer: u32, part: u32) -> String {
 }
 
 /// The hypervisor: by CPUID, else by its traces in sysfs, the device tree, the firmware's tables or the CPU flags.
-fn hypervisor(root: &Root, facts: &Facts) -> Option<String> {
+fn hypervisor(root: &SystemRoot, facts: &MachineFacts) -> Option<String> {
     facts
         .hypervisor
         .clone()
@@ -230,7 +231,7 @@ fn proper_name(kind: &str) -> String {
     found.map_or_else(|| kind.to_owned(), |(_, name)| (*name).to_owned())
 }
 
-fn by_device_tree(root: &Root) -> Option<String> {
+fn by_device_tree(root: &SystemRoot) -> Option<String> {
     if let Some(compatible) = root.text("/proc/device-tree/hypervisor/compatible") {
         return Some(proper_name(&compatible));
     }
@@ -257,7 +258,7 @@ const VIRTUAL_FIRMWARE: [(&str, &str); 10] = [
     ("OpenStack", "KVM"),
 ];
 
-fn by_firmware(root: &Root) -> Option<String> {
+fn by_firmware(root: &SystemRoot) -> Option<String> {
     ["product_name", "sys_vendor", "bios_vendor"].iter().find_map(|file| {
         let text = root.text(&format!("/sys/class/dmi/id/{file}"))?;
         let found = VIRTUAL_FIRMWARE.iter().find(|(word, _)| text.contains(word))?;
@@ -265,7 +266,7 @@ fn by_firmware(root: &Root) -> Option<String> {
     })
 }
 
-fn by_cpuinfo(root: &Root) -> Option<String> {
+fn by_cpuinfo(root: &SystemRoot) -> Option<String> {
     let text = root.text("/proc/cpuinfo")?;
     if field(&text, "vendor_id") == Some("User Mode Linux") {
         return Some("User Mode Linux".to_owned());

@@ -1,6 +1,6 @@
 //! Threads of a run that wait for a CPU without getting it, and who has that CPU.
 
-use crate::Root;
+use crate::SystemRoot;
 use crate::account::processes::{self, Stat};
 use latscope_os::sched;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub struct Starvation {
 
 impl Starvation {
     /// Returns the threads that want a CPU.
-    pub fn look(&mut self, root: &Root, process: u32) -> Vec<Runnable> {
+    pub fn look(&mut self, root: &SystemRoot, process: u32) -> Vec<Runnable> {
         let mut ran = BTreeMap::new();
         let mut found = Vec::new();
         for thread in threads(root, &processes::descendants(root, process)) {
@@ -46,13 +46,13 @@ impl Starvation {
 
 /// A process and all that it started, directly or not.
 pub fn descendants(process: u32) -> Vec<u32> {
-    processes::descendants(&Root::real(), process)
+    processes::descendants(&SystemRoot::real(), process)
 }
 
 /// Moves all threads of these processes except some to a CPU, as ordinary threads: what lets the calling thread run
 /// there lets them run. Threads that have ended are no error.
 pub fn move_threads(processes: &[u32], cpu: u32, except: &[u32]) {
-    for thread in threads(&Root::real(), processes) {
+    for thread in threads(&SystemRoot::real(), processes) {
         if !except.contains(&thread.id) {
             let _ = sched::make_normal(thread.id);
             let _ = sched::pin_thread(thread.id, &[cpu]);
@@ -62,10 +62,10 @@ pub fn move_threads(processes: &[u32], cpu: u32, except: &[u32]) {
 
 /// Returns who keeps a thread from its CPU, as `sh (pid 12418, SCHED_FIFO 99)`: the one runnable thread there that goes
 /// before all others. `None` if no thread does, or several do equally.
-pub fn occupant(root: &Root, waiting: &Runnable, own: u32) -> Option<String> {
+pub fn occupant(root: &SystemRoot, waiting: &Runnable, own: u32) -> Option<String> {
     let own = processes::descendants(root, own);
     let all: Vec<u32> = processes::all(root).filter(|process| !own.contains(process)).collect();
-    let mut there: Vec<Thread> = threads(root, &all)
+    let mut there: Vec<ProcfsThread> = threads(root, &all)
         .filter(|thread| thread.stat.state == 'R' && thread.stat.cpu == waiting.cpu)
         // The kernel's own, which moves threads: it has the CPU for microseconds.
         .filter(|thread| !thread.stat.name.starts_with("migration/"))
@@ -81,7 +81,7 @@ pub fn occupant(root: &Root, waiting: &Runnable, own: u32) -> Option<String> {
 
 /// Returns why a run that has only these CPUs may not end, if a real-time thread can keep all ordinary threads from
 /// running: on a single CPU, without throttling, before the deadline server of Linux 6.12.
-pub fn cannot_end(root: &Root, cpus: &[u32]) -> Option<String> {
+pub fn cannot_end(root: &SystemRoot, cpus: &[u32]) -> Option<String> {
     let [cpu] = cpus else { return None };
     let unlimited = root.number::<i64>("/proc/sys/kernel/sched_rt_runtime_us")? < 0;
     let release = root.text("/proc/sys/kernel/osrelease")?;
@@ -96,15 +96,15 @@ pub fn cannot_end(root: &Root, cpus: &[u32]) -> Option<String> {
 }
 
 /// A thread, as the kernel's files show it.
-struct Thread {
+struct ProcfsThread {
     process: u32,
     id: u32,
     stat: Stat,
 }
 
-impl Thread {
+impl ProcfsThread {
     /// CPU time so far, ns: exact where the kernel counts it so.
-    fn used_ns(&self, root: &Root) -> u64 {
+    fn used_ns(&self, root: &SystemRoot) -> u64 {
         let text = root.text(&format!("/proc/{}/task/{}/schedstat", self.process, self.id));
         let exact = text.and_then(|text| text.split_whitespace().next()?.parse().ok());
         exact.unwrap_or(self.stat.used_ns)
@@ -125,13 +125,13 @@ impl Thread {
     }
 }
 
-fn threads(root: &Root, processes: &[u32]) -> impl Iterator<Item = Thread> {
+fn threads(root: &SystemRoot, processes: &[u32]) -> impl Iterator<Item = ProcfsThread> {
     processes.iter().flat_map(move |process| {
         let tasks = format!("/proc/{process}/task");
         let ids = root.names(&tasks).into_iter().filter_map(|name| name.parse::<u32>().ok());
         ids.filter_map(move |id| {
             let stat = processes::parse(&root.text(&format!("{tasks}/{id}/stat"))?)?;
-            Some(Thread { process: *process, id, stat })
+            Some(ProcfsThread { process: *process, id, stat })
         })
     })
 }
@@ -162,7 +162,7 @@ mod tests {
         files
     }
 
-    fn machine(all: &[Vec<(String, String)>]) -> (tempfile::TempDir, Root) {
+    fn machine(all: &[Vec<(String, String)>]) -> (tempfile::TempDir, SystemRoot) {
         let files: Vec<(&str, &str)> =
             all.iter().flatten().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         tree(&files)

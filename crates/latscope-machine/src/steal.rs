@@ -1,16 +1,16 @@
 //! Time that the hypervisor took from each CPU.
 
 use crate::account::cpus;
-use crate::ledger::{Counts, Ledger};
+use crate::ledger::{CpuCounterLedger, CpuCounterValues};
 
 /// Time stolen from each CPU, by `/proc/stat` (proc_stat(5)).
 #[derive(Debug)]
-pub struct Steal(Ledger);
+pub struct Steal(CpuCounterLedger);
 
 impl Steal {
     /// Begins to watch all CPUs.
     pub fn watch() -> Steal {
-        Steal(Ledger::new(read()))
+        Steal(CpuCounterLedger::new(read()))
     }
 
     /// Replaces old readings, so that [`recent`](Steal::recent) stays recent; call it about once a second.
@@ -31,7 +31,7 @@ impl Steal {
 }
 
 /// Stolen time by CPU, ns.
-fn read() -> Counts {
+fn read() -> CpuCounterValues {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     cpus::parse(&text).into_iter().map(|(cpu, time)| (cpu, time.stolen_ns)).collect()
 }

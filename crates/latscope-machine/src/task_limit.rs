@@ -1,7 +1,7 @@
 //! Limits on the number of threads and processes: getrlimit(2), proc(5), Documentation/admin-guide/cgroup-v2.rst.
 
 use crate::control_group::task_groups;
-use crate::root::{Root, fields};
+use crate::root::{SystemRoot, fields};
 use latscope_core::units::format_count;
 
 /// A limit on the number of threads, those of processes included.
@@ -27,7 +27,7 @@ impl TaskLimit {
     /// Returns the limit of this machine that allows the fewest further processes, or threads of this process; `None`
     /// if the kernel states none.
     pub fn smallest(threads: bool) -> Option<TaskLimit> {
-        of(&Root::real(), threads)
+        of(&SystemRoot::real(), threads)
     }
 
     /// Returns the limit in words: `kernel.pid_max allows 32,768, of which 12 are left`.
@@ -54,12 +54,12 @@ pub fn more_tasks() -> String {
     }
 }
 
-fn of(root: &Root, threads: bool) -> Option<TaskLimit> {
+fn of(root: &SystemRoot, threads: bool) -> Option<TaskLimit> {
     let all = system_wide(root).into_iter().chain(of_user(root)).chain(of_groups(root));
     all.chain(of_mappings(root).filter(|_| threads)).min_by_key(|limit| limit.left)
 }
 
-fn system_wide(root: &Root) -> Vec<TaskLimit> {
+fn system_wide(root: &SystemRoot) -> Vec<TaskLimit> {
     let Some(used) = threads_of_all(root) else { return Vec::new() };
     let limit = |name: &&str| {
         let limit = root.number(&format!("/proc/sys/kernel/{name}"))?;
@@ -70,12 +70,12 @@ fn system_wide(root: &Root) -> Vec<TaskLimit> {
 }
 
 /// Number of threads on the machine: `0.00 0.01 0.05 2/105 4242` has it behind the slash.
-fn threads_of_all(root: &Root) -> Option<u64> {
+fn threads_of_all(root: &SystemRoot) -> Option<u64> {
     root.text("/proc/loadavg")?.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
 /// The limit of this user, which does not apply to root.
-fn of_user(root: &Root) -> Option<TaskLimit> {
+fn of_user(root: &SystemRoot) -> Option<TaskLimit> {
     let limits = root.text("/proc/self/limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max processes"))?;
     let limit = line.split_whitespace().next()?.parse().ok()?;
@@ -102,7 +102,7 @@ fn uid(status: &str) -> Option<&str> {
     fields(status).find(|(name, _)| *name == "Uid")?.1.split_whitespace().next()
 }
 
-fn of_groups(root: &Root) -> Vec<TaskLimit> {
+fn of_groups(root: &SystemRoot) -> Vec<TaskLimit> {
     let limit = |group: &String| {
         let name = format!("{group}/pids.max");
         // No limit is `max`, which is no number.
@@ -114,7 +114,7 @@ fn of_groups(root: &Root) -> Vec<TaskLimit> {
 }
 
 /// The limit on mappings, in threads of this process.
-fn of_mappings(root: &Root) -> Option<TaskLimit> {
+fn of_mappings(root: &SystemRoot) -> Option<TaskLimit> {
     let limit: u64 = root.number("/proc/sys/vm/max_map_count")?;
     let used = root.text("/proc/self/maps")?.lines().count() as u64;
     let name = "vm.max_map_count (two mappings a thread)";

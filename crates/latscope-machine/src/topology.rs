@@ -1,14 +1,14 @@
 //! CPUs and caches: sysfs, as Documentation/admin-guide/cputopology.rst and
 //! Documentation/ABI/testing/sysfs-devices-system-cpu describe it.
 
-use super::root::{Root, fields};
-use latscope_core::machine::{Cache, Claim, CoreKind, Cpu, Node};
+use super::root::{SystemRoot, fields};
+use latscope_core::machine::{Claim, CoreKind, CpuCache, CpuTopology, NumaNode};
 use latscope_core::units::CpuList;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
 /// The CPUs that are online: from sysfs, else the processors of `/proc/cpuinfo`; empty if neither has them.
-pub(super) fn online(root: &Root) -> CpuList {
+pub(super) fn online(root: &SystemRoot) -> CpuList {
     root.cpu_list(&format!("{CPUS}/online"))
         .filter(|list| !list.0.is_empty())
         .unwrap_or_else(|| processors(&root.text("/proc/cpuinfo").unwrap_or_default()))
@@ -23,7 +23,7 @@ fn processors(cpuinfo: &str) -> CpuList {
 
 /// Core, package, node and siblings of each CPU. Without entries in sysfs, each CPU is a core of its own on package and
 /// node 0.
-pub(super) fn cpus(root: &Root, online: &CpuList) -> Vec<Cpu> {
+pub(super) fn cpus(root: &SystemRoot, online: &CpuList) -> Vec<CpuTopology> {
     let nodes = nodes(root);
     let cpus = online.0.iter().map(|&id| {
         let node = nodes.iter().find(|(_, cpus)| cpus.0.contains(&id));
@@ -33,7 +33,7 @@ pub(super) fn cpus(root: &Root, online: &CpuList) -> Vec<Cpu> {
 }
 
 /// The NUMA nodes with their CPUs.
-pub(super) fn nodes(root: &Root) -> Vec<(u32, CpuList)> {
+pub(super) fn nodes(root: &SystemRoot) -> Vec<(u32, CpuList)> {
     let directories = root.numbered("/sys/devices/system/node", "node");
     directories
         .into_iter()
@@ -42,16 +42,16 @@ pub(super) fn nodes(root: &Root) -> Vec<(u32, CpuList)> {
 }
 
 /// The NUMA nodes with what firmware says of them (Documentation/admin-guide/mm/numaperf.rst).
-pub(super) fn described_nodes(root: &Root) -> Vec<Node> {
+pub(super) fn described_nodes(root: &SystemRoot) -> Vec<NumaNode> {
     nodes(root).into_iter().map(|(id, cpus)| described(root, id, cpus)).collect()
 }
 
-fn described(root: &Root, id: u32, cpus: CpuList) -> Node {
+fn described(root: &SystemRoot, id: u32, cpus: CpuList) -> NumaNode {
     let directory = format!("/sys/devices/system/node/node{id}");
     let distances = root.text(&format!("{directory}/distance")).unwrap_or_default();
     let total = root.field(&format!("{directory}/meminfo"), &format!("Node {id} MemTotal"));
     let memory = total.and_then(|size| size.trim_end_matches("kB").trim_end().parse::<u64>().ok());
-    Node {
+    NumaNode {
         id,
         cpus,
         memory: memory.unwrap_or(0).saturating_mul(1024),
@@ -61,7 +61,7 @@ fn described(root: &Root, id: u32, cpus: CpuList) -> Node {
 }
 
 /// Figures that firmware states for the initiators of a class; `None` if there are none.
-fn claim(root: &Root, node: &str, class: u32) -> Option<Claim> {
+fn claim(root: &SystemRoot, node: &str, class: u32) -> Option<Claim> {
     let directory = format!("{node}/access{class}/initiators");
     let initiators = root.numbered(&directory, "node").into_iter().map(|(node, _)| node).collect::<Vec<_>>();
     let figure = |name: &str| root.number::<u64>(&format!("{directory}/{name}")).filter(|figure| *figure > 0);
@@ -75,7 +75,7 @@ fn claim(root: &Root, node: &str, class: u32) -> Option<Claim> {
     })
 }
 
-fn cpu(root: &Root, id: u32, node: u32) -> Cpu {
+fn cpu(root: &SystemRoot, id: u32, node: u32) -> CpuTopology {
     let topology = |name: &str| format!("{CPUS}/cpu{id}/topology/{name}");
     // A package of -1 means that firmware does not tell.
     let [core, package] = ["core_id", "physical_package_id"]
@@ -86,11 +86,11 @@ fn cpu(root: &Root, id: u32, node: u32) -> Cpu {
         .filter(|list| list.0.contains(&id))
         .unwrap_or_else(|| CpuList(vec![id]));
     let core = if root.exists(&topology("core_id")) { core.unwrap_or(0) } else { id };
-    Cpu { id, core, package: package.unwrap_or(0), node, siblings }
+    CpuTopology { id, core, package: package.unwrap_or(0), node, siblings }
 }
 
 /// The caches of a CPU as sysfs declares them; caches without a size are left out.
-pub(super) fn caches(root: &Root, cpu: u32) -> Vec<Cache> {
+pub(super) fn caches(root: &SystemRoot, cpu: u32) -> Vec<CpuCache> {
     let directories = root.numbered(&format!("{CPUS}/cpu{cpu}/cache"), "index");
     directories.iter().filter_map(|(_, path)| cache(root, path)).collect()
 }
@@ -101,7 +101,7 @@ const HYBRID: [(&str, &str); 3] =
 
 /// The kinds of cores: by the capacity that the scheduler assigns (`cpu_capacity`, arm64), else by their performance
 /// counters (hybrid x86). Empty where all are alike.
-pub(super) fn kinds(root: &Root) -> Vec<CoreKind> {
+pub(super) fn kinds(root: &SystemRoot) -> Vec<CoreKind> {
     let mut by_capacity: Vec<CoreKind> = Vec::new();
     for (cpu, path) in root.numbered(CPUS, "cpu") {
         let Some(capacity) = root.text(&format!("{path}/cpu_capacity")) else { continue };
@@ -120,7 +120,7 @@ pub(super) fn kinds(root: &Root) -> Vec<CoreKind> {
 }
 
 /// CPUs that share the last data or unified cache, a list for each such cache, as far as sysfs has them.
-pub(super) fn last_caches(root: &Root, online: &CpuList) -> Vec<CpuList> {
+pub(super) fn last_caches(root: &SystemRoot, online: &CpuList) -> Vec<CpuList> {
     let mut lists: Vec<CpuList> = Vec::new();
     for &cpu in &online.0 {
         if !lists.iter().any(|list| list.0.binary_search(&cpu).is_ok()) {
@@ -131,7 +131,7 @@ pub(super) fn last_caches(root: &Root, online: &CpuList) -> Vec<CpuList> {
 }
 
 /// CPUs that share the last data or unified cache of a CPU.
-fn last_cache(root: &Root, cpu: u32) -> Option<CpuList> {
+fn last_cache(root: &SystemRoot, cpu: u32) -> Option<CpuList> {
     let all = root.numbered(&format!("{CPUS}/cpu{cpu}/cache"), "index").into_iter();
     let data =
         all.filter(|(_, path)| root.text(&format!("{path}/type")).is_none_or(|kind| kind != "Instruction"));
@@ -139,10 +139,10 @@ fn last_cache(root: &Root, cpu: u32) -> Option<CpuList> {
     root.cpu_list(&format!("{}/shared_cpu_list", last.1)).filter(|list| list.0.contains(&cpu))
 }
 
-fn cache(root: &Root, path: &str) -> Option<Cache> {
+fn cache(root: &SystemRoot, path: &str) -> Option<CpuCache> {
     let file = |name: &str| format!("{path}/{name}");
     let size = root.text(&file("size")).as_deref().and_then(cache_size)?;
-    Some(Cache {
+    Some(CpuCache {
         level: root.number(&file("level"))?,
         kind: root.text(&file("type")).unwrap_or_else(|| "Unified".to_owned()),
         size,

@@ -1,9 +1,9 @@
 //! Trials of permissions, which can only be determined by trying: they depend on users, capabilities, control groups
 //! and filters, and no file shows the sum.
 
-use latscope_os::counted_event::Counted;
+use latscope_os::counted_event::PerfEventCounter;
 use latscope_os::memory_lock;
-use latscope_os::sched::{self, Policy};
+use latscope_os::sched::{self, ThreadSchedPolicy};
 use rustix::fs::{Access, access};
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -51,7 +51,7 @@ impl Trials for ThisMachine {
     fn real_time(&mut self, priority: u32) -> io::Result<()> {
         // On a thread of its own: the policy ends with it.
         let thread = thread::Builder::new().spawn(move || {
-            let requested = Policy::Fifo(priority);
+            let requested = ThreadSchedPolicy::Fifo(priority);
             sched::set_policy(requested)?;
             match sched::policy()? {
                 granted if granted == requested => Ok(()),
@@ -74,7 +74,7 @@ impl Trials for ThisMachine {
     }
 
     fn count_cycles(&mut self) -> io::Result<()> {
-        Counted::cycles().map(drop)
+        PerfEventCounter::cycles().map(drop)
     }
 }
 

@@ -4,8 +4,8 @@
 //!
 //! Sources: fork(2), prctl(2) PR_SET_PDEATHSIG, close_range(2), signal-safety(7).
 
-use crate::mapping::Mapping;
-use crate::sched::{self, Policy};
+use crate::mapping::MemoryMapping;
+use crate::sched::{self, ThreadSchedPolicy};
 use crate::syscall::check;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -17,9 +17,9 @@ use std::io;
 
 /// A child process; killed when this is dropped.
 #[derive(Debug)]
-pub struct Child(Pid);
+pub struct ForkChild(Pid);
 
-impl Drop for Child {
+impl Drop for ForkChild {
     fn drop(&mut self) {
         // A process dies on its own CPU time, which under SCHED_IDLE a busy
         // machine may withhold for seconds: no waiting for such a one. It does
@@ -31,7 +31,7 @@ impl Drop for Child {
     }
 }
 
-impl Child {
+impl ForkChild {
     /// Returns true if the child ended by itself, because the kernel refused it something.
     pub fn ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -55,11 +55,11 @@ impl Child {
 /// # Errors
 /// No process can be made, as fork(2). A CPU or policy that is refused ends the
 /// child at once: see [`Child::ended`].
-pub fn keep_awake(cpu: u32) -> io::Result<Child> {
+pub fn keep_awake(cpu: u32) -> io::Result<ForkChild> {
     fork(move || {
         close_from(0);
         sched::pin(&[cpu])?;
-        sched::set_policy(Policy::Idle)?;
+        sched::set_policy(ThreadSchedPolicy::Idle)?;
         // Plain arithmetic: in a virtual machine a loop of pauses makes the
         // hypervisor take the CPU away.
         let mut count = 0u64;
@@ -78,11 +78,11 @@ pub fn keep_awake(cpu: u32) -> io::Result<Child> {
 /// policy, memory) ends the child: its `output` closes.
 pub fn relay(
     cpu: Option<u32>,
-    policy: Policy,
+    policy: ThreadSchedPolicy,
     input: BorrowedFd,
     output: BorrowedFd,
     words: usize,
-) -> io::Result<Child> {
+) -> io::Result<ForkChild> {
     let (input, output) = (input.as_raw_fd(), output.as_raw_fd());
     fork(move || {
         keep_only(input, output)?;
@@ -148,7 +148,7 @@ impl Talk<'_> {
 
 /// Processes of a message group, in a process group of their own; killed when dropped.
 #[derive(Debug, Default)]
-pub struct Talkers(Vec<Child>);
+pub struct Talkers(Vec<ForkChild>);
 
 impl Talkers {
     /// Adds one process, which exchanges messages as long as `buffer`.
@@ -205,7 +205,7 @@ pub fn sum(words: &[u64]) -> u64 {
 /// Runs `body` in a child that ends with it. `body` may only make system calls
 /// and touch its own memory: another thread may hold any lock of the process,
 /// the allocator's too, and no thread of the child can release it.
-fn fork(body: impl FnOnce() -> io::Result<()>) -> io::Result<Child> {
+fn fork(body: impl FnOnce() -> io::Result<()>) -> io::Result<ForkChild> {
     let parent = rustix::process::getpid();
     // SAFETY: the child runs only `body` and the calls below, all of which are
     // plain system calls (signal-safety(7)), and leaves by _exit.
@@ -217,7 +217,7 @@ fn fork(body: impl FnOnce() -> io::Result<()>) -> io::Result<Child> {
             // SAFETY: _exit runs no destructors and no handlers of the parent's.
             unsafe { libc::_exit(i32::from(!done)) }
         }
-        pid => Ok(Child(Pid::from_raw(pid).expect("fork returns a positive process id"))),
+        pid => Ok(ForkChild(Pid::from_raw(pid).expect("fork returns a positive process id"))),
     }
 }
 
@@ -256,7 +256,7 @@ fn own_words(words: usize) -> io::Result<&'static [u64]> {
         return Ok(&[]);
     }
     let bytes = words.checked_mul(size_of::<u64>()).ok_or(io::ErrorKind::OutOfMemory)?;
-    let memory = Mapping::anonymous(bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::empty())?;
+    let memory = MemoryMapping::anonymous(bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::empty())?;
     let memory = std::mem::ManuallyDrop::new(memory);
     // SAFETY: it is never unmapped, holds `words` zeroed words, and only this process has it.
     let memory = unsafe { std::slice::from_raw_parts_mut(memory.start.cast::<u64>().as_ptr(), words) };
@@ -313,7 +313,7 @@ mod tests {
         let cpu = sched::allowed_cpus().unwrap()[0];
         let (input, ours) = pipe().unwrap();
         let (result, output) = pipe().unwrap();
-        let child = relay(Some(cpu), Policy::Batch, input.as_fd(), output.as_fd(), 1000).unwrap();
+        let child = relay(Some(cpu), ThreadSchedPolicy::Batch, input.as_fd(), output.as_fd(), 1000).unwrap();
         drop((input, output));
         let mut token = [0];
         for value in [7, 9] {
@@ -360,7 +360,8 @@ mod tests {
         let (result, output) = pipe().unwrap();
         // So many bytes wrap around to 8.
         let _child =
-            relay(Some(cpu), Policy::Other, input.as_fd(), output.as_fd(), usize::MAX / 8 + 2).unwrap();
+            relay(Some(cpu), ThreadSchedPolicy::Other, input.as_fd(), output.as_fd(), usize::MAX / 8 + 2)
+                .unwrap();
         drop(output);
         assert_eq!(read(&result, &mut [0]), Ok(0));
     }

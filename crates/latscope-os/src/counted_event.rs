@@ -1,5 +1,5 @@
-//! Events that the kernel counts for the calling thread, a tracepoint or a breakpoint in a function: perf_event_open(2).
-//! Nothing is recorded, and the event goes with its descriptor.
+//! Events that the kernel counts for the calling thread, a tracepoint or a breakpoint in a function:
+//! perf_event_open(2). Nothing is recorded, and the event goes with its descriptor.
 
 use crate::syscall::syscall;
 use rustix::fd::{FromRawFd, OwnedFd};
@@ -8,7 +8,7 @@ use std::io;
 /// The first 72 bytes of `struct perf_event_attr` (PERF_ATTR_SIZE_VER1).
 #[repr(C)]
 #[derive(Default)]
-struct Attributes {
+struct PerfEventAttributes {
     kind: u32,
     size: u32,
     config: u64,
@@ -34,40 +34,53 @@ const CLOSE_ON_EXEC: usize = 8;
 
 /// Event that is counted, until this is dropped.
 #[derive(Debug)]
-pub struct Counted(OwnedFd);
+pub struct PerfEventCounter(OwnedFd);
 
-impl Counted {
+impl PerfEventCounter {
     /// Counts a tracepoint by its id, from the file `id` of the event in tracefs.
     ///
     /// # Errors
     /// `EACCES`, `EPERM`: it takes CAP_PERFMON, or the kernel is locked down. `ENOENT`, `ENOSYS`: a kernel without it.
-    pub fn tracepoint(id: u64) -> io::Result<Counted> {
-        Counted::open(Attributes { kind: TRACEPOINT, config: id, ..Attributes::default() })
+    pub fn tracepoint(id: u64) -> io::Result<PerfEventCounter> {
+        PerfEventCounter::open(PerfEventAttributes {
+            kind: TRACEPOINT,
+            config: id,
+            ..PerfEventAttributes::default()
+        })
     }
 
     /// Counts the cycles in which the processor carries out this thread's program, by its own counter.
     ///
     /// # Errors
     /// `ENOENT`, `EOPNOTSUPP`, `ENODEV`: the machine has no such counter. `EACCES`, `EPERM`: this user may not.
-    pub fn cycles() -> io::Result<Counted> {
-        Counted::open(Attributes { kind: HARDWARE, flags: PROGRAM_ONLY, ..Attributes::default() })
+    pub fn cycles() -> io::Result<PerfEventCounter> {
+        PerfEventCounter::open(PerfEventAttributes {
+            kind: HARDWARE,
+            flags: PROGRAM_ONLY,
+            ..PerfEventAttributes::default()
+        })
     }
 
     /// Counts executions of [`probed`] by this thread: a uprobe.
     ///
     /// # Errors
     /// The errors of [`tracepoint`](Self::tracepoint); `NotFound`: a kernel without uprobes for perf (Linux 4.17).
-    pub fn uprobe() -> io::Result<Counted> {
+    pub fn uprobe() -> io::Result<PerfEventCounter> {
         let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")?;
         let kind = kind.trim().parse().map_err(|_| io::ErrorKind::InvalidData)?;
         let place = place_in_file(&std::fs::read_to_string("/proc/self/maps")?, probed_address());
         let place = place.ok_or(io::ErrorKind::NotFound)?;
         let path = c"/proc/self/exe".as_ptr() as u64;
-        Counted::open(Attributes { kind, config1: path, config2: place, ..Attributes::default() })
+        PerfEventCounter::open(PerfEventAttributes {
+            kind,
+            config1: path,
+            config2: place,
+            ..PerfEventAttributes::default()
+        })
     }
 
-    fn open(attributes: Attributes) -> io::Result<Counted> {
-        let attributes = Attributes { size: size_of::<Attributes>() as u32, ..attributes };
+    fn open(attributes: PerfEventAttributes) -> io::Result<PerfEventCounter> {
+        let attributes = PerfEventAttributes { size: size_of::<PerfEventAttributes>() as u32, ..attributes };
         let [this_thread, any_cpu, no_group] = [0, usize::MAX, usize::MAX];
         let start = &raw const attributes as usize;
         // SAFETY: the attributes are of the length that they state, and the path they may name is constant; the
@@ -75,7 +88,7 @@ impl Counted {
         unsafe {
             let arguments = [start, this_thread, any_cpu, no_group, CLOSE_ON_EXEC, 0];
             let descriptor = syscall(libc::SYS_perf_event_open, arguments)?;
-            Ok(Counted(OwnedFd::from_raw_fd(descriptor as i32)))
+            Ok(PerfEventCounter(OwnedFd::from_raw_fd(descriptor as i32)))
         }
     }
 
@@ -149,7 +162,7 @@ mod tests {
 
     #[test]
     fn each_call_of_the_function_is_counted_where_the_kernel_allows_it() {
-        let counted = match Counted::uprobe() {
+        let counted = match PerfEventCounter::uprobe() {
             Ok(counted) => counted,
             Err(refused) => return skipped("each_call_of_the_function_is_counted", &format!("{refused:?}")),
         };
@@ -159,6 +172,6 @@ mod tests {
 
     #[test]
     fn an_event_that_does_not_exist_is_refused() {
-        assert!(Counted::tracepoint(u64::MAX).is_err());
+        assert!(PerfEventCounter::tracepoint(u64::MAX).is_err());
     }
 }

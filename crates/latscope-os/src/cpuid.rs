@@ -15,7 +15,7 @@ struct Registers {
 
 /// A cache as CPUID describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cache {
+pub struct CpuidCache {
     /// 1, 2, 3, …
     pub level: u32,
     /// Contents: data, instructions, or both.
@@ -44,7 +44,7 @@ pub enum CacheKind {
 /// Family and model with the extended fields added in, as `/proc/cpuinfo`
 /// shows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Model {
+pub struct CpuidSignature {
     /// Family (`cpu family` in `/proc/cpuinfo`).
     pub family: u32,
     /// Model (`model` in `/proc/cpuinfo`).
@@ -55,7 +55,7 @@ pub struct Model {
 
 /// The caches of the CPU this thread runs on: leaf 4 (Intel) or 8000001Dh
 /// (AMD); empty where neither exists.
-pub fn caches() -> Vec<Cache> {
+pub fn caches() -> Vec<CpuidCache> {
     caches_of(&leaf)
 }
 
@@ -84,7 +84,7 @@ pub fn vendor() -> Option<String> {
 }
 
 /// Family, model and stepping: leaf 1.
-pub fn model() -> Option<Model> {
+pub fn model() -> Option<CpuidSignature> {
     leaf(1, 0).map(|r| model_of(r.eax))
 }
 
@@ -131,7 +131,7 @@ fn text(registers: &[u32]) -> String {
     String::from_utf8_lossy(&bytes).trim_matches(['\0', ' ']).to_owned()
 }
 
-fn caches_of(leaf: &dyn Fn(u32, u32) -> Option<Registers>) -> Vec<Cache> {
+fn caches_of(leaf: &dyn Fn(u32, u32) -> Option<Registers>) -> Vec<CpuidCache> {
     // AMD leaves leaf 4 empty and declares 8000001Dh by "topology extensions".
     let topology_extensions = leaf(0x8000_0001, 0).is_some_and(|r| r.ecx & 1 << 22 != 0);
     let number = if topology_extensions { 0x8000_001D } else { 4 };
@@ -140,7 +140,7 @@ fn caches_of(leaf: &dyn Fn(u32, u32) -> Option<Registers>) -> Vec<Cache> {
 }
 
 /// Leaf 4 and leaf 8000001Dh have one layout.
-fn cache_of(r: Registers) -> Option<Cache> {
+fn cache_of(r: Registers) -> Option<CpuidCache> {
     let kind = match r.eax & 0x1F {
         1 => CacheKind::Data,
         2 => CacheKind::Instruction,
@@ -151,7 +151,7 @@ fn cache_of(r: Registers) -> Option<Cache> {
     let partitions = u64::from(r.ebx >> 12 & 0x3FF) + 1;
     let ways = (r.ebx >> 22) + 1;
     let sets = u64::from(r.ecx) + 1;
-    Some(Cache {
+    Some(CpuidCache {
         level: r.eax >> 5 & 7,
         kind,
         size: line * partitions * u64::from(ways) * sets,
@@ -198,9 +198,9 @@ fn hypervisor_of(leaf: &dyn Fn(u32, u32) -> Option<Registers>) -> Option<String>
     })
 }
 
-fn model_of(eax: u32) -> Model {
+fn model_of(eax: u32) -> CpuidSignature {
     let (family, model) = (eax >> 8 & 0xF, eax >> 4 & 0xF);
-    Model {
+    CpuidSignature {
         family: if family == 0xF { family + (eax >> 20 & 0xFF) } else { family },
         model: if family == 6 || family == 0xF { model + (eax >> 12 & 0xF0) } else { model },
         stepping: eax & 0xF,
@@ -235,7 +235,8 @@ mod tests {
             (0x8000_001d, 3, [0x4163, 0x3c0_003f, 0x7fff, 1]),
             (0x8000_001d, 4, [0, 0, 0, 0]),
         ]);
-        let cache = |level, kind, size, ways, sharing| Cache { level, kind, size, line: 64, ways, sharing };
+        let cache =
+            |level, kind, size, ways, sharing| CpuidCache { level, kind, size, line: 64, ways, sharing };
         let expected = [
             cache(1, CacheKind::Data, 32 << 10, 8, 1),
             cache(1, CacheKind::Instruction, 32 << 10, 8, 1),
@@ -254,7 +255,7 @@ mod tests {
             (4, 1, [0, 0, 0, 0]),
         ]);
         let expected =
-            Cache { level: 1, kind: CacheKind::Data, size: 48 << 10, line: 64, ways: 12, sharing: 2 };
+            CpuidCache { level: 1, kind: CacheKind::Data, size: 48 << 10, line: 64, ways: 12, sharing: 2 };
         assert_eq!(caches_of(&intel), [expected]);
     }
 
@@ -296,8 +297,8 @@ mod tests {
     #[test]
     fn extended_family_and_model_are_added_in() {
         // Zen 4 "Genoa": family 25, model 17, stepping 1; Skylake-X: 6, 85, 4.
-        assert_eq!(model_of(0x00a1_0f11), Model { family: 25, model: 17, stepping: 1 });
-        assert_eq!(model_of(0x0005_0654), Model { family: 6, model: 85, stepping: 4 });
+        assert_eq!(model_of(0x00a1_0f11), CpuidSignature { family: 25, model: 17, stepping: 1 });
+        assert_eq!(model_of(0x0005_0654), CpuidSignature { family: 6, model: 85, stepping: 4 });
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A count in memory with sleeping and waking by futex(2) directly.
 
-use crate::shared_cell::{Scope, Shareable};
+use crate::shared_cell::{Shareable, SharingScope};
 use crate::syscall::check;
 use rustix::io::Errno;
 use rustix::thread::{Timespec, futex};
@@ -20,10 +20,10 @@ pub struct Tokens {
 // SAFETY: atomic integers accept every bit pattern and any concurrent use;
 // foreign bits in `flags` are cut off where they are used.
 unsafe impl Shareable for Tokens {
-    unsafe fn initialise(&self, scope: Scope) -> io::Result<()> {
+    unsafe fn initialise(&self, scope: SharingScope) -> io::Result<()> {
         let flags = match scope {
-            Scope::Threads => futex::Flags::PRIVATE,
-            Scope::Processes => futex::Flags::empty(),
+            SharingScope::Threads => futex::Flags::PRIVATE,
+            SharingScope::Processes => futex::Flags::empty(),
         };
         self.flags.store(flags.bits(), Ordering::Relaxed);
         Ok(())
@@ -77,16 +77,16 @@ impl Tokens {
 /// A count of kicks on which one side of a link sleeps: how many there were between two looks does not matter.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub struct Bell(AtomicU32);
+pub struct FutexBell(AtomicU32);
 
 // SAFETY: as for AtomicU32.
-unsafe impl Shareable for Bell {
-    unsafe fn initialise(&self, _: Scope) -> io::Result<()> {
+unsafe impl Shareable for FutexBell {
+    unsafe fn initialise(&self, _: SharingScope) -> io::Result<()> {
         Ok(())
     }
 }
 
-impl Bell {
+impl FutexBell {
     /// Kicks: counts, and wakes the sleeper (FUTEX_WAKE), with a system call whether a thread sleeps or not.
     #[inline]
     pub fn ring(&self) {
@@ -113,7 +113,7 @@ impl Bell {
 }
 
 /// A lock in one word.
-pub trait Lock: Sync {
+pub trait OneWordLock: Sync {
     /// Takes the lock; waits while another thread has it.
     fn lock(&self);
 
@@ -129,7 +129,7 @@ pub trait Lock: Sync {
 #[derive(Debug, Default)]
 pub struct PlainLock(AtomicU32);
 
-impl Lock for PlainLock {
+impl OneWordLock for PlainLock {
     fn try_lock(&self) -> bool {
         self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
@@ -168,7 +168,7 @@ impl PiLock {
     }
 }
 
-impl Lock for PiLock {
+impl OneWordLock for PiLock {
     fn try_lock(&self) -> bool {
         let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         self.0.compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -196,7 +196,7 @@ impl Lock for PiLock {
 #[derive(Debug, Default)]
 pub struct SpinLock(AtomicBool);
 
-impl Lock for SpinLock {
+impl OneWordLock for SpinLock {
     fn try_lock(&self) -> bool {
         !self.0.swap(true, Ordering::Acquire)
     }
@@ -216,12 +216,12 @@ impl Lock for SpinLock {
 
 /// Threads that sleep until all of them are woken at once, and a second word to which they can be requeued.
 #[derive(Debug, Default)]
-pub struct Crowd {
+pub struct FutexWaiterGroup {
     gate: AtomicU32,
     lane: AtomicU32,
 }
 
-impl Crowd {
+impl FutexWaiterGroup {
     /// Returns the number of openings so far.
     pub fn openings(&self) -> u32 {
         self.gate.load(Ordering::Acquire)
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn counts_what_is_given_and_taken() {
-        for scope in [Scope::Threads, Scope::Processes] {
+        for scope in [SharingScope::Threads, SharingScope::Processes] {
             let tokens = SharedCell::<Tokens>::create(scope).unwrap();
             assert!(!tokens.try_take());
             tokens.give();
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn two_takers_get_each_token_once() {
-        let tokens = SharedCell::<Tokens>::create(Scope::Threads).unwrap();
+        let tokens = SharedCell::<Tokens>::create(SharingScope::Threads).unwrap();
         let taken = AtomicU32::new(0);
         std::thread::scope(|scope| {
             for _ in 0..2 {
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_bell_wakes_its_sleeper_and_is_heard_by_one_who_comes_later() {
-        let bell = SharedCell::<Bell>::create(Scope::Processes).unwrap();
+        let bell = SharedCell::<FutexBell>::create(SharingScope::Processes).unwrap();
         assert_eq!(bell.wait(0, Some(Duration::from_micros(1))), 0, "it was not rung");
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| bell.wait(0, Some(Duration::from_secs(20))));
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn a_crowd_is_woken_at_once_or_one_after_the_other() {
         for requeue in [false, true] {
-            let crowd = Crowd::default();
+            let crowd = FutexWaiterGroup::default();
             std::thread::scope(|scope| {
                 for _ in 0..3 {
                     scope.spawn(|| {
@@ -353,7 +353,7 @@ mod tests {
         }
     }
 
-    fn excludes(lock: &impl Lock) {
+    fn excludes(lock: &impl OneWordLock) {
         let inside = AtomicU32::new(0);
         let turns = AtomicU32::new(0);
         std::thread::scope(|scope| {

@@ -3,7 +3,7 @@
 //! Sources: docs/specs/ivshmem-spec.txt of QEMU (protocol version 0), unix(7), eventfd(2).
 
 use crate::syscall::is_readable;
-use crate::window::Window;
+use crate::window::MemoryWindow;
 use latscope_rpmsg::image::{GUEST, HOST};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,22 +21,22 @@ const MEMORY: i64 = -1;
 
 /// A socket that QEMU connects to when it starts.
 #[derive(Debug)]
-pub struct Server(UnixListener);
+pub struct IvshmemServer(UnixListener);
 
-impl Server {
+impl IvshmemServer {
     /// Listens at a path where no file exists.
     ///
     /// # Errors
     /// The errors of bind(2).
-    pub fn bind(path: &Path) -> io::Result<Server> {
-        UnixListener::bind(path).map(Server)
+    pub fn bind(path: &Path) -> io::Result<IvshmemServer> {
+        UnixListener::bind(path).map(IvshmemServer)
     }
 
     /// Waits until QEMU connects, and gives it the window and a kick for each direction.
     ///
     /// # Errors
     /// [`TimedOut`](io::ErrorKind::TimedOut); QEMU went away, or out of descriptors.
-    pub fn accept(&self, window: &Window, timeout: Duration) -> io::Result<Doorbell> {
+    pub fn accept(&self, window: &MemoryWindow, timeout: Duration) -> io::Result<Doorbell> {
         if !is_readable(&self.0, timeout)? {
             return Err(io::ErrorKind::TimedOut.into());
         }
@@ -60,12 +60,12 @@ impl Doorbell {
     ///
     /// # Errors
     /// Out of descriptors.
-    pub fn pair(window: &Window) -> io::Result<(Doorbell, OwnedFd)> {
+    pub fn pair(window: &MemoryWindow) -> io::Result<(Doorbell, OwnedFd)> {
         let (ours, theirs) = UnixStream::pair()?;
         Ok((Doorbell::new(ours, window)?, theirs.into()))
     }
 
-    fn new(connection: UnixStream, window: &Window) -> io::Result<Doorbell> {
+    fn new(connection: UnixStream, window: &MemoryWindow) -> io::Result<Doorbell> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let doorbell = Doorbell { to_guest: eventfd(0, flags)?, to_host: eventfd(0, flags)?, connection };
         doorbell.introduce(window)?;
@@ -74,7 +74,7 @@ impl Doorbell {
 
     /// Sends the first messages of the protocol: the version, the guest's number, the memory, the vector of the other
     /// side, the guest's own vector.
-    fn introduce(&self, window: &Window) -> io::Result<()> {
+    fn introduce(&self, window: &MemoryWindow) -> io::Result<()> {
         self.send(VERSION, None)?;
         self.send(GUEST.into(), None)?;
         self.send(MEMORY, Some(window.descriptor()))?;
@@ -142,9 +142,9 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("latscope-ivshmem-{}", std::process::id()));
         std::fs::create_dir(&directory).unwrap();
         let path = directory.join("socket");
-        let server = Server::bind(&path).unwrap();
+        let server = IvshmemServer::bind(&path).unwrap();
         let guest = UnixStream::connect(&path).unwrap();
-        let doorbell = server.accept(&Window::create(4096).unwrap(), Duration::from_secs(9)).unwrap();
+        let doorbell = server.accept(&MemoryWindow::create(4096).unwrap(), Duration::from_secs(9)).unwrap();
         std::fs::remove_dir_all(directory).unwrap();
 
         let [version, id, memory, host, own] = std::array::from_fn(|_| receive(&guest));
@@ -162,9 +162,9 @@ mod tests {
     #[test]
     fn a_guest_that_does_not_come_is_not_waited_for() {
         let path = std::env::temp_dir().join(format!("latscope-ivshmem-alone-{}", std::process::id()));
-        let server = Server::bind(&path).unwrap();
+        let server = IvshmemServer::bind(&path).unwrap();
         std::fs::remove_file(path).unwrap();
-        let error = server.accept(&Window::create(4096).unwrap(), Duration::ZERO).unwrap_err();
+        let error = server.accept(&MemoryWindow::create(4096).unwrap(), Duration::ZERO).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -6,7 +6,7 @@
 //! line of each slot from the other CPU's cache, for writing and then for reading. A longer message is in the lines
 //! after it, which the receiver does not read before the message is complete.
 
-use crate::mapping::{self, Mapping};
+use crate::mapping::{self, MemoryMapping};
 use crate::{copy, shared_cell};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::mm::MapFlags;
@@ -26,8 +26,8 @@ const SHORT: usize = LINE - WORD;
 
 /// A slot in shared memory, which is only accessed by atomics and copies that expect others to write.
 #[derive(Debug)]
-pub struct Mailbox {
-    mapping: Mapping,
+pub struct SharedMailbox {
+    mapping: MemoryMapping,
     capacity: usize,
     descriptor: OwnedFd,
 }
@@ -37,12 +37,12 @@ const fn size(capacity: usize) -> usize {
     LINE + capacity.next_multiple_of(LINE)
 }
 
-impl Mailbox {
+impl SharedMailbox {
     /// An empty slot for messages of up to `capacity` bytes, in fresh memory. Its stamp is 0.
     ///
     /// # Errors
     /// No memory or descriptors left, or `capacity` is 4 GiB or more.
-    pub fn create(capacity: usize) -> io::Result<Mailbox> {
+    pub fn create(capacity: usize) -> io::Result<SharedMailbox> {
         if u32::try_from(capacity).is_err() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -54,7 +54,7 @@ impl Mailbox {
     ///
     /// # Errors
     /// The descriptor is not such a memory, or mapping fails.
-    pub fn open(descriptor: OwnedFd, capacity: usize) -> io::Result<Mailbox> {
+    pub fn open(descriptor: OwnedFd, capacity: usize) -> io::Result<SharedMailbox> {
         shared_cell::refuse(&descriptor)?;
         let got = mapping::sealed_length(&descriptor)?;
         if u32::try_from(capacity).is_err() || got != size(capacity) {
@@ -164,9 +164,9 @@ impl Mailbox {
     }
 }
 
-fn map(descriptor: OwnedFd, capacity: usize) -> io::Result<Mailbox> {
-    let mapping = Mapping::shared(&descriptor, 0, size(capacity), MapFlags::POPULATE)?;
-    Ok(Mailbox { mapping, capacity, descriptor })
+fn map(descriptor: OwnedFd, capacity: usize) -> io::Result<SharedMailbox> {
+    let mapping = MemoryMapping::shared(&descriptor, 0, size(capacity), MapFlags::POPULATE)?;
+    Ok(SharedMailbox { mapping, capacity, descriptor })
 }
 
 #[cfg(test)]
@@ -175,8 +175,8 @@ mod tests {
 
     #[test]
     fn messages_go_there_and_back_through_two_mappings() {
-        let here = Mailbox::create(100).unwrap();
-        let there = Mailbox::open(here.descriptor().try_clone_to_owned().unwrap(), 100).unwrap();
+        let here = SharedMailbox::create(100).unwrap();
+        let there = SharedMailbox::open(here.descriptor().try_clone_to_owned().unwrap(), 100).unwrap();
         assert_eq!((there.holds(0), there.holds(1)), (Some(0), None));
         here.put(7, b"seven");
         let mut buffer = [0; 8];
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn messages_have_any_length() {
-        let mailbox = Mailbox::create(120).unwrap();
+        let mailbox = SharedMailbox::create(120).unwrap();
         for length in 1..=120 {
             let message: Vec<u8> = (1..=length as u8).collect();
             mailbox.put(0, &[0xff; 120]);
@@ -217,12 +217,12 @@ mod tests {
     #[test]
     #[should_panic(expected = "capacity")]
     fn a_longer_message_is_refused() {
-        Mailbox::create(8).unwrap().put(0, &[0; 9]);
+        SharedMailbox::create(8).unwrap().put(0, &[0; 9]);
     }
 
     #[test]
     fn memory_of_another_size_is_refused() {
-        let mailbox = Mailbox::create(100).unwrap();
-        assert!(Mailbox::open(mailbox.descriptor().try_clone_to_owned().unwrap(), 200).is_err());
+        let mailbox = SharedMailbox::create(100).unwrap();
+        assert!(SharedMailbox::open(mailbox.descriptor().try_clone_to_owned().unwrap(), 200).is_err());
     }
 }

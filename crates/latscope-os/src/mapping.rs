@@ -11,21 +11,27 @@ use std::ptr::{NonNull, null_mut};
 
 /// A mapping, unmapped when dropped. Other holders of a mapped file can write to it.
 #[derive(Debug)]
-pub(crate) struct Mapping {
+pub(crate) struct MemoryMapping {
     /// Begin of the mapping, at a page boundary.
     pub start: NonNull<u8>,
     pub length: usize,
 }
 
 // SAFETY: a mapping is bound to no thread; the code that accesses the memory answers for that.
-unsafe impl Send for Mapping {}
+unsafe impl Send for MemoryMapping {}
 // SAFETY: as above.
-unsafe impl Sync for Mapping {}
+unsafe impl Sync for MemoryMapping {}
 
-impl Mapping {
+impl MemoryMapping {
     /// Maps `length` bytes of a file from `offset`, which is that of a page, for all holders to read and write.
-    pub fn shared(file: impl AsFd, offset: u64, length: usize, flags: MapFlags) -> Result<Mapping> {
-        Mapping::file(file, offset, length, ProtFlags::READ | ProtFlags::WRITE, flags | MapFlags::SHARED)
+    pub fn shared(file: impl AsFd, offset: u64, length: usize, flags: MapFlags) -> Result<MemoryMapping> {
+        MemoryMapping::file(
+            file,
+            offset,
+            length,
+            ProtFlags::READ | ProtFlags::WRITE,
+            flags | MapFlags::SHARED,
+        )
     }
 
     /// Maps `length` bytes of a file from `offset`, which is that of a page.
@@ -36,16 +42,16 @@ impl Mapping {
         length: usize,
         access: ProtFlags,
         flags: MapFlags,
-    ) -> Result<Mapping> {
+    ) -> Result<MemoryMapping> {
         assert!(!flags.contains(MapFlags::FIXED));
         // SAFETY: a new mapping at an address the kernel chooses touches no other memory.
-        Ok(Mapping::of(unsafe { mm::mmap(null_mut(), length, access, flags, file, offset)? }, length))
+        Ok(MemoryMapping::of(unsafe { mm::mmap(null_mut(), length, access, flags, file, offset)? }, length))
     }
 
     /// Maps private memory of zeros.
     #[inline]
-    pub fn anonymous(length: usize, access: ProtFlags, flags: MapFlags) -> Result<Mapping> {
-        Mapping::anonymous_near(0, length, access, flags)
+    pub fn anonymous(length: usize, access: ProtFlags, flags: MapFlags) -> Result<MemoryMapping> {
+        MemoryMapping::anonymous_near(0, length, access, flags)
     }
 
     /// Maps private memory of zeros, at `address` if there is room.
@@ -55,21 +61,21 @@ impl Mapping {
         length: usize,
         access: ProtFlags,
         flags: MapFlags,
-    ) -> Result<Mapping> {
+    ) -> Result<MemoryMapping> {
         assert!(!flags.contains(MapFlags::FIXED));
         let (flags, hint) = (flags | MapFlags::PRIVATE, std::ptr::without_provenance_mut(address));
         // SAFETY: as in `file`; without MAP_FIXED, the address is a wish.
-        Ok(Mapping::of(unsafe { mm::mmap_anonymous(hint, length, access, flags)? }, length))
+        Ok(MemoryMapping::of(unsafe { mm::mmap_anonymous(hint, length, access, flags)? }, length))
     }
 
     #[inline]
-    fn of(start: *mut c_void, length: usize) -> Mapping {
+    fn of(start: *mut c_void, length: usize) -> MemoryMapping {
         let start = NonNull::new(start.cast()).expect("the kernel maps nothing at address 0 unasked");
-        Mapping { start, length }
+        MemoryMapping { start, length }
     }
 
     /// Unmaps all but the `length` bytes from `offset`; both are multiples of the page size.
-    pub fn trim(mut self, offset: usize, length: usize) -> Result<Mapping> {
+    pub fn trim(mut self, offset: usize, length: usize) -> Result<MemoryMapping> {
         assert!(offset <= self.length && length <= self.length - offset);
         let after = offset + length..self.length;
         // SAFETY: the pieces lie in the mapping, which is no longer than before them after they are gone, and no
@@ -91,13 +97,13 @@ impl Mapping {
     /// Unmaps, as dropping does, and returns the outcome.
     #[inline]
     pub fn unmap(self) -> Result<()> {
-        let Mapping { start, length } = *std::mem::ManuallyDrop::new(self);
+        let MemoryMapping { start, length } = *std::mem::ManuallyDrop::new(self);
         // SAFETY: as in `drop`.
         unsafe { mm::munmap(start.as_ptr().cast(), length) }
     }
 }
 
-impl Drop for Mapping {
+impl Drop for MemoryMapping {
     fn drop(&mut self) {
         // SAFETY: the range was mapped with this length, and no pointer into it outlives its owner. An error would
         // only leave it mapped.

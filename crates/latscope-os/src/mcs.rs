@@ -6,7 +6,7 @@
 //! requests since 2023, the fourth since March 2024.
 
 use crate::syscall::{check, is_readable};
-use crate::window::Window;
+use crate::window::MemoryWindow;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, fstat, major, minor, open};
 use rustix::ioctl::{Opcode, opcode};
@@ -23,7 +23,7 @@ const QUERY_MEMORY: Opcode = opcode::write::<i32>(b'A', 3);
 /// Argument of the first three requests.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-struct Cpu {
+struct McsCpuArgument {
     cpu: u32,
     /// Physical address where the CPU begins to execute.
     entry: u64,
@@ -49,7 +49,7 @@ impl Reserved {
 }
 
 /// Access to a board: its device, or a substitute in tests.
-pub trait Board {
+pub trait McsBoard {
     /// Asks the firmware whether a CPU is off (PSCI AFFINITY_INFO).
     ///
     /// # Errors
@@ -67,7 +67,7 @@ pub trait Board {
     ///
     /// # Errors
     /// The memory is not reserved, or does not begin with a page.
-    fn map(&self, address: usize, size: usize) -> io::Result<Window>;
+    fn map(&self, address: usize, size: usize) -> io::Result<MemoryWindow>;
 
     /// Switches a CPU on, to begin at a physical address (PSCI CPU_ON).
     ///
@@ -116,18 +116,18 @@ impl McsDevice {
     }
 }
 
-impl Board for McsDevice {
+impl McsBoard for McsDevice {
     fn check_off(&self, cpu: u32) -> io::Result<()> {
-        self.call(AFFINITY_INFO, &mut Cpu { cpu, entry: 0 })
+        self.call(AFFINITY_INFO, &mut McsCpuArgument { cpu, entry: 0 })
     }
 
     fn start(&self, cpu: u32, entry: u64) -> io::Result<()> {
         self.check(entry, 1)?;
-        self.call(CPU_ON, &mut Cpu { cpu, entry })
+        self.call(CPU_ON, &mut McsCpuArgument { cpu, entry })
     }
 
     fn notify(&self, cpu: u32) -> io::Result<()> {
-        self.call(SEND_IPI, &mut Cpu { cpu, entry: 0 })
+        self.call(SEND_IPI, &mut McsCpuArgument { cpu, entry: 0 })
     }
 
     fn reserved(&self) -> io::Result<Option<Reserved>> {
@@ -135,9 +135,9 @@ impl Board for McsDevice {
         if_known(self.call(QUERY_MEMORY, &mut reserved).map(|()| reserved))
     }
 
-    fn map(&self, address: usize, size: usize) -> io::Result<Window> {
+    fn map(&self, address: usize, size: usize) -> io::Result<MemoryWindow> {
         self.check(address as u64, size as u64)?;
-        Window::device(self.0.try_clone()?, address, size)
+        MemoryWindow::device(self.0.try_clone()?, address, size)
     }
 
     fn wait(&self, timeout: Duration) -> io::Result<bool> {
@@ -183,7 +183,10 @@ mod tests {
             [SEND_IPI, CPU_ON, AFFINITY_INFO, QUERY_MEMORY],
             [0x4004_4100, 0x4004_4101, 0x4004_4102, 0x4004_4103]
         );
-        assert_eq!((size_of::<Cpu>(), offset_of!(Cpu, cpu), offset_of!(Cpu, entry)), (16, 0, 8));
+        assert_eq!(
+            (size_of::<McsCpuArgument>(), offset_of!(McsCpuArgument, cpu), offset_of!(McsCpuArgument, entry)),
+            (16, 0, 8)
+        );
         assert_eq!((size_of::<Reserved>(), offset_of!(Reserved, size)), (16, 8));
     }
 

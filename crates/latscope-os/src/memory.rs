@@ -1,7 +1,7 @@
 //! Regions of memory to measure in: anonymous mappings of a known page size,
 //! every page of them present (mmap(2), madvise(2)).
 
-use crate::mapping::Mapping;
+use crate::mapping::MemoryMapping;
 use crate::nodes;
 use crate::page::{HUGE_PAGE, page_size};
 use rustix::io::Errno;
@@ -15,7 +15,7 @@ latscope_core::words! {
     /// Base pages are the smallest of the machine, mostly 4 KiB; transparent huge pages are ruled out
     /// (`MADV_NOHUGEPAGE`). Huge pages are reserved ones (`MAP_HUGETLB`) if there are enough, else transparent ones
     /// (`MADV_HUGEPAGE`); the kernel may grant fewer: see [`Region::huge_share`].
-    pub enum Pages {
+    pub enum RegionPageSize {
         /// The base page of the architecture.
         Base = "4KiB",
         /// A huge page of 2 MiB.
@@ -23,12 +23,12 @@ latscope_core::words! {
     }
 }
 
-impl Pages {
+impl RegionPageSize {
     /// Returns the size of a page, bytes, as it is called: 4 KiB also where the base page is larger.
     pub fn bytes(self) -> u64 {
         match self {
-            Pages::Base => 4 << 10,
-            Pages::Huge => 2 << 20,
+            RegionPageSize::Base => 4 << 10,
+            RegionPageSize::Huge => 2 << 20,
         }
     }
 }
@@ -74,24 +74,24 @@ impl std::error::Error for Error {}
 /// It stands between inaccessible pages, so that it is a mapping of its own
 /// that the kernel does not merge with a neighbour.
 #[derive(Debug)]
-pub struct Region {
+pub struct MemoryRegion {
     start: NonNull<u64>,
     bytes: usize,
-    _mapping: Mapping,
+    _mapping: MemoryMapping,
 }
 
 // SAFETY: the region owns its memory; shared references to it reach nothing of it.
-unsafe impl Send for Region {}
+unsafe impl Send for MemoryRegion {}
 
-impl Region {
+impl MemoryRegion {
     /// Maps at least `bytes` of memory (rounded up to whole pages of the kind
     /// asked for) and touches every page of it.
     ///
     /// # Errors
     /// The size is zero or absurd, or more than is available (checked before the memory is touched, so that the
     /// out-of-memory killer is not called), or the kernel refuses.
-    pub fn new(bytes: usize, pages: Pages) -> Result<Region, Error> {
-        Region::placed(bytes, pages, None)
+    pub fn new(bytes: usize, pages: RegionPageSize) -> Result<MemoryRegion, Error> {
+        MemoryRegion::placed(bytes, pages, None)
     }
 
     /// Maps a region as [`Region::new`] does whose pages are bound to a NUMA node.
@@ -99,14 +99,14 @@ impl Region {
     /// # Errors
     /// The errors are those of [`Region::new`], where what is available is that of the node. The kernel refuses a node
     /// that does not exist or has no memory.
-    pub fn on_node(bytes: usize, pages: Pages, node: u32) -> Result<Region, Error> {
-        Region::placed(bytes, pages, Some(node))
+    pub fn on_node(bytes: usize, pages: RegionPageSize, node: u32) -> Result<MemoryRegion, Error> {
+        MemoryRegion::placed(bytes, pages, Some(node))
     }
 
-    fn placed(bytes: usize, pages: Pages, node: Option<u32>) -> Result<Region, Error> {
+    fn placed(bytes: usize, pages: RegionPageSize, node: Option<u32>) -> Result<MemoryRegion, Error> {
         let page = match pages {
-            Pages::Base => page_size(),
-            Pages::Huge => HUGE_PAGE,
+            RegionPageSize::Base => page_size(),
+            RegionPageSize::Huge => HUGE_PAGE,
         };
         let rounded = bytes.checked_next_multiple_of(page).filter(|b| *b > 0 && *b < isize::MAX as usize / 2);
         let rounded = rounded.ok_or(Error::Size(bytes))?;
@@ -118,36 +118,41 @@ impl Region {
             return Err(Error::Unavailable { wanted: rounded, available });
         }
         let refused = |errno| Error::Refused { wanted: rounded, errno };
-        let mut region = match (pages, Region::reserved(rounded, node)) {
-            (Pages::Huge, Some(region)) => region,
-            _ => Region::advised(rounded, page, pages, node).map_err(refused)?,
+        let mut region = match (pages, MemoryRegion::reserved(rounded, node)) {
+            (RegionPageSize::Huge, Some(region)) => region,
+            _ => MemoryRegion::advised(rounded, page, pages, node).map_err(refused)?,
         };
         region.touch();
         Ok(region)
     }
 
     /// Maps a region from the pool of reserved huge pages, if the pool holds enough.
-    fn reserved(bytes: usize, node: Option<u32>) -> Option<Region> {
+    fn reserved(bytes: usize, node: Option<u32>) -> Option<MemoryRegion> {
         let flags = MapFlags::HUGETLB | MapFlags::HUGE_2MB;
-        let mapping = Mapping::anonymous(bytes, ProtFlags::READ | ProtFlags::WRITE, flags).ok()?;
+        let mapping = MemoryMapping::anonymous(bytes, ProtFlags::READ | ProtFlags::WRITE, flags).ok()?;
         place(mapping.start.addr().get(), bytes, node).ok()?;
         // A limit of the control group would show as SIGBUS at the first touch;
         // populating tells it as an error instead (Linux 5.14).
         // SAFETY: populating changes nothing that is visible.
         unsafe { madvise(mapping.start.as_ptr().cast(), bytes, Advice::LinuxPopulateWrite) }.ok()?;
-        Some(Region { start: mapping.start.cast(), bytes, _mapping: mapping })
+        Some(MemoryRegion { start: mapping.start.cast(), bytes, _mapping: mapping })
     }
 
     /// Ordinary memory, with advice about huge pages.
-    fn advised(bytes: usize, page: usize, pages: Pages, node: Option<u32>) -> Result<Region, Errno> {
-        let mapping = Mapping::anonymous(bytes + 2 * page, ProtFlags::empty(), MapFlags::NORESERVE)?;
+    fn advised(
+        bytes: usize,
+        page: usize,
+        pages: RegionPageSize,
+        node: Option<u32>,
+    ) -> Result<MemoryRegion, Errno> {
+        let mapping = MemoryMapping::anonymous(bytes + 2 * page, ProtFlags::empty(), MapFlags::NORESERVE)?;
         // The first multiple of a page of this kind that has a page of the mapping before it.
         let address = mapping.start.addr().get();
         // SAFETY: the mapping is two such pages longer than what is used, so that the place lies inside.
         let start = unsafe { mapping.start.byte_add((address + 1).next_multiple_of(page) - address) }.cast();
         let advice = match pages {
-            Pages::Base => Advice::LinuxNoHugepage,
-            Pages::Huge => Advice::LinuxHugepage,
+            RegionPageSize::Base => Advice::LinuxNoHugepage,
+            RegionPageSize::Huge => Advice::LinuxHugepage,
         };
         // SAFETY: the range lies inside of the mapping just made, which is not used yet.
         unsafe {
@@ -158,7 +163,7 @@ impl Region {
             // Only quicker than touching, and unknown before Linux 5.14.
             let _ = madvise(start.as_ptr(), bytes, Advice::LinuxPopulateWrite);
         }
-        Ok(Region { start: start.cast(), bytes, _mapping: mapping })
+        Ok(MemoryRegion { start: start.cast(), bytes, _mapping: mapping })
     }
 
     /// Writes to every page: a page only read would be the one page of zeroes.
@@ -181,7 +186,7 @@ impl Region {
     ///
     /// # Errors
     /// The kernel knows no nodes, or a seccomp filter refuses the call.
-    pub fn pages_by_node(&self) -> io::Result<nodes::Pages> {
+    pub fn pages_by_node(&self) -> io::Result<nodes::NumaPageCounts> {
         let start = self.start.addr().get();
         nodes::count((start..start + self.bytes).step_by(page_size()))
     }
@@ -193,7 +198,8 @@ impl Region {
 
     /// The memory as integers.
     pub fn words(&mut self) -> &mut [u64] {
-        // SAFETY: `bytes` bytes from `start` are mapped, aligned to a page, initialised by the kernel, and borrowed through `self` only.
+        // SAFETY: `bytes` bytes from `start` are mapped, aligned to a page, initialised by the kernel, and borrowed
+        // through `self` only.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes / size_of::<u64>()) }
     }
 
@@ -288,9 +294,9 @@ mod tests {
 
     #[test]
     fn a_region_is_whole_pages_all_present_and_writable() {
-        for pages in [Pages::Base, Pages::Huge] {
-            let mut region = Region::new(3 << 20, pages).unwrap();
-            let page = if pages == Pages::Huge { HUGE_PAGE } else { page_size() };
+        for pages in [RegionPageSize::Base, RegionPageSize::Huge] {
+            let mut region = MemoryRegion::new(3 << 20, pages).unwrap();
+            let page = if pages == RegionPageSize::Huge { HUGE_PAGE } else { page_size() };
             assert!(region.bytes() >= 3 << 20 && region.bytes().is_multiple_of(page), "{pages:?}");
             assert_eq!(region.words().as_ptr() as usize % page, 0, "{pages:?}");
             let step = page_size() / 8;
@@ -304,9 +310,9 @@ mod tests {
 
     #[test]
     fn base_pages_are_never_huge_and_huge_ones_are_counted() {
-        let base = Region::new(8 << 20, Pages::Base).unwrap();
-        let huge = Region::new(8 << 20, Pages::Huge).unwrap();
-        let beside = Region::new(8 << 20, Pages::Huge).unwrap();
+        let base = MemoryRegion::new(8 << 20, RegionPageSize::Base).unwrap();
+        let huge = MemoryRegion::new(8 << 20, RegionPageSize::Huge).unwrap();
+        let beside = MemoryRegion::new(8 << 20, RegionPageSize::Huge).unwrap();
         if let Some(share) = base.huge_share() {
             assert_eq!(share, 0.0);
             for region in [huge, beside] {
@@ -318,27 +324,27 @@ mod tests {
     #[test]
     fn memory_bound_to_a_node_is_there_page_by_page() {
         // The node of the first page that comes without a policy has memory.
-        let pages = Region::new(1, Pages::Base).unwrap().pages_by_node();
+        let pages = MemoryRegion::new(1, RegionPageSize::Base).unwrap().pages_by_node();
         let Some(node) = pages.ok().and_then(|pages| pages.into_keys().next().flatten()) else {
             return skipped("memory_bound_to_a_node", "the kernel does not tell on which node a page is");
         };
-        for pages in [Pages::Base, Pages::Huge] {
-            let Ok(region) = Region::on_node(4 << 20, pages, node) else { continue };
+        for pages in [RegionPageSize::Base, RegionPageSize::Huge] {
+            let Ok(region) = MemoryRegion::on_node(4 << 20, pages, node) else { continue };
             let counted = region.pages_by_node().unwrap();
             assert_eq!(counted.values().sum::<u64>(), (region.bytes() / page_size()) as u64);
             assert_eq!(counted.into_keys().collect::<Vec<_>>(), [Some(node)], "{pages:?}");
             assert_eq!(region.policy().unwrap(), format!("bind {node}"));
         }
-        assert!(matches!(Region::on_node(1, Pages::Base, 1000), Err(Error::Refused { .. })));
+        assert!(matches!(MemoryRegion::on_node(1, RegionPageSize::Base, 1000), Err(Error::Refused { .. })));
     }
 
     #[test]
     fn impossible_sizes_are_refused_before_anything_is_touched() {
-        assert_eq!(Region::new(0, Pages::Base).unwrap_err(), Error::Size(0));
-        assert_eq!(Region::new(usize::MAX, Pages::Huge).unwrap_err(), Error::Size(usize::MAX));
+        assert_eq!(MemoryRegion::new(0, RegionPageSize::Base).unwrap_err(), Error::Size(0));
+        assert_eq!(MemoryRegion::new(usize::MAX, RegionPageSize::Huge).unwrap_err(), Error::Size(usize::MAX));
         let more = usize::try_from(available_memory()).unwrap() + (1 << 30);
-        for pages in [Pages::Base, Pages::Huge] {
-            let error = Region::new(more, pages).unwrap_err();
+        for pages in [RegionPageSize::Base, RegionPageSize::Huge] {
+            let error = MemoryRegion::new(more, pages).unwrap_err();
             assert!(matches!(error, Error::Unavailable { .. }), "{error}");
             assert!(error.to_string().contains("available"));
         }

@@ -1,6 +1,6 @@
 //! Check that memory can be locked: mlock2(2) tried on a mapping made for the check.
 
-use crate::mapping::Mapping;
+use crate::mapping::MemoryMapping;
 use rustix::io;
 use rustix::mm::{MapFlags, MlockFlags, ProtFlags, mlock_with};
 
@@ -14,7 +14,7 @@ use rustix::mm::{MapFlags, MlockFlags, ProtFlags, mlock_with};
 /// `EPERM` or `ENOMEM` when the limit forbids it (mlock(2)), `ENOSYS` or
 /// `EINVAL` before Linux 4.4.
 pub fn try_lock(bytes: usize) -> io::Result<()> {
-    let memory = Mapping::anonymous(bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::NORESERVE)?;
+    let memory = MemoryMapping::anonymous(bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::NORESERVE)?;
     // SAFETY: the range is the mapping just made, which is unlocked as it is unmapped; locking does not change what
     // it holds.
     unsafe { mlock_with(memory.start.as_ptr().cast(), bytes, MlockFlags::ONFAULT) }

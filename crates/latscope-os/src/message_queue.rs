@@ -10,7 +10,7 @@ use std::ffi::CString;
 /// Layout of `struct mq_attr` (linux/mqueue.h).
 #[repr(C)]
 #[derive(Debug, Default)]
-struct Attributes {
+struct PosixQueueAttributes {
     flags: libc::c_long,
     most_messages: libc::c_long,
     message_size: libc::c_long,
@@ -51,10 +51,10 @@ fn kernel_name(name: &str) -> Result<CString> {
 /// /proc/sys/fs/mqueue allows. `EMFILE`: over RLIMIT_MSGQUEUE. `ENOSYS`: a kernel without queues.
 pub fn create(name: &str, messages: usize, size: usize) -> Result<OwnedFd> {
     let name = kernel_name(name)?;
-    let attributes = Attributes {
+    let attributes = PosixQueueAttributes {
         most_messages: messages as libc::c_long,
         message_size: size as libc::c_long,
-        ..Attributes::default()
+        ..PosixQueueAttributes::default()
     };
     let flags = (libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC) as usize;
     let arguments = [name.as_ptr() as usize, flags, 0o600, &raw const attributes as usize, 0, 0];
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn attributes_are_laid_out_as_the_kernel_has_them() {
-        assert_eq!(size_of::<Attributes>(), size_of::<[libc::c_long; 8]>());
-        assert_eq!(std::mem::offset_of!(Attributes, message_size), size_of::<[libc::c_long; 2]>());
+        assert_eq!(size_of::<PosixQueueAttributes>(), size_of::<[libc::c_long; 8]>());
+        assert_eq!(std::mem::offset_of!(PosixQueueAttributes, message_size), size_of::<[libc::c_long; 2]>());
     }
 
     #[test]

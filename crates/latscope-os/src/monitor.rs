@@ -2,7 +2,7 @@
 //! pthread_cond_wait(3)), as applications use them: a mutex around a count,
 //! and a condition that the count is not zero.
 
-use crate::shared_cell::{Scope, Shareable};
+use crate::shared_cell::{Shareable, SharingScope};
 use crate::syscall::check_number;
 use std::cell::UnsafeCell;
 use std::io;
@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 macro_rules! initialise {
     ($object:expr, $scope:expr, $attributes:ident, $set_shared:ident, $init:ident, $destroy:ident) => {{
         let shared = match $scope {
-            Scope::Threads => libc::PTHREAD_PROCESS_PRIVATE,
-            Scope::Processes => libc::PTHREAD_PROCESS_SHARED,
+            SharingScope::Threads => libc::PTHREAD_PROCESS_PRIVATE,
+            SharingScope::Processes => libc::PTHREAD_PROCESS_SHARED,
         };
         let mut attributes = std::mem::MaybeUninit::uninit();
         // The attributes are filled before the other calls use them.
@@ -41,7 +41,7 @@ unsafe impl Send for Mutex {}
 // SAFETY: a normal mutex holds a futex word, an owner and flags; the links it
 // has room for are used by robust mutexes only, which this is not.
 unsafe impl Shareable for Mutex {
-    unsafe fn initialise(&self, scope: Scope) -> io::Result<()> {
+    unsafe fn initialise(&self, scope: SharingScope) -> io::Result<()> {
         // SAFETY: the mutex is valid, and the caller is its only holder.
         unsafe {
             initialise!(
@@ -71,18 +71,18 @@ impl Mutex {
     }
 
     #[inline]
-    fn lock(&self) -> Held<'_> {
+    fn lock(&self) -> MonitorMutexGuard<'_> {
         // SAFETY: the mutex is initialised and valid as long as self.
         let result = unsafe { libc::pthread_mutex_lock(self.0.get()) };
         assert_eq!(result, 0, "pthread_mutex_lock");
-        Held(self)
+        MonitorMutexGuard(self)
     }
 }
 
 /// Proof that this thread holds the mutex.
-struct Held<'a>(&'a Mutex);
+struct MonitorMutexGuard<'a>(&'a Mutex);
 
-impl Drop for Held<'_> {
+impl Drop for MonitorMutexGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: this thread locked it in `lock`; it cannot fail then.
@@ -93,7 +93,7 @@ impl Drop for Held<'_> {
 /// A count guarded by a mutex, with a condition variable to wait for it.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Monitor {
+pub struct CondvarCounter {
     mutex: Mutex,
     condition: UnsafeCell<libc::pthread_cond_t>,
     /// Count of tokens, only touched under the mutex; atomic because other processes may write.
@@ -101,13 +101,13 @@ pub struct Monitor {
 }
 
 // SAFETY: the condition is made to be used by several threads.
-unsafe impl Sync for Monitor {}
+unsafe impl Sync for CondvarCounter {}
 // SAFETY: as for Mutex.
-unsafe impl Send for Monitor {}
+unsafe impl Send for CondvarCounter {}
 
 // SAFETY: as for Mutex; a condition variable holds counters only.
-unsafe impl Shareable for Monitor {
-    unsafe fn initialise(&self, scope: Scope) -> io::Result<()> {
+unsafe impl Shareable for CondvarCounter {
+    unsafe fn initialise(&self, scope: SharingScope) -> io::Result<()> {
         // SAFETY: as the caller vouches.
         unsafe { self.mutex.initialise(scope)? };
         // SAFETY: the condition is valid, and the caller is its only holder.
@@ -124,7 +124,7 @@ unsafe impl Shareable for Monitor {
     }
 }
 
-impl Monitor {
+impl CondvarCounter {
     /// Adds one under the mutex, unlocks, then signals the condition.
     #[inline]
     pub fn give(&self) {
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn counts_what_is_given_and_taken() {
-        for scope in [Scope::Threads, Scope::Processes] {
-            let monitor = SharedCell::<Monitor>::create(scope).unwrap();
+        for scope in [SharingScope::Threads, SharingScope::Processes] {
+            let monitor = SharedCell::<CondvarCounter>::create(scope).unwrap();
             assert_eq!(monitor.value(), 0);
             monitor.give();
             monitor.give();
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_mutex_excludes() {
-        let mutex = SharedCell::<Mutex>::create(Scope::Threads).unwrap();
+        let mutex = SharedCell::<Mutex>::create(SharingScope::Threads).unwrap();
         let total = AtomicU32::new(0);
         std::thread::scope(|scope| {
             for _ in 0..2 {

@@ -51,12 +51,12 @@ pub(crate) fn policy(address: usize) -> io::Result<String> {
 }
 
 /// Number of pages on each node; those that are nowhere, or whose node the kernel does not say, have `None`.
-pub type Pages = BTreeMap<Option<u32>, u64>;
+pub type NumaPageCounts = BTreeMap<Option<u32>, u64>;
 
 /// Counts the pages at these addresses by node.
-pub(crate) fn count(addresses: impl Iterator<Item = usize>) -> io::Result<Pages> {
+pub(crate) fn count(addresses: impl Iterator<Item = usize>) -> io::Result<NumaPageCounts> {
     let mut addresses = addresses.peekable();
-    let mut pages = Pages::new();
+    let mut pages = NumaPageCounts::new();
     while addresses.peek().is_some() {
         let batch: Vec<usize> = addresses.by_ref().take(BATCH).collect();
         let mut nodes: Vec<libc::c_int> = vec![-1; batch.len()];

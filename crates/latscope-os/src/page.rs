@@ -64,22 +64,25 @@ enum Backing {
 /// A mapped file must not be made shorter meanwhile: touching a page beyond
 /// its end raises SIGBUS.
 #[derive(Debug)]
-pub struct Mapping {
-    memory: mapping::Mapping,
+pub struct PageMapping {
+    memory: mapping::MemoryMapping,
     access: Access,
     backing: Backing,
 }
 
-impl Mapping {
+impl PageMapping {
     /// Maps `bytes` of private anonymous memory, not yet backed by pages.
     ///
     /// # Errors
     /// ENOMEM, EAGAIN (a limit on locked memory), EINVAL (`bytes` is 0).
     #[inline]
-    pub fn anonymous(bytes: usize) -> Result<Mapping> {
-        let memory =
-            mapping::Mapping::anonymous(bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::NORESERVE)?;
-        Ok(Mapping { memory, access: Access::ReadWrite, backing: Backing::Anonymous })
+    pub fn anonymous(bytes: usize) -> Result<PageMapping> {
+        let memory = mapping::MemoryMapping::anonymous(
+            bytes,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::NORESERVE,
+        )?;
+        Ok(PageMapping { memory, access: Access::ReadWrite, backing: Backing::Anonymous })
     }
 
     /// Maps private anonymous memory that starts on a boundary of
@@ -87,13 +90,13 @@ impl Mapping {
     ///
     /// # Errors
     /// The errors of [`anonymous`](Self::anonymous); EINVAL also where `bytes` are no whole pages.
-    pub fn huge_aligned(bytes: usize) -> Result<Mapping> {
+    pub fn huge_aligned(bytes: usize) -> Result<PageMapping> {
         if bytes == 0 || !bytes.is_multiple_of(page_size()) {
             return Err(Errno::INVAL);
         }
-        let wide = Mapping::anonymous(bytes.checked_add(HUGE_PAGE).ok_or(Errno::NOMEM)?)?;
+        let wide = PageMapping::anonymous(bytes.checked_add(HUGE_PAGE).ok_or(Errno::NOMEM)?)?;
         let before = wide.memory.start.as_ptr().align_offset(HUGE_PAGE);
-        Ok(Mapping { memory: wide.memory.trim(before, bytes)?, ..wide })
+        Ok(PageMapping { memory: wide.memory.trim(before, bytes)?, ..wide })
     }
 
     /// Maps the first `bytes` of a file for reading, shared with the page
@@ -102,9 +105,9 @@ impl Mapping {
     /// # Errors
     /// ENODEV (the file system cannot), EACCES, ENOMEM.
     #[inline]
-    pub fn shared(file: impl AsFd, bytes: usize) -> Result<Mapping> {
-        let memory = mapping::Mapping::file(file, 0, bytes, ProtFlags::READ, MapFlags::SHARED)?;
-        Ok(Mapping { memory, access: Access::Read, backing: Backing::Shared })
+    pub fn shared(file: impl AsFd, bytes: usize) -> Result<PageMapping> {
+        let memory = mapping::MemoryMapping::file(file, 0, bytes, ProtFlags::READ, MapFlags::SHARED)?;
+        Ok(PageMapping { memory, access: Access::Read, backing: Backing::Shared })
     }
 
     /// Maps the first `bytes` of a file for reading and writing, shared with the page cache.
@@ -112,10 +115,10 @@ impl Mapping {
     /// # Errors
     /// The errors of [`shared`](Self::shared).
     #[inline]
-    pub fn shared_writable(file: impl AsFd, bytes: usize) -> Result<Mapping> {
+    pub fn shared_writable(file: impl AsFd, bytes: usize) -> Result<PageMapping> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        let memory = mapping::Mapping::file(file, 0, bytes, access, MapFlags::SHARED)?;
-        Ok(Mapping { memory, access: Access::ReadWrite, backing: Backing::Shared })
+        let memory = mapping::MemoryMapping::file(file, 0, bytes, access, MapFlags::SHARED)?;
+        Ok(PageMapping { memory, access: Access::ReadWrite, backing: Backing::Shared })
     }
 
     /// Maps the first `bytes` of a file copy-on-write: a store makes a private
@@ -123,10 +126,10 @@ impl Mapping {
     ///
     /// # Errors
     /// The errors of [`shared`](Self::shared).
-    pub fn private(file: impl AsFd, bytes: usize) -> Result<Mapping> {
+    pub fn private(file: impl AsFd, bytes: usize) -> Result<PageMapping> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        let memory = mapping::Mapping::file(file, 0, bytes, access, MapFlags::PRIVATE)?;
-        Ok(Mapping { memory, access: Access::ReadWrite, backing: Backing::Private })
+        let memory = mapping::MemoryMapping::file(file, 0, bytes, access, MapFlags::PRIVATE)?;
+        Ok(PageMapping { memory, access: Access::ReadWrite, backing: Backing::Private })
     }
 
     /// Maps the first `pages` pages of a file for reading, each page by a
@@ -136,10 +139,11 @@ impl Mapping {
     ///
     /// # Errors
     /// The errors of [`shared`](Self::shared); ENOMEM also when there are too many mappings (`vm.max_map_count`).
-    pub fn page_by_page(file: impl AsFd, pages: usize) -> Result<Mapping> {
+    pub fn page_by_page(file: impl AsFd, pages: usize) -> Result<PageMapping> {
         let page = page_size();
         let bytes = pages.checked_mul(page).ok_or(Errno::NOMEM)?;
-        let whole = Mapping { access: Access::Read, backing: Backing::Shared, ..Mapping::anonymous(bytes)? };
+        let whole =
+            PageMapping { access: Access::Read, backing: Backing::Shared, ..PageMapping::anonymous(bytes)? };
         for slot in 0..pages {
             let offset = ((pages - 1 - slot) * page) as u64;
             let flags = MapFlags::SHARED | MapFlags::FIXED;
@@ -358,7 +362,7 @@ mod tests {
 
     #[test]
     fn anonymous_pages_come_with_the_first_touch_and_go_with_discard() {
-        let mut mapping = Mapping::anonymous(8 * page_size()).unwrap();
+        let mut mapping = PageMapping::anonymous(8 * page_size()).unwrap();
         mapping.refuse_huge_pages().unwrap_or(());
         mapping.write(0);
         mapping.write(5 * page_size());
@@ -370,7 +374,7 @@ mod tests {
 
     #[test]
     fn huge_alignment_holds_and_all_of_it_is_usable() {
-        let mut mapping = Mapping::huge_aligned(2 * HUGE_PAGE).unwrap();
+        let mut mapping = PageMapping::huge_aligned(2 * HUGE_PAGE).unwrap();
         assert_eq!(mapping.as_ptr() as usize % HUGE_PAGE, 0);
         mapping.write(0);
         mapping.write(2 * HUGE_PAGE - 1);
@@ -381,17 +385,17 @@ mod tests {
     fn sizes_that_wrap_around_or_are_no_pages_are_refused() {
         let last = usize::MAX - page_size() + 1;
         for (bytes, error) in [(0, Errno::INVAL), (usize::MAX, Errno::INVAL), (last, Errno::NOMEM)] {
-            assert_eq!(Mapping::huge_aligned(bytes).unwrap_err(), error, "{bytes}");
+            assert_eq!(PageMapping::huge_aligned(bytes).unwrap_err(), error, "{bytes}");
         }
-        assert_eq!(Mapping::huge_aligned(usize::MAX - HUGE_PAGE + 1).unwrap_err(), Errno::NOMEM);
+        assert_eq!(PageMapping::huge_aligned(usize::MAX - HUGE_PAGE + 1).unwrap_err(), Errno::NOMEM);
         let around = usize::MAX / page_size() + 2;
-        assert_eq!(Mapping::page_by_page(file(1), around).unwrap_err(), Errno::NOMEM);
+        assert_eq!(PageMapping::page_by_page(file(1), around).unwrap_err(), Errno::NOMEM);
     }
 
     #[test]
     fn a_private_mapping_leaves_the_file_alone() {
         let file = file(2);
-        let mut mapping = Mapping::private(&file, 2 * page_size()).unwrap();
+        let mut mapping = PageMapping::private(&file, 2 * page_size()).unwrap();
         mapping.write(0);
         let mut byte = [9];
         rustix::io::pread(&file, &mut byte, 0).unwrap();
@@ -400,8 +404,8 @@ mod tests {
 
     #[test]
     fn a_page_that_is_given_back_faults_again_and_its_neighbour_does_not() {
-        let mut mapping = Mapping::page_by_page(file(2), 2).unwrap();
-        let look = |mapping: &Mapping| [0, 1].map(|page| mapping.read(page * page_size()));
+        let mut mapping = PageMapping::page_by_page(file(2), 2).unwrap();
+        let look = |mapping: &PageMapping| [0, 1].map(|page| mapping.read(page * page_size()));
         assert_eq!(look(&mapping), [1, 0]);
         mapping.discard_page(page_size()).unwrap();
         let before = crate::usage::thread_counts().minor_faults;
@@ -412,7 +416,7 @@ mod tests {
 
     #[test]
     fn page_by_page_shows_the_file_in_reverse() {
-        let mapping = Mapping::page_by_page(file(4), 4).unwrap();
+        let mapping = PageMapping::page_by_page(file(4), 4).unwrap();
         let seen: Vec<u8> = (0..4).map(|page| mapping.read(page * page_size())).collect();
         assert_eq!(seen, [3, 2, 1, 0]);
     }
@@ -420,14 +424,14 @@ mod tests {
     #[test]
     #[should_panic(expected = "ReadWrite")]
     fn a_store_to_a_read_only_mapping_is_refused_before_it_faults() {
-        let mut mapping = Mapping::anonymous(page_size()).unwrap();
+        let mut mapping = PageMapping::anonymous(page_size()).unwrap();
         mapping.protect(Access::Read).unwrap();
         mapping.write(0);
     }
 
     #[test]
     fn flushed_memory_keeps_its_contents() {
-        let mut mapping = Mapping::anonymous(2 * page_size()).unwrap();
+        let mut mapping = PageMapping::anonymous(2 * page_size()).unwrap();
         mapping.as_mut_slice().fill(7);
         let able = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
         assert_eq!(mapping.flush(page_size(), page_size()), able);
@@ -436,7 +440,7 @@ mod tests {
 
     #[test]
     fn the_sum_takes_one_word_a_step() {
-        let mut mapping = Mapping::anonymous(page_size()).unwrap();
+        let mut mapping = PageMapping::anonymous(page_size()).unwrap();
         mapping.as_mut_slice().fill(1);
         assert_eq!(mapping.sum(64), (page_size() as u64 / 64) * 0x0101_0101_0101_0101);
     }

@@ -16,18 +16,18 @@ pub const NOT_EXECUTED: i32 = 127;
 
 /// Use of the parent's memory by a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Memory {
+pub enum ChildMemoryMode {
     /// The child gets a copy of the page tables: fork(2).
     Copied,
     /// The child shares the memory, and the parent sleeps until the child exits: vfork(2).
     Shared,
 }
 
-impl Memory {
+impl ChildMemoryMode {
     fn flags(self) -> usize {
         let flags = match self {
-            Memory::Copied => libc::SIGCHLD,
-            Memory::Shared => libc::SIGCHLD | libc::CLONE_VM | libc::CLONE_VFORK,
+            ChildMemoryMode::Copied => libc::SIGCHLD,
+            ChildMemoryMode::Shared => libc::SIGCHLD | libc::CLONE_VM | libc::CLONE_VFORK,
         };
         flags as usize
     }
@@ -36,17 +36,17 @@ impl Memory {
 /// A program with its arguments, in the form execve(2) wants. Its environment
 /// is empty.
 #[derive(Debug)]
-pub struct Program<'a> {
+pub struct ExecProgram<'a> {
     path: &'a CStr,
     /// Pointers to the arguments, ended by a null pointer; they point into data borrowed for `'a`.
     arguments: Vec<*const c_char>,
 }
 
-impl<'a> Program<'a> {
+impl<'a> ExecProgram<'a> {
     /// The program at `path`; `arguments` begin with its name.
-    pub fn new(path: &'a CStr, arguments: &[&'a CStr]) -> Program<'a> {
+    pub fn new(path: &'a CStr, arguments: &[&'a CStr]) -> ExecProgram<'a> {
         let arguments = arguments.iter().map(|argument| argument.as_ptr()).chain([ptr::null()]).collect();
-        Program { path, arguments }
+        ExecProgram { path, arguments }
     }
 
     /// Path of the program.
@@ -70,7 +70,7 @@ pub fn keep_children() {
 /// EAGAIN (limit on processes), ENOMEM (overcommit), ENOSYS on architectures
 /// other than x86-64 and arm64.
 #[inline]
-pub fn fork_exit(memory: Memory) -> Result<()> {
+pub fn fork_exit(memory: ChildMemoryMode) -> Result<()> {
     // SAFETY: the child does nothing but exit.
     let child = unsafe { clone_exit(memory.flags())? };
     wait(child).map(drop)
@@ -84,14 +84,15 @@ const NAMESPACES: UnshareFlags = UnshareFlags::NEWUTS
     .union(UnshareFlags::NEWPID)
     .union(UnshareFlags::NEWUSER);
 
-/// Forks a child with a copy of the memory, in new namespaces of the kinds given, which exits at once, and waits for it.
+/// Forks a child with a copy of the memory, in new namespaces of the kinds given, which exits at once, and waits for
+/// it.
 ///
 /// # Errors
 /// The errors of [`fork_exit`]; EPERM (CAP_SYS_ADMIN), EINVAL (a kernel without namespaces of this kind), ENOSPC (a
 /// limit on namespaces).
 #[inline]
 pub fn fork_exit_in(namespaces: UnshareFlags) -> Result<()> {
-    let flags = Memory::Copied.flags() | (namespaces & NAMESPACES).bits() as usize;
+    let flags = ChildMemoryMode::Copied.flags() | (namespaces & NAMESPACES).bits() as usize;
     // SAFETY: the child does nothing but exit.
     let child = unsafe { clone_exit(flags)? };
     wait(child).map(drop)
@@ -138,16 +139,16 @@ const INTO_GROUP: u64 = 1 << 33;
 
 /// A child that exits at once, and is waited for when this is dropped.
 #[derive(Debug)]
-pub struct Ended(Pid);
+pub struct ZombieChild(Pid);
 
-impl Ended {
+impl ZombieChild {
     /// Forks a child with a copy of the memory, which exits at once.
     ///
     /// # Errors
     /// The errors of [`fork_exit`].
-    pub fn child() -> Result<Ended> {
+    pub fn child() -> Result<ZombieChild> {
         // SAFETY: the child does nothing but exit.
-        unsafe { clone_exit(Memory::Copied.flags()).map(Ended) }
+        unsafe { clone_exit(ChildMemoryMode::Copied.flags()).map(ZombieChild) }
     }
 
     /// Returns the id of the child, which no other process gets meanwhile.
@@ -156,7 +157,7 @@ impl Ended {
     }
 }
 
-impl Drop for Ended {
+impl Drop for ZombieChild {
     fn drop(&mut self) {
         // It can only fail for a child that is gone and reaped, which it is not.
         let _ = wait(self.0);
@@ -169,8 +170,8 @@ impl Drop for Ended {
 /// # Errors
 /// The errors of [`fork_exit`].
 #[inline]
-pub fn fork_execute(program: &Program<'_>) -> Result<i32> {
-    let flags = Memory::Copied.flags();
+pub fn fork_execute(program: &ExecProgram<'_>) -> Result<i32> {
+    let flags = ChildMemoryMode::Copied.flags();
     let execve = [
         program.path.as_ptr() as usize,
         program.arguments.as_ptr() as usize,
@@ -189,7 +190,7 @@ pub fn fork_execute(program: &Program<'_>) -> Result<i32> {
 /// Why it could not be started: ENOENT, EACCES (no execute permission, or the
 /// file system is mounted noexec), EAGAIN, ENOMEM.
 #[inline]
-pub fn spawn(program: &Program<'_>) -> Result<i32> {
+pub fn spawn(program: &ExecProgram<'_>) -> Result<i32> {
     let mut child = 0;
     // SAFETY: the lists end with a null pointer, and the C library only reads
     // them, mutable as their C type may be.
@@ -236,9 +237,9 @@ fn child(answer: isize) -> Result<Pid> {
     }
 }
 
-/// clone(2) or clone3(2), by its number and first two arguments; the child runs `$child`, then exits with what is in the register of the first argument. It disturbs no
-/// memory of a parent that it shares it with, since only registers are used. `{names}` of operands are those of
-/// registers that system calls preserve.
+/// clone(2) or clone3(2), by its number and first two arguments; the child runs `$child`, then exits with what is in
+/// the register of the first argument. It disturbs no memory of a parent that it shares it with, since only registers
+/// are used. `{names}` of operands are those of registers that system calls preserve.
 #[cfg(target_arch = "x86_64")]
 macro_rules! clone {
     ($number:expr, $first:expr, $second:expr, $child:expr, $($operand:tt)*) => {{
@@ -364,7 +365,7 @@ mod tests {
     #[test]
     fn children_exit_and_are_waited_for() {
         keep_children();
-        for memory in [Memory::Copied, Memory::Shared] {
+        for memory in [ChildMemoryMode::Copied, ChildMemoryMode::Shared] {
             assert_eq!(fork_exit(memory), Ok(()));
         }
     }
@@ -380,14 +381,14 @@ mod tests {
         }
         let file = std::fs::File::open("/dev/null").unwrap();
         assert!([Err(Errno::BADF), Err(Errno::NOSYS)].contains(&fork_exit_into(&file)));
-        drop(Ended::child().unwrap());
+        drop(ZombieChild::child().unwrap());
     }
 
     #[test]
     fn exit_codes_of_executed_programs_come_back() {
         keep_children();
         let code = |script| {
-            let program = Program::new(c"/bin/sh", &[c"sh", c"-c", script]);
+            let program = ExecProgram::new(c"/bin/sh", &[c"sh", c"-c", script]);
             [fork_execute(&program), spawn(&program)]
         };
         assert_eq!(code(c":"), [Ok(0), Ok(0)]);
@@ -398,7 +399,7 @@ mod tests {
     #[test]
     fn a_missing_program_is_told() {
         keep_children();
-        let program = Program::new(c"/nonexistent/program", &[c"program"]);
+        let program = ExecProgram::new(c"/nonexistent/program", &[c"program"]);
         assert_eq!(fork_execute(&program), Ok(NOT_EXECUTED));
         assert_eq!(spawn(&program), Err(Errno::NOENT));
     }
@@ -406,7 +407,7 @@ mod tests {
     #[test]
     fn the_environment_is_empty() {
         keep_children();
-        let program = Program::new(c"/bin/sh", &[c"sh", c"-c", c"test -z \"$HOME\""]);
+        let program = ExecProgram::new(c"/bin/sh", &[c"sh", c"-c", c"test -z \"$HOME\""]);
         assert_eq!(spawn(&program), Ok(0));
     }
 }

@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 /// A thread, as others may send to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Address {
+pub struct QueuedSignalTarget {
     /// Process id of the thread's process.
     pub process: u32,
     /// Thread id of the receiver.
@@ -30,7 +30,7 @@ fn set() -> u64 {
 
 thread_local! {
     /// The calling thread, once the signal is blocked in it.
-    static RECEIVER: Cell<Option<Address>> = const { Cell::new(None) };
+    static RECEIVER: Cell<Option<QueuedSignalTarget>> = const { Cell::new(None) };
 }
 
 /// Makes the calling thread one that can receive: the signal is blocked in it,
@@ -39,7 +39,7 @@ thread_local! {
 /// # Errors
 /// A seccomp filter refuses it.
 #[inline]
-pub fn receiver() -> Result<Address> {
+pub fn receiver() -> Result<QueuedSignalTarget> {
     match RECEIVER.get() {
         None => prepare(),
         Some(address) => Ok(address),
@@ -47,14 +47,14 @@ pub fn receiver() -> Result<Address> {
 }
 
 #[cold]
-fn prepare() -> Result<Address> {
+fn prepare() -> Result<QueuedSignalTarget> {
     let set = set();
     let arguments = [libc::SIG_BLOCK as usize, &raw const set as usize, 0, SET, 0, 0];
     // SAFETY: a set of the size that is passed, which is only read. Blocking a
     // signal without another user changes nothing for the rest of the process.
     unsafe { syscall(libc::SYS_rt_sigprocmask, arguments)? };
     let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-    let address = Address { process: std::process::id(), thread };
+    let address = QueuedSignalTarget { process: std::process::id(), thread };
     RECEIVER.set(Some(address));
     Ok(address)
 }
@@ -65,7 +65,7 @@ fn prepare() -> Result<Address> {
 /// `ESRCH`: the thread no longer exists. `EAGAIN`: as many signals are queued as RLIMIT_SIGPENDING allows. `EPERM`: the
 /// thread belongs to another user.
 #[inline]
-pub fn send(to: Address) -> Result<()> {
+pub fn send(to: QueuedSignalTarget) -> Result<()> {
     let signal = number();
     // SAFETY: siginfo_t is plain data for which zeroes are valid.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };

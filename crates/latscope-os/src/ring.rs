@@ -4,7 +4,7 @@
 //! A ring is made once and [mapped](Ring::open) in the process that uses it; its
 //! descriptor can be inherited, but not sent over a socket (the kernel forbids it).
 
-use crate::mapping::Mapping;
+use crate::mapping::MemoryMapping;
 use crate::shared_cell;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::retry_on_intr;
@@ -31,7 +31,7 @@ const OFFSET_OF_SUBMISSIONS: u64 = 0x1000_0000;
 
 /// Offsets of the parts that the kernel placed in the memory of a ring, bytes from its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Layout {
+pub struct UringLayout {
     submission_tail: u32,
     submission_array: u32,
     completion_head: u32,
@@ -39,19 +39,19 @@ pub struct Layout {
     completions: u32,
 }
 
-impl Layout {
+impl UringLayout {
     /// Returns the offsets as numbers, to be passed to another process.
     pub fn words(self) -> [u32; 5] {
-        let Layout { submission_tail, submission_array, completion_head, completion_tail, completions } =
+        let UringLayout { submission_tail, submission_array, completion_head, completion_tail, completions } =
             self;
         [submission_tail, submission_array, completion_head, completion_tail, completions]
     }
 
     /// Makes a layout from such numbers; `None` if they cannot be a layout.
-    pub fn from_words(words: [u32; 5]) -> Option<Layout> {
+    pub fn from_words(words: [u32; 5]) -> Option<UringLayout> {
         let [submission_tail, submission_array, completion_head, completion_tail, completions] = words;
         let sane = words.iter().all(|offset| *offset < 4096 && offset % 4 == 0) && completions % 8 == 0;
-        sane.then_some(Layout {
+        sane.then_some(UringLayout {
             submission_tail,
             submission_array,
             completion_head,
@@ -72,12 +72,12 @@ impl Layout {
 /// # Errors
 /// `ENOSYS`, `EPERM`: a kernel without io_uring, or it is switched off
 /// (/proc/sys/kernel/io_uring_disabled, a seccomp filter). `ENOMEM`: over RLIMIT_MEMLOCK.
-pub fn create() -> io::Result<(OwnedFd, Layout)> {
+pub fn create() -> io::Result<(OwnedFd, UringLayout)> {
     let mut params = io_uring_params::default();
     // SAFETY: zeroed parameters name no memory and no other descriptor.
     let ring = unsafe { io_uring_setup(ENTRIES, &mut params)? };
     let (submissions, completions) = (params.sq_off, params.cq_off);
-    let layout = Layout::from_words([
+    let layout = UringLayout::from_words([
         submissions.tail, submissions.array, completions.head, completions.tail, completions.cqes,
     ]);
     let expected = (params.sq_entries, params.cq_entries) == (ENTRIES, 2 * ENTRIES)
@@ -99,31 +99,32 @@ pub struct Completion {
 
 /// A ring in the memory of this process, which sends messages to one other.
 #[derive(Debug)]
-pub struct Ring {
+pub struct UringMessageRing {
     descriptor: OwnedFd,
     /// The kernel looks for it by its number when it takes a submission.
     to: OwnedFd,
-    layout: Layout,
-    rings: Mapping,
-    submissions: Mapping,
+    layout: UringLayout,
+    rings: MemoryMapping,
+    submissions: MemoryMapping,
     waiting: u32,
 }
 
-impl Ring {
+impl UringMessageRing {
     /// Maps a ring from [`create`] whose messages go to the ring `to`. One holder at a time has it open.
     ///
     /// # Errors
     /// The descriptor is no ring, another holder has it open or died with it, or there is no memory left.
-    pub fn open(descriptor: OwnedFd, layout: Layout, to: OwnedFd) -> io::Result<Ring> {
+    pub fn open(descriptor: OwnedFd, layout: UringLayout, to: OwnedFd) -> io::Result<UringMessageRing> {
         shared_cell::refuse(&descriptor)?;
         check_kind(&descriptor)?;
-        let rings = Mapping::shared(&descriptor, OFFSET_OF_RINGS, layout.length(), MapFlags::POPULATE)?;
+        let rings = MemoryMapping::shared(&descriptor, OFFSET_OF_RINGS, layout.length(), MapFlags::POPULATE)?;
         // A page has room for more than the entries.
-        let submissions = Mapping::shared(&descriptor, OFFSET_OF_SUBMISSIONS, PAGE, MapFlags::POPULATE)?;
+        let submissions =
+            MemoryMapping::shared(&descriptor, OFFSET_OF_SUBMISSIONS, PAGE, MapFlags::POPULATE)?;
         if claim(&submissions).compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another holder has the ring open"));
         }
-        Ok(Ring { descriptor, to, layout, rings, submissions, waiting: 0 })
+        Ok(UringMessageRing { descriptor, to, layout, rings, submissions, waiting: 0 })
     }
 
     /// Prepares a message to the other ring, which gets a completion with `mark`.
@@ -205,7 +206,7 @@ impl Ring {
 }
 
 /// A ring that is open again has nothing prepared, and may be another holder's.
-impl Drop for Ring {
+impl Drop for UringMessageRing {
     fn drop(&mut self) {
         let tail = self.word(self.layout.submission_tail);
         // The kernel takes entries only when it is entered, which no other holder can do now.
@@ -223,12 +224,12 @@ fn check_kind(descriptor: &OwnedFd) -> io::Result<()> {
 
 /// The word by which a holder has a ring for itself, in the page of submissions: far behind the last that the kernel
 /// knows of.
-fn claim(submissions: &Mapping) -> &AtomicU32 {
+fn claim(submissions: &MemoryMapping) -> &AtomicU32 {
     // SAFETY: the mapping is a page; this place of it is only accessed here, by atomics.
     unsafe { &*submissions.start.as_ptr().add(PAGE - 8).cast::<AtomicU32>() }
 }
 
-impl AsFd for Ring {
+impl AsFd for UringMessageRing {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
@@ -243,11 +244,14 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     /// Two rings, each of which sends to the other.
-    fn rings() -> (Ring, Ring) {
+    fn rings() -> (UringMessageRing, UringMessageRing) {
         let ((near, layout), (far, _)) = (create().unwrap(), create().unwrap());
-        let layout = Layout::from_words(layout.words()).unwrap();
+        let layout = UringLayout::from_words(layout.words()).unwrap();
         let (to_near, to_far) = (near.try_clone().unwrap(), far.try_clone().unwrap());
-        (Ring::open(near, layout, to_far).unwrap(), Ring::open(far, layout, to_near).unwrap())
+        (
+            UringMessageRing::open(near, layout, to_far).unwrap(),
+            UringMessageRing::open(far, layout, to_near).unwrap(),
+        )
     }
 
     #[test]
@@ -266,7 +270,7 @@ mod tests {
     fn a_failed_message_is_told() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let (descriptor, layout) = create().unwrap();
-        let mut ring = Ring::open(descriptor, layout, ours.into()).unwrap();
+        let mut ring = UringMessageRing::open(descriptor, layout, ours.into()).unwrap();
         ring.prepare_message(1).unwrap();
         ring.enter(1).unwrap();
         assert!(ring.completion().unwrap().result < 0, "a socket is no ring");
@@ -275,7 +279,7 @@ mod tests {
     #[test]
     fn one_holder_at_a_time_has_a_ring_and_the_next_one_finds_nothing_prepared() {
         let ((near, layout), (far, _)) = (create().unwrap(), create().unwrap());
-        let open = || Ring::open(near.try_clone().unwrap(), layout, far.try_clone().unwrap());
+        let open = || UringMessageRing::open(near.try_clone().unwrap(), layout, far.try_clone().unwrap());
         let mut first = open().unwrap();
         assert_eq!(open().unwrap_err().kind(), io::ErrorKind::ResourceBusy);
         first.prepare_message(7).unwrap();
@@ -284,7 +288,8 @@ mod tests {
         second.prepare_message(8).unwrap();
         second.enter(0).unwrap();
         drop(second);
-        let mut other = Ring::open(far.try_clone().unwrap(), layout, near.try_clone().unwrap()).unwrap();
+        let mut other =
+            UringMessageRing::open(far.try_clone().unwrap(), layout, near.try_clone().unwrap()).unwrap();
         other.enter(1).unwrap();
         assert_eq!((other.completion().map(|one| one.mark), other.completion()), (Some(8), None));
     }
@@ -296,16 +301,16 @@ mod tests {
             rustix::fs::memfd_create("no-ring", rustix::fs::MemfdFlags::CLOEXEC).unwrap(),
         );
         file.set_len(OFFSET_OF_SUBMISSIONS + 4096).unwrap();
-        let error = Ring::open(file.into(), layout, ring).unwrap_err();
+        let error = UringMessageRing::open(file.into(), layout, ring).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]
     fn what_cannot_be_a_layout_is_refused() {
         let words = create().unwrap().1.words();
-        assert!(Layout::from_words(words).is_some());
-        assert!(Layout::from_words([1, 2, 3, 4, 5]).is_none());
-        assert!(Layout::from_words([u32::MAX - 3; 5]).is_none());
+        assert!(UringLayout::from_words(words).is_some());
+        assert!(UringLayout::from_words([1, 2, 3, 4, 5]).is_none());
+        assert!(UringLayout::from_words([u32::MAX - 3; 5]).is_none());
     }
 
     #[test]

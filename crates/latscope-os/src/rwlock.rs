@@ -2,7 +2,7 @@
 //! applications use it: with default attributes, so that readers go first.
 
 use crate::monitor::initialise;
-use crate::shared_cell::{Scope, Shareable};
+use crate::shared_cell::{Shareable, SharingScope};
 use crate::syscall::check_number;
 use std::cell::UnsafeCell;
 use std::io;
@@ -19,7 +19,7 @@ unsafe impl Send for RwLock {}
 
 // SAFETY: a read-write lock holds futex words, counters, an owner and flags, and no address.
 unsafe impl Shareable for RwLock {
-    unsafe fn initialise(&self, scope: Scope) -> io::Result<()> {
+    unsafe fn initialise(&self, scope: SharingScope) -> io::Result<()> {
         // SAFETY: the lock is valid, and the caller is its only holder.
         unsafe {
             initialise!(
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn readers_share_and_writers_exclude() {
-        for scope in [Scope::Threads, Scope::Processes] {
+        for scope in [SharingScope::Threads, SharingScope::Processes] {
             let lock = SharedCell::<RwLock>::create(scope).unwrap();
             assert_eq!(lock.read(|| lock.read(|| 7)), 7);
             let total = AtomicU32::new(0);
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "pthread_rwlock_wrlock")]
     fn a_writer_that_writes_again_is_refused() {
-        let lock = SharedCell::<RwLock>::create(Scope::Threads).unwrap();
+        let lock = SharedCell::<RwLock>::create(SharingScope::Threads).unwrap();
         lock.write(|| lock.write(|| ()));
     }
 }

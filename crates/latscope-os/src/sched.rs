@@ -7,7 +7,7 @@ use std::{fmt, io};
 
 /// A scheduling policy (sched(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
+pub enum ThreadSchedPolicy {
     /// The time-sharing policy SCHED_OTHER.
     Other,
     /// SCHED_FIFO with a priority from 1 to 99.
@@ -32,17 +32,17 @@ pub enum Policy {
     Number(u32),
 }
 
-impl fmt::Display for Policy {
+impl fmt::Display for ThreadSchedPolicy {
     /// Writes the kernel's name, with the priority where there is one: `SCHED_FIFO 95`.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Policy::Other => f.write_str("SCHED_OTHER"),
-            Policy::Fifo(priority) => write!(f, "SCHED_FIFO {priority}"),
-            Policy::RoundRobin(priority) => write!(f, "SCHED_RR {priority}"),
-            Policy::Batch => f.write_str("SCHED_BATCH"),
-            Policy::Idle => f.write_str("SCHED_IDLE"),
-            Policy::Deadline { .. } => f.write_str("SCHED_DEADLINE"),
-            Policy::Number(number) => write!(f, "the policy {number}"),
+            ThreadSchedPolicy::Other => f.write_str("SCHED_OTHER"),
+            ThreadSchedPolicy::Fifo(priority) => write!(f, "SCHED_FIFO {priority}"),
+            ThreadSchedPolicy::RoundRobin(priority) => write!(f, "SCHED_RR {priority}"),
+            ThreadSchedPolicy::Batch => f.write_str("SCHED_BATCH"),
+            ThreadSchedPolicy::Idle => f.write_str("SCHED_IDLE"),
+            ThreadSchedPolicy::Deadline { .. } => f.write_str("SCHED_DEADLINE"),
+            ThreadSchedPolicy::Number(number) => write!(f, "the policy {number}"),
         }
     }
 }
@@ -96,21 +96,21 @@ fn get_attr(thread: u32) -> io::Result<SchedAttr> {
 /// EPERM without the right to it, or for SCHED_DEADLINE when the thread may not
 /// use all CPUs; EBUSY when a reservation is not admitted; EINVAL for a
 /// priority outside of 1-99; ENOSYS or EPERM under a seccomp filter.
-pub fn set_policy(policy: Policy) -> io::Result<()> {
+pub fn set_policy(policy: ThreadSchedPolicy) -> io::Result<()> {
     let attr = |number: i32| SchedAttr { sched_policy: number as u32, ..SchedAttr::default() };
     set_attr(match policy {
-        Policy::Other => attr(libc::SCHED_OTHER),
-        Policy::Fifo(sched_priority) => SchedAttr { sched_priority, ..attr(libc::SCHED_FIFO) },
-        Policy::RoundRobin(sched_priority) => SchedAttr { sched_priority, ..attr(libc::SCHED_RR) },
-        Policy::Batch => attr(libc::SCHED_BATCH),
-        Policy::Idle => attr(libc::SCHED_IDLE),
-        Policy::Deadline { runtime, deadline, period } => SchedAttr {
+        ThreadSchedPolicy::Other => attr(libc::SCHED_OTHER),
+        ThreadSchedPolicy::Fifo(sched_priority) => SchedAttr { sched_priority, ..attr(libc::SCHED_FIFO) },
+        ThreadSchedPolicy::RoundRobin(sched_priority) => SchedAttr { sched_priority, ..attr(libc::SCHED_RR) },
+        ThreadSchedPolicy::Batch => attr(libc::SCHED_BATCH),
+        ThreadSchedPolicy::Idle => attr(libc::SCHED_IDLE),
+        ThreadSchedPolicy::Deadline { runtime, deadline, period } => SchedAttr {
             sched_runtime: runtime,
             sched_deadline: deadline,
             sched_period: period,
             ..attr(libc::SCHED_DEADLINE)
         },
-        Policy::Number(number) => attr(number as i32),
+        ThreadSchedPolicy::Number(number) => attr(number as i32),
     })
 }
 
@@ -118,26 +118,26 @@ pub fn set_policy(policy: Policy) -> io::Result<()> {
 ///
 /// # Errors
 /// The call fails only under a seccomp filter.
-pub fn policy() -> io::Result<Policy> {
+pub fn policy() -> io::Result<ThreadSchedPolicy> {
     let attr = get_attr(0)?;
     Ok(match attr.sched_policy as i32 {
-        libc::SCHED_OTHER => Policy::Other,
-        libc::SCHED_FIFO => Policy::Fifo(attr.sched_priority),
-        libc::SCHED_RR => Policy::RoundRobin(attr.sched_priority),
-        libc::SCHED_BATCH => Policy::Batch,
-        libc::SCHED_IDLE => Policy::Idle,
-        libc::SCHED_DEADLINE => Policy::Deadline {
+        libc::SCHED_OTHER => ThreadSchedPolicy::Other,
+        libc::SCHED_FIFO => ThreadSchedPolicy::Fifo(attr.sched_priority),
+        libc::SCHED_RR => ThreadSchedPolicy::RoundRobin(attr.sched_priority),
+        libc::SCHED_BATCH => ThreadSchedPolicy::Batch,
+        libc::SCHED_IDLE => ThreadSchedPolicy::Idle,
+        libc::SCHED_DEADLINE => ThreadSchedPolicy::Deadline {
             runtime: attr.sched_runtime,
             deadline: attr.sched_deadline,
             period: attr.sched_period,
         },
-        other => Policy::Number(other as u32),
+        other => ThreadSchedPolicy::Number(other as u32),
     })
 }
 
 /// Scheduling of a thread at a moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct State {
+pub struct ThreadSchedState {
     /// The number of its policy: 0 is SCHED_OTHER, 1 SCHED_FIFO, 2 SCHED_RR.
     pub policy: u32,
     /// Real-time priority; 0 under a time-sharing policy.
@@ -151,9 +151,9 @@ pub struct State {
 ///
 /// # Errors
 /// There is no such thread, or a seccomp filter refuses the call.
-pub fn state(thread: u32) -> io::Result<State> {
+pub fn state(thread: u32) -> io::Result<ThreadSchedState> {
     let attr = get_attr(thread)?;
-    Ok(State { policy: attr.sched_policy, priority: attr.sched_priority, nice: attr.sched_nice })
+    Ok(ThreadSchedState { policy: attr.sched_policy, priority: attr.sched_priority, nice: attr.sched_nice })
 }
 
 /// Sets the policy SCHED_OTHER and the nice value of the calling thread.
@@ -180,8 +180,8 @@ pub fn set_slice(ns: u64) -> io::Result<()> {
     })
 }
 
-/// The time slice of the calling thread under a time-sharing policy, ns (sched_getattr(2), `sched_runtime`); 0 where the
-/// kernel does not say, before 6.12.
+/// The time slice of the calling thread under a time-sharing policy, ns (sched_getattr(2), `sched_runtime`); 0 where
+/// the kernel does not say, before 6.12.
 ///
 /// # Errors
 /// The call fails only under a seccomp filter.
@@ -242,9 +242,9 @@ fn confine(thread: Option<rustix::thread::Pid>, cpus: &[u32]) -> io::Result<()> 
 /// # Errors
 /// The call fails only under a seccomp filter.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
-    let mut words = (1024 / Word::BITS) as usize;
+    let mut words = (1024 / CpuMaskWord::BITS) as usize;
     loop {
-        let mut mask: Vec<Word> = vec![0; words];
+        let mut mask: Vec<CpuMaskWord> = vec![0; words];
         // SAFETY: the kernel writes at most as many bytes as the mask has.
         let got = check(unsafe {
             libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&*mask), mask.as_mut_ptr())
@@ -254,7 +254,7 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
             // The mask is shorter than that of the kernel.
             Err(error)
                 if error.raw_os_error() == Some(libc::EINVAL)
-                    && words < (MOST_CPUS / Word::BITS) as usize =>
+                    && words < (MOST_CPUS / CpuMaskWord::BITS) as usize =>
             {
                 words *= 2
             }
@@ -264,25 +264,26 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
 }
 
 /// Word of the kernel's masks of CPUs.
-type Word = libc::c_ulong;
+type CpuMaskWord = libc::c_ulong;
 
 /// More CPUs than any kernel can be built for. A longer mask is not tried.
 const MOST_CPUS: u32 = 1 << 20;
 
 /// Returns a mask of CPUs, as long as its last one needs.
-fn mask(cpus: &[u32]) -> Vec<Word> {
+fn mask(cpus: &[u32]) -> Vec<CpuMaskWord> {
     let possible = || cpus.iter().filter(|cpu| **cpu < MOST_CPUS);
-    let mut mask: Vec<Word> = vec![0; possible().max().map_or(1, |last| (last / Word::BITS) as usize + 1)];
+    let mut mask: Vec<CpuMaskWord> =
+        vec![0; possible().max().map_or(1, |last| (last / CpuMaskWord::BITS) as usize + 1)];
     for cpu in possible() {
-        mask[(cpu / Word::BITS) as usize] |= 1 << (cpu % Word::BITS);
+        mask[(cpu / CpuMaskWord::BITS) as usize] |= 1 << (cpu % CpuMaskWord::BITS);
     }
     mask
 }
 
 /// Returns the CPUs of a mask, ascending.
-fn cpus(mask: &[Word]) -> Vec<u32> {
-    let all = 0..mask.len() as u32 * Word::BITS;
-    all.filter(|cpu| mask[(cpu / Word::BITS) as usize] >> (cpu % Word::BITS) & 1 == 1).collect()
+fn cpus(mask: &[CpuMaskWord]) -> Vec<u32> {
+    let all = 0..mask.len() as u32 * CpuMaskWord::BITS;
+    all.filter(|cpu| mask[(cpu / CpuMaskWord::BITS) as usize] >> (cpu % CpuMaskWord::BITS) & 1 == 1).collect()
 }
 
 #[cfg(test)]
@@ -291,9 +292,10 @@ mod tests {
 
     #[test]
     fn policies_have_the_names_of_the_kernel() {
-        let names = [Policy::Fifo(95), Policy::RoundRobin(1), Policy::Other].map(|policy| policy.to_string());
+        let names = [ThreadSchedPolicy::Fifo(95), ThreadSchedPolicy::RoundRobin(1), ThreadSchedPolicy::Other]
+            .map(|policy| policy.to_string());
         assert_eq!(names, ["SCHED_FIFO 95", "SCHED_RR 1", "SCHED_OTHER"]);
-        assert_eq!(Policy::Number(7).to_string(), "the policy 7");
+        assert_eq!(ThreadSchedPolicy::Number(7).to_string(), "the policy 7");
     }
 
     #[test]
@@ -351,7 +353,7 @@ mod tests {
         });
         let seen = state(told.recv().unwrap()).unwrap();
         drop(end);
-        assert_eq!(seen, State { policy: 0, priority: 0, nice: 7 });
+        assert_eq!(seen, ThreadSchedState { policy: 0, priority: 0, nice: 7 });
         assert_eq!(thread.join().unwrap(), seen);
         assert!(state(u32::MAX >> 1).is_err());
     }
@@ -362,13 +364,13 @@ mod tests {
             let (tell, told) = std::sync::mpsc::channel();
             let (end, ended) = std::sync::mpsc::channel::<()>();
             scope.spawn(move || {
-                set_policy(Policy::Batch).unwrap();
+                set_policy(ThreadSchedPolicy::Batch).unwrap();
                 tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).unwrap();
                 let _ = ended.recv();
             });
             let thread = told.recv().unwrap();
             make_normal(thread).unwrap();
-            assert_eq!(state(thread).unwrap(), State::default());
+            assert_eq!(state(thread).unwrap(), ThreadSchedState::default());
             drop(end);
         });
         assert!(make_normal(u32::MAX >> 1).is_err());
@@ -387,19 +389,20 @@ mod tests {
     #[test]
     fn a_policy_is_read_back_as_set_or_refused() {
         std::thread::spawn(|| {
-            match set_policy(Policy::Fifo(1)) {
-                Ok(()) => assert_eq!(policy().unwrap(), Policy::Fifo(1)),
+            match set_policy(ThreadSchedPolicy::Fifo(1)) {
+                Ok(()) => assert_eq!(policy().unwrap(), ThreadSchedPolicy::Fifo(1)),
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
             }
-            let reserved = Policy::Deadline { runtime: 1_000_000, deadline: 9_000_000, period: 10_000_000 };
+            let reserved =
+                ThreadSchedPolicy::Deadline { runtime: 1_000_000, deadline: 9_000_000, period: 10_000_000 };
             match set_policy(reserved) {
                 Ok(()) => assert_eq!(policy().unwrap(), reserved),
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
             }
-            set_policy(Policy::Idle).unwrap();
-            assert_eq!(policy().unwrap(), Policy::Idle);
-            assert!(set_policy(Policy::Fifo(0)).is_err());
-            assert!(set_policy(Policy::Fifo(100)).is_err());
+            set_policy(ThreadSchedPolicy::Idle).unwrap();
+            assert_eq!(policy().unwrap(), ThreadSchedPolicy::Idle);
+            assert!(set_policy(ThreadSchedPolicy::Fifo(0)).is_err());
+            assert!(set_policy(ThreadSchedPolicy::Fifo(100)).is_err());
         })
         .join()
         .unwrap();

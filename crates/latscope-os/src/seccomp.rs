@@ -17,7 +17,7 @@ latscope_core::words! {
 
 /// Instructions of a filter that allows every call.
 #[derive(Clone)]
-pub struct Filter(Vec<libc::sock_filter>);
+pub struct SeccompFilter(Vec<libc::sock_filter>);
 
 /// Most instructions of a filter.
 pub const MOST: usize = 4096;
@@ -31,10 +31,11 @@ const RETURN: u16 = 0x06;
 const NUMBER: u32 = 0;
 const ARGUMENT: u32 = 16;
 
-impl Filter {
-    /// Returns a filter of so many instructions, all of which are executed: a load, comparisons that decide nothing, and
-    /// the verdict. `None` if there is no such filter: the verdict is one instruction, and with a load at least two.
-    pub fn new(instructions: usize, looks: Looks) -> Option<Filter> {
+impl SeccompFilter {
+    /// Returns a filter of so many instructions, all of which are executed: a load, comparisons that decide nothing,
+    /// and the verdict. `None` if there is no such filter: the verdict is one instruction, and with a load at least
+    /// two.
+    pub fn new(instructions: usize, looks: Looks) -> Option<SeccompFilter> {
         let (least, place) = match looks {
             Looks::Number => (1, NUMBER),
             Looks::Argument => (2, ARGUMENT),
@@ -46,14 +47,14 @@ impl Filter {
         let load = (instructions > 1).then(|| instruction(LOAD, place));
         let compared = (2..instructions as u32).map(|value| instruction(IF_EQUAL, u32::MAX - value));
         let allow = instruction(RETURN, libc::SECCOMP_RET_ALLOW);
-        Some(Filter(load.into_iter().chain(compared).chain([allow]).collect()))
+        Some(SeccompFilter(load.into_iter().chain(compared).chain([allow]).collect()))
     }
 
     /// Installs the filter for the calling thread and its future children, which get no new privileges from then on.
     ///
     /// # Errors
-    /// `ENOSYS`, `EINVAL`: a kernel without filters. `EPERM`: another filter refuses it. `ENOMEM`: too many instructions
-    /// in all filters of the thread.
+    /// `ENOSYS`, `EINVAL`: a kernel without filters. `EPERM`: another filter refuses it. `ENOMEM`: too many
+    /// instructions in all filters of the thread.
     pub fn install(&self) -> io::Result<()> {
         let program = libc::sock_fprog { len: self.0.len() as u16, filter: self.0.as_ptr().cast_mut() };
         // SAFETY: the first call takes numbers; the second one reads the program, which lives as long as it, and
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     /// Returns what a filter answers to a call, and the number of its instructions that were executed.
-    fn execute(filter: &Filter, number: u32, argument: u32) -> (u32, usize) {
+    fn execute(filter: &SeccompFilter, number: u32, argument: u32) -> (u32, usize) {
         let (mut word, mut at, mut executed) = (0, 0, 0);
         loop {
             let instruction = filter.0[at];
@@ -101,20 +102,23 @@ mod tests {
         for (count, looks) in
             [(1, Looks::Number), (2, Looks::Argument), (100, Looks::Number), (MOST, Looks::Argument)]
         {
-            let filter = Filter::new(count, looks).unwrap();
+            let filter = SeccompFilter::new(count, looks).unwrap();
             for value in [0, 7, u32::MAX, u32::MAX - 2] {
                 assert_eq!(execute(&filter, value, value), (libc::SECCOMP_RET_ALLOW, count));
             }
         }
-        assert!(Filter::new(0, Looks::Number).is_none() && Filter::new(1, Looks::Argument).is_none());
-        assert!(Filter::new(MOST + 1, Looks::Number).is_none());
+        assert!(
+            SeccompFilter::new(0, Looks::Number).is_none()
+                && SeccompFilter::new(1, Looks::Argument).is_none()
+        );
+        assert!(SeccompFilter::new(MOST + 1, Looks::Number).is_none());
     }
 
     #[test]
     fn a_filter_is_that_of_its_thread_and_goes_with_it() {
         let before = installed();
         let within = std::thread::spawn(|| {
-            Filter::new(100, Looks::Argument).unwrap().install().unwrap();
+            SeccompFilter::new(100, Looks::Argument).unwrap().install().unwrap();
             installed()
         });
         assert_eq!(within.join().unwrap(), before.map(|count| count + 1));

@@ -1,6 +1,6 @@
 //! POSIX unnamed semaphore (sem_overview(7)), in private or shared memory.
 
-use crate::shared_cell::{Scope, Shareable};
+use crate::shared_cell::{Shareable, SharingScope};
 use crate::syscall::check;
 use std::cell::UnsafeCell;
 use std::io;
@@ -20,8 +20,8 @@ unsafe impl Send for Semaphore {}
 // on it are atomic. It is never destroyed while mapped: on Linux
 // sem_destroy(3) does nothing for an unnamed semaphore.
 unsafe impl Shareable for Semaphore {
-    unsafe fn initialise(&self, scope: Scope) -> io::Result<()> {
-        let shared = i32::from(scope == Scope::Processes);
+    unsafe fn initialise(&self, scope: SharingScope) -> io::Result<()> {
+        let shared = i32::from(scope == SharingScope::Processes);
         // SAFETY: the pointer is valid, and the caller is the only holder.
         check(unsafe { libc::sem_init(self.0.get(), shared, 0) }).map(drop)
     }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn counts_what_is_posted_and_taken() {
-        for scope in [Scope::Threads, Scope::Processes] {
+        for scope in [SharingScope::Threads, SharingScope::Processes] {
             let semaphore = SharedCell::<Semaphore>::create(scope).unwrap();
             assert!(!semaphore.try_wait());
             semaphore.post().unwrap();

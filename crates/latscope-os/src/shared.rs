@@ -1,7 +1,7 @@
 //! A memfd of 64-bit counters that a worker writes and the coordinator reads:
 //! what was counted survives a crash of the worker.
 
-use crate::mapping::{self, Mapping};
+use crate::mapping::{self, MemoryMapping};
 use crate::shared_cell;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{MemfdFlags, Mode, OFlags, ftruncate, memfd_create};
@@ -12,8 +12,8 @@ use std::sync::atomic::AtomicU64;
 
 /// A shared mapping of counters, zero at first. Pages never written take no memory.
 #[derive(Debug)]
-pub struct Counters {
-    mapping: Mapping,
+pub struct SharedCounters {
+    mapping: MemoryMapping,
     length: usize,
 }
 
@@ -42,22 +42,26 @@ fn nameless(directory: impl AsRef<Path>) -> rustix::io::Result<OwnedFd> {
     rustix::fs::open(directory.as_ref(), flags, Mode::RUSR | Mode::WUSR)
 }
 
-impl Counters {
+impl SharedCounters {
     /// Maps the first `length` counters of a memfd from [`create`].
     ///
     /// # Errors
     /// The memfd is shorter than that, or memory is exhausted.
-    pub fn map(fd: impl AsFd, length: usize) -> io::Result<Counters> {
+    pub fn map(fd: impl AsFd, length: usize) -> io::Result<SharedCounters> {
         shared_cell::refuse(&fd)?;
         if mapping::length(&fd)? < bytes(length)? {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the shared counters are too short"));
         }
-        Ok(Counters { mapping: Mapping::shared(fd, 0, bytes(length.max(1))?, MapFlags::empty())?, length })
+        Ok(SharedCounters {
+            mapping: MemoryMapping::shared(fd, 0, bytes(length.max(1))?, MapFlags::empty())?,
+            length,
+        })
     }
 
     /// Returns the counters as a slice.
     pub fn as_slice(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping holds `length` aligned 64-bit words, lives as long as `self`, and is only used atomically.
+        // SAFETY: the mapping holds `length` aligned 64-bit words, lives as long as `self`, and is only used
+        // atomically.
         unsafe { std::slice::from_raw_parts(self.mapping.start.cast().as_ptr(), self.length) }
     }
 }
@@ -70,13 +74,14 @@ mod tests {
     #[test]
     fn two_mappings_see_the_same_counters() {
         let fd = create(1000).unwrap();
-        let (a, b) = (Counters::map(&fd, 1000).unwrap(), Counters::map(&fd, 1000).unwrap());
+        let (a, b) = (SharedCounters::map(&fd, 1000).unwrap(), SharedCounters::map(&fd, 1000).unwrap());
         a.as_slice()[999].store(7, Relaxed);
         assert_eq!(b.as_slice()[999].load(Relaxed), 7);
-        assert!(Counters::map(&fd, 1001).is_err());
+        assert!(SharedCounters::map(&fd, 1001).is_err());
         // Sizes that wrap around to that of the file, or to less.
         assert!(
-            Counters::map(&fd, usize::MAX / 8 + 1001).is_err() && Counters::map(&fd, usize::MAX).is_err()
+            SharedCounters::map(&fd, usize::MAX / 8 + 1001).is_err()
+                && SharedCounters::map(&fd, usize::MAX).is_err()
         );
         assert!(create(usize::MAX / 8 + 2).is_err());
     }
@@ -87,7 +92,7 @@ mod tests {
         std::fs::create_dir(&directory).unwrap();
         let fd = nameless(&directory).unwrap();
         ftruncate(&fd, 8).unwrap();
-        let counters = Counters::map(&fd, 1).unwrap();
+        let counters = SharedCounters::map(&fd, 1).unwrap();
         counters.as_slice()[0].store(7, Relaxed);
         assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
         std::fs::remove_dir(&directory).unwrap();

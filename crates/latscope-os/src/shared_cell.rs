@@ -5,7 +5,7 @@
 //! writes there by other means (pwrite(2), a mapping made without this crate) is like a program that writes
 //! /proc/self/mem: no type can protect itself from it.
 
-use crate::mapping::{self, Mapping};
+use crate::mapping::{self, MemoryMapping};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{pread, pwrite};
 use rustix::mm::MapFlags;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// Set of the threads that wait and wake. It decides between the private and the shared form of a futex (futex(2)
 /// FUTEX_PRIVATE_FLAG, pthread_mutexattr_setpshared(3)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum SharingScope {
     /// Threads of one process.
     Threads,
     /// Threads of several processes that map the same memory.
@@ -41,26 +41,26 @@ pub unsafe trait Shareable: Send + Sync + Sized + 'static {
     ///
     /// # Safety
     /// Called once, by the creator, before anything else can use the memory.
-    unsafe fn initialise(&self, scope: Scope) -> io::Result<()>;
+    unsafe fn initialise(&self, scope: SharingScope) -> io::Result<()>;
 }
 
 // SAFETY: an atomic integer accepts every bit pattern and any concurrent use.
 unsafe impl Shareable for AtomicU32 {
-    unsafe fn initialise(&self, _: Scope) -> io::Result<()> {
+    unsafe fn initialise(&self, _: SharingScope) -> io::Result<()> {
         Ok(())
     }
 }
 
 // SAFETY: as for AtomicU32.
 unsafe impl Shareable for AtomicU64 {
-    unsafe fn initialise(&self, _: Scope) -> io::Result<()> {
+    unsafe fn initialise(&self, _: SharingScope) -> io::Result<()> {
         Ok(())
     }
 }
 
 // SAFETY: an array adds nothing to its elements.
 unsafe impl<T: Shareable, const N: usize> Shareable for [T; N] {
-    unsafe fn initialise(&self, scope: Scope) -> io::Result<()> {
+    unsafe fn initialise(&self, scope: SharingScope) -> io::Result<()> {
         // SAFETY: as the caller vouches.
         self.iter().try_for_each(|each| unsafe { each.initialise(scope) })
     }
@@ -79,7 +79,7 @@ pub struct Lane<T> {
 
 // SAFETY: both fields are Shareable and repr(C) fixes where they are.
 unsafe impl<T: Shareable> Shareable for Lane<T> {
-    unsafe fn initialise(&self, scope: Scope) -> io::Result<()> {
+    unsafe fn initialise(&self, scope: SharingScope) -> io::Result<()> {
         // SAFETY: as the caller vouches.
         unsafe { self.signal.initialise(scope) }
     }
@@ -112,15 +112,15 @@ pub(crate) fn refuse(file: impl AsFd) -> io::Result<()> {
 }
 
 #[derive(Debug)]
-struct Shared<T> {
-    mapping: Mapping,
+struct SharedCellMemory<T> {
+    mapping: MemoryMapping,
     descriptor: OwnedFd,
     value: PhantomData<T>,
 }
 
 /// A handle on a shared value; clones refer to the same memory.
 #[derive(Debug)]
-pub struct SharedCell<T: Shareable>(Arc<Shared<T>>);
+pub struct SharedCell<T: Shareable>(Arc<SharedCellMemory<T>>);
 
 impl<T: Shareable> Clone for SharedCell<T> {
     fn clone(&self) -> Self {
@@ -133,7 +133,7 @@ impl<T: Shareable> SharedCell<T> {
     ///
     /// # Errors
     /// No memory or descriptors left, or what `T` needs is missing.
-    pub fn create(scope: Scope) -> io::Result<Self> {
+    pub fn create(scope: SharingScope) -> io::Result<Self> {
         let descriptor = mapping::sealed("latscope-cell", size_of::<T>() + stamp::<T>().len())?;
         pwrite(&descriptor, &stamp::<T>(), size_of::<T>() as u64)?;
         let cell = map::<T>(descriptor)?;
@@ -176,25 +176,25 @@ impl<T: Shareable> Deref for SharedCell<T> {
 
 fn map<T: Shareable>(descriptor: OwnedFd) -> io::Result<SharedCell<T>> {
     assert!(align_of::<T>() <= 4096, "a mapping is only page-aligned");
-    let mapping = Mapping::shared(&descriptor, 0, size_of::<T>(), MapFlags::POPULATE)?;
-    Ok(SharedCell(Arc::new(Shared { mapping, descriptor, value: PhantomData })))
+    let mapping = MemoryMapping::shared(&descriptor, 0, size_of::<T>(), MapFlags::POPULATE)?;
+    Ok(SharedCell(Arc::new(SharedCellMemory { mapping, descriptor, value: PhantomData })))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mailbox::Mailbox;
+    use crate::mailbox::SharedMailbox;
     use crate::monitor::Mutex;
     use crate::page;
-    use crate::ring::{Layout, Ring};
-    use crate::shared::Counters;
-    use crate::window::Window;
+    use crate::ring::{UringLayout, UringMessageRing};
+    use crate::shared::SharedCounters;
+    use crate::window::MemoryWindow;
     use rustix::fs::MemfdFlags;
     use std::sync::atomic::Ordering::Relaxed;
 
     #[test]
     fn a_second_mapping_sees_the_same_value() {
-        let first = SharedCell::<[AtomicU64; 3]>::create(Scope::Processes).unwrap();
+        let first = SharedCell::<[AtomicU64; 3]>::create(SharingScope::Processes).unwrap();
         let second =
             SharedCell::<[AtomicU64; 3]>::open(first.descriptor().try_clone_to_owned().unwrap()).unwrap();
         first[2].store(7, Relaxed);
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn another_type_or_an_unsealed_file_is_refused() {
-        let cell = SharedCell::<Mutex>::create(Scope::Threads).unwrap();
+        let cell = SharedCell::<Mutex>::create(SharingScope::Threads).unwrap();
         let descriptor = || cell.descriptor().try_clone_to_owned().unwrap();
         assert!(SharedCell::<Mutex>::open(descriptor()).is_ok());
         // The size is the same, the type is not.
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(size_of::<[AtomicU64; WORDS]>(), size_of::<Mutex>());
         assert!(SharedCell::<[AtomicU64; WORDS]>::open(descriptor()).is_err());
         assert!(SharedCell::<AtomicU32>::open(descriptor()).is_err());
-        let plain = SharedCell::<[AtomicU64; WORDS]>::create(Scope::Threads).unwrap();
+        let plain = SharedCell::<[AtomicU64; WORDS]>::create(SharingScope::Threads).unwrap();
         assert!(SharedCell::<Mutex>::open(plain.descriptor().try_clone_to_owned().unwrap()).is_err());
         let loose = rustix::fs::memfd_create("loose", MemfdFlags::ALLOW_SEALING).unwrap();
         pwrite(&loose, &[&[0; 8], &stamp::<AtomicU64>()[..]].concat(), 0).unwrap();
@@ -222,15 +222,17 @@ mod tests {
 
     #[test]
     fn nothing_else_maps_a_cell_for_writing() {
-        let cell = SharedCell::<[AtomicU64; 14]>::create(Scope::Threads).unwrap();
+        let cell = SharedCell::<[AtomicU64; 14]>::create(SharingScope::Threads).unwrap();
         let descriptor = || cell.descriptor().try_clone_to_owned().unwrap();
         assert_eq!(mapping::length(descriptor()).unwrap(), 128, "that of a mailbox");
-        assert!(Mailbox::open(descriptor(), 64).is_err());
-        assert!(Counters::map(descriptor(), 1).is_err());
-        assert!(Window::map(descriptor()).is_err() && Window::part(descriptor(), 0, 8).is_err());
-        let layout = Layout::from_words([0, 4, 8, 12, 16]).unwrap();
-        assert!(Ring::open(descriptor(), layout, descriptor()).is_err());
-        assert!(page::Mapping::shared(descriptor(), 8).unwrap().protect(page::Access::ReadWrite).is_err());
+        assert!(SharedMailbox::open(descriptor(), 64).is_err());
+        assert!(SharedCounters::map(descriptor(), 1).is_err());
+        assert!(MemoryWindow::map(descriptor()).is_err() && MemoryWindow::part(descriptor(), 0, 8).is_err());
+        let layout = UringLayout::from_words([0, 4, 8, 12, 16]).unwrap();
+        assert!(UringMessageRing::open(descriptor(), layout, descriptor()).is_err());
+        assert!(
+            page::PageMapping::shared(descriptor(), 8).unwrap().protect(page::Access::ReadWrite).is_err()
+        );
     }
 
     #[test]

@@ -24,21 +24,21 @@ pub fn name(signal: i32) -> String {
 
 /// A set of signals that are blocked for this thread and read from a descriptor instead.
 #[derive(Debug)]
-pub struct Signals(OwnedFd);
+pub struct SignalFd(OwnedFd);
 
-impl Signals {
+impl SignalFd {
     /// Blocks `signals` in the calling thread and those it will create, and
     /// opens a descriptor on which they arrive.
     ///
     /// # Errors
     /// Out of descriptors, or refused by a seccomp filter.
-    pub fn block(signals: &[i32]) -> io::Result<Signals> {
+    pub fn block(signals: &[i32]) -> io::Result<SignalFd> {
         hold(signals)?;
         // SAFETY: the call only reads the set.
         let fd = unsafe { libc::signalfd(-1, &signal_set(signals), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
         let fd = check(fd)?;
         // SAFETY: signalfd returned a new descriptor without another owner.
-        Ok(Signals(unsafe { OwnedFd::from_raw_fd(fd) }))
+        Ok(SignalFd(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
     /// The number of the next signal that arrived, if any.
@@ -55,13 +55,13 @@ impl Signals {
     }
 }
 
-impl AsFd for Signals {
+impl AsFd for SignalFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-impl AsRawFd for Signals {
+impl AsRawFd for SignalFd {
     fn as_raw_fd(&self) -> i32 {
         self.0.as_raw_fd()
     }
@@ -72,7 +72,7 @@ fn mask(how: i32, signals: &[i32]) -> io::Result<()> {
     check_number(unsafe { libc::pthread_sigmask(how, &signal_set(signals), std::ptr::null_mut()) })
 }
 
-/// Blocks signals in the calling thread and those it will create: they wait for [`Signals`], or for [`release`].
+/// Blocks signals in the calling thread and those it will create: they wait for [`SignalFd`], or for [`release`].
 ///
 /// # Errors
 /// Refused by a seccomp filter.
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn a_blocked_signal_arrives_on_the_descriptor() {
         std::thread::spawn(|| {
-            let signals = Signals::block(&[libc::SIGUSR2]).unwrap();
+            let signals = SignalFd::block(&[libc::SIGUSR2]).unwrap();
             assert_eq!(signals.next().unwrap(), None);
             assert_eq!(pending(&[libc::SIGUSR1, libc::SIGUSR2]), None);
             // SAFETY: raise() sends to the calling thread, where the signal is blocked.

@@ -1,7 +1,7 @@
 //! Signals a thread sends to itself, and stores that fault: sigaction(2),
 //! tgkill(2), and the SIGSEGV of a read-only page.
 
-use crate::page::{Access, Mapping, page_size};
+use crate::page::{Access, PageMapping, page_size};
 use crate::syscall::{check, signal_set, syscall};
 use rustix::io::{Errno, Result};
 use std::marker::PhantomData;
@@ -157,7 +157,7 @@ static CAUGHT: AtomicU64 = AtomicU64::new(0);
 /// on it. Any other SIGSEGV is fatal, as it should be.
 #[derive(Debug)]
 pub struct FaultTrap {
-    page: Mapping,
+    page: PageMapping,
     previous: KernelAction,
     address: usize,
 }
@@ -172,7 +172,7 @@ impl FaultTrap {
         if cfg!(not(any(target_arch = "x86_64", target_arch = "aarch64"))) {
             return Err(Errno::NOSYS);
         }
-        let mut page = Mapping::anonymous(page_size())?;
+        let mut page = PageMapping::anonymous(page_size())?;
         page.populate();
         page.protect(Access::Read)?;
         let address = page.as_ptr() as usize;

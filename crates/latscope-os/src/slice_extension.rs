@@ -1,5 +1,5 @@
-//! Extension of a time slice: a thread asks the scheduler for a little more time, and gives the CPU back when it is done
-//! (Documentation/userspace-api/rseq.rst, Linux 7.0). The request is a byte of the thread's area of rseq(2).
+//! Extension of a time slice: a thread asks the scheduler for a little more time, and gives the CPU back when it is
+//! done (Documentation/userspace-api/rseq.rst, Linux 7.0). The request is a byte of the thread's area of rseq(2).
 
 use crate::syscall::check;
 use std::io;

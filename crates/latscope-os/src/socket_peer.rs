@@ -5,7 +5,8 @@
 pub fn of(descriptor: i32) -> Option<u32> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: `peer` is valid to write `length` bytes to; of a descriptor that is no socket the kernel returns an error.
+    // SAFETY: `peer` is valid to write `length` bytes to; of a descriptor that is no socket the kernel returns an
+    // error.
     let returned = unsafe {
         libc::getsockopt(
             descriptor,

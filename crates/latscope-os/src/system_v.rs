@@ -9,7 +9,7 @@ pub use crate::message_queue::Blocking;
 
 /// The kinds of objects that stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SystemVObjectKind {
     /// A message queue: msgget(2).
     Queue,
     /// A set of semaphores: semget(2).
@@ -20,11 +20,11 @@ pub enum Kind {
 ///
 /// # Errors
 /// `EINVAL` or `EIDRM`: there is no object of this number. `EPERM`: it belongs to another user.
-pub fn remove(kind: Kind, id: i32) -> Result<()> {
+pub fn remove(kind: SystemVObjectKind, id: i32) -> Result<()> {
     let remove = libc::IPC_RMID as usize;
     let (call, arguments) = match kind {
-        Kind::Queue => (libc::SYS_msgctl, [id as usize, remove, 0, 0, 0, 0]),
-        Kind::Semaphores => (libc::SYS_semctl, [id as usize, 0, remove, 0, 0, 0]),
+        SystemVObjectKind::Queue => (libc::SYS_msgctl, [id as usize, remove, 0, 0, 0, 0]),
+        SystemVObjectKind::Semaphores => (libc::SYS_semctl, [id as usize, 0, remove, 0, 0, 0]),
     };
     // SAFETY: IPC_RMID reads and writes no memory of ours.
     unsafe { syscall(call, arguments) }.map(drop)
@@ -53,15 +53,15 @@ pub fn create_queue() -> Result<i32> {
 
 /// A message as msgsnd(2) and msgrcv(2) have it: its type, and the bytes behind it.
 #[derive(Debug)]
-pub struct Message(Box<[libc::c_long]>);
+pub struct SystemVMessage(Box<[libc::c_long]>);
 
-impl Message {
+impl SystemVMessage {
     /// Room for messages of up to `capacity` bytes.
-    pub fn with_capacity(capacity: usize) -> Message {
+    pub fn with_capacity(capacity: usize) -> SystemVMessage {
         let mut words = vec![0; 1 + capacity.div_ceil(size_of::<libc::c_long>())].into_boxed_slice();
         // The type; it must be positive.
         words[0] = 1;
-        Message(words)
+        SystemVMessage(words)
     }
 
     /// Bytes there is room for.
@@ -73,7 +73,8 @@ impl Message {
     #[inline]
     pub fn bytes(&mut self) -> &mut [u8] {
         let (capacity, text) = (self.capacity(), &mut self.0[1..]);
-        // SAFETY: `text` has `capacity` initialised bytes, any bytes are a number, and it is borrowed as long as the slice.
+        // SAFETY: `text` has `capacity` initialised bytes, any bytes are a number, and it is borrowed as long as the
+        // slice.
         unsafe { std::slice::from_raw_parts_mut(text.as_mut_ptr().cast(), capacity) }
     }
 
@@ -134,7 +135,7 @@ mod tests {
     #[test]
     fn messages_keep_their_order_and_bounds_until_the_queue_is_removed() {
         let queue = create_queue().unwrap();
-        let mut message = Message::with_capacity(13);
+        let mut message = SystemVMessage::with_capacity(13);
         assert_eq!(message.capacity(), 16);
         message.bytes()[..5].copy_from_slice(b"first");
         message.send(queue, 5, Blocking::Yes).unwrap();
@@ -144,8 +145,8 @@ mod tests {
         assert_eq!(&message.bytes()[..5], b"first");
         assert_eq!(message.receive(queue, Blocking::No), Ok(0));
         assert_eq!(message.receive(queue, Blocking::No), Err(Errno::NOMSG));
-        remove(Kind::Queue, queue).unwrap();
-        assert!(remove(Kind::Queue, queue).is_err());
+        remove(SystemVObjectKind::Queue, queue).unwrap();
+        assert!(remove(SystemVObjectKind::Queue, queue).is_err());
         assert!(matches!(message.send(queue, 5, Blocking::Yes), Err(Errno::INVAL | Errno::IDRM)));
     }
 
@@ -156,7 +157,7 @@ mod tests {
         change(set, 1, -2).unwrap();
         assert_eq!(change(set, 2, 1), Err(Errno::FBIG));
         let waiting = std::thread::spawn(move || change(set, 0, -1));
-        remove(Kind::Semaphores, set).unwrap();
+        remove(SystemVObjectKind::Semaphores, set).unwrap();
         assert!(matches!(waiting.join().unwrap(), Err(Errno::IDRM | Errno::INVAL)));
     }
 }

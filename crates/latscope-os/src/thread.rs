@@ -13,9 +13,9 @@ use std::mem::MaybeUninit;
 
 /// Attributes of threads to be created: pthread_attr_init(3).
 #[derive(Debug)]
-pub struct Attributes(libc::pthread_attr_t);
+pub struct PosixThreadAttributes(libc::pthread_attr_t);
 
-impl Attributes {
+impl PosixThreadAttributes {
     /// The default attributes, with a stack of `stack_size` bytes if given.
     ///
     /// # Errors
@@ -25,7 +25,7 @@ impl Attributes {
         // SAFETY: init fills what the pointer refers to before it is used.
         let mut attributes = unsafe {
             check_number(libc::pthread_attr_init(raw.as_mut_ptr()))?;
-            Attributes(raw.assume_init())
+            PosixThreadAttributes(raw.assume_init())
         };
         if let Some(size) = stack_size {
             // SAFETY: the attributes are initialised.
@@ -35,7 +35,7 @@ impl Attributes {
     }
 }
 
-impl Drop for Attributes {
+impl Drop for PosixThreadAttributes {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: they were initialised by new and are not used afterwards.
@@ -45,14 +45,17 @@ impl Drop for Attributes {
 
 /// A thread that has been created. Dropping it joins it.
 #[derive(Debug)]
-pub struct Thread(Option<libc::pthread_t>);
+pub struct PosixThread(Option<libc::pthread_t>);
 
 /// Creates a thread that runs `body` once and ends.
 ///
 /// # Errors
 /// `EAGAIN`: a limit on threads or memory is reached.
 #[inline]
-pub fn create<F: Fn() + Sync>(attributes: &Attributes, body: &'static F) -> io::Result<Thread> {
+pub fn create<F: Fn() + Sync>(
+    attributes: &PosixThreadAttributes,
+    body: &'static F,
+) -> io::Result<PosixThread> {
     let mut id = MaybeUninit::uninit();
     let argument: *const F = body;
     // SAFETY: the attributes are initialised; `enter::<F>` gets the pointer it
@@ -62,7 +65,7 @@ pub fn create<F: Fn() + Sync>(attributes: &Attributes, body: &'static F) -> io::
     };
     check_number(result)?;
     // SAFETY: pthread_create succeeded and has stored the id.
-    Ok(Thread(Some(unsafe { id.assume_init() })))
+    Ok(PosixThread(Some(unsafe { id.assume_init() })))
 }
 
 /// A panic in the body ends the process: unwinding stops at `extern "C"`.
@@ -73,7 +76,7 @@ extern "C" fn enter<F: Fn() + Sync>(body: *mut c_void) -> *mut c_void {
     std::ptr::null_mut()
 }
 
-impl Thread {
+impl PosixThread {
     /// Waits for the end of the thread and frees its resources in libc.
     ///
     /// # Errors
@@ -94,7 +97,7 @@ impl Thread {
     }
 }
 
-impl Drop for Thread {
+impl Drop for PosixThread {
     #[inline]
     fn drop(&mut self) {
         // Only a thread that drops its own handle gets an error; it goes on.
@@ -115,7 +118,7 @@ mod tests {
         static BODY: fn() = || {
             RUNS.fetch_add(1, SeqCst);
         };
-        let attributes = Attributes::new(Some(1 << 20)).unwrap();
+        let attributes = PosixThreadAttributes::new(Some(1 << 20)).unwrap();
         for runs in 1..=3 {
             create(&attributes, &BODY).unwrap().join().unwrap();
             assert_eq!(RUNS.load(SeqCst), runs);
@@ -126,6 +129,6 @@ mod tests {
 
     #[test]
     fn an_impossible_stack_is_refused() {
-        assert!(Attributes::new(Some(1)).is_err());
+        assert!(PosixThreadAttributes::new(Some(1)).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! A submission queue with one owner (io_uring(7)): operations that do nothing, and reads of a file.
 
 use crate::kernels::code::calls::SystemCallLoop;
-use crate::mapping::Mapping;
+use crate::mapping::MemoryMapping;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::{Errno, Result, retry_on_intr};
 use rustix::io_uring::{
@@ -32,11 +32,11 @@ pub enum Taker {
 
 /// A queue of operations. Its operations are submitted together, and waited for together.
 #[derive(Debug)]
-pub struct Queue {
+pub struct UringQueue {
     descriptor: OwnedFd,
     params: io_uring_params,
-    rings: Mapping,
-    submissions: Mapping,
+    rings: MemoryMapping,
+    submissions: MemoryMapping,
     /// Operations that are prepared and not submitted.
     prepared: u32,
     /// Operations whose completions are awaited.
@@ -51,17 +51,17 @@ pub struct Queue {
 struct Reads {
     file: OwnedFd,
     size: usize,
-    memory: Mapping,
+    memory: MemoryMapping,
 }
 
-impl Queue {
+impl UringQueue {
     /// Makes a queue for `entries` operations, a power of two.
     ///
     /// # Errors
     /// `ENOSYS`, `EPERM`: a kernel without io_uring, or it is switched off (/proc/sys/kernel/io_uring_disabled, a
     /// seccomp filter). `EINVAL`: the CPU of the thread is not allowed, or the kernel is older than Linux 5.11.
     /// `ENOMEM`: over RLIMIT_MEMLOCK.
-    pub fn new(entries: u32, taker: Taker) -> Result<Queue> {
+    pub fn new(entries: u32, taker: Taker) -> Result<UringQueue> {
         let mut params = io_uring_params::default();
         if let Taker::Poller { cpu, idle } = taker {
             params.flags = IoringSetupFlags::SQPOLL | IoringSetupFlags::SQ_AFF;
@@ -77,10 +77,11 @@ impl Queue {
         let submitted = params.sq_off.array as usize + params.sq_entries as usize * size_of::<u32>();
         let completed = params.cq_off.cqes as usize + params.cq_entries as usize * size_of::<io_uring_cqe>();
         let length = submitted.max(completed);
-        let rings = Mapping::shared(&descriptor, OFFSET_OF_RINGS, length, MapFlags::POPULATE)?;
+        let rings = MemoryMapping::shared(&descriptor, OFFSET_OF_RINGS, length, MapFlags::POPULATE)?;
         let length = params.sq_entries as usize * size_of::<io_uring_sqe>();
-        let submissions = Mapping::shared(&descriptor, OFFSET_OF_SUBMISSIONS, length, MapFlags::POPULATE)?;
-        Ok(Queue {
+        let submissions =
+            MemoryMapping::shared(&descriptor, OFFSET_OF_SUBMISSIONS, length, MapFlags::POPULATE)?;
+        Ok(UringQueue {
             descriptor,
             params,
             rings,
@@ -102,7 +103,8 @@ impl Queue {
     pub fn read_from(&mut self, file: OwnedFd, size: usize) -> Result<()> {
         assert_eq!(self.prepared + self.in_flight, 0, "the memory of earlier reads is still in use");
         let length = size.checked_mul(self.params.sq_entries as usize).ok_or(Errno::NOMEM)?;
-        let memory = Mapping::anonymous(length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::POPULATE)?;
+        let memory =
+            MemoryMapping::anonymous(length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::POPULATE)?;
         self.reads = Some(Reads { file, size, memory });
         Ok(())
     }
@@ -259,7 +261,7 @@ impl Queue {
 }
 
 /// No memory of a read goes before the kernel has written it.
-impl Drop for Queue {
+impl Drop for UringQueue {
     fn drop(&mut self) {
         while self.in_flight > 0 {
             if self.completion().is_some() {
@@ -281,7 +283,7 @@ mod tests {
 
     #[test]
     fn operations_that_do_nothing_are_all_done() {
-        let mut queue = Queue::new(8, Taker::Caller).unwrap();
+        let mut queue = UringQueue::new(8, Taker::Caller).unwrap();
         for count in [1, 8, 3] {
             (0..count).for_each(|_| queue.prepare_nop());
             assert_eq!(queue.finish(), Ok(0));
@@ -298,7 +300,7 @@ mod tests {
     #[test]
     fn a_poller_falls_asleep_and_is_woken() {
         let cpu = *crate::sched::allowed_cpus().unwrap().last().unwrap();
-        let mut queue = Queue::new(4, Taker::Poller { cpu, idle: Duration::from_millis(1) }).unwrap();
+        let mut queue = UringQueue::new(4, Taker::Poller { cpu, idle: Duration::from_millis(1) }).unwrap();
         for _ in 0..2 {
             queue.prepare_nop();
             assert_eq!(queue.finish(), Ok(0));
@@ -312,7 +314,7 @@ mod tests {
     fn reads_bring_what_is_in_the_file() {
         let file = memfd_create("uring-test", MemfdFlags::CLOEXEC).unwrap();
         rustix::io::write(&file, &[1, 2, 3, 4]).unwrap();
-        let mut queue = Queue::new(4, Taker::Caller).unwrap();
+        let mut queue = UringQueue::new(4, Taker::Caller).unwrap();
         queue.read_from(file, 2).unwrap();
         [2, 0, 3, 4].into_iter().for_each(|offset| queue.prepare_read(offset));
         assert_eq!(queue.finish(), Ok(2 + 2 + 1));
@@ -325,7 +327,7 @@ mod tests {
     #[test]
     fn a_failed_read_is_an_error_and_the_queue_goes_on() {
         let (_kept, written) = rustix::pipe::pipe().unwrap();
-        let mut queue = Queue::new(2, Taker::Caller).unwrap();
+        let mut queue = UringQueue::new(2, Taker::Caller).unwrap();
         queue.read_from(written, 1).unwrap();
         queue.prepare_read(0);
         queue.prepare_nop();
@@ -337,7 +339,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "no room")]
     fn more_than_there_is_room_for_is_refused() {
-        let mut queue = Queue::new(1, Taker::Caller).unwrap();
+        let mut queue = UringQueue::new(1, Taker::Caller).unwrap();
         (0..2).for_each(|_| queue.prepare_nop());
     }
 }

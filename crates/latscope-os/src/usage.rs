@@ -36,7 +36,7 @@ fn cpu_ns(clock: ClockId) -> u64 {
 
 /// Context switches and page faults, as getrusage(2) counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ResourceUsageCounts {
     /// The thread waited for something.
     pub voluntary: u64,
     /// The thread was preempted.
@@ -48,12 +48,12 @@ pub struct Counts {
 }
 
 /// Counts of the calling thread (`RUSAGE_THREAD`).
-pub fn thread_counts() -> Counts {
+pub fn thread_counts() -> ResourceUsageCounts {
     counts(libc::RUSAGE_THREAD)
 }
 
 /// Counts of the whole process (`RUSAGE_SELF`).
-pub fn process_counts() -> Counts {
+pub fn process_counts() -> ResourceUsageCounts {
     counts(libc::RUSAGE_SELF)
 }
 
@@ -73,9 +73,9 @@ fn rusage(who: libc::c_int) -> libc::rusage {
     usage
 }
 
-fn counts(who: libc::c_int) -> Counts {
+fn counts(who: libc::c_int) -> ResourceUsageCounts {
     let usage = rusage(who);
-    Counts {
+    ResourceUsageCounts {
         voluntary: usage.ru_nvcsw as u64,
         involuntary: usage.ru_nivcsw as u64,
         minor_faults: usage.ru_minflt as u64,

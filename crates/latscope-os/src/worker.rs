@@ -94,7 +94,8 @@ pub fn accompany(command: Command, descriptors: &[&OwnedFd]) -> io::Result<Child
     start(command, descriptors, Lifetime::WithParent)
 }
 
-/// Standard stream from which nothing can be read, and into which nothing is written. It works without a /dev/null, too.
+/// Standard stream from which nothing can be read, and into which nothing is written. It works without a /dev/null,
+/// too.
 fn nothing() -> io::Result<Stdio> {
     if Path::new("/dev/null").exists() {
         return Ok(Stdio::null());
@@ -176,8 +177,8 @@ fn unblock_signals() {
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, &signal_set(&[]), std::ptr::null_mut()) };
 }
 
-/// Returns true if a child was stopped since the last call (`SIGSTOP`, `SIGTSTP`), or went on; false if it has ended. The
-/// kernel keeps that for its parent (waitid(2)), and tells it by `SIGCHLD`.
+/// Returns true if a child was stopped since the last call (`SIGSTOP`, `SIGTSTP`), or went on; false if it has ended.
+/// The kernel keeps that for its parent (waitid(2)), and tells it by `SIGCHLD`.
 pub fn was_halted(child: &Child) -> bool {
     let options = WaitIdOptions::STOPPED | WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG;
     matches!(waitid(WaitId::Pid(Pid::from_child(child)), options), Ok(Some(_)))

@@ -4,20 +4,20 @@
 //! Needs `objdump` of GNU binutils (or the program that the variable `OBJDUMP` names).
 #![cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 
-use latscope_core::word::Word;
+use latscope_core::word::KeywordEnum;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
 use latscope_os::kernels::{
-    arith::{self, Kernel, Number, Op},
+    arith::{self, ArithmeticKernel, Number, Op},
     atomics::{self, Atomic},
-    bandwidth::{self, Operation, Step, Width},
+    bandwidth::{self, BandwidthStride, Operation, Width},
     branch, call,
     chase::{Chains, ChaseMap, MAX_CHAINS, REGISTER_CHAINS},
     cycle, empty, forward,
-    stream::{self, Stream},
+    stream::{self, StreamKernel},
 };
 
 const X86: bool = cfg!(target_arch = "x86_64");
@@ -152,7 +152,7 @@ fn use_kernels() {
     }
     let (mut to, from) = (vec![0; 128], vec![0; 128]);
     for &operation in Operation::ALL {
-        for &step in Step::ALL {
+        for &step in BandwidthStride::ALL {
             for width in Width::ALL {
                 bandwidth::repeat(operation, step, width, &mut to, &from, 1);
             }
@@ -161,12 +161,12 @@ fn use_kernels() {
     bandwidth::sequential_sum(&from);
     bandwidth::sequential_xor(&from);
     let (mut to, from) = (vec![0.0; 64], vec![1.0; 64]);
-    for &kind in Stream::ALL {
+    for &kind in StreamKernel::ALL {
         stream::run(kind, &mut to, &from, &from, 2.0);
     }
 }
 
-fn kernels() -> Vec<Kernel> {
+fn kernels() -> Vec<ArithmeticKernel> {
     let mut all = Vec::new();
     for &op in Op::ALL {
         for &number in Number::ALL {

@@ -4,16 +4,16 @@ use latscope_bench::bench::Splits;
 
 /// The points that take part in an activity, for `Bench::splits`.
 #[derive(Debug, Default)]
-pub struct Parts(Vec<usize>);
+pub struct ActivityParts(Vec<usize>);
 
 /// A part of an activity: timed if a point asks for it, otherwise only executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part(Option<usize>);
+pub struct ActivityPart(Option<usize>);
 
-impl Parts {
+impl ActivityParts {
     /// The part that belongs to the first of `points` that is `wanted`.
-    pub fn part<P>(&mut self, points: &[P], wanted: impl Fn(&P) -> bool) -> Part {
-        Part(points.iter().position(wanted).map(|point| {
+    pub fn part<P>(&mut self, points: &[P], wanted: impl Fn(&P) -> bool) -> ActivityPart {
+        ActivityPart(points.iter().position(wanted).map(|point| {
             self.0.push(point);
             self.0.len() - 1
         }))
@@ -25,7 +25,7 @@ impl Parts {
     }
 }
 
-impl Part {
+impl ActivityPart {
     /// Sets the time of the part from two readings of the clock, if a point asks for it.
     #[inline(always)]
     pub fn between(self, splits: &mut Splits, from: u64, to: u64) {
@@ -51,10 +51,10 @@ mod tests {
     #[test]
     fn parts_are_numbered_as_they_are_asked_for() {
         let points = ["a", "b", "c"];
-        let mut parts = Parts::default();
-        assert_eq!(parts.part(&points, |p| *p == "c"), Part(Some(0)));
-        assert_eq!(parts.part(&points, |p| *p == "x"), Part(None));
-        assert_eq!(parts.part(&points, |p| *p == "a"), Part(Some(1)));
+        let mut parts = ActivityParts::default();
+        assert_eq!(parts.part(&points, |p| *p == "c"), ActivityPart(Some(0)));
+        assert_eq!(parts.part(&points, |p| *p == "x"), ActivityPart(None));
+        assert_eq!(parts.part(&points, |p| *p == "a"), ActivityPart(Some(1)));
         assert_eq!(parts.points(), [2, 0]);
     }
 }

@@ -8,20 +8,20 @@ pub(crate) const AS_MALLOC: u64 = 16;
 
 /// A buffer of zeros, at an offset from the start of a page.
 #[derive(Debug)]
-pub(crate) struct Buffer {
+pub(crate) struct PageOffsetBuffer {
     memory: Vec<u8>,
     start: usize,
     bytes: usize,
 }
 
-impl Buffer {
+impl PageOffsetBuffer {
     /// Returns a buffer so many bytes behind the start of a page.
-    pub fn new(bytes: usize, offset: u64) -> Buffer {
+    pub fn new(bytes: usize, offset: u64) -> PageOffsetBuffer {
         let page = page_size();
         let offset = offset as usize % page;
         let memory = vec![0; bytes + 2 * page];
         let start = memory.as_ptr().addr().next_multiple_of(page) - memory.as_ptr().addr() + offset;
-        Buffer { memory, start, bytes }
+        PageOffsetBuffer { memory, start, bytes }
     }
 
     /// Returns the bytes of the buffer.
@@ -30,8 +30,8 @@ impl Buffer {
     }
 }
 
-/// Returns an offset as a parameter has it: without that of malloc(3), the usual one, so that a point is that of earlier
-/// versions.
+/// Returns an offset as a parameter has it: without that of malloc(3), the usual one, so that a point is that of
+/// earlier versions.
 pub(crate) fn stated(offset: u64) -> Option<u64> {
     Some(offset).filter(|offset| *offset != AS_MALLOC)
 }
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn a_buffer_is_where_it_is_asked_for() {
         for (bytes, offset) in [(1, 0), (64 << 10, 16), (4096, 4095), (0, 1)] {
-            let mut buffer = Buffer::new(bytes, offset);
+            let mut buffer = PageOffsetBuffer::new(bytes, offset);
             assert_eq!(buffer.bytes().len(), bytes);
             assert_eq!(buffer.bytes().as_ptr().addr() % page_size(), offset as usize);
         }

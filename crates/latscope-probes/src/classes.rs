@@ -4,7 +4,7 @@ use crate::prelude::*;
 
 words! {
     /// Nearest thing that two CPUs share.
-    pub(crate) enum Class {
+    pub(crate) enum CpuPairClass {
         /// Two threads of a core.
         Siblings = "threads of a core",
         /// Two cores with the same last-level cache.
@@ -18,25 +18,25 @@ words! {
     }
 }
 
-impl Class {
-    fn of(a: &Place, b: &Place) -> Class {
+impl CpuPairClass {
+    fn of(a: &CpuTopologyEntry, b: &CpuTopologyEntry) -> CpuPairClass {
         if a.core.is_some() && a.core == b.core {
-            Class::Siblings
+            CpuPairClass::Siblings
         } else if a.package != b.package {
-            Class::OtherPackage
+            CpuPairClass::OtherPackage
         } else if a.node != b.node {
-            Class::OtherNode
+            CpuPairClass::OtherNode
         } else if a.cache.is_some() && a.cache == b.cache {
-            Class::SameCache
+            CpuPairClass::SameCache
         } else {
-            Class::SameNode
+            CpuPairClass::SameNode
         }
     }
 }
 
 /// Place of a CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct CpuTopologyEntry {
     package: u32,
     node: u32,
     /// Index of its last-level cache; `None` if it is not known.
@@ -45,41 +45,43 @@ struct Place {
 }
 
 /// Places of all CPUs of a machine.
-pub(crate) struct Places(BTreeMap<u32, Place>);
+pub(crate) struct CpuTopologyMap(BTreeMap<u32, CpuTopologyEntry>);
 
-impl Places {
-    pub fn of(machine: &Machine) -> Places {
-        let mut places: BTreeMap<u32, Place> = BTreeMap::new();
+impl CpuTopologyMap {
+    pub fn of(machine: &Machine) -> CpuTopologyMap {
+        let mut places: BTreeMap<u32, CpuTopologyEntry> = BTreeMap::new();
         for cpu in &machine.cpus {
             let core = cpu.siblings.0.first().copied();
-            places.insert(cpu.id, Place { package: cpu.package, node: cpu.node, cache: None, core });
+            places
+                .insert(cpu.id, CpuTopologyEntry { package: cpu.package, node: cpu.node, cache: None, core });
         }
         for (index, cpus) in machine.last_caches.iter().enumerate() {
             for cpu in &cpus.0 {
                 places.entry(*cpu).or_default().cache = Some(index);
             }
         }
-        Places(places)
+        CpuTopologyMap(places)
     }
 
     /// The class of a pair of different CPUs.
-    pub fn class(&self, a: u32, b: u32) -> Class {
-        Class::of(&self.place(a), &self.place(b))
+    pub fn class(&self, a: u32, b: u32) -> CpuPairClass {
+        CpuPairClass::of(&self.place(a), &self.place(b))
     }
 
-    /// All pairs of these CPUs, with their classes. The place of a CPU is looked up once: 1,024 CPUs have 523,776 pairs.
-    pub fn pairs(&self, cpus: &[u32]) -> Vec<(u32, u32, Class)> {
-        let places: Vec<(u32, Place)> = cpus.iter().map(|cpu| (*cpu, self.place(*cpu))).collect();
+    /// All pairs of these CPUs, with their classes. The place of a CPU is looked up once: 1,024 CPUs have 523,776
+    /// pairs.
+    pub fn pairs(&self, cpus: &[u32]) -> Vec<(u32, u32, CpuPairClass)> {
+        let places: Vec<(u32, CpuTopologyEntry)> = cpus.iter().map(|cpu| (*cpu, self.place(*cpu))).collect();
         let mut pairs = Vec::new();
         for (at, (a, place)) in places.iter().enumerate() {
             for (b, other) in &places[at + 1..] {
-                pairs.push((*a, *b, Class::of(place, other)));
+                pairs.push((*a, *b, CpuPairClass::of(place, other)));
             }
         }
         pairs
     }
 
-    fn place(&self, cpu: u32) -> Place {
+    fn place(&self, cpu: u32) -> CpuTopologyEntry {
         self.0.get(&cpu).copied().unwrap_or_default()
     }
 
@@ -126,7 +128,7 @@ const SURVEYED: usize = 64;
 /// Returns the CPUs that a survey measures on, with a note for titles if they are not all: ` (64 of 1024 CPUs)`.
 pub(crate) fn surveyed(machine: &Machine) -> (Vec<u32>, String) {
     let all = &machine.allowed.0;
-    let chosen = Places::of(machine).sample_cpus(all, SURVEYED);
+    let chosen = CpuTopologyMap::of(machine).sample_cpus(all, SURVEYED);
     let note = match chosen.len() == all.len() {
         true => String::new(),
         false => format!(" ({} of {} CPUs)", chosen.len(), all.len()),
@@ -142,12 +144,23 @@ mod tests {
     #[test]
     fn two_cpus_have_the_class_of_what_is_nearest() {
         let machine = machines::two_packages();
-        let places = Places::of(&machine);
+        let places = CpuTopologyMap::of(&machine);
         let classes = [(0, 192), (0, 1), (0, 9), (0, 96)].map(|(a, b)| places.class(a, b));
-        assert_eq!(classes, [Class::Siblings, Class::SameCache, Class::SameNode, Class::OtherPackage]);
-        let nodes = Places::of(&machines::eight_nodes());
-        assert_eq!((nodes.class(0, 16), nodes.class(0, 60)), (Class::OtherNode, Class::OtherPackage));
-        assert_eq!(Places::of(&Machine::default()).class(0, 1), Class::SameNode);
+        assert_eq!(
+            classes,
+            [
+                CpuPairClass::Siblings,
+                CpuPairClass::SameCache,
+                CpuPairClass::SameNode,
+                CpuPairClass::OtherPackage
+            ]
+        );
+        let nodes = CpuTopologyMap::of(&machines::eight_nodes());
+        assert_eq!(
+            (nodes.class(0, 16), nodes.class(0, 60)),
+            (CpuPairClass::OtherNode, CpuPairClass::OtherPackage)
+        );
+        assert_eq!(CpuTopologyMap::of(&Machine::default()).class(0, 1), CpuPairClass::SameNode);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Operations that fail while they are measured.
 
 use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
+use latscope_bench::gate::SampleGate;
 use latscope_core::units::counted;
 use rustix::io::{Errno, Result};
 use std::io;
@@ -43,7 +43,7 @@ impl FirstError {
 pub fn time_each<T>(
     bench: &mut Bench,
     point: usize,
-    gate: Gate,
+    gate: SampleGate,
     operation: &str,
     mut call: impl FnMut() -> Result<T>,
 ) {

@@ -34,7 +34,8 @@ const OTHER_SIZES: &[&str] = &[
 #[test]
 fn what_walks_through_memory_says_how_much_of_the_caches_it_takes() {
     let machine = latscope_engine::harness::machine();
-    let input = PlanInput { profile: Profile::Normal, survey: true, ..latscope_engine::harness::input() };
+    let input =
+        PlanInput { profile: SurveyProfile::Normal, survey: true, ..latscope_engine::harness::input() };
     for probe in all() {
         let sized = probe.params.iter().any(|param| param.name == "size");
         let other = OTHER_SIZES.contains(&probe.id);
@@ -84,14 +85,14 @@ fn lines_that_are_touched_count_and_not_what_lies_between_them() {
 #[test]
 fn no_plan_has_more_of_a_size_than_was_asked_for() {
     let machine = latscope_engine::harness::machine();
-    let directory = Directory {
+    let directory = ScratchDirectory {
         path: "/data".into(),
         filesystem: "ext4".to_owned(),
         device: "/dev/vda".to_owned(),
         free: 1 << 40,
     };
     for probe in all() {
-        for param in probe.params.iter().filter(|param| param.kind == Kind::Size) {
+        for param in probe.params.iter().filter(|param| param.kind == ParamValueKind::Size) {
             for asked in [1, 7, 100, 1000, 5_000, 70_000, 3 * MIB + 1] {
                 let mut input = latscope_engine::harness::input();
                 (input.survey, input.directories) = (false, vec![directory.clone()]);

@@ -6,22 +6,22 @@
 /// where the semantics come from, and what is timed; in braces further facts of that one.
 macro_rules! probes {
     ($experiment:ident, $settings:ty, $plan:expr; $($probe:tt)+) => {
-        probes! { $experiment, $settings, $plan, ..$crate::Facts::DEFAULT; $($probe)+ }
+        probes! { $experiment, $settings, $plan, ..$crate::ProbeFacts::DEFAULT; $($probe)+ }
     };
     ($experiment:ident, $settings:ty, $plan:expr, ..$facts:expr;
      $($name:ident $id:expr, $title:literal, $source:expr, $timed:tt $({ $($more:tt)+ })?;)+) => {
         $(#[doc = $title]
         pub static $name: $crate::Probe = $crate::Probe {
-            facts: $crate::Facts {
+            facts: $crate::ProbeFacts {
                 id: $id,
                 title: $title,
                 timed: $timed,
                 source: $source,
-                params: <$settings as $crate::Settings>::LIST,
+                params: <$settings as $crate::PointSettings>::LIST,
                 $($($more)+)?
                 ..$facts
             },
-            check: <$settings as $crate::Settings>::check,
+            check: <$settings as $crate::PointSettings>::check,
             experiment: &$experiment,
             plan: $plan,
         };)+
@@ -54,14 +54,15 @@ pub mod wake;
 mod ways;
 
 pub use latscope_bench::probe::{
-    Cpus, Directory, Experiment, Facts, Family, Kind, Param, PlanInput, Probe, Profile, Registry,
+    Cpus, Experiment, Family, Param, ParamValueKind, PlanInput, Probe, ProbeFacts, Registry,
+    ScratchDirectory, SurveyProfile,
 };
-pub use latscope_bench::settings::{Settings, Word};
+pub use latscope_bench::settings::{KeywordEnum, PointSettings};
 pub use latscope_bench::{settings, words};
-use latscope_core::catalogue::Catalogue;
-pub(crate) use latscope_core::catalogue::{Condition, FamilyFacts, Headline, Samples, Subject};
+use latscope_core::catalogue::ProbeCatalogue;
+pub(crate) use latscope_core::catalogue::{Condition, FamilyFacts, ProbeHeadline, ProbeSampleKind, Subject};
 use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
+use latscope_core::plan::MeasurementPoint;
 pub use values::VALUES;
 
 /// All families, in the order in which a survey measures them.
@@ -86,18 +87,18 @@ pub fn setup_s(step: &str, points: usize) -> f64 {
 }
 
 /// The only point of a probe without parameters.
-fn only_point(probe: &Probe, _: &PlanInput, _: &Machine) -> Vec<Point> {
+fn only_point(probe: &Probe, _: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     vec![probe.point((), probe.title, true)]
 }
 
 /// The roles of processes that this crate starts.
-pub const ROLES: &[latscope_process::role::Role] = &[ipc::ROLE];
+pub const ROLES: &[latscope_process::role::ProcessRole] = &[ipc::ROLE];
 
 /// Registry of all measurements of latscope.
 pub static REGISTRY: Registry = Registry { families: FAMILIES, hidden: selftest::PROBES };
 
 /// Returns the facts on all families and probes, for the crates that cannot see the registry.
-pub fn catalogue() -> Catalogue {
+pub fn catalogue() -> ProbeCatalogue {
     REGISTRY.catalogue()
 }
 
@@ -124,13 +125,13 @@ mod tests {
     use latscope_core::catalogue::ExclusiveCpus;
     use latscope_core::machine::Machine;
     use latscope_core::param;
-    use latscope_core::plan::{KIND, ParamValue, Plan, Step};
-    use latscope_engine::planner::{Request, plan};
+    use latscope_core::plan::{KIND, ParamValue, Plan, PlanStep};
+    use latscope_engine::planner::{RunRequest, plan};
     use std::collections::BTreeSet;
 
-    fn survey() -> Request {
-        let input = PlanInput { profile: Profile::Normal, survey: true, ..PlanInput::default() };
-        Request::new("survey", input)
+    fn survey() -> RunRequest {
+        let input = PlanInput { profile: SurveyProfile::Normal, survey: true, ..PlanInput::default() };
+        RunRequest::new("survey", input)
     }
 
     #[test]
@@ -162,9 +163,11 @@ mod tests {
     fn a_survey_of_any_number_of_cpus_ends_in_time_by_its_own_estimate() {
         let probes: Vec<_> = all().filter(|probe| !probe.by_name_only).collect();
         for machine in latscope_core::fixture::machines::all() {
-            for (profile, rounds, limit) in [(Profile::Quick, 3, 10.0), (Profile::Normal, 8, 50.5)] {
+            for (profile, rounds, limit) in
+                [(SurveyProfile::Quick, 3, 10.0), (SurveyProfile::Normal, 8, 50.5)]
+            {
                 let input = PlanInput { profile, ..survey().input };
-                let request = Request { rounds, ..Request::new("survey", input) };
+                let request = RunRequest { rounds, ..RunRequest::new("survey", input) };
                 let plan = plan(&REGISTRY, &probes, &request, &machine);
                 let expected = latscope_engine::remaining::expected(&plan, setup_s).unwrap().as_secs_f64();
                 assert!(expected <= limit, "{}, {profile:?}: {expected} s", machine.name);
@@ -173,7 +176,7 @@ mod tests {
     }
 
     /// The rows of a kind of core, which are all on this CPU, as their probes planned them.
-    fn rows_of_kind(plan: &Plan, cpu: u32, kind: &str) -> Vec<Point> {
+    fn rows_of_kind(plan: &Plan, cpu: u32, kind: &str) -> Vec<MeasurementPoint> {
         let mut rows = Vec::new();
         for step in plan.steps.iter().filter(|step| step.points[0].params.contains_key(KIND)) {
             let own = step.points.iter().filter(|point| point.text(KIND) == kind);
@@ -191,13 +194,15 @@ mod tests {
         let probes: Vec<_> = all().filter(|probe| !probe.by_name_only).collect();
         let hybrid = latscope_core::fixture::machines::hybrid();
         let alike = Machine { kinds: Vec::new(), ..hybrid.clone() };
-        for profile in [Profile::Normal, Profile::Full] {
-            let request =
-                Request { rounds: 8, ..Request::new("survey", PlanInput { profile, ..survey().input }) };
+        for profile in [SurveyProfile::Normal, SurveyProfile::Full] {
+            let request = RunRequest {
+                rounds: 8,
+                ..RunRequest::new("survey", PlanInput { profile, ..survey().input })
+            };
             let planned = plan(&REGISTRY, &probes, &request, &hybrid);
             let without = plan(&REGISTRY, &probes, &request, &alike);
-            let is_usual = |step: &&Step| !step.points[0].params.contains_key(KIND);
-            let usual: Vec<&Step> = planned.steps.iter().filter(is_usual).collect();
+            let is_usual = |step: &&PlanStep| !step.points[0].params.contains_key(KIND);
+            let usual: Vec<&PlanStep> = planned.steps.iter().filter(is_usual).collect();
             assert_eq!(usual, without.steps.iter().collect::<Vec<_>>());
             assert_eq!(planned.notes, without.notes);
             let fast = rows_of_kind(&planned, 15, "performance cores");
@@ -215,7 +220,7 @@ mod tests {
     fn every_planned_point_passes_the_check_of_its_worker() {
         let machine = latscope_engine::harness::machine();
         let mut wrong = Vec::new();
-        for profile in [Profile::Quick, Profile::Normal, Profile::Full] {
+        for profile in [SurveyProfile::Quick, SurveyProfile::Normal, SurveyProfile::Full] {
             for survey in [true, false] {
                 let input = PlanInput { profile, survey, ..latscope_engine::harness::input() };
                 for probe in REGISTRY.known() {
@@ -248,7 +253,7 @@ mod tests {
         let machine = latscope_engine::harness::machine();
         let mut unstated = Vec::new();
         for probe in all() {
-            for param in probe.params.iter().filter(|param| param.kind == Kind::Number) {
+            for param in probe.params.iter().filter(|param| param.kind == ParamValueKind::Number) {
                 let mut input = latscope_engine::harness::input();
                 let planned = |input: &PlanInput| !probe.plan(input, &machine).is_empty();
                 if !planned(&input) {
@@ -276,18 +281,19 @@ mod tests {
         let mut wrong = Vec::new();
         for family in FAMILIES {
             for param in family.probes.iter().flat_map(|probe| probe.params.iter()) {
-                let Kind::Choice(words) = param.kind else { continue };
+                let ParamValueKind::Choice(words) = param.kind else { continue };
                 for (word, _) in words {
                     let mut input = latscope_engine::harness::input();
                     input.values.insert(param.name.to_owned(), vec![(*word).into()]);
-                    input.directories = vec![Directory {
+                    input.directories = vec![ScratchDirectory {
                         path: "/data".into(),
                         filesystem: "ext4".to_owned(),
                         device: "/dev/vda".to_owned(),
                         free: 1 << 40,
                     }];
                     let points = family.probes.iter().flat_map(|probe| probe.plan(&input, &machine));
-                    let refused = |point: Point| (REGISTRY.find(&point.probe)?.check)(&point).err();
+                    let refused =
+                        |point: MeasurementPoint| (REGISTRY.find(&point.probe)?.check)(&point).err();
                     wrong.extend(points.filter_map(refused).map(|error| error.to_string()));
                 }
             }
@@ -304,7 +310,7 @@ mod tests {
         let mut wrong = Vec::new();
         for probe in all() {
             let mut input = latscope_engine::harness::input();
-            let numbers = probe.params.iter().filter(|param| param.kind == Kind::Number);
+            let numbers = probe.params.iter().filter(|param| param.kind == ParamValueKind::Number);
             input.values.extend(numbers.map(|param| (param.name.to_owned(), vec![ParamValue::Number(1)])));
             for point in probe.plan(&input, &machine) {
                 let words: Vec<&str> = point.title.split([' ', ',']).collect();
@@ -321,8 +327,8 @@ mod tests {
         for param in all().flat_map(|probe| probe.params.iter()) {
             let written = latscope_core::events::written(param.name, &1000.into(), &Default::default());
             let unit = match param.kind {
-                Kind::Time => "µs",
-                Kind::Size => "B",
+                ParamValueKind::Time => "µs",
+                ParamValueKind::Size => "B",
                 _ => continue,
             };
             assert!(written.ends_with(unit), "{written}");

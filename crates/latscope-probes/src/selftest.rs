@@ -23,7 +23,7 @@ probes! {
 
 settings! {
     /// Settings of a run of the self test.
-    struct Run {
+    struct SelftestRunSettings {
         /// Which of the two runs.
         run: Which as Stated;
         /// Which pair of runs.
@@ -42,7 +42,7 @@ words! {
 }
 
 probes! {
-    EXPERIMENT, Run, plan_same;
+    EXPERIMENT, SelftestRunSettings, plan_same;
     SAME "selftest.same", "the same operation twice", "two runs of one thing differ by the error of the instrument",
         "A thousand dependent additions, measured as run a and as run b in turn.";
 }
@@ -69,7 +69,7 @@ pub const LONGER: [u64; 5] = [0, 3, 5, 10, 20];
 /// Points of [`SLOWER`] that are alike.
 pub const COPIES: u64 = 8;
 
-fn plan_slower(probe: &Probe, _: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan_slower(probe: &Probe, _: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let loops = LONGER.iter().flat_map(|percent| (0..COPIES).map(|copy| Longer { percent: *percent, copy }));
     let title = |longer: &Longer| {
         format!("a loop, {} longer, copy {}", format_percent(longer.percent as f64), longer.copy)
@@ -85,16 +85,18 @@ const PAIRS: u64 = 20;
 /// Length of an injected delay, ns.
 pub const DELAY_NS: u64 = 20_000;
 
-fn plan_same(probe: &Probe, _: &PlanInput, _: &Machine) -> Vec<Point> {
-    let runs = (0..PAIRS).flat_map(|pair| Which::ALL.iter().map(move |run| Run { run: *run, pair }));
-    let title = |run: &Run| format!("the same operation, pair {}, run {}", run.pair, run.run.word());
+fn plan_same(probe: &Probe, _: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+    let runs =
+        (0..PAIRS).flat_map(|pair| Which::ALL.iter().map(move |run| SelftestRunSettings { run: *run, pair }));
+    let title =
+        |run: &SelftestRunSettings| format!("the same operation, pair {}, run {}", run.pair, run.run.word());
     runs.map(|run| probe.point(run.clone(), title(&run), false)).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
         match point.probe.as_str() {
-            "selftest.empty" => bench.each(index, Gate::Thread, || {}),
+            "selftest.empty" => bench.each(index, SampleGate::Thread, || {}),
             "selftest.delay" => delay(bench, index),
             "selftest.slower" => {
                 let iterations = 100 + Longer::read(point)?.percent;
@@ -124,7 +126,7 @@ fn delay(bench: &mut Bench, point: usize) {
     let timebase = bench.timebase();
     let clock = timebase.clock();
     let (mut turn, mut injected, mut total) = (0u64, 0u64, 0.0);
-    bench.splits(&[point], Gate::Open, |splits| {
+    bench.splits(&[point], SampleGate::Open, |splits| {
         turn += 1;
         splits.start();
         if turn.is_multiple_of(10) {

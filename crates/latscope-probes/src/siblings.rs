@@ -1,5 +1,5 @@
-//! Threads that compute on CPUs of their own while the measuring thread makes a call that interrupts them, and that note
-//! the longest time in which they did not get on.
+//! Threads that compute on CPUs of their own while the measuring thread makes a call that interrupts them, and that
+//! note the longest time in which they did not get on.
 
 use crate::prelude::*;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -10,7 +10,7 @@ pub type Prepare = Box<dyn FnMut() + Send>;
 /// Siblings of the measuring thread, a thread a CPU.
 #[derive(Debug)]
 pub struct Siblings {
-    shared: Arc<Shared>,
+    shared: Arc<SiblingThreadState>,
     clock: AnyClock,
     timebase: Timebase,
     /// Number of rounds begun.
@@ -19,17 +19,17 @@ pub struct Siblings {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SiblingThreadState {
     /// Phase: twice the number of the round while siblings prepare and compute, one more after it.
     phase: AtomicU64,
     /// A slot for each sibling.
-    slots: Vec<Slot>,
+    slots: Vec<SiblingGapSlot>,
 }
 
 /// Place of one sibling, on cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Slot {
+struct SiblingGapSlot {
     /// Phase that this sibling has reached.
     reached: AtomicU64,
     /// Longest gap of the round, ticks; [`DISTURBED`] if another thread had the CPU.
@@ -49,8 +49,8 @@ impl Siblings {
     /// # Errors
     /// A thread cannot be started or put on its CPU.
     pub fn start(timebase: Timebase, cpus: &[u32], prepare: impl Fn() -> Prepare) -> Result<Siblings> {
-        let slots = cpus.iter().map(|_| Slot::default()).collect();
-        let shared = Arc::new(Shared { phase: AtomicU64::new(0), slots });
+        let slots = cpus.iter().map(|_| SiblingGapSlot::default()).collect();
+        let shared = Arc::new(SiblingThreadState { phase: AtomicU64::new(0), slots });
         let mut siblings = Siblings {
             shared: shared.clone(),
             clock: timebase.clock(),
@@ -98,15 +98,15 @@ impl Drop for Siblings {
     }
 }
 
-/// Returns the context switches of the calling thread so far. Time that a hypervisor or an interrupt takes is no switch:
-/// it is a part of what a call that interrupts others costs.
+/// Returns the context switches of the calling thread so far. Time that a hypervisor or an interrupt takes is no
+/// switch: it is a part of what a call that interrupts others costs.
 pub fn switches() -> u64 {
     let counts = thread_counts();
     counts.voluntary + counts.involuntary
 }
 
 /// Body of a sibling.
-fn compute(shared: &Shared, index: usize, clock: AnyClock, mut prepare: Prepare) {
+fn compute(shared: &SiblingThreadState, index: usize, clock: AnyClock, mut prepare: Prepare) {
     let slot = &shared.slots[index];
     let mut last = 0;
     loop {

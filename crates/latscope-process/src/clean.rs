@@ -35,8 +35,8 @@ pub fn is_command(c: char) -> bool {
     turns || matches!(c, '\u{2028}' | '\u{2029}') || c.is_control() && !matches!(c, '\n' | '\t')
 }
 
-/// Replaces each [command](is_command) in a text unless it is `allowed`, and breaks [commands](log_commands) to a service
-/// that keeps the log.
+/// Replaces each [command](is_command) in a text unless it is `allowed`, and breaks [commands](log_commands) to a
+/// service that keeps the log.
 pub fn clean(text: &str, allowed: Sequences) -> Cow<'_, str> {
     if !log_commands::may_be_in(text) {
         return for_terminal(text, allowed);

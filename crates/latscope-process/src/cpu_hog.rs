@@ -1,10 +1,10 @@
 //! CPU hog: a thread that preempts all others on a CPU at known instants, for known times. `latscope selftest wake`
 //! compares its results with them.
 
-use crate::role::{self, KilledOnDrop, Messages, Role};
+use crate::role::{self, KilledOnDrop, MessageSocket, ProcessRole};
 use anyhow::{Context, Result, bail};
 use latscope_os::clock::monotonic_ns;
-use latscope_os::sched::{self, Policy};
+use latscope_os::sched::{self, ThreadSchedPolicy};
 use latscope_os::worker::Lifetime;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ pub const NAME: &str = "cpu_hog";
 
 /// Orders for the hog.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Orders {
+pub struct CpuHogOrders {
     /// Number of the CPU.
     pub cpu: u32,
     /// Number of preemptions to make.
@@ -38,7 +38,7 @@ pub struct Preemption {
 #[derive(Debug)]
 pub struct CpuHog {
     child: KilledOnDrop,
-    messages: Messages,
+    messages: MessageSocket,
     /// Time by which the hog has ended; `None` before it has orders.
     until: Option<Instant>,
 }
@@ -64,7 +64,7 @@ impl CpuHog {
     ///
     /// # Errors
     /// The hog has ended.
-    pub fn begin(&mut self, orders: Orders) -> Result<()> {
+    pub fn begin(&mut self, orders: CpuHogOrders) -> Result<()> {
         let ns = u64::from(orders.preemptions).saturating_mul(orders.pause.saturating_add(orders.length));
         self.until = Some(Instant::now() + Duration::from_nanos(ns) + SPARE);
         Ok(self.messages.send(&orders)?)
@@ -88,19 +88,19 @@ impl CpuHog {
 }
 
 /// Role of the hog's process.
-pub(crate) const ROLE: Role = Role { name: "__cpu_hog", terminates: false, main };
+pub(crate) const ROLE: ProcessRole = ProcessRole { name: "__cpu_hog", terminates: false, main };
 
 fn main(_: &[String]) -> Result<()> {
-    let mut messages = Messages::inherited()?;
+    let mut messages = MessageSocket::inherited()?;
     let orders = messages.receive()?.context("no orders came")?;
     Ok(messages.answer(&preempt(orders))?)
 }
 
-fn preempt(orders: Orders) -> Result<Vec<Preemption>> {
+fn preempt(orders: CpuHogOrders) -> Result<Vec<Preemption>> {
     rustix::thread::set_name(&std::ffi::CString::new(NAME)?)?;
     sched::pin(&[orders.cpu])?;
-    sched::set_policy(Policy::Fifo(99)).context("SCHED_FIFO 99 is refused: run as root")?;
-    if sched::policy()? != Policy::Fifo(99) {
+    sched::set_policy(ThreadSchedPolicy::Fifo(99)).context("SCHED_FIFO 99 is refused: run as root")?;
+    if sched::policy()? != ThreadSchedPolicy::Fifo(99) {
         bail!("SCHED_FIFO 99 was not granted: run as root");
     }
     let mut preemptions = Vec::with_capacity(orders.preemptions as usize);
@@ -124,7 +124,7 @@ mod tests {
     fn preemptions_are_as_long_as_ordered_or_longer() {
         std::thread::spawn(|| {
             let cpu = sched::allowed_cpus().unwrap()[0];
-            match preempt(Orders { cpu, preemptions: 3, pause: 1_000_000, length: 200_000 }) {
+            match preempt(CpuHogOrders { cpu, preemptions: 3, pause: 1_000_000, length: 200_000 }) {
                 Ok(preemptions) => {
                     assert_eq!(preemptions.len(), 3);
                     assert!(

@@ -53,8 +53,8 @@ impl Looked {
         Mode::from_raw_mode(self.about.st_mode) & Mode::from_raw_mode(0o777)
     }
 
-    /// Returns true if root must not write to the file in its place: it has a second name, by which another user can have
-    /// planted it.
+    /// Returns true if root must not write to the file in its place: it has a second name, by which another user can
+    /// have planted it.
     pub fn is_hard_link(&self) -> bool {
         self.about.st_nlink > 1
             && self.kind() == FileType::RegularFile
@@ -294,8 +294,8 @@ pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Returns true if a user other than root and that of this process can rename what is in a directory: he owns it, or may
-/// write to it while it is not sticky.
+/// Returns true if a user other than root and that of this process can rename what is in a directory: he owns it, or
+/// may write to it while it is not sticky.
 ///
 /// # Errors
 /// The directory cannot be looked at.

@@ -6,8 +6,8 @@ use super::{not_restored, process_group};
 use crate::files::HeldDirectory;
 use crate::halted::{Standstill, is_halted, resume};
 use crate::leftover::Leftover;
-use crate::role::{self, Messages, Role};
-pub use crate::undo::Undo;
+use crate::role::{self, MessageSocket, ProcessRole};
+pub use crate::undo::UndoAction;
 use anyhow::{Context, Result};
 use latscope_os::signal::{self, TERMINATION};
 use latscope_os::worker::{self, Lifetime};
@@ -23,8 +23,8 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 #[derive(Serialize, Deserialize)]
-enum Entry {
-    Journal(u64, Undo),
+enum GuardianMessage {
+    Journal(u64, UndoAction),
     Undo(u64),
     Forget(u64),
 }
@@ -32,12 +32,12 @@ enum Entry {
 /// The coordinator's end of the pipe to the guardian, a process that starts with the first change: most runs change
 /// nothing.
 #[derive(Debug, Default)]
-pub struct Guardian(RefCell<Option<Process>>);
+pub struct Guardian(RefCell<Option<GuardianProcess>>);
 
 #[derive(Debug)]
-struct Process {
+struct GuardianProcess {
     child: Child,
-    messages: Option<Messages>,
+    messages: Option<MessageSocket>,
     next: u64,
 }
 
@@ -46,7 +46,7 @@ struct Process {
 #[must_use = "what is not undone stays until the run ends"]
 pub struct Ticket {
     id: u64,
-    undo: Undo,
+    undo: UndoAction,
 }
 
 impl Guardian {
@@ -54,14 +54,14 @@ impl Guardian {
     ///
     /// # Errors
     /// The guardian does not start, or has ended; then the change must not be made.
-    pub fn journal(&self, undo: Undo) -> Result<Ticket> {
+    pub fn journal(&self, undo: UndoAction) -> Result<Ticket> {
         let mut process = self.0.borrow_mut();
         let process = match &mut *process {
             Some(process) => process,
-            none => none.insert(Process::start()?),
+            none => none.insert(GuardianProcess::start()?),
         };
         process.next += 1;
-        process.say(&Entry::Journal(process.next, undo.clone()))?;
+        process.say(&GuardianMessage::Journal(process.next, undo.clone()))?;
         Ok(Ticket { id: process.next, undo })
     }
 
@@ -70,7 +70,7 @@ impl Guardian {
     /// # Errors
     /// The guardian does not start, or has ended; then the leftover must not be made.
     pub fn journal_leftover(&self, leftover: &Leftover) -> Result<()> {
-        let _: Ticket = self.journal(Undo::Remove(leftover.clone()))?;
+        let _: Ticket = self.journal(UndoAction::Remove(leftover.clone()))?;
         Ok(())
     }
 
@@ -79,7 +79,7 @@ impl Guardian {
     /// # Errors
     /// The guardian has ended. The change is undone nevertheless.
     pub fn undo(&self, ticket: Ticket) -> Result<()> {
-        let said = self.say(&Entry::Undo(ticket.id));
+        let said = self.say(&GuardianMessage::Undo(ticket.id));
         if said.is_err() {
             revert(&ticket.undo);
         }
@@ -91,7 +91,7 @@ impl Guardian {
     /// # Errors
     /// The guardian has ended.
     pub fn forget(&self, ticket: Ticket) -> Result<()> {
-        self.say(&Entry::Forget(ticket.id))
+        self.say(&GuardianMessage::Forget(ticket.id))
     }
 
     /// Makes a fresh directory in `parent` that is removed at the end of the run. In place of the directory for
@@ -113,7 +113,7 @@ impl Guardian {
 
     fn directory_in(&self, parent: &Path) -> Result<(PathBuf, Ticket)> {
         let path = parent.join(format!(".latscope-{:016x}", random()));
-        let ticket = self.journal(Undo::RemoveDirectory(path.clone()))?;
+        let ticket = self.journal(UndoAction::RemoveDirectory(path.clone()))?;
         if let Err(error) = DirBuilder::new().mode(0o700).create(&path) {
             // Not made by us: it must not be removed either.
             self.forget(ticket)?;
@@ -122,19 +122,19 @@ impl Guardian {
         Ok((path, ticket))
     }
 
-    fn say(&self, entry: &Entry) -> Result<()> {
+    fn say(&self, entry: &GuardianMessage) -> Result<()> {
         self.0.borrow_mut().as_mut().context("nothing was journalled")?.say(entry)
     }
 }
 
-impl Process {
-    fn start() -> Result<Process> {
+impl GuardianProcess {
+    fn start() -> Result<GuardianProcess> {
         let (child, messages) = role::start(&[ROLE.name], &[], Lifetime::OnItsOwn)
             .context("the guardian process does not start")?;
-        Ok(Process { child, messages: Some(messages), next: 0 })
+        Ok(GuardianProcess { child, messages: Some(messages), next: 0 })
     }
 
-    fn say(&mut self, entry: &Entry) -> Result<()> {
+    fn say(&mut self, entry: &GuardianMessage) -> Result<()> {
         let messages = self.messages.as_mut().context("the guardian has ended")?;
         let sent = messages.send(entry).is_ok();
         let guardian = &mut self.child;
@@ -144,7 +144,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for GuardianProcess {
     fn drop(&mut self) {
         // The closed socket is the order to undo the rest; then wait until that is done.
         self.messages = None;
@@ -181,14 +181,14 @@ fn waits(guardian: u32, mut done: impl FnMut() -> bool) -> bool {
 }
 
 /// The guardian process: keeps the journal and undoes it.
-pub(crate) const ROLE: Role = Role { name: "__guardian", terminates: false, main };
+pub(crate) const ROLE: ProcessRole = ProcessRole { name: "__guardian", terminates: false, main };
 
 fn main(_: &[String]) -> Result<()> {
     // From the background, too, a terminal can be put in order.
     latscope_os::signal::ignore(SIGTTOU);
-    let mut messages =
-        Messages::inherited().context("a guardian is started by latscope itself: run `latscope survey`")?;
-    let mut journal: Vec<(u64, Held)> = Vec::new();
+    let mut messages = MessageSocket::inherited()
+        .context("a guardian is started by latscope itself: run `latscope survey`")?;
+    let mut journal: Vec<(u64, JournalChange)> = Vec::new();
     loop {
         let entry = match messages.receive() {
             Ok(Some(entry)) => entry,
@@ -199,11 +199,11 @@ fn main(_: &[String]) -> Result<()> {
             }
         };
         match entry {
-            Entry::Journal(id, undo) => journal.push((id, Held::new(undo))),
-            Entry::Undo(id) => {
+            GuardianMessage::Journal(id, undo) => journal.push((id, JournalChange::new(undo))),
+            GuardianMessage::Undo(id) => {
                 journal.extract_if(.., |(entry, _)| *entry == id).for_each(|(_, change)| change.revert());
             }
-            Entry::Forget(id) => journal.retain(|(entry, _)| *entry != id),
+            GuardianMessage::Forget(id) => journal.retain(|(entry, _)| *entry != id),
         }
         if messages.answer(&Ok(())).is_err() {
             break;
@@ -214,16 +214,16 @@ fn main(_: &[String]) -> Result<()> {
 }
 
 /// Change in the journal, and what can not be opened any more once it is made.
-struct Held(Undo, Option<OwnedFd>);
+struct JournalChange(UndoAction, Option<OwnedFd>);
 
-impl Held {
-    fn new(undo: Undo) -> Held {
-        let held = if let Undo::Remove(leftover) = &undo { leftover.hold() } else { None };
-        Held(undo, held)
+impl JournalChange {
+    fn new(undo: UndoAction) -> JournalChange {
+        let held = if let UndoAction::Remove(leftover) = &undo { leftover.hold() } else { None };
+        JournalChange(undo, held)
     }
 
     fn revert(&self) {
-        if let (Undo::Remove(leftover), Some(held)) = (&self.0, &self.1) {
+        if let (UndoAction::Remove(leftover), Some(held)) = (&self.0, &self.1) {
             leftover.release(held);
         }
         revert(&self.0);
@@ -237,21 +237,21 @@ fn random() -> u64 {
 
 const SIGTTOU: i32 = 22;
 
-fn undo(change: &Undo) -> io::Result<()> {
+fn undo(change: &UndoAction) -> io::Result<()> {
     match change {
-        Undo::RemoveDirectory(path) => {
+        UndoAction::RemoveDirectory(path) => {
             HeldDirectory::of(path).and_then(|held| fs::remove_dir_all(held.at(path)))
         }
-        Undo::RemoveInstance(path) => fs::remove_dir(path),
-        Undo::RestoreTerminal(modes) => {
+        UndoAction::RemoveInstance(path) => fs::remove_dir(path),
+        UndoAction::RestoreTerminal(modes) => {
             modes.leave(io::stderr());
             Ok(())
         }
-        Undo::Remove(leftover) => leftover.remove(),
-        Undo::Write(path, text) => write(path, text),
+        UndoAction::Remove(leftover) => leftover.remove(),
+        UndoAction::Write(path, text) => write(path, text),
         // One try: a group that is not there has ended.
-        Undo::EndGroup(group) => process_group::kill(*group).or(Ok(())),
-        Undo::Shell(command) => {
+        UndoAction::EndGroup(group) => process_group::kill(*group).or(Ok(())),
+        UndoAction::Shell(command) => {
             let status = worker::shell(command, []).and_then(|mut child| child.wait())?;
             if status.success() { Ok(()) } else { Err(io::Error::other(format!("it failed ({status})"))) }
         }
@@ -260,12 +260,12 @@ fn undo(change: &Undo) -> io::Result<()> {
 
 /// Undoes one change. A failure is tried again for a while, as a worker that is being killed may still add a file or
 /// hold the trace instance.
-fn revert(change: &Undo) {
+fn revert(change: &UndoAction) {
     for tries in 1.. {
         match undo(change) {
             Ok(()) => return,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-            Err(error) if tries == TRIES || matches!(change, Undo::Shell(_)) => {
+            Err(error) if tries == TRIES || matches!(change, UndoAction::Shell(_)) => {
                 return not_restored::report(change, &error);
             }
             Err(_) => std::thread::sleep(Duration::from_millis(10)),

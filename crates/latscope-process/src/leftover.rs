@@ -6,7 +6,7 @@
 use super::files::HeldDirectory;
 use super::modes::{self, Modes};
 use latscope_os::message_queue;
-use latscope_os::system_v::{self, Kind};
+use latscope_os::system_v::{self, SystemVObjectKind};
 use rustix::fd::OwnedFd;
 use rustix::fs::Mode;
 use rustix::io::Errno;
@@ -30,7 +30,8 @@ pub enum Leftover {
     File(PathBuf),
     /// Directory with its content.
     Directory(PathBuf),
-    /// Changed modes of a terminal that is in exclusive use, by its path: the modes before, and those that latscope set.
+    /// Changed modes of a terminal that is in exclusive use, by its path: the modes before, and those that latscope
+    /// set.
     Modes(PathBuf, Modes, Modes),
 }
 
@@ -55,8 +56,8 @@ impl Leftover {
     pub fn remove(&self) -> io::Result<()> {
         let removed: io::Result<()> = match self {
             Leftover::PosixQueue(name) => message_queue::unlink(name).map_err(Into::into),
-            Leftover::SystemVQueue(id) => system_v(Kind::Queue, *id),
-            Leftover::SystemVSemaphores(id) => system_v(Kind::Semaphores, *id),
+            Leftover::SystemVQueue(id) => system_v(SystemVObjectKind::Queue, *id),
+            Leftover::SystemVSemaphores(id) => system_v(SystemVObjectKind::Semaphores, *id),
             Leftover::SharedMemory(prefix) => shared_memory(prefix),
             Leftover::File(path) => HeldDirectory::of(path).and_then(|held| fs::remove_file(held.at(path))),
             Leftover::Directory(path) => {
@@ -86,7 +87,7 @@ impl Leftover {
     }
 }
 
-fn system_v(kind: Kind, id: i32) -> io::Result<()> {
+fn system_v(kind: SystemVObjectKind, id: i32) -> io::Result<()> {
     match system_v::remove(kind, id) {
         Err(Errno::INVAL | Errno::IDRM) => Ok(()),
         removed => removed.map_err(Into::into),
@@ -146,11 +147,11 @@ impl Drop for Leftovers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pseudo_terminal::Terminal;
+    use crate::pseudo_terminal::PseudoTerminal;
     use rustix::shm::OFlags;
 
     /// Creates a leftover of each kind.
-    fn all(terminal: &Terminal) -> [Leftover; 7] {
+    fn all(terminal: &PseudoTerminal) -> [Leftover; 7] {
         let name = format!("/latscope-leftover-{}", std::process::id());
         message_queue::create(&name, 1, 8).unwrap();
         rustix::shm::open(name.as_str(), OFlags::CREATE | OFlags::RDWR, Mode::RUSR | Mode::WUSR).unwrap();
@@ -175,7 +176,7 @@ mod tests {
     fn is_there(leftover: &Leftover) -> bool {
         match leftover {
             Leftover::PosixQueue(name) => message_queue::unlink(name).is_ok(),
-            Leftover::SystemVQueue(id) => system_v::remove(Kind::Queue, *id).is_ok(),
+            Leftover::SystemVQueue(id) => system_v::remove(SystemVObjectKind::Queue, *id).is_ok(),
             Leftover::SystemVSemaphores(id) => system_v::change(*id, 0, 1).is_ok(),
             Leftover::SharedMemory(prefix) => {
                 let mut names = fs::read_dir(SHARED_MEMORY).unwrap();
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_is_left_goes_when_dropped_and_not_twice() {
-        let terminal = Terminal::open().unwrap();
+        let terminal = PseudoTerminal::open().unwrap();
         let each = all(&terminal);
         assert!(
             each.iter().all(|leftover| matches!(leftover, Leftover::PosixQueue(_)) || is_there(leftover))

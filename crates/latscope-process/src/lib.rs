@@ -24,4 +24,4 @@ pub mod turn;
 pub mod undo;
 
 /// The roles of processes that this crate starts.
-pub const ROLES: &[role::Role] = &[guardian::ROLE, cpu_hog::ROLE, load::ROLE];
+pub const ROLES: &[role::ProcessRole] = &[guardian::ROLE, cpu_hog::ROLE, load::ROLE];

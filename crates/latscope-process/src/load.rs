@@ -1,16 +1,16 @@
 //! Load beside the measurement: a worker that keeps the machine busy.
 
-use super::guardian::{Guardian, Ticket, Undo};
-use super::message_groups::{MessageGroups, Wire};
+use super::guardian::{Guardian, Ticket, UndoAction};
+use super::message_groups::{MessageGroupTransport, MessageGroups};
 use super::process_group;
-use super::role::{Role, reap};
+use super::role::{ProcessRole, reap};
 use anyhow::{Context, Result};
-use latscope_core::plan::Load;
+use latscope_core::plan::BackgroundLoad;
 use latscope_core::units::{CpuList, format_time};
 use latscope_machine::account;
-use latscope_os::futex::{Lock, PiLock};
-use latscope_os::process_probe::{self, Memory};
-use latscope_os::sched::{self, Policy};
+use latscope_os::futex::{OneWordLock, PiLock};
+use latscope_os::process_probe::{self, ChildMemoryMode};
+use latscope_os::sched::{self, ThreadSchedPolicy};
 use latscope_os::signal;
 use latscope_os::worker::{self, Lifetime};
 use rustix::process::{Pid, WaitId, WaitIdOptions};
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Load workers that end when this is dropped. This must outlive the guardian, which kills their groups: the numbers of
 /// the groups become free once the workers are waited for.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadWorkers {
     workers: Vec<Child>,
     since: Instant,
     /// True if the load is a command, which can only be judged by its processes.
@@ -42,12 +42,12 @@ const JUDGED_FROM: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// A worker cannot be started.
-pub fn start(load: &Load, cpus: &[u32], guardian: &Guardian) -> Result<Loaded> {
-    let is_command = matches!(load, Load::Command(_));
-    let mut loaded = Loaded { workers: Vec::new(), since: Instant::now(), is_command };
+pub fn start(load: &BackgroundLoad, cpus: &[u32], guardian: &Guardian) -> Result<LoadWorkers> {
+    let is_command = matches!(load, BackgroundLoad::Command(_));
+    let mut loaded = LoadWorkers { workers: Vec::new(), since: Instant::now(), is_command };
     let (name, arguments) = match (load, load.words()) {
-        (Load::Command(command), _) => ("command", vec![command.clone()]),
-        (Load::Hackbench | Load::Network, Some((name, _))) => {
+        (BackgroundLoad::Command(command), _) => ("command", vec![command.clone()]),
+        (BackgroundLoad::Hackbench | BackgroundLoad::Network, Some((name, _))) => {
             (name, vec![CpuList(cpus.to_vec()).to_string()])
         }
         (_, Some((name, _))) => (name, cpus.iter().map(u32::to_string).collect()),
@@ -58,7 +58,7 @@ pub fn start(load: &Load, cpus: &[u32], guardian: &Guardian) -> Result<Loaded> {
         let child = child.context("the load does not start")?;
         let group = child.id();
         loaded.workers.push(child);
-        let _: Ticket = guardian.journal(Undo::EndGroup(group))?;
+        let _: Ticket = guardian.journal(UndoAction::EndGroup(group))?;
     }
     Ok(loaded)
 }
@@ -87,7 +87,7 @@ pub fn stressor(name: &str) -> String {
     format!("stress-ng --quiet --timeout 0 --{name} 0")
 }
 
-impl Loaded {
+impl LoadWorkers {
     /// Processes of the load, each of which leads a group.
     pub fn workers(&self) -> Vec<u32> {
         self.workers.iter().map(Child::id).collect()
@@ -121,7 +121,7 @@ impl Loaded {
     }
 }
 
-impl Drop for Loaded {
+impl Drop for LoadWorkers {
     fn drop(&mut self) {
         for child in &mut self.workers {
             // Each worker leads a process group: what a command started ends with it.
@@ -138,7 +138,7 @@ const MEMORY_LOAD: usize = 256 << 20;
 const CACHE_LOAD: usize = 4 << 20;
 
 /// Role of the load worker. A command that is a load keeps the usual signals, as they may end its children.
-pub(crate) const ROLE: Role = Role { name: "__load", terminates: true, main };
+pub(crate) const ROLE: ProcessRole = ProcessRole { name: "__load", terminates: true, main };
 
 /// Runs a load. Returns only if the load fails.
 fn main(args: &[String]) -> Result<()> {
@@ -152,8 +152,12 @@ fn main(args: &[String]) -> Result<()> {
             let error = Command::new("sh").args(["-c", command]).exec();
             Err(error).with_context(|| format!("cannot run {command:?}"))
         }
-        [kind, cpus] if kind == "hackbench" => talk_for_ever(&cpus.parse::<CpuList>()?.0, Wire::Socket),
-        [kind, cpus] if kind == "network" => talk_for_ever(&cpus.parse::<CpuList>()?.0, Wire::Tcp),
+        [kind, cpus] if kind == "hackbench" => {
+            talk_for_ever(&cpus.parse::<CpuList>()?.0, MessageGroupTransport::Socket)
+        }
+        [kind, cpus] if kind == "network" => {
+            talk_for_ever(&cpus.parse::<CpuList>()?.0, MessageGroupTransport::Tcp)
+        }
         [kind, cpu] => {
             sched::pin(&[cpu.parse()?])?;
             match kind.as_str() {
@@ -163,7 +167,7 @@ fn main(args: &[String]) -> Result<()> {
                 "cache" => copy_for_ever(CACHE_LOAD),
                 "memory" => copy_for_ever(MEMORY_LOAD),
                 "fork" => loop {
-                    process_probe::fork_exit(Memory::Copied)?;
+                    process_probe::fork_exit(ChildMemoryMode::Copied)?;
                 },
                 "disk" => write_for_ever(),
                 "timer" => sleep_for_ever(),
@@ -176,7 +180,7 @@ fn main(args: &[String]) -> Result<()> {
 }
 
 /// Runs a message group for each CPU, with its processes anywhere on these CPUs.
-fn talk_for_ever(cpus: &[u32], wire: Wire) -> Result<()> {
+fn talk_for_ever(cpus: &[u32], wire: MessageGroupTransport) -> Result<()> {
     sched::pin(cpus)?;
     let message_groups = MessageGroups {
         groups: cpus.len() as u64,
@@ -238,13 +242,14 @@ fn sleep_for_ever() -> Result<()> {
 /// run, too.
 fn contend_for_ever() -> Result<()> {
     PiLock::supported().context("this kernel has no locks with priority inheritance")?;
-    sched::set_policy(Policy::Fifo(THREADS)).context("a PI storm needs SCHED_FIFO: run it as root")?;
+    sched::set_policy(ThreadSchedPolicy::Fifo(THREADS))
+        .context("a PI storm needs SCHED_FIFO: run it as root")?;
     let lock = PiLock::default();
     std::thread::scope(|scope| {
         for priority in 1..=THREADS {
             let lock = &lock;
             scope.spawn(move || {
-                sched::set_policy(Policy::Fifo(priority)).expect("a higher one was allowed");
+                sched::set_policy(ThreadSchedPolicy::Fifo(priority)).expect("a higher one was allowed");
                 loop {
                     lock.lock();
                     let since = Instant::now();

@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Transport of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wire {
+pub enum MessageGroupTransport {
     /// Pairs of Unix stream sockets.
     Socket,
     /// Pipes, from senders to receivers.
@@ -38,7 +38,7 @@ pub struct MessageGroups {
     /// Size of a message, in bytes.
     pub bytes: usize,
     /// Transport of the messages.
-    pub wire: Wire,
+    pub wire: MessageGroupTransport,
     /// True for threads instead of processes.
     pub threads: bool,
 }
@@ -67,7 +67,7 @@ pub fn open_many() {
 
 /// Values that all senders and receivers share.
 #[derive(Clone)]
-struct Common {
+struct MessageGroupContext {
     ready: Arc<OwnedFd>,
     start: Arc<OwnedFd>,
     bytes: usize,
@@ -75,7 +75,7 @@ struct Common {
 }
 
 /// Role of a sender or receiver.
-struct Role {
+struct MessageGroupMember {
     ends: Arc<Vec<OwnedFd>>,
     sends: bool,
     messages: u64,
@@ -91,7 +91,8 @@ impl MessageGroups {
         let (all_ready, ready) = pipe_with(PipeFlags::CLOEXEC)?;
         let (wait, start) = pipe_with(PipeFlags::CLOEXEC)?;
         let (outcomes, done) = channel();
-        let common = Common { ready: ready.into(), start: wait.into(), bytes: self.bytes, outcomes };
+        let common =
+            MessageGroupContext { ready: ready.into(), start: wait.into(), bytes: self.bytes, outcomes };
         let mut gathered = Gathered { processes: Talkers::default(), threads: 0, done, start };
         for _ in 0..self.groups {
             // A group's descriptors are closed here before the next one's are opened.
@@ -157,22 +158,28 @@ impl MessageGroups {
     }
 
     /// The roles of a group.
-    fn group(&self) -> io::Result<Vec<Role>> {
+    fn group(&self) -> io::Result<Vec<MessageGroupMember>> {
         let pairs = (0..self.size).map(|_| self.wire.pair()).collect::<io::Result<Vec<_>>>()?;
         let (inputs, outputs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let messages = self.size.saturating_mul(self.messages);
-        let receivers =
-            inputs.into_iter().map(|input| Role { ends: Arc::new(vec![input]), sends: false, messages });
+        let receivers = inputs.into_iter().map(|input| MessageGroupMember {
+            ends: Arc::new(vec![input]),
+            sends: false,
+            messages,
+        });
         let outputs = Arc::new(outputs);
-        let senders =
-            (0..self.size).map(|_| Role { ends: outputs.clone(), sends: true, messages: self.messages });
+        let senders = (0..self.size).map(|_| MessageGroupMember {
+            ends: outputs.clone(),
+            sends: true,
+            messages: self.messages,
+        });
         Ok(receivers.chain(senders).collect())
     }
 }
 
-impl Common {
-    fn talk<'a>(&'a self, role: &'a Role) -> Talk<'a> {
-        let Role { ends, sends, messages } = role;
+impl MessageGroupContext {
+    fn talk<'a>(&'a self, role: &'a MessageGroupMember) -> Talk<'a> {
+        let MessageGroupMember { ends, sends, messages } = role;
         let (ready, start) = (self.ready.as_fd(), self.start.as_fd());
         Talk { ready, start, ends, sends: *sends, messages: *messages }
     }
@@ -181,7 +188,7 @@ impl Common {
         vec![b'-'; self.bytes]
     }
 
-    fn thread(&self, role: Role) -> io::Result<()> {
+    fn thread(&self, role: MessageGroupMember) -> io::Result<()> {
         let common = self.clone();
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
             let outcome = common.talk(&role).run(&mut common.buffer());
@@ -219,16 +226,16 @@ impl Gathered {
     }
 }
 
-impl Wire {
+impl MessageGroupTransport {
     /// Opens a connection: returns the end to read from and the end to write to.
     fn pair(self) -> io::Result<(OwnedFd, OwnedFd)> {
         match self {
-            Wire::Socket => {
+            MessageGroupTransport::Socket => {
                 let (unix, stream) = (AddressFamily::UNIX, SocketType::STREAM);
                 Ok(socketpair(unix, stream, SocketFlags::CLOEXEC, None)?)
             }
-            Wire::Pipe => Ok(pipe_with(PipeFlags::CLOEXEC)?),
-            Wire::Tcp => {
+            MessageGroupTransport::Pipe => Ok(pipe_with(PipeFlags::CLOEXEC)?),
+            MessageGroupTransport::Tcp => {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
                 let output = TcpStream::connect(listener.local_addr()?)?;
                 Ok((listener.accept()?.0.into(), output.into()))
@@ -254,7 +261,7 @@ mod tests {
             size: 20,
             messages: 1,
             bytes: 1,
-            wire: Wire::Pipe,
+            wire: MessageGroupTransport::Pipe,
             threads,
         };
         assert!(of(300, false).within(Some(&limit), Some(100)).is_ok());
@@ -271,7 +278,7 @@ mod tests {
 
     #[test]
     fn all_messages_arrive_over_every_wire_between_threads_and_processes() {
-        for wire in [Wire::Socket, Wire::Pipe, Wire::Tcp] {
+        for wire in [MessageGroupTransport::Socket, MessageGroupTransport::Pipe, MessageGroupTransport::Tcp] {
             for threads in [false, true] {
                 let message_groups =
                     MessageGroups { groups: 2, size: 3, messages: 4, bytes: 7000, wire, threads };

@@ -120,7 +120,8 @@ impl From<&Termios> for Modes {
 /// inherited by children.
 pub const OPEN: OFlags = OFlags::RDWR.union(OFlags::NOCTTY).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
-/// Ends the exclusive use of a terminal, and drops what was written and has not gone: its last close would wait for that.
+/// Ends the exclusive use of a terminal, and drops what was written and has not gone: its last close would wait for
+/// that.
 pub fn release(terminal: impl AsFd) {
     let _ = termios::tcflush(&terminal, QueueSelector::OFlush);
     // A terminal that is gone needs neither.
@@ -149,11 +150,11 @@ pub(crate) fn restore(path: &Path, before: &Modes, ours: &Modes) -> io::Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pseudo_terminal::Terminal;
+    use crate::pseudo_terminal::PseudoTerminal;
 
     #[test]
     fn modes_are_taken_and_put_back_unless_another_process_was_faster() {
-        let terminal = Terminal::open().unwrap();
+        let terminal = PseudoTerminal::open().unwrap();
         let usual = Modes::of(&terminal.slave).unwrap().lines();
         usual.apply(&terminal.slave).unwrap();
         for ours in [usual.raw(), Modes { input: 0, ..usual }] {
@@ -173,14 +174,14 @@ mod tests {
     fn modes_of_a_terminal_that_is_not_there_are_not_put_back() {
         // A number that no terminal has: that of a closed one may soon be another's.
         let path = Path::new("/dev/pts/4294967295");
-        let usual = Modes::of(Terminal::open().unwrap().slave).unwrap();
+        let usual = Modes::of(PseudoTerminal::open().unwrap().slave).unwrap();
         let error = restore(path, &usual, &usual).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
     fn modes_that_a_terminal_does_not_take_are_an_error() {
-        let terminal = Terminal::open().unwrap();
+        let terminal = PseudoTerminal::open().unwrap();
         let raw = Modes::of(&terminal.slave).unwrap().raw();
         // A pseudo terminal has eight bits, always.
         let seven =

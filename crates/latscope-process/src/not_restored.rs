@@ -1,6 +1,6 @@
 //! Changes of a run that its guardian could not undo, stored for the next run.
 
-use crate::undo::Undo;
+use crate::undo::UndoAction;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// A change that is not undone.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
-    undo: Undo,
+    undo: UndoAction,
     /// Reason, as the kernel reports it.
     error: String,
 }
@@ -33,7 +33,7 @@ fn is_own(about: &fs::Metadata) -> bool {
 }
 
 /// Reports on stderr and in the system's log that a change is not undone, and stores it for the next run.
-pub(crate) fn report(undo: &Undo, error: &io::Error) {
+pub(crate) fn report(undo: &UndoAction, error: &io::Error) {
     let text = format!("not put back: {undo}: {error}");
     crate::eprintln!("latscope: {text}");
     // User-level message, an error: syslog(3). A machine without a log has none of this.
@@ -93,15 +93,15 @@ fn read(path: &Path) -> Option<Record> {
 }
 
 /// Returns true if a change still exists, as far as that is visible.
-fn is_left(undo: &Undo) -> bool {
+fn is_left(undo: &UndoAction) -> bool {
     match undo {
-        Undo::RemoveDirectory(path) | Undo::RemoveInstance(path) => path.exists(),
-        Undo::Remove(leftover) => leftover.remove().is_err(),
+        UndoAction::RemoveDirectory(path) | UndoAction::RemoveInstance(path) => path.exists(),
+        UndoAction::Remove(leftover) => leftover.remove().is_err(),
         // A file of the kernel may show the value among those that it could have.
-        Undo::Write(path, text) => fs::read_to_string(path)
+        UndoAction::Write(path, text) => fs::read_to_string(path)
             .is_ok_and(|now| now.trim() != text.trim() && !now.contains(&format!("[{}]", text.trim()))),
-        Undo::RestoreTerminal(_) | Undo::EndGroup(_) => false,
-        Undo::Shell(_) => true,
+        UndoAction::RestoreTerminal(_) | UndoAction::EndGroup(_) => false,
+        UndoAction::Shell(_) => true,
     }
 }
 
@@ -117,9 +117,9 @@ mod tests {
         fs::create_dir(&left).unwrap();
         fs::write(&knob, "always [madvise] never\n").unwrap();
         let undos = [
-            Undo::RemoveInstance(left.clone()),
-            Undo::Write(knob.clone(), "never".to_owned()),
-            Undo::Shell("restore".to_owned()),
+            UndoAction::RemoveInstance(left.clone()),
+            UndoAction::Write(knob.clone(), "never".to_owned()),
+            UndoAction::Shell("restore".to_owned()),
         ];
         for undo in undos {
             keep(&records, &Record { undo, error: "busy".to_owned() }).unwrap();

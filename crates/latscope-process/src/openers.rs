@@ -149,7 +149,7 @@ fn about(pid: u32, descriptor: &Path, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pseudo_terminal::Terminal;
+    use crate::pseudo_terminal::PseudoTerminal;
     use rustix::process::{Pid, Signal, kill_process};
     use std::process::{Command, Stdio};
 
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn those_that_have_a_terminal_open_are_named_and_its_other_side_is_not() {
-        let (terminal, other) = (Terminal::open().unwrap(), Terminal::open().unwrap());
+        let (terminal, other) = (PseudoTerminal::open().unwrap(), PseudoTerminal::open().unwrap());
         let found = || words(&fstat(&terminal.slave).unwrap());
         let slave = || Stdio::from(terminal.slave.try_clone().unwrap());
         assert_eq!(found(), None, "this process is excepted");

@@ -29,9 +29,9 @@ pub fn hurry() {
 
 /// Descriptor whose writes wait for its reader, and end by a signal or if the reader stands still.
 #[derive(Debug)]
-pub struct Output<T>(pub T);
+pub struct BlockingOutput<T>(pub T);
 
-impl<T: AsFd> Write for Output<T> {
+impl<T: AsFd> Write for BlockingOutput<T> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         wait(&self.0)?;
         Ok(rustix::io::write(&self.0, &bytes[..bytes.len().min(PIECE)])?)
@@ -90,7 +90,7 @@ mod tests {
             let command = command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
             let mut reader = command.spawn().unwrap();
             let name = format!("it is read by sh (pid {}), which stands still", reader.id());
-            let mut output = Output(reader.stdin.take().unwrap());
+            let mut output = BlockingOutput(reader.stdin.take().unwrap());
             let written = output.write_all(&[b'x'; 1 << 20]);
             drop(output);
             if stops {

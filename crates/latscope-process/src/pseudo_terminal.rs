@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Pseudo terminal in raw mode.
 #[derive(Debug)]
-pub struct Terminal {
+pub struct PseudoTerminal {
     /// Master end, which this process uses.
     pub master: OwnedFd,
     /// Slave end. While it is open, reads of the master do not fail when another process closes its own descriptor.
@@ -19,16 +19,16 @@ pub struct Terminal {
     pub path: PathBuf,
 }
 
-impl Terminal {
+impl PseudoTerminal {
     /// Opens a new pseudo terminal.
     ///
     /// # Errors
     /// The system has no more pseudo terminals, or none at all.
-    pub fn open() -> Result<Terminal> {
+    pub fn open() -> Result<PseudoTerminal> {
         Self::create().context("no pseudo terminal can be had")
     }
 
-    fn create() -> io::Result<Terminal> {
+    fn create() -> io::Result<PseudoTerminal> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = openpt(flags)?;
         grantpt(&master)?;
@@ -37,7 +37,7 @@ impl Terminal {
         let path = PathBuf::from(std::ffi::OsString::from_vec(ptsname(&master, [])?.into_bytes()));
         Modes::of(&slave)?.raw().apply(&slave)?;
         rustix::io::ioctl_fionbio(&master, true)?;
-        Ok(Terminal { master, slave, path })
+        Ok(PseudoTerminal { master, slave, path })
     }
 
     /// The number of the master's descriptor.

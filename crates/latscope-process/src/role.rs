@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// Role of a process of a run.
 #[derive(Debug, Clone, Copy)]
-pub struct Role {
+pub struct ProcessRole {
     /// The first argument of the process.
     pub name: &'static str,
     /// True if signals of termination end the process. Usually it ends with the coordinator, which decides when a
@@ -28,7 +28,7 @@ pub struct Role {
     pub main: fn(&[String]) -> Result<()>,
 }
 
-impl Role {
+impl ProcessRole {
     /// Runs the calling process in this role.
     ///
     /// # Errors
@@ -53,11 +53,11 @@ pub fn start(
     arguments: &[&str],
     descriptors: &[&OwnedFd],
     lifetime: Lifetime,
-) -> io::Result<(Child, Messages)> {
+) -> io::Result<(Child, MessageSocket)> {
     let (local, peer) = UnixStream::pair()?;
     let peer = OwnedFd::from(peer);
     let all: Vec<&OwnedFd> = [&peer].into_iter().chain(descriptors.iter().copied()).collect();
-    Ok((worker::spawn(arguments, &all, lifetime)?, Messages::over(local)))
+    Ok((worker::spawn(arguments, &all, lifetime)?, MessageSocket::over(local)))
 }
 
 /// Checks, before a run measures, that it can have the sockets to its processes.
@@ -70,7 +70,7 @@ pub fn check_sockets() -> Result<()> {
 
 /// The socket between two processes of a run.
 #[derive(Debug)]
-pub struct Messages {
+pub struct MessageSocket {
     socket: UnixStream,
     /// Bytes of the messages that are not yet taken.
     received: Vec<u8>,
@@ -87,17 +87,17 @@ pub enum MessageRead<T> {
     Ended,
 }
 
-impl Messages {
-    fn over(socket: UnixStream) -> Messages {
-        Messages { socket, received: Vec::new() }
+impl MessageSocket {
+    fn over(socket: UnixStream) -> MessageSocket {
+        MessageSocket { socket, received: Vec::new() }
     }
 
     /// Opens the socket to the process that started this one.
     ///
     /// # Errors
     /// This process was not started by [`start`].
-    pub fn inherited() -> io::Result<Messages> {
-        Ok(Messages::over(UnixStream::from(inherited(0)?)))
+    pub fn inherited() -> io::Result<MessageSocket> {
+        Ok(MessageSocket::over(UnixStream::from(inherited(0)?)))
     }
 
     /// Sends a message as a line of JSON.
@@ -200,7 +200,7 @@ impl Messages {
     }
 }
 
-impl AsFd for Messages {
+impl AsFd for MessageSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -252,10 +252,10 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    fn after(bytes: &[u8], ends: bool) -> (Messages, Option<UnixStream>) {
+    fn after(bytes: &[u8], ends: bool) -> (MessageSocket, Option<UnixStream>) {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         theirs.write_all(bytes).unwrap();
-        (Messages::over(ours), Some(theirs).filter(|_| !ends))
+        (MessageSocket::over(ours), Some(theirs).filter(|_| !ends))
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
         assert!(after(b"word\n", true).0.receive::<u32>().is_err());
         // It dies with what we sent unread.
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let mut messages = Messages::over(ours);
+        let mut messages = MessageSocket::over(ours);
         messages.send(&1).unwrap();
         drop(theirs);
         assert_eq!(messages.receive::<u32>().unwrap(), None);

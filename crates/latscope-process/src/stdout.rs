@@ -2,7 +2,7 @@
 //! reader closed its end.
 
 use crate::clean::{Sequences, clean, for_terminal};
-use crate::output::Output;
+use crate::output::BlockingOutput;
 use crate::terminal;
 use rustix::io::Errno;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -46,7 +46,7 @@ impl Lines {
     fn flush(&mut self) -> io::Result<()> {
         let bytes = std::mem::take(&mut self.0);
         match unread() {
-            None => Output(rustix::stdio::stdout()).write_all(&bytes),
+            None => BlockingOutput(rustix::stdio::stdout()).write_all(&bytes),
             Some(error) => Err(error),
         }
     }

@@ -95,26 +95,30 @@ pub fn status_width() -> Option<usize> {
 
 /// A terminal that can be taken over. It is restored when this is dropped.
 #[derive(Debug)]
-pub struct Terminal(Arc<Held>);
+pub struct InteractiveTerminal(Arc<TerminalState>);
 
 #[derive(Debug)]
-struct Held {
+struct TerminalState {
     file: File,
     before: KeyModes,
     taken: AtomicBool,
 }
 
-impl Terminal {
+impl InteractiveTerminal {
     /// The terminal of a descriptor that can be read and written.
     ///
     /// # Errors
     /// The descriptor is no terminal, or is not open in both directions.
-    pub fn of(fd: OwnedFd) -> io::Result<Terminal> {
+    pub fn of(fd: OwnedFd) -> io::Result<InteractiveTerminal> {
         let before = KeyModes::of(&fd)?;
         if !rustix::fs::fcntl_getfl(&fd)?.contains(OFlags::RDWR) {
             return Err(io::Error::other("the terminal is not open for reading and writing"));
         }
-        Ok(Terminal(Arc::new(Held { file: File::from(fd), before, taken: AtomicBool::new(false) })))
+        Ok(InteractiveTerminal(Arc::new(TerminalState {
+            file: File::from(fd),
+            before,
+            taken: AtomicBool::new(false),
+        })))
     }
 
     /// The modes of the terminal while it is not taken over.
@@ -190,19 +194,19 @@ impl Terminal {
     }
 }
 
-impl AsFd for Terminal {
+impl AsFd for InteractiveTerminal {
     fn as_fd(&self) -> rustix::fd::BorrowedFd<'_> {
         self.0.file.as_fd()
     }
 }
 
-impl Drop for Terminal {
+impl Drop for InteractiveTerminal {
     fn drop(&mut self) {
         self.leave();
     }
 }
 
-impl Held {
+impl TerminalState {
     /// Restores the terminal; returns true if it was taken over.
     fn leave(&self) -> bool {
         let taken = self.taken.swap(false, Relaxed);
@@ -257,7 +261,7 @@ mod tests {
     fn what_was_taken_is_left_as_it_was() {
         let (mut master, ours) = pair();
         let before = KeyModes::of(&ours).unwrap();
-        let terminal = Terminal::of(ours).unwrap();
+        let terminal = InteractiveTerminal::of(ours).unwrap();
         assert_eq!((terminal.before(), terminal.is_taken()), (before, false));
         assert!(!terminal.write(b"not yet").unwrap());
         terminal.take().unwrap();
@@ -302,7 +306,7 @@ mod tests {
         let before = KeyModes::of(&ours).unwrap();
         let check = ours.try_clone().unwrap();
         let panicked = thread::spawn(move || {
-            let terminal = Terminal::of(ours).unwrap();
+            let terminal = InteractiveTerminal::of(ours).unwrap();
             terminal.take().unwrap();
             panic!("to be expected here");
         });
@@ -314,9 +318,9 @@ mod tests {
     #[test]
     fn what_is_no_terminal_or_is_gone_is_an_error() {
         let file = tempfile::tempfile().unwrap();
-        assert!(Terminal::of(file.into()).is_err());
+        assert!(InteractiveTerminal::of(file.into()).is_err());
         let (master, ours) = pair();
-        let terminal = Terminal::of(ours).unwrap();
+        let terminal = InteractiveTerminal::of(ours).unwrap();
         terminal.take().unwrap();
         drop(master);
         // A process that another test forks has the other end until it executes its program.

@@ -26,9 +26,9 @@ const MOMENT: Duration = Duration::from_millis(200);
 
 /// Turn of a run. Other runs can wait until it is dropped, or its process has ended.
 #[derive(Debug)]
-pub struct Turn(Option<OwnedFd>);
+pub struct RunLock(Option<OwnedFd>);
 
-impl Drop for Turn {
+impl Drop for RunLock {
     fn drop(&mut self) {
         // A child that another thread forks just now has the file open until it executes its program.
         if let Some(file) = &self.0 {
@@ -50,20 +50,20 @@ fn places() -> Vec<PathBuf> {
 }
 
 /// Begins a run without waiting. A run that asks for its turn later waits for it.
-pub fn begin() -> Turn {
+pub fn begin() -> RunLock {
     begin_in(&places())
 }
 
-fn begin_in(places: &[PathBuf]) -> Turn {
-    let Ok(file) = opened(places) else { return Turn(None) };
+fn begin_in(places: &[PathBuf]) -> RunLock {
+    let Ok(file) = opened(places) else { return RunLock(None) };
     let began = Instant::now();
     while flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
         if began.elapsed() >= MOMENT {
-            return Turn(None);
+            return RunLock(None);
         }
         sleep(PAUSE);
     }
-    Turn(Some(file))
+    RunLock(Some(file))
 }
 
 /// Waits for the end of all other runs, at most for `limit`. `waiting` is called once, with the run that is waited for:
@@ -71,11 +71,16 @@ fn begin_in(places: &[PathBuf]) -> Turn {
 ///
 /// # Errors
 /// There is no place for the lock, or another run lasts longer.
-pub fn wait(limit: Duration, names: bool, waiting: impl FnMut(&str)) -> Result<Turn> {
+pub fn wait(limit: Duration, names: bool, waiting: impl FnMut(&str)) -> Result<RunLock> {
     wait_in(&places(), limit, names, waiting)
 }
 
-fn wait_in(places: &[PathBuf], limit: Duration, names: bool, mut waiting: impl FnMut(&str)) -> Result<Turn> {
+fn wait_in(
+    places: &[PathBuf],
+    limit: Duration,
+    names: bool,
+    mut waiting: impl FnMut(&str),
+) -> Result<RunLock> {
     let file = opened(places)
         .map_err(|why| anyhow!("there is no place for the lock by which runs wait for each other ({why})"))?;
     let began = Instant::now();
@@ -85,7 +90,7 @@ fn wait_in(places: &[PathBuf], limit: Duration, names: bool, mut waiting: impl F
         // From the exclusive to the shared lock another one can come between: then it was its turn.
         let alone = flock(&file, FlockOperation::NonBlockingLockExclusive);
         if alone.and_then(|()| flock(&file, FlockOperation::NonBlockingLockShared)).is_ok() {
-            return Ok(Turn(Some(file)));
+            return Ok(RunLock(Some(file)));
         }
         if began.elapsed() >= limit {
             bail!("{} still runs", holder());

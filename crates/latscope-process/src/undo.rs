@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Action that undoes a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Undo {
+pub enum UndoAction {
     /// Remove a directory of latscope with its content.
     RemoveDirectory(PathBuf),
     /// Remove an empty directory, such as a trace instance, whose files are the kernel's.
@@ -25,17 +25,17 @@ pub enum Undo {
     Shell(String),
 }
 
-impl fmt::Display for Undo {
+impl fmt::Display for UndoAction {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Undo::RemoveDirectory(path) | Undo::RemoveInstance(path) => {
+            UndoAction::RemoveDirectory(path) | UndoAction::RemoveInstance(path) => {
                 write!(f, "remove the directory {}", path.display())
             }
-            Undo::RestoreTerminal(_) => f.write_str("restore the terminal"),
-            Undo::Remove(leftover) => write!(f, "remove {leftover}"),
-            Undo::Write(path, text) => write!(f, "write {:?} to {}", text.trim(), path.display()),
-            Undo::EndGroup(group) => write!(f, "end the process group {group}"),
-            Undo::Shell(command) => write!(f, "run `{command}`"),
+            UndoAction::RestoreTerminal(_) => f.write_str("restore the terminal"),
+            UndoAction::Remove(leftover) => write!(f, "remove {leftover}"),
+            UndoAction::Write(path, text) => write!(f, "write {:?} to {}", text.trim(), path.display()),
+            UndoAction::EndGroup(group) => write!(f, "end the process group {group}"),
+            UndoAction::Shell(command) => write!(f, "run `{command}`"),
         }
     }
 }

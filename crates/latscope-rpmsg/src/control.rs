@@ -4,7 +4,7 @@
 //!
 //! | offset | written by | what |
 //! |---|---|---|
-//! | 0x00 | host | the [`Command`] |
+//! | 0x00 | host | the [`ControlCommand`] |
 //! | 0x40 | remote | the command that it obeys |
 //! | 0x80 | host | a single word |
 //! | 0xC0 | remote | the same word, echoed when that is the order |
@@ -34,7 +34,7 @@
 //! # Ok::<(), latscope_rpmsg::Fault>(())
 //! ```
 
-use crate::{Fault, Memory};
+use crate::{Fault, RpmsgMemory};
 
 /// Size of the words and of the space reserved beside them, bytes: a page.
 pub const SIZE: usize = 4096;
@@ -46,7 +46,7 @@ const REPLY: usize = 0xC0;
 
 /// Order to a remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum ControlOpcode {
     /// To serve the driver of the link.
     Link,
     /// To serve the driver of the link, and to sleep whenever there is nothing to do until it is
@@ -58,25 +58,25 @@ pub enum Order {
     Stop,
 }
 
-impl Order {
+impl ControlOpcode {
     /// Four letters, so that accidental writes order nothing but the usual work.
     const fn code(self) -> u32 {
         u32::from_le_bytes(match self {
-            Order::Link => *b"LINK",
-            Order::Doorbell => *b"BELL",
-            Order::Word => *b"WORD",
-            Order::Stop => *b"STOP",
+            ControlOpcode::Link => *b"LINK",
+            ControlOpcode::Doorbell => *b"BELL",
+            ControlOpcode::Word => *b"WORD",
+            ControlOpcode::Stop => *b"STOP",
         })
     }
 }
 
 /// Order with a number that distinguishes it from the order before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Command(u64);
+pub struct ControlCommand(u64);
 
-impl Command {
-    fn new(order: Order, number: u32) -> Command {
-        Command(u64::from(number) << 32 | u64::from(order.code()))
+impl ControlCommand {
+    fn new(order: ControlOpcode, number: u32) -> ControlCommand {
+        ControlCommand(u64::from(number) << 32 | u64::from(order.code()))
     }
 
     fn number(self) -> u32 {
@@ -84,27 +84,30 @@ impl Command {
     }
 
     /// Returns the order; an unknown code counts as the order of a link.
-    pub fn order(self) -> Order {
-        let is = |order: &Order| order.code() == self.0 as u32;
-        [Order::Doorbell, Order::Word, Order::Stop].into_iter().find(is).unwrap_or(Order::Link)
+    pub fn order(self) -> ControlOpcode {
+        let is = |order: &ControlOpcode| order.code() == self.0 as u32;
+        [ControlOpcode::Doorbell, ControlOpcode::Word, ControlOpcode::Stop]
+            .into_iter()
+            .find(is)
+            .unwrap_or(ControlOpcode::Link)
     }
 }
 
 /// The words, seen by either side.
 #[derive(Debug, Clone, Copy)]
-pub struct Control<M> {
+pub struct RpmsgControlBlock<M> {
     memory: M,
     at: usize,
 }
 
-impl<M: Memory> Control<M> {
+impl<M: RpmsgMemory> RpmsgControlBlock<M> {
     /// The words at the end of a window.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] if the window is smaller than they are, or ends within a cache line.
     pub fn new(memory: M) -> Result<Self, Fault> {
         match memory.size().checked_sub(SIZE) {
-            Some(at) if at.is_multiple_of(64) => Ok(Control { memory, at }),
+            Some(at) if at.is_multiple_of(64) => Ok(RpmsgControlBlock { memory, at }),
             _ => Err(Fault::OutOfWindow),
         }
     }
@@ -113,9 +116,9 @@ impl<M: Memory> Control<M> {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] of a memory that shrank, here and below.
-    pub fn issue(&self, order: Order) -> Result<Command, Fault> {
-        let accepted = Command(self.memory.load_u64(self.at + ACCEPTED)?);
-        let command = Command::new(order, accepted.number().wrapping_add(1));
+    pub fn issue(&self, order: ControlOpcode) -> Result<ControlCommand, Fault> {
+        let accepted = ControlCommand(self.memory.load_u64(self.at + ACCEPTED)?);
+        let command = ControlCommand::new(order, accepted.number().wrapping_add(1));
         // What the host wrote for the remote is seen by it when it sees the order.
         self.memory.fence();
         self.memory.store_u64(self.at + COMMAND, command.0)?;
@@ -126,7 +129,7 @@ impl<M: Memory> Control<M> {
     ///
     /// # Errors
     /// See [`Control::issue`].
-    pub fn is_accepted(&self, command: Command) -> Result<bool, Fault> {
+    pub fn is_accepted(&self, command: ControlCommand) -> Result<bool, Fault> {
         let accepted = self.memory.load_u64(self.at + ACCEPTED)?;
         self.memory.fence();
         Ok(accepted == command.0)
@@ -137,15 +140,15 @@ impl<M: Memory> Control<M> {
     ///
     /// # Errors
     /// See [`Control::issue`].
-    pub fn command(&self) -> Result<Command, Fault> {
-        self.memory.load_u64(self.at + COMMAND).map(Command)
+    pub fn command(&self) -> Result<ControlCommand, Fault> {
+        self.memory.load_u64(self.at + COMMAND).map(ControlCommand)
     }
 
     /// Accepts a command: the host sees all earlier stores of the remote before this.
     ///
     /// # Errors
     /// See [`Control::issue`].
-    pub fn accept(&self, command: Command) -> Result<(), Fault> {
+    pub fn accept(&self, command: ControlCommand) -> Result<(), Fault> {
         self.memory.fence();
         self.memory.store_u64(self.at + ACCEPTED, command.0)
     }
@@ -186,38 +189,39 @@ impl<M: Memory> Control<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Cells;
+    use crate::memory::AtomicCellMemory;
     use std::sync::atomic::AtomicU16;
 
-    fn memory(bytes: usize) -> Cells<Vec<AtomicU16>> {
-        Cells((0..bytes / 2).map(|_| AtomicU16::new(0)).collect())
+    fn memory(bytes: usize) -> AtomicCellMemory<Vec<AtomicU16>> {
+        AtomicCellMemory((0..bytes / 2).map(|_| AtomicU16::new(0)).collect())
     }
 
     #[test]
     fn every_order_is_known_and_the_rest_is_a_link() {
-        for order in [Order::Link, Order::Doorbell, Order::Word, Order::Stop] {
-            assert_eq!(Command::new(order, 7).order(), order);
+        for order in [ControlOpcode::Link, ControlOpcode::Doorbell, ControlOpcode::Word, ControlOpcode::Stop]
+        {
+            assert_eq!(ControlCommand::new(order, 7).order(), order);
         }
-        for other in [0, u64::MAX, u64::from(Order::Stop.code()) << 32] {
-            assert_eq!(Command(other).order(), Order::Link);
+        for other in [0, u64::MAX, u64::from(ControlOpcode::Stop.code()) << 32] {
+            assert_eq!(ControlCommand(other).order(), ControlOpcode::Link);
         }
     }
 
     #[test]
     fn an_order_given_again_is_to_be_accepted_again() {
         let memory = memory(SIZE);
-        let control = Control::new(&memory).unwrap();
-        let first = control.issue(Order::Link).unwrap();
+        let control = RpmsgControlBlock::new(&memory).unwrap();
+        let first = control.issue(ControlOpcode::Link).unwrap();
         control.accept(control.command().unwrap()).unwrap();
         assert_eq!(control.is_accepted(first), Ok(true));
-        let second = control.issue(Order::Link).unwrap();
+        let second = control.issue(ControlOpcode::Link).unwrap();
         assert_eq!(control.is_accepted(second), Ok(false));
     }
 
     #[test]
     fn the_words_are_the_windows_last() {
         let memory = memory(0x3000);
-        let control = Control::new(&memory).unwrap();
+        let control = RpmsgControlBlock::new(&memory).unwrap();
         control.send(0x0102_0304_0506_0708).unwrap();
         assert_eq!(memory.load_u8(0x2080), Ok(8));
         assert_eq!(control.is_echoed(0x0102_0304_0506_0708), Ok(false));
@@ -228,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_window_without_room_has_no_words() {
-        assert!(Control::new(memory(SIZE - 64)).is_err());
-        assert!(Control::new(memory(SIZE + 32)).is_err());
+        assert!(RpmsgControlBlock::new(memory(SIZE - 64)).is_err());
+        assert!(RpmsgControlBlock::new(memory(SIZE + 32)).is_err());
     }
 }

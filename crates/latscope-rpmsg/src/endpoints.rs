@@ -1,23 +1,24 @@
 //! Table of the own endpoints and of the peer's addresses for their names.
 
 use crate::Fault;
-use crate::header::{Address, FIRST_DYNAMIC, Header, NAME_SERVICE};
-use crate::name_service::{Announcement, Name};
+use crate::header::{FIRST_DYNAMIC, NAME_SERVICE, RpmsgAddress, RpmsgHeader};
+use crate::name_service::{Announcement, RpmsgEndpointName};
 
 /// Table of up to `N` own endpoints, and as many names that the peer announced.
 ///
-/// The peer's names are remembered even without an own endpoint of that name, as long as there is room, so that the order
-/// of the two does not matter. A name with an own endpoint always has room. An endpoint and a name of the peer's belong together when they are equal.
+/// The peer's names are remembered even without an own endpoint of that name, as long as there is room, so that the
+/// order of the two does not matter. A name with an own endpoint always has room. An endpoint and a name of the peer's
+/// belong together when they are equal.
 #[derive(Debug, Clone)]
 pub struct Endpoints<const N: usize> {
     /// The place of an endpoint is its address above [`FIRST_DYNAMIC`].
-    ours: [Option<Name>; N],
-    theirs: [Option<(Name, Address)>; N],
+    ours: [Option<RpmsgEndpointName>; N],
+    theirs: [Option<(RpmsgEndpointName, RpmsgAddress)>; N],
 }
 
 /// Change made by an announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
+pub enum AnnouncementChange {
     /// The peer has a name that it had not before.
     Created,
     /// The peer no longer has a name.
@@ -37,28 +38,28 @@ impl<const N: usize> Default for Endpoints<N> {
 impl<const N: usize> Endpoints<N> {
     /// Opens an endpoint and returns its address: the existing address if there is an endpoint of that name. `None` if
     /// there are `N` endpoints.
-    pub fn open(&mut self, name: Name) -> Option<Address> {
+    pub fn open(&mut self, name: RpmsgEndpointName) -> Option<RpmsgAddress> {
         let place = match self.ours.iter().position(|ours| *ours == Some(name)) {
             Some(place) => place,
             None => self.ours.iter().position(Option::is_none)?,
         };
         self.ours[place] = Some(name);
-        Some(FIRST_DYNAMIC + place as Address)
+        Some(FIRST_DYNAMIC + place as RpmsgAddress)
     }
 
     /// Closes an endpoint and returns the name it had.
-    pub fn close(&mut self, address: Address) -> Option<Name> {
+    pub fn close(&mut self, address: RpmsgAddress) -> Option<RpmsgEndpointName> {
         self.ours.get_mut(place(address)?)?.take()
     }
 
     /// Returns the name of the own endpoint at this address.
-    pub fn name(&self, address: Address) -> Option<Name> {
+    pub fn name(&self, address: RpmsgAddress) -> Option<RpmsgEndpointName> {
         *self.ours.get(place(address)?)?
     }
 
     /// Returns the peer's address for the name of the own endpoint at this address: the first that the peer announced,
     /// if there are several.
-    pub fn peer(&self, address: Address) -> Option<Address> {
+    pub fn peer(&self, address: RpmsgAddress) -> Option<RpmsgAddress> {
         let name = self.name(address)?;
         self.theirs().find(|(theirs, _)| *theirs == name).map(|(_, address)| address)
     }
@@ -71,7 +72,7 @@ impl<const N: usize> Endpoints<N> {
     }
 
     /// The names that the peer announced and did not destroy.
-    pub fn theirs(&self) -> impl Iterator<Item = (Name, Address)> {
+    pub fn theirs(&self) -> impl Iterator<Item = (RpmsgEndpointName, RpmsgAddress)> {
         self.theirs.into_iter().flatten()
     }
 
@@ -79,40 +80,46 @@ impl<const N: usize> Endpoints<N> {
     ///
     /// # Errors
     /// [`Fault::Announcement`] if it is, but no announcement.
-    pub fn receive(&mut self, header: &Header, payload: &[u8]) -> Option<Result<Heard, Fault>> {
+    pub fn receive(
+        &mut self,
+        header: &RpmsgHeader,
+        payload: &[u8],
+    ) -> Option<Result<AnnouncementChange, Fault>> {
         (header.destination == NAME_SERVICE).then(|| Ok(self.hear(&Announcement::parse(payload)?)))
     }
 
     /// Takes an announcement of the peer's.
-    pub fn hear(&mut self, announcement: &Announcement) -> Heard {
+    pub fn hear(&mut self, announcement: &Announcement) -> AnnouncementChange {
         let channel = Some((announcement.name, announcement.address));
         let known = self.theirs.iter_mut().find(|theirs| **theirs == channel);
         match (announcement.destroyed, known) {
             (true, Some(known)) => {
                 *known = None;
-                Heard::Destroyed
+                AnnouncementChange::Destroyed
             }
             (false, None) => self.remember(announcement),
-            _ => Heard::Known,
+            _ => AnnouncementChange::Known,
         }
     }
 
     /// Remembers a name. If the table is full, a name with an own endpoint replaces one without.
-    fn remember(&mut self, announcement: &Announcement) -> Heard {
+    fn remember(&mut self, announcement: &Announcement) -> AnnouncementChange {
         let is_own = |name| self.ours.contains(&Some(name));
         let free = self.theirs.iter().position(Option::is_none);
-        let foreign = |theirs: &Option<(Name, Address)>| theirs.is_some_and(|(name, _)| !is_own(name));
+        let foreign = |theirs: &Option<(RpmsgEndpointName, RpmsgAddress)>| {
+            theirs.is_some_and(|(name, _)| !is_own(name))
+        };
         let replaced = || self.theirs.iter().position(foreign).filter(|_| is_own(announcement.name));
         let Some(room) = free.or_else(replaced) else {
-            return Heard::NoRoom;
+            return AnnouncementChange::NoRoom;
         };
         self.theirs[room] = Some((announcement.name, announcement.address));
-        Heard::Created
+        AnnouncementChange::Created
     }
 }
 
 /// The place of an endpoint in the table.
-fn place(address: Address) -> Option<usize> {
+fn place(address: RpmsgAddress) -> Option<usize> {
     usize::try_from(address.checked_sub(FIRST_DYNAMIC)?).ok()
 }
 
@@ -120,23 +127,23 @@ fn place(address: Address) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn named(name: &str) -> Name {
-        Name::new(name).unwrap()
+    fn named(name: &str) -> RpmsgEndpointName {
+        RpmsgEndpointName::new(name).unwrap()
     }
 
-    fn announcement(name: &str, address: Address) -> Announcement {
+    fn announcement(name: &str, address: RpmsgAddress) -> Announcement {
         Announcement { name: named(name), address, destroyed: false }
     }
 
     #[test]
     fn it_does_not_matter_who_comes_first() {
         let mut endpoints = Endpoints::<2>::default();
-        assert_eq!(endpoints.hear(&announcement("early", 7)), Heard::Created);
+        assert_eq!(endpoints.hear(&announcement("early", 7)), AnnouncementChange::Created);
         let early = endpoints.open(named("early")).unwrap();
         let late = endpoints.open(named("late")).unwrap();
         assert_eq!((early, late), (0x400, 0x401));
         assert_eq!((endpoints.peer(early), endpoints.peer(late)), (Some(7), None));
-        assert_eq!(endpoints.hear(&announcement("late", 8)), Heard::Created);
+        assert_eq!(endpoints.hear(&announcement("late", 8)), AnnouncementChange::Created);
         assert_eq!(endpoints.peer(late), Some(8));
     }
 
@@ -144,7 +151,10 @@ mod tests {
     fn repeated_announcements_change_nothing() {
         let mut endpoints = Endpoints::<2>::default();
         let heard = [0; 3].map(|_| endpoints.hear(&announcement("echo", 7)));
-        assert_eq!(heard, [Heard::Created, Heard::Known, Heard::Known]);
+        assert_eq!(
+            heard,
+            [AnnouncementChange::Created, AnnouncementChange::Known, AnnouncementChange::Known]
+        );
         assert_eq!(endpoints.theirs().count(), 1);
     }
 
@@ -156,16 +166,19 @@ mod tests {
         endpoints.hear(&announcement("echo", 8));
         assert_eq!(endpoints.peer(echo), Some(7));
         let gone = Announcement { destroyed: true, ..announcement("echo", 7) };
-        assert_eq!(endpoints.hear(&gone), Heard::Destroyed);
+        assert_eq!(endpoints.hear(&gone), AnnouncementChange::Destroyed);
         assert_eq!(endpoints.peer(echo), Some(8));
-        assert_eq!(endpoints.hear(&gone), Heard::Known);
+        assert_eq!(endpoints.hear(&gone), AnnouncementChange::Known);
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
         let mut endpoints = Endpoints::<2>::default();
         let heard = [1, 2, 3].map(|address| endpoints.hear(&announcement("flood", address)));
-        assert_eq!(heard, [Heard::Created, Heard::Created, Heard::NoRoom]);
+        assert_eq!(
+            heard,
+            [AnnouncementChange::Created, AnnouncementChange::Created, AnnouncementChange::NoRoom]
+        );
         assert_eq!(endpoints.open(named("a")), endpoints.open(named("a")));
         endpoints.open(named("b"));
         assert_eq!(endpoints.open(named("c")), None);
@@ -178,10 +191,10 @@ mod tests {
         for address in [1, 2, 3] {
             endpoints.hear(&announcement("other", address));
         }
-        assert_eq!(endpoints.hear(&announcement("awaited", 9)), Heard::Created);
+        assert_eq!(endpoints.hear(&announcement("awaited", 9)), AnnouncementChange::Created);
         assert_eq!(endpoints.peer(awaited), Some(9));
         assert_eq!(endpoints.theirs().count(), 2);
-        assert_eq!(endpoints.hear(&announcement("other", 4)), Heard::NoRoom);
+        assert_eq!(endpoints.hear(&announcement("other", 4)), AnnouncementChange::NoRoom);
     }
 
     #[test]
@@ -198,9 +211,9 @@ mod tests {
     fn only_messages_to_the_name_service_are_announcements() {
         let mut endpoints = Endpoints::<2>::default();
         let payload = announcement("echo", 0x400).bytes();
-        let to = |destination| Header { source: 0x400, destination, length: 40, flags: 0 };
+        let to = |destination| RpmsgHeader { source: 0x400, destination, length: 40, flags: 0 };
         assert_eq!(endpoints.receive(&to(0x400), &payload), None);
-        assert_eq!(endpoints.receive(&to(53), &payload), Some(Ok(Heard::Created)));
+        assert_eq!(endpoints.receive(&to(53), &payload), Some(Ok(AnnouncementChange::Created)));
         assert_eq!(endpoints.receive(&to(53), &payload[1..]), Some(Err(Fault::Announcement)));
     }
 

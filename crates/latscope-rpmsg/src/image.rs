@@ -3,7 +3,7 @@
 //! The window is a file: QEMU shows it to the image as the memory of an ivshmem device, the host maps it. [`control`]
 //! has the words by which the host directs the image.
 
-use crate::{Window, control};
+use crate::{RpmsgWindow, control};
 use core::fmt;
 
 /// The program that runs the image.
@@ -14,7 +14,7 @@ pub const QEMU: &str = "qemu-system-x86_64";
 pub const WINDOW: usize = 0x10_0000;
 
 /// The layout that fits any host; others are read from the table.
-pub const LAYOUT: Window = Window::OPENAMP;
+pub const LAYOUT: RpmsgWindow = RpmsgWindow::OPENAMP;
 
 const _: () = assert!(WINDOW.is_power_of_two() && LAYOUT.size + control::SIZE <= WINDOW);
 
@@ -46,7 +46,7 @@ pub const ARGUMENTS: [&str; 13] = [
 /// The device where both sides poll; to be added is `-object`: see [`Backend`].
 pub const PLAIN: [&str; 2] = ["-device", "ivshmem-plain,memdev=window"];
 
-/// The device where each side can interrupt the other; to be added is `-chardev`: see [`Socket`].
+/// The device where each side can interrupt the other; to be added is `-chardev`: see [`ChardevSocket`].
 pub const DOORBELL: [&str; 2] = ["-device", "ivshmem-doorbell,chardev=doorbell,vectors=1"];
 
 /// Number of the host among the sides that share the memory: the image rings its doorbell.
@@ -73,12 +73,12 @@ impl fmt::Display for Backend<'_> {
 
 /// The value of `-chardev`: the process that listens at a socket hands out the window and the kicks.
 #[derive(Debug, Clone, Copy)]
-pub struct Socket<'a> {
+pub struct ChardevSocket<'a> {
     /// Path of the socket.
     pub path: &'a str,
 }
 
-impl fmt::Display for Socket<'_> {
+impl fmt::Display for ChardevSocket<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "socket,id=doorbell,path={}", Value(self.path))
     }

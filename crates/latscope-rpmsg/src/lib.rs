@@ -4,7 +4,7 @@
 //!
 //! The bytes in memory are those of Linux's `virtio_rpmsg_bus` and of OpenAMP:
 //! a [resource table](table), two [split virtqueues](ring), and buffers with a
-//! [header](header::Header) each. All is generic over a [`Memory`], so that the
+//! [header](header::Header) each. All is generic over a [`RpmsgMemory`], so that the
 //! same code runs on a mapped file, in bare-metal firmware, behind a virtual
 //! machine, and on the [`Cells`](memory::Cells) of a test.
 //!
@@ -75,6 +75,6 @@ pub mod table;
 pub mod window;
 
 pub use fault::{Fault, Faults};
-pub use link::{Host, Link, Remote};
-pub use memory::Memory;
-pub use window::Window;
+pub use link::{RpmsgHost, RpmsgLink, RpmsgRemote};
+pub use memory::RpmsgMemory;
+pub use window::RpmsgWindow;

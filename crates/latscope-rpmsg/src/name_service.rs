@@ -2,7 +2,7 @@
 //! [`NAME_SERVICE`](crate::header::NAME_SERVICE).
 
 use crate::Fault;
-use crate::header::Address;
+use crate::header::RpmsgAddress;
 use core::fmt;
 
 /// Bytes of a name's field, the closing NUL included.
@@ -10,16 +10,16 @@ const FIELD: usize = 32;
 
 /// An endpoint's name: 1 to 31 bytes, none of them NUL.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Name([u8; FIELD]);
+pub struct RpmsgEndpointName([u8; FIELD]);
 
-impl Name {
+impl RpmsgEndpointName {
     /// Bytes of the longest name.
     pub const LONGEST: usize = FIELD - 1;
 
     /// Makes a name for an own endpoint; `None` if it is empty, too long, or has a NUL.
-    pub const fn new(text: &str) -> Option<Name> {
+    pub const fn new(text: &str) -> Option<RpmsgEndpointName> {
         let text = text.as_bytes();
-        if text.is_empty() || text.len() > Name::LONGEST {
+        if text.is_empty() || text.len() > RpmsgEndpointName::LONGEST {
             return None;
         }
         let mut field = [0; FIELD];
@@ -31,16 +31,19 @@ impl Name {
             field[at] = text[at];
             at += 1;
         }
-        Some(Name(field))
+        Some(RpmsgEndpointName(field))
     }
 
     /// Returns a name of the peer's: the bytes before the first NUL, and no more than 31 bytes if there is no NUL, as
     /// Linux cuts it. `None` if that is empty.
-    fn received(field: [u8; FIELD]) -> Option<Name> {
+    fn received(field: [u8; FIELD]) -> Option<RpmsgEndpointName> {
         let mut name = [0; FIELD];
-        let length = field[..Name::LONGEST].iter().position(|byte| *byte == 0).unwrap_or(Name::LONGEST);
+        let length = field[..RpmsgEndpointName::LONGEST]
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or(RpmsgEndpointName::LONGEST);
         name[..length].copy_from_slice(&field[..length]);
-        (length > 0).then_some(Name(name))
+        (length > 0).then_some(RpmsgEndpointName(name))
     }
 
     /// The name's bytes without padding. A peer's name may be any bytes.
@@ -51,13 +54,13 @@ impl Name {
 }
 
 /// The name; bytes that are not printable ASCII are escaped.
-impl fmt::Display for Name {
+impl fmt::Display for RpmsgEndpointName {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         self.as_bytes().escape_ascii().fmt(f)
     }
 }
 
-impl fmt::Debug for Name {
+impl fmt::Debug for RpmsgEndpointName {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "\"{self}\"")
     }
@@ -67,9 +70,9 @@ impl fmt::Debug for Name {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announcement {
     /// Name of the endpoint.
-    pub name: Name,
+    pub name: RpmsgEndpointName,
     /// Address of the endpoint.
-    pub address: Address,
+    pub address: RpmsgAddress,
     /// False if the endpoint exists, true if it no longer exists.
     pub destroyed: bool,
 }
@@ -87,7 +90,7 @@ impl Announcement {
         let payload: &[u8; Announcement::SIZE] = payload.try_into().map_err(|_| Fault::Announcement)?;
         let [field @ .., a0, a1, a2, a3, f0, _, _, _] = *payload;
         Ok(Announcement {
-            name: Name::received(field).ok_or(Fault::Announcement)?,
+            name: RpmsgEndpointName::received(field).ok_or(Fault::Announcement)?,
             address: u32::from_le_bytes([a0, a1, a2, a3]),
             destroyed: f0 & 1 != 0,
         })
@@ -109,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_bytes_are_those_on_the_wire() {
-        let name = Name::new("rpmsg-openamp-demo-channel").unwrap();
+        let name = RpmsgEndpointName::new("rpmsg-openamp-demo-channel").unwrap();
         let announcement = Announcement { name, address: 0x400, destroyed: false };
         let mut bytes = *b"rpmsg-openamp-demo-channel\0\0\0\0\0\0\x00\x04\0\0\0\0\0\0";
         assert_eq!(announcement.bytes(), bytes);
@@ -122,16 +125,17 @@ mod tests {
     fn a_name_without_end_is_cut() {
         let mut bytes = [b'x'; Announcement::SIZE];
         let name = Announcement::parse(&bytes).unwrap().name;
-        assert_eq!(name.as_bytes(), [b'x'; Name::LONGEST]);
+        assert_eq!(name.as_bytes(), [b'x'; RpmsgEndpointName::LONGEST]);
         bytes[0] = 0;
         assert_eq!(Announcement::parse(&bytes), Err(Fault::Announcement));
     }
 
     #[test]
     fn what_is_behind_the_end_of_a_name_is_no_part_of_it() {
-        let mut bytes = Announcement { name: Name::new("a").unwrap(), address: 1, destroyed: false }.bytes();
+        let mut bytes =
+            Announcement { name: RpmsgEndpointName::new("a").unwrap(), address: 1, destroyed: false }.bytes();
         bytes[2] = b'b';
-        assert_eq!(Announcement::parse(&bytes).unwrap().name, Name::new("a").unwrap());
+        assert_eq!(Announcement::parse(&bytes).unwrap().name, RpmsgEndpointName::new("a").unwrap());
     }
 
     #[test]
@@ -142,10 +146,10 @@ mod tests {
 
     #[test]
     fn names_of_ours_are_refused_rather_than_cut() {
-        assert!(Name::new(&"x".repeat(31)).is_some());
-        assert!(Name::new(&"x".repeat(32)).is_none());
-        assert!(Name::new("").is_none());
-        assert!(Name::new("a\0b").is_none());
+        assert!(RpmsgEndpointName::new(&"x".repeat(31)).is_some());
+        assert!(RpmsgEndpointName::new(&"x".repeat(32)).is_none());
+        assert!(RpmsgEndpointName::new("").is_none());
+        assert!(RpmsgEndpointName::new("a\0b").is_none());
     }
 
     #[test]

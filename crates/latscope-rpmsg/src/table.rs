@@ -4,9 +4,9 @@
 //! The table is version 1 of the table that `remoteproc.h` in Linux describes: a header, the offsets of its resources,
 //! and the resources. This module reads a device among any number of resources, and writes it alone.
 
-use crate::header::Header;
-use crate::ring::Layout;
-use crate::{Fault, Memory};
+use crate::header::RpmsgHeader;
+use crate::ring::VirtqueueLayout;
+use crate::{Fault, RpmsgMemory};
 
 /// Type number of a vdev resource.
 const VDEV: u32 = 3;
@@ -55,7 +55,7 @@ pub mod status {
 
 /// A ring as the table has it: four words, and a reserved one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ring {
+pub struct VringResource {
     /// Device address of the ring; [`Ring::ANYWHERE`] if the driver is to choose.
     pub address: u32,
     /// Alignment of the ring's used part, bytes.
@@ -66,26 +66,26 @@ pub struct Ring {
     pub notify: u32,
 }
 
-impl Ring {
+impl VringResource {
     /// The address of a ring that has none yet.
     pub const ANYWHERE: u32 = 0xFFFF_FFFF;
 
     /// Returns the offsets of the parts of the ring.
     ///
     /// # Errors
-    /// [`Fault::Ring`] if no ring can have these values, or its address is still to be chosen.
-    pub fn layout(&self) -> Result<Layout, Fault> {
+    /// [`Fault::VringResource`] if no ring can have these values, or its address is still to be chosen.
+    pub fn layout(&self) -> Result<VirtqueueLayout, Fault> {
         let base = usize::try_from(self.address).map_err(|_| Fault::Ring)?;
-        if self.address == Ring::ANYWHERE {
+        if self.address == VringResource::ANYWHERE {
             Err(Fault::Ring)
         } else {
-            Layout::contiguous(base, self.num, self.align)
+            VirtqueueLayout::contiguous(base, self.num, self.align)
         }
     }
 
-    fn load(memory: &impl Memory, at: usize) -> Result<Ring, Fault> {
+    fn load(memory: &impl RpmsgMemory, at: usize) -> Result<VringResource, Fault> {
         let word = |index: usize| memory.load_u32(at + 4 * index);
-        Ok(Ring { address: word(0)?, align: word(1)?, num: word(2)?, notify: word(3)? })
+        Ok(VringResource { address: word(0)?, align: word(1)?, num: word(2)?, notify: word(3)? })
     }
 
     fn words(&self) -> [u32; 5] {
@@ -114,7 +114,7 @@ impl BufferSizes {
         }
         let [to_host, to_remote] =
             [0, 4].map(|at| u32::from_le_bytes([sizes[at], sizes[at + 1], sizes[at + 2], sizes[at + 3]]));
-        match to_host.min(to_remote) as usize >= Header::SIZE {
+        match to_host.min(to_remote) as usize >= RpmsgHeader::SIZE {
             true => Ok(Some(BufferSizes { to_host, to_remote })),
             false => Err(Fault::Table),
         }
@@ -132,11 +132,11 @@ impl BufferSizes {
 
 /// The RPMsg device of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Table {
+pub struct ResourceTable {
     /// Features that the remote processor offers.
     pub features: u32,
     /// Remote to host, then host to remote.
-    pub rings: [Ring; 2],
+    pub rings: [VringResource; 2],
     /// Sizes of the buffers, if the remote processor states them.
     buffers: Option<BufferSizes>,
     /// Offset of the device's status.
@@ -145,15 +145,21 @@ pub struct Table {
     accepted: Option<usize>,
 }
 
-impl Table {
+impl ResourceTable {
     /// A table with nothing but the device.
-    pub const fn new(features: u32, rings: [Ring; 2]) -> Table {
-        Table { features, rings, buffers: None, status: ALONE + STATUS, accepted: Some(ALONE + ACCEPTED) }
+    pub const fn new(features: u32, rings: [VringResource; 2]) -> ResourceTable {
+        ResourceTable {
+            features,
+            rings,
+            buffers: None,
+            status: ALONE + STATUS,
+            accepted: Some(ALONE + ACCEPTED),
+        }
     }
 
     /// Returns the table with buffers of these sizes, which it offers to the driver.
-    pub const fn with_buffers(self, sizes: BufferSizes) -> Table {
-        Table { features: self.features | BUFFER_SIZES, buffers: Some(sizes), ..self }
+    pub const fn with_buffers(self, sizes: BufferSizes) -> ResourceTable {
+        ResourceTable { features: self.features | BUFFER_SIZES, buffers: Some(sizes), ..self }
     }
 
     /// Returns the sizes of the buffers once a driver has accepted all that it can.
@@ -163,8 +169,8 @@ impl Table {
 
     /// A table that is nowhere in memory, whose status is at this offset: for links that both sides
     /// were built for, as those of openEuler's MCS. Nothing is negotiated: the features are those of both.
-    pub const fn unwritten(features: u32, rings: [Ring; 2], status: usize) -> Table {
-        Table { features, rings, buffers: None, status, accepted: None }
+    pub const fn unwritten(features: u32, rings: [VringResource; 2], status: usize) -> ResourceTable {
+        ResourceTable { features, rings, buffers: None, status, accepted: None }
     }
 
     /// Bytes of a table with nothing but the device and its configuration.
@@ -175,12 +181,12 @@ impl Table {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] if it has no room.
-    pub fn write(&self, memory: &impl Memory) -> Result<(), Fault> {
-        memory.locate(0, Table::SIZE as u32)?;
+    pub fn write(&self, memory: &impl RpmsgMemory) -> Result<(), Fault> {
+        memory.locate(0, ResourceTable::SIZE as u32)?;
         let config = if self.buffers.is_some() { CONFIG as u32 } else { 0 };
         let head = [1, 1, 0, 0, ALONE as u32, VDEV, RPMSG, 0, self.features, 0, config];
         let status_and_count = u32::from_le_bytes([0, 2, 0, 0]);
-        let rings = self.rings.iter().flat_map(Ring::words);
+        let rings = self.rings.iter().flat_map(VringResource::words);
         let words = head.into_iter().chain([status_and_count]).chain(rings);
         (0..).step_by(4).zip(words).try_for_each(|(at, word)| memory.store_u32(at, word))?;
         self.buffers.map_or(Ok(()), |sizes| memory.write(CONFIGURATION, &sizes.bytes()))
@@ -189,18 +195,18 @@ impl Table {
     /// Finds the RPMsg device in a table at the beginning of the window.
     ///
     /// # Errors
-    /// [`Fault::Table`] if the version is not 1, there is no RPMsg device with two rings, or it wants buffers that have
-    /// no room for a header; [`Fault::OutOfWindow`] if a part is outside. The rings' shapes are checked by
+    /// [`Fault::ResourceTable`] if the version is not 1, there is no RPMsg device with two rings, or it wants buffers
+    /// that have no room for a header; [`Fault::OutOfWindow`] if a part is outside. The rings' shapes are checked by
     /// [`Ring::layout`].
-    pub fn parse(memory: &impl Memory) -> Result<Table, Fault> {
-        Table::parse_at(memory, 0)
+    pub fn parse(memory: &impl RpmsgMemory) -> Result<ResourceTable, Fault> {
+        ResourceTable::parse_at(memory, 0)
     }
 
     /// Finds the RPMsg device like [`Table::parse`], in a table that begins at `start`.
     ///
     /// # Errors
     /// The errors of [`Table::parse`].
-    pub fn parse_at(memory: &impl Memory, start: usize) -> Result<Table, Fault> {
+    pub fn parse_at(memory: &impl RpmsgMemory, start: usize) -> Result<ResourceTable, Fault> {
         let start = memory.locate(start as u64, HEADER as u32)?;
         let (version, count) = (memory.load_u32(start)?, memory.load_u32(start + 4)?);
         if version != 1 || count > MOST_RESOURCES {
@@ -210,7 +216,7 @@ impl Table {
             let offset = memory.load_u32(start + HEADER + 4 * index)?;
             let at = memory.locate(start as u64 + u64::from(offset), DEVICE as u32)?;
             if memory.load_u32(at)? == VDEV && memory.load_u32(at + 4)? == RPMSG {
-                return Table::device(memory, at);
+                return ResourceTable::device(memory, at);
             }
         }
         Err(Fault::Table)
@@ -218,16 +224,16 @@ impl Table {
 
     /// Loads the device at `at`.
     #[inline]
-    fn device(memory: &impl Memory, at: usize) -> Result<Table, Fault> {
+    fn device(memory: &impl RpmsgMemory, at: usize) -> Result<ResourceTable, Fault> {
         let (features, config) = (memory.load_u32(at + 12)?, memory.load_u32(at + 20)?);
         if memory.load_u8(at + STATUS + 1)? != 2 {
             return Err(Fault::Table);
         }
         let first = at + DEVICE;
-        Ok(Table {
+        Ok(ResourceTable {
             features,
-            rings: [Ring::load(memory, first)?, Ring::load(memory, first + RING)?],
-            buffers: Table::configured(memory, first + 2 * RING, config, features)?,
+            rings: [VringResource::load(memory, first)?, VringResource::load(memory, first + RING)?],
+            buffers: ResourceTable::configured(memory, first + 2 * RING, config, features)?,
             status: at + STATUS,
             accepted: Some(at + ACCEPTED),
         })
@@ -235,7 +241,7 @@ impl Table {
 
     /// Returns the buffer sizes in a configuration of `length` bytes at `at`, if it has them.
     fn configured(
-        memory: &impl Memory,
+        memory: &impl RpmsgMemory,
         at: usize,
         length: u32,
         features: u32,
@@ -252,8 +258,14 @@ impl Table {
     /// Chooses the places of the rings, and writes them into the table, less `origin`, which the other side adds.
     ///
     /// # Errors
-    /// [`Fault::Table`] of a table that is nowhere in memory, [`Fault::OutOfWindow`] of another memory than it is in.
-    pub fn place(&self, memory: &impl Memory, addresses: [u32; 2], origin: u32) -> Result<Table, Fault> {
+    /// [`Fault::ResourceTable`] of a table that is nowhere in memory, [`Fault::OutOfWindow`] of another memory than it
+    /// is in.
+    pub fn place(
+        &self,
+        memory: &impl RpmsgMemory,
+        addresses: [u32; 2],
+        origin: u32,
+    ) -> Result<ResourceTable, Fault> {
         let first = self.accepted.ok_or(Fault::Table)? - ACCEPTED + DEVICE;
         let mut table = *self;
         for (index, address) in addresses.into_iter().enumerate() {
@@ -268,7 +280,7 @@ impl Table {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] of another memory than the table is in.
-    pub fn accept(&self, memory: &impl Memory) -> Result<(), Fault> {
+    pub fn accept(&self, memory: &impl RpmsgMemory) -> Result<(), Fault> {
         let known = NAME_SERVICE | if self.buffers.is_some() { BUFFER_SIZES } else { 0 };
         self.accepted.map_or(Ok(()), |at| memory.store_u32(at, self.features & known))
     }
@@ -278,7 +290,7 @@ impl Table {
     /// # Errors
     /// [`Fault::OutOfWindow`] of another memory than the table is in.
     #[inline]
-    pub fn accepted(&self, memory: &impl Memory) -> Result<u32, Fault> {
+    pub fn accepted(&self, memory: &impl RpmsgMemory) -> Result<u32, Fault> {
         let accepted = self.accepted.map_or(Ok(self.features), |at| memory.load_u32(at))?;
         Ok(accepted & self.features)
     }
@@ -288,7 +300,7 @@ impl Table {
     /// # Errors
     /// [`Fault::OutOfWindow`] of another memory than the table is in.
     #[inline]
-    pub fn status(&self, memory: &impl Memory) -> Result<u8, Fault> {
+    pub fn status(&self, memory: &impl RpmsgMemory) -> Result<u8, Fault> {
         let status = memory.load_u8(self.status)?;
         // What the other side wrote before it set the status is seen from here on.
         memory.fence();
@@ -299,7 +311,7 @@ impl Table {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] of another memory than the table is in.
-    pub fn set_status(&self, memory: &impl Memory, status: u8) -> Result<(), Fault> {
+    pub fn set_status(&self, memory: &impl RpmsgMemory, status: u8) -> Result<(), Fault> {
         memory.fence();
         memory.store_u8(self.status, status)
     }
@@ -309,7 +321,7 @@ impl Table {
     /// # Errors
     /// The errors of [`Table::status`].
     #[inline]
-    pub fn is_ready(&self, memory: &impl Memory) -> Result<bool, Fault> {
+    pub fn is_ready(&self, memory: &impl RpmsgMemory) -> Result<bool, Fault> {
         Ok(is_ready(self.status(memory)?))
     }
 
@@ -319,7 +331,7 @@ impl Table {
     /// # Errors
     /// The errors of [`Table::status`].
     #[inline]
-    pub fn is_still_ready(&self, memory: &impl Memory) -> Result<bool, Fault> {
+    pub fn is_still_ready(&self, memory: &impl RpmsgMemory) -> Result<bool, Fault> {
         Ok(is_ready(memory.load_u8(self.status)?))
     }
 }
@@ -332,18 +344,18 @@ fn is_ready(status: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Cells;
-    use crate::window::Window;
+    use crate::memory::AtomicCellMemory;
+    use crate::window::RpmsgWindow;
     use std::sync::atomic::AtomicU16;
 
-    fn memory() -> Cells<[AtomicU16; 128]> {
-        Cells([const { AtomicU16::new(0) }; 128])
+    fn memory() -> AtomicCellMemory<[AtomicU16; 128]> {
+        AtomicCellMemory([const { AtomicU16::new(0) }; 128])
     }
 
     #[test]
     fn the_bytes_are_openamps() {
         let memory = memory();
-        Window::OPENAMP.table.write(&memory).unwrap();
+        RpmsgWindow::OPENAMP.table.write(&memory).unwrap();
         let mut bytes = [0xEE; 0x60];
         memory.read(0, &mut bytes).unwrap();
         let words: Vec<u32> =
@@ -353,15 +365,15 @@ mod tests {
         assert_eq!(words[12..17], [0x4000, 0x1000, 256, 1, 0]);
         assert_eq!(words[17..22], [0x8000, 0x1000, 256, 2, 0]);
         assert!(words[22..].iter().all(|word| *word == 0));
-        assert_eq!(Table::SIZE, 0x58 + 11);
+        assert_eq!(ResourceTable::SIZE, 0x58 + 11);
     }
 
     #[test]
     fn what_was_written_is_found() {
         let memory = memory();
-        Window::OPENAMP.table.write(&memory).unwrap();
-        let table = Table::parse(&memory).unwrap();
-        assert_eq!(table, Window::OPENAMP.table);
+        RpmsgWindow::OPENAMP.table.write(&memory).unwrap();
+        let table = ResourceTable::parse(&memory).unwrap();
+        assert_eq!(table, RpmsgWindow::OPENAMP.table);
         assert_eq!(table.is_ready(&memory), Ok(false));
         table.set_status(&memory, status::DRIVER_OK).unwrap();
         assert_eq!(memory.load_u8(0x2C), Ok(4), "where OpenAMP has it");
@@ -378,12 +390,12 @@ mod tests {
         for (at, word) in [1, 2, 0, 0, carveout, device].into_iter().enumerate() {
             memory.store_u32(4 * at, word).unwrap();
         }
-        let entry = [3, 7, 0, 1, 0, 0, 0x0200, 0x4000, 64, 16, 5, 0, Ring::ANYWHERE, 64, 16, 6, 0];
+        let entry = [3, 7, 0, 1, 0, 0, 0x0200, 0x4000, 64, 16, 5, 0, VringResource::ANYWHERE, 64, 16, 6, 0];
         for (at, word) in entry.into_iter().enumerate() {
             memory.store_u32(0x40 + 4 * at, word).unwrap();
         }
-        let table = Table::parse(&memory).unwrap();
-        assert_eq!(table.rings[0], Ring { address: 0x4000, align: 64, num: 16, notify: 5 });
+        let table = ResourceTable::parse(&memory).unwrap();
+        assert_eq!(table.rings[0], VringResource { address: 0x4000, align: 64, num: 16, notify: 5 });
         assert_eq!(table.rings[0].layout().unwrap().num(), 16);
         assert_eq!(table.rings[1].layout(), Err(Fault::Ring));
     }
@@ -406,16 +418,16 @@ mod tests {
         ];
         for (at, word, fault) in changes {
             let memory = memory();
-            Window::OPENAMP.table.write(&memory).unwrap();
+            RpmsgWindow::OPENAMP.table.write(&memory).unwrap();
             memory.store_u32(at, word).unwrap();
-            assert_eq!(Table::parse(&memory), Err(fault), "{at:#x}");
+            assert_eq!(ResourceTable::parse(&memory), Err(fault), "{at:#x}");
         }
     }
 
     /// A table with this configuration behind its device, whose features are these.
-    fn configured(features: u32, length: u32, config: &[u8]) -> Cells<[AtomicU16; 128]> {
+    fn configured(features: u32, length: u32, config: &[u8]) -> AtomicCellMemory<[AtomicU16; 128]> {
         let memory = memory();
-        Window::OPENAMP.table.write(&memory).unwrap();
+        RpmsgWindow::OPENAMP.table.write(&memory).unwrap();
         memory.store_u32(0x20, features).unwrap();
         memory.store_u32(0x28, length).unwrap();
         memory.write(0x58, config).unwrap();
@@ -428,13 +440,13 @@ mod tests {
     #[test]
     fn buffer_sizes_are_read_by_version_and_size() {
         let sizes = BufferSizes { to_host: 4096, to_remote: 2048 };
-        assert_eq!(Table::parse(&configured(3, 11, &SIZES)).unwrap().buffers(), sizes);
+        assert_eq!(ResourceTable::parse(&configured(3, 11, &SIZES)).unwrap().buffers(), sizes);
         // A longer space than the version has.
-        assert_eq!(Table::parse(&configured(3, 64, &SIZES)).unwrap().buffers(), sizes);
+        assert_eq!(ResourceTable::parse(&configured(3, 64, &SIZES)).unwrap().buffers(), sizes);
         let memory = memory();
-        let table = Window::OPENAMP.table.with_buffers(sizes);
+        let table = RpmsgWindow::OPENAMP.table.with_buffers(sizes);
         table.write(&memory).unwrap();
-        assert_eq!(Table::parse(&memory), Ok(table));
+        assert_eq!(ResourceTable::parse(&memory), Ok(table));
         let mut bytes = [0; 11];
         memory.read(0x58, &mut bytes).unwrap();
         assert_eq!(bytes, SIZES);
@@ -464,7 +476,7 @@ mod tests {
         ];
         for (features, length, config) in cases {
             let memory = configured(features, length, &config);
-            let table = Table::parse(&memory).unwrap();
+            let table = ResourceTable::parse(&memory).unwrap();
             assert_eq!(table.buffers(), BufferSizes::USUAL, "{config:?}");
             table.accept(&memory).unwrap();
             assert_eq!(memory.load_u32(0x24), Ok(NAME_SERVICE), "{config:?}");
@@ -477,28 +489,36 @@ mod tests {
             for size in [0_u32, 1, 15] {
                 let mut config = SIZES;
                 config[at..at + 4].copy_from_slice(&size.to_le_bytes());
-                assert_eq!(Table::parse(&configured(3, 11, &config)), Err(Fault::Table), "{at} {size}");
+                assert_eq!(
+                    ResourceTable::parse(&configured(3, 11, &config)),
+                    Err(Fault::Table),
+                    "{at} {size}"
+                );
             }
         }
         // It ends, or begins, behind the window; the last byte is just in it.
         let room = 256 - 0x58;
-        assert!(Table::parse(&configured(3, room, &SIZES)).is_ok());
+        assert!(ResourceTable::parse(&configured(3, room, &SIZES)).is_ok());
         for length in [room + 1, 0x7FFF_FFFF, u32::MAX] {
-            assert_eq!(Table::parse(&configured(3, length, &SIZES)), Err(Fault::OutOfWindow), "{length:#x}");
+            assert_eq!(
+                ResourceTable::parse(&configured(3, length, &SIZES)),
+                Err(Fault::OutOfWindow),
+                "{length:#x}"
+            );
         }
     }
 
     #[test]
     fn what_was_not_offered_is_not_accepted() {
         let memory = configured(0b1_0101, 0, &[]);
-        let table = Table::parse(&memory).unwrap();
+        let table = ResourceTable::parse(&memory).unwrap();
         assert_eq!(table.accepted(&memory), Ok(0), "no driver was there");
         table.accept(&memory).unwrap();
         assert_eq!((memory.load_u32(0x24), table.accepted(&memory)), (Ok(1), Ok(1)));
         // A driver that claims everything.
         memory.store_u32(0x24, u32::MAX).unwrap();
         assert_eq!(table.accepted(&memory), Ok(0b1_0101));
-        let table = Table::parse(&configured(0, 0, &[])).unwrap();
+        let table = ResourceTable::parse(&configured(0, 0, &[])).unwrap();
         table.accept(&memory).unwrap();
         assert_eq!(table.accepted(&memory), Ok(0));
         table.write(&memory).unwrap();
@@ -507,8 +527,8 @@ mod tests {
 
     #[test]
     fn a_table_without_room_is_an_error() {
-        let memory = Cells([const { AtomicU16::new(0) }; 40]);
-        assert_eq!(Window::OPENAMP.table.write(&memory), Err(Fault::OutOfWindow));
-        assert_eq!(Table::parse(&memory), Err(Fault::Table));
+        let memory = AtomicCellMemory([const { AtomicU16::new(0) }; 40]);
+        assert_eq!(RpmsgWindow::OPENAMP.table.write(&memory), Err(Fault::OutOfWindow));
+        assert_eq!(ResourceTable::parse(&memory), Err(Fault::Table));
     }
 }

@@ -6,9 +6,9 @@
 #![forbid(unsafe_code)]
 
 use latscope_rpmsg::endpoints::Endpoints;
-use latscope_rpmsg::memory::Cells;
-use latscope_rpmsg::table::Table;
-use latscope_rpmsg::{Host, Link, Memory, Window};
+use latscope_rpmsg::memory::AtomicCellMemory;
+use latscope_rpmsg::table::ResourceTable;
+use latscope_rpmsg::{RpmsgHost, RpmsgLink, RpmsgMemory, RpmsgWindow};
 use std::sync::atomic::AtomicU16;
 
 /// What is expected of a whole window: zeros but for what is put.
@@ -20,14 +20,14 @@ impl Dump {
     }
 
     /// A memory of these bytes.
-    fn memory(&self) -> Cells<Vec<AtomicU16>> {
-        let memory = Cells((0..self.0.len() / 2).map(|_| AtomicU16::new(0)).collect());
+    fn memory(&self) -> AtomicCellMemory<Vec<AtomicU16>> {
+        let memory = AtomicCellMemory((0..self.0.len() / 2).map(|_| AtomicU16::new(0)).collect());
         memory.write(0, &self.0).unwrap();
         memory
     }
 
     /// Compares, and tells the first place that differs.
-    fn expect(&self, memory: &impl Memory, when: &str) {
+    fn expect(&self, memory: &impl RpmsgMemory, when: &str) {
         let mut bytes = vec![0; memory.size()];
         memory.read(0, &mut bytes).unwrap();
         let differs = bytes.iter().zip(&self.0).position(|(found, expected)| found != expected);
@@ -106,10 +106,10 @@ fn echoed(dump: &mut Dump) {
 /// We are the driver. The device's bytes are put there as OpenAMP would.
 #[test]
 fn the_hosts_bytes_are_openamps() {
-    let window = Window::OPENAMP;
+    let window = RpmsgWindow::OPENAMP;
     let memory = Dump(vec![0; 0x80000]).memory();
     window.reset(&memory).unwrap();
-    let mut host: Host<_, 256> = window.host(&memory).unwrap();
+    let mut host: RpmsgHost<_, 256> = window.host(&memory).unwrap();
     // Linux sets three bits, OpenAMP only the last of them, and both look only at that.
     let mut dump = ready(7);
     dump.expect(&memory, "ready");
@@ -148,9 +148,9 @@ fn the_hosts_bytes_are_openamps() {
 fn the_remotes_bytes_are_openamps() {
     let mut dump = ready(4);
     let memory = dump.memory();
-    let table = Table::parse(&memory).unwrap();
-    assert_eq!(table, Window::OPENAMP.table);
-    let window = Window { table, ..Window::OPENAMP };
+    let table = ResourceTable::parse(&memory).unwrap();
+    assert_eq!(table, RpmsgWindow::OPENAMP.table);
+    let window = RpmsgWindow { table, ..RpmsgWindow::OPENAMP };
     let mut remote = window.remote(&memory).unwrap().unwrap();
     dump.expect(&memory, "begun");
 

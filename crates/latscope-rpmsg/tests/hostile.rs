@@ -5,12 +5,12 @@
 #![cfg(not(loom))]
 #![forbid(unsafe_code)]
 
-use latscope_rpmsg::echo::{Echo, Step};
+use latscope_rpmsg::echo::{EchoStepOutcome, RpmsgEcho};
 use latscope_rpmsg::endpoints::Endpoints;
-use latscope_rpmsg::link::{Event, Unsent};
-use latscope_rpmsg::memory::Cells;
-use latscope_rpmsg::table::Table;
-use latscope_rpmsg::{Fault, Faults, Host, Link, Memory, Remote, Window};
+use latscope_rpmsg::link::{RpmsgLinkEvent, Unsent};
+use latscope_rpmsg::memory::AtomicCellMemory;
+use latscope_rpmsg::table::ResourceTable;
+use latscope_rpmsg::{Fault, Faults, RpmsgHost, RpmsgLink, RpmsgMemory, RpmsgRemote, RpmsgWindow};
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::sync::atomic::AtomicU16;
@@ -20,7 +20,7 @@ const WORK: u32 = 50;
 
 /// Memory whose peer changes words while it is read.
 struct Hostile {
-    cells: Cells<Vec<AtomicU16>>,
+    cells: AtomicCellMemory<Vec<AtomicU16>>,
     random: Cell<u64>,
     /// One load in so many finds something else than was stored; none if 0.
     lies: Cell<u64>,
@@ -29,8 +29,8 @@ struct Hostile {
 }
 
 impl Hostile {
-    fn new(window: &Window, seed: u64) -> Hostile {
-        let cells = Cells((0..window.size / 2).map(|_| AtomicU16::new(0)).collect());
+    fn new(window: &RpmsgWindow, seed: u64) -> Hostile {
+        let cells = AtomicCellMemory((0..window.size / 2).map(|_| AtomicU16::new(0)).collect());
         Hostile { cells, random: Cell::new(seed | 1), lies: Cell::new(0), left: Cell::new(u32::MAX) }
     }
 
@@ -59,7 +59,7 @@ impl Hostile {
     }
 
     /// Changes a word: anywhere, or one of a ring's, which does more harm.
-    fn scribble(&self, window: &Window) {
+    fn scribble(&self, window: &RpmsgWindow) {
         let [receive, transmit] = window.rings().unwrap();
         let ring = if self.random().is_multiple_of(2) { receive } else { transmit };
         let entry = self.random() as usize % usize::from(ring.num());
@@ -80,7 +80,7 @@ impl Hostile {
     }
 }
 
-impl Memory for Hostile {
+impl RpmsgMemory for Hostile {
     fn size(&self) -> usize {
         self.cells.size()
     }
@@ -162,17 +162,17 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 /// Both sides over a hostile memory, and what they noticed.
 struct Game<'a> {
     memory: &'a Hostile,
-    window: Window,
-    host: Host<&'a Hostile, 16>,
-    echo: Echo<Remote<&'a Hostile>, 48>,
+    window: RpmsgWindow,
+    host: RpmsgHost<&'a Hostile, 16>,
+    echo: RpmsgEcho<RpmsgRemote<&'a Hostile>, 48>,
     endpoints: Endpoints<4>,
     faults: Faults,
 }
 
 impl<'a> Game<'a> {
-    fn new(memory: &'a Hostile, window: Window) -> Game<'a> {
+    fn new(memory: &'a Hostile, window: RpmsgWindow) -> Game<'a> {
         let host = window.host(memory).unwrap();
-        let echo = Echo::new(window.remote(memory).unwrap().unwrap());
+        let echo = RpmsgEcho::new(window.remote(memory).unwrap().unwrap());
         Game { memory, window, host, echo, endpoints: Endpoints::default(), faults: Faults::default() }
     }
 
@@ -184,11 +184,13 @@ impl<'a> Game<'a> {
                 _ => Ok(()),
             },
             Move::HostReceives => self.receive(),
-            Move::HostListens => {
-                self.host.listen(Event::Message).and(self.host.listen(Event::Buffer)).map(|_| ())
-            }
+            Move::HostListens => self
+                .host
+                .listen(RpmsgLinkEvent::Message)
+                .and(self.host.listen(RpmsgLinkEvent::Buffer))
+                .map(|_| ()),
             Move::EchoSteps => match self.echo.poll().step {
-                Step::Fault(fault) => Err(fault),
+                EchoStepOutcome::Fault(fault) => Err(fault),
                 _ => Ok(()),
             },
             Move::EchoAnnounces => {
@@ -216,7 +218,7 @@ impl<'a> Game<'a> {
 
 /// Plays on a window of `num` entries and tells what both sides found.
 fn play(moves: &[Move], num: u16, seed: u64, lies: u64) -> Faults {
-    let window = Window::new(num, 64, 64).unwrap();
+    let window = RpmsgWindow::new(num, 64, 64).unwrap();
     let memory = Hostile::new(&window, seed);
     window.reset(&memory).unwrap();
     let mut game = Game::new(&memory, window);
@@ -262,15 +264,15 @@ proptest! {
 
     #[test]
     fn any_bytes_are_a_table_or_are_not(words in prop::collection::vec(prop_oneof![0_u32..64, any::<u32>()], 64)) {
-        let memory = Cells((0..128).map(|_| AtomicU16::new(0)).collect::<Vec<_>>());
+        let memory = AtomicCellMemory((0..128).map(|_| AtomicU16::new(0)).collect::<Vec<_>>());
         let head = [1, 1 + words[0] % 8, 0, 0].into_iter();
         for (at, word) in head.chain(words).take(64).enumerate() {
             memory.store_u32(4 * at, word).unwrap();
         }
-        if let Ok(table) = Table::parse(&memory) {
+        if let Ok(table) = ResourceTable::parse(&memory) {
             let _ = (table.is_ready(&memory).unwrap(), table.rings.map(|ring| ring.layout()));
             prop_assert_eq!(table.accepted(&memory).unwrap() & !table.features, 0);
-            if let Ok(window) = Window::of_table(table, 100, 256) {
+            if let Ok(window) = RpmsgWindow::of_table(table, 100, 256) {
                 prop_assert!(window.pools[1].end() <= 256);
             }
         }

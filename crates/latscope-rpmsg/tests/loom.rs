@@ -5,8 +5,10 @@
 #![cfg(loom)]
 #![forbid(unsafe_code)]
 
-use latscope_rpmsg::ring::{Buffer, Device, Direction, Driver, Layout};
-use latscope_rpmsg::{Fault, Memory};
+use latscope_rpmsg::ring::{
+    VirtqueueDevice, VirtqueueDirection, VirtqueueDriver, VirtqueueLayout, WindowBuffer,
+};
+use latscope_rpmsg::{Fault, RpmsgMemory};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU16, Ordering, fence};
 use loom::thread;

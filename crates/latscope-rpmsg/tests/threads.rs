@@ -2,16 +2,16 @@
 #![cfg(not(loom))]
 #![forbid(unsafe_code)]
 
-use latscope_rpmsg::echo::{Echo, Service, Step};
-use latscope_rpmsg::link::{Event, Unsent};
-use latscope_rpmsg::memory::Cells;
+use latscope_rpmsg::echo::{EchoStepOutcome, RpmsgEcho, RpmsgService};
+use latscope_rpmsg::link::{RpmsgLinkEvent, Unsent};
+use latscope_rpmsg::memory::AtomicCellMemory;
 use latscope_rpmsg::messages::block;
-use latscope_rpmsg::{Host, Link, Remote, Window};
+use latscope_rpmsg::{RpmsgHost, RpmsgLink, RpmsgRemote, RpmsgWindow};
 use std::sync::atomic::AtomicU16;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-type Room = Cells<Vec<AtomicU16>>;
+type Room = AtomicCellMemory<Vec<AtomicU16>>;
 
 /// More than an index has values.
 const BLOCKS: u64 = 70_000;
@@ -19,11 +19,11 @@ const BLOCKS: u64 = 70_000;
 const OURS: u32 = 0x500;
 
 /// Replies until the other side is gone: sleeps when there is nothing to do.
-fn remote(mut echo: Echo<Remote<&Room>, 64>, kick: Sender<()>, kicked: Receiver<()>) {
+fn remote(mut echo: RpmsgEcho<RpmsgRemote<&Room>, 64>, kick: Sender<()>, kicked: Receiver<()>) {
     echo.mute().unwrap();
     loop {
         let progress = echo.poll();
-        assert!(!matches!(progress.step, Step::Fault(_)), "{progress:?}");
+        assert!(!matches!(progress.step, EchoStepOutcome::Fault(_)), "{progress:?}");
         if (progress.kick_transmit || progress.kick_receive) && kick.send(()).is_err() {
             return;
         }
@@ -34,14 +34,14 @@ fn remote(mut echo: Echo<Remote<&Room>, 64>, kick: Sender<()>, kicked: Receiver<
 }
 
 /// Sends blocks as long as there are buffers, and verifies what comes back.
-fn host(mut host: Host<&Room, 256>, kick: Sender<()>, kicked: Receiver<()>) {
+fn host(mut host: RpmsgHost<&Room, 256>, kick: Sender<()>, kicked: Receiver<()>) {
     let (mut sent, mut seen) = (0, 0);
     let mut payload = [0; 64];
     while seen < BLOCKS {
         let mut full = false;
         while sent < BLOCKS && !full {
             block::write(sent, &mut payload[..16]);
-            match host.send(OURS, Service::Bandwidth.address(), &payload[..16]) {
+            match host.send(OURS, RpmsgService::Bandwidth.address(), &payload[..16]) {
                 Ok(true) => kick.send(()).unwrap(),
                 Ok(false) => {}
                 Err(Unsent::NoBuffer) => full = true,
@@ -58,13 +58,13 @@ fn host(mut host: Host<&Room, 256>, kick: Sender<()>, kicked: Receiver<()>) {
                 seen += 1;
             }
         }
-        let more = host.listen(Event::Message).unwrap();
-        let room = sent < BLOCKS && host.listen(Event::Buffer).unwrap();
+        let more = host.listen(RpmsgLinkEvent::Message).unwrap();
+        let room = sent < BLOCKS && host.listen(RpmsgLinkEvent::Buffer).unwrap();
         if seen < BLOCKS && !more && !room {
             kicked.recv().unwrap();
         }
-        host.mute(Event::Message).unwrap();
-        host.mute(Event::Buffer).unwrap();
+        host.mute(RpmsgLinkEvent::Message).unwrap();
+        host.mute(RpmsgLinkEvent::Buffer).unwrap();
     }
 }
 
@@ -72,11 +72,11 @@ fn host(mut host: Host<&Room, 256>, kick: Sender<()>, kicked: Receiver<()>) {
 #[test]
 fn two_sides_that_sleep_and_wake_each_other_lose_nothing() {
     for num in [2, 16, 256] {
-        let window = Window::new(num, 64, 64).unwrap();
-        let memory: Room = Cells((0..window.size / 2).map(|_| AtomicU16::new(0)).collect());
+        let window = RpmsgWindow::new(num, 64, 64).unwrap();
+        let memory: Room = AtomicCellMemory((0..window.size / 2).map(|_| AtomicU16::new(0)).collect());
         window.reset(&memory).unwrap();
         let ours = window.host(&memory).unwrap();
-        let theirs = Echo::new(window.remote(&memory).unwrap().unwrap());
+        let theirs = RpmsgEcho::new(window.remote(&memory).unwrap().unwrap());
         let (to_remote, from_host) = channel();
         let (to_host, from_remote) = channel();
         thread::scope(|scope| {

@@ -2,8 +2,8 @@
 //! records the scheduler's events and the system calls of the threads followed
 //! and of all that they create, and the signposts that a [`Marker`](latscope_os::trace_marker::Marker) places.
 
-use super::tracefs::{self, Unavailable, named};
-use crate::timeline::{Recording, with_nanoseconds};
+use super::tracefs::{self, TraceInstanceError, named};
+use crate::timeline::{TraceRecording, with_nanoseconds};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -41,21 +41,23 @@ const SETTINGS: [(&str, &str); 6] = [
 
 /// A trace instance that follows threads. It is removed when dropped.
 #[derive(Debug)]
-pub struct Instance {
-    own: tracefs::Instance,
+pub struct ThreadTraceInstance {
+    own: tracefs::TracefsInstance,
     followed: Vec<u32>,
     shortfall: Option<String>,
 }
 
-impl Instance {
+impl ThreadTraceInstance {
     /// Makes the instance `latscope-PID`, ready to record and not yet
     /// recording. `journal` is called with the directory before it is made, so
     /// that it can be removed even if this process is killed.
     ///
     /// # Errors
     /// [`tracefs::Instance::create`] fails, or the kernel refuses a setting.
-    pub fn create(journal: &mut dyn FnMut(&Path) -> anyhow::Result<()>) -> Result<Instance, Unavailable> {
-        let own = tracefs::Instance::create(journal)?;
+    pub fn create(
+        journal: &mut dyn FnMut(&Path) -> anyhow::Result<()>,
+    ) -> Result<ThreadTraceInstance, TraceInstanceError> {
+        let own = tracefs::TracefsInstance::create(journal)?;
         own.set_all(&SETTINGS)?;
         own.set_buffers(ALL_BUFFERS_KIB, BUFFER_KIB)?;
         for event in NEEDED {
@@ -64,7 +66,7 @@ impl Instance {
         let calls = CALLS.iter().all(|event| own.enable(event).is_ok());
         let shortfall =
             (!calls).then(|| "this kernel traces no system calls (CONFIG_FTRACE_SYSCALLS)".to_owned());
-        Ok(Instance { own, followed: Vec::new(), shortfall })
+        Ok(ThreadTraceInstance { own, followed: Vec::new(), shortfall })
     }
 
     /// Returns the directory of the instance.
@@ -122,7 +124,7 @@ impl Instance {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn take(&mut self) -> io::Result<Recording> {
+    pub fn take(&mut self) -> io::Result<TraceRecording> {
         self.own.set("tracing_on", "0")?;
         let text = self.own.get("trace")?;
         self.own.set("options/raw", "1")?;
@@ -131,7 +133,7 @@ impl Instance {
         let (lost, whole_from) = self.lost()?;
         self.own.set("trace", "")?;
         self.own.set("set_event_pid", "")?;
-        Ok(Recording {
+        Ok(TraceRecording {
             text: with_nanoseconds(&text, &raw),
             followed: std::mem::take(&mut self.followed),
             lost,
@@ -170,7 +172,7 @@ pub(super) fn lost_on_cpu(stats: &str) -> (u64, Option<u64>) {
 mod tests {
     use super::*;
     use crate::skipped::traceable;
-    use crate::timeline::{State, Timeline, chrome_json, ftrace_text, values};
+    use crate::timeline::{Timeline, TimelineThreadState, chrome_json, ftrace_text, values};
     use crate::tracefs::testing::shared_settings;
     use latscope_os::trace_marker::Marker;
     use std::sync::mpsc;
@@ -203,7 +205,7 @@ mod tests {
         if !traceable("what_does_not_fit_is_counted_and_left_out") {
             return;
         }
-        let mut instance = Instance::create(&mut |_| Ok(())).unwrap();
+        let mut instance = ThreadTraceInstance::create(&mut |_| Ok(())).unwrap();
         fs::write(instance.directory().join("buffer_size_kb"), "8").unwrap();
         let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         instance.follow_threads(&[me]).unwrap();
@@ -226,7 +228,7 @@ mod tests {
         }
         let before = shared_settings();
         let mut journalled = Vec::new();
-        let mut instance = Instance::create(&mut |path| {
+        let mut instance = ThreadTraceInstance::create(&mut |path| {
             assert!(!path.exists());
             journalled.push(path.to_owned());
             Ok(())
@@ -249,7 +251,7 @@ mod tests {
         assert_eq!(shared_settings(), before);
     }
 
-    fn check(recording: &Recording, me: u32) {
+    fn check(recording: &TraceRecording, me: u32) {
         let timeline = Timeline::of(recording);
         assert_eq!((timeline.damaged, timeline.lost), (0, 0));
         let main = timeline.threads.iter().find(|thread| thread.tid == me).unwrap();
@@ -258,14 +260,17 @@ mod tests {
         assert!(echo.ended && !main.ended);
         assert!(main.signposts.iter().any(|post| post.name == "ping pong" && post.closed));
         for thread in [main, echo] {
-            assert!(thread.intervals.iter().any(|interval| interval.state == State::Running));
+            assert!(thread.intervals.iter().any(|interval| interval.state == TimelineThreadState::Running));
             let gapless = thread.intervals.windows(2).all(|pair| pair[0].until == pair[1].from);
             assert!(gapless, "{thread:#?}");
         }
         for thread in [main, echo] {
             let alone = Timeline { threads: vec![thread.clone()], ..timeline.clone() };
             let values = values(&alone, timeline.from..timeline.until + 1);
-            let sum: f64 = State::ALL.iter().map(|s| values[&format!("timeline-{}", s.name())].value).sum();
+            let sum: f64 = TimelineThreadState::ALL
+                .iter()
+                .map(|s| values[&format!("timeline-{}", s.name())].value)
+                .sum();
             assert!((sum - 100.0).abs() < 1e-9, "{values:?}");
         }
         // Every event has its exact time, not microseconds.

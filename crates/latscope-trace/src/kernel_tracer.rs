@@ -6,8 +6,8 @@
 //! restored even if this process is killed.
 
 use super::instance;
-use super::tracefs::{self, Unavailable};
-use latscope_process::guardian::{Guardian, Undo};
+use super::tracefs::{self, TraceInstanceError};
+use latscope_process::guardian::{Guardian, UndoAction};
 use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// Request for a tracer, with its settings, events and CPUs.
 #[derive(Debug, Clone)]
-pub struct Wanted<'a> {
+pub struct LatencyTracerRequest<'a> {
     /// Name of the tracer in `available_tracers`.
     pub tracer: &'static str,
     /// Files of tracefs with the texts to write to them, in this order.
@@ -29,7 +29,7 @@ pub struct Wanted<'a> {
 
 /// A tracer at work. Everything is undone when it is dropped.
 #[derive(Debug)]
-pub struct Tracer {
+pub struct LatencyTracer {
     instance: PathBuf,
     tracefs: PathBuf,
     pipes: Vec<Pipe>,
@@ -47,7 +47,7 @@ struct Pipe {
 
 /// A line that a tracer or an event wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct LatencyTracerLine<'a> {
     /// CPU on which the line was written.
     pub cpu: u32,
     /// Time of the line: `CLOCK_MONOTONIC`, ns, in whole µs.
@@ -56,9 +56,9 @@ pub struct Line<'a> {
     pub text: &'a str,
 }
 
-impl<'a> Line<'a> {
+impl<'a> LatencyTracerLine<'a> {
     /// Parses a line of `trace_pipe`; `None` for a text of another form.
-    pub fn parse(line: &'a str) -> Option<Line<'a>> {
+    pub fn parse(line: &'a str) -> Option<LatencyTracerLine<'a>> {
         // A thread's name may hold anything but ends before this.
         let (cpu, rest) = line.match_indices(" [").find_map(|(at, _)| {
             let (cpu, rest) = line[at + 2..].split_once("] ")?;
@@ -67,7 +67,7 @@ impl<'a> Line<'a> {
         let (time, text) = rest.split_once(": ")?;
         let (seconds, micros) = time.split_whitespace().last()?.split_once('.')?;
         let at = seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros.parse().ok()?)?;
-        Some(Line { cpu, at: at.checked_mul(1000)?, text: text.trim_end() })
+        Some(LatencyTracerLine { cpu, at: at.checked_mul(1000)?, text: text.trim_end() })
     }
 }
 
@@ -88,34 +88,34 @@ const MOST_AT_ONCE: usize = 4 << 20;
 ///
 /// # Errors
 /// tracefs is not mounted or not readable, or there is no such tracer.
-pub fn tracefs_with(tracer: &str) -> Result<PathBuf, Unavailable> {
+pub fn tracefs_with(tracer: &str) -> Result<PathBuf, TraceInstanceError> {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-    let tracefs = tracefs::mount_point(&mounts).ok_or_else(|| Unavailable {
+    let tracefs = tracefs::mount_point(&mounts).ok_or_else(|| TraceInstanceError {
         reason: "tracefs is not mounted".to_owned(),
         remedy: "run `mount -t tracefs nodev /sys/kernel/tracing` as root (docker: --privileged -v /sys/kernel/tracing:/sys/kernel/tracing)",
     })?;
     available(&tracefs, tracer).map(|()| tracefs)
 }
 
-fn available(tracefs: &Path, tracer: &str) -> Result<(), Unavailable> {
+fn available(tracefs: &Path, tracer: &str) -> Result<(), TraceInstanceError> {
     let path = tracefs.join("available_tracers");
     let tracers = fs::read_to_string(&path).map_err(|error| tracefs::refused(&path, &error))?;
     if tracers.split_whitespace().any(|name| name == tracer) {
         return Ok(());
     }
-    Err(Unavailable {
+    Err(TraceInstanceError {
         reason: format!("this kernel has no {tracer} tracer"),
         remedy: "use a kernel with CONFIG_OSNOISE_TRACER, CONFIG_TIMERLAT_TRACER and CONFIG_HWLAT_TRACER",
     })
 }
 
-impl Tracer {
+impl LatencyTracer {
     /// Sets a tracer up in an instance of latscope, not yet recording.
     ///
     /// # Errors
     /// The tracer is not there, not permitted, or in use by another process. In that case all changes are
     /// undone.
-    pub fn prepare(wanted: &Wanted) -> Result<Tracer, Unavailable> {
+    pub fn prepare(wanted: &LatencyTracerRequest) -> Result<LatencyTracer, TraceInstanceError> {
         let tracefs = tracefs_with(wanted.tracer)?;
         let instances = tracefs.join("instances");
         unused(&tracefs, wanted.tracer)?;
@@ -126,7 +126,7 @@ impl Tracer {
         }
         // Journalled last and so removed first: settings return when nothing uses them.
         let instance = tracefs::free_name(&instances)?;
-        journal(Undo::RemoveInstance(instance.clone()))?;
+        journal(UndoAction::RemoveInstance(instance.clone()))?;
         fs::create_dir(&instance).map_err(|error| tracefs::refused(&instance, &error))?;
         let events = wanted.events.iter().map(|event| (format!("events/{event}/enable"), "1".to_owned()));
         let settings = INSTANCE.iter().map(|(file, value)| ((*file).to_owned(), (*value).to_owned()));
@@ -138,7 +138,7 @@ impl Tracer {
         // A short buffer only loses lines sooner, and those are counted.
         let _ = tracefs::write(&instance.join("buffer_size_kb"), BUFFER_KIB);
         let pipes = wanted.cpus.iter().map(|cpu| Pipe::open(&instance, *cpu)).collect::<Result<_, _>>()?;
-        Ok(Tracer { instance, tracefs, pipes, _guardian: guardian })
+        Ok(LatencyTracer { instance, tracefs, pipes, _guardian: guardian })
     }
 
     /// Returns the directory of the kernel's tracing files.
@@ -166,7 +166,7 @@ impl Tracer {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn take(&mut self, mut line: impl FnMut(Line)) -> io::Result<()> {
+    pub fn take(&mut self, mut line: impl FnMut(LatencyTracerLine)) -> io::Result<()> {
         self.pipes.iter_mut().try_for_each(|pipe| pipe.take(&mut line))
     }
 
@@ -181,7 +181,7 @@ impl Tracer {
 }
 
 impl Pipe {
-    fn open(instance: &Path, cpu: u32) -> Result<Pipe, Unavailable> {
+    fn open(instance: &Path, cpu: u32) -> Result<Pipe, TraceInstanceError> {
         let path = instance.join(format!("per_cpu/cpu{cpu}/trace_pipe"));
         let flags = OFlags::NONBLOCK.bits() as i32;
         let file = OpenOptions::new().read(true).custom_flags(flags).open(&path);
@@ -189,7 +189,7 @@ impl Pipe {
         Ok(Pipe { cpu, file, text: Vec::new() })
     }
 
-    fn take(&mut self, line: &mut impl FnMut(Line)) -> io::Result<()> {
+    fn take(&mut self, line: &mut impl FnMut(LatencyTracerLine)) -> io::Result<()> {
         let mut buffer = [0; 16 * 1024];
         let mut taken = 0;
         // Lines can come as fast as they are read: there has to be an end.
@@ -210,22 +210,25 @@ impl Pipe {
     }
 
     /// Passes the whole lines on and keeps the beginning of the next one.
-    fn pass_on(&mut self, line: &mut impl FnMut(Line)) {
+    fn pass_on(&mut self, line: &mut impl FnMut(LatencyTracerLine)) {
         let whole = self.text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        String::from_utf8_lossy(&self.text[..whole]).lines().filter_map(Line::parse).for_each(line);
+        String::from_utf8_lossy(&self.text[..whole])
+            .lines()
+            .filter_map(LatencyTracerLine::parse)
+            .for_each(line);
         self.text.drain(..whole);
     }
 }
 
 /// Checks that no process uses the tracer, or a tracer that shares its settings.
-fn unused(tracefs: &Path, tracer: &str) -> Result<(), Unavailable> {
+fn unused(tracefs: &Path, tracer: &str) -> Result<(), TraceInstanceError> {
     let rivals = if OSNOISE.contains(&tracer) { &OSNOISE[..] } else { std::slice::from_ref(&tracer) };
     let instances = fs::read_dir(tracefs.join("instances")).into_iter().flatten().flatten();
     let places = instances.map(|entry| entry.path()).chain([tracefs.to_owned()]);
     for place in places {
         let current = fs::read_to_string(place.join("current_tracer")).unwrap_or_default();
         if rivals.contains(&current.trim()) {
-            return Err(Unavailable {
+            return Err(TraceInstanceError {
                 reason: format!("the {} tracer is in use in {}", current.trim(), place.display()),
                 remedy: "wait until its present user is done (`fuser`, rtla), or `echo nop > current_tracer` there",
             });
@@ -234,8 +237,8 @@ fn unused(tracefs: &Path, tracer: &str) -> Result<(), Unavailable> {
     Ok(())
 }
 
-fn without_guardian(error: anyhow::Error) -> Unavailable {
-    Unavailable {
+fn without_guardian(error: anyhow::Error) -> TraceInstanceError {
+    TraceInstanceError {
         reason: format!("{error:#}"),
         remedy: "run again; nothing is changed that could not be restored",
     }
@@ -245,13 +248,13 @@ fn without_guardian(error: anyhow::Error) -> Unavailable {
 fn change(
     path: &Path,
     value: &str,
-    journal: &mut impl FnMut(Undo) -> Result<(), Unavailable>,
-) -> Result<(), Unavailable> {
+    journal: &mut impl FnMut(UndoAction) -> Result<(), TraceInstanceError>,
+) -> Result<(), TraceInstanceError> {
     let refused = |error| tracefs::refused(path, &error);
     let before = held(path).map_err(refused)?;
     let Some(restored) = undone(before.trim(), value) else { return Ok(()) };
     // Some kernels read a list beyond its end, unless a line ends there.
-    journal(Undo::Write(path.to_owned(), format!("{restored}\n")))?;
+    journal(UndoAction::Write(path.to_owned(), format!("{restored}\n")))?;
     tracefs::write(path, &format!("{value}\n")).map_err(refused)
 }
 
@@ -286,13 +289,16 @@ mod tests {
     #[test]
     fn a_line_is_taken_apart_whatever_the_thread_is_called() {
         let event = "       osnoise/0-134     [000]      6.092775: sample_threshold: start 9.291494962 duration 14247 ns";
-        let line = Line::parse(event).unwrap();
+        let line = LatencyTracerLine::parse(event).unwrap();
         assert_eq!((line.cpu, line.at), (0, 6_092_775_000));
         assert_eq!(line.text, "sample_threshold: start 9.291494962 duration 14247 ns");
         let odd = "a [x] 1.0: b [2-9  [011] d..1. 12.000001:  1 2 ";
-        assert_eq!(Line::parse(odd), Some(Line { cpu: 11, at: 12_000_001_000, text: " 1 2" }));
+        assert_eq!(
+            LatencyTracerLine::parse(odd),
+            Some(LatencyTracerLine { cpu: 11, at: 12_000_001_000, text: " 1 2" })
+        );
         for none in ["", "# tracer: osnoise", "CPU:1 [LOST 12 EVENTS]", "x-1 [000] now: y", "x-1 [000] 1.2"] {
-            assert_eq!(Line::parse(none), None, "{none}");
+            assert_eq!(LatencyTracerLine::parse(none), None, "{none}");
         }
     }
 
@@ -343,9 +349,9 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        assert_eq!(journalled, [Undo::Write(path.clone(), "1000\n".to_owned())]);
+        assert_eq!(journalled, [UndoAction::Write(path.clone(), "1000\n".to_owned())]);
         assert_eq!(fs::read_to_string(&path).unwrap(), "250\n");
-        let gone = Unavailable { reason: "gone".to_owned(), remedy: "" };
+        let gone = TraceInstanceError { reason: "gone".to_owned(), remedy: "" };
         assert_eq!(change(&path, "1", &mut |_| Err(gone.clone())), Err(gone.clone()));
         assert_eq!(fs::read_to_string(&path).unwrap(), "250\n");
     }

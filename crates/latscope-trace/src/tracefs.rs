@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Reason for which there can be no trace instance, and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}: {remedy}")]
-pub struct Unavailable {
+pub struct TraceInstanceError {
     /// Thing that is missing or refused.
     pub reason: String,
     /// Command or step that fixes the problem.
@@ -23,11 +23,11 @@ pub struct Unavailable {
 
 /// Trace instance of latscope. It is removed when dropped.
 #[derive(Debug)]
-pub struct Instance {
+pub struct TracefsInstance {
     directory: PathBuf,
 }
 
-impl Instance {
+impl TracefsInstance {
     /// Makes the instance `latscope-PID`. `journal` is called with the directory
     /// before it is made, so that it can be removed even if this process is
     /// killed.
@@ -35,26 +35,28 @@ impl Instance {
     /// # Errors
     /// tracefs is not mounted, the kernel or the permissions do not allow an
     /// instance, or `journal` fails; then nothing was changed.
-    pub fn create(journal: &mut dyn FnMut(&Path) -> anyhow::Result<()>) -> Result<Instance, Unavailable> {
+    pub fn create(
+        journal: &mut dyn FnMut(&Path) -> anyhow::Result<()>,
+    ) -> Result<TracefsInstance, TraceInstanceError> {
         let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-        let tracefs = mount_point(&mounts).ok_or_else(|| Unavailable {
+        let tracefs = mount_point(&mounts).ok_or_else(|| TraceInstanceError {
             reason: "tracefs is not mounted".to_owned(),
             remedy: "run `mount -t tracefs nodev /sys/kernel/tracing` as root (docker: --privileged -v /sys/kernel/tracing:/sys/kernel/tracing)",
         })?;
-        Instance::create_in(&tracefs, journal)
+        TracefsInstance::create_in(&tracefs, journal)
     }
 
     fn create_in(
         tracefs: &Path,
         journal: &mut dyn FnMut(&Path) -> anyhow::Result<()>,
-    ) -> Result<Instance, Unavailable> {
+    ) -> Result<TracefsInstance, TraceInstanceError> {
         let directory = free_name(&tracefs.join("instances"))?;
-        journal(&directory).map_err(|error| Unavailable {
+        journal(&directory).map_err(|error| TraceInstanceError {
             reason: format!("{error:#}"),
             remedy: "run again; no trace is recorded that could not be cleared up",
         })?;
         fs::create_dir(&directory).map_err(|error| refused(&directory, &error))?;
-        Ok(Instance { directory })
+        Ok(TracefsInstance { directory })
     }
 
     /// Writes a file of the instance.
@@ -70,7 +72,7 @@ impl Instance {
     ///
     /// # Errors
     /// The kernel refuses one of them.
-    pub(crate) fn set_all(&self, settings: &[(&str, &str)]) -> Result<(), Unavailable> {
+    pub(crate) fn set_all(&self, settings: &[(&str, &str)]) -> Result<(), TraceInstanceError> {
         settings
             .iter()
             .try_for_each(|(file, value)| self.set(file, value))
@@ -82,7 +84,7 @@ impl Instance {
     ///
     /// # Errors
     /// There is no memory.
-    pub(crate) fn set_buffers(&self, sum: usize, most: usize) -> Result<usize, Unavailable> {
+    pub(crate) fn set_buffers(&self, sum: usize, most: usize) -> Result<usize, TraceInstanceError> {
         let size = (sum / self.cpus().max(1)).clamp(64.min(most), most);
         self.set("buffer_size_kb", &size.to_string()).map_err(|error| self.refused(&error))?;
         Ok(size)
@@ -123,12 +125,12 @@ impl Instance {
     }
 
     /// Returns the error for a setting that the kernel refuses, with its remedy.
-    pub fn refused(&self, error: &io::Error) -> Unavailable {
-        Unavailable { reason: error.to_string(), remedy: remedy(error) }
+    pub fn refused(&self, error: &io::Error) -> TraceInstanceError {
+        TraceInstanceError { reason: error.to_string(), remedy: remedy(error) }
     }
 }
 
-impl Drop for Instance {
+impl Drop for TracefsInstance {
     fn drop(&mut self) {
         // Busy as long as a worker holds its marker; then the journal's keeper
         // removes it, who has the patience.
@@ -194,7 +196,7 @@ static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// Returns a free name: `latscope-PID`, with a number behind it for a second instance, or if an earlier process
 /// of this id has left one.
-pub(super) fn free_name(instances: &Path) -> Result<PathBuf, Unavailable> {
+pub(super) fn free_name(instances: &Path) -> Result<PathBuf, TraceInstanceError> {
     let pid = std::process::id();
     let first = MADE.fetch_add(1, Ordering::Relaxed);
     (first..first.saturating_add(100))
@@ -205,15 +207,15 @@ pub(super) fn free_name(instances: &Path) -> Result<PathBuf, Unavailable> {
         .find(|path| matches!(path.symlink_metadata(), Err(error) if error.kind() == ErrorKind::NotFound))
         .ok_or_else(|| match instances.read_dir() {
             Err(error) => refused(instances, &error),
-            Ok(_) => Unavailable {
+            Ok(_) => TraceInstanceError {
                 reason: format!("{} holds too many instances of latscope", instances.display()),
                 remedy: "remove those of processes that are gone: `rmdir latscope-*` there, as root",
             },
         })
 }
 
-pub(super) fn refused(path: &Path, error: &io::Error) -> Unavailable {
-    Unavailable { reason: named(path, error).to_string(), remedy: remedy(error) }
+pub(super) fn refused(path: &Path, error: &io::Error) -> TraceInstanceError {
+    TraceInstanceError { reason: named(path, error).to_string(), remedy: remedy(error) }
 }
 
 fn remedy(error: &io::Error) -> &'static str {
@@ -278,11 +280,12 @@ mod tests {
             journalled += 1;
             Ok(())
         };
-        let refusal = Instance::create_in(directory.path(), &mut journal).unwrap_err();
+        let refusal = TracefsInstance::create_in(directory.path(), &mut journal).unwrap_err();
         assert!(refusal.reason.contains("instances"), "{refusal}");
         assert_eq!(journalled, 1);
         fs::create_dir(directory.path().join("instances")).unwrap();
-        let refusal = Instance::create_in(directory.path(), &mut |_| anyhow::bail!("full")).unwrap_err();
+        let refusal =
+            TracefsInstance::create_in(directory.path(), &mut |_| anyhow::bail!("full")).unwrap_err();
         assert_eq!(refusal.reason, "full");
         assert_eq!(fs::read_dir(directory.path().join("instances")).unwrap().count(), 0);
     }

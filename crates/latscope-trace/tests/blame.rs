@@ -5,25 +5,27 @@ mod dat;
 
 use dat::{Dat, THEFT};
 use latscope_core::report::Cause;
-use latscope_trace::blame::{Setting, Window, causes, real_time_use};
-use latscope_trace::events::{Decoder, Event, Kind, Task, dat as write, names, text};
+use latscope_trace::blame::{LateWakeContext, LateWakeWindow, causes, real_time_use};
+use latscope_trace::events::{
+    Decoder, KernelTraceEvent, KernelTraceEventKind, TraceEventTask, dat as write, names, text,
+};
 use proptest::prelude::*;
 
 /// As [`THEFT`], with a thread `endless` of SCHED_FIFO 10, which the kernel held back after a while, and with it the
 /// victim.
 const THROTTLING: &[u8] = include_bytes!("traces/throttling.dat");
 
-/// As [`THEFT`] without a thief: a control group froze the victim, a thread on CPU 0 thawed it, and ordinary threads kept
-/// both CPUs busy.
+/// As [`THEFT`] without a thief: a control group froze the victim, a thread on CPU 0 thawed it, and ordinary threads
+/// kept both CPUs busy.
 const FROZEN: &[u8] = include_bytes!("traces/frozen.dat");
 
 /// The late wake-ups that the victim noted: `late: cpu 1 thread 5 from 1 until 2`.
-fn windows(events: &[Event]) -> Vec<Window> {
-    let noted = |event: &Event| {
-        let Kind::Mark { text } = &event.kind else { return None };
+fn windows(events: &[KernelTraceEvent]) -> Vec<LateWakeWindow> {
+    let noted = |event: &KernelTraceEvent| {
+        let KernelTraceEventKind::Mark { text } = &event.kind else { return None };
         let numbers: Vec<u64> = text.split(' ').filter_map(|word| word.parse().ok()).collect();
         let [cpu, thread, from, until] = numbers[..] else { return None };
-        Some(Window { cpu: cpu as u32, thread: thread as u32, from, until, by_timer: true })
+        Some(LateWakeWindow { cpu: cpu as u32, thread: thread as u32, from, until, by_timer: true })
     };
     events.iter().filter_map(noted).collect()
 }
@@ -35,7 +37,8 @@ fn the_thief_is_named_with_what_it_took() {
     let window = windows.iter().max_by_key(|window| window.until - window.from).unwrap();
     assert!(window.until - window.from > 2_000_000);
     for virtual_machine in [false, true] {
-        let setting = Setting { virtual_machine, tick: Some(10_000_000), ..Setting::default() };
+        let setting =
+            LateWakeContext { virtual_machine, tick: Some(10_000_000), ..LateWakeContext::default() };
         let found = causes(&events, window, &setting);
         assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
         assert_eq!((found[0].kind.as_str(), found[0].name.as_str()), ("thread", "thief"));
@@ -54,7 +57,8 @@ fn throttling_is_proven_by_the_switches_of_a_real_kernel() {
     let window = windows.iter().max_by_key(|window| window.until - window.from).unwrap();
     assert!(window.until - window.from > 20_000_000, "{window:?}");
     for virtual_machine in [false, true] {
-        let setting = Setting { virtual_machine, tick: Some(10_000_000), ..Setting::default() };
+        let setting =
+            LateWakeContext { virtual_machine, tick: Some(10_000_000), ..LateWakeContext::default() };
         let found = causes(&events, window, &setting);
         assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
         assert_eq!(found[0].kind, "throttling", "{found:#?}");
@@ -74,12 +78,12 @@ fn a_frozen_thread_is_kept_from_nothing_by_the_threads_of_the_cpu_that_thaws_it(
     let windows = windows(&events);
     let window = windows.iter().max_by_key(|window| window.until - window.from).unwrap();
     assert!(window.until - window.from > 10_000_000, "{window:?}");
-    let is_of_victim =
-        |event: &&Event| matches!(&event.kind, Kind::Waking { task, .. } if task.tid == window.thread);
+    let is_of_victim = |event: &&KernelTraceEvent| matches!(&event.kind, KernelTraceEventKind::Waking { task, .. } if task.tid == window.thread);
     let thawed = events.iter().filter(is_of_victim).rfind(|event| event.at <= window.until).unwrap();
     assert_ne!(thawed.cpu, window.cpu);
     for virtual_machine in [false, true] {
-        let setting = Setting { virtual_machine, tick: Some(10_000_000), ..Setting::default() };
+        let setting =
+            LateWakeContext { virtual_machine, tick: Some(10_000_000), ..LateWakeContext::default() };
         let found = causes(&events, window, &setting);
         assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
         assert_eq!(found[0].kind, "frozen", "{found:#?}");
@@ -90,23 +94,30 @@ fn a_frozen_thread_is_kept_from_nothing_by_the_threads_of_the_cpu_that_thaws_it(
 }
 
 /// Returns the rule that an explanation breaks, judged by the events alone.
-fn broken_rule(events: &[Event], window: &Window, setting: &Setting, found: &[Cause]) -> Option<String> {
+fn broken_rule(
+    events: &[KernelTraceEvent],
+    window: &LateWakeWindow,
+    setting: &LateWakeContext,
+    found: &[Cause],
+) -> Option<String> {
     let sum = |kind: &str| found.iter().filter(|cause| cause.kind == kind).map(|cause| cause.ns).sum::<u64>();
     if sum("hypervisor") > setting.stolen || sum("quota") > setting.throttled {
         return Some(format!("more than was counted: {found:?}"));
     }
     let is_real_time = |tid: u32| {
-        let named = |task: &Task| task.tid == tid && task.priority < 100;
+        let named = |task: &TraceEventTask| task.tid == tid && task.priority < 100;
         events.iter().any(|event| match &event.kind {
-            Kind::Switch { from, to, .. } => named(from) || named(to),
-            Kind::Wakeup { task, .. } | Kind::WakeupNew { task, .. } => named(task),
+            KernelTraceEventKind::Switch { from, to, .. } => named(from) || named(to),
+            KernelTraceEventKind::Wakeup { task, .. } | KernelTraceEventKind::WakeupNew { task, .. } => {
+                named(task)
+            }
             _ => false,
         })
     };
     let others = found.iter().filter(|cause| cause.kind == "thread" && cause.pid != window.thread);
     others.into_iter().find_map(|cause| {
         let ran = events.iter().any(|event| match &event.kind {
-            Kind::Switch { from, to, .. } => from.tid == cause.pid || to.tid == cause.pid,
+            KernelTraceEventKind::Switch { from, to, .. } => from.tid == cause.pid || to.tid == cause.pid,
             _ => event.thread == cause.pid,
         });
         let too_long = cause.ns > 10_000_000 && is_real_time(window.thread) && !is_real_time(cause.pid);
@@ -135,8 +146,8 @@ proptest! {
         }
         let threads: Vec<u32> = names(&events).into_keys().filter(|tid| *tid != 0).collect();
         let from = begin + (from * (end - begin) as f64) as u64;
-        let window = Window { cpu, thread: *thread.get(&threads), from, until: from + length, by_timer };
-        let setting = Setting { virtual_machine, tick: Some(10_000_000), stolen, throttled, ..Setting::default() };
+        let window = LateWakeWindow { cpu, thread: *thread.get(&threads), from, until: from + length, by_timer };
+        let setting = LateWakeContext { virtual_machine, tick: Some(10_000_000), stolen, throttled, ..LateWakeContext::default() };
         let found = causes(&events, &window, &setting);
         prop_assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), length);
         prop_assert_eq!(broken_rule(&events, &window, &setting, &found), None);
@@ -149,12 +160,12 @@ fn events_are_whole_and_in_order_on_each_cpu() {
     let events = dat.events();
     assert_eq!(dat.catalogue.page_size(), Some(4096));
     for cpu in 0..2 {
-        let of_cpu: Vec<&Event> = events.iter().filter(|event| event.cpu == cpu).collect();
+        let of_cpu: Vec<&KernelTraceEvent> = events.iter().filter(|event| event.cpu == cpu).collect();
         let mut on_cpu = None;
         for event in of_cpu {
             assert!(on_cpu.is_none_or(|thread| thread == event.thread), "{event:?}");
             on_cpu = Some(event.thread);
-            if let Kind::Switch { from, to, .. } = &event.kind {
+            if let KernelTraceEventKind::Switch { from, to, .. } = &event.kind {
                 assert_eq!(from.tid, event.thread);
                 on_cpu = Some(to.tid);
             }
@@ -205,7 +216,10 @@ fn a_file_written_and_read_back_is_the_same() {
 fn a_catalogue_without_formats_yields_nothing() {
     let mut dat = Dat::read(THEFT);
     dat.catalogue.events.retain(|(system, _)| system == "ftrace");
-    assert!(dat.events().iter().all(|event| matches!(event.kind, Kind::Mark { .. } | Kind::Lost { .. })));
+    assert!(dat.events().iter().all(|event| matches!(
+        event.kind,
+        KernelTraceEventKind::Mark { .. } | KernelTraceEventKind::Lost { .. }
+    )));
     dat.catalogue.header_page.clear();
     assert_eq!(dat.events(), []);
     assert_eq!(write(&dat.catalogue, "mono", &Default::default(), &[]), None);
@@ -226,7 +240,7 @@ proptest! {
         }
         let events = dat.events();
         for window in windows {
-            let found = causes(&events, &window, &Setting::default());
+            let found = causes(&events, &window, &LateWakeContext::default());
             prop_assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
         }
         let _ = text(&events, &names(&events));

@@ -16,8 +16,8 @@ mod dat;
 mod skipped;
 
 use dat::{Dat, THEFT};
-use latscope_trace::events::{Event, Kind, names, text};
-use latscope_trace::timeline::{Recording, State, Timeline, chrome_json, ftrace_text};
+use latscope_trace::events::{KernelTraceEvent, KernelTraceEventKind, names, text};
+use latscope_trace::timeline::{Timeline, TimelineThreadState, TraceRecording, chrome_json, ftrace_text};
 use serde_json::Value;
 use skipped::{has_program, needs};
 use std::fs;
@@ -89,12 +89,12 @@ fn ask(name: &str, trace: &str, queries: &[&str]) -> Vec<Vec<Vec<Value>>> {
     answer.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn recording(text: &str, main: u32) -> Recording {
-    Recording {
+fn recording(text: &str, main: u32) -> TraceRecording {
+    TraceRecording {
         text: text.to_owned(),
         followed: vec![main],
         architecture: "x86_64".to_owned(),
-        ..Recording::default()
+        ..TraceRecording::default()
     }
 }
 
@@ -124,8 +124,10 @@ fn perfetto_sees_the_same_states_in_the_text() {
         assert!(answers[0].is_empty(), "{:?}", answers[0]);
         for thread in &timeline.threads {
             // What waits at the end of the recording has no length for Perfetto.
-            let waits =
-                thread.intervals.last().is_some_and(|last| !thread.ended && last.state != State::Running);
+            let waits = thread
+                .intervals
+                .last()
+                .is_some_and(|last| !thread.ended && last.state != TimelineThreadState::Running);
             let ours = &thread.intervals[..thread.intervals.len() - usize::from(waits)];
             let theirs: Vec<_> = answers[1].iter().filter(|row| row[0] == thread.tid).collect();
             assert_eq!(ours.len(), theirs.len(), "{ours:#?} {theirs:#?}");
@@ -133,9 +135,9 @@ fn perfetto_sees_the_same_states_in_the_text() {
                 same_time(interval.from, &row[2]);
                 same_time(interval.until - interval.from, &row[3]);
                 let word = match interval.state {
-                    State::Running => "Running",
-                    State::Runnable | State::Preempted => "R",
-                    State::Blocked => "S",
+                    TimelineThreadState::Running => "Running",
+                    TimelineThreadState::Runnable | TimelineThreadState::Preempted => "R",
+                    TimelineThreadState::Blocked => "S",
                 };
                 assert_eq!(row[1], word);
             }
@@ -149,7 +151,7 @@ fn perfetto_sees_the_same_calls_and_signposts_in_the_text() {
     if !possible("perfetto_sees_the_same_calls_and_signposts_in_the_text") {
         return;
     }
-    let steps: Vec<Recording> = TRACES.iter().map(|(text, main)| recording(text, *main)).collect();
+    let steps: Vec<TraceRecording> = TRACES.iter().map(|(text, main)| recording(text, *main)).collect();
     let timelines: Vec<Timeline> = steps.iter().map(Timeline::of).collect();
     let pairs: Vec<_> = steps.iter().zip(&timelines).collect();
     let slices = "select tid, slice.name, slice.ts, slice.dur from slice
@@ -166,7 +168,7 @@ fn perfetto_sees_the_same_in_the_json() {
     if !possible("perfetto_sees_the_same_in_the_json") {
         return;
     }
-    let steps: Vec<Recording> = TRACES.iter().map(|(text, main)| recording(text, *main)).collect();
+    let steps: Vec<TraceRecording> = TRACES.iter().map(|(text, main)| recording(text, *main)).collect();
     let timelines: Vec<Timeline> = steps.iter().map(Timeline::of).collect();
     let trace = chrome_json(&steps.iter().zip(&timelines).collect::<Vec<_>>());
     let slices = |category: &str| {
@@ -217,8 +219,8 @@ fn perfetto_sees_the_same_switches_in_the_trace_of_an_outlier() {
         return;
     }
     let events = Dat::read(THEFT).events();
-    let switches: Vec<&Event> =
-        events.iter().filter(|event| matches!(event.kind, Kind::Switch { .. })).collect();
+    let switches: Vec<&KernelTraceEvent> =
+        events.iter().filter(|event| matches!(event.kind, KernelTraceEventKind::Switch { .. })).collect();
     let queries = [
         ERRORS,
         "select s.cpu, s.ts, tid, thread.name from sched s join thread using (utid) where tid > 0 order by s.ts",
@@ -231,19 +233,19 @@ fn perfetto_sees_the_same_switches_in_the_trace_of_an_outlier() {
     // A thread that is there from the first event on has no switch to it.
     for row in &answers[1] {
         let known = switches.iter().find(|event| {
-            let Kind::Switch { to, .. } = &event.kind else { return false };
+            let KernelTraceEventKind::Switch { to, .. } = &event.kind else { return false };
             row[0] == event.cpu && row[2] == to.tid && row[1].as_u64().unwrap().abs_diff(event.at) <= 1
         });
         let first = answers[1].iter().find(|other| other[0] == row[0]) == Some(row);
         assert!(known.is_some() || first, "{row:?}");
     }
     let onto_threads = switches.iter().filter(|event| match &event.kind {
-        Kind::Switch { to, .. } => to.tid > 0,
+        KernelTraceEventKind::Switch { to, .. } => to.tid > 0,
         _ => false,
     });
     assert!(answers[1].len() >= onto_threads.count());
     assert!(answers[1].iter().any(|row| row[3] == "thief"));
-    let marks = events.iter().filter(|event| matches!(event.kind, Kind::Mark { .. })).count();
+    let marks = events.iter().filter(|event| matches!(event.kind, KernelTraceEventKind::Mark { .. })).count();
     assert_eq!(answers[2][0][0], marks);
     assert!(answers[3][0][0].as_i64().unwrap() > 0);
 }

@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 use latscope_trace::timeline::{
-    Call, Export, Format, Interval, Recording, State, Thread, Timeline, Why, chrome_json, finding,
-    ftrace_text, values,
+    Export, SyscallSpan, ThreadStateInterval, ThreadTimeline, Timeline, TimelineFileFormat,
+    TimelineThreadState, TraceRecording, Why, chrome_json, finding, ftrace_text, values,
 };
 use proptest::prelude::*;
 use std::path::Path;
@@ -14,14 +14,14 @@ const HANDOVER: &str = include_str!("traces/handover.txt");
 const POOL: &str = include_str!("traces/pool.txt");
 
 /// The recording with its main thread followed.
-fn recording(text: &str) -> Recording {
+fn recording(text: &str) -> TraceRecording {
     let tid =
         text.lines().find_map(|line| line.trim_start().strip_prefix("record_timeline-")?.split(' ').next());
-    Recording {
+    TraceRecording {
         text: text.to_owned(),
         followed: vec![tid.unwrap_or("1").parse().unwrap()],
         architecture: "x86_64".to_owned(),
-        ..Recording::default()
+        ..TraceRecording::default()
     }
 }
 
@@ -37,12 +37,12 @@ fn timeline(text: &str) -> Timeline {
 }
 
 /// States and reasons in order.
-fn states(thread: &Thread) -> Vec<(State, Why)> {
+fn states(thread: &ThreadTimeline) -> Vec<(TimelineThreadState, Why)> {
     thread.intervals.iter().map(|interval| (interval.state, interval.why)).collect()
 }
 
 /// Time in a state, ns.
-fn time_in(thread: &Thread, state: State) -> u64 {
+fn time_in(thread: &ThreadTimeline, state: TimelineThreadState) -> u64 {
     let of_state = thread.intervals.iter().filter(|interval| interval.state == state);
     of_state.map(|interval| interval.until - interval.from).sum()
 }
@@ -54,19 +54,19 @@ fn create_and_join_are_seen_from_both_sides() {
     let timeline = timeline(CREATE);
     let [main, first, second] = &timeline.threads[..] else { panic!("{:#?}", timeline.threads) };
     let expected = [
-        (State::Running, Why::Scheduled),
-        (State::Preempted, Why::Preempted { by: 24671 }),
-        (State::Running, Why::Scheduled),
-        (State::Blocked, Why::Slept { kind: 'S', call: FUTEX }),
-        (State::Runnable, Why::Woken { by: 24672 }),
-        (State::Running, Why::Scheduled),
+        (TimelineThreadState::Running, Why::Scheduled),
+        (TimelineThreadState::Preempted, Why::Preempted { by: 24671 }),
+        (TimelineThreadState::Running, Why::Scheduled),
+        (TimelineThreadState::Blocked, Why::Slept { kind: 'S', call: FUTEX }),
+        (TimelineThreadState::Runnable, Why::Woken { by: 24672 }),
+        (TimelineThreadState::Running, Why::Scheduled),
     ];
     assert_eq!(states(main), expected);
     assert!(main.is_main() && !main.ended);
-    let wait = Interval {
+    let wait = ThreadStateInterval {
         from: 2_447_077_757_810,
         until: 2_447_077_783_228,
-        state: State::Blocked,
+        state: TimelineThreadState::Blocked,
         why: Why::Slept { kind: 'S', call: FUTEX },
         cpu: 0,
     };
@@ -78,9 +78,12 @@ fn create_and_join_are_seen_from_both_sides() {
         );
         assert_eq!(
             states(thread),
-            [(State::Runnable, Why::Created { by: 24670 }), (State::Running, Why::Scheduled)]
+            [
+                (TimelineThreadState::Runnable, Why::Created { by: 24670 }),
+                (TimelineThreadState::Running, Why::Scheduled)
+            ]
         );
-        assert_eq!(time_in(thread, State::Runnable), queued);
+        assert_eq!(time_in(thread, TimelineThreadState::Runnable), queued);
     }
 }
 
@@ -92,11 +95,12 @@ fn signposts_nest_and_their_own_writes_are_no_calls() {
     let main = &timeline.threads[0];
     assert!(main.signposts.iter().all(|signpost| signpost.closed));
     // The last line of the recording is the write that stops it, still open.
-    let stop = Call { from: 2_447_077_805_471, until: 2_447_077_805_471, number: 1, result: None };
+    let stop = SyscallSpan { from: 2_447_077_805_471, until: 2_447_077_805_471, number: 1, result: None };
     assert_eq!(main.calls.last(), Some(&stop));
     assert_eq!(main.calls.iter().filter(|call| call.number == 1).count(), 1);
     let join = main.calls.iter().find(|call| Some(call.number) == FUTEX).unwrap();
-    let expected = Call { from: 2_447_077_754_325, until: 2_447_077_792_402, number: 202, result: Some(0) };
+    let expected =
+        SyscallSpan { from: 2_447_077_754_325, until: 2_447_077_792_402, number: 202, result: Some(0) };
     assert_eq!(join, &expected);
 }
 
@@ -105,9 +109,9 @@ fn a_handover_is_blocked_then_runnable_then_running() {
     let timeline = timeline(HANDOVER);
     let [main, echo] = &timeline.threads[..] else { panic!("{:#?}", timeline.threads) };
     let round = [
-        (State::Blocked, Why::Slept { kind: 'S', call: FUTEX }),
-        (State::Runnable, Why::Woken { by: 24675 }),
-        (State::Running, Why::Scheduled),
+        (TimelineThreadState::Blocked, Why::Slept { kind: 'S', call: FUTEX }),
+        (TimelineThreadState::Runnable, Why::Woken { by: 24675 }),
+        (TimelineThreadState::Running, Why::Scheduled),
     ];
     assert_eq!(states(main)[3..], round.repeat(5));
     // On one CPU the woken thread takes the waker's place at once.
@@ -117,7 +121,7 @@ fn a_handover_is_blocked_then_runnable_then_running() {
     assert_eq!((echo.tid, echo.until() - echo.from()), (24675, 169_922));
     let [of_main, of_echo] = [0, 1].map(|at| finding(&alone(&timeline, at), "round trips").unwrap());
     assert_eq!((of_main.values["switches"], of_echo.values["switches"]), (6.0, 6.0));
-    let blocked = time_in(main, State::Blocked);
+    let blocked = time_in(main, TimelineThreadState::Blocked);
     assert_eq!(blocked, 2_313 + 1_813 + 1_763 + 1_713 + 32_097);
     assert_eq!(of_main.values["blocked"], blocked as f64 / 285_704.0 * 100.0);
     assert!(of_main.text.contains("round trips: 1 thread for 286 µs in all"), "{}", of_main.text);
@@ -129,17 +133,17 @@ fn busy_threads_on_one_cpu_preempt_each_other() {
     let timeline = timeline(POOL);
     let of = |tid: u32| timeline.threads.iter().find(|thread| thread.tid == tid).unwrap();
     assert_eq!(timeline.threads.len(), 4);
-    assert_eq!(time_in(of(24678), State::Preempted), 7_989_893 + 7_061_223);
-    assert_eq!(time_in(of(24680), State::Runnable), 3_929_274);
-    assert_eq!(time_in(of(24677), State::Blocked), 18_993_389);
+    assert_eq!(time_in(of(24678), TimelineThreadState::Preempted), 7_989_893 + 7_061_223);
+    assert_eq!(time_in(of(24680), TimelineThreadState::Runnable), 3_929_274);
+    assert_eq!(time_in(of(24677), TimelineThreadState::Blocked), 18_993_389);
     for tid in [24678, 24679, 24680] {
-        assert_eq!(time_in(of(tid), State::Blocked), 0);
+        assert_eq!(time_in(of(tid), TimelineThreadState::Blocked), 0);
     }
     // What took the CPU and is not of ours keeps its name.
     assert!(timeline.others.contains_key(&14), "{:?}", timeline.others);
     // On one CPU no two run at a time.
     let mut running: Vec<_> = timeline.threads.iter().flat_map(|thread| &thread.intervals).collect();
-    running.retain(|interval| interval.state == State::Running);
+    running.retain(|interval| interval.state == TimelineThreadState::Running);
     running.sort_by_key(|interval| interval.from);
     assert!(running.windows(2).all(|pair| pair[0].until <= pair[1].from));
 }
@@ -153,7 +157,8 @@ fn shares_of_a_window_are_those_within_it() {
     let running = |at| values(&alone(&timeline, at), trip.from..trip.until)["timeline-running"].value;
     // Both were there all the time.
     assert!((numbers["timeline-running"].value - running(0).midpoint(running(1))).abs() < 1e-9);
-    let percent: f64 = State::ALL.iter().map(|s| numbers[&format!("timeline-{}", s.name())].value).sum();
+    let percent: f64 =
+        TimelineThreadState::ALL.iter().map(|s| numbers[&format!("timeline-{}", s.name())].value).sum();
     assert!((percent - 100.0).abs() < 1e-9, "{numbers:?}");
     assert_eq!(numbers["timeline-switches"].value, 2.0);
     assert!(values(&timeline, 0..1).is_empty());
@@ -184,7 +189,7 @@ fn a_finding_is_about_all_threads() {
 #[test]
 fn what_is_not_whole_is_left_out_and_said() {
     let whole_from = Some(2_447_077_730_000);
-    let timeline = Timeline::of(&Recording { lost: 12, whole_from, ..recording(CREATE) });
+    let timeline = Timeline::of(&TraceRecording { lost: 12, whole_from, ..recording(CREATE) });
     assert_eq!(timeline.from, 2_447_077_730_169);
     assert_eq!(timeline.threads.iter().map(|thread| thread.tid).collect::<Vec<_>>(), [24670, 24672]);
     let text = finding(&timeline, "x").unwrap().text;
@@ -195,10 +200,10 @@ fn what_is_not_whole_is_left_out_and_said() {
 
 #[test]
 fn nothing_followed_is_an_empty_time_line() {
-    let timeline = Timeline::of(&Recording { followed: vec![], ..recording(CREATE) });
+    let timeline = Timeline::of(&TraceRecording { followed: vec![], ..recording(CREATE) });
     assert_eq!(timeline.threads, []);
     assert_eq!(finding(&timeline, "x"), None);
-    assert_eq!(Timeline::of(&Recording::default()), Timeline::default());
+    assert_eq!(Timeline::of(&TraceRecording::default()), Timeline::default());
 }
 
 #[test]
@@ -213,21 +218,21 @@ fn a_yield_is_the_threads_own_wish_and_an_end_ends() {
  a-5 (5) [000] 1.000009: sched_switch: prev_comm=a prev_pid=5 prev_prio=120 prev_state=Z ==> next_comm=b next_pid=9 next_prio=120
  b-9 (9) [000] 1.000020: sched_waking: comm=c pid=10 prio=120 target_cpu=000
 ";
-    let recording = Recording {
+    let recording = TraceRecording {
         text: text.into(),
         followed: vec![5],
         architecture: "x86_64".into(),
-        ..Recording::default()
+        ..TraceRecording::default()
     };
     let timeline = Timeline::of(&recording);
     let states: Vec<_> =
         timeline.threads[0].intervals.iter().map(|i| (i.state, i.until - i.from, i.cpu)).collect();
     let expected = [
-        (State::Running, 1000, 1),
-        (State::Runnable, 2000, 1),
-        (State::Running, 2000, 1),
-        (State::Preempted, 1000, 1),
-        (State::Running, 2000, 0),
+        (TimelineThreadState::Running, 1000, 1),
+        (TimelineThreadState::Runnable, 2000, 1),
+        (TimelineThreadState::Running, 2000, 1),
+        (TimelineThreadState::Preempted, 1000, 1),
+        (TimelineThreadState::Running, 2000, 0),
     ];
     assert_eq!(states, expected);
     assert!(timeline.threads[0].ended);
@@ -236,11 +241,11 @@ fn a_yield_is_the_threads_own_wish_and_an_end_ends() {
 
 #[test]
 fn a_file_written_in_steps_is_the_whole_file() {
-    let steps = [recording(CREATE), Recording::default(), recording(POOL)];
+    let steps = [recording(CREATE), TraceRecording::default(), recording(POOL)];
     let timelines: Vec<Timeline> = steps.iter().map(Timeline::of).collect();
     let pairs: Vec<_> = steps.iter().zip(&timelines).collect();
     for (file, whole) in [("a.txt", ftrace_text(&pairs)), ("a.JSON", chrome_json(&pairs))] {
-        let mut export = Export::new(Format::of(Path::new(file)));
+        let mut export = Export::new(TimelineFileFormat::of(Path::new(file)));
         let mut text = export.begin().to_owned();
         pairs.iter().for_each(|(recording, timeline)| text += &export.step(recording, timeline));
         assert_eq!(text + export.end(), whole);
@@ -263,7 +268,7 @@ fn every_line_of_the_text_file_is_an_event_with_all_columns() {
     let recording = recording(HANDOVER);
     let timeline = Timeline::of(&recording);
     let file = ftrace_text(&[(&recording, &timeline)]);
-    let again = Timeline::of(&Recording { text: file.clone(), ..recording.clone() });
+    let again = Timeline::of(&TraceRecording { text: file.clone(), ..recording.clone() });
     // What is added for Perfetto changes no state and no call of ours.
     assert_eq!(again.damaged, 0);
     for (ours, theirs) in timeline.threads.iter().zip(&again.threads) {
@@ -294,14 +299,15 @@ fn damaged() -> impl Strategy<Value = String> {
 }
 
 /// Whatever was read, the intervals of a thread follow each other.
-fn check(recording: &Recording) -> Result<(), TestCaseError> {
+fn check(recording: &TraceRecording) -> Result<(), TestCaseError> {
     let timeline = Timeline::of(recording);
     for thread in &timeline.threads {
         prop_assert!(thread.intervals.iter().all(|interval| interval.from <= interval.until));
     }
     for at in 0..timeline.threads.len() {
         let values = values(&alone(&timeline, at), 0..u64::MAX);
-        let sum: f64 = State::ALL.iter().map(|s| values[&format!("timeline-{}", s.name())].value).sum();
+        let sum: f64 =
+            TimelineThreadState::ALL.iter().map(|s| values[&format!("timeline-{}", s.name())].value).sum();
         prop_assert!(sum == 0.0 || (sum - 100.0).abs() < 1e-9);
     }
     let json: serde_json::Value = serde_json::from_str(&chrome_json(&[(recording, &timeline)])).unwrap();
@@ -316,12 +322,12 @@ proptest! {
     fn damaged_recordings_never_panic(text in damaged(), whole_from in proptest::option::of(any::<u64>())) {
         let followed = vec![24670, 24674, 24677];
         let architecture = "x86_64".to_owned();
-        check(&Recording { text, followed, lost: 3, whole_from, architecture })?;
+        check(&TraceRecording { text, followed, lost: 3, whole_from, architecture })?;
     }
 
     #[test]
     fn any_text_never_panics(text in ".{0,400}", tid in any::<u32>()) {
-        check(&Recording { text, followed: vec![tid], ..Recording::default() })?;
+        check(&TraceRecording { text, followed: vec![tid], ..TraceRecording::default() })?;
     }
 
     #[test]
@@ -331,6 +337,6 @@ proptest! {
         fields in "((NR|B[|]|E[|]|comm=|prev_comm=|next_comm=| pid=| prev_pid=| next_pid=| ==> | prev_state=| child_comm=| child_pid=| = |[0-9]{0,12}|[a-zA-Z+|]) ?){0,9}",
     ) {
         let text = format!("{head}-{tid} ({tid}) [001] {at}: {name}: {fields}");
-        check(&Recording { text, followed: vec![tid, 1, 2], ..Recording::default() })?;
+        check(&TraceRecording { text, followed: vec![tid, 1, 2], ..TraceRecording::default() })?;
     }
 }

@@ -1,6 +1,6 @@
 //! Bars on a logarithmic scale of time.
 
-use super::rows::Row;
+use super::rows::SurveyRow;
 use latscope_core::units::format_time;
 
 const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
@@ -8,24 +8,24 @@ const UNITS: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "
 
 /// A logarithmic scale over whole decades that holds all rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Scale {
+pub(super) struct DecadeScale {
     /// Decimal logarithm of the ns at the left end.
     low: f64,
     /// Decimal logarithm of the ns at the right end.
     high: f64,
 }
 
-impl Scale {
+impl DecadeScale {
     /// Returns the scale from the decade below the fastest row to the end of the decade of the slowest row.
-    pub fn of(rows: &[Row]) -> Scale {
+    pub fn of(rows: &[SurveyRow]) -> DecadeScale {
         let logs = rows.iter().map(|row| row.ns).filter(|ns| *ns > 0.0).map(f64::log10);
         let (low, high) = logs.fold((f64::MAX, f64::MIN), |(low, high), log| (low.min(log), high.max(log)));
         if low > high {
-            return Scale { low: 0.0, high: 1.0 };
+            return DecadeScale { low: 0.0, high: 1.0 };
         }
         // A bar of no length would look like nothing measured.
         let low = (low - 0.1).floor();
-        Scale { low, high: high.ceil().max(low + 1.0) }
+        DecadeScale { low, high: high.ceil().max(low + 1.0) }
     }
 
     /// Returns both ends of the scale: `0.01 ns to 100 ms`.
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_bar_ends_where_its_duration_lies() {
-        let scale = Scale { low: 0.0, high: 4.0 };
+        let scale = DecadeScale { low: 0.0, high: 4.0 };
         assert_eq!(scale.heading(8), "ns    µs");
         assert_eq!(scale.bar(100.0, 8), ("████".to_owned(), "  ┊ ".to_owned()));
         assert_eq!(scale.bar(10_000.0, 8), ("█".repeat(8), String::new()));
@@ -88,13 +88,13 @@ mod tests {
 
     #[test]
     fn no_rows_have_a_scale_too() {
-        assert_eq!(Scale::of(&[]), Scale { low: 0.0, high: 1.0 });
+        assert_eq!(DecadeScale::of(&[]), DecadeScale { low: 0.0, high: 1.0 });
     }
 
     proptest! {
         #[test]
         fn a_bar_fills_its_column(ns in 0.0f64..1e11, width in 4usize..40) {
-            let scale = Scale { low: -1.0, high: 8.0 };
+            let scale = DecadeScale { low: -1.0, high: 8.0 };
             let (filled, rest) = scale.bar(ns, width);
             prop_assert_eq!(filled.chars().count() + rest.chars().count(), width);
         }

@@ -1,11 +1,11 @@
 //! Tests of every view of rows with values beyond the last bin of another program.
 
 use super::*;
-use latscope_core::histogram::{Bins, Histogram, Totals};
+use latscope_core::histogram::{Histogram, HistogramBinning, Totals};
 use latscope_core::plan::params;
-use latscope_core::report::{BEYOND, Better, Report, Sampling, Value};
-use latscope_judge::compare::{Options as Settings, compare};
-use latscope_judge::runs::Run;
+use latscope_core::report::{BEYOND, Better, MeasuredQuantity, Report, Sampling};
+use latscope_judge::compare::{ComparisonOptions as Settings, compare};
+use latscope_judge::runs::RunResult;
 
 /// A result of one row, with bins of 10 µs and so many of 10,000 values beyond the last, 30 µs.
 fn counted(beyond: u64) -> Report {
@@ -20,10 +20,10 @@ fn counted(beyond: u64) -> Report {
     let totals = Totals { overflow: beyond, min: 21, max: 900, sum: 10_000 * 30 };
     let half = (10_000 - beyond) / 2;
     let counts = [(20, half), (30, 10_000 - beyond - half)];
-    m.histogram = Histogram::from_counts(1_000_000, counts, totals).in_bins(Bins::of_width(10));
+    m.histogram = Histogram::from_counts(1_000_000, counts, totals).in_bins(HistogramBinning::of_width(10));
     m.sampling = Sampling::Event;
     (m.corrected, m.tested, m.account, m.rounds) = (None, None, None, Vec::new());
-    let value = Value { value: beyond as f64, unit: "count".to_owned(), better: Better::Less };
+    let value = MeasuredQuantity { value: beyond as f64, unit: "count".to_owned(), better: Better::Less };
     m.values = [(BEYOND.to_owned(), value)].into();
     m.outliers.clear();
     m.quality.retain(|_| false);
@@ -34,12 +34,15 @@ fn counted(beyond: u64) -> Report {
 #[test]
 fn every_table_shows_a_median_beyond_the_last_bin() {
     let (whole, report) = (counted(10), counted(9_000));
-    let narrow = Options { width: 60, ..Options::default() };
+    let narrow = DisplayOptions { width: 60, ..DisplayOptions::default() };
     for (name, text) in [
         ("every point", text::every_point(&report, "wake", &narrow)),
         ("groups", groups::tables(&report).written(&narrow)),
         ("markdown", markdown::markdown(&report, &[], true, &narrow)),
-        ("human", markdown::markdown(&report, &[], true, &Options { scale: Scale::Human, ..narrow })),
+        (
+            "human",
+            markdown::markdown(&report, &[], true, &DisplayOptions { scale: DurationScale::Human, ..narrow }),
+        ),
         ("page", html::report(&report, &[], narrow.catalogue)),
     ] {
         assert!(text.contains("> 30.0 µs") || text.contains("&gt; 30.0 µs"), "{name}: {text}");
@@ -50,7 +53,7 @@ fn every_table_shows_a_median_beyond_the_last_bin() {
         (&whole, &report, "its median is beyond the last bin, and longer than that"),
         (&report, &whole, "the median here is beyond the last bin, and longer than that"),
     ] {
-        let rows = rows::sorted_rows(ours, &[theirs], &Options::default());
+        let rows = rows::sorted_rows(ours, &[theirs], &DisplayOptions::default());
         assert_eq!((rows.len(), rows[0].longer), (1, ours.run_id == report.run_id));
         let beside = rows[0].references.last().unwrap().as_ref().unwrap();
         assert_eq!((beside.same, beside.note.as_deref()), (false, Some(note)));
@@ -97,21 +100,23 @@ fn wide_bins_are_a_condition_of_the_rows() {
         [(latscope_core::histogram::bucket_of(30_000).unwrap(), 9)],
         Totals { overflow: 0, min: 30_000, max: 30_000, sum: 270_000 },
     );
-    m.histogram = m.histogram.clone().in_bins(Bins::of_width(100));
+    m.histogram = m.histogram.clone().in_bins(HistogramBinning::of_width(100));
     m.settle();
     assert!(!heading(&fine).contains("bins of"), "of 100 ns at 30 µs: {}", heading(&fine));
 }
 
 #[test]
 fn a_comparison_names_the_last_bin() {
-    let runs = |beyond: u64| (0..6).map(|at| Run::of(counted(beyond + at))).collect::<Vec<_>>();
+    let runs = |beyond: u64| (0..6).map(|at| RunResult::of(counted(beyond + at))).collect::<Vec<_>>();
     let (a, b) = (runs(10), runs(9_000));
     let compared =
         compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &Settings::default());
-    let text = comparison::text(&compared, false, &Options { width: 120, ..Options::default() });
+    let text =
+        comparison::text(&compared, false, &DisplayOptions { width: 120, ..DisplayOptions::default() });
     assert!(text.contains("> 30.0 µs"), "{text}");
     let undecided =
         compare(&b.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &Settings::default());
-    let text = comparison::text(&undecided, false, &Options { width: 120, ..Options::default() });
+    let text =
+        comparison::text(&undecided, false, &DisplayOptions { width: 120, ..DisplayOptions::default() });
     assert!(text.contains("a median beyond the last bin") && text.contains("> 30.0 µs"), "{text}");
 }

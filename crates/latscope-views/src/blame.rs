@@ -152,7 +152,7 @@ fn by_chance(chance: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::account::Quota;
+    use latscope_core::account::QuotaThrottling;
     use latscope_core::report::TraceEvent;
 
     fn cause(kind: &str, name: &str, pid: u32, ns: u64) -> Cause {
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(pattern(&periodic, None), expected(""));
         // Only a quota that stopped the run and has the period is named.
         let quota = |period_ns, throttled| Account {
-            quota: Some(Quota { period_ns, throttled, ..Quota::default() }),
+            quota: Some(QuotaThrottling { period_ns, throttled, ..QuotaThrottling::default() }),
             ..Account::default()
         };
         for account in [quota(100_000_000, 0), quota(50_000_000, 40)] {

@@ -1,11 +1,11 @@
 //! Contents of the columns in the survey's table.
 
-use super::bar::Scale;
-use super::column::{Column, Rows, Side};
+use super::bar::DecadeScale;
+use super::column::{CellAlignment, ColumnBuilder, TableColumn};
 use super::footnotes::Footnotes;
 use super::head::with_remedy;
 use super::legend::{BLOCKED, REJECTED};
-use super::rows::{ReferenceCell, Row};
+use super::rows::{ReferenceCell, SurveyRow};
 use super::style::{self, BOLD, DIM, HEADING, PLAIN, WARNING, magnitude};
 use super::styled::Text;
 use crate::devices::DEVICES;
@@ -18,7 +18,7 @@ const MANY_REJECTED: f64 = 0.1;
 
 /// A column beside the operation's name. `table::wanted` has their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Slot {
+pub(super) enum SurveyColumnKind {
     Family,
     Time,
     Marks,
@@ -35,17 +35,17 @@ pub(super) enum Slot {
 }
 
 /// The rows of a table, ready to be set in columns.
-pub(super) struct Cells<'a> {
-    pub rows: &'a [Row],
+pub(super) struct SurveyTableCells<'a> {
+    pub rows: &'a [SurveyRow],
     /// Short and full name of each reference.
     pub references: &'a [(String, String)],
-    pub scale: Scale,
+    pub scale: DecadeScale,
     pub notes: Footnotes,
 }
 
-impl Cells<'_> {
+impl SurveyTableCells<'_> {
     /// Numbers the notes of the columns shown from the top row down.
-    pub(crate) fn number_notes(&mut self, slots: &[Slot]) {
+    pub(crate) fn number_notes(&mut self, slots: &[SurveyColumnKind]) {
         let shown = self.shown(slots);
         for row in self.rows {
             if let Some(doubt) = doubt(row) {
@@ -58,9 +58,9 @@ impl Cells<'_> {
     }
 
     /// The references that have a column.
-    pub fn shown(&self, slots: &[Slot]) -> Vec<usize> {
-        let at = |slot: &Slot| match slot {
-            Slot::Reference { at, .. } => Some(*at),
+    pub fn shown(&self, slots: &[SurveyColumnKind]) -> Vec<usize> {
+        let at = |slot: &SurveyColumnKind| match slot {
+            SurveyColumnKind::Reference { at, .. } => Some(*at),
             _ => None,
         };
         slots.iter().filter_map(at).collect()
@@ -68,7 +68,7 @@ impl Cells<'_> {
 
     /// Width of the longest name with the text beside it.
     pub(crate) fn longest_label(&self) -> usize {
-        let width = |row: &Row| {
+        let width = |row: &SurveyRow| {
             let aside = aside(row);
             let gap = if aside.is_empty() { 0 } else { 2 };
             Text::plain(&row.label).width() + gap + Text::plain(aside).width()
@@ -78,12 +78,12 @@ impl Cells<'_> {
 
     /// The names of the operations, `width` columns wide, with rates and the like
     /// at the right of them.
-    pub fn labels(&self, width: usize) -> Column {
-        let cell = |row: &Row| match shown_aside(row, width) {
+    pub fn labels(&self, width: usize) -> TableColumn {
+        let cell = |row: &SurveyRow| match shown_aside(row, width) {
             Some(aside) => Text::plain(&row.label).with_aside(DIM, &aside, width),
             None => Text::plain(&row.label).shortened(width),
         };
-        Rows(self.rows).left("operation", cell)
+        ColumnBuilder(self.rows).left("operation", cell)
     }
 
     /// Returns the meanings of the words beside names in `width` columns.
@@ -97,59 +97,59 @@ impl Cells<'_> {
     }
 
     /// Returns the names of the operations with rates and the like, for Markdown.
-    pub fn labels_in_full(&self) -> Column {
-        Rows(self.rows).left("operation", |row| match aside(row) {
+    pub fn labels_in_full(&self) -> TableColumn {
+        ColumnBuilder(self.rows).left("operation", |row| match aside(row) {
             aside if aside.is_empty() => row.label.clone(),
             aside => format!("{} ({aside})", row.label),
         })
     }
 
     /// Returns a column with its unit in each cell, for Markdown.
-    pub fn column_in_full(&mut self, slot: Slot) -> Column {
-        let next = |row: &Row| row.next.map(|(low, high)| between(low, high));
+    pub fn column_in_full(&mut self, slot: SurveyColumnKind) -> TableColumn {
+        let next = |row: &SurveyRow| row.next.map(|(low, high)| between(low, high));
         match slot {
-            Slot::Next => Rows(self.rows).given("next run", next),
-            Slot::Reference { .. } => {
+            SurveyColumnKind::Next => ColumnBuilder(self.rows).given("next run", next),
+            SurveyColumnKind::Reference { .. } => {
                 let mut column = self.column(slot);
                 column.cells.iter_mut().for_each(|cell| *cell = squeezed(cell).into());
-                Column { side: Side::Right, ..column }
+                TableColumn { side: CellAlignment::Right, ..column }
             }
             _ => self.column(slot),
         }
     }
 
     /// A column of the table.
-    pub fn column(&mut self, slot: Slot) -> Column {
-        let rows = Rows(self.rows);
+    pub fn column(&mut self, slot: SurveyColumnKind) -> TableColumn {
+        let rows = ColumnBuilder(self.rows);
         match slot {
-            Slot::Family => rows.left("family", |row| Text::styled(DIM, &row.family)),
-            Slot::Time => rows.right("here", |row| {
+            SurveyColumnKind::Family => rows.left("family", |row| Text::styled(DIM, &row.family)),
+            SurveyColumnKind::Time => rows.right("here", |row| {
                 let longer = if row.longer { "> " } else { "" };
                 Text::styled(BOLD, format!("{longer}{}", time(row.ns)))
             }),
-            Slot::Next => rows.right("next run", |row| {
+            SurveyColumnKind::Next => rows.right("next run", |row| {
                 let next = row.next.map(|(low, high)| in_unit_of(row.ns, low, high));
                 Text::styled(DIM, next.unwrap_or_default())
             }),
-            Slot::Cycles => rows.given("cycles", |row| row.cycles.map(cycles)),
-            Slot::Bar(width) => {
+            SurveyColumnKind::Cycles => rows.given("cycles", |row| row.cycles.map(cycles)),
+            SurveyColumnKind::Bar(width) => {
                 let column = rows.left("", |row| {
                     let (filled, rest) = self.scale.bar(row.ns, width);
                     Text::styled(magnitude(row.ns), filled).with(DIM, rest)
                 });
-                Column { heading: Text::styled(DIM, self.scale.heading(width)), ..column }
+                TableColumn { heading: Text::styled(DIM, self.scale.heading(width)), ..column }
             }
-            Slot::Marks => {
+            SurveyColumnKind::Marks => {
                 let cells = self.rows.iter().map(|row| marks_cell(row, &mut self.notes)).collect();
-                Column::new(Text::default(), Side::Left, cells)
+                TableColumn::new(Text::default(), CellAlignment::Left, cells)
             }
-            Slot::Reference { at, ratio } => self.reference(at, ratio),
+            SurveyColumnKind::Reference { at, ratio } => self.reference(at, ratio),
         }
     }
 
     /// Number, ratio and mark of a reference, each in a column of its own
     /// within the column.
-    fn reference(&mut self, at: usize, ratio: bool) -> Column {
+    fn reference(&mut self, at: usize, ratio: bool) -> TableColumn {
         let device = at < DEVICES.len();
         let parts: Vec<Option<[Text; 3]>> = self
             .rows
@@ -164,7 +164,7 @@ impl Cells<'_> {
         let cells = parts.into_iter().map(|parts| parts.map_or_else(Text::default, |p| joined(p, widths)));
         let name = Text::styled(HEADING, &self.references[at].0);
         let before = widths[0].saturating_sub(name.width());
-        Column::new(Text::plain(" ".repeat(before)).and(name), Side::Left, cells.collect())
+        TableColumn::new(Text::plain(" ".repeat(before)).and(name), CellAlignment::Left, cells.collect())
     }
 }
 
@@ -180,7 +180,7 @@ fn time(ns: f64) -> String {
 }
 
 /// Returns the facts beside a name in `width` columns; `None` where they have no room.
-fn shown_aside(row: &Row, width: usize) -> Option<String> {
+fn shown_aside(row: &SurveyRow, width: usize) -> Option<String> {
     let aside = aside(row);
     // A bandwidth as the figure, or many rejected samples, are worth a further line.
     let needed = row.rate.is_some() && row.family != families::FILE || row.rejected >= MANY_REJECTED;
@@ -190,7 +190,7 @@ fn shown_aside(row: &Row, width: usize) -> Option<String> {
 
 /// Returns the facts of a row that have no column: the rate, the blocked share, and a high share of rejected
 /// samples.
-pub(super) fn aside(row: &Row) -> String {
+pub(super) fn aside(row: &SurveyRow) -> String {
     let mut parts = Vec::new();
     parts.extend(row.rate.map(format_rate));
     parts.extend(row.blocked.map(|share| format!("blocked {}", format_percent(share))));
@@ -201,7 +201,7 @@ pub(super) fn aside(row: &Row) -> String {
 }
 
 /// Returns the reason to doubt a row, with its remedy; `None` if there is no doubt.
-pub(super) fn doubt(row: &Row) -> Option<String> {
+pub(super) fn doubt(row: &SurveyRow) -> Option<String> {
     let early = row.incomplete.then_some("the run ended before it was measured in full");
     let doubtful =
         row.level.is_doubtful().then(|| row.reason.as_deref().unwrap_or("degraded, no reason is given"));
@@ -224,7 +224,7 @@ pub(super) fn times_mark(times: Semantics) -> &'static str {
     }
 }
 
-fn marks_cell(row: &Row, notes: &mut Footnotes) -> Text {
+fn marks_cell(row: &SurveyRow, notes: &mut Footnotes) -> Text {
     let mut cell = Text::styled(DIM, times_mark(row.times));
     if let Some(doubt) = doubt(row) {
         let sign = if row.level.is_doubtful() { "!" } else { "~" };

@@ -31,16 +31,16 @@ impl Forms {
 
 /// Side of its column on which a cell stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum CellAlignment {
     Left,
     Right,
 }
 
 /// Column of a table: its heading and a cell for each row.
 #[derive(Debug, Clone)]
-pub(super) struct Column {
+pub(super) struct TableColumn {
     pub heading: Text,
-    pub side: Side,
+    pub side: CellAlignment,
     pub cells: Vec<Text>,
     /// Drawings in the place of texts; the page alone has them.
     pub drawings: Vec<Option<Element>>,
@@ -57,30 +57,40 @@ pub(super) struct Column {
     pub meaning: String,
 }
 
-impl Column {
-    pub fn new(heading: Text, side: Side, cells: Vec<Text>) -> Column {
+impl TableColumn {
+    pub fn new(heading: Text, side: CellAlignment, cells: Vec<Text>) -> TableColumn {
         let (drawings, meaning) = (Vec::new(), String::new());
-        Column { heading, side, cells, drawings, rank: 0, is_wider: false, forms: SHOWN, field: "", meaning }
+        TableColumn {
+            heading,
+            side,
+            cells,
+            drawings,
+            rank: 0,
+            is_wider: false,
+            forms: SHOWN,
+            field: "",
+            meaning,
+        }
     }
 
     /// Returns the column with a rank among those that are added while they fit.
-    pub fn rank(self, rank: usize) -> Column {
-        Column { rank, ..self }
+    pub fn rank(self, rank: usize) -> TableColumn {
+        TableColumn { rank, ..self }
     }
 
     /// Returns the column in these forms alone.
-    pub fn on(self, forms: Forms) -> Column {
-        Column { forms, ..self }
+    pub fn on(self, forms: Forms) -> TableColumn {
+        TableColumn { forms, ..self }
     }
 
     /// Returns the column with a name in CSV, where it stands, too.
-    pub fn csv(self, field: &'static str) -> Column {
-        Column { field, forms: self.forms.and(CSV), ..self }
+    pub fn csv(self, field: &'static str) -> TableColumn {
+        TableColumn { field, forms: self.forms.and(CSV), ..self }
     }
 
     /// Returns the column with an explanation of its heading.
-    pub fn meaning(self, meaning: impl Into<String>) -> Column {
-        Column { meaning: meaning.into(), ..self }
+    pub fn meaning(self, meaning: impl Into<String>) -> TableColumn {
+        TableColumn { meaning: meaning.into(), ..self }
     }
 
     /// Returns the columns that the widest cell or the heading takes.
@@ -96,37 +106,42 @@ impl Column {
 }
 
 /// Rows of a table, from which its columns are made.
-pub(super) struct Rows<'a, R>(pub &'a [R]);
+pub(super) struct ColumnBuilder<'a, R>(pub &'a [R]);
 
-impl<'a, R> Rows<'a, R> {
-    fn column<T: Into<Text>>(&self, heading: &str, side: Side, cell: impl Fn(&'a R) -> T) -> Column {
+impl<'a, R> ColumnBuilder<'a, R> {
+    fn column<T: Into<Text>>(
+        &self,
+        heading: &str,
+        side: CellAlignment,
+        cell: impl Fn(&'a R) -> T,
+    ) -> TableColumn {
         let cells = self.0.iter().map(|row| cell(row).into()).collect();
-        Column::new(Text::styled(HEADING, heading), side, cells)
+        TableColumn::new(Text::styled(HEADING, heading), side, cells)
     }
 
     /// Returns a column with its cells at the left.
-    pub fn left<T: Into<Text>>(&self, heading: &str, cell: impl Fn(&'a R) -> T) -> Column {
-        self.column(heading, Side::Left, cell)
+    pub fn left<T: Into<Text>>(&self, heading: &str, cell: impl Fn(&'a R) -> T) -> TableColumn {
+        self.column(heading, CellAlignment::Left, cell)
     }
 
     /// Returns a column with its cells at the right.
-    pub fn right<T: Into<Text>>(&self, heading: &str, cell: impl Fn(&'a R) -> T) -> Column {
-        self.column(heading, Side::Right, cell)
+    pub fn right<T: Into<Text>>(&self, heading: &str, cell: impl Fn(&'a R) -> T) -> TableColumn {
+        self.column(heading, CellAlignment::Right, cell)
     }
 
     /// Returns a column of figures that some rows lack.
-    pub fn given(&self, heading: &str, cell: impl Fn(&'a R) -> Option<String>) -> Column {
+    pub fn given(&self, heading: &str, cell: impl Fn(&'a R) -> Option<String>) -> TableColumn {
         self.right(heading, |row| cell(row).unwrap_or_default())
     }
 
     /// Returns a column that only CSV has.
-    pub fn field<T: Into<Text>>(&self, name: &'static str, cell: impl Fn(&'a R) -> T) -> Column {
+    pub fn field<T: Into<Text>>(&self, name: &'static str, cell: impl Fn(&'a R) -> T) -> TableColumn {
         self.left("", cell).csv(name).on(CSV)
     }
 
     /// Returns a column of drawings, which the page has.
-    pub fn drawing(&self, heading: &str, cell: impl Fn(&'a R) -> Option<Element>) -> Column {
+    pub fn drawing(&self, heading: &str, cell: impl Fn(&'a R) -> Option<Element>) -> TableColumn {
         let drawings = self.0.iter().map(cell).collect();
-        Column { drawings, ..self.left(heading, |_| "").on(PAGE) }
+        TableColumn { drawings, ..self.left(heading, |_| "").on(PAGE) }
     }
 }

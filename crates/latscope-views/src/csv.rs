@@ -2,13 +2,14 @@
 //! ns, rates in bytes per second, all digits kept. Control characters, which names of
 //! hosts, files and threads can hold, are written as `\x1b`.
 
-use super::column::{Column, Rows};
+use super::column::{ColumnBuilder, TableColumn};
 use super::rows::{family, level_label};
 use super::{document, groups};
 use latscope_core::catalogue::families;
 use latscope_core::histogram::Histogram;
 use latscope_core::report::{
-    Account, Cause, Check, Measurement, Outlier, Report, Sampling, Semantics, Summary, Value, Work,
+    Account, Cause, CriterionCheck, MeasuredQuantity, Measurement, OperationWork, Outlier, Report, Sampling,
+    Semantics, Summary,
 };
 use latscope_judge::findings::{LevelRow, level_rows};
 use latscope_judge::verdict::confidence_of;
@@ -18,58 +19,58 @@ use std::collections::{BTreeMap, BTreeSet};
 /// the levels of memory that the table has, as `memory.level`.
 pub fn csv(report: &Report) -> Vec<u8> {
     let levels = level_rows(report);
-    let points = report.measurements.iter().map(Line::Point);
-    let lines: Vec<Line> = points.chain(levels.iter().map(Line::Level)).collect();
-    let lines = Lines(Rows(&lines));
+    let points = report.measurements.iter().map(ReportCsvRow::Point);
+    let lines: Vec<ReportCsvRow> = points.chain(levels.iter().map(ReportCsvRow::Level)).collect();
+    let lines = ReportCsvColumnBuilder(ColumnBuilder(&lines));
     let columns = [facts(&lines), figures(report, &lines), trust(report, &lines), details(report, &lines)];
     document::csv(&columns.concat())
 }
 
 /// Line of the file.
-enum Line<'a> {
+enum ReportCsvRow<'a> {
     Point(&'a Measurement),
     Level(&'a LevelRow),
 }
 
-struct Lines<'a>(Rows<'a, Line<'a>>);
+struct ReportCsvColumnBuilder<'a>(ColumnBuilder<'a, ReportCsvRow<'a>>);
 
-impl<'a> Lines<'a> {
+impl<'a> ReportCsvColumnBuilder<'a> {
     /// Returns a column of measurements and levels.
     fn both(
         &self,
         name: &'static str,
         point: impl Fn(&Measurement) -> String,
         level: impl Fn(&LevelRow) -> String,
-    ) -> Column {
+    ) -> TableColumn {
         self.0.field(name, |line| match line {
-            Line::Point(m) => point(m),
-            Line::Level(row) => level(row),
+            ReportCsvRow::Point(m) => point(m),
+            ReportCsvRow::Level(row) => level(row),
         })
     }
 
     /// Returns a column that levels lack.
-    fn of(&self, name: &'static str, point: impl Fn(&Measurement) -> String) -> Column {
+    fn of(&self, name: &'static str, point: impl Fn(&Measurement) -> String) -> TableColumn {
         self.both(name, point, |_| String::new())
     }
 
     /// Returns a column of the summaries of measurements.
-    fn summary(&self, name: &'static str, of: fn(&Summary) -> Option<f64>) -> Column {
+    fn summary(&self, name: &'static str, of: fn(&Summary) -> Option<f64>) -> TableColumn {
         self.of(name, |m| number(of(&m.summary)))
     }
 
     /// Returns a column of the distributions with the missed activations.
-    fn corrected(&self, name: &'static str, of: fn(&Summary) -> Option<f64>) -> Column {
+    fn corrected(&self, name: &'static str, of: fn(&Summary) -> Option<f64>) -> TableColumn {
         let summary = |m: &Measurement| Some(Summary::of(m.corrected.as_ref()?, &Summary::default()));
         self.of(name, |m| number(summary(m).and_then(|summary| of(&summary))))
     }
 
     /// Returns a column of what the operations of a measurement move.
-    fn work(&self, name: &'static str, of: fn(&Work) -> u64) -> Column {
+    fn work(&self, name: &'static str, of: fn(&OperationWork) -> u64) -> TableColumn {
         self.of(name, |m| m.work.as_ref().map(|work| of(work).to_string()).unwrap_or_default())
     }
 
     /// Returns a column that is the same in all lines.
-    fn same(&self, name: &'static str, text: &str) -> Column {
+    fn same(&self, name: &'static str, text: &str) -> TableColumn {
         self.0.field(name, |_| text)
     }
 }
@@ -78,7 +79,7 @@ fn number(value: Option<f64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-fn facts(lines: &Lines) -> Vec<Column> {
+fn facts(lines: &ReportCsvColumnBuilder) -> Vec<TableColumn> {
     let sampling = |m: &Measurement| if m.sampling == Sampling::Event { "event" } else { "batch" }.to_owned();
     let batch_ops = |m: &Measurement| match m.sampling {
         Sampling::Event | Sampling::Batch { ops: 0 } => String::new(),
@@ -103,8 +104,8 @@ fn facts(lines: &Lines) -> Vec<Column> {
     ]
 }
 
-fn figures(report: &Report, lines: &Lines) -> Vec<Column> {
-    let value = |(name, v): (&String, &Value)| format!("{name}={}{}", v.value, spaced(&v.unit));
+fn figures(report: &Report, lines: &ReportCsvColumnBuilder) -> Vec<TableColumn> {
+    let value = |(name, v): (&String, &MeasuredQuantity)| format!("{name}={}{}", v.value, spaced(&v.unit));
     let missed = |m: &Measurement| m.missed().map(|missed| missed.to_string()).unwrap_or_default();
     let rejected =
         |m: &Measurement| if m.is_imported() { String::new() } else { m.summary.rejected.to_string() };
@@ -134,7 +135,7 @@ fn figures(report: &Report, lines: &Lines) -> Vec<Column> {
     ]
 }
 
-fn trust(report: &Report, lines: &Lines) -> Vec<Column> {
+fn trust(report: &Report, lines: &ReportCsvColumnBuilder) -> Vec<TableColumn> {
     let verdict =
         |m: &Measurement| m.verdict.as_ref().map(|verdict| name(&verdict.status)).unwrap_or_default();
     let level_word = |level: &LevelRow| level.quality.level.word().to_owned();
@@ -152,7 +153,7 @@ fn trust(report: &Report, lines: &Lines) -> Vec<Column> {
     ]
 }
 
-fn details(report: &Report, lines: &Lines) -> Vec<Column> {
+fn details(report: &Report, lines: &ReportCsvColumnBuilder) -> Vec<TableColumn> {
     let others = number(report.activity.as_ref().and_then(Account::known_others));
     let checks = |m: &Measurement| joined(m.verdict.iter().flat_map(|verdict| &verdict.checks).map(check));
     vec![
@@ -276,7 +277,7 @@ pub fn buckets(report: &Report) -> Option<Vec<u8>> {
 }
 
 /// `max<=50000 exceeded: 2 of 60,000 were above`.
-fn check(check: &Check) -> String {
+fn check(check: &CriterionCheck) -> String {
     format!("{} {} {}: {}", check.metric, check.limit, name(&check.status), check.text)
 }
 
@@ -312,7 +313,7 @@ pub(crate) fn name(value: &impl serde::Serialize) -> String {
 mod tests {
     use super::*;
     use latscope_core::fixture;
-    use latscope_core::quality::{Level, Reason};
+    use latscope_core::quality::{QualityLevel, Reason};
 
     /// Headings and lines of a table.
     fn read(bytes: &[u8]) -> (::csv::StringRecord, Vec<::csv::StringRecord>) {
@@ -366,7 +367,7 @@ mod tests {
         report.finished.iter_mut().for_each(hostile);
         for m in &mut report.measurements {
             [&mut m.title, &mut m.probe].into_iter().for_each(hostile);
-            m.lower(Reason::new(Level::Degraded, "odd", "why\u{1b}", "do\u{0}"));
+            m.lower(Reason::new(QualityLevel::Degraded, "odd", "why\u{1b}", "do\u{0}"));
             let values = std::mem::take(&mut m.values).into_iter();
             m.values = values.map(|(name, value)| (format!("\u{1b}{name}"), value)).collect();
             m.params.insert("directory\u{1b}".to_owned(), "/tmp/\u{1b}]0;x\u{7}".into());

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 /// A machine with a column of its own.
 #[derive(Debug, Clone)]
-pub(crate) struct Device {
+pub(crate) struct ReferenceDevice {
     /// Full name of the device.
     pub name: &'static str,
     /// Heading of its column.
@@ -14,18 +14,18 @@ pub(crate) struct Device {
 }
 
 /// All devices, in the order of their columns.
-pub(crate) static DEVICES: LazyLock<Vec<Device>> = LazyLock::new(|| {
-    let mut devices: Vec<Device> = built_in().iter().filter_map(device).collect();
+pub(crate) static DEVICES: LazyLock<Vec<ReferenceDevice>> = LazyLock::new(|| {
+    let mut devices: Vec<ReferenceDevice> = built_in().iter().filter_map(device).collect();
     devices.sort_by_key(|device| device.name);
     devices.dedup_by_key(|device| device.name);
     devices
 });
 
-fn device(reference: &'static Reference) -> Option<Device> {
-    Some(Device { name: &reference.machine, short: reference.column.as_deref()? })
+fn device(reference: &'static Reference) -> Option<ReferenceDevice> {
+    Some(ReferenceDevice { name: &reference.machine, short: reference.column.as_deref()? })
 }
 
-impl Device {
+impl ReferenceDevice {
     fn references(&self) -> impl Iterator<Item = &'static Reference> {
         let name = self.name;
         built_in().iter().filter(move |one| one.column.is_some() && one.machine == name)

@@ -4,7 +4,7 @@ use super::head::{warnings, with_remedy};
 use super::unmeasured::by_probe;
 use latscope_core::merged::is_merged;
 use latscope_core::ordered::{groups, once};
-use latscope_core::quality::{CUT_SHORT, Level, Reason};
+use latscope_core::quality::{CUT_SHORT, QualityLevel, Reason};
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::fold_cpus;
 use std::collections::HashSet;
@@ -24,7 +24,7 @@ pub fn distortions(report: &Report) -> Vec<String> {
 
 /// Returns true if a reason degrades a figure, and no warning of the report says so.
 fn distorts(reason: &Reason, warned: &HashSet<&str>) -> bool {
-    reason.level == Level::Degraded && reason.id != CUT_SHORT && !warned.contains(reason.id.as_str())
+    reason.level == QualityLevel::Degraded && reason.id != CUT_SHORT && !warned.contains(reason.id.as_str())
 }
 
 /// `degraded: wake.timer (2 points): SCHED_FIFO was refused → run as root`. Of several texts it has the first.
@@ -50,10 +50,10 @@ mod tests {
         assert_eq!(distortions(&report), [""; 0]);
         for (cpu, m) in report.measurements.iter_mut().filter(|m| !is_merged(m)).enumerate() {
             let text = format!("SCHED_FIFO was refused on CPU {cpu}");
-            m.lower(Reason::new(Level::Degraded, POLICY_REFUSED, text, "run as root"));
-            m.lower(Reason::new(Level::Degraded, LOAD_ENDED, "the load ended", ""));
-            m.lower(Reason::new(Level::Degraded, CUT_SHORT, "the run ended", ""));
-            m.lower(Reason::new(Level::Unstable, "rounds-drift", "it drifted", ""));
+            m.lower(Reason::new(QualityLevel::Degraded, POLICY_REFUSED, text, "run as root"));
+            m.lower(Reason::new(QualityLevel::Degraded, LOAD_ENDED, "the load ended", ""));
+            m.lower(Reason::new(QualityLevel::Degraded, CUT_SHORT, "the run ended", ""));
+            m.lower(Reason::new(QualityLevel::Unstable, "rounds-drift", "it drifted", ""));
         }
         let text = "the load ended (code 1)".to_owned();
         report.warnings.push(Warning { id: LOAD_ENDED.to_owned(), text, remedy: None });
@@ -70,7 +70,7 @@ mod tests {
         let mut report = fixture::wake();
         for (at, m) in report.measurements.iter_mut().filter(|m| !is_merged(m)).enumerate() {
             let text = if at == 0 { "waited 3 % of the time" } else { "waited 4 % of the time" };
-            m.lower(Reason::new(Level::Degraded, "waited-for-a-cpu", text, ""));
+            m.lower(Reason::new(QualityLevel::Degraded, "waited-for-a-cpu", text, ""));
         }
         let lines = distortions(&report);
         assert!(lines[0].ends_with(" points): such as: waited 3 % of the time"), "{lines:?}");

@@ -1,14 +1,14 @@
 //! Output of `latscope doctor`: the checks of a [`Machine`] as text.
 
-use crate::Options;
-use latscope_core::catalogue::{Catalogue, Condition};
-use latscope_core::machine::{Check, CheckState, Machine};
+use crate::DisplayOptions;
+use latscope_core::catalogue::{Condition, ProbeCatalogue};
+use latscope_core::machine::{CheckState, DoctorCheck, Machine};
 use latscope_core::units::format_size;
 
 /// Returns the machine in a few words, then a row for each check, worst first, then the number of checks of
 /// each kind. Lines are broken at the width of `options`. Remedies are not broken: they are commands, to be copied
 /// whole.
-pub fn text(machine: &Machine, options: &Options) -> String {
+pub fn text(machine: &Machine, options: &DisplayOptions) -> String {
     let mut out = head(machine, options.width);
     let order = [CheckState::Bad, CheckState::Note, CheckState::Unknown, CheckState::Good];
     let column = machine.checks.iter().map(|check| check.id.chars().count()).max().unwrap_or(0);
@@ -53,8 +53,8 @@ fn caches(machine: &Machine) -> String {
     data.map(|cache| format_size(cache.size)).collect::<Vec<_>>().join(" / ")
 }
 
-fn row(check: &Check, column: usize, options: &Options) -> String {
-    let Options { width, color, catalogue, .. } = *options;
+fn row(check: &DoctorCheck, column: usize, options: &DisplayOptions) -> String {
+    let DisplayOptions { width, color, catalogue, .. } = *options;
     // State, id, and two spaces behind each.
     let indent = 7 + 2 + column + 2;
     let room = width.saturating_sub(indent).max(20);
@@ -76,7 +76,7 @@ fn row(check: &Check, column: usize, options: &Options) -> String {
     out
 }
 
-fn touched(affects: &[String], catalogue: &Catalogue) -> String {
+fn touched(affects: &[String], catalogue: &ProbeCatalogue) -> String {
     let every = catalogue.affected_by(Condition::Speed);
     let everything = !every.is_empty() && every.iter().all(|family| affects.contains(family));
     if everything { "all probes".to_owned() } else { affects.join(", ") }
@@ -115,12 +115,18 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::golden::catalogue;
-    use latscope_core::machine::Cache;
+    use latscope_core::machine::CpuCache;
     use latscope_core::units::CpuList;
     use proptest::prelude::*;
 
-    fn check(id: &str, state: CheckState, found: &str, affects: &[&str], remedy: Option<&str>) -> Check {
-        Check {
+    fn check(
+        id: &str,
+        state: CheckState,
+        found: &str,
+        affects: &[&str],
+        remedy: Option<&str>,
+    ) -> DoctorCheck {
+        DoctorCheck {
             id: id.to_owned(),
             state,
             found: found.to_owned(),
@@ -129,15 +135,15 @@ mod tests {
         }
     }
 
-    fn options(width: usize, color: bool) -> Options<'static> {
-        Options { width, color, catalogue: catalogue(), ..Options::default() }
+    fn options(width: usize, color: bool) -> DisplayOptions<'static> {
+        DisplayOptions { width, color, catalogue: catalogue(), ..DisplayOptions::default() }
     }
 
     fn machine() -> Machine {
         let every = catalogue().affected_by(Condition::Speed);
         let every: Vec<&str> = every.iter().map(String::as_str).collect();
         let cache =
-            |level, kind: &str, size| Cache { level, kind: kind.to_owned(), size, ..Cache::default() };
+            |level, kind: &str, size| CpuCache { level, kind: kind.to_owned(), size, ..CpuCache::default() };
         Machine {
             name: "board".to_owned(),
             kernel: "6.12.1".to_owned(),

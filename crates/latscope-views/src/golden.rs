@@ -1,17 +1,19 @@
 //! Golden files: each view of the fixture as it was when a person last checked it. `LATSCOPE_RECORD=1 cargo
 //! test -p latscope-views` writes them anew.
 
-use super::{Options, Scale, Sort, csv, groups, human, markdown, overview, survey, table, text};
-use latscope_core::catalogue::Catalogue;
+use super::{
+    DisplayOptions, DurationScale, Sort, csv, groups, human, markdown, overview, survey, table, text,
+};
+use latscope_core::catalogue::ProbeCatalogue;
 use latscope_core::fixture;
 use latscope_core::histogram::Histogram;
-use latscope_core::quality::{Level, Reason};
+use latscope_core::quality::{QualityLevel, Reason};
 use latscope_core::report::{
-    Certainty, Evidence, Finding, Interrupted, Measurement, Progress, Report, Summary,
+    Certainty, Evidence, Finding, Interrupted, Measurement, ProgressAmount, Report, Summary,
 };
 use latscope_core::rounds::Prediction;
 use latscope_core::units::{format_rate, format_size, format_time, three_digits};
-use latscope_judge::verdict::{Criterion, describe, judge_report};
+use latscope_judge::verdict::{MetricCriterion, describe, judge_report};
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
@@ -49,14 +51,14 @@ fn report() -> Report {
 }
 
 /// Returns the facts on the probes of this version.
-pub(crate) fn catalogue() -> &'static Catalogue {
-    static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(latscope_probes::catalogue);
+pub(crate) fn catalogue() -> &'static ProbeCatalogue {
+    static CATALOGUE: LazyLock<ProbeCatalogue> = LazyLock::new(latscope_probes::catalogue);
     &CATALOGUE
 }
 
 /// Returns options with the facts on the probes of this version.
-pub(crate) fn wide(width: usize) -> Options<'static> {
-    Options { width, catalogue: catalogue(), ..Options::default() }
+pub(crate) fn wide(width: usize) -> DisplayOptions<'static> {
+    DisplayOptions { width, catalogue: catalogue(), ..DisplayOptions::default() }
 }
 
 #[test]
@@ -85,14 +87,14 @@ fn bandwidth_has_its_rate_at_every_width() {
 
 #[test]
 fn human_scale() {
-    let options = Options { scale: Scale::Human, ..wide(80) };
+    let options = DisplayOptions { scale: DurationScale::Human, ..wide(80) };
     check("human-80.txt", &table::table(&report(), &[], &options));
 }
 
 #[test]
 fn whole_survey() {
     check("survey-100.txt", &survey::survey(&report(), &[], &wide(100)));
-    let options = Options { sort: Sort::Family, ..wide(100) };
+    let options = DisplayOptions { sort: Sort::Family, ..wide(100) };
     check("table-family-100.txt", &table::table(&report(), &[], &options));
 }
 
@@ -118,7 +120,7 @@ fn first_screen() {
         check(&format!("overview-{width}.txt"), &overview::overview(&report, &[], &rest, &wide(width)));
     }
     let mutex = report.measurements.iter_mut().find(|m| m.probe == "sync.mutex").unwrap();
-    mutex.lower(Reason::new(Level::Degraded, "emulated", "emulated", ""));
+    mutex.lower(Reason::new(QualityLevel::Degraded, "emulated", "emulated", ""));
     for width in [40, 60, 79, 200] {
         let text = overview::overview(&report, &[], &rest, &wide(width));
         assert!(text.contains("ns !¹"), "a doubt stays with its figure:\n{text}");
@@ -139,7 +141,7 @@ fn details() {
 fn single_events() {
     let mut report = fixture::wake();
     let criteria = [("p99_9", 60_000.0), ("max", 50_000.0), ("p99_9999", 5e6), ("missed", 3.0)];
-    let criteria = criteria.map(|(name, limit)| Criterion::new(name, limit).unwrap());
+    let criteria = criteria.map(|(name, limit)| MetricCriterion::new(name, limit).unwrap());
     judge_report(&mut report, &criteria);
     for width in [80, 140] {
         check(&format!("events-{width}.txt"), &groups::events(&report, &wide(width)));
@@ -149,7 +151,7 @@ fn single_events() {
 #[test]
 fn files() {
     let report = report();
-    check("survey.md", &markdown::markdown(&report, &[&fixture::other()], true, &Options::default()));
+    check("survey.md", &markdown::markdown(&report, &[&fixture::other()], true, &DisplayOptions::default()));
     check("survey.csv", &String::from_utf8(csv::csv(&report)).unwrap());
 }
 
@@ -157,8 +159,8 @@ fn files() {
 fn no_table_is_wider_than_the_terminal() {
     let (report, other) = (report(), fixture::other());
     for width in [30, 44, 61, 79, 80, 99, 120, 149, 150, 201] {
-        for scale in [Scale::Time, Scale::Human] {
-            let options = Options { width, scale, ..Options::default() };
+        for scale in [DurationScale::Time, DurationScale::Human] {
+            let options = DisplayOptions { width, scale, ..DisplayOptions::default() };
             for line in survey::survey(&report, &[&other], &options).lines() {
                 let used = super::styled::Text::plain(line).width();
                 assert!(used <= width, "{used} of {width}: {line}");
@@ -246,7 +248,7 @@ fn all_known(text: &str, known: &HashSet<String>) {
 }
 
 /// Returns options with room for the columns of every figure.
-fn endless() -> Options<'static> {
+fn endless() -> DisplayOptions<'static> {
     wide(100_000)
 }
 
@@ -254,7 +256,7 @@ fn endless() -> Options<'static> {
 #[test]
 fn every_number_on_the_screen_is_in_the_markdown() {
     let mut judged = fixture::wake();
-    judge_report(&mut judged, &[Criterion::new("max", 50_000.0).unwrap()]);
+    judge_report(&mut judged, &[MetricCriterion::new("max", 50_000.0).unwrap()]);
     for report in [judged, fixture::ipc::latency(), fixture::ipc::throughput(), report()] {
         let text = match groups::is_of_events(&report, catalogue()) {
             true => groups::events(&report, &endless()),
@@ -316,7 +318,9 @@ fn every_number_on_the_screen_is_in_the_json() {
     let counted = super::unmeasured::of(&report, |_| true, |_| true)[0].clone();
     words += &counted.iter().map(|group| group.what.as_str()).collect::<Vec<_>>().join(" ");
     known.extend(numbers_in(&words).map(str::to_owned));
-    for options in [wide(80), wide(120), wide(200), Options { scale: Scale::Human, ..wide(120) }] {
+    for options in
+        [wide(80), wide(120), wide(200), DisplayOptions { scale: DurationScale::Human, ..wide(120) }]
+    {
         all_known(&table::table(&report, &[], &options), &known);
         let markdown = markdown::markdown(&report, &[], true, &options);
         all_known(&ungrouped(&markdown.replace("&lt;", "").replace("&#64;", "")), &known);
@@ -345,12 +349,15 @@ fn one_of_a_thing_is_in_the_singular() {
     m.histogram.record(5);
     (m.outliers, m.corrected) = (Vec::new(), None);
     m.summary = Summary::of(&m.histogram, &Summary { missed: 1, ..Summary::default() });
-    let one = Progress { done: 1, of: Some(1) };
+    let one = ProgressAmount { done: 1, of: Some(1) };
     report.finished = None;
     report.interrupted =
         Some(Interrupted { by: "SIGINT".to_owned(), points: one, events: Some(one), time: None });
-    judge_report(&mut report, &[Criterion::new("p50", 1e9).unwrap(), Criterion::new("missed", 1.0).unwrap()]);
-    let options = Options { width: 400, ..Options::default() };
+    judge_report(
+        &mut report,
+        &[MetricCriterion::new("p50", 1e9).unwrap(), MetricCriterion::new("missed", 1.0).unwrap()],
+    );
+    let options = DisplayOptions { width: 400, ..DisplayOptions::default() };
     for text in [
         groups::events(&report, &options),
         markdown::markdown(&report, &[], true, &options),

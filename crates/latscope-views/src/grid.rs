@@ -1,7 +1,7 @@
 //! Columns side by side on a terminal.
 
-use super::Options;
-use super::column::{Column, Side};
+use super::DisplayOptions;
+use super::column::{CellAlignment, TableColumn};
 use super::style::DIM;
 use super::styled::{Text, wrap};
 
@@ -11,9 +11,9 @@ pub(super) const SHORTEST: usize = 14;
 /// Returns columns side by side with `gap` blanks between them, and a rule under the headings. No line is wider
 /// than the terminal: the names in the first column are broken into lines, and if that is not enough, the last
 /// columns are left out. A line below says so.
-pub(super) fn grid(columns: &[Column], gap: usize, options: &Options) -> String {
-    let Options { width, color, .. } = *options;
-    let mut widths: Vec<usize> = columns.iter().map(Column::width).collect();
+pub(super) fn grid(columns: &[TableColumn], gap: usize, options: &DisplayOptions) -> String {
+    let DisplayOptions { width, color, .. } = *options;
+    let mut widths: Vec<usize> = columns.iter().map(TableColumn::width).collect();
     let sum = |widths: &[usize]| widths.iter().sum::<usize>() + gap * widths.len().saturating_sub(1);
     while widths.len() > 1 && sum(&widths) - widths[0] + widths[0].min(SHORTEST) > width {
         widths.pop();
@@ -38,7 +38,7 @@ pub(super) fn grid(columns: &[Column], gap: usize, options: &Options) -> String 
 }
 
 /// Returns the line that names columns without room; empty without such columns.
-pub(super) fn also(left_out: &[Column], options: &Options) -> String {
+pub(super) fn also(left_out: &[TableColumn], options: &DisplayOptions) -> String {
     let names: Vec<String> = left_out.iter().map(|column| column.heading.content()).collect();
     let names: Vec<&str> = names.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).collect();
     match names.is_empty() {
@@ -52,7 +52,7 @@ pub(super) fn also(left_out: &[Column], options: &Options) -> String {
 
 /// Returns the places of the columns that fit beside the first, which may shrink to `least`: columns are added in the
 /// order of their ranks, all those of a rank or none.
-pub(super) fn fitting(columns: &[Column], gap: usize, width: usize, least: usize) -> Vec<usize> {
+pub(super) fn fitting(columns: &[TableColumn], gap: usize, width: usize, least: usize) -> Vec<usize> {
     let taken = |at: usize| {
         let own = columns[at].width();
         if at == 0 { own.min(least) } else { gap + own }
@@ -80,7 +80,14 @@ pub(super) fn fitting(columns: &[Column], gap: usize, width: usize, least: usize
 }
 
 /// Writes a row of cells, in as many lines as the cell with the most lines has.
-fn row(out: &mut String, cells: &[&Text], columns: &[Column], widths: &[usize], gap: usize, color: bool) {
+fn row(
+    out: &mut String,
+    cells: &[&Text],
+    columns: &[TableColumn],
+    widths: &[usize],
+    gap: usize,
+    color: bool,
+) {
     let cells: Vec<Vec<Text>> =
         cells.iter().zip(widths).map(|(cell, width)| cell.shortened(*width).lines()).collect();
     for at in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
@@ -89,7 +96,14 @@ fn row(out: &mut String, cells: &[&Text], columns: &[Column], widths: &[usize], 
     }
 }
 
-fn line(out: &mut String, cells: Vec<Text>, columns: &[Column], widths: &[usize], gap: usize, color: bool) {
+fn line(
+    out: &mut String,
+    cells: Vec<Text>,
+    columns: &[TableColumn],
+    widths: &[usize],
+    gap: usize,
+    color: bool,
+) {
     let mut blanks = 0;
     let last = cells.iter().rposition(|cell| !cell.is_blank());
     for (at, ((mut cell, column), width)) in cells.into_iter().zip(columns).zip(widths).enumerate() {
@@ -97,7 +111,7 @@ fn line(out: &mut String, cells: Vec<Text>, columns: &[Column], widths: &[usize]
         if Some(at) >= last {
             cell.trim_end();
         }
-        let (before, after) = if column.side == Side::Right { (free, 0) } else { (0, free) };
+        let (before, after) = if column.side == CellAlignment::Right { (free, 0) } else { (0, free) };
         blanks += before;
         if cell.width() > 0 {
             out.push_str(&" ".repeat(blanks));
@@ -116,23 +130,28 @@ mod tests {
     #[test]
     fn names_are_broken_between_words_and_cells_stand_on_their_side() {
         let columns = [
-            Column::new(Text::plain("operation"), Side::Left, vec![Text::plain("a rather long label, 1 ms")]),
-            Column::new(Text::plain("ns"), Side::Right, vec![Text::plain("1")]),
+            TableColumn::new(
+                Text::plain("operation"),
+                CellAlignment::Left,
+                vec![Text::plain("a rather long label, 1 ms")],
+            ),
+            TableColumn::new(Text::plain("ns"), CellAlignment::Right, vec![Text::plain("1")]),
         ];
-        let text = grid(&columns, 1, &Options { width: 17, ..Options::default() });
+        let text = grid(&columns, 1, &DisplayOptions { width: 17, ..DisplayOptions::default() });
         assert_eq!(text, "operation      ns\n─────────────────\na rather long   1\n  label, 1 ms\n");
     }
 
     #[test]
     fn a_column_that_finds_no_room_is_named() {
-        let column =
-            |name: &str, cell: &str| Column::new(Text::plain(name), Side::Left, vec![Text::plain(cell)]);
+        let column = |name: &str, cell: &str| {
+            TableColumn::new(Text::plain(name), CellAlignment::Left, vec![Text::plain(cell)])
+        };
         let columns = [
             column("operation", "a name of some length"),
             column("p50", "1.00 ns"),
             column("max", "2.00 ns"),
         ];
-        let text = grid(&columns, 1, &Options { width: 24, ..Options::default() });
+        let text = grid(&columns, 1, &DisplayOptions { width: 24, ..DisplayOptions::default() });
         assert!(text.ends_with("In a wider terminal\nalso: max.\n"), "{text}");
     }
 }

@@ -1,18 +1,18 @@
 //! Text above a table: the machine, the clock, and the facts that a reader needs before trusting a number.
 
-use super::Options;
+use super::DisplayOptions;
 use super::style::{ALARM, BOLD, DIM, WARNING};
 use super::styled::{Text, single, wrap};
 use latscope_core::merged::is_merged;
-use latscope_core::plan::Load;
-use latscope_core::report::{Account, Interrupted, Merged, Progress, Report, Sampling};
+use latscope_core::plan::BackgroundLoad;
+use latscope_core::report::{Account, Interrupted, Merged, ProgressAmount, Report, Sampling};
 use latscope_core::units::{
     counted, fold_cpus, format_amount, format_count, format_share, format_size, format_time, three_digits,
 };
 use std::time::Duration;
 
 /// The header of a terminal view.
-pub(super) fn head(report: &Report, options: &Options) -> String {
+pub(super) fn head(report: &Report, options: &DisplayOptions) -> String {
     let (what, processor) = title(report);
     let mut out = headed(report, format!("{what}  {processor}"), facts(report), options);
     for note in fold_cpus(report.plan.notes.iter().cloned()) {
@@ -22,7 +22,7 @@ pub(super) fn head(report: &Report, options: &Options) -> String {
 }
 
 /// The header of the first screen: the machine and the run in a line each.
-pub(super) fn short_head(report: &Report, options: &Options) -> String {
+pub(super) fn short_head(report: &Report, options: &DisplayOptions) -> String {
     let (what, processor) = title(report);
     let machine = &report.machine;
     let hypervisor = machine.hypervisor.as_ref().map(|name| format!(", virtual ({name})"));
@@ -30,7 +30,7 @@ pub(super) fn short_head(report: &Report, options: &Options) -> String {
     headed(report, format!("{what}  {processor}{system}"), vec![run(report)], options)
 }
 
-fn headed(report: &Report, title: String, lines: Vec<String>, options: &Options) -> String {
+fn headed(report: &Report, title: String, lines: Vec<String>, options: &DisplayOptions) -> String {
     let mut out = single(&Text::styled(BOLD, title), options);
     for line in lines {
         out += &wrap(&Text::plain("  "), &line, DIM, options);
@@ -169,9 +169,9 @@ fn run(report: &Report) -> String {
         None => format!(" · load average {}", three_digits(report.machine.load_average)),
     };
     match &report.plan.load {
-        Some(Load::Command(command)) => text += &format!(" · beside the load `{command}`"),
+        Some(BackgroundLoad::Command(command)) => text += &format!(" · beside the load `{command}`"),
         load => {
-            if let Some((name, words)) = load.as_ref().and_then(Load::words) {
+            if let Some((name, words)) = load.as_ref().and_then(BackgroundLoad::words) {
                 text += &format!(" · beside a load of {words} (--load {name})");
             }
         }
@@ -239,12 +239,12 @@ pub fn unfinished(report: &Report) -> Option<String> {
     let planned: usize = report.plan.steps.iter().map(|step| step.points.len()).sum();
     let done = report.measurements.iter().filter(|m| !m.incomplete && !is_merged(m)).count();
     let of = (planned > 0).then_some(planned as u64);
-    Some(format!("the run ended early: {}", complete(&Progress { done: done as u64, of })))
+    Some(format!("the run ended early: {}", complete(&ProgressAmount { done: done as u64, of })))
 }
 
 /// Returns the progress in words: as [`complete`], or `16 of 710 rounds of 316 points are complete` where a point
 /// counts once for each of its rounds.
-fn complete_in_rounds(points: &Progress, report: &Report) -> String {
+fn complete_in_rounds(points: &ProgressAmount, report: &Report) -> String {
     let planned: u64 = report.plan.steps.iter().map(|step| step.points.len() as u64).sum();
     match points.of {
         Some(of) if of > planned => format!(
@@ -259,15 +259,15 @@ fn complete_in_rounds(points: &Progress, report: &Report) -> String {
 }
 
 /// Returns the progress in words: `0 of 2 points are complete`.
-fn complete(points: &Progress) -> String {
+fn complete(points: &ProgressAmount) -> String {
     match points {
-        Progress { done, of: Some(1) } => {
+        ProgressAmount { done, of: Some(1) } => {
             format!("its only point is {}complete", if *done == 0 { "not " } else { "" })
         }
-        Progress { done, of: Some(of) } => {
+        ProgressAmount { done, of: Some(of) } => {
             format!("{} of {} points are complete", format_count(*done), format_count(*of))
         }
-        Progress { done, of: None } => format!("{} complete", counted(*done, "point")),
+        ProgressAmount { done, of: None } => format!("{} complete", counted(*done, "point")),
     }
 }
 
@@ -275,10 +275,11 @@ fn complete(points: &Progress) -> String {
 /// points are complete`.
 fn told(interrupted: &Interrupted, report: &Report) -> String {
     let Interrupted { by, points, events, time } = interrupted;
-    let amount = |progress: &Progress, format: fn(u64) -> String, bare: fn(u64) -> String| match progress.of {
-        Some(whole) => format!("{} of {}", bare(progress.done), format(whole)),
-        None => format(progress.done),
-    };
+    let amount =
+        |progress: &ProgressAmount, format: fn(u64) -> String, bare: fn(u64) -> String| match progress.of {
+            Some(whole) => format!("{} of {}", bare(progress.done), format(whole)),
+            None => format(progress.done),
+        };
     let nanoseconds = |ns| format_time(ns as f64);
     let time = time.as_ref().map(|time| amount(time, nanoseconds, nanoseconds));
     let events = events.as_ref().map(|events| amount(events, |count| counted(count, "event"), format_count));
@@ -297,7 +298,7 @@ mod tests {
         let mut report = fixture::report();
         report.plan.rounds = 2;
         report.labels = [("board".to_owned(), "a7".to_owned())].into();
-        let head = head(&report, &Options { width: 100, ..Options::default() });
+        let head = head(&report, &DisplayOptions { width: 100, ..DisplayOptions::default() });
         for part in [
             "Xeon",
             "2 CPUs",
@@ -317,12 +318,12 @@ mod tests {
     fn an_interrupted_run_says_so_and_has_no_wall_time() {
         let mut report = fixture::report();
         report.finished = None;
-        let head = head(&report, &Options::default());
+        let head = head(&report, &DisplayOptions::default());
         assert!(head.contains("INCOMPLETE  the run ended early"), "{head}");
         assert!(!head.contains("took"));
-        let all = |done, of| Some(Progress { done, of });
+        let all = |done, of| Some(ProgressAmount { done, of });
         let by = || "SIGTERM".to_owned();
-        let points = Progress { done: 0, of: Some(2) };
+        let points = ProgressAmount { done: 0, of: Some(2) };
         let interrupted = Interrupted {
             by: by(),
             points,
@@ -335,7 +336,7 @@ mod tests {
         );
         let interrupted = Interrupted { by: by(), points, events: None, time: None };
         assert_eq!(told(&interrupted, &report), "interrupted by SIGTERM: 0 of 2 points are complete");
-        let one = Progress { done: 0, of: Some(1) };
+        let one = ProgressAmount { done: 0, of: Some(1) };
         let interrupted = Interrupted { points: one, events: all(1, None), ..interrupted };
         assert_eq!(
             told(&interrupted, &report),
@@ -343,7 +344,7 @@ mod tests {
         );
         report.plan.rounds = 8;
         let planned: u64 = report.plan.steps.iter().map(|step| step.points.len() as u64).sum();
-        let points = Progress { done: 16, of: Some(8 * planned) };
+        let points = ProgressAmount { done: 16, of: Some(8 * planned) };
         let interrupted = Interrupted { points, events: None, ..interrupted };
         let expected = format!(
             "interrupted by SIGTERM: 16 of {} rounds of {planned} points are complete (up to 8 each)",

@@ -1,6 +1,6 @@
 //! The ten numbers that say most about a machine, each a row of the survey.
 
-use latscope_core::catalogue::Catalogue;
+use latscope_core::catalogue::ProbeCatalogue;
 use latscope_core::catalogue::families::{self, of as family};
 use latscope_core::ordered::once;
 use latscope_core::param;
@@ -13,16 +13,16 @@ use std::collections::BTreeSet;
 
 /// Number of the headline, with its name.
 #[derive(Debug, Clone)]
-pub(crate) struct Headline<'a> {
+pub(crate) struct HeadlineFigure<'a> {
     /// Name in two words: `L1 hit`, `hand-off`.
     pub name: String,
     /// Source of the number.
-    pub source: Source<'a>,
+    pub source: HeadlineSource<'a>,
 }
 
 /// Source of a number of the headline.
 #[derive(Debug, Clone)]
-pub(crate) enum Source<'a> {
+pub(crate) enum HeadlineSource<'a> {
     /// Level of memory, read off the curve.
     Level(Box<LevelRow>),
     /// Point of a probe; a point without a number has a reason.
@@ -37,16 +37,16 @@ const READ: u64 = 4096;
 
 /// Returns the ten numbers, as far as they were to be measured: caches and memory, then the others in the order of the
 /// catalogue. Where a survey of some families has fewer, each family without one adds its first row.
-pub(crate) fn headline<'a>(report: &'a Report, catalogue: &Catalogue) -> Vec<Headline<'a>> {
+pub(crate) fn headline<'a>(report: &'a Report, catalogue: &ProbeCatalogue) -> Vec<HeadlineFigure<'a>> {
     let levels = level_rows(report)
         .into_iter()
-        .map(|level| Headline { name: level.title(), source: Source::Level(Box::new(level)) });
+        .map(|level| HeadlineFigure { name: level.title(), source: HeadlineSource::Level(Box::new(level)) });
     let points = catalogue.probes.iter().filter_map(|facts| {
         let headline = facts.headline?;
-        let source = Source::Point(chosen(report, facts.id, headline.preferred)?);
-        Some(Headline { name: headline.name.to_owned(), source })
+        let source = HeadlineSource::Point(chosen(report, facts.id, headline.preferred)?);
+        Some(HeadlineFigure { name: headline.name.to_owned(), source })
     });
-    let mut found: Vec<Headline> = levels.chain(points).collect();
+    let mut found: Vec<HeadlineFigure> = levels.chain(points).collect();
     if !found.is_empty() && report.plan.job == "survey" {
         add_families(report, &mut found);
     }
@@ -54,12 +54,12 @@ pub(crate) fn headline<'a>(report: &'a Report, catalogue: &Catalogue) -> Vec<Hea
 }
 
 /// Adds the first row of each family that has none among the numbers, up to ten.
-fn add_families<'a>(report: &'a Report, found: &mut Vec<Headline<'a>>) {
+fn add_families<'a>(report: &'a Report, found: &mut Vec<HeadlineFigure<'a>>) {
     let mut known: BTreeSet<&str> = found.iter().map(|one| one.source.family()).collect();
     for m in report.measurements.iter().filter(|m| m.row && m.typical().is_some()) {
         if found.len() < MOST && known.insert(family(&m.probe)) {
             let name = m.probe.split_once('.').map_or(&*m.probe, |(_, name)| name);
-            found.push(Headline { name: name.to_owned(), source: Source::Point(m) });
+            found.push(HeadlineFigure { name: name.to_owned(), source: HeadlineSource::Point(m) });
         }
     }
 }
@@ -79,44 +79,44 @@ fn sized(params: &Params) -> bool {
         || params.get(param::SIZE).is_none_or(|size| *size == ParamValue::Number(READ))
 }
 
-impl<'a> Source<'a> {
+impl<'a> HeadlineSource<'a> {
     /// Returns the family that the number is of.
     fn family(&self) -> &'a str {
         match self {
-            Source::Level(_) => families::MEMORY,
-            Source::Point(m) => family(&m.probe),
+            HeadlineSource::Level(_) => families::MEMORY,
+            HeadlineSource::Point(m) => family(&m.probe),
         }
     }
 
     /// Returns the figure, ns; `None` without a figure.
     pub fn ns(&self) -> Option<f64> {
         match self {
-            Source::Level(level) => Some(level.ns),
-            Source::Point(m) => m.typical(),
+            HeadlineSource::Level(level) => Some(level.ns),
+            HeadlineSource::Point(m) => m.typical(),
         }
     }
 
     /// Returns the interval in which the figure of the next run is expected, ns.
     pub fn next_run(&self) -> Option<(f64, f64)> {
         match self {
-            Source::Level(level) => level.next,
-            Source::Point(m) => m.next_run().map(|next| (next.low, next.high)),
+            HeadlineSource::Level(level) => level.next,
+            HeadlineSource::Point(m) => m.next_run().map(|next| (next.low, next.high)),
         }
     }
 
     /// Returns the number of rounds behind the figure.
     pub fn rounds(&self) -> usize {
         match self {
-            Source::Level(level) => level.rounds,
-            Source::Point(m) => figures(&m.rounds).len(),
+            HeadlineSource::Level(level) => level.rounds,
+            HeadlineSource::Point(m) => figures(&m.rounds).len(),
         }
     }
 
     /// Returns how far the figure can be trusted.
     pub fn quality(&self) -> &Quality {
         match self {
-            Source::Level(level) => &level.quality,
-            Source::Point(m) => &m.quality,
+            HeadlineSource::Level(level) => &level.quality,
+            HeadlineSource::Point(m) => &m.quality,
         }
     }
 }

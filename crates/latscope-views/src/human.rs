@@ -2,13 +2,13 @@
 //! cache took a second, and how many fit into a frame of a 60 Hz screen.
 
 use super::cells::times_mark;
-use super::column::Rows;
-use super::document::{Document, Table};
+use super::column::ColumnBuilder;
+use super::document::{DocumentTable, ViewDocument};
 use super::legend::Signs;
-use super::rows::Row;
+use super::rows::SurveyRow;
 use super::style::{BOLD, DIM, magnitude};
 use super::styled::Text;
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::Report;
 use latscope_core::units::{format_time, three_digits};
 use latscope_judge::findings::{FRAME_NS, level_rows};
@@ -65,12 +65,12 @@ pub(crate) fn per_frame(ns: f64) -> String {
 }
 
 /// Returns how often the operation of a row fits into a frame; a dash for a transfer.
-fn in_a_frame(row: &Row) -> String {
+fn in_a_frame(row: &SurveyRow) -> String {
     if row.operation && !row.longer { per_frame(row.ns) } else { "-".to_owned() }
 }
 
 /// Returns the table on this scale.
-pub(super) fn document(report: &Report, rows: &[Row]) -> Document {
+pub(super) fn document(report: &Report, rows: &[SurveyRow]) -> ViewDocument {
     let second = second(report);
     let scale = format!(
         "1 s stands for {}, {}; a frame at 60 frames a second is {}.",
@@ -80,9 +80,9 @@ pub(super) fn document(report: &Report, rows: &[Row]) -> Document {
     );
     let mut signs = Signs::default();
     // What is doubtful has no sign on this scale.
-    rows.iter().for_each(|row| signs.note(row.times, Level::Ok, false));
-    let rows = Rows(rows);
-    let table = Table::new(vec![
+    rows.iter().for_each(|row| signs.note(row.times, QualityLevel::Ok, false));
+    let rows = ColumnBuilder(rows);
+    let table = DocumentTable::new(vec![
         rows.left("operation", |row| &row.label),
         rows.left("family", |row| Text::styled(DIM, &row.family)),
         rows.right("here", |row| Text::styled(BOLD, longer(row) + &format_time(row.ns))),
@@ -93,13 +93,13 @@ pub(super) fn document(report: &Report, rows: &[Row]) -> Document {
         rows.right("in a frame", in_a_frame),
     ]);
     let notes = std::iter::once(scale).chain(signs.line()).collect();
-    let mut document = Document::default();
-    document.table(Table { least: usize::MAX, notes, ..table });
+    let mut document = ViewDocument::default();
+    document.table(DocumentTable { least: usize::MAX, notes, ..table });
     document
 }
 
 /// Sign of a median beyond the last bin.
-fn longer(row: &Row) -> String {
+fn longer(row: &SurveyRow) -> String {
     if row.longer { "> ".to_owned() } else { String::new() }
 }
 
@@ -107,7 +107,7 @@ fn longer(row: &Row) -> String {
 mod tests {
     use super::*;
     use crate::golden::wide;
-    use crate::{Options, Scale, table};
+    use crate::{DisplayOptions, DurationScale, table};
     use latscope_core::plan::Params;
     use latscope_core::report::Semantics;
     use latscope_core::testing::{point, report};
@@ -119,7 +119,7 @@ mod tests {
         let transfers = ["memory.bandwidth", "sync.pipe-bandwidth", "remote.bandwidth", "memory.stream"];
         let mut all = transfers.map(|probe| row(probe, 155_000.0)).to_vec();
         all.extend((1..=5).map(|at| row("syscall.getppid", 100.0 * f64::from(at))));
-        let options = Options { scale: Scale::Human, ..wide(120) };
+        let options = DisplayOptions { scale: DurationScale::Human, ..wide(120) };
         let table = table::table(&report(all), &[], &options);
         for line in table.lines().filter(|line| line.contains("bandwidth") || line.contains("stream")) {
             assert!(line.trim_end().ends_with(" -"), "{line}");

@@ -1,17 +1,16 @@
 //! A report as the signals of a test shell of LAVA, which reads them on the console of the board.
 
 use latscope_core::param;
-use latscope_core::quality::Level;
-use latscope_core::report::{BEYOND, Measurement, Report, Sampling, Status};
+use latscope_core::quality::QualityLevel;
+use latscope_core::report::{BEYOND, Measurement, Report, Sampling, VerdictStatus};
 use latscope_judge::verdict::is_cut_short;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Returns a line for each figure: the median, the 99th percentile and, of single events, the largest sample, in ns, and
-/// of periodic ones the number of missed activations.
-/// A figure with a criterion has the result of the criterion. Any other figure of a point that is not to be trusted in
-/// full is `unknown`; a point that was not measured is `skip`. The criteria of a point are a test case of their own.
-/// Nothing of a run that ended early is `pass`.
+/// Returns a line for each figure: the median, the 99th percentile and, of single events, the largest sample, in ns,
+/// and of periodic ones the number of missed activations. A figure with a criterion has the result of the criterion.
+/// Any other figure of a point that is not to be trusted in full is `unknown`; a point that was not measured is `skip`.
+/// The criteria of a point are a test case of their own. Nothing of a run that ended early is `pass`.
 pub fn lava(report: &Report) -> String {
     let mut seen = BTreeSet::new();
     let mut text = String::new();
@@ -28,9 +27,9 @@ pub fn lava(report: &Report) -> String {
 /// Adds the signals of a measurement; `early` is true if it, or its run, ended early.
 fn signals(text: &mut String, id: &str, m: &Measurement, early: bool) {
     let result = match m.quality.level {
-        Level::Ok => "pass",
-        Level::Unstable | Level::Degraded => "unknown",
-        Level::Unsupported => "skip",
+        QualityLevel::Ok => "pass",
+        QualityLevel::Unstable | QualityLevel::Degraded => "unknown",
+        QualityLevel::Unsupported => "skip",
     };
     let mut add = |part: &str, result: &str, more: &str| {
         let result = if early && result == "pass" { "unknown" } else { result };
@@ -68,11 +67,11 @@ fn judged(m: &Measurement, part: &str) -> Option<&'static str> {
     of_part.map(|check| check.status).max().map(word)
 }
 
-fn word(status: Status) -> &'static str {
+fn word(status: VerdictStatus) -> &'static str {
     match status {
-        Status::Pass => "pass",
-        Status::Inconclusive => "unknown",
-        Status::Exceeded => "fail",
+        VerdictStatus::Pass => "pass",
+        VerdictStatus::Inconclusive => "unknown",
+        VerdictStatus::Exceeded => "fail",
     }
 }
 
@@ -89,7 +88,7 @@ fn id(m: &Measurement) -> String {
 mod tests {
     use super::*;
     use latscope_core::fixture;
-    use latscope_core::report::{Check, Verdict};
+    use latscope_core::report::{CriterionCheck, Verdict};
 
     /// Returns the pairs of a signal.
     fn pairs(line: &str) -> Vec<(&str, &str)> {
@@ -118,9 +117,9 @@ mod tests {
         let mut report = fixture::wake();
         report.measurements.truncate(1);
         for (level, status, result, criteria) in [
-            (Level::Ok, Status::Pass, "pass", "pass"),
-            (Level::Unstable, Status::Inconclusive, "unknown", "unknown"),
-            (Level::Degraded, Status::Exceeded, "unknown", "fail"),
+            (QualityLevel::Ok, VerdictStatus::Pass, "pass", "pass"),
+            (QualityLevel::Unstable, VerdictStatus::Inconclusive, "unknown", "unknown"),
+            (QualityLevel::Degraded, VerdictStatus::Exceeded, "unknown", "fail"),
         ] {
             let m = &mut report.measurements[0];
             m.quality.level = level;
@@ -135,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_figure_with_a_criterion_has_its_result() {
-        let check = |metric: &str, status| Check {
+        let check = |metric: &str, status| CriterionCheck {
             metric: metric.to_owned(),
             limit: 20_000.0,
             value: None,
@@ -147,18 +146,18 @@ mod tests {
         let mut report = fixture::wake();
         report.measurements.truncate(1);
         let mut results = |checks| {
-            let verdict = Verdict { status: Status::Exceeded, checks };
+            let verdict = Verdict { status: VerdictStatus::Exceeded, checks };
             report.measurements[0].verdict = Some(verdict);
             let text = lava(&report);
             let mut figures = text.lines().map(pairs);
             let mut result = |part| figures.find(|pairs| pairs[0].1.ends_with(part)).unwrap()[1].1.to_owned();
             [result(".p50"), result(".p99"), result(".max")]
         };
-        let [exceeded, unsure] = [Status::Exceeded, Status::Inconclusive];
+        let [exceeded, unsure] = [VerdictStatus::Exceeded, VerdictStatus::Inconclusive];
         assert_eq!(results(vec![check("max", exceeded), check("p99", unsure)]), ["pass", "unknown", "fail"]);
         assert_eq!(results(vec![check("threshold", exceeded)]), ["pass", "pass", "fail"]);
         assert_eq!(
-            results(vec![check("max", Status::Pass), check("p99", exceeded)]),
+            results(vec![check("max", VerdictStatus::Pass), check("p99", exceeded)]),
             ["pass", "fail", "pass"]
         );
     }
@@ -166,7 +165,11 @@ mod tests {
     #[test]
     fn nothing_of_a_run_that_ended_early_passes() {
         let fails = |m: &Measurement| {
-            m.verdict.iter().flat_map(|v| &v.checks).filter(|check| check.status == Status::Exceeded).count()
+            m.verdict
+                .iter()
+                .flat_map(|v| &v.checks)
+                .filter(|check| check.status == VerdictStatus::Exceeded)
+                .count()
         };
         let cuts: [fn(&mut Report); 2] =
             [|report| report.finished = None, |report| report.measurements[0].incomplete = true];

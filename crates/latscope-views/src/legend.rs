@@ -2,7 +2,7 @@
 
 use super::style::WARNING;
 use super::styled::Text;
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Account, Measurement, Report, Semantics};
 
 /// The signs that some rows have.
@@ -16,7 +16,7 @@ pub(super) struct Signs {
 
 impl Signs {
     /// Adds the signs of a row with these properties.
-    pub fn note(&mut self, times: Semantics, level: Level, incomplete: bool) {
+    pub fn note(&mut self, times: Semantics, level: QualityLevel, incomplete: bool) {
         self.round_trip |= times == Semantics::RoundTrip;
         self.one_way |= times == Semantics::OneWay;
         self.doubtful |= level.is_doubtful();
@@ -94,7 +94,7 @@ mod tests {
     use super::{BLOCKED, REJECTED};
     use crate::{csv, figure, golden, html, markdown, overview, table, text};
     use latscope_core::fixture;
-    use latscope_core::quality::{Level, Reason};
+    use latscope_core::quality::{QualityLevel, Reason};
     use latscope_core::report::{Account, Evidence, Finding, Measurement, Report};
     use latscope_core::rounds::Prediction;
 
@@ -163,7 +163,7 @@ mod tests {
         report
             .measurements
             .iter_mut()
-            .for_each(|m| m.lower(Reason::new(Level::Degraded, "emulated", "a test", "")));
+            .for_each(|m| m.lower(Reason::new(QualityLevel::Degraded, "emulated", "a test", "")));
         let rests_on = |m: &Measurement| Evidence {
             probe: m.probe.clone(),
             params: m.params.clone(),

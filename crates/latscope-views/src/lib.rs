@@ -57,29 +57,35 @@ pub use distortions::distortions;
 pub use head::unfinished;
 pub use verdicts::unmet;
 
-use latscope_core::catalogue::Catalogue;
+use latscope_core::catalogue::ProbeCatalogue;
 
 /// Options for the display of a report on a terminal.
 #[derive(Debug, Clone, Copy)]
-pub struct Options<'a> {
+pub struct DisplayOptions<'a> {
     /// Columns of the terminal; no line is longer.
     pub width: usize,
     /// True if the text has colour and weight.
     pub color: bool,
     /// Scale of the durations shown.
-    pub scale: Scale,
+    pub scale: DurationScale,
     /// Order of the rows.
     pub sort: Sort,
     /// Facts on the probes.
-    pub catalogue: &'a Catalogue,
+    pub catalogue: &'a ProbeCatalogue,
 }
 
-static NO_PROBES: Catalogue = Catalogue { families: Vec::new(), probes: Vec::new() };
+static NO_PROBES: ProbeCatalogue = ProbeCatalogue { families: Vec::new(), probes: Vec::new() };
 
-impl Default for Options<'_> {
+impl Default for DisplayOptions<'_> {
     /// Returns 80 columns, no colour, units of time, order by value, and no facts on probes.
     fn default() -> Self {
-        Options { width: 80, color: false, scale: Scale::Time, sort: Sort::Value, catalogue: &NO_PROBES }
+        DisplayOptions {
+            width: 80,
+            color: false,
+            scale: DurationScale::Time,
+            sort: Sort::Value,
+            catalogue: &NO_PROBES,
+        }
     }
 }
 
@@ -95,7 +101,7 @@ pub enum Sort {
 
 /// Scale of the durations shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Scale {
+pub enum DurationScale {
     /// Units of time: ns, µs, ms, s.
     #[default]
     Time,

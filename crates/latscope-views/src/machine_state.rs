@@ -2,7 +2,7 @@
 //! and the rows that are doubtful for this reason.
 
 use latscope_core::merged::is_merged;
-use latscope_core::quality::{Level, SHARED_CACHE, THROTTLED, WAITED_FOR_A_CPU};
+use latscope_core::quality::{QualityLevel, SHARED_CACHE, THROTTLED, WAITED_FOR_A_CPU};
 use latscope_core::report::{Account, Consumer, MORE_TIME, Measurement, QUIET, Report};
 use latscope_core::units::{counted, format_count, format_share};
 use latscope_judge::findings::level_rows;
@@ -63,12 +63,12 @@ pub(super) fn sentence(report: &Report) -> Option<String> {
 /// without a row.
 pub(super) fn counts(report: &Report) -> Option<String> {
     let rows = levels(report);
-    let of = |level: Level| rows.iter().filter(|known| **known == level).count();
+    let of = |level: QualityLevel| rows.iter().filter(|known| **known == level).count();
     let levels = [
-        (Level::Ok, "ok"),
-        (Level::Unstable, "unstable (the rounds of this run disagree)"),
-        (Level::Degraded, "degraded (measured under conditions that distort it)"),
-        (Level::Unsupported, "not measured"),
+        (QualityLevel::Ok, "ok"),
+        (QualityLevel::Unstable, "unstable (the rounds of this run disagree)"),
+        (QualityLevel::Degraded, "degraded (measured under conditions that distort it)"),
+        (QualityLevel::Unsupported, "not measured"),
     ];
     let parts: Vec<String> = levels
         .into_iter()
@@ -92,7 +92,7 @@ pub(super) fn to_use(report: &Report) -> Option<String> {
 }
 
 /// The levels of all rows, those of the caches first.
-fn levels(report: &Report) -> Vec<Level> {
+fn levels(report: &Report) -> Vec<QualityLevel> {
     let levels = level_rows(report).into_iter().map(|level| level.quality.level);
     levels.chain(measured(report).map(|m| m.quality.level)).collect()
 }
@@ -182,7 +182,7 @@ fn listed(names: &[&str]) -> String {
 mod tests {
     use super::*;
     use latscope_core::fixture;
-    use latscope_core::report::{Contention, Quota};
+    use latscope_core::report::{Contention, QuotaThrottling};
 
     fn busy() -> Report {
         let mut report = fixture::report();
@@ -294,12 +294,13 @@ mod tests {
         let mut report = busy();
         let account = report.activity.as_mut().unwrap();
         (account.others, account.top) = (0.012, Vec::new());
-        account.quota = Some(Quota { cpus: 0.5, periods: 230, throttled: 225, ..Quota::default() });
+        account.quota =
+            Some(QuotaThrottling { cpus: 0.5, periods: 230, throttled: 225, ..QuotaThrottling::default() });
         let m = report.measurements.iter_mut().find(|m| m.row).unwrap();
-        let quota = Quota { throttled_ns: 50, ..account.quota.clone().unwrap() };
+        let quota = QuotaThrottling { throttled_ns: 50, ..account.quota.clone().unwrap() };
         m.account = Some(Account { wall_ns: 100, quota: Some(quota), ..Account::default() });
         m.settle();
-        assert_eq!((m.quality.reasons[0].id.as_str(), m.quality.level), (THROTTLED, Level::Degraded));
+        assert_eq!((m.quality.reasons[0].id.as_str(), m.quality.level), (THROTTLED, QualityLevel::Degraded));
         let title = m.title.clone();
         let text = sentence(&report).unwrap();
         let start =
@@ -336,7 +337,7 @@ mod tests {
                 Some(Contention { wall_ns: 100, run_delay_ns: Some(74), distorts, ..Contention::default() });
             m.account = others.map(|others| Account { wall_ns: 100, others, ..Account::default() });
             m.settle();
-            assert_eq!(m.quality.level, latscope_core::quality::Level::Ok);
+            assert_eq!(m.quality.level, latscope_core::quality::QualityLevel::Ok);
         }
     }
 }

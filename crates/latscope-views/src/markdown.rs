@@ -2,20 +2,22 @@
 
 pub use super::document::escape;
 
-use super::document::{Document, FACT, Mark, NOTE};
+use super::document::{FACT, ListMarker, NOTE, ViewDocument};
 use super::rows::{family, nothing_in_common, reference_names, sorted_rows};
-use super::{Options, Scale, groups, head, human, machine_state, survey, table, text, unmeasured};
+use super::{
+    DisplayOptions, DurationScale, groups, head, human, machine_state, survey, table, text, unmeasured,
+};
 use crate::verdicts::verdicts;
 use latscope_core::report::Report;
 
 /// Returns title, machine, table with footnotes, single events, missing points and findings; with `in_full`
 /// also every point. The width and the colour of `options` do not matter.
-pub fn markdown(report: &Report, beside: &[&Report], in_full: bool, options: &Options) -> String {
+pub fn markdown(report: &Report, beside: &[&Report], in_full: bool, options: &DisplayOptions) -> String {
     let mut document = top(report);
     let rows = sorted_rows(report, beside, options);
     document.append(match options.scale {
-        Scale::Time => table::document(report, &rows, &reference_names(report, beside)),
-        Scale::Human => human::document(report, &rows),
+        DurationScale::Time => table::document(report, &rows, &reference_names(report, beside)),
+        DurationScale::Human => human::document(report, &rows),
     });
     document.items(NOTE, nothing_in_common(&rows, beside));
     document.append(groups::tables(report));
@@ -23,7 +25,7 @@ pub fn markdown(report: &Report, beside: &[&Report], in_full: bool, options: &Op
         document.append(points(report));
     }
     document.append(verdicts(report));
-    document.append(groups::sections(report, &Options { width: usize::MAX, ..*options }));
+    document.append(groups::sections(report, &DisplayOptions { width: usize::MAX, ..*options }));
     document.append(unmeasured::lists(report));
     document.append(survey::findings(report));
     let tool = &report.tool;
@@ -31,24 +33,24 @@ pub fn markdown(report: &Report, beside: &[&Report], in_full: bool, options: &Op
 }
 
 /// Returns the title, the machine, and the facts that a reader needs before the figures.
-fn top(report: &Report) -> Document {
+fn top(report: &Report) -> ViewDocument {
     let (what, processor) = head::title(report);
     let separator = if processor.is_empty() { "" } else { ": " };
-    let mut document = Document::default();
+    let mut document = ViewDocument::default();
     document.heading(1, format!("{what}{separator}{processor}"));
     document.items(FACT, head::facts(report));
-    document.items(Mark { word: "**incomplete:** ", ..FACT }, head::unfinished(report));
-    document.items(Mark { word: "**warning:** ", ..FACT }, head::warnings(report));
+    document.items(ListMarker { word: "**incomplete:** ", ..FACT }, head::unfinished(report));
+    document.items(ListMarker { word: "**warning:** ", ..FACT }, head::warnings(report));
     document.items(NOTE, report.plan.notes.iter().cloned());
     document.items(FACT, machine_state::sentence(report).into_iter().chain(machine_state::counts(report)));
     document
 }
 
 /// Every point, family by family; those of single events have their own tables.
-fn points(report: &Report) -> Document {
+fn points(report: &Report) -> ViewDocument {
     let mut families: Vec<&str> = report.measurements.iter().map(|m| family(&m.probe)).collect();
     families.dedup();
-    let mut document = Document::default();
+    let mut document = ViewDocument::default();
     for family in families {
         if let Some(table) = text::points(report, family) {
             document.heading(2, family);
@@ -66,7 +68,7 @@ mod tests {
     #[test]
     fn every_line_of_the_table_has_the_same_columns() {
         let (report, other) = (fixture::report(), fixture::other());
-        let text = markdown(&report, &[&other], false, &Options::default());
+        let text = markdown(&report, &[&other], false, &DisplayOptions::default());
         let bars = |line: &str| line.replace("\\|", "").matches('|').count();
         let lines = text.lines().skip_while(|line| !line.starts_with('|'));
         let table: Vec<_> = lines.take_while(|line| line.starts_with('|')).collect();
@@ -79,7 +81,7 @@ mod tests {
     fn a_column_of_nothing_is_left_out() {
         let mut report = fixture::report();
         report.measurements.retain(|m| family(&m.probe) == "process");
-        let text = markdown(&report, &[], true, &Options::default());
+        let text = markdown(&report, &[], true, &DisplayOptions::default());
         let mut tables = text.split("\n\n").filter(|part| part.trim_start().starts_with('|'));
         assert!(tables.clone().count() > 1, "{text}");
         assert!(tables.all(|table| {

@@ -6,8 +6,8 @@ use super::rows::headline_rows;
 use super::style::{BOLD, DIM, PLAIN, WARNING};
 use super::styled::{Text, wrap};
 use super::verdicts::verdicts;
-use super::{Options, machine_state, table};
-use latscope_core::catalogue::Catalogue;
+use super::{DisplayOptions, machine_state, table};
+use latscope_core::catalogue::ProbeCatalogue;
 use latscope_core::report::{Certainty, Evidence, Finding, Report};
 use latscope_core::units::{fold_cpus, format_count, format_time, format_value};
 
@@ -19,13 +19,13 @@ const FINDINGS: usize = 5;
 const EVIDENCE: usize = 2;
 
 /// Returns true if a report has more rows than a screen, and at least one of the ten numbers.
-pub fn is_wanted(report: &Report, catalogue: &Catalogue) -> bool {
+pub fn is_wanted(report: &Report, catalogue: &ProbeCatalogue) -> bool {
     super::rows::rows(report, &[], catalogue).len() > FEW && !headline_rows(report, catalogue).0.is_empty()
 }
 
-/// Returns the first screen; `standings` is the machine's place among published ones and `rest` the place of the rest, a
-/// sentence each.
-pub fn overview(report: &Report, standings: &[String], rest: &[String], options: &Options) -> String {
+/// Returns the first screen; `standings` is the machine's place among published ones and `rest` the place of the rest,
+/// a sentence each.
+pub fn overview(report: &Report, standings: &[String], rest: &[String], options: &DisplayOptions) -> String {
     let mut out = short_head(report, options);
     let say = |out: &mut String, text: &str, style| {
         *out += &wrap(&Text::default(), text, style, options);
@@ -52,7 +52,7 @@ pub fn overview(report: &Report, standings: &[String], rest: &[String], options:
 }
 
 /// Returns the first claims, a sentence each, with their evidence, and the number of the others.
-fn findings(report: &Report, options: &Options) -> String {
+fn findings(report: &Report, options: &DisplayOptions) -> String {
     let (claims, doubts): (Vec<&Finding>, Vec<&Finding>) =
         report.findings.iter().partition(|finding| finding.certainty == Certainty::Claim);
     let (shown, more) = claims.split_at(claims.len().min(FINDINGS));

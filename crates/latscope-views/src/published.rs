@@ -2,7 +2,7 @@
 //! on the interval, the load, the length of the run and the kernel more than on the machine, so no figure is a
 //! number to be beaten.
 
-use latscope_core::events::{Group, Row};
+use latscope_core::events::{ProbeEventGroup, ProbeEventRow};
 use latscope_core::param;
 use latscope_core::report::Report;
 use latscope_core::units::{counted, format_time};
@@ -53,17 +53,18 @@ impl Published {
 
     /// Returns true if the figure is known not to be comparable with these measurements: another or an unknown
     /// interval, another policy, or another kind of kernel. The load differs in any case.
-    pub fn differs(&self, report: &Report, group: &Group) -> bool {
+    pub fn differs(&self, report: &Report, group: &ProbeEventGroup) -> bool {
         let real_time = |text: &str| text.contains("PREEMPT_RT");
         let kernel = real_time(&self.conditions) && !real_time(&report.machine.kernel_version);
-        let ours = |row: &Row| row.m.params.get(param::POLICY) == Some(&self.policy.as_str().into());
+        let ours =
+            |row: &ProbeEventRow| row.m.params.get(param::POLICY) == Some(&self.policy.as_str().into());
         let policy = !group.singles.iter().all(ours);
         kernel || policy || self.interval.is_none() || self.interval != interval(group)
     }
 }
 
 /// Returns the conditions on this machine, in the same words.
-pub fn here(report: &Report, group: &Group) -> String {
+pub fn here(report: &Report, group: &ProbeEventGroup) -> String {
     let mut parts = vec![report.machine.preemption()];
     parts.retain(|part| !part.is_empty());
     parts.extend(interval(group).map(|interval| format!("every {}", format_time(interval as f64))));
@@ -73,8 +74,8 @@ pub fn here(report: &Report, group: &Group) -> String {
 }
 
 /// The interval of all threads; `None` where they have several.
-fn interval(group: &Group) -> Option<u64> {
-    let interval = |row: &Row| row.m.number(param::INTERVAL);
+fn interval(group: &ProbeEventGroup) -> Option<u64> {
+    let interval = |row: &ProbeEventRow| row.m.number(param::INTERVAL);
     let first = interval(group.singles.first()?)?;
     group.singles.iter().all(|row| interval(row) == Some(first)).then_some(first)
 }

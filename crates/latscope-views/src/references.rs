@@ -1,18 +1,18 @@
 //! Published figures of other machines: the list of all, and those beside the rows of a report.
 
 use super::cells::{published, times_as_long};
-use super::column::Rows;
+use super::column::ColumnBuilder;
 use super::document::escape;
 use super::grid::grid;
 use super::style::{BOLD, DIM, PLAIN, WARNING};
 use super::styled::{Text, wrap};
-use super::{Options, style};
+use super::{DisplayOptions, style};
 use latscope_core::units::format_time;
-use latscope_judge::references::{Beside, Group, Likeness, Reference};
+use latscope_judge::references::{Likeness, Reference, ReferenceComparison, ReferenceRowGroup};
 
 /// Returns the list of figures as a table for a terminal.
-pub fn listing(references: &[&Reference], options: &Options) -> String {
-    let rows = Rows(references);
+pub fn listing(references: &[&Reference], options: &DisplayOptions) -> String {
+    let rows = ColumnBuilder(references);
     let columns = [
         rows.left("machine", |one| &one.machine),
         rows.left("figure", |one| &one.figure),
@@ -37,14 +37,14 @@ pub fn listing(references: &[&Reference], options: &Options) -> String {
 }
 
 /// Returns published figures beside the rows of a report, for a terminal.
-pub fn beside(groups: &[Group], options: &Options) -> String {
+pub fn beside(groups: &[ReferenceRowGroup], options: &DisplayOptions) -> String {
     let mut out = format!("\n{}", wrap(&Text::default(), "Published beside this machine", BOLD, options));
     if groups.is_empty() {
         return out + &wrap(&Text::plain("  "), NOTHING, PLAIN, options);
     }
     for group in groups {
         out += &wrap(&Text::default(), &group.row, PLAIN, options);
-        let name = |one: &Beside| Text::plain(&one.reference.machine).width();
+        let name = |one: &ReferenceComparison| Text::plain(&one.reference.machine).width();
         let widest = group.all.iter().map(name).max().unwrap_or(0).min(options.width / 3);
         for one in &group.all {
             out += &line(one, widest, options);
@@ -60,7 +60,7 @@ const NOTHING: &str = "no row here has a published figure of these machines";
 const SIGNS: &str = "ratio: published, divided by this machine's figure of the same kind · ½ half the round trip, \
                      compared with half of this machine's · ≠ another definition, no ratio · ! unstable or degraded here";
 
-fn line(one: &Beside, widest: usize, options: &Options) -> String {
+fn line(one: &ReferenceComparison, widest: usize, options: &DisplayOptions) -> String {
     let machine = Text::plain(&one.reference.machine);
     let machine = machine.shortened(widest);
     let gap = " ".repeat(widest.saturating_sub(machine.width()) + 2);
@@ -77,7 +77,7 @@ fn line(one: &Beside, widest: usize, options: &Options) -> String {
 }
 
 /// Returns the definition of a published figure, this machine's figure, and how the two differ.
-fn explained(one: &Beside) -> String {
+fn explained(one: &ReferenceComparison) -> String {
     let doubt = if one.is_doubtful { " !" } else { "" };
     let (from, date) = (one.reference.tool(), &one.reference.definition.date);
     match &one.likeness {
@@ -87,7 +87,7 @@ fn explained(one: &Beside) -> String {
 }
 
 /// Returns published figures beside the rows of a report, as Markdown.
-pub fn beside_markdown(groups: &[Group]) -> String {
+pub fn beside_markdown(groups: &[ReferenceRowGroup]) -> String {
     let mut out = "\n## Published beside this machine\n\n".to_owned();
     if groups.is_empty() {
         return out + &format!("{NOTHING}\n");
@@ -118,9 +118,9 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_the_terminal_and_all_differences_are_marked() {
         let report = fixture::report();
-        let groups = Group::of(&report, built_in());
+        let groups = ReferenceRowGroup::of(&report, built_in());
         for width in [60, 80, 200] {
-            let options = Options { width, ..Options::default() };
+            let options = DisplayOptions { width, ..DisplayOptions::default() };
             let text = beside(&groups, &options);
             assert!(text.lines().all(|line| Text::plain(line).width() <= width), "{text}");
             assert!(text.contains("≠") && text.contains("½") && text.contains("iPhone X"), "{text}");
@@ -132,6 +132,6 @@ mod tests {
         for line in markdown.lines().filter(|line| line.contains('≠') && line.starts_with('|')) {
             assert!(line.contains("≠ |  |"), "no ratio: {line}");
         }
-        assert!(beside(&[], &Options::default()).contains(NOTHING));
+        assert!(beside(&[], &DisplayOptions::default()).contains(NOTHING));
     }
 }

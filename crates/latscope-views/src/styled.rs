@@ -1,6 +1,6 @@
 //! Text of known width: styled pieces, wrapped prose.
 
-use super::Options;
+use super::DisplayOptions;
 use super::style::PLAIN;
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -175,7 +175,7 @@ const BREAK: char = '\n';
 const INDENT: usize = 2;
 
 /// A text by itself, in lines as wide as the terminal.
-pub(super) fn single(text: &Text, options: &Options) -> String {
+pub(super) fn single(text: &Text, options: &DisplayOptions) -> String {
     let mut out = String::new();
     for line in text.shortened(options.width).lines() {
         line.write(&mut out, options.color);
@@ -186,7 +186,7 @@ pub(super) fn single(text: &Text, options: &Options) -> String {
 
 /// Prose wrapped at blanks to the width of the terminal: `first` before the first line,
 /// as many blanks before the others. A word longer than a line is split.
-pub(super) fn wrap(first: &Text, prose: &str, style: Style, options: &Options) -> String {
+pub(super) fn wrap(first: &Text, prose: &str, style: Style, options: &DisplayOptions) -> String {
     let indent = first.width();
     let room = options.width.saturating_sub(indent).max(8);
     let mut out = String::new();
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
-        let text = single(&Text::plain("a\u{1b}[31mb\nc"), &Options::default());
+        let text = single(&Text::plain("a\u{1b}[31mb\nc"), &DisplayOptions::default());
         assert_eq!(text, "a [31mb c\n");
     }
 
@@ -294,13 +294,14 @@ mod tests {
         let bold = Text::styled(super::super::style::BOLD, "abc");
         assert_eq!(bold.width(), 3);
         assert!(
-            single(&bold, &Options { color: true, ..Options::default() }).contains("\u{1b}[1mabc\u{1b}[0m")
+            single(&bold, &DisplayOptions { color: true, ..DisplayOptions::default() })
+                .contains("\u{1b}[1mabc\u{1b}[0m")
         );
     }
 
     #[test]
     fn a_unit_stays_with_its_number() {
-        let options = Options { width: 18, ..Options::default() };
+        let options = DisplayOptions { width: 18, ..DisplayOptions::default() };
         let text = wrap(&Text::default(), "it took about 3.41 ms, of which 12 % are known", PLAIN, &options);
         assert_eq!(text, "it took about\n3.41 ms, of which\n12 % are known\n");
     }
@@ -312,7 +313,7 @@ mod tests {
             width in 20usize..60,
         ) {
             let prose = words.join(" ");
-            let wrapped = wrap(&Text::plain("  - "), &prose, PLAIN, &Options { width, ..Options::default() });
+            let wrapped = wrap(&Text::plain("  - "), &prose, PLAIN, &DisplayOptions { width, ..DisplayOptions::default() });
             for line in wrapped.lines() {
                 prop_assert!(line.width() <= width, "{:?}", line);
             }

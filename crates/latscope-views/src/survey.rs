@@ -1,16 +1,16 @@
 //! The survey on a terminal: header, table, plot, findings.
 
-use super::document::{Block, Document, FACT, Mark};
+use super::document::{DocumentBlock, FACT, ListMarker, ViewDocument};
 use super::head::head;
 use super::style::PLAIN;
 use super::verdicts::verdicts;
-use super::{Options, machine_state, table};
+use super::{DisplayOptions, machine_state, table};
 use crate::figure;
 use latscope_core::report::Report;
 
 /// Returns everything a survey prints: machine and conditions, the table beside the reference devices and other
 /// reports, memory latency against size, and the findings.
-pub fn survey(report: &Report, beside: &[&Report], options: &Options) -> String {
+pub fn survey(report: &Report, beside: &[&Report], options: &DisplayOptions) -> String {
     let mut out = head(report, options);
     out.push('\n');
     out += &table::table(report, beside, options);
@@ -21,26 +21,26 @@ pub fn survey(report: &Report, beside: &[&Report], options: &Options) -> String 
 
 /// Returns the findings in plain words, and the state of the machine; before them the plot of memory latency, if it
 /// is wanted and there is one.
-pub(super) fn conclusions(report: &Report, plot: bool) -> Document {
-    let mut document = Document::default();
+pub(super) fn conclusions(report: &Report, plot: bool) -> ViewDocument {
+    let mut document = ViewDocument::default();
     if let Some(figure) = figure::latency_figure(report).filter(|_| plot) {
-        document.add(Block::Figure(figure));
+        document.add(DocumentBlock::Figure(figure));
     }
     document.append(findings(report));
     if let Some(sentence) = machine_state::sentence(report) {
-        document.add(Block::Gap);
-        document.add(Block::Text(PLAIN, sentence));
+        document.add(DocumentBlock::Gap);
+        document.add(DocumentBlock::Text(PLAIN, sentence));
     }
     document
 }
 
 /// Returns the findings in plain words; empty without any.
-pub(super) fn findings(report: &Report) -> Document {
-    let mut document = Document::default();
+pub(super) fn findings(report: &Report) -> ViewDocument {
+    let mut document = ViewDocument::default();
     if !report.findings.is_empty() {
         document.heading(2, "Findings");
     }
-    let mark = Mark { sign: "  • ", ..FACT };
+    let mark = ListMarker { sign: "  • ", ..FACT };
     document.items(mark, report.findings.iter().map(|finding| finding.in_words()));
     document
 }
@@ -54,7 +54,7 @@ mod tests {
     fn the_parts_stand_in_order() {
         let mut report = fixture::report();
         report.findings = latscope_judge::findings::findings(&report, crate::golden::catalogue());
-        let text = survey(&report, &[], &Options::default());
+        let text = survey(&report, &[], &DisplayOptions::default());
         let places: Vec<_> = ["latscope survey", "operation", "Not measured", "Findings"]
             .map(|part| text.find(part).unwrap_or_else(|| panic!("{part} in\n{text}")))
             .to_vec();
@@ -65,14 +65,14 @@ mod tests {
     #[test]
     fn transactions_stand_beside_those_of_another_report() {
         let report = fixture::ipc::latency();
-        let text = survey(&report, &[&report], &Options::default());
+        let text = survey(&report, &[&report], &DisplayOptions::default());
         assert!(text.contains("1.0×") && !text.contains("No row has a number"), "{text}");
     }
 
     #[test]
     fn a_report_that_has_no_point_in_common_is_named_and_has_no_column() {
         let (wake, report) = (fixture::wake(), fixture::report());
-        let wide = Options { width: 200, ..Options::default() };
+        let wide = DisplayOptions { width: 200, ..DisplayOptions::default() };
         for (one, other) in [(&wake, &report), (&report, &wake)] {
             let text = survey(one, &[other], &wide);
             let said =
@@ -86,8 +86,9 @@ mod tests {
     #[test]
     fn colour_changes_no_character() {
         let report = fixture::report();
-        let plain = survey(&report, &[], &Options { width: 120, ..Options::default() });
-        let color = survey(&report, &[], &Options { width: 120, color: true, ..Options::default() });
+        let plain = survey(&report, &[], &DisplayOptions { width: 120, ..DisplayOptions::default() });
+        let color =
+            survey(&report, &[], &DisplayOptions { width: 120, color: true, ..DisplayOptions::default() });
         let mut stripped = String::new();
         for (at, part) in color.split('\u{1b}').enumerate() {
             stripped += if at == 0 { part } else { part.split_once('m').map_or("", |(_, rest)| rest) };
@@ -100,6 +101,6 @@ mod tests {
         let mut report = fixture::report();
         report.measurements.clear();
         report.findings.clear();
-        assert!(survey(&report, &[], &Options::default()).contains("No row has a number."));
+        assert!(survey(&report, &[], &DisplayOptions::default()).contains("No row has a number."));
     }
 }

@@ -1,17 +1,17 @@
 //! Table of the survey on a terminal: fastest row to slowest, beside the reference devices. Columns that do not
 //! fit are left out, the least useful first.
 
-use super::bar::Scale as BarScale;
-use super::cells::{Cells, Slot};
-use super::column::Column;
-use super::document::{Document, Table};
+use super::bar::DecadeScale as BarScale;
+use super::cells::{SurveyColumnKind, SurveyTableCells};
+use super::column::TableColumn;
+use super::document::{DocumentTable, ViewDocument};
 use super::footnotes::{Footnotes, superscript};
 use super::grid::{fitting, grid};
 use super::legend::{Signs, next_run};
-use super::rows::{ReferenceCell, Row, nothing_in_common, reference_names, sorted_rows};
+use super::rows::{ReferenceCell, SurveyRow, nothing_in_common, reference_names, sorted_rows};
 use super::style::{DIM, PLAIN, WARNING};
 use super::styled::{Text, filled, wrap};
-use super::{Options, Scale, Sort, human, unmeasured};
+use super::{DisplayOptions, DurationScale, Sort, human, unmeasured};
 use crate::devices::DEVICES;
 use latscope_core::report::Report;
 
@@ -19,12 +19,12 @@ use latscope_core::report::Report;
 const LABEL: usize = 33;
 
 /// The table with its footnotes, then what could not be measured.
-pub fn table(report: &Report, beside: &[&Report], options: &Options) -> String {
+pub fn table(report: &Report, beside: &[&Report], options: &DisplayOptions) -> String {
     let rows = sorted_rows(report, beside, options);
     let mut out = String::new();
     if rows.is_empty() {
         out += "No row has a number.\n";
-    } else if options.scale == Scale::Human {
+    } else if options.scale == DurationScale::Human {
         human::document(report, &rows).write(&mut out, options);
     } else {
         let references = reference_names(report, beside);
@@ -40,37 +40,41 @@ pub fn table(report: &Report, beside: &[&Report], options: &Options) -> String {
 }
 
 /// Column with its rank, and true if it is a wider form of the one before it.
-type Wanted = (Slot, usize, bool);
+type RankedColumn = (SurveyColumnKind, usize, bool);
 
 /// Returns the columns beside the operation's name, each with its rank: reports beside come first.
-fn wanted(references: usize, sort: Sort) -> Vec<Wanted> {
+fn wanted(references: usize, sort: Sort) -> Vec<RankedColumn> {
     let [classic, iphone_5s, iphone_6s_plus, iphone_x] = [1, 4, 5, 3].map(|rank| references + rank);
     let devices = [classic, iphone_5s, iphone_6s_plus, iphone_x].into_iter().enumerate();
     let devices = devices.flat_map(|(at, rank)| {
-        let reference = |ratio| Slot::Reference { at, ratio };
+        let reference = |ratio| SurveyColumnKind::Reference { at, ratio };
         [(reference(false), rank, false), (reference(true), references + 7, true)]
     });
-    let beside = (DEVICES.len()..references).map(|at| (Slot::Reference { at, ratio: true }, at, false));
+    let beside =
+        (DEVICES.len()..references).map(|at| (SurveyColumnKind::Reference { at, ratio: true }, at, false));
     let columns = [
-        (Slot::Family, if sort == Sort::Family { 0 } else { references + 8 }, false),
-        (Slot::Time, 0, false),
-        (Slot::Marks, 0, false),
-        (Slot::Next, references, false),
-        (Slot::Cycles, references + 6, false),
-        (Slot::Bar(8), references + 2, false),
-        (Slot::Bar(12), references + 9, true),
-        (Slot::Bar(20), references + 10, true),
-        (Slot::Bar(32), references + 11, true),
+        (SurveyColumnKind::Family, if sort == Sort::Family { 0 } else { references + 8 }, false),
+        (SurveyColumnKind::Time, 0, false),
+        (SurveyColumnKind::Marks, 0, false),
+        (SurveyColumnKind::Next, references, false),
+        (SurveyColumnKind::Cycles, references + 6, false),
+        (SurveyColumnKind::Bar(8), references + 2, false),
+        (SurveyColumnKind::Bar(12), references + 9, true),
+        (SurveyColumnKind::Bar(20), references + 10, true),
+        (SurveyColumnKind::Bar(32), references + 11, true),
     ];
     columns.into_iter().chain(devices).chain(beside).collect()
 }
 
 /// Returns the table with all columns and its footnotes, for Markdown.
-pub(super) fn document(report: &Report, rows: &[Row], references: &[(String, String)]) -> Document {
-    let mut cells = Cells { rows, references, scale: BarScale::of(rows), notes: Footnotes::default() };
+pub(super) fn document(report: &Report, rows: &[SurveyRow], references: &[(String, String)]) -> ViewDocument {
+    let mut cells =
+        SurveyTableCells { rows, references, scale: BarScale::of(rows), notes: Footnotes::default() };
     let slots = wanted(references.len(), Sort::Value).into_iter().map(|(slot, ..)| slot);
-    let is_text = |slot: &Slot| !matches!(slot, Slot::Bar(_) | Slot::Reference { ratio: false, .. });
-    let mut slots: Vec<Slot> = slots.filter(is_text).collect();
+    let is_text = |slot: &SurveyColumnKind| {
+        !matches!(slot, SurveyColumnKind::Bar(_) | SurveyColumnKind::Reference { ratio: false, .. })
+    };
+    let mut slots: Vec<SurveyColumnKind> = slots.filter(is_text).collect();
     cells.number_notes(&slots);
     slots.retain(|slot| !cells.column(*slot).is_empty());
     let mut columns = vec![cells.labels_in_full()];
@@ -79,14 +83,19 @@ pub(super) fn document(report: &Report, rows: &[Row], references: &[(String, Str
     signs.extend(cells.words_aside(usize::MAX));
     let mut notes = vec![signs.join(" · ")];
     notes.extend(cells.notes.iter().map(|(number, text)| format!("{} {text}", superscript(number))));
-    let mut document = Document::default();
-    document.table(Table { notes, ..Table::new(columns) });
+    let mut document = ViewDocument::default();
+    document.table(DocumentTable { notes, ..DocumentTable::new(columns) });
     document
 }
 
 /// Returns rows without references: name, figure, doubt, next run and bar, with their legend.
-pub(super) fn short(report: &Report, rows: &[Row], options: &Options) -> String {
-    let wanted = [(Slot::Time, 0), (Slot::Marks, 0), (Slot::Next, 1), (Slot::Bar(BAR), 2)];
+pub(super) fn short(report: &Report, rows: &[SurveyRow], options: &DisplayOptions) -> String {
+    let wanted = [
+        (SurveyColumnKind::Time, 0),
+        (SurveyColumnKind::Marks, 0),
+        (SurveyColumnKind::Next, 1),
+        (SurveyColumnKind::Bar(BAR), 2),
+    ];
     laid_out(report, rows, &[], &wanted.map(|(slot, rank)| (slot, rank, false)), 1, options)
 }
 
@@ -96,25 +105,26 @@ const BAR: usize = 16;
 /// Returns the columns that fit beside the operation's name, and their legend.
 fn laid_out(
     report: &Report,
-    rows: &[Row],
+    rows: &[SurveyRow],
     references: &[(String, String)],
-    wanted: &[Wanted],
+    wanted: &[RankedColumn],
     gap: usize,
-    options: &Options,
+    options: &DisplayOptions,
 ) -> String {
-    let mut cells = Cells { rows, references, scale: BarScale::of(rows), notes: Footnotes::default() };
+    let mut cells =
+        SurveyTableCells { rows, references, scale: BarScale::of(rows), notes: Footnotes::default() };
     let longest = cells.longest_label();
     let mut columns = vec![cells.labels(longest)];
     for (slot, rank, is_wider) in wanted {
-        columns.push(Column { rank: *rank, is_wider: *is_wider, ..cells.column(*slot) });
+        columns.push(TableColumn { rank: *rank, is_wider: *is_wider, ..cells.column(*slot) });
     }
     let places = fitting(&columns, gap, options.width, longest.min(LABEL));
-    let slots: Vec<Slot> = places[1..].iter().map(|at| wanted[at - 1].0).collect();
+    let slots: Vec<SurveyColumnKind> = places[1..].iter().map(|at| wanted[at - 1].0).collect();
     // Anew, so that notes are numbered from the top and only those of columns
     // that are shown.
     cells.notes = Footnotes::default();
     cells.number_notes(&slots);
-    let mut columns: Vec<Column> = slots.iter().map(|slot| cells.column(*slot)).collect();
+    let mut columns: Vec<TableColumn> = slots.iter().map(|slot| cells.column(*slot)).collect();
     let taken: usize = columns.iter().map(|column| gap + column.width()).sum();
     let room = options.width.saturating_sub(taken).clamp(1, longest.max(1));
     columns.insert(0, cells.labels(room));
@@ -124,7 +134,7 @@ fn laid_out(
 }
 
 /// Returns the meanings of the signs and words that occur in the table, and the footnotes.
-fn legend(signs: Vec<String>, cells: &Cells, options: &Options) -> String {
+fn legend(signs: Vec<String>, cells: &SurveyTableCells, options: &DisplayOptions) -> String {
     let mut out = String::new();
     for line in filled(signs, " · ", options.width) {
         out += &wrap(&Text::default(), &line, DIM, options);
@@ -137,7 +147,7 @@ fn legend(signs: Vec<String>, cells: &Cells, options: &Options) -> String {
 }
 
 /// Returns the meanings of the signs in these columns; `unit` says in which unit the next run is.
-fn signs(report: &Report, cells: &Cells, slots: &[Slot], unit: &str) -> Vec<String> {
+fn signs(report: &Report, cells: &SurveyTableCells, slots: &[SurveyColumnKind], unit: &str) -> Vec<String> {
     let shown = cells.shown(slots);
     let cell = |holds: &dyn Fn(&ReferenceCell) -> bool| {
         cells.rows.iter().any(|row| shown.iter().filter_map(|at| row.references[*at].as_ref()).any(holds))
@@ -152,16 +162,16 @@ fn signs(report: &Report, cells: &Cells, slots: &[Slot], unit: &str) -> Vec<Stri
             signs.push(text.to_owned());
         }
     };
-    let next = slots.contains(&Slot::Next);
+    let next = slots.contains(&SurveyColumnKind::Next);
     let empty = cells.rows.iter().any(|row| row.next.is_none());
     say(next, &next_run(report, unit, empty));
-    say(slots.contains(&Slot::Cycles), "cycles of the core");
-    if slots.iter().any(|slot| matches!(slot, Slot::Bar(_))) {
+    say(slots.contains(&SurveyColumnKind::Cycles), "cycles of the core");
+    if slots.iter().any(|slot| matches!(slot, SurveyColumnKind::Bar(_))) {
         say(true, &format!("bars: logarithmic, {}", cells.scale.words()));
     }
     let names = |at: &usize| format!("{} = {}", cells.references[*at].0, cells.references[*at].1);
     let odd = |at: &&usize| cells.references[**at].0 != cells.references[**at].1;
-    let ratio = slots.iter().any(|slot| matches!(slot, Slot::Reference { ratio: true, .. }));
+    let ratio = slots.iter().any(|slot| matches!(slot, SurveyColumnKind::Reference { ratio: true, .. }));
     say(ratio, "× times as long as here");
     say(signed("≠"), "≠ not the same thing");
     say(cell(&|cell| cell.same && cell.part == 0.5), "½ one way, to compare with half the round trip");

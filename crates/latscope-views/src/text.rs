@@ -1,8 +1,8 @@
 //! Full view of a family: every point, each probe laid out by its parameters.
 
 use super::cells::{between, cycles, times_mark};
-use super::column::{Column, Rows, Side};
-use super::document::{Table, WIDER};
+use super::column::{CellAlignment, ColumnBuilder, TableColumn};
+use super::document::{DocumentTable, WIDER};
 use super::grid::grid;
 use super::head::head;
 use super::headline::families;
@@ -12,9 +12,11 @@ use super::rows::family as family_of;
 use super::style::{BOLD, DIM, HEADING, PLAIN};
 use super::styled::{Text, single, wrap};
 use super::verdicts::verdicts;
-use super::{Options, survey, unmeasured};
+use super::{DisplayOptions, survey, unmeasured};
 use latscope_core::catalogue::figures::Quantity;
-use latscope_core::catalogue::{Catalogue, FASTEST_ADDRESS, SLOW_ADDRESSES, SLOWEST_ADDRESS, families, ids};
+use latscope_core::catalogue::{
+    FASTEST_ADDRESS, ProbeCatalogue, SLOW_ADDRESSES, SLOWEST_ADDRESS, families, ids,
+};
 use latscope_core::machine::Machine;
 use latscope_core::ordered::groups;
 use latscope_core::param;
@@ -26,7 +28,7 @@ use latscope_core::units::{format_rate, format_share, format_time, format_value}
 const SWEEP_POINTS: usize = 6;
 
 /// The view of a family command: machine, all points, findings.
-pub fn family(report: &Report, family: &str, options: &Options) -> String {
+pub fn family(report: &Report, family: &str, options: &DisplayOptions) -> String {
     let mut out = head(report, options);
     details(&mut out, report, family, options);
     survey::conclusions(report, family == families::MEMORY).write(&mut out, options);
@@ -34,7 +36,7 @@ pub fn family(report: &Report, family: &str, options: &Options) -> String {
 }
 
 /// All families in full.
-pub fn all(report: &Report, options: &Options) -> String {
+pub fn all(report: &Report, options: &DisplayOptions) -> String {
     let mut out = head(report, options);
     for family in families(report.measurements.iter().map(|m| &m.probe)) {
         details(&mut out, report, family, options);
@@ -45,13 +47,13 @@ pub fn all(report: &Report, options: &Options) -> String {
 }
 
 /// Adds every point of a family, then which points are missing or degraded and why.
-fn details(out: &mut String, report: &Report, family: &str, options: &Options) {
+fn details(out: &mut String, report: &Report, family: &str, options: &DisplayOptions) {
     *out += &every_point(report, family, options);
     unmeasured::family_lists(report, family).write(out, options);
 }
 
 /// Every point of a family: a list, then the sweeps as matrices.
-pub(crate) fn every_point(report: &Report, family: &str, options: &Options) -> String {
+pub(crate) fn every_point(report: &Report, family: &str, options: &DisplayOptions) -> String {
     let measured = report.measurements.iter().filter(|m| family_of(&m.probe) == family && m.is_timed());
     let probes = groups(measured.map(|m| (m.probe.as_str(), m)));
     let (sweeps, listed): (Vec<_>, Vec<_>) = probes
@@ -89,14 +91,14 @@ fn is_sweep(points: &[&Measurement]) -> bool {
 }
 
 /// Returns true if the figure of a probe is a curve over a measured value: a matrix of medians would not have it.
-fn is_over_a_value(probe: &str, catalogue: &Catalogue) -> bool {
+fn is_over_a_value(probe: &str, catalogue: &ProbeCatalogue) -> bool {
     let curves = catalogue.families.iter().flat_map(|family| family.curves);
     let mut own = curves.filter(|curve| curve.probes.iter().any(|facts| facts.id == probe));
     own.any(|curve| matches!(curve.x.of, Quantity::Value(..)))
 }
 
 /// The probe, what its durations are, and what all its points have in common.
-fn heading(probe: &str, points: &[&Measurement], options: &Options) -> String {
+fn heading(probe: &str, points: &[&Measurement], options: &DisplayOptions) -> String {
     let first = points[0];
     let times = timed(first.times);
     let sampling = match first.sampling {
@@ -116,27 +118,27 @@ fn heading(probe: &str, points: &[&Measurement], options: &Options) -> String {
 }
 
 /// Returns every point of a family with every figure; `None` without a point.
-pub(super) fn points(report: &Report, family: &str) -> Option<Table> {
+pub(super) fn points(report: &Report, family: &str) -> Option<DocumentTable> {
     let ours = |m: &&Measurement| family_of(&m.probe) == family && m.is_timed();
     let points: Vec<&Measurement> = report.measurements.iter().filter(ours).collect();
     (!points.is_empty()).then(|| table(report, &points, usize::MAX))
 }
 
 /// Returns a row for each point, with its name in `room` columns.
-fn table(report: &Report, points: &[&Measurement], room: usize) -> Table {
+fn table(report: &Report, points: &[&Measurement], room: usize) -> DocumentTable {
     let label = |m: &&Measurement| {
         let title = if m.title.is_empty() { &m.probe } else { &m.title };
         Text::plain(title).shortened(room - 2).and(mark(m))
     };
     let figures = figures(report, points).into_iter().enumerate().map(|(at, column)| column.rank(at + 1));
-    let columns = std::iter::once(Rows(points).left("point", label)).chain(figures).collect();
+    let columns = std::iter::once(ColumnBuilder(points).left("point", label)).chain(figures).collect();
     let notes = Signs::of(points.iter().copied()).line().into_iter().collect();
-    Table { least: usize::MAX, notes, wider: WIDER, ..Table::new(columns) }
+    DocumentTable { least: usize::MAX, notes, wider: WIDER, ..DocumentTable::new(columns) }
 }
 
 /// All figures of points, the most telling first.
-fn figures(report: &Report, points: &[&Measurement]) -> Vec<Column> {
-    let rows = Rows(points);
+fn figures(report: &Report, points: &[&Measurement]) -> Vec<TableColumn> {
+    let rows = ColumnBuilder(points);
     let time = |name: &str, of: fn(&Summary) -> Option<f64>| {
         rows.given(name, move |m| of(&m.summary).map(format_time))
     };
@@ -214,7 +216,7 @@ fn moved(m: &Measurement, machine: &Machine) -> Option<f64> {
 
 /// Content of the cells of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum MatrixQuantity {
     Median,
     /// Bytes touched per second, and bytes moved if they are more and known.
     Rate,
@@ -222,12 +224,12 @@ enum Shown {
 
 /// Returns points as matrices: medians and, if bytes are known, rates. Memory has only rates, since a duration
 /// there is that of a pass of arbitrary length.
-fn matrix(machine: &Machine, points: &[&Measurement], options: &Options) -> String {
+fn matrix(machine: &Machine, points: &[&Measurement], options: &DisplayOptions) -> String {
     let work = points.iter().all(|m| m.rate_touched().is_some());
     let memory = points.iter().all(|m| family_of(&m.probe) == families::MEMORY);
     let mut out = String::new();
     if !(work && memory) {
-        out += &matrix_of(machine, points, Shown::Median, options);
+        out += &matrix_of(machine, points, MatrixQuantity::Median, options);
     }
     if work {
         let moves = points.iter().any(|m| moved(m, machine).is_some());
@@ -239,12 +241,17 @@ fn matrix(machine: &Machine, points: &[&Measurement], options: &Options) -> Stri
             false => "bytes touched by the program, per second",
         };
         out += &wrap(&Text::plain("  "), text, DIM, options);
-        out += &matrix_of(machine, points, Shown::Rate, options);
+        out += &matrix_of(machine, points, MatrixQuantity::Rate, options);
     }
     out
 }
 
-fn matrix_of(machine: &Machine, points: &[&Measurement], shown: Shown, options: &Options) -> String {
+fn matrix_of(
+    machine: &Machine,
+    points: &[&Measurement],
+    shown: MatrixQuantity,
+    options: &DisplayOptions,
+) -> String {
     let cell_width = points.iter().map(|m| cell(machine, m, shown).width()).max().unwrap_or(0);
     let fits = |headings: &[String]| {
         let width = |heading: &String| 2 + Text::plain(heading).width().max(cell_width);
@@ -257,7 +264,7 @@ fn matrix_of(machine: &Machine, points: &[&Measurement], shown: Shown, options: 
         }
         out += &one_matrix(machine, &matrix, shown, options);
     }
-    if shown == Shown::Median && points.iter().any(|m| !claims(machine, m).is_empty()) {
+    if shown == MatrixQuantity::Median && points.iter().any(|m| !claims(machine, m).is_empty()) {
         out += &wrap(&Text::plain("  "), CLAIMS, DIM, options);
     }
     let legend = Signs { round_trip: false, one_way: false, ..Signs::of(points.iter().copied()) };
@@ -268,13 +275,13 @@ fn matrix_of(machine: &Machine, points: &[&Measurement], shown: Shown, options: 
 }
 
 /// Returns a matrix as text. Columns that do not fit stand below, with the side repeated.
-fn one_matrix(machine: &Machine, matrix: &Matrix, shown: Shown, options: &Options) -> String {
+fn one_matrix(machine: &Machine, matrix: &Matrix, shown: MatrixQuantity, options: &DisplayOptions) -> String {
     let side: Vec<Text> = matrix.rows.iter().map(|row| Text::plain("  ").with(PLAIN, row)).collect();
-    let side = Column::new(Text::plain("  ").with(HEADING, matrix.axis), Side::Right, side);
+    let side = TableColumn::new(Text::plain("  ").with(HEADING, matrix.axis), CellAlignment::Right, side);
     let mut waiting = matrix.columns.iter().enumerate().map(|(at, heading)| {
         let cells =
             matrix.cells.iter().map(|row| row[at].map_or(Text::plain("·"), |m| cell(machine, m, shown)));
-        Column::new(Text::styled(HEADING, heading), Side::Right, cells.collect())
+        TableColumn::new(Text::styled(HEADING, heading), CellAlignment::Right, cells.collect())
     });
     let mut out = String::new();
     let mut next = waiting.next();
@@ -292,7 +299,8 @@ fn one_matrix(machine: &Machine, matrix: &Matrix, shown: Shown, options: &Option
     out
 }
 
-/// Returns what firmware states for a load from one node's memory by the CPUs of another: the distance, then the latency.
+/// Returns what firmware states for a load from one node's memory by the CPUs of another: the distance, then the
+/// latency.
 fn claims(machine: &Machine, m: &Measurement) -> Vec<String> {
     let Some((from, to)) = m.nodes().filter(|_| m.probe == ids::MEMORY_LATENCY) else {
         return Vec::new();
@@ -305,14 +313,14 @@ fn claims(machine: &Machine, m: &Measurement) -> Vec<String> {
 const CLAIMS: &str = "behind · what firmware states: the distance (SLIT, 10 is the own memory), and the latency of a read in ns (HMAT)";
 
 /// Returns the text of a point in a matrix, with its mark.
-fn cell(machine: &Machine, m: &Measurement, shown: Shown) -> Text {
+fn cell(machine: &Machine, m: &Measurement, shown: MatrixQuantity) -> Text {
     let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), format_rate);
     let text = match shown {
-        Shown::Median => {
+        MatrixQuantity::Median => {
             let median = m.median_in_words().unwrap_or("-".to_owned());
             claims(machine, m).into_iter().fold(median, |text, claim| format!("{text} · {claim}"))
         }
-        Shown::Rate => match moved(m, machine) {
+        MatrixQuantity::Rate => match moved(m, machine) {
             Some(moved) => joined(&rate(m.rate_touched()), &format_rate(moved)),
             None => rate(m.rate_touched()),
         },
@@ -332,23 +340,23 @@ fn joined(first: &str, second: &str) -> String {
 mod tests {
     use super::*;
     use latscope_core::fixture;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
 
-    fn details(report: &Report, family: &str, options: &Options) -> String {
+    fn details(report: &Report, family: &str, options: &DisplayOptions) -> String {
         let mut out = "\n".to_owned();
         super::details(&mut out, report, family, options);
         out
     }
 
-    fn wide() -> Options<'static> {
-        Options { width: 120, ..Options::default() }
+    fn wide() -> DisplayOptions<'static> {
+        DisplayOptions { width: 120, ..DisplayOptions::default() }
     }
 
     #[test]
     fn a_family_without_a_number_has_no_heading() {
         let mut report = fixture::report();
-        report.measurements.retain(|m| m.quality.level == Level::Unsupported);
-        let text = details(&report, "memory", &Options::default());
+        report.measurements.retain(|m| m.quality.level == QualityLevel::Unsupported);
+        let text = details(&report, "memory", &DisplayOptions::default());
         assert!(text.trim_start().starts_with("Not measured"), "{text}");
     }
 
@@ -387,7 +395,7 @@ mod tests {
     fn no_line_is_wider_than_the_terminal() {
         let report = fixture::report();
         for width in [40, 60, 80, 120] {
-            let text = all(&report, &Options { width, ..Options::default() });
+            let text = all(&report, &DisplayOptions { width, ..DisplayOptions::default() });
             for line in text.lines() {
                 assert!(Text::plain(line).width() <= width, "{width}: {line}");
             }

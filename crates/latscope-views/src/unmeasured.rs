@@ -1,12 +1,12 @@
 //! Points without a row in a table because of what the machine refused: no point is left out without notice.
 
-use super::document::{Document, FACT, Mark};
+use super::document::{FACT, ListMarker, ViewDocument};
 use super::head::with_remedy;
 use super::rows::family;
 use latscope_core::merged::{is_merged, is_part_of};
 use latscope_core::ordered::groups;
 use latscope_core::plan::Params;
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::{fold_cpus, without_cpu};
 use std::collections::BTreeSet;
@@ -17,13 +17,13 @@ pub(super) const MISSING: &str = "Not measured";
 /// Heading of the doubtful points that no table has a row for.
 pub(super) const ASIDE: &str = "Degraded or unstable points without a row";
 
-const ITEM: Mark = Mark { sign: "  - ", ..FACT };
+const ITEM: ListMarker = ListMarker { sign: "  - ", ..FACT };
 
 const NO_REASON: &str = "no reason is given";
 
 /// Points without a figure, or doubtful, for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Group {
+pub(super) struct UnmeasuredGroup {
     /// Names of the points, a few of them by title.
     pub what: String,
     /// Reason and, after an arrow, its remedy.
@@ -31,7 +31,7 @@ pub(super) struct Group {
 }
 
 /// Returns the planned points that a run which ended early did not reach.
-fn not_begun(report: &Report, wanted: impl Fn(&str) -> bool) -> Option<Group> {
+fn not_begun(report: &Report, wanted: impl Fn(&str) -> bool) -> Option<UnmeasuredGroup> {
     if !report.is_unfinished() {
         return None;
     }
@@ -43,17 +43,18 @@ fn not_begun(report: &Report, wanted: impl Fn(&str) -> bool) -> Option<Group> {
         .filter(|(probe, _)| wanted(probe))
         .collect();
     let what = by_probe(planned.difference(&begun).map(|(probe, _)| *probe));
-    (!what.is_empty()).then(|| Group { what, why: "the run ended before it came to them".to_owned() })
+    (!what.is_empty())
+        .then(|| UnmeasuredGroup { what, why: "the run ended before it came to them".to_owned() })
 }
 
 /// Returns the reason for which a point has no number, for points that give no reason themselves; `None` if no
 /// number is missing.
 fn absent(m: &Measurement) -> Option<&'static str> {
     match m.quality.level {
-        Level::Unsupported => Some(NO_REASON),
+        QualityLevel::Unsupported => Some(NO_REASON),
         _ if m.is_timed() => None,
         // Nothing happened, which is a result: a finding tells it.
-        Level::Ok if m.reason().is_some() => None,
+        QualityLevel::Ok if m.reason().is_some() => None,
         _ if m.incomplete => Some("the run ended before it was measured"),
         _ => Some("no clean sample was taken: something else ran all the time"),
     }
@@ -61,7 +62,7 @@ fn absent(m: &Measurement) -> Option<&'static str> {
 
 /// Groups the points for which `select` returns a reason. That reason is used for points without a reason of
 /// their own. A sum is represented by its members.
-fn grouped(report: &Report, select: impl Fn(&Measurement) -> Option<&'static str>) -> Vec<Group> {
+fn grouped(report: &Report, select: impl Fn(&Measurement) -> Option<&'static str>) -> Vec<UnmeasuredGroup> {
     let is_told = |sum: &Measurement| {
         let mut members = report.measurements.iter().filter(|m| is_part_of(m, sum));
         is_merged(sum) && members.any(|m| select(m).is_some())
@@ -70,7 +71,10 @@ fn grouped(report: &Report, select: impl Fn(&Measurement) -> Option<&'static str
         let usual = select(m).filter(|_| !is_told(m))?;
         Some((with_remedy(m.reason().as_deref().unwrap_or(usual), m.remedy().as_deref()), m))
     });
-    folded(groups(reasons)).into_iter().map(|(why, points)| Group { what: names(&points), why }).collect()
+    folded(groups(reasons))
+        .into_iter()
+        .map(|(why, points)| UnmeasuredGroup { what: names(&points), why })
+        .collect()
 }
 
 /// Joins groups whose reasons differ in the CPU alone.
@@ -105,13 +109,13 @@ pub(super) fn by_probe<'a>(points: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// Returns both lists; empty if both are empty.
-pub(super) fn lists(report: &Report) -> Document {
+pub(super) fn lists(report: &Report) -> ViewDocument {
     let [missing, doubtful] = of(report, |_| true, |m| !m.row);
     listed([(MISSING, missing), (ASIDE, doubtful)])
 }
 
 /// The points of a family that are missing or degraded.
-pub(super) fn family_lists(report: &Report, name: &str) -> Document {
+pub(super) fn family_lists(report: &Report, name: &str) -> ViewDocument {
     let [missing, doubtful] = of_family(report, name, |_| true);
     listed([(MISSING, missing), ("! Degraded or unstable", doubtful)])
 }
@@ -121,7 +125,7 @@ pub(super) fn of_family(
     report: &Report,
     name: &str,
     wanted: impl Fn(&Measurement) -> bool,
-) -> [Vec<Group>; 2] {
+) -> [Vec<UnmeasuredGroup>; 2] {
     of(report, |probe| family(probe) == name, wanted)
 }
 
@@ -131,7 +135,7 @@ pub(super) fn of(
     report: &Report,
     probes: impl Fn(&str) -> bool,
     wanted: impl Fn(&Measurement) -> bool,
-) -> [Vec<Group>; 2] {
+) -> [Vec<UnmeasuredGroup>; 2] {
     let missing = grouped(report, |m| absent(m).filter(|_| probes(&m.probe)));
     let missing = missing.into_iter().chain(not_begun(report, &probes)).collect();
     let doubtful = grouped(report, |m| {
@@ -142,8 +146,8 @@ pub(super) fn of(
 }
 
 /// Returns a heading and an item for each group, for lists that have any.
-pub(super) fn listed(lists: [(&str, Vec<Group>); 2]) -> Document {
-    let mut document = Document::default();
+pub(super) fn listed(lists: [(&str, Vec<UnmeasuredGroup>); 2]) -> ViewDocument {
+    let mut document = ViewDocument::default();
     for (heading, groups) in lists.into_iter().filter(|(_, groups)| !groups.is_empty()) {
         document.heading(2, heading);
         document.items(ITEM, groups.into_iter().map(|group| format!("{}: {}", group.what, group.why)));
@@ -154,9 +158,9 @@ pub(super) fn listed(lists: [(&str, Vec<Group>); 2]) -> Document {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Options;
+    use crate::DisplayOptions;
     use latscope_core::fixture;
-    use latscope_core::plan::{Point, params};
+    use latscope_core::plan::{MeasurementPoint, params};
     use latscope_core::quality::Reason;
 
     #[test]
@@ -171,7 +175,7 @@ mod tests {
     #[test]
     fn points_that_a_run_did_not_come_to_are_named() {
         let mut report = fixture::wake();
-        let never = |cpu: u64| Point {
+        let never = |cpu: u64| MeasurementPoint {
             probe: "wake.never".to_owned(),
             revision: 1,
             params: params([("cpu", cpu.into())]),
@@ -184,7 +188,8 @@ mod tests {
             "it ended by itself"
         );
         report.finished = None;
-        let text = family_lists(&report, "wake").written(&Options { width: 200, ..Options::default() });
+        let text = family_lists(&report, "wake")
+            .written(&DisplayOptions { width: 200, ..DisplayOptions::default() });
         assert!(text.contains("wake.never (3 points): the run ended before it came to them"), "{text}");
     }
 
@@ -193,9 +198,10 @@ mod tests {
         let mut report = fixture::wake();
         for (cpu, m) in report.measurements.iter_mut().enumerate() {
             let reason = format!("not kept on CPU {cpu}: refused");
-            m.lower(Reason::new(Level::Degraded, "not-as-asked", reason, ""));
+            m.lower(Reason::new(QualityLevel::Degraded, "not-as-asked", reason, ""));
         }
-        let text = family_lists(&report, "wake").written(&Options { width: 200, ..Options::default() });
+        let text = family_lists(&report, "wake")
+            .written(&DisplayOptions { width: 200, ..DisplayOptions::default() });
         assert_eq!(text.matches("not kept on").count(), 1, "{text}");
         assert!(text.contains("not kept on CPUs 0-"), "{text}");
     }

@@ -1,29 +1,29 @@
 //! Criteria of the user and their outcomes, for every view of a judged report.
 
-use super::document::{Block, Document, Mark};
+use super::document::{DocumentBlock, ListMarker, ViewDocument};
 use super::style::{ALARM, GOOD, WARNING};
-use latscope_core::events::{Group, groups};
-use latscope_core::report::{Check, Measurement, Report, Status};
+use latscope_core::events::{ProbeEventGroup, groups};
+use latscope_core::report::{CriterionCheck, Measurement, Report, VerdictStatus};
 use latscope_judge::verdict::{in_words, judged, report_status};
 
 /// Returns the heading and an item for each check; empty without a check.
-pub(super) fn verdicts(report: &Report) -> Document {
-    let mut document = Document::default();
+pub(super) fn verdicts(report: &Report) -> ViewDocument {
+    let mut document = ViewDocument::default();
     if let Some(status) = report_status(report) {
         document.heading(2, format!("Verdict: {}", word(status)));
     }
     for (check, text) in lines(report) {
-        document.add(Block::Item(mark(check.status), text));
+        document.add(DocumentBlock::Item(mark(check.status), text));
     }
     document
 }
 
 /// Returns each check with its line: `CPU 1: max ≤ 50.0 µs exceeded: …`.
-pub(super) fn lines(report: &Report) -> Vec<(&Check, String)> {
+pub(super) fn lines(report: &Report) -> Vec<(&CriterionCheck, String)> {
     let groups = groups(report);
     let judged: Vec<_> = judged(report).collect();
     let several = judged.len() > 1;
-    let line = |m: &Measurement, check: &Check| {
+    let line = |m: &Measurement, check: &CriterionCheck| {
         let whose = if several { format!("{}: ", name(&groups, m)) } else { String::new() };
         format!(
             "{whose}{} {}: {}",
@@ -42,12 +42,13 @@ pub(super) fn lines(report: &Report) -> Vec<(&Check, String)> {
 /// Returns the lines of the checks that have the worst status, if not all pass.
 pub fn unmet(report: &Report) -> Vec<String> {
     let lines = lines(report);
-    let worst = lines.iter().map(|(check, _)| check.status).max().filter(|status| *status != Status::Pass);
+    let worst =
+        lines.iter().map(|(check, _)| check.status).max().filter(|status| *status != VerdictStatus::Pass);
     lines.into_iter().filter(|(check, _)| Some(check.status) == worst).map(|(_, line)| line).collect()
 }
 
 /// Returns a name that distinguishes a measurement from those of all probes.
-fn name(groups: &[Group], m: &Measurement) -> String {
+fn name(groups: &[ProbeEventGroup], m: &Measurement) -> String {
     let found = groups.iter().find_map(|group| {
         let row = group.singles.iter().chain(&group.merged).find(|row| std::ptr::eq(row.m, m))?;
         Some(row_name(groups, group, &row.label))
@@ -56,42 +57,42 @@ fn name(groups: &[Group], m: &Measurement) -> String {
 }
 
 /// Returns a name that distinguishes a row from those of all probes.
-pub(super) fn row_name(groups: &[Group], group: &Group, label: &str) -> String {
+pub(super) fn row_name(groups: &[ProbeEventGroup], group: &ProbeEventGroup, label: &str) -> String {
     if groups.len() > 1 { format!("{}, {label}", group.probe) } else { label.to_owned() }
 }
 
 /// The word for a status.
-pub(super) fn word(status: Status) -> &'static str {
+pub(super) fn word(status: VerdictStatus) -> &'static str {
     match status {
-        Status::Pass => "pass",
-        Status::Inconclusive => "inconclusive",
-        Status::Exceeded => "exceeded",
+        VerdictStatus::Pass => "pass",
+        VerdictStatus::Inconclusive => "inconclusive",
+        VerdictStatus::Exceeded => "exceeded",
     }
 }
 
 /// The mark of a status.
-pub(super) fn mark(status: Status) -> Mark {
+pub(super) fn mark(status: VerdictStatus) -> ListMarker {
     let (sign, style) = match status {
-        Status::Pass => ("  ✔ ", GOOD),
-        Status::Inconclusive => ("  ? ", WARNING),
-        Status::Exceeded => ("  ✘ ", ALARM),
+        VerdictStatus::Pass => ("  ✔ ", GOOD),
+        VerdictStatus::Inconclusive => ("  ? ", WARNING),
+        VerdictStatus::Exceeded => ("  ✘ ", ALARM),
     };
-    Mark { sign, word: sign.trim_start(), style }
+    ListMarker { sign, word: sign.trim_start(), style }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Options, groups, markdown, survey, text};
+    use crate::{DisplayOptions, groups, markdown, survey, text};
     use latscope_core::fixture;
     use latscope_core::merged::{is_merged, is_part_of};
-    use latscope_core::report::{Interrupted, Progress};
-    use latscope_judge::verdict::{Criterion, judge_report};
+    use latscope_core::report::{Interrupted, ProgressAmount};
+    use latscope_judge::verdict::{MetricCriterion, judge_report};
 
     #[test]
     fn a_limit_is_told_apart_from_the_figure_that_exceeds_it() {
         let mut report = alone();
-        judge_report(&mut report, &[Criterion::new("max", 3_411_999.0).unwrap()]);
+        judge_report(&mut report, &[MetricCriterion::new("max", 3_411_999.0).unwrap()]);
         let line = &unmet(&report)[0];
         for part in ["max ≤ 3.411999 ms", "above 3.411999 ms", "took 3.412000 ms"] {
             assert!(line.contains(part), "{line}");
@@ -100,7 +101,7 @@ mod tests {
 
     /// Judges a report by a limit that nothing exceeds.
     fn passed(mut report: Report) -> Report {
-        judge_report(&mut report, &[Criterion::new("max", 1e12).unwrap()]);
+        judge_report(&mut report, &[MetricCriterion::new("max", 1e12).unwrap()]);
         report
     }
 
@@ -115,7 +116,7 @@ mod tests {
 
     #[test]
     fn every_view_has_the_verdict_once_with_one_row_and_with_several() {
-        let options = Options { width: 200, ..Options::default() };
+        let options = DisplayOptions { width: 200, ..DisplayOptions::default() };
         for report in [passed(fixture::wake()), passed(alone())] {
             let views = [
                 groups::events(&report, &options),
@@ -137,18 +138,18 @@ mod tests {
             m.summary.count = 0;
             m.histogram = latscope_core::histogram::Histogram::new(1000);
         }
-        let text = verdicts(&passed(report)).written(&Options::default());
+        let text = verdicts(&passed(report)).written(&DisplayOptions::default());
         assert!(text.contains("Verdict: inconclusive") && text.contains("nothing was measured"), "{text}");
     }
 
     #[test]
     fn a_run_that_was_cut_short_has_not_passed() {
-        let progress = Progress { done: 1, of: Some(2) };
+        let progress = ProgressAmount { done: 1, of: Some(2) };
         let mut report = passed(alone());
         report.finished = None;
         report.interrupted =
             Some(Interrupted { by: "SIGINT".to_owned(), points: progress, events: None, time: None });
-        let text = verdicts(&report).written(&Options::default());
+        let text = verdicts(&report).written(&DisplayOptions::default());
         assert!(text.contains("Verdict: inconclusive"), "{text}");
     }
 }

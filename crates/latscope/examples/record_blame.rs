@@ -14,11 +14,11 @@ use anyhow::Context;
 use latscope_core::plan::Traced;
 use latscope_core::report::Outlier;
 use latscope_os::clock::monotonic_ns;
-use latscope_os::sched::{self, Policy};
+use latscope_os::sched::{self, ThreadSchedPolicy};
 use latscope_os::trace_marker::Marker;
-use latscope_trace::blame::{Setting, Window, causes};
+use latscope_trace::blame::{LateWakeContext, LateWakeWindow, causes};
 use latscope_trace::events::{self, Decoder};
-use latscope_trace::tracer::Tracer;
+use latscope_trace::tracer::LateWakeTracer;
 use latscope_views::blame::line;
 use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute, gettid};
 use std::thread::{Builder, JoinHandle};
@@ -32,7 +32,7 @@ const KNOWN: [&str; 10] = [
 ];
 
 fn main() -> anyhow::Result<()> {
-    let mut tracer = Tracer::start(&Traced::default(), &mut |_| Ok(()))?;
+    let mut tracer = LateWakeTracer::start(&Traced::default(), &mut |_| Ok(()))?;
     for shortfall in tracer.shortfalls() {
         eprintln!("on this kernel {shortfall}");
     }
@@ -54,7 +54,7 @@ fn main() -> anyhow::Result<()> {
     tracer.read()?;
     for window in &windows {
         let events = tracer.around(window.from, window.until, Some(window.thread));
-        let cause = causes(&events, window, &Setting::default());
+        let cause = causes(&events, window, &LateWakeContext::default());
         let value = window.until - window.from;
         println!("{}", line(&Outlier { at: window.from - epoch, cpu, value, cause, ..Outlier::default() }));
     }
@@ -73,7 +73,7 @@ fn spawn<T: Send + 'static>(
 ) -> std::io::Result<JoinHandle<T>> {
     Builder::new().name(name.to_owned()).spawn(move || {
         sched::pin(&[cpu]).expect("an allowed CPU");
-        sched::set_policy(Policy::Fifo(priority)).expect("root may be a real-time thread");
+        sched::set_policy(ThreadSchedPolicy::Fifo(priority)).expect("root may be a real-time thread");
         body()
     })
 }
@@ -83,14 +83,14 @@ fn sleep_until(ns: u64) {
     let _ = clock_nanosleep_absolute(ClockId::Monotonic, &due);
 }
 
-fn victim(cpu: u32, epoch: u64, turns: u64, marker: &Marker) -> Vec<Window> {
+fn victim(cpu: u32, epoch: u64, turns: u64, marker: &Marker) -> Vec<LateWakeWindow> {
     let thread = gettid().as_raw_nonzero().get() as u32;
     let activation = |turn: u64| {
         let from = epoch + turn * 10 * MILLISECOND;
         sleep_until(from);
         let until = monotonic_ns().max(from);
         marker.note(format_args!("late: cpu {cpu} thread {thread} from {from} until {until}"));
-        Window { cpu, thread, from, until, by_timer: true }
+        LateWakeWindow { cpu, thread, from, until, by_timer: true }
     };
     (0..turns).map(activation).collect()
 }
@@ -140,7 +140,7 @@ fn thief(epoch: u64) {
 }
 
 /// The pages around a window as a file, without the names of strangers.
-fn excerpt(tracer: &mut Tracer, window: &Window) -> Option<Vec<u8>> {
+fn excerpt(tracer: &mut LateWakeTracer, window: &LateWakeWindow) -> Option<Vec<u8>> {
     let events = tracer.around(0, u64::MAX, None);
     let (known, strangers): (Vec<_>, Vec<_>) = events::names(&events)
         .into_iter()

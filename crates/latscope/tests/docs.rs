@@ -2,7 +2,7 @@
 //! understood.
 #![forbid(unsafe_code)]
 
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_probes::Probe;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -278,7 +278,7 @@ fn every_reason_is_on_the_page() {
         assert!(rows.iter().any(|[known, ..]| known == id), "docs/result-schema.md has no row for {id}");
     }
     for [id, level, meaning] in rows {
-        serde_json::from_value::<Level>(level.into()).unwrap();
+        serde_json::from_value::<QualityLevel>(level.into()).unwrap();
         assert!(!meaning.is_empty(), "{id} has no meaning");
         let quoted = format!("\"{id}\"");
         assert!(texts.iter().any(|text| text.contains(&quoted)), "nothing gives the reason {id} any more");

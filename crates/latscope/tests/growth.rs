@@ -3,21 +3,21 @@
 //! would take four times as much.
 #![forbid(unsafe_code)]
 
-use latscope_core::catalogue::Catalogue;
+use latscope_core::catalogue::ProbeCatalogue;
 use latscope_core::fixture;
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::ParamValue;
-use latscope_core::quality::{Level, Reason};
+use latscope_core::quality::{QualityLevel, Reason};
 use latscope_core::report::{Measurement, Report, Warning};
-use latscope_core::rounds::Round;
-use latscope_core::value::{Better, Value};
+use latscope_core::rounds::RoundSummary;
+use latscope_core::value::{Better, MeasuredQuantity};
 use latscope_judge::compare::{self, compare};
 use latscope_judge::findings::findings;
 use latscope_judge::imports::read_report;
 use latscope_judge::merge::merge;
-use latscope_judge::runs::Run;
+use latscope_judge::runs::RunResult;
 use latscope_os::allocation::{CountingAllocator, allocated};
-use latscope_views::{self as views, Options};
+use latscope_views::{self as views, DisplayOptions};
 use std::sync::LazyLock;
 
 #[global_allocator]
@@ -44,7 +44,7 @@ fn points(report: &mut Report, length: usize, change: impl Fn(&mut Measurement, 
 
 fn reason(at: usize, text: &str) -> Reason {
     Reason::new(
-        Level::Degraded,
+        QualityLevel::Degraded,
         &format!("{text}{at}"),
         format!("{text} {at}"),
         format!("{text} remedy {at}"),
@@ -66,7 +66,7 @@ const LISTS: &[(&str, Longer)] = &[
     ("points without figures", |report, length| {
         points(report, length, |m, at| {
             m.rounds.clear();
-            m.quality.lower(Reason { level: Level::Unsupported, ..reason(at, "text") });
+            m.quality.lower(Reason { level: QualityLevel::Unsupported, ..reason(at, "text") });
         });
     }),
     ("points with reasons of CPUs", |report, length| {
@@ -90,14 +90,20 @@ const LISTS: &[(&str, Longer)] = &[
         });
     }),
     ("rounds", |report, length| {
-        let round = Round { count: 1, min: Some(5.0), p50: Some(5.0), max: Some(5.0), ..Round::default() };
+        let round = RoundSummary {
+            count: 1,
+            min: Some(5.0),
+            p50: Some(5.0),
+            max: Some(5.0),
+            ..RoundSummary::default()
+        };
         report.measurements[0].rounds = vec![round; length];
     }),
     ("reasons of a point", |report, length| {
         report.measurements[0].quality.reasons = (0..length).map(|at| reason(at, "text")).collect();
     }),
     ("values of a point", |report, length| {
-        let value = Value { value: 1.0, unit: "ns".to_owned(), better: Better::Less };
+        let value = MeasuredQuantity { value: 1.0, unit: "ns".to_owned(), better: Better::Less };
         report.measurements[0].values = (0..length).map(|at| (format!("value{at}"), value.clone())).collect();
     }),
     ("parameters of a point", |report, length| {
@@ -117,10 +123,10 @@ const LISTS: &[(&str, Longer)] = &[
 type Work = fn(&Report);
 
 /// Facts on all probes, which are made before anything is counted.
-static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(latscope_probes::catalogue);
+static CATALOGUE: LazyLock<ProbeCatalogue> = LazyLock::new(latscope_probes::catalogue);
 
-fn with_options(work: impl FnOnce(&Options)) {
-    work(&Options { catalogue: &CATALOGUE, ..Options::default() });
+fn with_options(work: impl FnOnce(&DisplayOptions)) {
+    work(&DisplayOptions { catalogue: &CATALOGUE, ..DisplayOptions::default() });
 }
 
 /// What commands do with a result.
@@ -128,8 +134,8 @@ const WORKS: &[(&str, Work)] = &[
     ("read", |report| drop(read_report(report.to_json().as_bytes()))),
     ("merge", |report| drop(merge(vec![("a".to_owned(), report.clone()), ("b".to_owned(), report.clone())]))),
     ("compare", |report| {
-        let (a, b) = (Run::of(report.clone()), Run::of(report.clone()));
-        drop(compare(&[&a, &a], &[&b, &b], &compare::Options::default()));
+        let (a, b) = (RunResult::of(report.clone()), RunResult::of(report.clone()));
+        drop(compare(&[&a, &a], &[&b, &b], &compare::ComparisonOptions::default()));
     }),
     ("findings", |report| drop(findings(report, &CATALOGUE))),
     ("all", |report| with_options(|options| drop(views::text::all(report, options)))),

@@ -2,7 +2,7 @@
 //! in circles, no crate is too large to be known, and what is known of a probe stands with the probe.
 #![forbid(unsafe_code)]
 
-use latscope_core::catalogue::{self, Kind, families, ids};
+use latscope_core::catalogue::{self, ParamValueKind, families, ids};
 use latscope_core::param;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -443,9 +443,9 @@ fn every_id_of_the_catalogue_is_used() {
 
 #[test]
 fn the_unit_of_a_parameter_is_that_of_every_probe() {
-    let has_unit = |kind: &Kind| matches!(kind, Kind::Time | Kind::Size);
+    let has_unit = |kind: &ParamValueKind| matches!(kind, ParamValueKind::Time | ParamValueKind::Size);
     let params = || latscope_probes::REGISTRY.all().flat_map(|probe| probe.params);
-    for param in params().filter(|param| param.kind != Kind::Stated) {
+    for param in params().filter(|param| param.kind != ParamValueKind::Stated) {
         let kind = Some(param.kind).filter(has_unit);
         assert_eq!(catalogue::kind_of(param.name), kind, "{}", param.name);
     }

@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 use latscope_core::machine::{CheckState, Machine};
-use latscope_machine::{Facts, Root, ThisMachine, Trials, checks, describe, snapshot};
-use latscope_views::Options;
+use latscope_machine::{MachineFacts, SystemRoot, ThisMachine, Trials, checks, describe, snapshot};
+use latscope_views::DisplayOptions;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ fn machines() -> PathBuf {
 }
 
 /// Describes a machine. The answers of the processor and the kernel are given, everything else is read.
-fn examine(root: &Root, facts: &Facts, mut trials: Scripted) -> Machine {
+fn examine(root: &SystemRoot, facts: &MachineFacts, mut trials: Scripted) -> Machine {
     let mut machine = describe(root, facts);
     machine.checks = checks(root, &machine, &mut trials, &latscope_probes::catalogue());
     machine
@@ -71,39 +71,42 @@ fn assert_as_recorded(name: &str, found: &Machine) {
 
 #[test]
 fn a_raspberry_pi_without_cache_files() {
-    let root = Root::at(machines().join("raspberry-pi-4"));
+    let root = SystemRoot::at(machines().join("raspberry-pi-4"));
     let trials = Scripted { lockable: 300 << 20, ..Scripted::default() };
-    assert_as_recorded("raspberry-pi-4", &examine(&root, &Facts::of(&root), trials));
+    assert_as_recorded("raspberry-pi-4", &examine(&root, &MachineFacts::of(&root), trials));
 }
 
 #[test]
 fn a_container_on_a_server_of_two_nodes() {
-    let root = Root::at(machines().join("numa-server"));
+    let root = SystemRoot::at(machines().join("numa-server"));
     let trials = Scripted::default();
-    assert_as_recorded("numa-server", &examine(&root, &Facts::of(&root), trials));
+    assert_as_recorded("numa-server", &examine(&root, &MachineFacts::of(&root), trials));
 }
 
 #[test]
 fn a_virtual_machine() {
-    let root = Root::at(machines().join("epyc-guest"));
-    let facts = Facts { hypervisor: Some("KVM".to_owned()), ..Facts::of(&root) };
+    let root = SystemRoot::at(machines().join("epyc-guest"));
+    let facts = MachineFacts { hypervisor: Some("KVM".to_owned()), ..MachineFacts::of(&root) };
     let trials = Scripted { priority: 0, lockable: usize::MAX, writable: &["instances"] };
     assert_as_recorded("epyc-guest", &examine(&root, &facts, trials));
 }
 
 #[test]
 fn a_phone_of_two_kinds_of_cpus() {
-    let root = Root::at(machines().join("android-phone"));
+    let root = SystemRoot::at(machines().join("android-phone"));
     let trials = Scripted { priority: 99, lockable: usize::MAX, writable: &["instances"] };
-    assert_as_recorded("android-phone", &examine(&root, &Facts::of(&root), trials));
+    assert_as_recorded("android-phone", &examine(&root, &MachineFacts::of(&root), trials));
 }
 
 #[test]
 fn a_machine_without_proc_and_sys() {
     let directory = tempfile::tempdir().unwrap();
-    let root = Root::at(directory.path());
-    let machine =
-        examine(&root, &Facts::of(&root), Scripted { priority: 99, lockable: usize::MAX, writable: &[] });
+    let root = SystemRoot::at(directory.path());
+    let machine = examine(
+        &root,
+        &MachineFacts::of(&root),
+        Scripted { priority: 99, lockable: usize::MAX, writable: &[] },
+    );
     let empty =
         Machine { caches_from: "unknown".to_owned(), checks: machine.checks.clone(), ..Machine::default() };
     assert_eq!(machine, empty);
@@ -117,21 +120,21 @@ fn a_machine_without_proc_and_sys() {
 
 #[test]
 fn caches_come_from_the_processor_where_sysfs_has_none() {
-    let root = Root::at(machines().join("raspberry-pi-4"));
-    let cache = latscope_core::machine::Cache {
+    let root = SystemRoot::at(machines().join("raspberry-pi-4"));
+    let cache = latscope_core::machine::CpuCache {
         level: 1,
         kind: "Data".to_owned(),
         size: 32 << 10,
         ..Default::default()
     };
-    let facts = Facts { caches: vec![cache.clone()], ..Facts::of(&root) };
+    let facts = MachineFacts { caches: vec![cache.clone()], ..MachineFacts::of(&root) };
     let machine = describe(&root, &facts);
     assert_eq!((machine.caches, machine.caches_from.as_str()), (vec![cache], "cpuid"));
 }
 
 #[test]
 fn this_machine_is_described_consistently() {
-    let root = Root::real();
+    let root = SystemRoot::real();
     let mut machine = snapshot(&root);
     assert!(!machine.kernel.is_empty() && !machine.architecture.is_empty());
     assert!(!machine.allowed.0.is_empty());
@@ -149,7 +152,8 @@ fn this_machine_is_described_consistently() {
     assert_eq!(ids.len(), machine.checks.len(), "each row has a name of its own");
     assert!(machine.checks.iter().all(|check| !check.found.is_empty()));
     assert!(machine.checks.iter().all(|check| check.state != CheckState::Bad || !check.affects.is_empty()));
-    let text = latscope_views::doctor::text(&machine, &Options { width: 100, ..Options::default() });
+    let text =
+        latscope_views::doctor::text(&machine, &DisplayOptions { width: 100, ..DisplayOptions::default() });
     assert!(machine.checks.iter().all(|check| text.contains(&check.id)));
 }
 
@@ -197,11 +201,11 @@ proptest! {
                 None => drop(fs::copy(kept.join(path), target).unwrap()),
             }
         }
-        let root = Root::at(directory.path());
-        let machine = examine(&root, &Facts::of(&root), Scripted::default());
+        let root = SystemRoot::at(directory.path());
+        let machine = examine(&root, &MachineFacts::of(&root), Scripted::default());
         prop_assert!(machine.cpus.len() == machine.online.0.len());
         prop_assert!(machine.checks.iter().all(|check| !check.found.is_empty()));
-        let options = Options { color: true, ..Options::default() };
+        let options = DisplayOptions { color: true, ..DisplayOptions::default() };
         prop_assert!(!latscope_views::doctor::text(&machine, &options).is_empty());
     }
 }

@@ -4,7 +4,7 @@
 
 use latscope_core::fixture;
 use latscope_core::report::Semantics;
-use latscope_judge::references::{Reference, Statistic, Times, built_in};
+use latscope_judge::references::{Reference, ReferenceStatistic, Times, built_in};
 use std::fs;
 use std::process::{Command, Output};
 
@@ -48,8 +48,10 @@ fn no_figure_stands_beside_a_row_of_another_definition() {
                 probe.times
             }
         };
-        let of_events =
-            matches!(definition.statistic, Statistic::Minimum | Statistic::Maximum | Statistic::P99);
+        let of_events = matches!(
+            definition.statistic,
+            ReferenceStatistic::Minimum | ReferenceStatistic::Maximum | ReferenceStatistic::P99
+        );
         let is_same = is_converted(one, row) && !of_events;
         assert!(is_same || !definition.differs.is_empty(), "{what}: another definition, and nothing says so");
     }

@@ -30,7 +30,8 @@ const COLUMNS: usize = 120;
 /// A habit by which English reads as translated, counted in the documentation.
 struct Habit {
     name: &'static str,
-    /// Most per 1,000 words of the rewritten pages, and of the `PENDING` ones: the rates that are reached. They only fall.
+    /// Most per 1,000 words of the rewritten pages, and of the `PENDING` ones: the rates that are reached. They only
+    /// fall.
     most: [f64; 2],
     /// Returns true if the word at a place of a text is one.
     is_at: fn(&[&str], usize) -> bool,

@@ -2,7 +2,7 @@
 
 use crate::pci::Span;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
-use latscope_rpmsg::{Fault, Memory};
+use latscope_rpmsg::{Fault, RpmsgMemory};
 
 /// Memory that others write, reached by atomics alone.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +53,7 @@ fn before_words(at: usize, length: usize) -> usize {
 }
 
 /// The processor is little-endian, as the window is.
-impl Memory for Bar {
+impl RpmsgMemory for Bar {
     fn size(&self) -> usize {
         self.size
     }

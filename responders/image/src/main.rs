@@ -18,10 +18,10 @@ mod string;
 use bar::Bar;
 use core::arch::global_asm;
 use doorbell::Doorbell;
-use latscope_rpmsg::control::{Command, Control, Order};
-use latscope_rpmsg::echo::{Echo, Step};
-use latscope_rpmsg::table::Table;
-use latscope_rpmsg::{Fault, Remote, image};
+use latscope_rpmsg::control::{ControlCommand, ControlOpcode, RpmsgControlBlock};
+use latscope_rpmsg::echo::{EchoStepOutcome, RpmsgEcho};
+use latscope_rpmsg::table::ResourceTable;
+use latscope_rpmsg::{Fault, RpmsgRemote, image};
 use serial::say;
 
 global_asm!(include_str!("entry.s"));
@@ -43,7 +43,7 @@ extern "C" fn main() -> ! {
     let window = unsafe { Bar::new(parts.memory) };
     // SAFETY: likewise, the device's registers and its table.
     let doorbell = parts.doorbell.map(|spans| unsafe { Doorbell::new(spans) });
-    let control = Control::new(window).expect("a window with room for the control words");
+    let control = RpmsgControlBlock::new(window).expect("a window with room for the control words");
     match obey(window, &control, doorbell.as_ref()) {
         Ok(()) => exit::exit(image::STOPPED),
         Err(fault) => panic!("the window is gone: {fault}"),
@@ -51,24 +51,26 @@ extern "C" fn main() -> ! {
 }
 
 /// Does what the host orders, until that is to stop.
-fn obey(window: Bar, control: &Control<Bar>, doorbell: Option<&Doorbell>) -> Result<(), Fault> {
+fn obey(window: Bar, control: &RpmsgControlBlock<Bar>, doorbell: Option<&Doorbell>) -> Result<(), Fault> {
     loop {
         let command = control.command()?;
         // All that an earlier order began is over here.
         control.accept(command)?;
         match (command.order(), doorbell) {
-            (Order::Stop, _) => return Ok(()),
-            (Order::Word, _) => echo_words(control, command)?,
-            (Order::Doorbell, Some(doorbell)) => {
+            (ControlOpcode::Stop, _) => return Ok(()),
+            (ControlOpcode::Word, _) => echo_words(control, command)?,
+            (ControlOpcode::Doorbell, Some(doorbell)) => {
                 link(control, command, || serve_asleep(window, control, command, doorbell))?
             }
-            (Order::Link | Order::Doorbell, _) => link(control, command, || serve(window, control, command))?,
+            (ControlOpcode::Link | ControlOpcode::Doorbell, _) => {
+                link(control, command, || serve(window, control, command))?
+            }
         }
     }
 }
 
 /// Echoes the bare word.
-fn echo_words(control: &Control<Bar>, command: Command) -> Result<(), Fault> {
+fn echo_words(control: &RpmsgControlBlock<Bar>, command: ControlCommand) -> Result<(), Fault> {
     let mut last = None;
     while control.command()? == command {
         for _ in 0..STEPS {
@@ -84,8 +86,8 @@ fn echo_words(control: &Control<Bar>, command: Command) -> Result<(), Fault> {
 
 /// Serves one driver after the other.
 fn link(
-    control: &Control<Bar>,
-    command: Command,
+    control: &RpmsgControlBlock<Bar>,
+    command: ControlCommand,
     serve: impl Fn() -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     while control.command()? == command {
@@ -96,28 +98,28 @@ fn link(
 }
 
 /// Who answers a driver, and the table by which the driver tells whether it is there.
-type Answering = (Table, Echo<Remote<Bar>, LONGEST>);
+type Answering = (ResourceTable, RpmsgEcho<RpmsgRemote<Bar>, LONGEST>);
 
 /// Begins with the driver, if there is one.
 fn begin(window: Bar) -> Result<Option<Answering>, Fault> {
-    let table = Table::parse(&window)?;
+    let table = ResourceTable::parse(&window)?;
     if !table.is_ready(&window)? {
         return Ok(None);
     }
     let rings = [table.rings[0].layout()?, table.rings[1].layout()?];
-    let mut echo = Echo::new(Remote::new(window, rings)?.watch(table)?);
+    let mut echo = RpmsgEcho::new(RpmsgRemote::new(window, rings)?.watch(table)?);
     echo.describe("x86-64", concat!("latscope's image ", env!("CARGO_PKG_VERSION")));
     Ok(Some((table, echo)))
 }
 
 /// Serves the driver, if there is one, until it is gone or the order changes.
-fn serve(window: Bar, control: &Control<Bar>, command: Command) -> Result<(), Fault> {
+fn serve(window: Bar, control: &RpmsgControlBlock<Bar>, command: ControlCommand) -> Result<(), Fault> {
     let Some((table, mut echo)) = begin(window)? else { return Ok(()) };
     echo.mute()?;
     while control.command()? == command && table.is_ready(&window)? {
         for _ in 0..STEPS {
             // Another fault is counted, and may be there again until the driver starts over.
-            if echo.poll().step == Step::Fault(Fault::Reset) {
+            if echo.poll().step == EchoStepOutcome::Fault(Fault::Reset) {
                 return Ok(());
             }
         }
@@ -128,8 +130,8 @@ fn serve(window: Bar, control: &Control<Bar>, command: Command) -> Result<(), Fa
 /// Like [`serve`], but sleeps when there is nothing to do, and kicks. So that each order is seen, a kick comes with it.
 fn serve_asleep(
     window: Bar,
-    control: &Control<Bar>,
-    command: Command,
+    control: &RpmsgControlBlock<Bar>,
+    command: ControlCommand,
     doorbell: &Doorbell,
 ) -> Result<(), Fault> {
     let begun = begin(window);
@@ -140,7 +142,7 @@ fn serve_asleep(
     };
     while control.command()? == command && table.is_ready(&window)? {
         let progress = echo.poll();
-        if progress.step == Step::Fault(Fault::Reset) {
+        if progress.step == EchoStepOutcome::Fault(Fault::Reset) {
             return Ok(());
         }
         if progress.kick_transmit || progress.kick_receive {

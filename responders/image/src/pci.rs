@@ -48,9 +48,9 @@ pub struct Span {
 
 /// A device on the first bus.
 #[derive(Clone, Copy)]
-struct Device(u32);
+struct VirtqueueDevice(u32);
 
-impl Device {
+impl VirtqueueDevice {
     fn read(self, register: u8) -> u32 {
         self.select(register);
         ports::read_u32(DATA)
@@ -126,7 +126,7 @@ pub struct Parts {
 
 /// The parts of the first ivshmem device.
 pub fn ivshmem() -> Option<Parts> {
-    let device = (0..32).map(Device).find(|device| device.read(IDENTITY) == IVSHMEM)?;
+    let device = (0..32).map(VirtqueueDevice).find(|device| device.read(IDENTITY) == IVSHMEM)?;
     let memory = device.map(MEMORY)?;
     let doorbell = device.capability(MSI_X).and_then(|at| {
         let parts = [device.map(REGISTERS)?, device.map(VECTORS)?];

@@ -50,32 +50,32 @@ pub fn once(dir: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
 /// The package cannot be fetched.
 pub fn busybox() -> Result<PathBuf> {
     let dir = Path::new(CACHE).join("busybox");
-    once(&dir, |dir| Suite::new("bookworm")?.unpack("busybox-static", dir))?;
+    once(&dir, |dir| DebianSuite::new("bookworm")?.unpack("busybox-static", dir))?;
     let programs = [dir.join("bin/busybox"), dir.join("usr/bin/busybox")];
     let program = programs.into_iter().find(|program| program.exists());
     Ok(std::path::absolute(program.context("no busybox in busybox-static")?)?)
 }
 
 /// Suite of Debian, with its own configuration of apt.
-pub struct Suite {
+pub struct DebianSuite {
     /// Options that confine apt to the suite.
     options: Vec<String>,
 }
 
-impl Suite {
+impl DebianSuite {
     /// Fetches the list of packages of the suite.
     ///
     /// # Errors
     /// This is not a machine with apt, or the mirror cannot be reached.
-    pub fn new(name: &str) -> Result<Suite> {
-        Suite::of(name, &["amd64"])
+    pub fn new(name: &str) -> Result<DebianSuite> {
+        DebianSuite::of(name, &["amd64"])
     }
 
     /// Fetches the list of packages for these architectures. `package:armhf` is a package of the second.
     ///
     /// # Errors
-    /// The errors are those of [`Suite::new`].
-    pub fn of(name: &str, architectures: &[&str]) -> Result<Suite> {
+    /// The errors are those of [`DebianSuite::new`].
+    pub fn of(name: &str, architectures: &[&str]) -> Result<DebianSuite> {
         setup::program("dpkg-deb", "dpkg")?;
         ensure!(shell::has("apt-get"), "kernels come from Debian's packages: this needs a machine with apt");
         let state = std::path::absolute(
@@ -86,7 +86,7 @@ impl Suite {
         let keys = if Path::new(KEYS).exists() { format!("[signed-by={KEYS}] ") } else { String::new() };
         let mirror = machine_mirror()?;
         fs::write(state.join("sources.list"), format!("deb {keys}{mirror} {name} main\n"))?;
-        let suite = Suite { options: options(&state, architectures) };
+        let suite = DebianSuite { options: options(&state, architectures) };
         shell::output(suite.apt("apt-get").args(["-qq", "update"]))?;
         Ok(suite)
     }
@@ -136,7 +136,7 @@ impl Suite {
     /// Downloads packages and unpacks them into a directory.
     ///
     /// # Errors
-    /// The errors are those of [`Suite::unpack`].
+    /// The errors are those of [`DebianSuite::unpack`].
     pub fn unpack_all(&self, packages: &[impl AsRef<str>], to: &Path) -> Result<()> {
         let packages: Vec<&str> = packages.iter().map(AsRef::as_ref).collect();
         eprintln!("fetching {}", packages.join(" "));

@@ -1,7 +1,7 @@
 //! Programs of Debian's unstable suite, which need the C library of that suite. They are unpacked, never installed, and
 //! started by the loader of that suite.
 
-use super::{CACHE, Suite, once};
+use super::{CACHE, DebianSuite, once};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ const SUITE: &str = "sid";
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
 /// Root directory with programs and all libraries that they are linked to.
-pub struct Root(PathBuf);
+pub struct DebianRoot(PathBuf);
 
-impl Root {
+impl DebianRoot {
     /// Unpacks the chosen packages once under a name. They are of this machine's architecture and of further ones.
     ///
     /// # Errors
@@ -24,14 +24,14 @@ impl Root {
     pub fn unpacked(
         name: &str,
         further: &[&str],
-        choose: impl FnOnce(&Suite) -> Result<Vec<String>>,
-    ) -> Result<Root> {
+        choose: impl FnOnce(&DebianSuite) -> Result<Vec<String>>,
+    ) -> Result<DebianRoot> {
         let dir = std::path::absolute(Path::new(CACHE).join(name))?;
         once(&dir, |dir| {
-            let suite = Suite::of(SUITE, &[&["amd64"], further].concat())?;
+            let suite = DebianSuite::of(SUITE, &[&["amd64"], further].concat())?;
             suite.unpack_all(&choose(&suite)?, dir)
         })?;
-        Ok(Root(dir))
+        Ok(DebianRoot(dir))
     }
 
     /// Path in the root.
@@ -66,16 +66,16 @@ impl Root {
 }
 
 /// QEMU for ARM, in a version with `vhost-user-test-device`.
-pub struct Emulator(Root);
+pub struct Emulator(DebianRoot);
 
 impl Emulator {
     /// Fetches the emulator, once.
     ///
     /// # Errors
-    /// The errors are those of [`Root::unpacked`].
+    /// The errors are those of [`DebianRoot::unpacked`].
     pub fn unpacked() -> Result<Emulator> {
-        let choose = |suite: &Suite| suite.with_dependencies("qemu-system-arm");
-        Ok(Emulator(Root::unpacked("qemu-arm", &[], choose)?))
+        let choose = |suite: &DebianSuite| suite.with_dependencies("qemu-system-arm");
+        Ok(Emulator(DebianRoot::unpacked("qemu-arm", &[], choose)?))
     }
 
     /// Command that starts the emulator, which ends when this process ends.

@@ -4,7 +4,7 @@
 //! comes with Rust, and links Debian's C library.
 
 use crate::debian::CACHE;
-use crate::debian::sid::Root;
+use crate::debian::sid::DebianRoot;
 use crate::shell::quoted;
 use crate::{setup, shell};
 use anyhow::{Context, Result, ensure};
@@ -88,9 +88,9 @@ pub fn architectures() -> Vec<&'static Architecture> {
 }
 
 /// Compiler with the standard libraries and the C libraries of all these architectures.
-fn compiler() -> Result<Root> {
+fn compiler() -> Result<DebianRoot> {
     let names: Vec<&str> = architectures().iter().map(|architecture| architecture.debian).collect();
-    Root::unpacked(&format!("rust-{}", names.join("-")), &names, |suite| {
+    DebianRoot::unpacked(&format!("rust-{}", names.join("-")), &names, |suite| {
         let mut packages = suite.with_dependencies(&suite.dependency(LIBRARY, RUNTIME)?)?;
         // The start-up files and the unwinder come with the version of gcc that all of the suite is built by.
         let gcc = packages.iter().find_map(|name| name.strip_prefix("gcc-")?.strip_suffix("-base"));
@@ -104,7 +104,7 @@ fn compiler() -> Result<Root> {
 }
 
 /// Writes a program that cargo takes for the compiler.
-fn wrapper(compiler: &Root) -> Result<PathBuf> {
+fn wrapper(compiler: &DebianRoot) -> Result<PathBuf> {
     let words: Vec<String> = compiler.program("usr/bin/rustc").iter().map(|word| quoted(word)).collect();
     let root = quoted(&compiler.path("usr").display().to_string());
     let path = Path::new(CACHE).join("rustc-debian");
@@ -126,9 +126,10 @@ fn lld() -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Writes a program that cargo takes for the linker: it adds the files that gcc would pass for a static program, in their
-/// order. Flags of the compiler would all come after the C library, which has a second copy of a function in `crt1.o`.
-fn linker(architecture: &Architecture, compiler: &Root) -> Result<PathBuf> {
+/// Writes a program that cargo takes for the linker: it adds the files that gcc would pass for a static program, in
+/// their order. Flags of the compiler would all come after the C library, which has a second copy of a function in
+/// `crt1.o`.
+fn linker(architecture: &Architecture, compiler: &DebianRoot) -> Result<PathBuf> {
     let libraries = compiler.path(&format!("usr/lib/{}", architecture.libraries));
     let gcc = compiler.only(&format!("usr/lib/gcc/{}", architecture.libraries))?;
     let quoted = |path: PathBuf| quoted(&path.display().to_string());

@@ -50,8 +50,8 @@ pub fn run(others: &str) -> Result<Vec<PathBuf>> {
     Ok(binaries)
 }
 
-/// Builds the binaries for targets whose standard library rustup has. The first is that of this machine. `others` is the
-/// profile of the other ones.
+/// Builds the binaries for targets whose standard library rustup has. The first is that of this machine. `others` is
+/// the profile of the other ones.
 ///
 /// # Errors
 /// A build fails, or a binary is larger than the limit.

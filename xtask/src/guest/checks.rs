@@ -1,7 +1,7 @@
 //! Checks in a guest whose remote processor is latscope.
 
-use super::machine::{KILL, Machine};
-use crate::vm::checks::{Check, Ran, script};
+use super::machine::{GuestMachine, KILL};
+use crate::vm::checks::{Ran, VmCheck, script};
 use anyhow::{Context, Result, ensure};
 use latscope_core::report::Report;
 use std::time::Duration;
@@ -10,21 +10,24 @@ use std::time::Duration;
 const LOSSES: [&str; 6] = ["losses", "late", "mismatches", "duplicates", "reorderings", "faults"];
 
 /// Checks in the guest, in the order in which they run.
-const CHECKS: &[Check] = &[
-    Check::new(
+const CHECKS: &[VmCheck] = &[
+    VmCheck::new(
         "Linux has the devices of all that was announced",
         &[],
         "ls /dev /sys/bus/rpmsg/devices",
         devices,
     ),
-    Check::new("the terminal echoes", &[], TERMINAL, |ran| ran.prints("Hello,world")),
-    Check::new("pings", &[], "latscope remote ping --transport char --count 500 --json -", |ran| {
+    VmCheck::new("the terminal echoes", &[], TERMINAL, |ran| ran.prints("Hello,world")),
+    VmCheck::new("pings", &[], "latscope remote ping --transport char --count 500 --json -", |ran| {
         clean(ran, "remote.ping", 500)
     }),
-    Check::new("long pings", &[], "latscope remote long-ping --transport char --count 100 --json -", |ran| {
-        clean(ran, "remote.long-ping", 100)
-    }),
-    Check::new(
+    VmCheck::new(
+        "long pings",
+        &[],
+        "latscope remote long-ping --transport char --count 100 --json -",
+        |ran| clean(ran, "remote.long-ping", 100),
+    ),
+    VmCheck::new(
         "pings over an announced channel that is bound",
         &[],
         "latscope remote ping --transport char --via bind --count 100 --json -; ls /dev >&2",
@@ -33,7 +36,7 @@ const CHECKS: &[Check] = &[
             gone(ran)
         },
     ),
-    Check::new(
+    VmCheck::new(
         "pings to an address that is given, by a name of one's own",
         &[],
         "latscope remote ping --transport char --endpoint mine --dst 0x400 --count 100 --json -; ls /dev >&2",
@@ -42,30 +45,30 @@ const CHECKS: &[Check] = &[
             gone(ran)
         },
     ),
-    Check::new(
+    VmCheck::new(
         "blocks, verified",
         &[],
         "latscope remote bandwidth --transport char --count 20 --json -",
         |ran| lossless(ran, "remote.bandwidth"),
     ),
-    Check::new("pings over a terminal of RPMsg", &[], TTY_PING, |ran| clean(ran, "remote.ping", 300)),
-    Check::new("long pings over a terminal of RPMsg", &[], TTY_LONG_PING, |ran| {
+    VmCheck::new("pings over a terminal of RPMsg", &[], TTY_PING, |ran| clean(ran, "remote.ping", 300)),
+    VmCheck::new("long pings over a terminal of RPMsg", &[], TTY_LONG_PING, |ran| {
         clean(ran, "remote.long-ping", 100)
     }),
-    Check::new("tables over both", &[], TABLES, |ran| {
+    VmCheck::new("tables over both", &[], TABLES, |ran| {
         println!("{}", ran.stdout);
         ran.says("ping to a remote")
     })
     .takes(120),
-    Check::new("a name that no remote announces is reported", &[], NOBODY, |ran| {
+    VmCheck::new("a name that no remote announces is reported", &[], NOBODY, |ran| {
         let said = ran.said();
         ensure!(said.contains("no remote announces nobody"), "{said}");
         Ok(())
     })
     .exits(1),
-    Check::new("doctor knows where it is", &[], "latscope doctor", |ran| ran.says("emulated")),
-    Check::new("list", &[], "latscope list", |ran| ran.says("remote.long-ping")),
-    Check::new("a remote that is killed is reported, and no sample", &[], DEATH, |ran| {
+    VmCheck::new("doctor knows where it is", &[], "latscope doctor", |ran| ran.says("emulated")),
+    VmCheck::new("list", &[], "latscope list", |ran| ran.says("remote.long-ping")),
+    VmCheck::new("a remote that is killed is reported, and no sample", &[], DEATH, |ran| {
         let report = Report::from_json(ran.stdout.as_bytes()).with_context(|| ran.said())?;
         let point = report.of_probe("remote.ping").next().context("no ping in the result")?;
         let reason = point.reason().unwrap_or_default();
@@ -101,9 +104,9 @@ const DEATH: &str = "latscope remote ping --transport char --duration 60s --json
                      sleep 5; echo 'kill the remote processor' >/dev/console; wait $!; cat result";
 
 /// Boots the guest, and judges each check.
-pub fn run(machine: &Machine, mut report: impl FnMut(&str, Result<()>)) {
+pub fn run(machine: &GuestMachine, mut report: impl FnMut(&str, Result<()>)) {
     debug_assert!(DEATH.contains(KILL));
-    let checks: Vec<&Check> = CHECKS.iter().collect();
+    let checks: Vec<&VmCheck> = CHECKS.iter().collect();
     let limit = 60 + checks.iter().map(|check| u64::from(check.limit)).sum::<u64>();
     match machine.run(&script(&checks), Duration::from_secs(limit)) {
         Ok((ended, said)) => {

@@ -1,9 +1,9 @@
 //! Emulated machine, and the process that is its remote processor.
 
 use crate::debian::sid::Emulator;
-use crate::debian::{CACHE, Suite, once};
+use crate::debian::{CACHE, DebianSuite, once};
 use crate::shell::FEATURES;
-use crate::vm::boot::{self, CONSOLE, Ended, PORT_MODULES, Timeouts};
+use crate::vm::boot::{self, CONSOLE, PORT_MODULES, Timeouts, VmOutcome};
 use crate::vm::initramfs::Contents;
 use crate::vm::kernel::{self, Unpacked};
 use crate::{dist, setup, shell};
@@ -24,7 +24,7 @@ pub const KILL: &str = "kill the remote processor";
 const MEMORY: &str = "256M";
 
 /// Programs and files that are needed to boot.
-pub struct Machine {
+pub struct GuestMachine {
     emulator: Emulator,
     kernel: Unpacked,
     busybox: PathBuf,
@@ -34,15 +34,15 @@ pub struct Machine {
     remote: PathBuf,
 }
 
-impl Machine {
+impl GuestMachine {
     /// Fetches and builds everything that is needed, unless it is left from before.
     ///
     /// # Errors
     /// The error names what cannot be fetched or built.
-    pub fn prepared() -> Result<Machine> {
+    pub fn prepared() -> Result<GuestMachine> {
         setup::program("setpriv", "util-linux")?;
         let emulator = Emulator::unpacked().context("QEMU for ARM")?;
-        let bookworm = || Suite::of("bookworm", &["amd64", "armhf"]);
+        let bookworm = || DebianSuite::of("bookworm", &["amd64", "armhf"]);
         let kernel =
             kernel::fetched("armmp", bookworm, "linux-image-armmp:armhf").context("the kernel for ARM")?;
         let dir = Path::new(CACHE).join("busybox-armhf");
@@ -55,7 +55,7 @@ impl Machine {
         shell::run(&mut shell::cargo(&build))?;
         let remote = Path::new(CACHE).join("latscope-vhost-user");
         shell::copy_program(&shell::target().join("debug/latscope"), &remote)?;
-        Ok(Machine { emulator, kernel, busybox, latscope, remote: std::path::absolute(remote)? })
+        Ok(GuestMachine { emulator, kernel, busybox, latscope, remote: std::path::absolute(remote)? })
     }
 
     /// Boots with a remote processor, runs a job, and waits for the end. Returns the outcome, and the output of the
@@ -63,7 +63,7 @@ impl Machine {
     ///
     /// # Errors
     /// The guest does not come up or to its end, or the remote leaves its socket.
-    pub fn run(&self, job: &str, timeout: Duration) -> Result<(Ended, String)> {
+    pub fn run(&self, job: &str, timeout: Duration) -> Result<(VmOutcome, String)> {
         let modules: Vec<String> = PORT_MODULES.iter().chain(&MODULES).map(|&name| name.to_owned()).collect();
         let modules = self.kernel.load_order(&modules)?;
         let contents = Contents {
@@ -78,7 +78,7 @@ impl Machine {
         contents.write(&scratch.path().join("root"), &scratch.path().join("initramfs"))?;
         let sockets = tempfile::tempdir()?;
         let socket = sockets.path().join("rpmsg");
-        let mut remote = Remote::start(&self.remote, &socket, &sockets.path().join("said"))?;
+        let mut remote = GuestRemoteProcessor::start(&self.remote, &socket, &sockets.path().join("said"))?;
         let emulator = self.command(&socket, scratch.path());
         let console = scratch.path().join(CONSOLE);
         let over = AtomicBool::new(false);
@@ -114,14 +114,14 @@ impl Machine {
 }
 
 /// Process that is the remote processor.
-struct Remote {
+struct GuestRemoteProcessor {
     process: Child,
     said: PathBuf,
 }
 
-impl Remote {
+impl GuestRemoteProcessor {
     /// Starts the process, and waits until a monitor can connect.
-    fn start(program: &Path, socket: &Path, said: &Path) -> Result<Remote> {
+    fn start(program: &Path, socket: &Path, said: &Path) -> Result<GuestRemoteProcessor> {
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL"])
@@ -129,7 +129,7 @@ impl Remote {
             .args(["remote", "serve", "--vhost-user"])
             .arg(socket);
         let process = command.stderr(fs::File::create(said)?).spawn().context("the remote does not start")?;
-        let mut remote = Remote { process, said: said.to_owned() };
+        let mut remote = GuestRemoteProcessor { process, said: said.to_owned() };
         let start = Instant::now();
         while !socket.exists() {
             let over = remote.process.try_wait()?.is_some() || start.elapsed() > Duration::from_secs(60);
@@ -162,7 +162,7 @@ impl Remote {
     }
 }
 
-impl Drop for Remote {
+impl Drop for GuestRemoteProcessor {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

@@ -9,7 +9,7 @@ mod machine;
 
 use crate::debian::AVAILABLE;
 use anyhow::Result;
-use machine::Machine;
+use machine::GuestMachine;
 
 /// Runs every check, and reports each outcome.
 ///
@@ -19,7 +19,7 @@ pub fn run_all(mut report: impl FnMut(&str, Result<()>)) -> Result<(), &'static 
     if !AVAILABLE {
         return Err("RPMsg in a guest: QEMU and the compiler are fetched for x86-64, this is not");
     }
-    match Machine::prepared() {
+    match GuestMachine::prepared() {
         Ok(machine) => checks::run(&machine, report),
         Err(error) => report("guest: it can be set up", Err(error)),
     }

@@ -1,25 +1,25 @@
 //! Checks of the image: in one machine, from its boot to its end. Times are printed for information, and not asserted.
 
-use super::driver::{Driver, LONGEST};
-use super::machine::Machine;
+use super::driver::{ImageDriver, LONGEST};
+use super::machine::ImageMachine;
 use anyhow::{Context, Result, ensure};
-use latscope_rpmsg::control::{self, Order};
-use latscope_rpmsg::echo::Service;
-use latscope_rpmsg::header::Header;
+use latscope_rpmsg::control::{self, ControlOpcode};
+use latscope_rpmsg::echo::RpmsgService;
+use latscope_rpmsg::header::RpmsgHeader;
 use latscope_rpmsg::image::{LAYOUT, PANICKED, STOPPED};
 use latscope_rpmsg::messages::block::{self, Receipt};
-use latscope_rpmsg::messages::{Form, LongPing, Ping, Word};
+use latscope_rpmsg::messages::{LongPing, LongPingDivision, PingWordSize, ShortPing};
 use latscope_rpmsg::table::status;
-use latscope_rpmsg::{Memory, Window};
+use latscope_rpmsg::{RpmsgMemory, RpmsgWindow};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Name of a check, and the function that performs it.
-type Check = (&'static str, fn(&mut Machine) -> Result<()>);
+type ImageCheck = (&'static str, fn(&mut ImageMachine) -> Result<()>);
 
 /// Checks for a link on which both sides poll, in their order. The last check ends the machine.
-const CHECKS: [Check; 9] = [
+const CHECKS: [ImageCheck; 9] = [
     ("image: pings come back until all indices wrapped", pings),
     ("image: nine packets of a long ping come back in order", long_ping),
     ("image: every byte comes back at full rate", bandwidth),
@@ -32,7 +32,7 @@ const CHECKS: [Check; 9] = [
 ];
 
 /// Checks for a link on which both sides sleep until they are kicked.
-const ASLEEP: [Check; 7] = [
+const ASLEEP: [ImageCheck; 7] = [
     ("image, by kicks: pings come back, and no kick is lost", pings_by_kicks),
     ("image, by kicks: nine packets of a long ping come back in order", long_ping),
     ("image, by kicks: every byte comes back", bandwidth),
@@ -45,12 +45,12 @@ const ASLEEP: [Check; 7] = [
 /// Runs every check of the image.
 pub fn run_all(image: &Path, mut report: impl FnMut(&str, Result<()>)) {
     report("image: it says why it panics, with a status of its own", panic(image));
-    all_of(Machine::boot(image), &CHECKS, &mut report);
-    all_of(Machine::boot_with_doorbell(image), &ASLEEP, &mut report);
+    all_of(ImageMachine::boot(image), &CHECKS, &mut report);
+    all_of(ImageMachine::boot_with_doorbell(image), &ASLEEP, &mut report);
 }
 
 /// Runs these checks in one machine.
-fn all_of(machine: Result<Machine>, checks: &[Check], report: &mut impl FnMut(&str, Result<()>)) {
+fn all_of(machine: Result<ImageMachine>, checks: &[ImageCheck], report: &mut impl FnMut(&str, Result<()>)) {
     match machine {
         Ok(mut machine) => checks.iter().for_each(|(name, check)| report(name, check(&mut machine))),
         Err(error) => report("image: it boots", Err(error)),
@@ -58,45 +58,48 @@ fn all_of(machine: Result<Machine>, checks: &[Check], report: &mut impl FnMut(&s
 }
 
 fn panic(image: &Path) -> Result<()> {
-    let (status, said) = Machine::boot_without_window(image)?.ended()?;
+    let (status, said) = ImageMachine::boot_without_window(image)?.ended()?;
     ensure!(status.code() == Some(PANICKED), "QEMU ended with {status}: {said}");
     ensure!(said.contains("an ivshmem device"), "it says {said:?}");
     Ok(())
 }
 
-fn pings(machine: &mut Machine) -> Result<()> {
-    let times = ping(&mut Driver::begin(machine)?, 70_000)?;
+fn pings(machine: &mut ImageMachine) -> Result<()> {
+    let times = ping(&mut ImageDriver::begin(machine)?, 70_000)?;
     tell("rpc-ping", times)
 }
 
-fn pings_by_kicks(machine: &mut Machine) -> Result<()> {
-    let times = ping(&mut Driver::begin(machine)?, 5_000)?;
+fn pings_by_kicks(machine: &mut ImageMachine) -> Result<()> {
+    let times = ping(&mut ImageDriver::begin(machine)?, 5_000)?;
     tell("rpc-ping by kicks", times)
 }
 
 /// Sends pings one after the other, and verifies each. Returns the times of the round trips.
-fn ping(driver: &mut Driver, count: u64) -> Result<Vec<Duration>> {
-    let mut room = [0; Ping::SIZE];
+fn ping(driver: &mut ImageDriver, count: u64) -> Result<Vec<Duration>> {
+    let mut room = [0; ShortPing::SIZE];
     let mut one = |number| {
-        let sent = Ping { number };
-        let payload = sent.write(Word::Eight, &mut room);
+        let sent = ShortPing { number };
+        let payload = sent.write(PingWordSize::Eight, &mut room);
         let start = Instant::now();
-        driver.send(Service::Ping, payload)?;
+        driver.send(RpmsgService::Ping, payload)?;
         let reply = driver.reply()?;
         let time = start.elapsed();
-        ensure!(Ping::parse(Word::Eight, &reply)? == sent, "another reply than to ping {number}");
+        ensure!(
+            ShortPing::parse(PingWordSize::Eight, &reply)? == sent,
+            "another reply than to ping {number}"
+        );
         Ok(time)
     };
     (0..count).map(&mut one).collect()
 }
 
-fn long_ping(machine: &mut Machine) -> Result<()> {
-    let mut driver = Driver::begin(machine)?;
-    let long = LongPing { form: Form::Exact, word: Word::Eight };
+fn long_ping(machine: &mut ImageMachine) -> Result<()> {
+    let mut driver = ImageDriver::begin(machine)?;
+    let long = LongPing { form: LongPingDivision::Exact, word: PingWordSize::Eight };
     for _ in 0..100 {
         let mut room = [0; LongPing::PACKET];
         for index in 0..long.packets() {
-            driver.send(Service::LongPing, long.write(index, &mut room))?;
+            driver.send(RpmsgService::LongPing, long.write(index, &mut room))?;
         }
         for index in 0..9 {
             let found = long.parse(&driver.reply()?)?;
@@ -106,17 +109,17 @@ fn long_ping(machine: &mut Machine) -> Result<()> {
     Ok(())
 }
 
-fn bandwidth(machine: &mut Machine) -> Result<()> {
+fn bandwidth(machine: &mut ImageMachine) -> Result<()> {
     /// Number of blocks under way: fewer than the buffers of either direction.
     const WINDOW: usize = 64;
-    let mut driver = Driver::begin(machine)?;
+    let mut driver = ImageDriver::begin(machine)?;
     let mut pending = VecDeque::new();
     let mut room = [0; LONGEST];
     for sequence in 0..20_000 {
         // Of any length, the longest included.
         let length = LONGEST - sequence as usize % (LONGEST - block::SHORTEST + 1);
         block::write(sequence, &mut room[..length]);
-        driver.send(Service::Bandwidth, &room[..length])?;
+        driver.send(RpmsgService::Bandwidth, &room[..length])?;
         pending.push_back((sequence, length));
         if pending.len() == WINDOW {
             take(&mut driver, &mut pending)?;
@@ -129,7 +132,7 @@ fn bandwidth(machine: &mut Machine) -> Result<()> {
 }
 
 /// Verifies the reply to the oldest block.
-fn take(driver: &mut Driver, pending: &mut VecDeque<(u64, usize)>) -> Result<()> {
+fn take(driver: &mut ImageDriver, pending: &mut VecDeque<(u64, usize)>) -> Result<()> {
     let expected = pending.pop_front().context("nothing is pending")?;
     let reply = driver.reply()?;
     let found = (block::parse(&reply)?, reply.len());
@@ -137,35 +140,35 @@ fn take(driver: &mut Driver, pending: &mut VecDeque<(u64, usize)>) -> Result<()>
     Ok(())
 }
 
-fn sink(machine: &mut Machine) -> Result<()> {
-    let mut driver = Driver::begin(machine)?;
+fn sink(machine: &mut ImageMachine) -> Result<()> {
+    let mut driver = ImageDriver::begin(machine)?;
     let mut room = [0; LONGEST];
     for sequence in 0..10_000 {
         block::write(sequence, &mut room);
-        driver.send(Service::Sink, &room)?;
+        driver.send(RpmsgService::Sink, &room)?;
     }
-    driver.send(Service::Sink, &[])?;
+    driver.send(RpmsgService::Sink, &[])?;
     let receipt = Receipt::parse(&driver.reply()?)?;
     let expected = Receipt { blocks: 10_000, bytes: 10_000 * LONGEST as u64, mismatched: 0 };
     ensure!(receipt == expected, "{receipt:?}");
     Ok(())
 }
 
-fn long_buffers(machine: &mut Machine) -> Result<()> {
-    let buffer = Header::SIZE as u32 + u32::from(u16::MAX);
-    let mut driver = Driver::begin_with(machine, Window::new(4, buffer, buffer)?)?;
+fn long_buffers(machine: &mut ImageMachine) -> Result<()> {
+    let buffer = RpmsgHeader::SIZE as u32 + u32::from(u16::MAX);
+    let mut driver = ImageDriver::begin_with(machine, RpmsgWindow::new(4, buffer, buffer)?)?;
     let mut room = [0; u16::MAX as usize];
     for sequence in 0..100 {
         block::write(sequence, &mut room);
-        driver.send(Service::Bandwidth, &room)?;
+        driver.send(RpmsgService::Bandwidth, &room)?;
         let reply = driver.reply()?;
         ensure!(block::parse(&reply)? == sequence && reply.len() == room.len(), "another block");
     }
     Ok(())
 }
 
-fn words(machine: &mut Machine) -> Result<()> {
-    machine.order(Order::Word)?;
+fn words(machine: &mut ImageMachine) -> Result<()> {
+    machine.order(ControlOpcode::Word)?;
     let control = machine.control()?;
     let mut one = |word: u64| {
         // Both halves differ from word to word.
@@ -181,16 +184,16 @@ fn words(machine: &mut Machine) -> Result<()> {
 }
 
 /// Checks that new hosts find the rings and the status of a host that has just ended.
-fn second_host(machine: &mut Machine) -> Result<()> {
+fn second_host(machine: &mut ImageMachine) -> Result<()> {
     for _ in 0..20 {
-        ping(&mut Driver::begin(machine)?, 100)?;
+        ping(&mut ImageDriver::begin(machine)?, 100)?;
     }
     Ok(())
 }
 
-fn garbage(machine: &mut Machine) -> Result<()> {
+fn garbage(machine: &mut ImageMachine) -> Result<()> {
     let window = machine.window();
-    let mut random = Random(1);
+    let mut random = XorshiftGenerator(1);
     let mut noise = vec![0; window.size()];
     for round in 0..50 {
         noise.fill_with(|| random.next() as u8);
@@ -205,14 +208,14 @@ fn garbage(machine: &mut Machine) -> Result<()> {
             scatter(machine, &mut random)?;
         }
         // It has seen the garbage when it takes another order.
-        machine.order(Order::Word)?;
-        ping(&mut Driver::begin(machine)?, 10)?;
+        machine.order(ControlOpcode::Word)?;
+        ping(&mut ImageDriver::begin(machine)?, 10)?;
     }
     Ok(())
 }
 
 /// Changes words of the rings while the image reads them.
-fn scatter(machine: &Machine, random: &mut Random) -> Result<()> {
+fn scatter(machine: &ImageMachine, random: &mut XorshiftGenerator) -> Result<()> {
     let window = machine.window();
     for _ in 0..20_000 {
         let at = 0x4000 + random.next() as usize % 0x8000;
@@ -227,9 +230,9 @@ fn scatter(machine: &Machine, random: &mut Random) -> Result<()> {
 }
 
 /// Generator of pseudo-random numbers (xorshift).
-struct Random(u64);
+struct XorshiftGenerator(u64);
 
-impl Random {
+impl XorshiftGenerator {
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -238,8 +241,8 @@ impl Random {
     }
 }
 
-fn stop(machine: &mut Machine) -> Result<()> {
-    machine.issue(Order::Stop)?;
+fn stop(machine: &mut ImageMachine) -> Result<()> {
+    machine.issue(ControlOpcode::Stop)?;
     let (status, said) = machine.ended()?;
     ensure!(status.code() == Some(STOPPED), "QEMU ended with {status}: {said}");
     Ok(())

@@ -1,51 +1,51 @@
 //! Driver's side of the link with the image, as a program on Linux has it.
 
-use super::machine::{Machine, TIMEOUT};
+use super::machine::{ImageMachine, TIMEOUT};
 use anyhow::{Context, Result, ensure};
-use latscope_os::window::Window;
-use latscope_rpmsg::echo::Service;
-use latscope_rpmsg::header::{Address, NAME_SERVICE};
+use latscope_os::window::MemoryWindow;
+use latscope_rpmsg::echo::RpmsgService;
+use latscope_rpmsg::header::{NAME_SERVICE, RpmsgAddress};
 use latscope_rpmsg::image::LAYOUT;
-use latscope_rpmsg::link::{Event, Unsent};
+use latscope_rpmsg::link::{RpmsgLinkEvent, Unsent};
 use latscope_rpmsg::name_service::Announcement;
-use latscope_rpmsg::{Host, Link, Window as Layout};
+use latscope_rpmsg::{RpmsgHost, RpmsgLink, RpmsgWindow as Layout};
 
 /// Address at which replies arrive.
-const OURS: Address = 0x2000;
+const OURS: RpmsgAddress = 0x2000;
 
 /// Length of the longest payload of the usual layout, in bytes.
 pub const LONGEST: usize = 496;
 
 /// Link on which the names of the services are known.
-pub struct Driver<'a> {
-    machine: &'a mut Machine,
-    host: Host<Window, 256>,
+pub struct ImageDriver<'a> {
+    machine: &'a mut ImageMachine,
+    host: RpmsgHost<MemoryWindow, 256>,
     /// Buffer for the longest payload that is possible.
     payload: Vec<u8>,
 }
 
-impl<'a> Driver<'a> {
+impl<'a> ImageDriver<'a> {
     /// Begins a link anew with the usual layout.
-    pub fn begin(machine: &'a mut Machine) -> Result<Driver<'a>> {
-        Driver::begin_with(machine, LAYOUT)
+    pub fn begin(machine: &'a mut ImageMachine) -> Result<ImageDriver<'a>> {
+        ImageDriver::begin_with(machine, LAYOUT)
     }
 
     /// Begins a link anew with a layout, whatever was in the window before. Waits until the image has left the former
     /// link.
-    pub fn begin_with(machine: &'a mut Machine, layout: Layout) -> Result<Driver<'a>> {
+    pub fn begin_with(machine: &'a mut ImageMachine, layout: Layout) -> Result<ImageDriver<'a>> {
         let window = machine.window();
         layout.reset(&window)?;
         machine.order(machine.serving())?;
         let host = layout.host(window)?;
         machine.kick()?;
-        let mut driver = Driver { machine, host, payload: vec![0; u16::MAX.into()] };
-        for service in Service::ALL {
+        let mut driver = ImageDriver { machine, host, payload: vec![0; u16::MAX.into()] };
+        for service in RpmsgService::ALL {
             driver.expect_name(service)?;
         }
         Ok(driver)
     }
 
-    fn expect_name(&mut self, service: Service) -> Result<()> {
+    fn expect_name(&mut self, service: RpmsgService) -> Result<()> {
         let (to, payload) = self.receive()?;
         ensure!(to == NAME_SERVICE, "a message to {to:#x} instead of a name");
         let expected = Announcement { name: service.name(), address: service.address(), destroyed: false };
@@ -54,7 +54,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Sends to a service, as soon as there is a buffer.
-    pub fn send(&mut self, to: Service, payload: &[u8]) -> Result<()> {
+    pub fn send(&mut self, to: RpmsgService, payload: &[u8]) -> Result<()> {
         let host = &mut self.host;
         let send = || match host.send(OURS, to.address(), payload) {
             Ok(kick) => Ok(Some(kick)),
@@ -73,14 +73,14 @@ impl<'a> Driver<'a> {
     }
 
     /// Receives the next message: its destination and its payload.
-    fn receive(&mut self) -> Result<(Address, Vec<u8>)> {
+    fn receive(&mut self) -> Result<(RpmsgAddress, Vec<u8>)> {
         let (host, payload) = (&mut self.host, &mut self.payload);
         let doorbell = self.machine.doorbell();
         let receive = || {
             let received = host.receive(payload)?;
             if let (None, Some(doorbell)) = (received, &doorbell) {
                 // Who is not kicked finds nothing, in all that time.
-                ensure!(host.listen(Event::Message)? || doorbell.wait(TIMEOUT)?, "no kick comes");
+                ensure!(host.listen(RpmsgLinkEvent::Message)? || doorbell.wait(TIMEOUT)?, "no kick comes");
             }
             Ok(received)
         };

@@ -1,10 +1,10 @@
 //! QEMU with the image in it, and the mapping of its window in this process.
 
 use anyhow::{Context, Result, bail};
-use latscope_os::ivshmem::{Doorbell, Server};
-use latscope_os::window::Window;
-use latscope_rpmsg::control::{Command, Control, Order};
-use latscope_rpmsg::image::{ARGUMENTS, Backend, DOORBELL, EMULATED, PLAIN, QEMU, Socket, WINDOW};
+use latscope_os::ivshmem::{Doorbell, IvshmemServer};
+use latscope_os::window::MemoryWindow;
+use latscope_rpmsg::control::{ControlCommand, ControlOpcode, RpmsgControlBlock};
+use latscope_rpmsg::image::{ARGUMENTS, Backend, ChardevSocket, DOORBELL, EMULATED, PLAIN, QEMU, WINDOW};
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -19,39 +19,39 @@ pub const TIMEOUT: Duration = Duration::from_secs(60);
 const LOOKS: u32 = 4096;
 
 /// Running machine, which ends when this value is dropped.
-pub struct Machine {
+pub struct ImageMachine {
     qemu: Child,
-    window: Window,
+    window: MemoryWindow,
     /// Kicks of the machine; `None` if both sides poll.
     doorbell: Option<Rc<Doorbell>>,
 }
 
-impl Machine {
+impl ImageMachine {
     /// Starts QEMU with the image and a fresh window; both sides poll.
-    pub fn boot(image: &Path) -> Result<Machine> {
-        let window = Window::create(WINDOW)?;
+    pub fn boot(image: &Path) -> Result<ImageMachine> {
+        let window = MemoryWindow::create(WINDOW)?;
         // QEMU opens it by our descriptor: there is no name that could be left behind.
         let path = format!("/proc/{}/fd/{}", process::id(), window.descriptor().as_raw_fd());
         let object = Backend { path: &path }.to_string();
         let qemu = start(image, &[PLAIN.as_slice(), &["-object", &object]].concat())?;
-        Ok(Machine { qemu, window, doorbell: None })
+        Ok(ImageMachine { qemu, window, doorbell: None })
     }
 
     /// Starts QEMU with the image and a fresh window; both sides sleep until they are kicked.
-    pub fn boot_with_doorbell(image: &Path) -> Result<Machine> {
+    pub fn boot_with_doorbell(image: &Path) -> Result<ImageMachine> {
         let directory = tempfile::tempdir()?;
         let path = directory.path().join("doorbell");
-        let server = Server::bind(&path)?;
-        let socket = Socket { path: &path.to_string_lossy() }.to_string();
+        let server = IvshmemServer::bind(&path)?;
+        let socket = ChardevSocket { path: &path.to_string_lossy() }.to_string();
         let qemu = start(image, &[["-chardev", &socket], DOORBELL].concat())?;
-        let mut machine = Machine { qemu, window: Window::create(WINDOW)?, doorbell: None };
+        let mut machine = ImageMachine { qemu, window: MemoryWindow::create(WINDOW)?, doorbell: None };
         machine.doorbell = Some(Rc::new(server.accept(&machine.window, TIMEOUT)?));
         Ok(machine)
     }
 
     /// Starts QEMU with the image and without a window.
-    pub fn boot_without_window(image: &Path) -> Result<Machine> {
-        Ok(Machine { qemu: start(image, &[])?, window: Window::create(WINDOW)?, doorbell: None })
+    pub fn boot_without_window(image: &Path) -> Result<ImageMachine> {
+        Ok(ImageMachine { qemu: start(image, &[])?, window: MemoryWindow::create(WINDOW)?, doorbell: None })
     }
 
     /// Returns the kicks, if both sides sleep.
@@ -60,8 +60,8 @@ impl Machine {
     }
 
     /// Order that makes the image serve a link, as this machine can.
-    pub fn serving(&self) -> Order {
-        if self.doorbell.is_some() { Order::Doorbell } else { Order::Link }
+    pub fn serving(&self) -> ControlOpcode {
+        if self.doorbell.is_some() { ControlOpcode::Doorbell } else { ControlOpcode::Link }
     }
 
     /// Kicks the image if it sleeps.
@@ -70,24 +70,24 @@ impl Machine {
     }
 
     /// Window that the image and this process share.
-    pub fn window(&self) -> Window {
+    pub fn window(&self) -> MemoryWindow {
         self.window.clone()
     }
 
     /// Words in the window that direct the image.
-    pub fn control(&self) -> Result<Control<Window>> {
-        Ok(Control::new(self.window())?)
+    pub fn control(&self) -> Result<RpmsgControlBlock<MemoryWindow>> {
+        Ok(RpmsgControlBlock::new(self.window())?)
     }
 
     /// Gives the image an order.
-    pub fn issue(&self, order: Order) -> Result<Command> {
+    pub fn issue(&self, order: ControlOpcode) -> Result<ControlCommand> {
         let command = self.control()?.issue(order)?;
         self.kick()?;
         Ok(command)
     }
 
     /// Gives the image an order, and waits until the image obeys it.
-    pub fn order(&mut self, order: Order) -> Result<()> {
+    pub fn order(&mut self, order: ControlOpcode) -> Result<()> {
         let control = self.control()?;
         let command = self.issue(order)?;
         let accepted = || Ok(control.is_accepted(command)?.then_some(()));
@@ -134,7 +134,7 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
+impl Drop for ImageMachine {
     fn drop(&mut self) {
         // It may have ended, which is as well.
         let _ = self.qemu.kill();

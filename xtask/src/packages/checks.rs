@@ -12,7 +12,8 @@ use std::process::Command;
 /// Suites of Debian into which the package is installed.
 const SUITES: [&str; 3] = ["bookworm", "trixie", "sid"];
 
-/// Mounts the file systems of the kernel in a root directory, and runs a command in it. The mounts end with the command.
+/// Mounts the file systems of the kernel in a root directory, and runs a command in it. The mounts end with the
+/// command.
 const ENTER: &str = r#"cd "$1"; shift; mkdir -p proc sys dev; mount -t proc proc proc; mount --rbind /sys sys
     mount --rbind /dev dev; exec chroot . "$@""#;
 

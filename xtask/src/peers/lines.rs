@@ -1,14 +1,14 @@
 //! `cargo xtask peers line-state`, which compares `latscope sync line-state` with the same walk in plain C.
 
-use super::tools::{self, Here, Latscope};
+use super::tools::{self, LatscopeBinary, PlaceholderValues};
 use super::{SEED, side, verdict};
 use crate::shell;
 use anyhow::{Context, Result};
-use latscope_core::statistics::{Interval, ratio_of_medians};
+use latscope_core::statistics::{ConfidenceInterval, ratio_of_medians};
 use std::process::Command;
 
 /// Limits of the ratio of latscope's median to that of the C program.
-const ALLOWED: Interval = Interval { low: 0.95, high: 1.05 };
+const ALLOWED: ConfidenceInterval = ConfidenceInterval { low: 0.95, high: 1.05 };
 
 /// States that two CPUs can have.
 const STATES: [&str; 2] = ["modified", "exclusive"];
@@ -18,7 +18,7 @@ const STATES: [&str; 2] = ["modified", "exclusive"];
 /// # Errors
 /// latscope or the C program cannot be built, there is one CPU only, or a side measures nothing.
 pub fn run(turns: usize) -> Result<bool> {
-    let (latscope, here) = (Latscope::build()?, Here::new()?);
+    let (latscope, here) = (LatscopeBinary::build()?, PlaceholderValues::new()?);
     let source = shell::workspace().join("xtask/peers/line_state.c");
     let program = tools::place().join("line_state");
     shell::run(Command::new("cc").args(["-O2", "-pthread", "-o"]).arg(&program).arg(source))?;

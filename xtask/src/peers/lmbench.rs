@@ -1,7 +1,7 @@
 //! `cargo xtask peers lmbench`, which compares LMbench's programs, from a directory of the user's, with `latscope as`
 //! them, in turns.
 
-use super::tools::{Latscope, place};
+use super::tools::{LatscopeBinary, place};
 use super::{SEED, middle};
 use anyhow::{Context, Result, ensure};
 use latscope_core::statistics::ratio_of_medians;
@@ -70,7 +70,7 @@ pub fn run(directory: &Path, only: &[String], pairs: usize) -> Result<()> {
     let chosen = |call: &&&str| only.is_empty() || only.iter().any(|word| call.contains(word.as_str()));
     let calls: Vec<&str> = CALLS.iter().filter(there).filter(chosen).copied().collect();
     ensure!(!calls.is_empty(), "{}: none of LMbench's programs that are compared", directory.display());
-    let latscope = Latscope::build()?;
+    let latscope = LatscopeBinary::build()?;
     let file = file()?;
     println!("{:<32} {:>12} {:>12}  ratio, 95 % interval of {pairs} pairs", "call", "LMbench", "latscope");
     for call in calls {
@@ -96,7 +96,7 @@ fn file() -> Result<PathBuf> {
 /// Figures of both sides in each turn, latscope's first.
 fn turns(
     directory: &Path,
-    latscope: &Latscope,
+    latscope: &LatscopeBinary,
     call: &str,
     file: &Path,
     pairs: usize,

@@ -20,20 +20,20 @@ mod wake;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::Measurement;
-use latscope_core::statistics::{Interval, median, quantile, ratio_of_medians};
+use latscope_core::statistics::{ConfidenceInterval, median, quantile, ratio_of_medians};
 use latscope_core::units::format_time;
 use std::path::PathBuf;
-use table::{Comparison, LEFT_OUT, TABLE};
-use tools::{Here, Latscope};
+use table::{LEFT_OUT, PeerComparison, TABLE};
+use tools::{LatscopeBinary, PlaceholderValues};
 
 /// Seed of the bootstrap: the same measurements give the same interval.
 const SEED: u64 = 1;
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct Arguments {
+pub struct PeersArguments {
     /// Only these comparisons
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     only: Vec<String>,
@@ -41,11 +41,11 @@ pub struct Arguments {
     #[arg(long, default_value_t = 15)]
     pairs: usize,
     #[command(subcommand)]
-    experiment: Option<Experiment>,
+    experiment: Option<PeersExperiment>,
 }
 
 #[derive(Subcommand)]
-enum Experiment {
+enum PeersExperiment {
     /// Movement of rows when `stress-ng --cpu 4` runs beside
     Stress {
         /// Number of pairs of an idle and a loaded run
@@ -146,30 +146,30 @@ enum Experiment {
 ///
 /// # Errors
 /// latscope cannot be built, a name is unknown, or tools are missing and this process is not root.
-pub fn run(arguments: &Arguments) -> Result<bool> {
+pub fn run(arguments: &PeersArguments) -> Result<bool> {
     match &arguments.experiment {
         None => compare(&arguments.only, arguments.pairs),
-        Some(Experiment::Stress { pairs }) => stress::run(*pairs),
-        Some(Experiment::Wake { pairs, seconds }) => wake::run(*pairs, *seconds),
-        Some(Experiment::Ipc { only, pairs }) => ipc::run(only, *pairs),
-        Some(Experiment::Pty { path }) => pty::client(path).map(|()| true),
-        Some(Experiment::Remote { only, pairs }) => remote::run(only, *pairs),
-        Some(Experiment::Survey { pairs }) => plain::compare(*pairs),
-        Some(Experiment::Nodes { pairs, mib }) => nodes::run(*pairs, *mib),
-        Some(Experiment::LineState { pairs }) => lines::run(*pairs),
-        Some(Experiment::Repeat { surveys, results, rounds }) => {
+        Some(PeersExperiment::Stress { pairs }) => stress::run(*pairs),
+        Some(PeersExperiment::Wake { pairs, seconds }) => wake::run(*pairs, *seconds),
+        Some(PeersExperiment::Ipc { only, pairs }) => ipc::run(only, *pairs),
+        Some(PeersExperiment::Pty { path }) => pty::client(path).map(|()| true),
+        Some(PeersExperiment::Remote { only, pairs }) => remote::run(only, *pairs),
+        Some(PeersExperiment::Survey { pairs }) => plain::compare(*pairs),
+        Some(PeersExperiment::Nodes { pairs, mib }) => nodes::run(*pairs, *mib),
+        Some(PeersExperiment::LineState { pairs }) => lines::run(*pairs),
+        Some(PeersExperiment::Repeat { surveys, results, rounds }) => {
             repeat::run(*surveys, results, rounds.as_deref())
         }
-        Some(Experiment::Builds { runs }) => builds::run(*runs),
-        Some(Experiment::Lmbench { dir, only, pairs }) => lmbench::run(dir, only, *pairs).map(|()| true),
-        Some(Experiment::Size) => size::run(),
+        Some(PeersExperiment::Builds { runs }) => builds::run(*runs),
+        Some(PeersExperiment::Lmbench { dir, only, pairs }) => lmbench::run(dir, only, *pairs).map(|()| true),
+        Some(PeersExperiment::Size) => size::run(),
     }
 }
 
 fn compare(only: &[String], pairs: usize) -> Result<bool> {
     let chosen = chosen(only)?;
     let lacking = tools::install(chosen.iter().map(|comparison| comparison.tool))?;
-    let (latscope, here) = (Latscope::build()?, Here::new()?);
+    let (latscope, here) = (LatscopeBinary::build()?, PlaceholderValues::new()?);
     println!("latscope / peer, a time by a time: below 1 latscope's figure is the lower one.");
     println!(
         "[95 % interval of the median ratio], by bootstrap over pairs measured in turn, latscope first;"
@@ -192,7 +192,7 @@ fn compare(only: &[String], pairs: usize) -> Result<bool> {
 }
 
 /// Returns the comparisons of these names, or all if there are no names.
-fn chosen(only: &[String]) -> Result<Vec<&'static Comparison>> {
+fn chosen(only: &[String]) -> Result<Vec<&'static PeerComparison>> {
     let names = || TABLE.iter().map(|comparison| comparison.name).collect::<Vec<_>>().join(", ");
     let find = |name: &String| {
         let found = TABLE.iter().find(|comparison| comparison.name == name);
@@ -201,9 +201,9 @@ fn chosen(only: &[String]) -> Result<Vec<&'static Comparison>> {
     if only.is_empty() { Ok(TABLE.iter().collect()) } else { only.iter().map(find).collect() }
 }
 
-impl Comparison {
+impl PeerComparison {
     /// Measures and prints the comparison. Returns true if there was anything to compare.
-    fn take_turns(&self, latscope: &Latscope, here: &Here, pairs: usize) -> bool {
+    fn take_turns(&self, latscope: &LatscopeBinary, here: &PlaceholderValues, pairs: usize) -> bool {
         let (mut ours, mut theirs, mut failure) = (Vec::new(), Vec::new(), None);
         for turn in 1..=pairs {
             eprint!("\r{} {turn}/{pairs} ", self.name);
@@ -234,7 +234,7 @@ impl Comparison {
     }
 
     /// Figure of the other tool, in ns.
-    fn their_time(&self, here: &Here) -> Result<f64> {
+    fn their_time(&self, here: &PlaceholderValues) -> Result<f64> {
         let program = self.tool.program();
         let output = here.run(self.theirs).with_context(|| format!("{program} does not run here"))?;
         let last = || format!("{program} printed no figure: {}", output.lines().last().unwrap_or_default());
@@ -242,14 +242,15 @@ impl Comparison {
     }
 }
 
-/// Checks that nothing distorts a figure of latscope: beside a peer that does not notice it, such a figure says nothing.
+/// Checks that nothing distorts a figure of latscope: beside a peer that does not notice it, such a figure says
+/// nothing.
 ///
 /// # Errors
 /// The point is degraded or unsupported; the text has the reasons.
 fn undistorted(point: &Measurement) -> Result<()> {
     let why = || point.reason().unwrap_or_default();
     ensure!(
-        point.quality.level < Level::Degraded,
+        point.quality.level < QualityLevel::Degraded,
         "latscope cannot measure it on this machine now: {}",
         why()
     );
@@ -263,7 +264,7 @@ fn side(runs: &[f64]) -> String {
 }
 
 /// Verdict on a figure with a limit. The limit holds if the interval of the median reaches into the allowed interval.
-fn verdict(median: f64, interval: Interval, allowed: Interval) -> &'static str {
+fn verdict(median: f64, interval: ConfidenceInterval, allowed: ConfidenceInterval) -> &'static str {
     match (interval.is_apart_from(&allowed), allowed.contains(median)) {
         (true, _) => "EXCEEDED",
         (false, true) => "holds",
@@ -282,8 +283,8 @@ mod tests {
 
     #[test]
     fn a_limit_holds_when_the_interval_reaches_it() {
-        let allowed = Interval { low: 0.85, high: 1.15 };
-        let judge = |median, low, high| verdict(median, Interval { low, high }, allowed);
+        let allowed = ConfidenceInterval { low: 0.85, high: 1.15 };
+        let judge = |median, low, high| verdict(median, ConfidenceInterval { low, high }, allowed);
         assert_eq!(judge(1.0, 0.9, 1.1), "holds");
         assert_eq!(judge(1.2, 1.1, 1.3), "holds (its interval does, the median does not)");
         assert_eq!((judge(1.3, 1.16, 1.4), judge(0.7, 0.6, 0.8)), ("EXCEEDED", "EXCEEDED"));

@@ -1,20 +1,20 @@
-//! `cargo xtask peers nodes`, which compares `latscope memory latency --nodes` with a plain chain of loads in memory of the
-//! same node, size and pages, on the same CPU.
+//! `cargo xtask peers nodes`, which compares `latscope memory latency --nodes` with a plain chain of loads in memory of
+//! the same node, size and pages, on the same CPU.
 
-use super::tools::{Here, Latscope};
+use super::tools::{LatscopeBinary, PlaceholderValues};
 use super::{SEED, side, verdict};
 use anyhow::{Context, Result, anyhow, ensure};
 use latscope_core::catalogue::ids;
 use latscope_core::param;
-use latscope_core::statistics::{Interval, SplitMix, median, ratio_of_medians};
+use latscope_core::statistics::{ConfidenceInterval, SplitMix, median, ratio_of_medians};
 use latscope_core::units::CpuList;
-use latscope_os::memory::{Pages, Region};
+use latscope_os::memory::{MemoryRegion, RegionPageSize};
 use latscope_os::sched;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// Limits of the ratio of latscope's median to that of the plain chain.
-const ALLOWED: Interval = Interval { low: 0.97, high: 1.03 };
+const ALLOWED: ConfidenceInterval = ConfidenceInterval { low: 0.97, high: 1.03 };
 
 /// Bytes from one element of the chain to the next.
 const LINE: usize = 64;
@@ -27,7 +27,7 @@ const WARM: usize = 128 << 10;
 const DURATION: Duration = Duration::from_millis(400);
 
 /// Two nodes: of the CPU, and of the memory.
-struct Pair {
+struct PeerNodePair {
     from: u32,
     to: u32,
     cpu: u32,
@@ -38,7 +38,7 @@ struct Pair {
 /// # Errors
 /// latscope cannot be built, or a side measures nothing.
 pub fn run(turns: usize, mib: usize) -> Result<bool> {
-    let (latscope, here) = (Latscope::build()?, Here::new()?);
+    let (latscope, here) = (LatscopeBinary::build()?, PlaceholderValues::new()?);
     println!(
         "latscope / a plain chain of loads of {mib} MiB in 2 MiB pages, medians, in turn, [95 % interval]; 0.97 to 1.03."
     );
@@ -76,7 +76,7 @@ pub fn run(turns: usize, mib: usize) -> Result<bool> {
 }
 
 /// The pairs of nodes that latscope measures, with the CPU of each.
-fn pairs(latscope: &Latscope, here: &Here) -> Result<Vec<Pair>> {
+fn pairs(latscope: &LatscopeBinary, here: &PlaceholderValues) -> Result<Vec<PeerNodePair>> {
     let words = here.words("memory latency --nodes all --size 2MiB --pages 2MiB --order random --quick")?;
     let report = latscope.measure(&words)?;
     let mut pairs = Vec::new();
@@ -86,14 +86,14 @@ fn pairs(latscope: &Latscope, here: &Here) -> Result<Vec<Pair>> {
         let cpu = cpus.and_then(|cpus| cpus.0.last().copied());
         let nodes = m.nodes();
         let ((from, to), cpu) = nodes.zip(cpu).context("latscope does not say which node it measured")?;
-        pairs.push(Pair { from, to, cpu });
+        pairs.push(PeerNodePair { from, to, cpu });
     }
     ensure!(!pairs.is_empty(), "latscope measured no node");
     Ok(pairs)
 }
 
 /// Median of a load as latscope has it.
-fn chain(latscope: &Latscope, words: &[String]) -> Result<f64> {
+fn chain(latscope: &LatscopeBinary, words: &[String]) -> Result<f64> {
     let report = latscope.measure(words)?;
     let point = report.measurements.iter().find(|m| m.probe == ids::MEMORY_LATENCY);
     let point = point.context("latscope: no point of memory.latency")?;
@@ -101,11 +101,11 @@ fn chain(latscope: &Latscope, words: &[String]) -> Result<f64> {
     point.typical().context("latscope: no figure of memory.latency")
 }
 
-/// Walks a plain chain: a loop over indices, as it stands in every text book. Returns the median time of a load in batches,
-/// ns.
-fn plain(pair: &Pair, bytes: usize, seed: u64) -> Result<f64> {
+/// Walks a plain chain: a loop over indices, as it stands in every text book. Returns the median time of a load in
+/// batches, ns.
+fn plain(pair: &PeerNodePair, bytes: usize, seed: u64) -> Result<f64> {
     sched::pin(&[pair.cpu]).with_context(|| format!("CPU {}", pair.cpu))?;
-    let mut region = Region::on_node(bytes, Pages::Huge, pair.to)?;
+    let mut region = MemoryRegion::on_node(bytes, RegionPageSize::Huge, pair.to)?;
     let links = region.links();
     link(links, seed);
     let mut place = walk(links, 0, WARM);
@@ -158,7 +158,7 @@ mod tests {
     fn a_plain_chain_has_a_time() {
         let cpu = *sched::allowed_cpus().unwrap().last().unwrap();
         let found = std::thread::scope(|scope| {
-            scope.spawn(|| plain(&Pair { from: 0, to: 0, cpu }, 2 << 20, 1)).join().unwrap()
+            scope.spawn(|| plain(&PeerNodePair { from: 0, to: 0, cpu }, 2 << 20, 1)).join().unwrap()
         });
         match found {
             Ok(ns) => assert!(ns > 0.0),

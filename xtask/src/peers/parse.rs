@@ -4,36 +4,40 @@ use serde_json::Value;
 
 /// Place of a figure in an output.
 #[derive(Debug, Clone, Copy)]
-pub enum Figure {
+pub enum ToolFigureLocator {
     /// Number before the last occurrence of these words.
-    Before(&'static str, Unit),
+    Before(&'static str, ToolFigureUnit),
     /// Number after the first occurrence of these words.
-    After(&'static str, Unit),
+    After(&'static str, ToolFigureUnit),
     /// Number at this place of a JSON text, in ns.
     Json(&'static str),
 }
 
 /// Unit of a number.
 #[derive(Debug, Clone, Copy)]
-pub enum Unit {
+pub enum ToolFigureUnit {
     /// Time, as the number of nanoseconds in the unit.
     Time(f64),
     /// Rate, as the bytes a second in the unit, and the bytes whose time is the figure.
     Rate(f64, f64),
 }
 
-impl Figure {
+impl ToolFigureLocator {
     /// Returns the figure in ns; `None` if the output does not have it.
     pub fn read(self, output: &str) -> Option<f64> {
         let (word, unit) = match self {
-            Figure::Before(mark, unit) => (output.rsplit_once(mark)?.0.split_whitespace().next_back()?, unit),
-            Figure::After(mark, unit) => (output.split_once(mark)?.1.split_whitespace().next()?, unit),
-            Figure::Json(pointer) => return json(output)?.pointer(pointer)?.as_f64(),
+            ToolFigureLocator::Before(mark, unit) => {
+                (output.rsplit_once(mark)?.0.split_whitespace().next_back()?, unit)
+            }
+            ToolFigureLocator::After(mark, unit) => {
+                (output.split_once(mark)?.1.split_whitespace().next()?, unit)
+            }
+            ToolFigureLocator::Json(pointer) => return json(output)?.pointer(pointer)?.as_f64(),
         };
         let number: f64 = word.trim_matches(['(', ')', 's', ',']).parse().ok()?;
         let ns = match unit {
-            Unit::Time(scale) => number * scale,
-            Unit::Rate(scale, bytes) => bytes * 1e9 / (number * scale),
+            ToolFigureUnit::Time(scale) => number * scale,
+            ToolFigureUnit::Rate(scale, bytes) => bytes * 1e9 / (number * scale),
         };
         (ns.is_finite() && ns > 0.0).then_some(ns)
     }

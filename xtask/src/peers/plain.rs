@@ -2,18 +2,18 @@
 //! They
 //! are the peers of `cargo xtask peers survey`.
 
-use super::tools::{Here, Latscope};
+use super::tools::{LatscopeBinary, PlaceholderValues};
 use super::{SEED, side, verdict};
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::ValueEnum;
 use latscope_core::report::Measurement;
-use latscope_core::statistics::{Interval, median, ratio_of_medians};
+use latscope_core::statistics::{ConfidenceInterval, median, ratio_of_medians};
 use latscope_os::futex::Tokens;
-use latscope_os::monitor::Monitor;
+use latscope_os::monitor::CondvarCounter;
 use latscope_os::sched;
 use latscope_os::semaphore::Semaphore;
-use latscope_os::shared_cell::{Scope, Shareable, SharedCell};
-use latscope_os::thread::{self, Attributes};
+use latscope_os::shared_cell::{Shareable, SharedCell, SharingScope};
+use latscope_os::thread::{self, PosixThreadAttributes};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// Work that a loop repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Loop {
+pub enum PlainLoopKind {
     /// sem_post and sem_wait with another thread on the same CPU, both ways
     Semaphore,
     /// An atomic add with FUTEX_WAKE, and FUTEX_WAIT, both ways
@@ -41,18 +41,18 @@ pub enum Loop {
     Thread,
 }
 
-impl Loop {
+impl PlainLoopKind {
     /// Arguments with which latscope measures the same; they leave one point.
     fn ours(self) -> &'static str {
         match self {
-            Loop::Semaphore => "sync semaphore --placement same-core --cpus {cpu}",
-            Loop::Futex => "sync futex --placement same-core --cpus {cpu}",
-            Loop::Condvar => "sync condvar --placement same-core --cpus {cpu}",
-            Loop::Pipe => "sync pipe --placement same-core --cpus {cpu}",
-            Loop::UnixStream => "sync unix-stream --placement same-core --cpus {cpu}",
-            Loop::Switch => "sync context-switch --mode processes --cpus {cpu}",
-            Loop::Life => "thread total --mode warm --cpus {cpu}",
-            Loop::Thread => "thread std --cpus {cpu}",
+            PlainLoopKind::Semaphore => "sync semaphore --placement same-core --cpus {cpu}",
+            PlainLoopKind::Futex => "sync futex --placement same-core --cpus {cpu}",
+            PlainLoopKind::Condvar => "sync condvar --placement same-core --cpus {cpu}",
+            PlainLoopKind::Pipe => "sync pipe --placement same-core --cpus {cpu}",
+            PlainLoopKind::UnixStream => "sync unix-stream --placement same-core --cpus {cpu}",
+            PlainLoopKind::Switch => "sync context-switch --mode processes --cpus {cpu}",
+            PlainLoopKind::Life => "thread total --mode warm --cpus {cpu}",
+            PlainLoopKind::Thread => "thread std --cpus {cpu}",
         }
     }
 
@@ -60,7 +60,7 @@ impl Loop {
     fn figure(self, point: &Measurement) -> Option<f64> {
         match self {
             // The rest of its figures have the cost of the pipe taken off.
-            Loop::Switch => point.values.get("round-trip").map(|value| value.value),
+            PlainLoopKind::Switch => point.values.get("round-trip").map(|value| value.value),
             _ => point.typical(),
         }
     }
@@ -74,10 +74,10 @@ const LIMIT: f64 = 1.05;
 /// # Errors
 /// latscope cannot be built, or a side measures nothing.
 pub fn compare(pairs: usize) -> Result<bool> {
-    let (latscope, here) = (Latscope::build()?, Here::new()?);
+    let (latscope, here) = (LatscopeBinary::build()?, PlaceholderValues::new()?);
     println!("latscope / a plain loop, medians of single turns, in turn, [95 % interval]; at most {LIMIT}.");
     let mut all = true;
-    for kind in Loop::value_variants() {
+    for kind in PlainLoopKind::value_variants() {
         let mut both = Vec::new();
         for turn in 1..=pairs {
             eprint!("\r{kind:?} {turn}/{pairs} ");
@@ -87,7 +87,7 @@ pub fn compare(pairs: usize) -> Result<bool> {
             both.push((kind.figure(&point).with_context(|| format!("{kind:?}: no figure"))?, plain));
         }
         let (ratio, interval) = ratio_of_medians(&both, SEED).context("no pair has two figures")?;
-        let allowed = Interval { low: 0.0, high: LIMIT };
+        let allowed = ConfidenceInterval { low: 0.0, high: LIMIT };
         let (ours, theirs): (Vec<f64>, Vec<f64>) = both.into_iter().unzip();
         eprint!("\r{:40}\r", "");
         println!(
@@ -111,42 +111,42 @@ const DURATION: Duration = Duration::from_millis(400);
 ///
 /// # Errors
 /// No CPU, thread or pipe is available.
-pub fn run(kind: Loop, cpu: u32) -> Result<f64> {
+pub fn run(kind: PlainLoopKind, cpu: u32) -> Result<f64> {
     sched::pin(&[cpu]).with_context(|| format!("CPU {cpu}"))?;
     match kind {
-        Loop::Semaphore => {
+        PlainLoopKind::Semaphore => {
             let tokens: [SharedCell<Semaphore>; 2] = [in_memory()?, in_memory()?];
             tokens_handed_over(|to| assert!(tokens[to].post().is_ok()), |by| tokens[by].wait())
         }
-        Loop::Futex => {
+        PlainLoopKind::Futex => {
             let tokens: [SharedCell<Tokens>; 2] = [in_memory()?, in_memory()?];
             tokens_handed_over(|to| tokens[to].give(), |by| tokens[by].take())
         }
-        Loop::Condvar => {
-            let tokens: [SharedCell<Monitor>; 2] = [in_memory()?, in_memory()?];
+        PlainLoopKind::Condvar => {
+            let tokens: [SharedCell<CondvarCounter>; 2] = [in_memory()?, in_memory()?];
             tokens_handed_over(|to| tokens[to].give(), |by| tokens[by].take())
         }
-        Loop::Pipe => {
+        PlainLoopKind::Pipe => {
             let (input, far_output) = std::io::pipe()?;
             let (far_input, output) = std::io::pipe()?;
             handed_over((input, output), (far_input, far_output))
         }
-        Loop::UnixStream => {
+        PlainLoopKind::UnixStream => {
             let (near, far) = UnixStream::pair()?;
             handed_over((near.try_clone()?, near), (far.try_clone()?, far))
         }
-        Loop::Switch => {
+        PlainLoopKind::Switch => {
             let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
             let (output, input) = cat.stdin.take().zip(cat.stdout.take()).context("cat has no pipes")?;
             let found = echoed(input, output);
             ensure!(cat.wait()?.success(), "cat failed");
             found
         }
-        Loop::Life => {
-            let attributes = Attributes::new(None)?;
+        PlainLoopKind::Life => {
+            let attributes = PosixThreadAttributes::new(None)?;
             timed(|| Ok(thread::create(&attributes, &|| ())?.join().is_ok()))
         }
-        Loop::Thread => timed(|| Ok(std::thread::Builder::new().spawn(|| ())?.join().is_ok())),
+        PlainLoopKind::Thread => timed(|| Ok(std::thread::Builder::new().spawn(|| ())?.join().is_ok())),
     }
 }
 
@@ -174,7 +174,7 @@ fn echoed(mut input: impl Read, mut output: impl Write) -> Result<f64> {
 }
 
 fn in_memory<T: Shareable>() -> Result<SharedCell<T>> {
-    Ok(SharedCell::create(Scope::Threads)?)
+    Ok(SharedCell::create(SharingScope::Threads)?)
 }
 
 /// Times a token to the other thread and another back: `give(n)` lets `take(n)` return.
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn each_loop_runs_and_ends() {
         let cpu = *sched::allowed_cpus().unwrap().last().unwrap();
-        for kind in Loop::value_variants() {
+        for kind in PlainLoopKind::value_variants() {
             let ns = std::thread::scope(|scope| scope.spawn(|| run(*kind, cpu)).join().unwrap());
             assert!(ns.unwrap() > 0.0, "{kind:?}");
         }

@@ -4,10 +4,10 @@
 //! processes,
 //! and the echo is the same.
 
-use super::tools::Latscope;
+use super::tools::LatscopeBinary;
 use super::{SEED, middle, verdict};
 use anyhow::{Context, Result, ensure};
-use latscope_core::statistics::{Interval, ratio_of_medians};
+use latscope_core::statistics::{ConfidenceInterval, ratio_of_medians};
 use latscope_core::units::format_time;
 use latscope_os::clock::monotonic_raw_ns;
 use latscope_os::sched;
@@ -39,11 +39,11 @@ const CPU: u32 = 0;
 ///
 /// # Errors
 /// There are no pseudo terminals, or a side does not run.
-pub fn run(latscope: &Latscope, pairs: usize) -> Result<bool> {
+pub fn run(latscope: &LatscopeBinary, pairs: usize) -> Result<bool> {
     let turns = (0..pairs).map(|_| turn(latscope)).collect::<Result<Vec<_>>>()?;
     let (ours, theirs): (Vec<f64>, Vec<f64>) = turns.iter().copied().unzip();
     let (ratio, interval) = ratio_of_medians(&turns, SEED).context("too few pairs")?;
-    let allowed = Interval { low: 0.0, high: MOST };
+    let allowed = ConfidenceInterval { low: 0.0, high: MOST };
     println!(
         "ping of {PAYLOAD} bytes over a pseudo terminal, p50: latscope {}, the least {}: {ratio:.3} [{:.3}, {:.3}], at most \
          {MOST}: {}",
@@ -60,8 +60,8 @@ pub fn run(latscope: &Latscope, pairs: usize) -> Result<bool> {
 ///
 /// # Errors
 /// A side does not run.
-pub fn turn(latscope: &Latscope) -> Result<(f64, f64)> {
-    let echo = Echo::start()?;
+pub fn turn(latscope: &LatscopeBinary) -> Result<(f64, f64)> {
+    let echo = PtyEchoThread::start()?;
     let words = format!(
         "remote ping --transport tty --path {} --count {PINGS} --duration 60s --cpus {CPU},{}",
         echo.path,
@@ -105,15 +105,15 @@ pub fn client(path: &Path) -> Result<()> {
 }
 
 /// Pseudo terminal whose master sends back what it reads, in a thread.
-struct Echo {
+struct PtyEchoThread {
     path: String,
     /// Open slave. It keeps the echo running when a client ends; closing it ends the echo.
     slave: Option<OwnedFd>,
     thread: Option<JoinHandle<rustix::io::Result<()>>>,
 }
 
-impl Echo {
-    fn start() -> Result<Echo> {
+impl PtyEchoThread {
+    fn start() -> Result<PtyEchoThread> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = openpt(flags)?;
         grantpt(&master)?;
@@ -121,11 +121,11 @@ impl Echo {
         let slave = Some(ioctl_tiocgptpeer(&master, flags)?);
         let path = ptsname(&master, [])?.into_string()?;
         let thread = Some(thread::spawn(move || echo(&master)));
-        Ok(Echo { path, slave, thread })
+        Ok(PtyEchoThread { path, slave, thread })
     }
 }
 
-impl Drop for Echo {
+impl Drop for PtyEchoThread {
     fn drop(&mut self) {
         self.slave = None;
         if let Some(thread) = self.thread.take() {

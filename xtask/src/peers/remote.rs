@@ -2,14 +2,14 @@
 //! this
 //! machine.
 
-use super::ipc::contest::Side::Point;
-use super::ipc::contest::{Contest, Of};
-use super::ipc::{Limit, here};
+use super::ipc::contest::ContestSide::Point;
+use super::ipc::contest::{IpcContest, SummaryFigureFn};
+use super::ipc::{ContestLimit, here};
 use super::pty;
-use super::tools::{self, Here, Latscope};
+use super::tools::{self, LatscopeBinary, PlaceholderValues};
 use anyhow::{Result, bail};
 
-const P50: Of = |summary| summary.p50;
+const P50: SummaryFigureFn = |summary| summary.p50;
 
 /// Size of a stretch of the longest blocks, in bytes: 16 blocks of 65,520.
 const STRETCH: f64 = 16.0 * 65_520.0;
@@ -17,21 +17,21 @@ const STRETCH: f64 = 16.0 * 65_520.0;
 /// Time of a stretch at the required rate of 5 GB/s, in ns. Memory that is faster does not count.
 const ENOUGH: f64 = STRETCH / 5.0;
 
-const MEAN: Of = |summary| summary.mean;
+const MEAN: SummaryFigureFn = |summary| summary.mean;
 
 /// Time in ns that memory takes for a stretch, by lines of 64 bytes, but at least [`ENOUGH`].
-const MEMORY: Of = |summary| summary.p50.map(|line| (line * STRETCH / 64.0).max(ENOUGH));
+const MEMORY: SummaryFigureFn = |summary| summary.p50.map(|line| (line * STRETCH / 64.0).max(ENOUGH));
 
 /// Time of a single word, in ns, and the 1 µs that a ping may take more.
-const MICROSECOND_MORE: Of = |summary| summary.p50.map(|ns| ns + 1000.0);
+const MICROSECOND_MORE: SummaryFigureFn = |summary| summary.p50.map(|ns| ns + 1000.0);
 
-const fn limit(name: &'static str, most: f64) -> Limit {
-    Limit { name, most }
+const fn limit(name: &'static str, most: f64) -> ContestLimit {
+    ContestLimit { name, most }
 }
 
 /// All contests with a remote.
-static CONTESTS: &[Contest] = &[
-    Contest {
+static CONTESTS: &[IpcContest] = &[
+    IpcContest {
         name: "spin",
         what: "a ping of 48 bytes over RPMsg, every check in place, beside a bare cache line there and back",
         ours: Point("remote ping --wait spin --cpus {pair} --count 200000 --duration 1s", &[P50]),
@@ -40,7 +40,7 @@ static CONTESTS: &[Contest] = &[
         rows: &[limit("p50", 3.0)],
         differs: "each ping of ours is timed, the survey times many round trips at once",
     },
-    Contest {
+    IpcContest {
         name: "mailbox",
         what: "a single word between the endpoints of that ping: what RPMsg costs is the difference",
         ours: Point("remote ping --wait spin --cpus {pair} --count 200000 --duration 1s", &[P50]),
@@ -49,7 +49,7 @@ static CONTESTS: &[Contest] = &[
         rows: &[limit("p50", f64::INFINITY)],
         differs: "4 bytes in a line, and 48 with header, descriptors and two rings",
     },
-    Contest {
+    IpcContest {
         name: "futex",
         what: "the same ping where both sides sleep on a futex, beside a bare futex hand-off",
         ours: Point("remote ping --wait futex --cpus {pair} --count 5000 --duration 1s", &[P50]),
@@ -58,7 +58,7 @@ static CONTESTS: &[Contest] = &[
         rows: &[limit("p50", 1.2)],
         differs: "two processes, and two threads",
     },
-    Contest {
+    IpcContest {
         name: "bandwidth",
         what: "blocks of 65,520 bytes to the remote, every byte verified there, at 5 GB/s or the memory's limit",
         ours: Point(
@@ -73,7 +73,7 @@ static CONTESTS: &[Contest] = &[
         rows: &[limit("p50", 1.0), limit("mean", f64::INFINITY)],
         differs: "times of 1 MiB less its headers; theirs is that of 5 GB/s, unless one CPU copies memory more slowly",
     },
-    Contest {
+    IpcContest {
         name: "bandwidth-echoed",
         what: "the same blocks there and back, verified by the host",
         ours: Point(
@@ -88,7 +88,7 @@ static CONTESTS: &[Contest] = &[
         rows: &[limit("p50", f64::INFINITY), limit("mean", f64::INFINITY)],
         differs: "as above; each byte is copied four times, and counted once",
     },
-    Contest {
+    IpcContest {
         name: "ivshmem",
         what: "a ping of 48 bytes to the image in QEMU, both sides polling, beside the same image echoing a single word",
         ours: Point(
@@ -117,14 +117,14 @@ pub fn run(only: &[String], pairs: usize) -> Result<bool> {
     if let Some(name) = only.iter().find(|name| !names.contains(&name.as_str())) {
         bail!("nothing is named {name:?}: there are {}", names.join(", "));
     }
-    let chosen = |contest: &&Contest| only.is_empty() || only.iter().any(|name| name == contest.name);
-    let contests: Vec<&Contest> = CONTESTS.iter().filter(chosen).collect();
+    let chosen = |contest: &&IpcContest| only.is_empty() || only.iter().any(|name| name == contest.name);
+    let contests: Vec<&IpcContest> = CONTESTS.iter().filter(chosen).collect();
     let lacking = tools::install(contests.iter().filter_map(|contest| contest.tool))?;
-    let (latscope, here) = (Latscope::build()?, Here::new()?);
+    let (latscope, here) = (LatscopeBinary::build()?, PlaceholderValues::new()?);
     println!(
         "latscope / other [95 % interval of the median ratio] of {pairs} pairs in turn, latscope first.\n"
     );
-    let lacks = |contest: &Contest| {
+    let lacks = |contest: &IpcContest| {
         let program = contest.tool?.program();
         let (_, why) = lacking.iter().find(|(lacking, _)| *lacking == program)?;
         Some(format!("{program} cannot be had: {why}"))

@@ -1,10 +1,10 @@
 //! `cargo xtask peers repeat`, which runs surveys one after the other and checks their statements about each other.
 
-use super::tools::{Here, Latscope};
+use super::tools::{LatscopeBinary, PlaceholderValues};
 use anyhow::{Context, Result, ensure};
 use latscope_core::report::Report;
 use latscope_core::units::format_time;
-use latscope_judge::repeatability::{self, Assessment, Rows};
+use latscope_judge::repeatability::{self, Assessment, RepeatabilityRows};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub fn run(surveys: usize, results: &[PathBuf], rounds: Option<&Path>) -> Result
     print(&assessment, reports.len());
     for family in families(&rows) {
         let own = rows.iter().filter(|((probe, _), _)| probe.starts_with(&family));
-        let own: Rows = own.map(|(row, seen)| (row.clone(), seen.clone())).collect();
+        let own: RepeatabilityRows = own.map(|(row, seen)| (row.clone(), seen.clone())).collect();
         if let Some(of) = repeatability::assess(&own) {
             let (coverage, moving) = (of.coverage * 100.0, of.moving);
             println!("  {family:<9} {:>3} rows  {coverage:>5.1} %  ×{:.2}  {moving} move", of.rows, of.width);
@@ -41,7 +41,7 @@ pub fn run(surveys: usize, results: &[PathBuf], rounds: Option<&Path>) -> Result
 }
 
 fn measured(surveys: usize) -> Result<Vec<Report>> {
-    let (latscope, here) = (Latscope::build()?, Here::new()?);
+    let (latscope, here) = (LatscopeBinary::build()?, PlaceholderValues::new()?);
     let words = here.words("survey")?;
     (1..=surveys)
         .map(|turn| {
@@ -59,7 +59,7 @@ fn saved(files: &[PathBuf]) -> Result<Vec<Report>> {
     files.iter().map(read).collect()
 }
 
-fn families(rows: &Rows) -> Vec<String> {
+fn families(rows: &RepeatabilityRows) -> Vec<String> {
     let family = |probe: &str| format!("{}.", probe.split('.').next().unwrap_or(probe));
     let mut families: Vec<String> = rows.keys().map(|(probe, _)| family(probe)).collect();
     families.dedup();
@@ -98,7 +98,7 @@ fn print(assessment: &Assessment, surveys: usize) {
 }
 
 /// Medians of all rounds, with a line for each row of each survey.
-fn table(rows: &Rows) -> String {
+fn table(rows: &RepeatabilityRows) -> String {
     let mut text = String::from("# survey, probe, parameters, medians of the rounds in order of time (ns)\n");
     for ((probe, params), seen) in rows {
         for (survey, seen) in seen.iter().enumerate() {

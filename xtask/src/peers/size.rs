@@ -1,10 +1,10 @@
 //! `cargo xtask peers size`, which measures what latscope itself costs, and prints each figure beside its limit.
 
-use super::tools::{self, Here};
+use super::tools::{self, PlaceholderValues};
 use super::{middle, verdict};
 use crate::{dist, shell};
 use anyhow::{Context, Result, ensure};
-use latscope_core::statistics::{Interval, median_interval};
+use latscope_core::statistics::{ConfidenceInterval, median_interval};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub fn run() -> Result<bool> {
         println!("cargo xtask dist: {error:#}");
     }
     let bytes = fs::metadata(&binary).context("there is no static binary for this machine")?.len();
-    let here = Here::new()?;
+    let here = PlaceholderValues::new()?;
     let saved = tools::place().join("survey.json");
     let file = saved.to_string_lossy();
 
@@ -39,7 +39,8 @@ pub fn run() -> Result<bool> {
     let (_, bare) = watched(&binary, &here, "cpu cycle --duration 1s --quiet")?;
     // A run is a coordinator, a guardian and one worker at a time; the worker
     // that has no buffers is the measure of all others.
-    let seen = |processes: &BTreeMap<String, Memory>, role| processes.get(role).copied().unwrap_or_default();
+    let seen =
+        |processes: &BTreeMap<String, PeakMemory>, role| processes.get(role).copied().unwrap_or_default();
     let roles = [("coordinator", &memory), ("__guardian", &memory), ("__worker", &bare)];
     let parts = roles.map(|(role, processes)| (role, seen(processes, role)));
 
@@ -52,7 +53,7 @@ pub fn run() -> Result<bool> {
         show("latscope survey --quick, s", &[quick], 10.0),
         show("own memory, MB", &[parts.iter().map(|(_, memory)| memory.resident).sum()], 20.0),
     ];
-    for (role, Memory { resident, private }) in parts {
+    for (role, PeakMemory { resident, private }) in parts {
         println!("  {role:<34} {resident:>8.2}         pages that are not a file's: {private:.2}");
     }
     println!("The survey shown has {:.2} MB.", fs::metadata(&saved)?.len() as f64 / 1e6);
@@ -62,8 +63,8 @@ pub fn run() -> Result<bool> {
 /// Prints a figure. Returns true if its limit holds.
 fn show(name: &str, figures: &[f64], limit: f64) -> bool {
     let figure = middle(figures.iter().copied());
-    let interval = median_interval(figures).unwrap_or(Interval { low: figure, high: figure });
-    let verdict = verdict(figure, interval, Interval { low: 0.0, high: limit });
+    let interval = median_interval(figures).unwrap_or(ConfidenceInterval { low: figure, high: figure });
+    let verdict = verdict(figure, interval, ConfidenceInterval { low: 0.0, high: limit });
     let (low, high, runs) = (interval.low, interval.high, figures.len());
     println!("{name:<36} {figure:>8.2} {limit:>6.0}  {verdict} [{low:.2}, {high:.2}; runs: {runs}]");
     verdict != "EXCEEDED"
@@ -82,7 +83,7 @@ fn repeated(binary: &Path, words: &[&str]) -> Result<Vec<f64>> {
 
 /// Largest memory of a process at any time, in MB.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Memory {
+struct PeakMemory {
     /// Size of the resident pages.
     resident: f64,
     /// Size of the resident pages without those of files: private pages, and pages shared by memfd.
@@ -90,11 +91,15 @@ struct Memory {
 }
 
 /// Runs a measurement. Returns its time in s, and the memory of its processes by role.
-fn watched(binary: &Path, here: &Here, line: &str) -> Result<(f64, BTreeMap<String, Memory>)> {
+fn watched(
+    binary: &Path,
+    here: &PlaceholderValues,
+    line: &str,
+) -> Result<(f64, BTreeMap<String, PeakMemory>)> {
     eprintln!("latscope {line}");
     let begun = Instant::now();
     let mut child = Command::new(binary).args(here.words(line)?).stdout(Stdio::null()).spawn()?;
-    let mut most: BTreeMap<String, Memory> = BTreeMap::new();
+    let mut most: BTreeMap<String, PeakMemory> = BTreeMap::new();
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
@@ -107,7 +112,7 @@ fn watched(binary: &Path, here: &Here, line: &str) -> Result<(f64, BTreeMap<Stri
 }
 
 /// Reads the memory of a coordinator and its children. Processes that have just ended are left out.
-fn look(coordinator: u32, most: &mut BTreeMap<String, Memory>) -> Result<()> {
+fn look(coordinator: u32, most: &mut BTreeMap<String, PeakMemory>) -> Result<()> {
     for entry in fs::read_dir("/proc").context("no /proc")? {
         let path = entry?.path();
         let Ok(status) = fs::read_to_string(path.join("status")) else { continue };
@@ -127,9 +132,12 @@ fn look(coordinator: u32, most: &mut BTreeMap<String, Memory>) -> Result<()> {
 }
 
 /// Parses the file `status` of proc(5), in which kB are units of 1024 bytes.
-fn memory(status: &str) -> Option<Memory> {
+fn memory(status: &str) -> Option<PeakMemory> {
     let megabytes = |name| Some(number(status, name)? as f64 * 1024.0 / 1e6);
-    Some(Memory { resident: megabytes("VmHWM")?, private: megabytes("RssAnon")? + megabytes("RssShmem")? })
+    Some(PeakMemory {
+        resident: megabytes("VmHWM")?,
+        private: megabytes("RssAnon")? + megabytes("RssShmem")?,
+    })
 }
 
 fn number(status: &str, name: &str) -> Option<u64> {
@@ -146,7 +154,7 @@ mod tests {
     fn the_status_of_a_process_is_read() {
         let status = "Name:\tlatscope\nPid:\t42\nPPid:\t7\nVmHWM:\t    4000 kB\nRssAnon:\t     500 kB\nRssShmem:\t     500 kB\n";
         assert_eq!((number(status, "Pid"), number(status, "PPid")), (Some(42), Some(7)));
-        assert_eq!(memory(status), Some(Memory { resident: 4.096, private: 1.024 }));
+        assert_eq!(memory(status), Some(PeakMemory { resident: 4.096, private: 1.024 }));
         assert_eq!(memory("Name:\tkthread\n"), None);
     }
 

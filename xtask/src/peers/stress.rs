@@ -1,14 +1,14 @@
 //! `cargo xtask peers stress`, which measures how far rows move when four busy processes of stress-ng run beside the
 //! measurement, against an idle run just before.
 
-use super::table::{Comparison, STRESS_NG, TABLE};
-use super::tools::{self, Here, Latscope};
+use super::table::{PeerComparison, STRESS_NG, TABLE};
+use super::tools::{self, LatscopeBinary, PlaceholderValues};
 use super::{SEED, middle, verdict};
 use anyhow::{Context, Result, ensure};
 use latscope_core::machine::Machine;
 use latscope_core::param;
 use latscope_core::report::{Measurement, Report};
-use latscope_core::statistics::{Interval, ratio_of_medians};
+use latscope_core::statistics::{ConfidenceInterval, ratio_of_medians};
 use latscope_core::units::{format_size, format_time};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ const SETTLE: Duration = Duration::from_secs(2);
 
 /// Kind of a row, which determines how far it may move. The kinds have the order of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum StressRowKind {
     /// Row of the core, measured in cycles of the core if its clock moves.
     Hardware,
     /// Row of the kernel, or of hand-offs on CPUs that do not idle.
@@ -40,7 +40,7 @@ enum Kind {
 
 /// Figures of a row in one run.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct StressRowFigures {
     ns: f64,
     cycles: Option<f64>,
     /// Share of the samples that were disturbed; NaN if that is not checked.
@@ -48,7 +48,7 @@ struct Seen {
 }
 
 /// Values by the kind and the name of a row.
-type Rows<T> = BTreeMap<(Kind, String), T>;
+type StressRowMap<T> = BTreeMap<(StressRowKind, String), T>;
 
 /// Runs idle and loaded measurements in turns. Returns true if every limit holds.
 ///
@@ -58,13 +58,13 @@ pub fn run(pairs: usize) -> Result<bool> {
     let lacking = tools::install(peers().map(|peer| peer.tool).chain([&STRESS_NG]))?;
     let no_load = lacking.iter().find(|(program, _)| *program == STRESS_NG.program());
     ensure!(no_load.is_none(), "there is no load without stress-ng: {no_load:?}");
-    let (latscope, here) = (Latscope::build()?, Here::new()?);
-    let mut rows: Rows<Vec<(Seen, Seen)>> = BTreeMap::new();
+    let (latscope, here) = (LatscopeBinary::build()?, PlaceholderValues::new()?);
+    let mut rows: StressRowMap<Vec<(StressRowFigures, StressRowFigures)>> = BTreeMap::new();
     for turn in 1..=pairs {
         eprint!("\rpair {turn}/{pairs}: idle   ");
         let idle = observe(&latscope, &here)?;
         eprint!("\rpair {turn}/{pairs}: loaded ");
-        let load = Load::start()?;
+        let load = StressNgLoad::start()?;
         let mut loaded = observe(&latscope, &here)?;
         drop(load);
         for (row, before) in idle {
@@ -88,25 +88,25 @@ pub fn run(pairs: usize) -> Result<bool> {
 }
 
 /// Peers that are shown under the same load.
-fn peers() -> impl Iterator<Item = &'static Comparison> {
+fn peers() -> impl Iterator<Item = &'static PeerComparison> {
     TABLE.iter().filter(|comparison| ["getppid", "mutex", "pipe", "read-l1"].contains(&comparison.name))
 }
 
 /// Load of `stress-ng --cpu 4`, until this value is dropped.
-struct Load(Child);
+struct StressNgLoad(Child);
 
-impl Load {
-    fn start() -> Result<Load> {
+impl StressNgLoad {
+    fn start() -> Result<StressNgLoad> {
         let mut command = Command::new(STRESS_NG.program());
         // Should this process be killed, the load ends by itself.
         command.args(["--cpu", "4", "--timeout", "600"]).stdout(Stdio::null()).stderr(Stdio::null());
-        let load = Load(command.spawn().context("stress-ng does not start")?);
+        let load = StressNgLoad(command.spawn().context("stress-ng does not start")?);
         sleep(SETTLE);
         Ok(load)
     }
 }
 
-impl Drop for Load {
+impl Drop for StressNgLoad {
     fn drop(&mut self) {
         if let Some(pid) = Pid::from_raw(self.0.id() as i32) {
             // Asked to, it ends its own processes; should that fail, its time does.
@@ -118,7 +118,7 @@ impl Drop for Load {
 }
 
 /// Measures all rows once.
-fn observe(latscope: &Latscope, here: &Here) -> Result<Rows<Seen>> {
+fn observe(latscope: &LatscopeBinary, here: &PlaceholderValues) -> Result<StressRowMap<StressRowFigures>> {
     let survey = latscope.measure(&here.words(SURVEYED)?)?;
     let sizes = sizes(&survey.machine);
     let list = sizes.iter().map(|(size, ..)| size.to_string()).collect::<Vec<_>>().join(",");
@@ -130,68 +130,79 @@ fn observe(latscope: &Latscope, here: &Here) -> Result<Rows<Seen>> {
         // What does not run is reported by the comparison itself.
         if let Ok(ns) = peer.their_time(here) {
             let name = format!("{} ({})", peer.name, peer.tool.program());
-            rows.insert((Kind::Shown("a peer"), name), Seen { ns, cycles: None, rejected: f64::NAN });
+            rows.insert(
+                (StressRowKind::Shown("a peer"), name),
+                StressRowFigures { ns, cycles: None, rejected: f64::NAN },
+            );
         }
     }
     Ok(rows)
 }
 
-fn collect(report: &Report, row: impl Fn(&Measurement) -> Option<(Kind, String)>) -> Rows<Seen> {
+fn collect(
+    report: &Report,
+    row: impl Fn(&Measurement) -> Option<(StressRowKind, String)>,
+) -> StressRowMap<StressRowFigures> {
     let seen = |m: &Measurement| {
         let summary = &m.summary;
         let rejected = summary.rejected as f64 / (summary.count + summary.rejected).max(1) as f64;
-        Some(Seen { ns: m.typical()?, cycles: summary.cycles, rejected })
+        Some(StressRowFigures { ns: m.typical()?, cycles: summary.cycles, rejected })
     };
     report.measurements.iter().filter_map(|m| Some((row(m)?, seen(m)?))).collect()
 }
 
 /// Sizes of working sets in bytes, the level that holds each, and the kind of its row.
-fn sizes(machine: &Machine) -> Vec<(u64, &'static str, Kind)> {
+fn sizes(machine: &Machine) -> Vec<(u64, &'static str, StressRowKind)> {
     let last = machine.last_level_cache().unwrap_or(0);
     let second = machine.cache_size(2).filter(|size| *size > 0 && *size < last);
     let beyond = (4 * last).clamp(128 << 20, 512 << 20);
-    let mut sizes = vec![(16 << 10, "L1", Kind::Hardware), (beyond, "memory", Kind::Hardware)];
-    sizes.extend(second.map(|size| (size / 2, "L2", Kind::Hardware)));
-    sizes.extend((last > 0).then_some((last / 8, "last level", Kind::Shown("shared with the load"))));
+    let mut sizes =
+        vec![(16 << 10, "L1", StressRowKind::Hardware), (beyond, "memory", StressRowKind::Hardware)];
+    sizes.extend(second.map(|size| (size / 2, "L2", StressRowKind::Hardware)));
+    sizes.extend((last > 0).then_some((
+        last / 8,
+        "last level",
+        StressRowKind::Shown("shared with the load"),
+    )));
     sizes
 }
 
-fn load_row(m: &Measurement, sizes: &[(u64, &str, Kind)]) -> Option<(Kind, String)> {
+fn load_row(m: &Measurement, sizes: &[(u64, &str, StressRowKind)]) -> Option<(StressRowKind, String)> {
     let asked = m.number(param::SIZE)?;
     let (size, level, kind) = sizes.iter().find(|(size, ..)| *size == asked)?;
     Some((*kind, format!("load, {level} ({})", format_size(*size))))
 }
 
 /// Kind of a row of the survey; `None` if the row is not examined.
-fn kind(m: &Measurement) -> Option<Kind> {
+fn kind(m: &Measurement) -> Option<StressRowKind> {
     let is = |name: &str, value: &str| m.params.get(name).is_some_and(|is| is.to_string() == value);
     match m.probe.as_str() {
-        "cpu.add" => is("mode", "latency").then_some(Kind::Hardware),
-        "sync.atomic" => m.row.then_some(Kind::Hardware),
-        probe if probe.starts_with("syscall.") => m.row.then_some(Kind::Kernel),
+        "cpu.add" => is("mode", "latency").then_some(StressRowKind::Hardware),
+        "sync.atomic" => m.row.then_some(StressRowKind::Hardware),
+        probe if probe.starts_with("syscall.") => m.row.then_some(StressRowKind::Kernel),
         _ if is("placement", "two-cores") => {
-            Some(Kind::Shown("contains the idle exit that the load removes"))
+            Some(StressRowKind::Shown("contains the idle exit that the load removes"))
         }
-        _ => Some(Kind::Kernel),
+        _ => Some(StressRowKind::Kernel),
     }
 }
 
 /// Prints a row. Returns true if its limit holds.
-fn show(kind: Kind, name: &str, pairs: &[(Seen, Seen)]) -> bool {
-    let shift_of = |figure: fn(&Seen) -> f64| {
+fn show(kind: StressRowKind, name: &str, pairs: &[(StressRowFigures, StressRowFigures)]) -> bool {
+    let shift_of = |figure: fn(&StressRowFigures) -> f64| {
         let ratios = pairs.iter().map(|(idle, loaded)| (figure(loaded), figure(idle)));
         ratio_of_medians(&ratios.collect::<Vec<_>>(), SEED)
     };
     let Some(time) = shift_of(|seen| seen.ns) else { return true };
     let cycles = shift_of(|seen| seen.cycles.unwrap_or(f64::NAN));
     let drifted = |cycles: f64| (cycles / time.0 - 1.0).abs() > DRIFT;
-    let by_cycles = cycles.filter(|(cycles, _)| kind == Kind::Hardware && drifted(*cycles));
+    let by_cycles = cycles.filter(|(cycles, _)| kind == StressRowKind::Hardware && drifted(*cycles));
     let (ratio, interval) = by_cycles.unwrap_or(time);
-    let judged = |limit| verdict(ratio, interval, Interval { low: 1.0 - limit, high: 1.0 + limit });
+    let judged = |limit| verdict(ratio, interval, ConfidenceInterval { low: 1.0 - limit, high: 1.0 + limit });
     let (limit, judgement) = match kind {
-        Kind::Hardware => ("15 %", judged(0.15)),
-        Kind::Kernel => ("30 %", judged(0.30)),
-        Kind::Shown(why) => ("", why),
+        StressRowKind::Hardware => ("15 %", judged(0.15)),
+        StressRowKind::Kernel => ("30 %", judged(0.30)),
+        StressRowKind::Shown(why) => ("", why),
     };
     let shift = |ratio: f64| format!("{:+.1} %", 100.0 * (ratio - 1.0));
     let rejected = 100.0 * middle(pairs.iter().map(|(_, loaded)| loaded.rejected));
@@ -211,19 +222,22 @@ fn show(kind: Kind, name: &str, pairs: &[(Seen, Seen)]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::machine::Cache;
+    use latscope_core::machine::CpuCache;
 
     #[test]
     fn only_hardware_rows_are_excused_by_a_slower_clock_and_only_by_that() {
-        let seen = |ns, cycles| Seen { ns, cycles: Some(cycles), rejected: 0.0 };
+        let seen = |ns, cycles| StressRowFigures { ns, cycles: Some(cycles), rejected: 0.0 };
         let slower_clock = [(seen(1.0, 4.0), seen(1.5, 4.0)); 5];
-        assert!(show(Kind::Hardware, "load", &slower_clock) && !show(Kind::Kernel, "getppid", &slower_clock));
-        assert!(!show(Kind::Hardware, "load", &[(seen(1.0, 4.0), seen(1.2, 4.8)); 5]));
+        assert!(
+            show(StressRowKind::Hardware, "load", &slower_clock)
+                && !show(StressRowKind::Kernel, "getppid", &slower_clock)
+        );
+        assert!(!show(StressRowKind::Hardware, "load", &[(seen(1.0, 4.0), seen(1.2, 4.8)); 5]));
     }
 
     #[test]
     fn working_sets_follow_the_caches() {
-        let cache = |level, size| Cache { level, size, kind: "Unified".into(), ..Cache::default() };
+        let cache = |level, size| CpuCache { level, size, kind: "Unified".into(), ..CpuCache::default() };
         let machine = Machine { caches: vec![cache(2, 1 << 20), cache(3, 32 << 20)], ..Machine::default() };
         let found: Vec<u64> = sizes(&machine).into_iter().map(|(size, ..)| size).collect();
         assert_eq!(found, [16 << 10, 128 << 20, 512 << 10, 4 << 20]);

@@ -1,13 +1,13 @@
 //! Table of the comparisons with other tools.
 
-use super::parse::Figure::{self, After, Before, Json};
-use super::parse::Unit::{Rate, Time};
-use super::tools::Tool;
+use super::parse::ToolFigureLocator::{self, After, Before, Json};
+use super::parse::ToolFigureUnit::{Rate, Time};
+use super::tools::PeerTool;
 
 /// Quantity that latscope and another tool measure in the same pattern. In command lines, `{cpu}`, `{pair}` and `{dir}`
 /// are
 /// filled in.
-pub struct Comparison {
+pub struct PeerComparison {
     /// Name on the command line.
     pub name: &'static str,
     /// Meaning of both figures: what is timed, one way or round trip, and where.
@@ -15,23 +15,23 @@ pub struct Comparison {
     /// Arguments of latscope: family, probe, and parameters that leave one point.
     pub ours: &'static str,
     /// Other tool of the comparison.
-    pub tool: &'static Tool,
+    pub tool: &'static PeerTool,
     /// Command line of the other tool.
     pub theirs: &'static str,
     /// Place of the other tool's figure in its output.
-    pub figure: Figure,
+    pub figure: ToolFigureLocator,
     /// Remaining differences between the two patterns.
     pub differs: &'static str,
 }
 
-static PERF: Tool = Tool::Debian("perf", "linux-perf");
-static SYSBENCH: Tool = Tool::Debian("sysbench", "sysbench");
+static PERF: PeerTool = PeerTool::Debian("perf", "linux-perf");
+static SYSBENCH: PeerTool = PeerTool::Debian("sysbench", "sysbench");
 /// stress-ng, which is also the load of `peers stress`.
-pub static STRESS_NG: Tool = Tool::Debian("stress-ng", "stress-ng");
-static FIO: Tool = Tool::Debian("fio", "fio");
-static MBW: Tool = Tool::Debian("mbw", "mbw");
-static LIKWID: Tool = Tool::Debian("likwid-bench", "likwid");
-static C2C: Tool = Tool::Registry("core-to-core-latency", "1.2.0");
+pub static STRESS_NG: PeerTool = PeerTool::Debian("stress-ng", "stress-ng");
+static FIO: PeerTool = PeerTool::Debian("fio", "fio");
+static MBW: PeerTool = PeerTool::Debian("mbw", "mbw");
+static LIKWID: PeerTool = PeerTool::Debian("likwid-bench", "likwid");
+static C2C: PeerTool = PeerTool::Registry("core-to-core-latency", "1.2.0");
 
 const LINE: f64 = 64.0;
 const MIB: f64 = (1 << 20) as f64;
@@ -41,8 +41,8 @@ const LOCKS: f64 = 5e6;
 const ELEMENT: f64 = 24.0;
 
 /// All comparisons with other tools.
-pub static TABLE: &[Comparison] = &[
-    Comparison {
+pub static TABLE: &[PeerComparison] = &[
+    PeerComparison {
         name: "getppid",
         what: "one getppid system call, in a loop, on one CPU",
         ours: "syscall getppid --cpus {cpu}",
@@ -51,7 +51,7 @@ pub static TABLE: &[Comparison] = &[
         figure: Before("usecs/op", Time(1e3)),
         differs: "theirs is the mean of all calls, ours the median of undisturbed batches",
     },
-    Comparison {
+    PeerComparison {
         name: "clock",
         what: "one clock_gettime through the vDSO, in a loop, on one CPU",
         ours: "cpu clock-vdso --cpus {cpu}",
@@ -60,7 +60,7 @@ pub static TABLE: &[Comparison] = &[
         figure: Before("nanosecs per call", Time(1.0)),
         differs: "theirs takes off the cost of an empty call, and is a mean",
     },
-    Comparison {
+    PeerComparison {
         name: "mutex",
         what: "lock and unlock of a pthread mutex that no other thread wants, in a process with two threads",
         ours: "sync mutex --cpus {cpu}",
@@ -69,7 +69,7 @@ pub static TABLE: &[Comparison] = &[
         figure: After("total time:", Time(1e9 / LOCKS)),
         differs: "theirs contains for each lock a rand(), which takes a lock of its own, and an increment; a mean",
     },
-    Comparison {
+    PeerComparison {
         name: "pipe",
         what: "round trip between two threads on one CPU through two pipes: two writes, two reads, two switches",
         ours: "sync pipe --placement same-core --cpus {cpu}",
@@ -78,7 +78,7 @@ pub static TABLE: &[Comparison] = &[
         figure: Before("usecs/op", Time(1e3)),
         differs: "theirs is a mean",
     },
-    Comparison {
+    PeerComparison {
         name: "context-switch",
         what: "one switch between two processes on one CPU",
         ours: "sync context-switch --mode processes --cpus {cpu}",
@@ -88,7 +88,7 @@ pub static TABLE: &[Comparison] = &[
         differs: "theirs is the mean time of a message through a full pipe; the writer is switched off and on for it, so it is \
                   halved here, and half a write and half a read stay in it. Ours has its pipe taken off",
     },
-    Comparison {
+    PeerComparison {
         name: "core-to-core-cas",
         what: "round trip of one cache line that two CPUs change in turn by compare-and-exchange",
         ours: "sync core-to-core --mode cas --cpus {pair}",
@@ -97,7 +97,7 @@ pub static TABLE: &[Comparison] = &[
         figure: Before(",\n", Time(2.0)),
         differs: "theirs is the mean of all samples, doubled here (it prints half a round trip)",
     },
-    Comparison {
+    PeerComparison {
         name: "core-to-core-two-lines",
         what: "round trip between two CPUs, each writing a line of its own that the other reads",
         ours: "sync core-to-core --mode two-lines --cpus {pair}",
@@ -106,7 +106,7 @@ pub static TABLE: &[Comparison] = &[
         figure: Before(",\n", Time(2.0)),
         differs: "theirs is the mean of all samples, doubled here (it prints half a round trip)",
     },
-    Comparison {
+    PeerComparison {
         name: "thread-start",
         what: "from before pthread_create until the new thread runs, on any CPU, one way",
         ours: "thread start --mode warm",
@@ -115,7 +115,7 @@ pub static TABLE: &[Comparison] = &[
         figure: Before("nanosecs to start a pthread", Time(1.0)),
         differs: "theirs does much between two threads, and is a mean",
     },
-    Comparison {
+    PeerComparison {
         name: "read-l1",
         what: "reading 64 bytes out of 16 KiB, over and over, by vectors",
         ours: "memory bandwidth --size 16KiB --operation read --step every --threads 1 --cpus {cpu}",
@@ -124,7 +124,7 @@ pub static TABLE: &[Comparison] = &[
         figure: After("MByte/s:", Rate(1e6, LINE)),
         differs: "theirs loads 32 bytes at a time of 16 kB and drops them; ours loads the widest vectors and sums them",
     },
-    Comparison {
+    PeerComparison {
         name: "read-memory",
         what: "reading 64 bytes out of 256 MiB, one after the other, by vectors",
         ours: "memory bandwidth --size 256MiB --operation read --step every --threads 1 --cpus {cpu}",
@@ -133,7 +133,7 @@ pub static TABLE: &[Comparison] = &[
         figure: After("MByte/s:", Rate(1e6, LINE)),
         differs: "theirs has 256 MB in pages of 4 KiB, ours pages of 2 MiB where they can be had",
     },
-    Comparison {
+    PeerComparison {
         name: "read-1mib",
         what: "reading 64 bytes out of a block of 1 MiB, over and over",
         ours: "memory bandwidth --size 1MiB --operation read --step every --threads 1 --cpus {cpu}",
@@ -143,7 +143,7 @@ pub static TABLE: &[Comparison] = &[
         figure: Before("MiB/sec)", Rate(MIB, LINE)),
         differs: "theirs loads 8 bytes at a time, and its work between two blocks is counted",
     },
-    Comparison {
+    PeerComparison {
         name: "copy-l2",
         what: "copying 64 bytes, 256 KiB to 256 KiB over and over",
         ours: "memory bandwidth --size 512KiB --operation copy --step every --threads 1 --cpus {cpu}",
@@ -152,7 +152,7 @@ pub static TABLE: &[Comparison] = &[
         figure: After("provided by glibc)", Rate(1.0, LINE)),
         differs: "theirs is memcpy of the C library; a mean",
     },
-    Comparison {
+    PeerComparison {
         name: "copy-memory",
         what: "copying 64 bytes, 64 MiB to 64 MiB",
         ours: "memory bandwidth --size 128MiB --operation copy --step every --threads 1 --cpus {cpu}",
@@ -161,7 +161,7 @@ pub static TABLE: &[Comparison] = &[
         figure: Before("MiB/s", Rate(MIB, LINE)),
         differs: "theirs is memcpy of the C library, which may write large blocks past the caches, on pages of 4 KiB",
     },
-    Comparison {
+    PeerComparison {
         name: "triad",
         what: "one element of a[i] = b[i] * s + c[i], arrays of 64 MiB, ordinary stores",
         ours: "memory stream --operation triad --size 64MiB --threads 1 --cpus {cpu}",
@@ -170,7 +170,7 @@ pub static TABLE: &[Comparison] = &[
         figure: After("MByte/s:", Rate(1e6, ELEMENT)),
         differs: "theirs has 64 MB in pages of 4 KiB, ours pages of 2 MiB where they can be had",
     },
-    Comparison {
+    PeerComparison {
         name: "direct-read",
         what: "random reads of 4 KiB of a file of 16 MiB past the page cache (O_DIRECT), one at a time, the median",
         ours: "file read-direct --dir {dir} --cpus {cpu}",
@@ -180,7 +180,7 @@ pub static TABLE: &[Comparison] = &[
         figure: Json("/jobs/0/read/clat_ns/percentile/50.000000"),
         differs: "nothing known",
     },
-    Comparison {
+    PeerComparison {
         name: "fsync",
         what: "fsync after 4 KiB of a file of 1 MiB were overwritten, the median",
         ours: "file fsync --mode overwrite --dir {dir} --cpus {cpu}",
@@ -190,7 +190,7 @@ pub static TABLE: &[Comparison] = &[
         figure: Json("/jobs/0/sync/lat_ns/percentile/50.000000"),
         differs: "nothing known",
     },
-    Comparison {
+    PeerComparison {
         name: "fdatasync",
         what: "fdatasync after 4 KiB of a file of 1 MiB were overwritten, the median",
         ours: "file fdatasync --mode overwrite --dir {dir} --cpus {cpu}",

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Tool to compare with.
-pub enum Tool {
+pub enum PeerTool {
     /// Program and its Debian package.
     Debian(&'static str, &'static str),
     /// Crate of the Cargo registry, in this version, and its program.
@@ -19,29 +19,31 @@ pub enum Tool {
     Package(&'static str),
 }
 
-impl Tool {
+impl PeerTool {
     /// Name of the program.
     pub const fn program(&self) -> &'static str {
         match self {
-            Tool::Debian(program, _) | Tool::Registry(program, _) | Tool::Package(program) => program,
+            PeerTool::Debian(program, _) | PeerTool::Registry(program, _) | PeerTool::Package(program) => {
+                program
+            }
         }
     }
 
     fn is_there(&self) -> bool {
         // What is built from here, cargo knows whether to build it anew.
-        !matches!(self, Tool::Package(_))
+        !matches!(self, PeerTool::Package(_))
             && (shell::has(self.program()) || place().join("bin").join(self.program()).is_file())
     }
 
     fn install(&self) -> Result<()> {
         let root = place();
         match self {
-            Tool::Debian(_, package) => {
+            PeerTool::Debian(_, package) => {
                 let command =
                     format!("apt-get update && apt-get install -y --no-install-recommends {package}");
                 shell::run(Command::new("sh").args(["-c", &command]))
             }
-            Tool::Registry(program, version) => {
+            PeerTool::Registry(program, version) => {
                 let mut cargo = shell::cargo("install --locked --version");
                 cargo
                     .args([version, program, "--root"])
@@ -50,7 +52,7 @@ impl Tool {
                     .arg(root.join("build"));
                 shell::run(&mut cargo)
             }
-            Tool::Package(program) => {
+            PeerTool::Package(program) => {
                 let built = dist::package(
                     &shell::workspace().join("xtask/peers").join(program),
                     &root.join("build"),
@@ -74,10 +76,10 @@ pub fn place() -> PathBuf {
 ///
 /// # Errors
 /// A Debian package is missing and this process is not root. The text has the command.
-pub fn install(tools: impl Iterator<Item = &'static Tool>) -> Result<Vec<(&'static str, String)>> {
+pub fn install(tools: impl Iterator<Item = &'static PeerTool>) -> Result<Vec<(&'static str, String)>> {
     let mut lacking: Vec<(&str, String)> = Vec::new();
     for tool in tools.filter(|tool| !tool.is_there()) {
-        if let Tool::Debian(program, package) = tool
+        if let PeerTool::Debian(program, package) = tool
             && shell::output(Command::new("id").arg("-u"))?.trim() != "0"
         {
             bail!("{program} is missing: run `sudo apt-get install {package}`, and this again");
@@ -92,7 +94,7 @@ pub fn install(tools: impl Iterator<Item = &'static Tool>) -> Result<Vec<(&'stat
 }
 
 /// Values of this machine that are filled into command lines.
-pub struct Here {
+pub struct PlaceholderValues {
     /// Value of `{cpu}`: the last allowed CPU.
     cpu: u32,
     /// Value of `{first}`: the first allowed CPU.
@@ -103,16 +105,16 @@ pub struct Here {
     directory: PathBuf,
 }
 
-impl Here {
+impl PlaceholderValues {
     /// Reads which CPUs this process may use.
-    pub fn new() -> Result<Here> {
+    pub fn new() -> Result<PlaceholderValues> {
         let status = fs::read_to_string("/proc/self/status").context("no /proc/self/status")?;
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
         let cpus: CpuList = list.context("no Cpus_allowed_list in /proc/self/status")?.trim().parse()?;
         let (first, last) = cpus.0.first().zip(cpus.0.last()).context("no CPU is allowed")?;
         let directory = place().join("files");
         fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
-        Ok(Here {
+        Ok(PlaceholderValues {
             cpu: *last,
             first: *first,
             pair: (first != last).then(|| format!("{first},{last}")),
@@ -171,13 +173,13 @@ impl Here {
 }
 
 /// Binary of latscope that is compared.
-pub struct Latscope(PathBuf);
+pub struct LatscopeBinary(PathBuf);
 
-impl Latscope {
+impl LatscopeBinary {
     /// Builds the release binary.
-    pub fn build() -> Result<Latscope> {
+    pub fn build() -> Result<LatscopeBinary> {
         shell::run(&mut shell::cargo("build --release --package latscope --locked"))?;
-        Ok(Latscope(shell::workspace().join("target/release/latscope")))
+        Ok(LatscopeBinary(shell::workspace().join("target/release/latscope")))
     }
 
     /// Returns the result of a run with these arguments.
@@ -209,7 +211,7 @@ impl Latscope {
     /// Figures of the only point that these arguments leave.
     ///
     /// # Errors
-    /// The errors are those of [`Latscope::measure`], or there is not exactly one point.
+    /// The errors are those of [`LatscopeBinary::measure`], or there is not exactly one point.
     pub fn point(&self, words: &[String]) -> Result<Measurement> {
         let mut points = self.measure(words)?.measurements;
         // The one pair of processes is summed up, too.
@@ -222,7 +224,7 @@ impl Latscope {
     /// Median of the only point that these arguments leave, in ns.
     ///
     /// # Errors
-    /// The errors are those of [`Latscope::point`], or the point has no figure.
+    /// The errors are those of [`LatscopeBinary::point`], or the point has no figure.
     pub fn median(&self, words: &[String]) -> Result<f64> {
         let point = self.point(words)?;
         let why = || format!("latscope: {}", point.reason().as_deref().unwrap_or("no figure"));

@@ -2,12 +2,12 @@
 //! SCHED_FIFO 95 thread on each CPU, 1 ms, locked memory). The figures are the fastest and the typical wake-up, and the
 //! CPU time of the whole program for an activation. jitterdebugger is shown beside them.
 
-use super::tools::{self, Here, Tool};
+use super::tools::{self, PeerTool, PlaceholderValues};
 use super::{SEED, middle, verdict};
 use crate::dist;
 use anyhow::{Context, Result, ensure};
 use latscope_core::report::Report;
-use latscope_core::statistics::{Interval, ratio_of_medians};
+use latscope_core::statistics::{ConfidenceInterval, ratio_of_medians};
 use latscope_core::units::format_time;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,8 +15,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-const CYCLICTEST: Tool = Tool::Debian("cyclictest", "rt-tests");
-const JITTERDEBUGGER: Tool = Tool::Debian("jitterdebugger", "jitterdebugger");
+const CYCLICTEST: PeerTool = PeerTool::Debian("cyclictest", "rt-tests");
+const JITTERDEBUGGER: PeerTool = PeerTool::Debian("jitterdebugger", "jitterdebugger");
 
 /// Largest latency in cyclictest's histogram, in ns. The median lies far below.
 const BUCKETS: u64 = 200_000;
@@ -26,7 +26,7 @@ const QUIET: f64 = 10.0;
 
 /// Figures of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Figures {
+struct WakeRunFigures {
     /// Fastest wake-up, in ns.
     min: f64,
     /// Median of the wake-ups, in ns.
@@ -44,7 +44,11 @@ pub fn run(pairs: usize, seconds: u64) -> Result<bool> {
     if let Some((program, why)) = lacking.iter().find(|(program, _)| *program == CYCLICTEST.program()) {
         anyhow::bail!("{program} cannot be had: {why}");
     }
-    let sides = Sides { latscope: dist::for_this_machine(dist::PROFILE)?, here: Here::new()?, seconds };
+    let sides = WakePeerRunner {
+        latscope: dist::for_this_machine(dist::PROFILE)?,
+        here: PlaceholderValues::new()?,
+        seconds,
+    };
     let (mut ours, mut theirs, mut third) = (Vec::new(), Vec::new(), Vec::new());
     for turn in 1..=pairs {
         eprint!("\rpair {turn}/{pairs} ");
@@ -61,16 +65,21 @@ pub fn run(pairs: usize, seconds: u64) -> Result<bool> {
     holds &= row("p50", |f| f.p50, &ours, &theirs);
     holds &= row("CPU time of an activation", |f| f.cpu, &ours, &theirs);
     if !third.is_empty() {
-        let at = |figure: fn(&Figures) -> f64| format_time(middle(third.iter().map(figure)));
+        let at = |figure: fn(&WakeRunFigures) -> f64| format_time(middle(third.iter().map(figure)));
         println!("{:<28} min {}, p50 {} (whole µs)", "jitterdebugger", at(|f| f.min), at(|f| f.p50));
     }
     Ok(holds & sides.idle()? & sides.memory()?)
 }
 
-fn row(name: &str, figure: fn(&Figures) -> f64, ours: &[Figures], theirs: &[Figures]) -> bool {
+fn row(
+    name: &str,
+    figure: fn(&WakeRunFigures) -> f64,
+    ours: &[WakeRunFigures],
+    theirs: &[WakeRunFigures],
+) -> bool {
     let pairs: Vec<(f64, f64)> = ours.iter().map(figure).zip(theirs.iter().map(figure)).collect();
     let Some((ratio, interval)) = ratio_of_medians(&pairs, SEED) else { return false };
-    let judgement = verdict(ratio, interval, Interval { low: 0.0, high: 1.0 });
+    let judgement = verdict(ratio, interval, ConfidenceInterval { low: 0.0, high: 1.0 });
     println!(
         "{name:<28} {ratio:.3} [{:.3}, {:.3}]   {} / {}   {judgement}",
         interval.low,
@@ -81,13 +90,13 @@ fn row(name: &str, figure: fn(&Figures) -> f64, ours: &[Figures], theirs: &[Figu
     judgement != "EXCEEDED"
 }
 
-struct Sides {
+struct WakePeerRunner {
     latscope: PathBuf,
-    here: Here,
+    here: PlaceholderValues,
     seconds: u64,
 }
 
-impl Sides {
+impl WakePeerRunner {
     fn wake(&self, seconds: u64) -> Command {
         let mut command = Command::new(&self.latscope);
         let words = ["wake", "--interval", "1ms", "--priority", "95", "--no-live", "--quiet", "--duration"];
@@ -95,7 +104,7 @@ impl Sides {
         command
     }
 
-    fn latscope(&self) -> Result<Figures> {
+    fn latscope(&self) -> Result<WakeRunFigures> {
         let path = tools::place().join("files/wake.json");
         let command = format!(
             "{} wake --interval 1ms --priority 95 --no-live --quiet --duration {}s --json {}",
@@ -107,7 +116,7 @@ impl Sides {
         let report = Report::from_json(&std::fs::read(&path)?)?;
         let all = report.measurements.iter().find(|m| m.row).context("latscope wake has no merged row")?;
         let summary = &all.summary;
-        Ok(Figures {
+        Ok(WakeRunFigures {
             min: summary.min.context("no minimum")?,
             p50: summary.p50.context("no median")?,
             cpu: cpu / summary.count as f64,
@@ -115,16 +124,16 @@ impl Sides {
     }
 
     /// Runs cyclictest twice: once counting nanoseconds, and once as usual for its CPU time.
-    fn cyclictest(&self) -> Result<Figures> {
+    fn cyclictest(&self) -> Result<WakeRunFigures> {
         let seconds = self.seconds;
         let fine = self.here.run(&format!("cyclictest -m -S -p95 -i1000 -N -q -h {BUCKETS} -D {seconds}"))?;
         let (min, p50) = fine_histogram(&fine).context("cyclictest printed no histogram")?;
         let (cpu, output) = timed(&format!("cyclictest -m -S -p95 -i1000 -h 400 -q -D {seconds}"))?;
         let cycles = cycles(&output).context("cyclictest printed no total")?;
-        Ok(Figures { min, p50, cpu: cpu / cycles })
+        Ok(WakeRunFigures { min, p50, cpu: cpu / cycles })
     }
 
-    fn jitterdebugger(&self) -> Result<Figures> {
+    fn jitterdebugger(&self) -> Result<WakeRunFigures> {
         let directory = tools::place().join("files");
         let line = format!("jitterdebugger -p 95 -i 1000 -D {}s -o {}", self.seconds, directory.display());
         self.here.run(&line)?;
@@ -134,7 +143,7 @@ impl Sides {
 
     /// Checks the rate of voluntary switches of all threads but the measuring threads while nothing happens.
     fn idle(&self) -> Result<bool> {
-        let run = Running(self.wake(6).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
+        let run = KillOnDropChild(self.wake(6).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
         sleep(Duration::from_secs(2));
         let before = switches(run.0.id());
         sleep(Duration::from_secs(3));
@@ -151,7 +160,7 @@ impl Sides {
     /// Checks that the memory of the coordinator and the worker together keeps its limit, and does not grow with
     /// activations.
     fn memory(&self) -> Result<bool> {
-        let run = Running(self.wake(6).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
+        let run = KillOnDropChild(self.wake(6).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
         let resident = || family(run.0.id()).into_iter().map(proportional).sum::<f64>();
         sleep(Duration::from_secs(2));
         let early = resident();
@@ -174,9 +183,9 @@ fn word(holds: bool) -> &'static str {
 }
 
 /// Run that ends when this value is dropped.
-struct Running(Child);
+struct KillOnDropChild(Child);
 
-impl Drop for Running {
+impl Drop for KillOnDropChild {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -265,7 +274,7 @@ fn cycles(text: &str) -> Option<f64> {
     Some(sum("# Total:")? + sum("# Histogram Overflows:")?)
 }
 
-fn jitter_results(results: &serde_json::Value) -> Option<Figures> {
+fn jitter_results(results: &serde_json::Value) -> Option<WakeRunFigures> {
     let cpus = results.get("cpu")?.as_object()?;
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     for cpu in cpus.values() {
@@ -276,7 +285,7 @@ fn jitter_results(results: &serde_json::Value) -> Option<Figures> {
     let min = cpus.values().filter_map(|cpu| cpu.get("min")?.as_f64()).reduce(f64::min)?;
     let counts: Vec<(f64, u64)> = counts.into_iter().map(|(us, n)| (us as f64, n)).collect();
     let total = counts.iter().map(|(_, n)| n).sum();
-    Some(Figures { min: min * 1e3, p50: median_of(&counts, total)? * 1e3, cpu: f64::NAN })
+    Some(WakeRunFigures { min: min * 1e3, p50: median_of(&counts, total)? * 1e3, cpu: f64::NAN })
 }
 
 #[cfg(test)]

@@ -3,37 +3,37 @@
 mod part;
 mod tally;
 
-pub use part::Part;
-pub use tally::Limit;
+pub use part::TestPart;
+pub use tally::TestDeadline;
 
 use crate::shell::FEATURES;
 use crate::{advisories, bans, injected_preemptions, packages, python, setup, shell};
 use anyhow::Result;
-use part::Running;
+use part::TestPartProcess;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use tally::Tally;
+use tally::TestTally;
 
 /// Runs the tests that need this machine only, or `all`. At the end, it prints how many tests passed, failed and were
 /// skipped.
 ///
 /// # Errors
 /// A step cannot be started.
-pub fn run(all: bool, limit: Limit) -> Result<bool> {
+pub fn run(all: bool, limit: TestDeadline) -> Result<bool> {
     let setup = if all {
         setup::components()?;
         // Lints and the build of the tests need nothing else.
-        Some(Part::Setup.start(limit)?)
+        Some(TestPart::Setup.start(limit)?)
     } else {
         setup::name_missing(true);
         None
     };
-    let mut tally = Tally::until(limit);
+    let mut tally = TestTally::until(limit);
     compile(&mut tally);
     if let Some(setup) = setup {
         setup.join(&mut tally);
     }
-    let wheel = if all { Some(Part::Wheel.start(limit)?) } else { None };
+    let wheel = if all { Some(TestPart::Wheel.start(limit)?) } else { None };
     tally.step("cargo test", |tally| {
         let ran = tally.tests_or_flaky("cargo test", |names| Ok(workspace(all, names)));
         tally.ran("cargo test", ran);
@@ -45,7 +45,7 @@ pub fn run(all: bool, limit: Limit) -> Result<bool> {
 }
 
 /// Runs the steps that only compile, and builds the tests.
-fn compile(tally: &mut Tally) {
+fn compile(tally: &mut TestTally) {
     tally.step("formatting", |tally| {
         tally.check("formatting", shell::run(&mut shell::cargo("fmt --all -- --check")));
     });
@@ -66,7 +66,7 @@ fn compile(tally: &mut Tally) {
 
 /// Runs the tests that take a virtual machine, another architecture or a library of Python, after those of the
 /// workspace. They need the binary of this machine.
-fn beyond(tally: &mut Tally, wheel: Running, limit: Limit) -> Result<()> {
+fn beyond(tally: &mut TestTally, wheel: TestPartProcess, limit: TestDeadline) -> Result<()> {
     tally.step("advisories", |tally| match advisories::database() {
         Ok(database) => tally.check("no advisory on a dependency", advisories::run(&database)),
         Err(error) => tally.skip(Some(error)),
@@ -77,7 +77,7 @@ fn beyond(tally: &mut Tally, wheel: Running, limit: Limit) -> Result<()> {
         Err(error) => tally.skip(Some(error)),
     });
     wheel.join(tally);
-    let [delivery, machines] = [Part::Delivery.start(limit)?, Part::Machines.start(limit)?];
+    let [delivery, machines] = [TestPart::Delivery.start(limit)?, TestPart::Machines.start(limit)?];
     tally.step("injected preemptions", injected_preemptions);
     tally.step("python", |tally| {
         let ran = python_checks(tally);
@@ -161,7 +161,7 @@ fn apart(words: &str, directory: &str, cfg: &str) -> Command {
 }
 
 /// Makes the packages, and checks them.
-fn check_packages(tally: &mut Tally, binaries: &[PathBuf]) {
+fn check_packages(tally: &mut TestTally, binaries: &[PathBuf]) {
     match packages::build(binaries) {
         Ok(()) => {
             let ran = packages::checks::run_all(|name, outcome| tally.check(name, outcome));
@@ -173,7 +173,7 @@ fn check_packages(tally: &mut Tally, binaries: &[PathBuf]) {
 
 /// Checks that a static binary runs a quick survey and refuses what it does not know. A binary for another architecture
 /// runs in an emulator.
-fn check_binary(tally: &mut Tally, binary: &Path) {
+fn check_binary(tally: &mut TestTally, binary: &Path) {
     let mut check = |name: &str, check: fn(&mut Command) -> Result<()>| {
         let outcome = command_of(binary).and_then(|mut command| check(&mut command));
         tally.check(&format!("{} {name}", binary.display()), outcome);
@@ -192,7 +192,7 @@ fn command_of(binary: &Path) -> Result<Command> {
 }
 
 /// Runs the checks of the Python package. Its tests print what `cargo test` would.
-fn python_checks(tally: &mut Tally) -> Result<()> {
+fn python_checks(tally: &mut TestTally) -> Result<()> {
     for (name, mut command) in python::checks()? {
         tally.check(name, shell::run(&mut command));
     }
@@ -200,7 +200,7 @@ fn python_checks(tally: &mut Tally) -> Result<()> {
 }
 
 /// Checks that the binary of this machine finds injected preemptions.
-fn injected_preemptions(tally: &mut Tally) {
+fn injected_preemptions(tally: &mut TestTally) {
     let binary = Path::new("dist").join(format!("latscope-{}", std::env::consts::ARCH));
     match injected_preemptions::reason_against() {
         None => tally.check(

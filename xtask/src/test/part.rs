@@ -1,6 +1,7 @@
-//! Parts of the tests that run in a process of their own, next to other steps: they wait, or nobody looks at their time.
+//! Parts of the tests that run in a process of their own, next to other steps: they wait, or nobody looks at their
+//! time.
 
-use super::{Limit, Tally, check_binary, check_packages};
+use super::{TestDeadline, TestTally, check_binary, check_packages};
 use crate::{dist, guest, image, python, setup, shell, vm};
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 /// Part of the tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Part {
+pub enum TestPart {
     /// Installs what the tests need.
     Setup,
     /// The static binaries for this machine and ARM64, and their wheels.
@@ -25,18 +26,18 @@ pub enum Part {
 }
 
 /// Part that runs in a process of its own.
-pub struct Running {
-    part: Part,
+pub struct TestPartProcess {
+    part: TestPart,
     child: Child,
-    limit: Limit,
+    limit: TestDeadline,
 }
 
-impl Part {
+impl TestPart {
     /// Starts this part in a process group of its own. Its output goes to a file.
     ///
     /// # Errors
     /// The process cannot be started.
-    pub fn start(self, limit: Limit) -> Result<Running> {
+    pub fn start(self, limit: TestDeadline) -> Result<TestPartProcess> {
         fs::create_dir_all(self.path("log").parent().context("the path has no directory")?)?;
         // A sum of an earlier run is not that of this one.
         let _ = fs::remove_file(self.path("json"));
@@ -44,10 +45,11 @@ impl Part {
         let program = std::env::current_exe()?;
         // Steps next to it, whose tests wait for each other, come first.
         let mut command = match self {
-            Part::Wheel | Part::Delivery => nice(19),
-            Part::Setup => nice(0),
-            // An emulator that lacks CPU time starves the programs in it. Without the right to it, it runs all the same.
-            Part::Machines => nice(-5),
+            TestPart::Wheel | TestPart::Delivery => nice(19),
+            TestPart::Setup => nice(0),
+            // An emulator that lacks CPU time starves the programs in it. Without the right to it, it runs all the
+            // same.
+            TestPart::Machines => nice(-5),
         };
         command.arg(program).args([
             "test",
@@ -67,20 +69,20 @@ impl Part {
             self.name(),
             self.path("log").display()
         );
-        Ok(Running { part: self, child, limit })
+        Ok(TestPartProcess { part: self, child, limit })
     }
 
     /// Runs this part in this process, and leaves its counts in a file, after each of its checks.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn run(self, limit: Limit) -> Result<bool> {
-        let mut tally = Tally::until(limit).kept_in(self.path("json"));
+    pub fn run(self, limit: TestDeadline) -> Result<bool> {
+        let mut tally = TestTally::until(limit).kept_in(self.path("json"));
         match self {
-            Part::Setup => tally.step("setup", |tally| tally.check("setup", setup::run())),
-            Part::Wheel => wheel(&mut tally),
-            Part::Delivery => deliver(&mut tally),
-            Part::Machines => boot(&mut tally),
+            TestPart::Setup => tally.step("setup", |tally| tally.check("setup", setup::run())),
+            TestPart::Wheel => wheel(&mut tally),
+            TestPart::Delivery => deliver(&mut tally),
+            TestPart::Machines => boot(&mut tally),
         }
         tally.keep()?;
         Ok(true)
@@ -88,10 +90,10 @@ impl Part {
 
     fn name(self) -> &'static str {
         match self {
-            Part::Setup => "setup",
-            Part::Wheel => "wheel",
-            Part::Delivery => "delivery",
-            Part::Machines => "machines",
+            TestPart::Setup => "setup",
+            TestPart::Wheel => "wheel",
+            TestPart::Delivery => "delivery",
+            TestPart::Machines => "machines",
         }
     }
 
@@ -100,9 +102,9 @@ impl Part {
     }
 }
 
-impl Running {
+impl TestPartProcess {
     /// Waits for the end of the part, prints what it wrote, and adds its counts. A part that has no time left ends.
-    pub fn join(mut self, tally: &mut Tally) {
+    pub fn join(mut self, tally: &mut TestTally) {
         let ended = self.wait(tally);
         println!("{}", fs::read_to_string(self.part.path("log")).unwrap_or_default());
         let sum = fs::read(self.part.path("json")).ok().and_then(|text| serde_json::from_slice(&text).ok());
@@ -112,7 +114,7 @@ impl Running {
         }
     }
 
-    fn wait(&mut self, tally: &mut Tally) -> Result<ExitStatus> {
+    fn wait(&mut self, tally: &mut TestTally) -> Result<ExitStatus> {
         loop {
             if let Some(ended) = self.child.try_wait()? {
                 return Ok(ended);
@@ -137,7 +139,7 @@ fn nice(value: i32) -> Command {
     nice
 }
 
-fn wheel(tally: &mut Tally) {
+fn wheel(tally: &mut TestTally) {
     tally.step("static binaries", |tally| check_binaries(tally, dist::of_rustup(dist::EMULATED)));
     tally.step("wheel", |tally| {
         let wheels = python::wheel(dist::EMULATED);
@@ -145,7 +147,7 @@ fn wheel(tally: &mut Tally) {
     });
 }
 
-fn deliver(tally: &mut Tally) {
+fn deliver(tally: &mut TestTally) {
     tally.step("static binaries for others", |tally| check_binaries(tally, dist::of_debian(dist::EMULATED)));
     tally.step("packages", |tally| match dist::run(dist::EMULATED) {
         Ok(binaries) => check_packages(tally, &binaries),
@@ -153,14 +155,14 @@ fn deliver(tally: &mut Tally) {
     });
 }
 
-fn check_binaries(tally: &mut Tally, built: Result<Vec<PathBuf>>) {
+fn check_binaries(tally: &mut TestTally, built: Result<Vec<PathBuf>>) {
     match built {
         Ok(binaries) => binaries.iter().for_each(|binary| check_binary(tally, binary)),
         Err(error) => tally.check("static binaries", Err(error)),
     }
 }
 
-fn boot(tally: &mut Tally) {
+fn boot(tally: &mut TestTally) {
     tally.step("image for QEMU", |tally| {
         let ran = image::run_all(|name, outcome| tally.check(name, outcome));
         tally.skip(ran.err());

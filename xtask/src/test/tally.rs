@@ -22,12 +22,12 @@ struct StepTime {
 
 /// Time at which the tests end.
 #[derive(Debug, Clone, Copy)]
-pub struct Limit(Instant);
+pub struct TestDeadline(Instant);
 
-impl Limit {
+impl TestDeadline {
     /// Returns the limit in so many minutes from now.
-    pub fn minutes(minutes: u64) -> Limit {
-        Limit(Instant::now() + Duration::from_secs(60 * minutes))
+    pub fn minutes(minutes: u64) -> TestDeadline {
+        TestDeadline(Instant::now() + Duration::from_secs(60 * minutes))
     }
 
     /// Returns true if no time is left.
@@ -70,7 +70,7 @@ const FLAKY: i64 = 5;
 
 /// Counts of the tests in all steps, and the time that each step took.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Tally {
+pub struct TestTally {
     // Below zero while a test binary has told of skipped tests, and not yet of its sum.
     passed: i64,
     failed: i64,
@@ -84,21 +84,21 @@ pub struct Tally {
     #[serde(skip)]
     unfinished: bool,
     #[serde(skip)]
-    limit: Option<Limit>,
+    limit: Option<TestDeadline>,
     /// File that holds these counts for the process that waits for this one.
     #[serde(skip)]
     file: Option<PathBuf>,
 }
 
-impl Tally {
+impl TestTally {
     /// Returns counts of steps that begin before this limit.
-    pub fn until(limit: Limit) -> Tally {
-        Tally { limit: Some(limit), ..Tally::default() }
+    pub fn until(limit: TestDeadline) -> TestTally {
+        TestTally { limit: Some(limit), ..TestTally::default() }
     }
 
     /// Returns these counts, to be kept in a file.
-    pub fn kept_in(self, file: PathBuf) -> Tally {
-        Tally { file: Some(file), ..self }
+    pub fn kept_in(self, file: PathBuf) -> TestTally {
+        TestTally { file: Some(file), ..self }
     }
 
     /// Writes the counts to their file, if they have one.
@@ -113,8 +113,8 @@ impl Tally {
     }
 
     /// Runs a step, and prints the time that it took. Skips it if no time is left.
-    pub fn step(&mut self, name: &str, run: impl FnOnce(&mut Tally)) {
-        if self.limit.is_some_and(Limit::is_over) {
+    pub fn step(&mut self, name: &str, run: impl FnOnce(&mut TestTally)) {
+        if self.limit.is_some_and(TestDeadline::is_over) {
             return self.skip(Some(format!("{name}: the time of the tests was over")));
         }
         let (begun, cpu) = (Instant::now(), process_and_ended_children_cpu_ns());
@@ -126,7 +126,7 @@ impl Tally {
     }
 
     /// Adds the counts and the steps of a part that ran in a process of its own.
-    pub fn add(&mut self, part: Tally) {
+    pub fn add(&mut self, part: TestTally) {
         self.passed += part.passed;
         self.failed += part.failed;
         self.broken.extend(part.broken);
@@ -173,7 +173,7 @@ impl Tally {
             Some(limit) => limit.bounding(&command),
             None => command,
         });
-        if outcome.is_err() && self.limit.is_some_and(Limit::is_over) {
+        if outcome.is_err() && self.limit.is_some_and(TestDeadline::is_over) {
             self.unfinished = false;
             return self.skip(Some(format!("the rest of {name}: its time was over")));
         }
@@ -183,8 +183,8 @@ impl Tally {
         }
     }
 
-    /// Runs tests like [`Tally::tests`]. `command` takes the names of those to run, none for all. The tests that fail,
-    /// if they are few, run again, alone: those that pass then are flaky, which the end says.
+    /// Runs tests like [`TestTally::tests`]. `command` takes the names of those to run, none for all. The tests that
+    /// fail, if they are few, run again, alone: those that pass then are flaky, which the end says.
     ///
     /// # Errors
     /// There is no command.
@@ -193,7 +193,7 @@ impl Tally {
         name: &str,
         command: impl Fn(&[String]) -> Result<Command>,
     ) -> Result<()> {
-        let of_this = || Tally { limit: self.limit, ..Tally::default() };
+        let of_this = || TestTally { limit: self.limit, ..TestTally::default() };
         let mut first = of_this();
         first.tests(name, command(&[])?);
         let few = first.broken.len() as i64 == first.failed && (1..=FLAKY).contains(&first.failed);
@@ -204,7 +204,7 @@ impl Tally {
             second.tests(name, command(&names)?);
             if second.passed + second.failed < first.failed {
                 // One did not run again, such as one of a binary that crashes.
-                second = Tally { failed: first.failed, broken: names.clone(), ..Tally::default() };
+                second = TestTally { failed: first.failed, broken: names.clone(), ..TestTally::default() };
             }
             first.failed = 0;
             first.flaky = names.into_iter().filter(|name| !second.broken.contains(name)).collect();
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn what_is_skipped_has_not_passed() {
-        let mut tally = Tally::default();
+        let mut tally = TestTally::default();
         for line in [
             "test a ... ok",
             "SKIPPED b: it needs root",
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn a_failed_test_and_its_step_are_one_failure() {
         let ran = |script: &str| {
-            let mut tally = Tally::default();
+            let mut tally = TestTally::default();
             let mut command = Command::new("sh");
             command.args(["-c", script]);
             tally.tests("cargo test", command);
@@ -348,7 +348,7 @@ mod tests {
         let first = "echo 'running 3 tests'; echo 'test a ... FAILED'; echo 'test b ... FAILED'; \
             echo 'test result: FAILED. 1 passed; 2 failed'; exit 101";
         let ran = |second: &str| {
-            let mut tally = Tally::default();
+            let mut tally = TestTally::default();
             let command = |names: &[String]| {
                 assert!(names.is_empty() || names == ["a", "b"], "{names:?}");
                 Ok(sh(if names.is_empty() { first } else { second }))
@@ -368,18 +368,18 @@ mod tests {
 
     #[test]
     fn a_step_that_has_no_time_left_is_skipped_by_name() {
-        let mut tally = Tally::until(Limit::minutes(0));
+        let mut tally = TestTally::until(TestDeadline::minutes(0));
         tally.step("virtual machine", |tally| tally.check("boots", Ok(())));
         assert_eq!(tally.last_line(), "0 passed, 0 failed, 1 skipped");
         assert!(tally.skipped[0].starts_with("virtual machine: "), "{}", tally.skipped[0]);
-        let mut tally = Tally::until(Limit::minutes(1));
+        let mut tally = TestTally::until(TestDeadline::minutes(1));
         tally.step("virtual machine", |tally| tally.check("boots", Ok(())));
         assert_eq!(tally.last_line(), "1 passed, 0 failed, 0 skipped");
     }
 
     #[test]
     fn tests_that_have_no_time_left_are_skipped_and_what_they_counted_stays() {
-        let mut tally = Tally::until(Limit(Instant::now() + Duration::from_millis(1500)));
+        let mut tally = TestTally::until(TestDeadline(Instant::now() + Duration::from_millis(1500)));
         let mut command = Command::new("sh");
         command.env("SUM", "test result: ok. 2 passed; 0 failed");
         command.args(["-c", "echo \"$SUM\"; echo 'running 3 tests'; exec sleep 60"]);
@@ -392,16 +392,16 @@ mod tests {
     fn the_counts_of_a_part_are_kept_after_each_check() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("part.json");
-        let mut tally = Tally::default().kept_in(file.clone());
+        let mut tally = TestTally::default().kept_in(file.clone());
         tally.check("a", Ok(()));
-        let kept: Tally = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        let kept: TestTally = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
         assert_eq!(kept.last_line(), "1 passed, 0 failed, 0 skipped");
     }
 
     #[test]
     fn a_part_in_another_process_counts() {
-        let mut tally = Tally { passed: 2, failed: 1, broken: vec!["a".into()], ..Tally::default() };
-        let mut part = Tally::default();
+        let mut tally = TestTally { passed: 2, failed: 1, broken: vec!["a".into()], ..TestTally::default() };
+        let mut part = TestTally::default();
         part.step("wheel", |part| part.check("b", Err(anyhow::anyhow!("c"))));
         part.skip(Some("no node"));
         tally.add(serde_json::from_str(&serde_json::to_string(&part).unwrap()).unwrap());

@@ -1,7 +1,7 @@
 //! Emulated machine, from its start until it switches itself off.
 
 use super::initramfs::Contents;
-use super::{Kernel, absolute};
+use super::{VmKernel, absolute};
 use crate::debian::{self, AVAILABLE};
 use crate::{dist, setup, shell};
 use anyhow::{Context, Result, bail, ensure};
@@ -42,10 +42,10 @@ const BOOTS: u32 = 3;
 
 /// The machine to boot.
 #[derive(Args, Clone)]
-pub struct Machine {
+pub struct VirtualMachine {
     /// The kernel
     #[arg(long, value_enum, default_value = "rt")]
-    pub kernel: Kernel,
+    pub kernel: VmKernel,
     /// Memory of the machine
     #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = parse_size)]
     pub memory: u64,
@@ -79,25 +79,25 @@ pub struct Machine {
 }
 
 /// Outcome of a machine that has ended.
-pub struct Ended {
+pub struct VmOutcome {
     /// Exit status of the job.
     pub status: u8,
     scratch: TempDir,
 }
 
-impl Ended {
+impl VmOutcome {
     /// Directory of the files that the job left in /out.
     pub fn out(&self) -> PathBuf {
         self.scratch.path().join("out")
     }
 }
 
-impl Machine {
+impl VirtualMachine {
     /// Boots, runs a shell script with its output on that of this process, and waits for the end.
     ///
     /// # Errors
     /// A program is missing, the kernel does not come up, or the time is over.
-    pub fn run(&self, job: &str) -> Result<Ended> {
+    pub fn run(&self, job: &str) -> Result<VmOutcome> {
         ensure!(AVAILABLE, "the VM is an x86-64 machine, and runs what is built for this one");
         setup::program("qemu-system-x86_64", "qemu-system-x86")?;
         setup::program("setpriv", "util-linux")?;
@@ -123,14 +123,13 @@ impl Machine {
         boot(emulator, timeouts, scratch, &kernel.release)
     }
 
-    /// Runs a script like [`Machine::run`], and boots again if the emulator has brought the kernel down while the
-    /// kernel patched
-    /// its own code, or to a standstill. Nothing else causes another boot. A job that causes such an end is repeated,
-    /// too.
+    /// Runs a script like [`VirtualMachine::run`], and boots again if the emulator has brought the kernel down while
+    /// the kernel patched its own code, or to a standstill. Nothing else causes another boot. A job that causes such an
+    /// end is repeated, too.
     ///
     /// # Errors
-    /// The errors are those of [`Machine::run`] in the last boot.
-    pub fn run_patiently(&self, job: &str) -> Result<Ended> {
+    /// The errors are those of [`VirtualMachine::run`] in the last boot.
+    pub fn run_patiently(&self, job: &str) -> Result<VmOutcome> {
         for _ in 1..BOOTS {
             match self.run(job) {
                 Err(error) if brought_down(&format!("{error:#}")) => {
@@ -182,9 +181,9 @@ pub struct Timeouts {
 ///
 /// # Errors
 /// The kernel of this release does not come up, or the time is over.
-pub fn boot(emulator: Command, timeouts: Timeouts, scratch: TempDir, release: &str) -> Result<Ended> {
+pub fn boot(emulator: Command, timeouts: Timeouts, scratch: TempDir, release: &str) -> Result<VmOutcome> {
     match to_its_end(emulator, timeouts, scratch.path()) {
-        Ok(status) => Ok(Ended { status, scratch }),
+        Ok(status) => Ok(VmOutcome { status, scratch }),
         Err(error) => bail!("Linux {release}: {error:#}{}", console(scratch.path())),
     }
 }

@@ -1,7 +1,7 @@
 //! Kernels, unpacked from Debian's packages and never installed.
 
 use super::modules;
-use crate::debian::{self, CACHE, Suite};
+use crate::debian::{self, CACHE, DebianSuite};
 use crate::shell;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -11,7 +11,7 @@ use std::{fmt, fs};
 
 /// A kernel of Debian 12.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kernel {
+pub enum VmKernel {
     /// 6.1, PREEMPT_RT
     Rt,
     /// 6.1, as most machines run it: no timerlat and osnoise tracers
@@ -26,23 +26,23 @@ const HARDWARE: [&str; 9] = [
     "drivers/net", "drivers/scsi", "drivers/usb",
 ];
 
-impl fmt::Display for Kernel {
+impl fmt::Display for VmKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kernel::Rt => "rt",
-            Kernel::Std => "std",
-            Kernel::Rt612 => "rt612",
+            VmKernel::Rt => "rt",
+            VmKernel::Std => "std",
+            VmKernel::Rt612 => "rt612",
         })
     }
 }
 
-impl Kernel {
+impl VmKernel {
     /// Suite of Debian, and the package that depends on the newest such kernel of the suite.
     fn source(self) -> (&'static str, &'static str) {
         match self {
-            Kernel::Rt => ("bookworm", "linux-image-rt-amd64"),
-            Kernel::Std => ("bookworm", "linux-image-amd64"),
-            Kernel::Rt612 => ("bookworm-backports", "linux-image-rt-amd64"),
+            VmKernel::Rt => ("bookworm", "linux-image-rt-amd64"),
+            VmKernel::Std => ("bookworm", "linux-image-amd64"),
+            VmKernel::Rt612 => ("bookworm-backports", "linux-image-rt-amd64"),
         }
     }
 
@@ -52,15 +52,19 @@ impl Kernel {
     /// The kernel cannot be fetched, or its package has an unknown layout.
     pub fn unpacked(self) -> Result<Unpacked> {
         let (suite, package) = self.source();
-        fetched(&self.to_string(), || Suite::new(suite), package)
+        fetched(&self.to_string(), || DebianSuite::new(suite), package)
     }
 }
 
 /// Fetches and unpacks the kernel of a metapackage of a suite, once under a name.
 ///
 /// # Errors
-/// The errors are those of [`Kernel::unpacked`].
-pub fn fetched(name: &str, suite: impl FnOnce() -> Result<Suite>, metapackage: &str) -> Result<Unpacked> {
+/// The errors are those of [`VmKernel::unpacked`].
+pub fn fetched(
+    name: &str,
+    suite: impl FnOnce() -> Result<DebianSuite>,
+    metapackage: &str,
+) -> Result<Unpacked> {
     let dir = Path::new(CACHE).join(name);
     debian::once(&dir, |dir| {
         let suite = suite()?;

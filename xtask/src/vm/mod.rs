@@ -13,17 +13,17 @@ mod programs;
 
 use crate::{dist, shell};
 use anyhow::Result;
-use boot::Machine;
+use boot::VirtualMachine;
 use clap::{Args, Subcommand};
-use kernel::Kernel;
+use kernel::VmKernel;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub struct Arguments {
+pub struct VmArguments {
     #[command(flatten)]
-    machine: Machine,
+    machine: VirtualMachine,
     /// Directory for the files that the command leaves in /out
     #[arg(long, value_name = "DIR", value_parser = absolute)]
     out: Option<PathBuf>,
@@ -43,7 +43,7 @@ enum Test {
         word: String,
         /// Only under these kernels
         #[arg(long, value_name = "KERNEL,…", value_delimiter = ',', default_values_t = checks::ALL.to_vec())]
-        kernel: Vec<Kernel>,
+        kernel: Vec<VmKernel>,
         /// Profile with which cargo builds latscope
         #[arg(long, default_value = dist::PROFILE)]
         profile: String,
@@ -54,7 +54,7 @@ enum Test {
 ///
 /// # Errors
 /// Something is missing, or the machine does not run to its end.
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &VmArguments) -> Result<ExitCode> {
     if let Some(Test::Test { word, kernel, profile }) = &arguments.test {
         return checks::report(word, kernel, profile);
     }
@@ -81,10 +81,10 @@ mod tests {
     use super::*;
     use clap::FromArgMatches;
 
-    fn parsed(words: &[&str]) -> Option<Arguments> {
-        let command = Arguments::augment_args(clap::Command::new("vm"));
+    fn parsed(words: &[&str]) -> Option<VmArguments> {
+        let command = VmArguments::augment_args(clap::Command::new("vm"));
         let matches = command.try_get_matches_from(std::iter::once(&"vm").chain(words)).ok()?;
-        Arguments::from_arg_matches(&matches).ok()
+        VmArguments::from_arg_matches(&matches).ok()
     }
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
         let machine = arguments.machine;
         assert_eq!(
             (machine.kernel, machine.memory, machine.append.as_str()),
-            (Kernel::Rt612, 1 << 30, "-x y")
+            (VmKernel::Rt612, 1 << 30, "-x y")
         );
         assert_eq!(machine.modules, ["a", "b"]);
         assert_eq!(arguments.command, ["ls", "--out", "-l"]);

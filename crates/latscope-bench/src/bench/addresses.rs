@@ -57,9 +57,9 @@ impl Addresses {
 }
 
 impl Bench<'_> {
-    /// Times a short operation in batches: `event(address, n)` runs `n` iterations at the address with this number. Each
-    /// batch is at the next address, so that whatever disturbs the machine for a while disturbs all addresses. The figure
-    /// is the median over all batches; the range over addresses is stated as values.
+    /// Times a short operation in batches: `event(address, n)` runs `n` iterations at the address with this number.
+    /// Each batch is at the next address, so that whatever disturbs the machine for a while disturbs all addresses. The
+    /// figure is the median over all batches; the range over addresses is stated as values.
     pub fn batch_at_addresses(
         &mut self,
         point: usize,

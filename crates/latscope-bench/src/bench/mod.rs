@@ -5,19 +5,19 @@ mod statements;
 
 pub use addresses::Addresses;
 
-use crate::alarm::Alarm;
-use crate::gate::{Gate, Taint};
-use crate::live::{Live, Recorders};
-use crate::protocol::{Assignment, Message, PointResult};
-use crate::recorder::{Slots, Writer};
-use crate::sampler::{self, MAX_PARTS, NOT_TIMED, Outcome, Shape, Sink};
-use crate::settings::Settings;
+use crate::alarm::ExceedanceAlarm;
+use crate::gate::{SampleGate, Taint};
+use crate::live::{MachineSamplerHost, Recorders};
+use crate::protocol::{Assignment, PointResult, WorkerMessage};
+use crate::recorder::{HistogramSlotWriter, Slots};
+use crate::sampler::{self, MAX_PARTS, NOT_TIMED, SampleBatchShape, SampleSink, SamplerOutcome};
+use crate::settings::PointSettings;
 use crate::timebase::{AnyClock, Timebase};
 use crate::waits::Waits;
 use anyhow::Result;
-use latscope_core::plan::{Periodic, Point, Step, Stop};
-use latscope_core::quality::Level;
-use latscope_core::report::{Contention, Sampling, Work, disturbed_reason};
+use latscope_core::plan::{MeasurementPoint, Periodic, PlanStep, Stop};
+use latscope_core::quality::QualityLevel;
+use latscope_core::report::{Contention, OperationWork, Sampling, disturbed_reason};
 use latscope_core::statistics::median;
 use latscope_machine::account::Peers;
 use latscope_os::clock::Clock;
@@ -33,7 +33,7 @@ pub struct Batch {
     /// Operations in one iteration; figures are given for one operation.
     pub ops: u64,
     /// Bytes behind one operation.
-    pub work: Option<Work>,
+    pub work: Option<OperationWork>,
     /// Time a chain of dependent adds beside each batch, so that the result
     /// is known in core cycles too.
     pub cycles: bool,
@@ -42,22 +42,22 @@ pub struct Batch {
     /// it. 0 for a sixteenth of the batch.
     pub warm: u64,
     /// Conditions that make a batch clean.
-    pub gate: Gate,
+    pub gate: SampleGate,
 }
 
 impl Default for Batch {
     fn default() -> Self {
-        Batch { ops: 1, work: None, cycles: false, warm: 0, gate: Gate::Thread }
+        Batch { ops: 1, work: None, cycles: false, warm: 0, gate: SampleGate::Thread }
     }
 }
 
 /// Sends messages to the coordinator.
-pub type Report<'a> = dyn FnMut(Message) + Send + 'a;
+pub type WorkerMessageSink<'a> = dyn FnMut(WorkerMessage) + Send + 'a;
 
 /// The engine as a probe's code sees it.
 pub struct Bench<'a> {
     assignment: Assignment,
-    points: Arc<[Point]>,
+    points: Arc<[MeasurementPoint]>,
     slots: Slots,
     marker: Option<Marker>,
     results: Vec<Option<PointResult>>,
@@ -65,7 +65,7 @@ pub struct Bench<'a> {
     memory: Option<OwnedFd>,
     waits: Waits,
     peers: Peers,
-    tell: &'a mut Report<'a>,
+    tell: &'a mut WorkerMessageSink<'a>,
 }
 
 /// The timed parts of one activity.
@@ -129,8 +129,9 @@ impl Splits<'_> {
 
 impl<'a> Bench<'a> {
     /// Creates a bench for an assignment. Messages go to `tell`.
-    pub fn new(assignment: Assignment, slots: Slots, tell: &'a mut Report<'a>) -> Bench<'a> {
-        let points: Arc<[Point]> = assignment.step.points.iter().map(Point::without_kind).collect();
+    pub fn new(assignment: Assignment, slots: Slots, tell: &'a mut WorkerMessageSink<'a>) -> Bench<'a> {
+        let points: Arc<[MeasurementPoint]> =
+            assignment.step.points.iter().map(MeasurementPoint::without_kind).collect();
         let results = points.iter().map(|_| None).collect();
         // Without its signposts a time line still shows the threads.
         let marker = assignment.trace_marker.as_deref().and_then(|path| Marker::open(path).ok());
@@ -143,12 +144,12 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// The parameters of a point are invalid.
-    pub fn settings<S: Settings>(&self) -> anyhow::Result<Vec<S>> {
+    pub fn settings<S: PointSettings>(&self) -> anyhow::Result<Vec<S>> {
         self.points().iter().map(S::read).collect()
     }
 
     /// The points of the step.
-    pub fn points(&self) -> Arc<[Point]> {
+    pub fn points(&self) -> Arc<[MeasurementPoint]> {
         self.points.clone()
     }
 
@@ -213,7 +214,7 @@ impl<'a> Bench<'a> {
     }
 
     /// The step, for measuring processes.
-    pub fn step(&self) -> &Step {
+    pub fn step(&self) -> &PlanStep {
         &self.assignment.step
     }
 
@@ -233,8 +234,8 @@ impl<'a> Bench<'a> {
     }
 
     /// An alarm of its own for a measuring thread.
-    pub fn alarm(&self) -> Alarm {
-        Alarm::new(self.bell(), self.trace_marker(), self.trace_switch())
+    pub fn alarm(&self) -> ExceedanceAlarm {
+        ExceedanceAlarm::new(self.bell(), self.trace_marker(), self.trace_switch())
     }
 
     /// Marker for signposts; `None` if no time line is recorded.
@@ -280,8 +281,8 @@ impl<'a> Bench<'a> {
                 sink.reject(Taint::Preempted);
             }
         }
-        let outcome = Outcome { disturbed, ..Outcome::default() };
-        self.finish(&[point], sink, outcome, &Gate::ThreadGroup(Arc::default()));
+        let outcome = SamplerOutcome { disturbed, ..SamplerOutcome::default() };
+        self.finish(&[point], sink, outcome, &SampleGate::ThreadGroup(Arc::default()));
     }
 
     /// Times a short operation as [`batch`](Self::batch) does, and calls `prepare` right before each batch, outside of
@@ -296,8 +297,8 @@ impl<'a> Bench<'a> {
         self.batch_observed(point, batch, prepare, event, &mut |_| ());
     }
 
-    /// Times batches as [`batch_prepared`](Self::batch_prepared) does, and passes on the time of an operation in each clean
-    /// batch, ps.
+    /// Times batches as [`batch_prepared`](Self::batch_prepared) does, and passes on the time of an operation in each
+    /// clean batch, ps.
     fn batch_observed(
         &mut self,
         point: usize,
@@ -311,9 +312,9 @@ impl<'a> Bench<'a> {
         self.begin(&[point]);
         let mut sink = self.recorders(&[point], Sampling::Batch { ops: batch.ops });
         let iterations = self.assignment.iterations.get(point).copied().flatten();
-        let shape = Shape { ops: batch.ops, warm: batch.warm, iterations };
+        let shape = SampleBatchShape { ops: batch.ops, warm: batch.warm, iterations };
         let (timebase, stop) = (self.timebase(), self.stop());
-        let mut host = Live::new(timebase, batch.gate.clone(), batch.cycles, prepare);
+        let mut host = MachineSamplerHost::new(timebase, batch.gate.clone(), batch.cycles, prepare);
         let mut observed = Observed { sink: &mut sink, observe };
         let outcome = sampler::batches(&mut host, &timebase, &stop, shape, event, &mut observed);
         sink.writers[0].set_ops(outcome.iterations * batch.ops);
@@ -322,18 +323,31 @@ impl<'a> Bench<'a> {
     }
 
     /// Times single events, one call of `event` each.
-    pub fn each(&mut self, point: usize, gate: Gate, event: impl FnMut()) {
+    pub fn each(&mut self, point: usize, gate: SampleGate, event: impl FnMut()) {
         self.each_and(0, point, gate, || (), event);
     }
 
     /// Times single events with the stamps in each figure: for events as short as these, which run beside the stamps in
     /// part, so that the difference can be 0. `warm` runs first, and again after another process ran.
-    pub fn each_with_stamps(&mut self, point: usize, gate: Gate, warm: impl FnMut(), event: impl FnMut()) {
+    pub fn each_with_stamps(
+        &mut self,
+        point: usize,
+        gate: SampleGate,
+        warm: impl FnMut(),
+        event: impl FnMut(),
+    ) {
         self.each_and(self.timebase().overhead(), point, gate, warm, event);
     }
 
     /// Times single events, and adds so many ticks to each.
-    fn each_and(&mut self, more: u64, point: usize, gate: Gate, warm: impl FnMut(), event: impl FnMut()) {
+    fn each_and(
+        &mut self,
+        more: u64,
+        point: usize,
+        gate: SampleGate,
+        warm: impl FnMut(),
+        event: impl FnMut(),
+    ) {
         // The clock is chosen here, once: between the stamps is code for just this one.
         match self.timebase().clock() {
             AnyClock::Counter(clock) => self.each_by(clock, more, point, gate, warm, event),
@@ -346,7 +360,7 @@ impl<'a> Bench<'a> {
         clock: impl Clock,
         more: u64,
         point: usize,
-        gate: Gate,
+        gate: SampleGate,
         mut warm: impl FnMut(),
         mut event: impl FnMut(),
     ) {
@@ -363,7 +377,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Panics
     /// With more than `MAX_PARTS` parts.
-    pub fn splits(&mut self, parts: &[usize], gate: Gate, mut activity: impl FnMut(&mut Splits)) {
+    pub fn splits(&mut self, parts: &[usize], gate: SampleGate, mut activity: impl FnMut(&mut Splits)) {
         assert!(parts.len() <= MAX_PARTS, "an activity has at most {MAX_PARTS} parts");
         let clock = self.timebase().clock();
         self.events(parts, gate, &mut |parts, of_group| {
@@ -371,25 +385,30 @@ impl<'a> Bench<'a> {
         });
     }
 
-    fn events(&mut self, parts: &[usize], gate: Gate, activity: &mut dyn FnMut(&mut [u64; MAX_PARTS], bool)) {
+    fn events(
+        &mut self,
+        parts: &[usize],
+        gate: SampleGate,
+        activity: &mut dyn FnMut(&mut [u64; MAX_PARTS], bool),
+    ) {
         self.begin(parts);
         let mut sink = self.recorders(parts, Sampling::Event);
         let (timebase, stop) = (self.timebase(), self.stop());
         let mut nothing = || ();
-        let mut host = Live::new(timebase, gate.clone(), false, &mut nothing);
+        let mut host = MachineSamplerHost::new(timebase, gate.clone(), false, &mut nothing);
         let outcome = sampler::events(&mut host, &timebase, &stop, parts.len(), activity, &mut sink);
         self.finish(parts, sink, outcome, &gate);
     }
 
     /// The private histogram of a measuring thread, for events in ns; hand it
     /// back to [`recorded`](Self::recorded).
-    pub fn writer(&mut self, point: usize) -> Writer {
+    pub fn writer(&mut self, point: usize) -> HistogramSlotWriter {
         self.started(point);
         self.slots.writer(point, Sampling::Event)
     }
 
     /// Takes back a measuring thread's writer: the point is measured.
-    pub fn recorded(&mut self, point: usize, writer: Writer) {
+    pub fn recorded(&mut self, point: usize, writer: HistogramSlotWriter) {
         self.set_blocks(point, writer.into_blocks());
         self.waited(point, false, false);
     }
@@ -399,7 +418,7 @@ impl<'a> Bench<'a> {
     /// What is stated of it before counts also if this process is ended in the middle.
     pub fn started(&mut self, point: usize) {
         let known = self.results[point].clone().unwrap_or_default();
-        (self.tell)(Message::Started(point, Box::new(known)));
+        (self.tell)(WorkerMessage::Started(point, Box::new(known)));
         self.waits = Waits::start();
     }
 
@@ -416,7 +435,7 @@ impl<'a> Bench<'a> {
     pub fn close(self) {
         for (point, result) in self.results.into_iter().enumerate() {
             if let Some(result) = result {
-                (self.tell)(Message::Closed(point, Box::new(result)));
+                (self.tell)(WorkerMessage::Closed(point, Box::new(result)));
             }
         }
     }
@@ -442,15 +461,15 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn finish(&mut self, points: &[usize], sink: Recorders, outcome: Outcome, gate: &Gate) {
+    fn finish(&mut self, points: &[usize], sink: Recorders, outcome: SamplerOutcome, gate: &SampleGate) {
         points.iter().for_each(|_| self.marker.iter().for_each(Marker::end));
         for ((point, writer), recorded) in points.iter().zip(sink.writers).zip(sink.recorded) {
             let quality = &mut self.result(*point).quality;
-            if outcome.disturbed && recorded > 0 && quality.level != Level::Unsupported {
+            if outcome.disturbed && recorded > 0 && quality.level != QualityLevel::Unsupported {
                 quality.add(&disturbed_reason(recorded, recorded));
             }
             // A gate throws the samples away in which a thread waited.
-            let open = matches!(gate, Gate::Open) || outcome.disturbed;
+            let open = matches!(gate, SampleGate::Open) || outcome.disturbed;
             self.waited(*point, open, !open);
             let result = self.result(*point);
             result.blocks = writer.into_blocks();
@@ -472,7 +491,7 @@ struct Observed<'a> {
     observe: &'a mut dyn FnMut(u64),
 }
 
-impl Sink for Observed<'_> {
+impl SampleSink for Observed<'_> {
     fn record(&mut self, part: usize, value: u64, at: u64) {
         self.sink.record(part, value, at);
         (self.observe)(value);

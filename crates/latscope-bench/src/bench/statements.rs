@@ -2,10 +2,13 @@
 
 use super::Bench;
 use crate::hold::Shortfall;
-use crate::protocol::Message;
+use crate::protocol::WorkerMessage;
 use latscope_core::plan::ParamValue;
-use latscope_core::quality::{CUT_SHORT, Level, NO_PEER, NO_VALID_REPLY, Quality, Reason};
-use latscope_core::report::{Better, Block, Contention, Hop, RemoteIdentity, Semantics, Value, Work};
+use latscope_core::quality::{CUT_SHORT, NO_PEER, NO_VALID_REPLY, Quality, QualityLevel, Reason};
+use latscope_core::report::{
+    Better, Contention, MeasuredQuantity, OperationWork, RemoteIdentity, SampleBlock, Semantics,
+    TransactionHop,
+};
 use latscope_machine::account::Peers;
 
 impl Bench<'_> {
@@ -38,7 +41,7 @@ impl Bench<'_> {
     }
 
     /// Takes what was recorded in order of time: the point is measured.
-    pub fn set_blocks(&mut self, point: usize, blocks: Vec<Block>) {
+    pub fn set_blocks(&mut self, point: usize, blocks: Vec<SampleBlock>) {
         let interrupted = self.slots.interrupted();
         let result = self.result(point);
         (result.blocks, result.interrupted) = (blocks, interrupted);
@@ -61,7 +64,7 @@ impl Bench<'_> {
     }
 
     /// States who had a part in the first transactions of a point.
-    pub fn set_hops(&mut self, point: usize, hops: Vec<Hop>) {
+    pub fn set_hops(&mut self, point: usize, hops: Vec<TransactionHop>) {
         self.result(point).hops = hops;
     }
 
@@ -72,7 +75,7 @@ impl Bench<'_> {
     }
 
     /// States the bytes behind one operation of a point, before it begins.
-    pub fn set_work(&mut self, point: usize, work: Work) {
+    pub fn set_work(&mut self, point: usize, work: OperationWork) {
         self.is_still_to_begin(point);
         self.result(point).work = Some(work);
     }
@@ -84,7 +87,7 @@ impl Bench<'_> {
 
     /// Adds a named quantity that is no duration of the point itself.
     pub fn value(&mut self, point: usize, name: &str, value: f64, unit: &str, better: Better) {
-        let value = Value { value, unit: unit.to_owned(), better };
+        let value = MeasuredQuantity { value, unit: unit.to_owned(), better };
         self.result(point).values.insert(name.to_owned(), value);
     }
 
@@ -92,15 +95,15 @@ impl Bench<'_> {
     pub fn uneventful(&mut self, point: usize, text: impl Into<String>) {
         let result = self.result(point);
         result.uneventful = true;
-        result.quality.lower(Reason::new(Level::Ok, "uneventful", text, ""));
+        result.quality.lower(Reason::new(QualityLevel::Ok, "uneventful", text, ""));
     }
 
     /// Marks a point as measured under conditions that distort it; `id` names the
     /// condition for programs. What could not be measured stays that.
     pub fn degrade(&mut self, point: usize, id: &str, reason: impl Into<String>, remedy: impl Into<String>) {
         let quality = &mut self.result(point).quality;
-        if quality.level != Level::Unsupported {
-            quality.lower(Reason::new(Level::Degraded, id, reason, remedy));
+        if quality.level != QualityLevel::Unsupported {
+            quality.lower(Reason::new(QualityLevel::Degraded, id, reason, remedy));
         }
     }
 
@@ -112,18 +115,18 @@ impl Bench<'_> {
 
     /// Marks a point of which nothing that came back was valid; the text says what did.
     pub fn nothing_valid(&mut self, point: usize, reason: impl Into<String>) {
-        self.result(point).quality.lower(Reason::new(Level::Unsupported, NO_VALID_REPLY, reason, ""));
+        self.result(point).quality.lower(Reason::new(QualityLevel::Unsupported, NO_VALID_REPLY, reason, ""));
     }
 
     /// Marks a point whose other side was asked for and was not there.
     pub fn no_peer(&mut self, point: usize, reason: impl Into<String>) {
-        self.result(point).quality.lower(Reason::new(Level::Unsupported, NO_PEER, reason, ""));
+        self.result(point).quality.lower(Reason::new(QualityLevel::Unsupported, NO_PEER, reason, ""));
     }
 
     /// Announces to observers, before anything is measured, why the points will be [degraded](Bench::degrade).
     pub fn forewarn(&mut self, shortfall: &Shortfall) {
         let Shortfall { reason, remedy, .. } = shortfall.clone();
-        (self.tell)(Message::Shortfall { reason, remedy: remedy.to_owned() });
+        (self.tell)(WorkerMessage::Shortfall { reason, remedy: remedy.to_owned() });
     }
 
     /// Marks a point as measured without a condition that was asked for.
@@ -143,21 +146,21 @@ impl Bench<'_> {
     pub fn account_for_peers(&mut self) {
         let (processes, used_ns) = (self.peers.processes(), self.peers.used_ns());
         if !processes.is_empty() {
-            (self.tell)(Message::Peers(processes, used_ns));
+            (self.tell)(WorkerMessage::Peers(processes, used_ns));
         }
     }
 
     /// Announces to observers what a point waits for before it can be measured.
     pub fn waiting(&mut self, text: &str) {
-        (self.tell)(Message::Waiting(text.to_owned()));
+        (self.tell)(WorkerMessage::Waiting(text.to_owned()));
     }
 
     /// Closes a point that cannot be measured here; what else speaks against it does not matter then.
     pub fn unsupported(&mut self, point: usize, reason: impl Into<String>, remedy: impl Into<String>) {
         let quality = &mut self.result(point).quality;
-        if quality.level != Level::Unsupported {
+        if quality.level != QualityLevel::Unsupported {
             *quality = Quality::default();
-            quality.lower(Reason::new(Level::Unsupported, "not-possible-here", reason, remedy));
+            quality.lower(Reason::new(QualityLevel::Unsupported, "not-possible-here", reason, remedy));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Layout of a slot in the shared memory.
 
 use latscope_core::histogram::BUCKETS;
-use latscope_core::plan::{Linear, Step};
+use latscope_core::plan::{Linear, PlanStep};
 
 /// Counters before the buckets of a histogram.
 pub(super) const HEADER: usize = 16;
@@ -18,7 +18,7 @@ pub(super) const SAMPLE: usize = 3;
 
 /// Contents of a slot beside its histogram, which determine its length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Layout {
+pub struct HistogramSlotLayout {
     pub(super) points: usize,
     pub(super) corrected: bool,
     pub(super) linear: Option<Linear>,
@@ -31,13 +31,13 @@ pub struct Layout {
 /// Exceedances kept until the coordinator takes them.
 pub(super) const EXCEEDANCES: usize = 1024;
 
-impl Layout {
+impl HistogramSlotLayout {
     /// Slots for a step.
-    pub fn of(step: &Step) -> Layout {
+    pub fn of(step: &PlanStep) -> HistogramSlotLayout {
         let points = step.points.len();
         match &step.periodic {
-            None => Layout { points, ..Layout::default() },
-            Some(periodic) => Layout {
+            None => HistogramSlotLayout { points, ..HistogramSlotLayout::default() },
+            Some(periodic) => HistogramSlotLayout {
                 points,
                 corrected: periodic.corrected,
                 linear: periodic.linear,

@@ -5,15 +5,15 @@ mod layout;
 mod progress;
 pub mod ring;
 
-pub use layout::Layout;
-pub use progress::{Progress, STARVED_NS};
+pub use layout::HistogramSlotLayout;
+pub use progress::{STARVED_NS, ThreadDueState};
 
-use crate::blocks::Blocks;
+use crate::blocks::SampleBlockSeries;
 use crate::gate::Taint;
 use latscope_core::histogram::{self, BUCKETS, Histogram, Totals};
 use latscope_core::plan::Linear;
-use latscope_core::report::{Block, Exceedance, LinearRecord, Sampling};
-use latscope_os::shared::{self, Counters};
+use latscope_core::report::{Exceedance, LinearRecord, SampleBlock, Sampling};
+use latscope_os::shared::{self, SharedCounters};
 use layout::{EXCEEDANCES, HEADER, PAGE, RING, SAMPLE, ring_words};
 use rustix::fd::{AsFd, OwnedFd};
 use std::io;
@@ -53,8 +53,8 @@ const THRESHOLD: usize = 8;
 /// The shared histograms of a step.
 #[derive(Debug, Clone)]
 pub struct Slots {
-    counters: Arc<Counters>,
-    layout: Layout,
+    counters: Arc<SharedCounters>,
+    layout: HistogramSlotLayout,
 }
 
 /// Contents of a slot at a moment.
@@ -84,14 +84,14 @@ pub struct Snapshot {
 
 /// Position of a reader in a ring.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cursor(u64);
+pub struct SampleRingCursor(u64);
 
 impl Slots {
     /// A memfd for the slots of a layout.
     ///
     /// # Errors
     /// As [`shared::create`].
-    pub fn create(layout: &Layout) -> io::Result<OwnedFd> {
+    pub fn create(layout: &HistogramSlotLayout) -> io::Result<OwnedFd> {
         shared::create(layout.words())
     }
 
@@ -99,8 +99,8 @@ impl Slots {
     ///
     /// # Errors
     /// As [`Counters::map`].
-    pub fn map(fd: impl AsFd, layout: Layout) -> io::Result<Slots> {
-        let counters = Arc::new(Counters::map(fd, layout.words())?);
+    pub fn map(fd: impl AsFd, layout: HistogramSlotLayout) -> io::Result<Slots> {
+        let counters = Arc::new(SharedCounters::map(fd, layout.words())?);
         Ok(Slots { counters, layout })
     }
 
@@ -158,7 +158,7 @@ impl Slots {
     }
 
     /// The only writer of a slot; a second writer mixes up the counts.
-    pub fn writer(&self, point: usize, sampling: Sampling) -> Writer {
+    pub fn writer(&self, point: usize, sampling: Sampling) -> HistogramSlotWriter {
         let (tick_ps, ops, blocks) = match sampling {
             Sampling::Event => (1000, 0, 256),
             Sampling::Batch { ops } => (1, ops, 16),
@@ -166,7 +166,7 @@ impl Slots {
         let slot = self.slot(point);
         slot[TICK_PS].store(tick_ps, Relaxed);
         slot[BATCH_OPS].store(ops, Relaxed);
-        Writer { slots: self.clone(), point, blocks: Blocks::new(blocks) }
+        HistogramSlotWriter { slots: self.clone(), point, blocks: SampleBlockSeries::new(blocks) }
     }
 
     /// Returns the current contents of a slot.
@@ -211,7 +211,12 @@ impl Slots {
 
     /// Takes the exceedances that came since the cursor; returns how many
     /// were overwritten before they could be taken.
-    pub fn exceedances(&self, point: usize, cursor: &mut Cursor, mut take: impl FnMut(Exceedance)) -> u64 {
+    pub fn exceedances(
+        &self,
+        point: usize,
+        cursor: &mut SampleRingCursor,
+        mut take: impl FnMut(Exceedance),
+    ) -> u64 {
         if !self.layout.exceedances {
             return 0;
         }
@@ -221,7 +226,12 @@ impl Slots {
 
     /// Takes the samples of the raw stream that came since the cursor; returns
     /// how many were overwritten before they could be taken.
-    pub fn samples(&self, point: usize, cursor: &mut Cursor, mut take: impl FnMut(Exceedance)) -> u64 {
+    pub fn samples(
+        &self,
+        point: usize,
+        cursor: &mut SampleRingCursor,
+        mut take: impl FnMut(Exceedance),
+    ) -> u64 {
         if !self.layout.stream {
             return 0;
         }
@@ -299,13 +309,13 @@ const BEYOND: u64 = histogram::bounds(BUCKETS - 1).1 + 1;
 
 /// Records into one slot; belongs to one thread.
 #[derive(Debug)]
-pub struct Writer {
+pub struct HistogramSlotWriter {
     slots: Slots,
     point: usize,
-    blocks: Blocks,
+    blocks: SampleBlockSeries,
 }
 
-impl Writer {
+impl HistogramSlotWriter {
     /// Adds a value in ticks of the histogram (ns for events, ps per
     /// operation for batches), taken `at` ns after the epoch of the run.
     #[inline]
@@ -426,7 +436,7 @@ impl Writer {
     }
 
     /// The samples so far in order of time, in a few blocks.
-    pub fn into_blocks(self) -> Vec<Block> {
+    pub fn into_blocks(self) -> Vec<SampleBlock> {
         self.blocks.done()
     }
 
@@ -441,10 +451,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn slots(points: usize) -> Slots {
-        with(Layout { points, ..Layout::default() })
+        with(HistogramSlotLayout { points, ..HistogramSlotLayout::default() })
     }
 
-    fn with(layout: Layout) -> Slots {
+    fn with(layout: HistogramSlotLayout) -> Slots {
         Slots::map(Slots::create(&layout).unwrap(), layout).unwrap()
     }
 
@@ -454,7 +464,8 @@ mod tests {
 
     #[test]
     fn a_stall_is_felt_by_the_activations_it_swallowed() {
-        let slots = with(Layout { points: 1, corrected: true, ..Layout::default() });
+        let slots =
+            with(HistogramSlotLayout { points: 1, corrected: true, ..HistogramSlotLayout::default() });
         let mut writer = slots.writer(0, Sampling::Event);
         writer.record_event(sample(0, 5), 0, 0, 1000);
         writer.record_event(sample(1, 3100), 0, 3, 1000);
@@ -469,7 +480,8 @@ mod tests {
     /// A clock that was at 1970 is set, and each millisecond since then was an activation.
     #[test]
     fn a_clock_that_is_set_takes_a_step_for_each_bucket_only() {
-        let slots = with(Layout { points: 1, corrected: true, ..Layout::default() });
+        let slots =
+            with(HistogramSlotLayout { points: 1, corrected: true, ..HistogramSlotLayout::default() });
         let mut writer = slots.writer(0, Sampling::Event);
         let (interval, late) = (1_000_000, 56 * 365 * 86_400 * 1_000_000_000u64);
         let missed = (late - 1) / interval;
@@ -488,7 +500,7 @@ mod tests {
         #[test]
         fn counting_down_equals_counting_each(value in 0u64..1 << 50, missed in 0u64..3_000, interval in 0u64..1 << 40) {
             let interval = interval >> (value % 41);
-            let slots = with(Layout { points: 1, corrected: true, ..Layout::default() });
+            let slots = with(HistogramSlotLayout { points: 1, corrected: true, ..HistogramSlotLayout::default() });
             let mut writer = slots.writer(0, Sampling::Event);
             writer.record_event(sample(0, value), 0, missed, interval);
             let mut expected = Histogram::new(1000);
@@ -500,7 +512,8 @@ mod tests {
     #[test]
     fn the_linear_record_is_exact_and_keeps_the_first_turns_beyond() {
         let linear = Linear { buckets: 3, tick_ns: 1000 };
-        let slots = with(Layout { points: 2, linear: Some(linear), ..Layout::default() });
+        let slots =
+            with(HistogramSlotLayout { points: 2, linear: Some(linear), ..HistogramSlotLayout::default() });
         let mut writer = slots.writer(1, Sampling::Event);
         for (turn, value) in [0, 999, 1000, 3000, 9000, 9000, 9000].into_iter().enumerate() {
             writer.record_event(sample(turn as u64, value), 0, 0, 1);
@@ -512,16 +525,21 @@ mod tests {
 
     #[test]
     fn what_a_slow_reader_of_a_ring_missed_is_counted() {
-        let slots = with(Layout { points: 1, exceedances: true, stream: true, ..Layout::default() });
+        let slots = with(HistogramSlotLayout {
+            points: 1,
+            exceedances: true,
+            stream: true,
+            ..HistogramSlotLayout::default()
+        });
         let mut writer = slots.writer(0, Sampling::Event);
-        let (mut cursor, mut seen) = (Cursor::default(), Vec::new());
+        let (mut cursor, mut seen) = (SampleRingCursor::default(), Vec::new());
         writer.adopt();
         writer.exceed(sample(7, 70));
         assert_eq!(slots.exceedances(0, &mut cursor, |sample| seen.push(sample)), 0);
         assert_eq!(seen, [sample(7, 70)]);
         let total = RING as u64 + 10;
         (0..total).for_each(|turn| writer.record_event(sample(turn, 1), 0, 0, 1));
-        let (mut cursor, mut turns) = (Cursor::default(), Vec::new());
+        let (mut cursor, mut turns) = (SampleRingCursor::default(), Vec::new());
         let lost = slots.samples(0, &mut cursor, |sample| turns.push(sample.turn));
         assert_eq!(lost + turns.len() as u64, total);
         assert!(lost <= 11 && turns.is_sorted() && turns.last() == Some(&(total - 1)));
@@ -529,7 +547,8 @@ mod tests {
 
     #[test]
     fn the_threshold_is_the_plans_until_another_is_set() {
-        let slots = with(Layout { points: 1, threshold: Some(60), ..Layout::default() });
+        let slots =
+            with(HistogramSlotLayout { points: 1, threshold: Some(60), ..HistogramSlotLayout::default() });
         let writer = slots.writer(0, Sampling::Event);
         assert_eq!(writer.threshold(), 60);
         slots.set_threshold(1);

@@ -1,6 +1,6 @@
 //! Progress of the measuring threads: when each is due, and whether the coordinator let it go because it had no CPU.
 
-use super::{COUNT, DUE, ENDS_AT, PREEMPTED, STOLEN, Slots, Writer};
+use super::{COUNT, DUE, ENDS_AT, HistogramSlotWriter, PREEMPTED, STOLEN, Slots};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Word of the first page: the instant at which starved threads were let go, ns of `CLOCK_MONOTONIC`.
@@ -11,7 +11,7 @@ pub const STARVED_NS: u64 = 1_000_000_000;
 
 /// State of a measuring thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum ThreadDueState {
     /// The thread has stated no instant.
     Unknown,
     /// The thread is due at this instant of `CLOCK_MONOTONIC`, ns.
@@ -20,23 +20,23 @@ pub enum Progress {
     Over,
 }
 
-impl Progress {
+impl ThreadDueState {
     /// Returns how late a thread is at an instant, ns, if it counts as starved.
     pub fn starved(self, now: u64) -> Option<u64> {
         match self {
-            Progress::Due(due) => Some(now.saturating_sub(due)).filter(|late| *late >= STARVED_NS),
-            Progress::Unknown | Progress::Over => None,
+            ThreadDueState::Due(due) => Some(now.saturating_sub(due)).filter(|late| *late >= STARVED_NS),
+            ThreadDueState::Unknown | ThreadDueState::Over => None,
         }
     }
 }
 
 impl Slots {
     /// Progress of a point's measuring thread.
-    pub fn progress(&self, point: usize) -> Progress {
+    pub fn progress(&self, point: usize) -> ThreadDueState {
         match self.slot(point)[DUE].load(Relaxed) {
-            0 => Progress::Unknown,
-            u64::MAX => Progress::Over,
-            due => Progress::Due(due),
+            0 => ThreadDueState::Unknown,
+            u64::MAX => ThreadDueState::Over,
+            due => ThreadDueState::Due(due),
         }
     }
 
@@ -79,7 +79,7 @@ impl Slots {
     }
 }
 
-impl Writer {
+impl HistogramSlotWriter {
     /// States when the thread is due, ns of `CLOCK_MONOTONIC`.
     #[inline]
     pub fn set_due(&self, ns: u64) {
@@ -124,12 +124,12 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Layout;
+    use super::super::HistogramSlotLayout;
     use super::*;
     use latscope_core::report::Sampling;
 
     fn slots() -> Slots {
-        let layout = Layout { points: 2, ..Layout::default() };
+        let layout = HistogramSlotLayout { points: 2, ..HistogramSlotLayout::default() };
         Slots::map(Slots::create(&layout).unwrap(), layout).unwrap()
     }
 
@@ -137,7 +137,10 @@ mod tests {
     fn only_a_thread_that_is_due_for_long_is_let_go_and_what_it_waited_for_stays_open() {
         let slots = slots();
         let [late, sleeping] = [0, 1].map(|point| slots.writer(point, Sampling::Event));
-        assert_eq!((slots.progress(0), slots.let_go_at(), slots.end()), (Progress::Unknown, None, None));
+        assert_eq!(
+            (slots.progress(0), slots.let_go_at(), slots.end()),
+            (ThreadDueState::Unknown, None, None)
+        );
         late.set_due(1);
         sleeping.set_due(STARVED_NS);
         slots.set_end(1, 7);
@@ -146,16 +149,19 @@ mod tests {
         slots.let_go(STARVED_NS + 1);
         slots.let_go(STARVED_NS + 2);
         assert_eq!((late.let_go_at(), sleeping.let_go_at()), (Some(STARVED_NS + 1), None));
-        [&late, &sleeping].into_iter().for_each(Writer::end);
-        assert_eq!([0, 1].map(|point| slots.progress(point)), [Progress::Due(1), Progress::Over]);
+        [&late, &sleeping].into_iter().for_each(HistogramSlotWriter::end);
+        assert_eq!([0, 1].map(|point| slots.progress(point)), [ThreadDueState::Due(1), ThreadDueState::Over]);
         late.settle();
-        assert_eq!((slots.progress(0), slots.taken(0)), (Progress::Over, 0));
+        assert_eq!((slots.progress(0), slots.taken(0)), (ThreadDueState::Over, 0));
     }
 
     #[test]
     fn a_thread_is_starved_from_a_second_on() {
-        let late = |now| Progress::Due(5).starved(now);
+        let late = |now| ThreadDueState::Due(5).starved(now);
         assert_eq!([late(4), late(STARVED_NS + 4), late(STARVED_NS + 5)], [None, None, Some(STARVED_NS)]);
-        assert_eq!(Progress::Over.starved(u64::MAX).or(Progress::Unknown.starved(u64::MAX)), None);
+        assert_eq!(
+            ThreadDueState::Over.starved(u64::MAX).or(ThreadDueState::Unknown.starved(u64::MAX)),
+            None
+        );
     }
 }

@@ -5,14 +5,14 @@ use latscope_core::report::Exceedance;
 use std::sync::atomic::{AtomicU64, Ordering, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// A word of the ring: an atomic of the machine, or of a model of its memory.
-pub trait Word {
+pub trait SampleRingWord {
     /// Loads the word's value.
     fn load(&self, order: Ordering) -> u64;
     /// Stores `value` in the word.
     fn store(&self, value: u64, order: Ordering);
 }
 
-impl Word for AtomicU64 {
+impl SampleRingWord for AtomicU64 {
     #[inline(always)]
     fn load(&self, order: Ordering) -> u64 {
         AtomicU64::load(self, order)
@@ -26,7 +26,7 @@ impl Word for AtomicU64 {
 
 /// Writes a sample; the head counts them. There is one writer.
 #[inline]
-pub fn put<W: Word>(head: &W, samples: &[W], sample: Exceedance) {
+pub fn put<W: SampleRingWord>(head: &W, samples: &[W], sample: Exceedance) {
     let turn = head.load(Relaxed);
     let at = turn as usize % (samples.len() / SAMPLE) * SAMPLE;
     for (word, value) in samples[at..at + SAMPLE].iter().zip([sample.turn, sample.at, sample.value]) {
@@ -38,7 +38,12 @@ pub fn put<W: Word>(head: &W, samples: &[W], sample: Exceedance) {
 
 /// Takes the samples from `cursor` on, and returns how many are lost: the writer may be overwriting what is
 /// read, and what it may have reached meanwhile is no sample.
-pub fn drain<W: Word>(head: &W, samples: &[W], cursor: &mut u64, take: &mut dyn FnMut(Exceedance)) -> u64 {
+pub fn drain<W: SampleRingWord>(
+    head: &W,
+    samples: &[W],
+    cursor: &mut u64,
+    take: &mut dyn FnMut(Exceedance),
+) -> u64 {
     let capacity = (samples.len() / SAMPLE) as u64;
     let mut lost = 0;
     loop {

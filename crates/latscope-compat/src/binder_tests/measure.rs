@@ -1,27 +1,27 @@
 //! Execution of steps up to the report: the part that touches the machine.
 
-use super::words::Common;
-use crate::context::{Context, Measured};
+use super::words::BinderCommonOptions;
+use crate::context::{PersonalityContext, ReportSaveOutcome};
 use crate::environment;
 use anyhow::{Context as _, Result, bail};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::ordered::entry;
 use latscope_core::param;
-use latscope_core::plan::{OnThreshold, Plan, Step};
-use latscope_core::quality::Level;
+use latscope_core::plan::{OnThreshold, Plan, PlanStep};
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::counted;
 use latscope_engine::observers::Observer;
-use latscope_engine::planner::{self, Request};
+use latscope_engine::planner::{self, RunRequest};
 use latscope_engine::saver;
-use latscope_exchange::transaction::Transport;
+use latscope_exchange::transaction::IpcTransport;
 use latscope_probes::{PlanInput, ipc};
 use std::slice;
 
 /// Machine and clock of a run.
-pub(super) struct Environment<'a> {
-    context: &'a Context,
+pub(super) struct BinderRunEnvironment<'a> {
+    context: &'a PersonalityContext,
     pub machine: Machine,
     timebase: Timebase,
 }
@@ -30,7 +30,7 @@ pub(super) struct Environment<'a> {
 ///
 /// # Errors
 /// No transport has this name.
-pub fn transport(common: &Common, usual: &str) -> Result<&'static Transport> {
+pub fn transport(common: &BinderCommonOptions, usual: &str) -> Result<&'static IpcTransport> {
     let name = common.transport.as_deref().unwrap_or(usual);
     ipc::transport(name).with_context(|| {
         let names: Vec<&str> = ipc::transports().map(|transport| transport.name).collect();
@@ -38,16 +38,16 @@ pub fn transport(common: &Common, usual: &str) -> Result<&'static Transport> {
     })
 }
 
-impl Environment<'_> {
+impl BinderRunEnvironment<'_> {
     /// Returns the environment of a run on this machine.
-    pub fn survey(context: &Context) -> Environment<'_> {
+    pub fn survey(context: &PersonalityContext) -> BinderRunEnvironment<'_> {
         let (machine, timebase) = environment::here();
-        Environment { context, machine, timebase }
+        BinderRunEnvironment { context, machine, timebase }
     }
 
     /// Returns the plan of these steps.
-    pub fn plan(&self, steps: Vec<Step>, on_threshold: Option<OnThreshold>) -> Plan {
-        let request = Request { on_threshold, ..Request::new(self.context.name, PlanInput::default()) };
+    pub fn plan(&self, steps: Vec<PlanStep>, on_threshold: Option<OnThreshold>) -> Plan {
+        let request = RunRequest { on_threshold, ..RunRequest::new(self.context.name, PlanInput::default()) };
         planner::of_steps(steps, &request, &self.machine)
     }
 
@@ -59,17 +59,17 @@ impl Environment<'_> {
         &self,
         plan: Plan,
         observer: Option<&mut dyn Observer>,
-        common: &Common,
+        common: &BinderCommonOptions,
     ) -> Result<Report> {
-        let Environment { context, machine, timebase } = self;
+        let BinderRunEnvironment { context, machine, timebase } = self;
         let warnings = ipc::warnings(&plan.steps, machine);
         warnings.iter().for_each(|warning| context.note(&warning.text));
         let (observers, result) = (observer.into_iter().collect(), common.result.as_deref());
-        let Measured { mut report, saved } =
+        let ReportSaveOutcome { mut report, saved } =
             context.measure(plan, machine.clone(), *timebase, observers, result)?;
         report.warnings.extend(warnings);
         saved.and_then(|()| result.map_or(Ok(()), |path| saver::save(path, &report)))?;
-        if report.measurements.iter().all(|m| m.quality.level == Level::Unsupported) {
+        if report.measurements.iter().all(|m| m.quality.level == QualityLevel::Unsupported) {
             bail!(nothing(&report));
         }
         if let Some(transport) = &common.transport {
@@ -126,15 +126,21 @@ pub(crate) fn of_pairs(report: &Report) -> impl Iterator<Item = &Measurement> {
 mod tests {
     use super::*;
     use latscope_core::histogram::Histogram;
-    use latscope_core::plan::{Params, Point};
+    use latscope_core::plan::{MeasurementPoint, Params};
     use latscope_core::quality::Reason;
     use latscope_core::report::{Sampling, Semantics};
 
     fn row(title: &str, reason: &str) -> Measurement {
         let probe = "ipc.binder".to_owned();
-        let point = Point { probe, revision: 2, params: Params::new(), title: title.to_owned(), row: true };
+        let point = MeasurementPoint {
+            probe,
+            revision: 2,
+            params: Params::new(),
+            title: title.to_owned(),
+            row: true,
+        };
         let mut row = Measurement::of(point, Sampling::Event, Semantics::RoundTrip, Histogram::new(1));
-        row.lower(Reason::new(Level::Degraded, "calls-failed", reason, ""));
+        row.lower(Reason::new(QualityLevel::Degraded, "calls-failed", reason, ""));
         row
     }
 

@@ -2,8 +2,8 @@
 //! `libhwbinder_benchmark`, `binderThroughputTest`. They take the arguments of the originals, measure with latscope's
 //! client and server processes, and print the text of the originals.
 //!
-//! Reading the arguments, planning and rendering are pure functions; each program's `carry_out` joins them. The differences
-//! from the originals are in `docs/binder-tests.md`.
+//! Reading the arguments, planning and rendering are pure functions; each program's `carry_out` joins them. The
+//! differences from the originals are in `docs/binder-tests.md`.
 
 pub mod benchmark;
 pub mod latency;

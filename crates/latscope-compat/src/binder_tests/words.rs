@@ -1,8 +1,11 @@
 //! Options that AOSP's tests share, and the forms of their numbers and switches.
 
-use crate::context::Context;
-use crate::getopt::{self, Call, FLAG, Given, Opt, Refusal, Takes, Whose, on, put, value};
-use crate::personality::{Program, Suite, lines};
+use crate::context::PersonalityContext;
+use crate::getopt::{
+    self, CommandLineRefusal, FLAG, OptionOccurrence, ProgramCall, ProgramOption, Takes, Whose, on, put,
+    value,
+};
+use crate::personality::{PersonalityProgram, PersonalitySuite, lines};
 use latscope_process::stdout::print;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -13,7 +16,7 @@ pub(crate) const SWITCH: (Takes, &str) = (Takes::Perhaps(|_| false), "true|false
 
 /// Version of Android whose output is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Layout {
+pub enum AndroidOutputVersion {
     /// Output of current versions.
     #[default]
     Current,
@@ -23,11 +26,11 @@ pub enum Layout {
 
 /// Values of the options that all of the programs share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Common {
+pub struct BinderCommonOptions {
     /// Value of `--transport`: the name of the transport.
     pub transport: Option<String>,
     /// Value of `--compat`: the version whose output is printed.
-    pub layout: Layout,
+    pub layout: AndroidOutputVersion,
     /// Value of `--result`: the file for latscope's result.
     pub result: Option<std::path::PathBuf>,
     /// Value of `--help`: print the usage.
@@ -39,34 +42,37 @@ pub(crate) const fn option<O>(
     name: &'static str,
     takes: (Takes, &'static str),
     help: &'static str,
-    read: fn(&mut O, &mut Given) -> Result<(), Refusal>,
-) -> Opt<O> {
-    Opt::new(None, name, takes, help, read)
+    read: fn(&mut O, &mut OptionOccurrence) -> Result<(), CommandLineRefusal>,
+) -> ProgramOption<O> {
+    ProgramOption::new(None, name, takes, help, read)
 }
 
 /// Options that latscope adds to all of the programs.
 #[rustfmt::skip]
-impl<O: AsMut<Common>> Opt<O> {
-    pub(crate) const TRANSPORT: Opt<O> = option("--transport", value("NAME"), "ours: what carries the transactions, such as unix-stream",
+impl<O: AsMut<BinderCommonOptions>> ProgramOption<O> {
+    pub(crate) const TRANSPORT: ProgramOption<O> = option("--transport", value("NAME"), "ours: what carries the transactions, such as unix-stream",
         |o: &mut O, given| put(&mut o.as_mut().transport, Ok(given.value.clone())));
-    pub(crate) const LAYOUT: Opt<O> = option("--compat", value("8.0"), "ours: the output of Android 8.0; also LATSCOPE_COMPAT=8.0",
+    pub(crate) const LAYOUT: ProgramOption<O> = option("--compat", value("8.0"), "ours: the output of Android 8.0; also LATSCOPE_COMPAT=8.0",
         |o: &mut O, given| put(&mut o.as_mut().layout, older(given.text(), "--compat")));
-    pub(crate) const SAVED: Opt<O> = option("--result", value("FILE"), "ours: save latscope's result too",
+    pub(crate) const SAVED: ProgramOption<O> = option("--result", value("FILE"), "ours: save latscope's result too",
         |o: &mut O, given| put(&mut o.as_mut().result, given.path()));
-    pub(crate) const USAGE: Opt<O> = option("--help", FLAG, "this text", |o: &mut O, _| on(&mut o.as_mut().help));
+    pub(crate) const USAGE: ProgramOption<O> = option("--help", FLAG, "this text", |o: &mut O, _| on(&mut o.as_mut().help));
 }
 
 /// Name of the variable that has the effect of `--compat`, for scripts that are not to be edited.
 const COMPAT: &str = "LATSCOPE_COMPAT";
 
-fn older(release: &str, option: &str) -> Result<Layout, Refusal> {
-    let wrong =
-        || Refusal::Usage(format!("{option} {release} is not known: the older layout there is is 8.0"));
-    (release == "8.0").then_some(Layout::Oreo).ok_or_else(wrong)
+fn older(release: &str, option: &str) -> Result<AndroidOutputVersion, CommandLineRefusal> {
+    let wrong = || {
+        CommandLineRefusal::Usage(format!(
+            "{option} {release} is not known: the older layout there is is 8.0"
+        ))
+    };
+    (release == "8.0").then_some(AndroidOutputVersion::Oreo).ok_or_else(wrong)
 }
 
 /// Suite of AOSP's tests. The command prints the reason of a refusal after the name of the program.
-pub(super) static AOSP: Suite = Suite {
+pub(super) static AOSP: PersonalitySuite = PersonalitySuite {
     grammar: getopt::whole_words,
     prepare: |_| Ok(()),
     usage: |name, _, specs| {
@@ -77,7 +83,7 @@ pub(super) static AOSP: Suite = Suite {
         )
     },
     answer: |context, error, usage| {
-        if error.downcast_ref() != Some(&Refusal::Help) {
+        if error.downcast_ref() != Some(&CommandLineRefusal::Help) {
             return Err(error.context(context.name));
         }
         print(&usage);
@@ -86,21 +92,24 @@ pub(super) static AOSP: Suite = Suite {
 };
 
 /// Returns a program of the suite.
-pub(super) const fn program<O: AsMut<Common>>(
+pub(super) const fn program<O: AsMut<BinderCommonOptions>>(
     name: &'static str,
     summary: &'static str,
-    options: &'static [Opt<O>],
-    usual: fn(&Context) -> Result<O, Refusal>,
-    carry_out: fn(&O, &Context) -> anyhow::Result<u8>,
-) -> Program<O> {
-    Program { name, summary, suite: &AOSP, form: "", options, usual, settle, carry_out }
+    options: &'static [ProgramOption<O>],
+    usual: fn(&PersonalityContext) -> Result<O, CommandLineRefusal>,
+    carry_out: fn(&O, &PersonalityContext) -> anyhow::Result<u8>,
+) -> PersonalityProgram<O> {
+    PersonalityProgram { name, summary, suite: &AOSP, form: "", options, usual, settle, carry_out }
 }
 
 /// Returns the options of a call without arguments: the default values, with the output that the environment names.
 ///
 /// # Errors
 /// There is no such output.
-pub(super) fn usual<O: AsMut<Common>>(mut options: O, context: &Context) -> Result<O, Refusal> {
+pub(super) fn usual<O: AsMut<BinderCommonOptions>>(
+    mut options: O,
+    context: &PersonalityContext,
+) -> Result<O, CommandLineRefusal> {
     if let Some(release) = (context.variable)(COMPAT).filter(|release| !release.is_empty()) {
         options.as_mut().layout = older(&release.to_string_lossy(), COMPAT)?;
     }
@@ -111,22 +120,28 @@ pub(super) fn usual<O: AsMut<Common>>(mut options: O, context: &Context) -> Resu
 ///
 /// # Errors
 /// Help was asked for.
-pub(super) fn settle<O: AsMut<Common>>(mut call: Call<O>) -> Result<O, Refusal> {
-    if call.options.as_mut().help { Err(Refusal::Help) } else { Ok(call.options) }
+pub(super) fn settle<O: AsMut<BinderCommonOptions>>(
+    mut call: ProgramCall<O>,
+) -> Result<O, CommandLineRefusal> {
+    if call.options.as_mut().help { Err(CommandLineRefusal::Help) } else { Ok(call.options) }
 }
 
 /// Parses a number within a range.
 ///
 /// # Errors
 /// The value is no number, or is outside of the range.
-pub(crate) fn number<T>(given: &Given, range: RangeInclusive<T>) -> Result<T, Refusal>
+pub(crate) fn number<T>(given: &OptionOccurrence, range: RangeInclusive<T>) -> Result<T, CommandLineRefusal>
 where
     T: FromStr + PartialOrd + Display,
 {
     let number = given.text().parse().ok().filter(|number| range.contains(number));
     let (name, least, most) = (&given.name, range.start(), range.end());
-    let wrong =
-        || Refusal::Usage(format!("{name} takes a number from {least} to {most}, not {:?}", given.text()));
+    let wrong = || {
+        CommandLineRefusal::Usage(format!(
+            "{name} takes a number from {least} to {most}, not {:?}",
+            given.text()
+        ))
+    };
     number.ok_or_else(wrong)
 }
 
@@ -134,11 +149,13 @@ where
 ///
 /// # Errors
 /// The value means neither true nor false.
-pub(crate) fn switch(given: &Given) -> Result<bool, Refusal> {
+pub(crate) fn switch(given: &OptionOccurrence) -> Result<bool, CommandLineRefusal> {
     match given.value.as_deref().unwrap_or("true").to_ascii_lowercase().as_str() {
         "1" | "t" | "true" | "y" | "yes" | "on" => Ok(true),
         "0" | "f" | "false" | "n" | "no" | "off" => Ok(false),
-        _ => Err(Refusal::Usage(format!("{} is true or false, not {:?}", given.name, given.text()))),
+        _ => {
+            Err(CommandLineRefusal::Usage(format!("{} is true or false, not {:?}", given.name, given.text())))
+        }
     }
 }
 
@@ -152,27 +169,27 @@ mod tests {
         verbose: bool,
         list: bool,
         out: String,
-        common: Common,
+        common: BinderCommonOptions,
     }
 
-    impl AsMut<Common> for Asked {
-        fn as_mut(&mut self) -> &mut Common {
+    impl AsMut<BinderCommonOptions> for Asked {
+        fn as_mut(&mut self) -> &mut BinderCommonOptions {
             &mut self.common
         }
     }
 
-    static TABLE: &[Opt<Asked>] = &[
+    static TABLE: &[ProgramOption<Asked>] = &[
         option("-i", value("N"), "", |o, given| put(&mut o.count, number(given, 1..=5))),
         option("-v", FLAG, "", |o, _| on(&mut o.verbose)),
         option("--list", SWITCH, "", |o, given| put(&mut o.list, switch(given))),
         option("--out", value("FILE"), "", |o, given| put(&mut o.out, Ok(given.text().to_owned()))),
-        Opt::TRANSPORT,
-        Opt::LAYOUT,
-        Opt::USAGE,
+        ProgramOption::TRANSPORT,
+        ProgramOption::LAYOUT,
+        ProgramOption::USAGE,
     ];
 
-    fn words(line: &str) -> Result<Asked, Refusal> {
-        let context = Context::new(line.split_whitespace());
+    fn words(line: &str) -> Result<Asked, CommandLineRefusal> {
+        let context = PersonalityContext::new(line.split_whitespace());
         settle(getopt::read(TABLE, getopt::whole_words, &context.arguments, Asked::default())?)
     }
 
@@ -186,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_release_is_named_by_an_option_or_a_variable() {
-        assert_eq!(older("8.0", COMPAT), Ok(Layout::Oreo));
+        assert_eq!(older("8.0", COMPAT), Ok(AndroidOutputVersion::Oreo));
         let wrong = older("9", COMPAT).unwrap_err().to_string();
         assert!(wrong.starts_with("LATSCOPE_COMPAT 9 is not known"), "{wrong}");
     }

@@ -1,9 +1,9 @@
 //! LMbench's programs for files: `lat_fs`, `bw_file_rd`, `bw_mmap_rd`.
 
-use super::job::{Figures, Job, PointQuery, Source};
+use super::job::{LmbenchJob, LmbenchJobReport, LmbenchSourceFile, PointQuery};
 use super::options::{LmbenchCall, directory_of, refuse, wrong};
 use super::page::{NotMeasured, bandwidth};
-use crate::getopt::{Refusal, bytes};
+use crate::getopt::{CommandLineRefusal, bytes};
 use latscope_core::param::{MODE, SIZE};
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 ///
 /// # Errors
 /// There is more than one directory, a size is invalid, or `-P` is above 1.
-pub fn lat_fs(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn lat_fs(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     call.options.one_caller("file.create")?;
     let directory = match call.operands.as_slice() {
         [] => PathBuf::from("."),
@@ -28,7 +28,7 @@ pub fn lat_fs(call: LmbenchCall) -> Result<Job, Refusal> {
     // An empty file is not written.
     let timed = all.filter(|(probe, size)| *size > 0 || *probe != "file.write");
     let queries = timed.map(|(probe, size)| part(probe, size)).collect();
-    let mut job = Job::new(&call.options, queries, move |figures, page| {
+    let mut job = LmbenchJob::new(&call.options, queries, move |figures, page| {
         for size in &sizes {
             page.line(files_per_second(figures, *size, |probe| part(probe, *size)));
         }
@@ -43,7 +43,7 @@ pub fn lat_fs(call: LmbenchCall) -> Result<Job, Refusal> {
 /// Line `0k\t469\t84505\t138552`: size, files, creates/s, deletes/s. A file counts as created when it has been opened,
 /// written and closed.
 fn files_per_second(
-    figures: &Figures<'_>,
+    figures: &LmbenchJobReport<'_>,
     size: u64,
     part: impl Fn(&'static str) -> PointQuery,
 ) -> Result<String, NotMeasured> {
@@ -58,7 +58,7 @@ fn files_per_second(
 ///
 /// # Errors
 /// The operands are different, or `-P` is above 1.
-pub fn bw_file_rd(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn bw_file_rd(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     call.options.one_caller("file.read")?;
     let [size, what, file] = call.exactly()?;
     let mode = match what {
@@ -75,7 +75,7 @@ pub fn bw_file_rd(call: LmbenchCall) -> Result<Job, Refusal> {
 ///
 /// # Errors
 /// `mmap_only` is given, the operands are different, or `-P` is above 1.
-pub fn bw_mmap_rd(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn bw_mmap_rd(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     call.options.one_caller("file.read-mmap")?;
     let [size, what, file] = call.exactly()?;
     match what {
@@ -95,14 +95,14 @@ fn read_bandwidth(
     size: &str,
     file: &str,
     query: impl Fn(u64) -> PointQuery,
-) -> Result<Job, Refusal> {
+) -> Result<LmbenchJob, CommandLineRefusal> {
     let size = bytes(size).filter(|size| *size > 0).ok_or_else(wrong)?;
     let query = query(size);
-    let mut job = Job::new(&call.options, vec![query.clone()], move |figures, page| {
+    let mut job = LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
         let ns = figures.ns(&query);
         page.line(ns.map(|ns| bandwidth(size, size as f64 / ns * 1e9)));
     });
-    job.source = Some(Source { path: PathBuf::from(file), at_least: size });
+    job.source = Some(LmbenchSourceFile { path: PathBuf::from(file), at_least: size });
     job.directory = Some(directory_of(file));
     Ok(job)
 }

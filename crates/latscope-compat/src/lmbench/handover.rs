@@ -1,14 +1,14 @@
 //! LMbench's programs for communication between processes: `lat_pipe`, `lat_fifo`, `lat_unix`, `lat_tcp`, `lat_udp`,
 //! `lat_sem`, `lat_ctx`, `bw_pipe`, `bw_unix`, `bw_tcp`.
 
-use super::job::{Job, PointQuery};
+use super::job::{LmbenchJob, PointQuery};
 use super::options::{LmbenchCall, USUAL_REPETITIONS, number, refuse, wrong};
 use super::page::{megabytes_per_second, microseconds};
-use crate::getopt::Refusal;
+use crate::getopt::CommandLineRefusal;
 use latscope_core::param::{CALLER, PAYLOAD, PLACEMENT, PROCESSES, SIZE};
 
 /// Placement of the two endpoints. The scheduler decides, as in LMbench, unless `LMBENCH_SCHED` asks for a placement.
-fn placement(call: &LmbenchCall) -> Result<&'static str, Refusal> {
+fn placement(call: &LmbenchCall) -> Result<&'static str, CommandLineRefusal> {
     match call.options.scheduling.as_deref().unwrap_or("DEFAULT") {
         "" | "DEFAULT" => Ok("free"),
         "SINGLE" | "BALANCED" | "BALANCED_SPREAD" => Ok("same-core"),
@@ -25,7 +25,7 @@ fn placement(call: &LmbenchCall) -> Result<&'static str, Refusal> {
 const SETTLED: u64 = 10 * USUAL_REPETITIONS;
 
 /// Lengthens a measurement to the time in which the scheduler settles, if the scheduler places the ends.
-fn settled(mut job: Job) -> Job {
+fn settled(mut job: LmbenchJob) -> LmbenchJob {
     let free = |query: &PointQuery| query.params.get(PLACEMENT) == Some(&"free".into());
     if job.queries.iter().any(free) {
         job.repetitions.get_or_insert(SETTLED);
@@ -37,7 +37,7 @@ fn settled(mut job: Job) -> Job {
 ///
 /// # Errors
 /// There are operands, or `-P` is above 1.
-pub fn lat_pipe(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn lat_pipe(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [] = call.exactly()?;
     between_processes(&call, "ipc.pipe", "Pipe latency".to_owned(), 1)
 }
@@ -46,7 +46,7 @@ pub fn lat_pipe(call: LmbenchCall) -> Result<Job, Refusal> {
 ///
 /// # Errors
 /// There are operands, or `-P` is above 1.
-pub fn lat_unix(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn lat_unix(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [] = call.exactly()?;
     let size = call.options.size('m', 1)?;
     between_processes(&call, "ipc.unix-stream", "AF_UNIX sock stream latency".to_owned(), size)
@@ -56,7 +56,7 @@ pub fn lat_unix(call: LmbenchCall) -> Result<Job, Refusal> {
 ///
 /// # Errors
 /// There are operands, or `-P` is above 1.
-pub fn lat_fifo(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn lat_fifo(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [] = call.exactly()?;
     between_processes(&call, "ipc.fifo", "Fifo latency".to_owned(), 1)
 }
@@ -65,7 +65,7 @@ pub fn lat_fifo(call: LmbenchCall) -> Result<Job, Refusal> {
 ///
 /// # Errors
 /// Another host is named, a size is invalid, or `-P` is above 1.
-pub fn lat_tcp(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn lat_tcp(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let Some(host) = host(&call)? else { return Ok(no_server(&call)) };
     let size = call.options.size('m', 1)?;
     between_processes(&call, "ipc.tcp", format!("TCP latency using {host}"), size)
@@ -75,7 +75,7 @@ pub fn lat_tcp(call: LmbenchCall) -> Result<Job, Refusal> {
 ///
 /// # Errors
 /// Another host is named, the message has less than 4 bytes, or `-P` is above 1.
-pub fn lat_udp(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn lat_udp(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let Some(host) = host(&call)? else { return Ok(no_server(&call)) };
     let size = call.options.size('m', LEAST)?;
     if size < LEAST {
@@ -93,12 +93,12 @@ fn between_processes(
     probe: &'static str,
     label: String,
     size: u64,
-) -> Result<Job, Refusal> {
+) -> Result<LmbenchJob, CommandLineRefusal> {
     call.options.one_caller(probe)?;
     let params =
         [(CALLER, "other".into()), (PLACEMENT, placement(call)?.into()), (PAYLOAD, size.max(LEAST).into())];
     let query = PointQuery::new(probe, params);
-    let mut job = Job::new(&call.options, vec![query.clone()], move |figures, page| {
+    let mut job = LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
         page.line(figures.round_trip_ns(&query).map(|ns| microseconds(&label, ns)));
     });
     if call.options.value('m').is_some() && size < LEAST {
@@ -111,7 +111,7 @@ fn between_processes(
 ///
 /// # Errors
 /// Another host is named, or there are other operands.
-fn host(call: &LmbenchCall) -> Result<Option<&str>, Refusal> {
+fn host(call: &LmbenchCall) -> Result<Option<&str>, CommandLineRefusal> {
     if call.options.flag('s') || call.options.flag('S') {
         return Ok(None);
     }
@@ -122,8 +122,8 @@ fn host(call: &LmbenchCall) -> Result<Option<&str>, Refusal> {
 }
 
 /// Returns a job without measurements, for calls that start or stop a server.
-fn no_server(call: &LmbenchCall) -> Job {
-    let mut job = Job::new(&call.options, Vec::new(), |_, _| {});
+fn no_server(call: &LmbenchCall) -> LmbenchJob {
+    let mut job = LmbenchJob::new(&call.options, Vec::new(), |_, _| {});
     job.notes.push("no server is needed: both ends are part of the measurement".to_owned());
     job
 }
@@ -135,12 +135,12 @@ const SYSTEM_V: &str = "ipc.sysv-semaphore";
 ///
 /// # Errors
 /// There are operands, or `-P` is above 1.
-pub fn lat_sem(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn lat_sem(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [] = call.exactly()?;
     call.options.one_caller(SYSTEM_V)?;
     let params = [(CALLER, "other".into()), (PLACEMENT, placement(&call)?.into())];
     let query = PointQuery::new(SYSTEM_V, params);
-    Ok(settled(Job::new(&call.options, vec![query.clone()], move |figures, page| {
+    Ok(settled(LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
         page.line(figures.one_way_ns(&query).map(|ns| microseconds("Semaphore latency", ns)));
     })))
 }
@@ -150,7 +150,7 @@ pub fn lat_sem(call: LmbenchCall) -> Result<Job, Refusal> {
 ///
 /// # Errors
 /// The numbers of processes are missing or outside of 2 to 2048, or `-P` is above 1.
-pub fn lat_ctx(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn lat_ctx(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     call.options.one_caller("sync.ring")?;
     let kib = call.options.value('s').map_or(Some(0), number).ok_or_else(wrong)?;
     let counts: Vec<u64> = call
@@ -177,7 +177,7 @@ pub fn lat_ctx(call: LmbenchCall) -> Result<Job, Refusal> {
         query
     };
     let queries = counts.iter().map(|count| query(*count)).collect();
-    Ok(Job::new(&call.options, queries, move |figures, page| {
+    Ok(LmbenchJob::new(&call.options, queries, move |figures, page| {
         let overhead = counts.iter().find_map(|count| {
             let measurement = figures.measurement(&query(*count)).ok()?;
             measurement.values.get("self").map(|overhead| overhead.value)
@@ -194,7 +194,7 @@ pub fn lat_ctx(call: LmbenchCall) -> Result<Job, Refusal> {
 ///
 /// # Errors
 /// There are operands, a size is invalid, or `-P` is above 1.
-pub fn bw_pipe(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn bw_pipe(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     local_bandwidth(&call, "sync.pipe-bandwidth", "Pipe bandwidth")
 }
 
@@ -202,16 +202,20 @@ pub fn bw_pipe(call: LmbenchCall) -> Result<Job, Refusal> {
 ///
 /// # Errors
 /// There are operands, a size is invalid, or `-P` is above 1.
-pub fn bw_unix(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn bw_unix(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     local_bandwidth(&call, "sync.unix-bandwidth", "AF_UNIX sock stream bandwidth")
 }
 
-fn local_bandwidth(call: &LmbenchCall, probe: &'static str, label: &'static str) -> Result<Job, Refusal> {
+fn local_bandwidth(
+    call: &LmbenchCall,
+    probe: &'static str,
+    label: &'static str,
+) -> Result<LmbenchJob, CommandLineRefusal> {
     let [] = call.exactly()?;
     call.options.one_caller(probe)?;
     let size = call.options.size('m', 64 << 10)?;
     let query = PointQuery::new(probe, [(SIZE, size.into()), (PLACEMENT, placement(call)?.into())]);
-    let mut job = Job::new(&call.options, vec![query.clone()], move |figures, page| {
+    let mut job = LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
         page.line(figures.bytes_per_second(&query).map(|rate| megabytes_per_second(label, rate)));
     });
     if call.options.value('M').is_some() {
@@ -226,14 +230,14 @@ const TOTAL_HAS_NO_EFFECT: &str = "-M has no effect: as much is sent as the stop
 ///
 /// # Errors
 /// Another host is named, a size is invalid, or `-P` is above 1.
-pub fn bw_tcp(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn bw_tcp(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let Some(_) = host(&call)? else { return Ok(no_server(&call)) };
     call.options.one_caller("sync.tcp-bandwidth")?;
     // As there: the message is as long as all that is moved, unless told.
     let size = call.options.size('m', call.options.size('M', 10 << 20)?)?;
     let params = [(SIZE, size.into()), (PLACEMENT, placement(&call)?.into())];
     let query = PointQuery::new("sync.tcp-bandwidth", params);
-    let mut job = Job::new(&call.options, vec![query.clone()], move |figures, page| {
+    let mut job = LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
         let rate = figures.bytes_per_second(&query);
         page.line(rate.map(|rate| format!("{:.6} {:.2} MB/sec", size as f64 / 1e6, rate / 1e6)));
     });

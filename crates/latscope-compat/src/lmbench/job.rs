@@ -1,11 +1,11 @@
 //! Points that a personality needs measured, and the search for their results in the report.
 
 use super::options::LmbenchOptions;
-use super::page::{NotMeasured, Page};
+use super::page::{LmbenchPage, NotMeasured};
 use crate::environment::remedy;
 use latscope_core::param;
-use latscope_core::plan::{ParamValue, Params, Point, params};
-use latscope_core::quality::Level;
+use latscope_core::plan::{MeasurementPoint, ParamValue, Params, params};
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Measurement, Report, Semantics};
 use std::fmt;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ impl PointQuery {
 
     /// Distance of a planned point from the query. `None` if the point measures something else, else the difference of
     /// the sizes in bytes, since probes round sizes to whole blocks.
-    pub(crate) fn distance(&self, point: &Point) -> Option<u64> {
+    pub(crate) fn distance(&self, point: &MeasurementPoint) -> Option<u64> {
         let differs =
             |(name, value): (&String, &ParamValue)| match (name.as_str(), value, point.params.get(name)) {
                 (param::SIZE, ParamValue::Number(wanted), Some(ParamValue::Number(found))) => {
@@ -55,23 +55,23 @@ impl fmt::Display for PointQuery {
 
 /// File that the original program would read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct LmbenchSourceFile {
     /// Path of the file.
     pub path: PathBuf,
     /// Bytes that the file must have.
     pub at_least: u64,
 }
 
-type Print = Box<dyn Fn(&Figures<'_>, &mut Page) + Send + Sync>;
+type Print = Box<dyn Fn(&LmbenchJobReport<'_>, &mut LmbenchPage) + Send + Sync>;
 
 /// Job made from a call: the points to measure, and the function that prints them.
-pub struct Job {
+pub struct LmbenchJob {
     /// Queries for the points to measure.
     pub queries: Vec<PointQuery>,
     /// Directory for the files of file probes.
     pub directory: Option<PathBuf>,
     /// File without which the original program would fail.
-    pub source: Option<Source>,
+    pub source: Option<LmbenchSourceFile>,
     /// Value of `-N`, if it was given.
     pub repetitions: Option<u64>,
     /// Value of `-W`: the warm-up, in µs.
@@ -81,14 +81,14 @@ pub struct Job {
     print: Print,
 }
 
-impl Job {
+impl LmbenchJob {
     /// Returns a job that measures `queries` and prints with `print`.
     pub fn new(
         options: &LmbenchOptions,
         queries: Vec<PointQuery>,
-        print: impl Fn(&Figures<'_>, &mut Page) + Send + Sync + 'static,
-    ) -> Job {
-        Job {
+        print: impl Fn(&LmbenchJobReport<'_>, &mut LmbenchPage) + Send + Sync + 'static,
+    ) -> LmbenchJob {
+        LmbenchJob {
             queries,
             directory: None,
             source: None,
@@ -101,9 +101,9 @@ impl Job {
 
     /// Text of the original program for a report. `planned` has the point that answers each query: the index of its
     /// step, and its index in the step. The text depends on nothing but the job and these.
-    pub fn print(&self, planned: &[Option<(usize, usize)>], report: &Report) -> Page {
-        let mut page = Page::default();
-        let figures = Figures { job: self, planned, report };
+    pub fn print(&self, planned: &[Option<(usize, usize)>], report: &Report) -> LmbenchPage {
+        let mut page = LmbenchPage::default();
+        let figures = LmbenchJobReport { job: self, planned, report };
         (self.print)(&figures, &mut page);
         let found = planned.iter().flatten().filter_map(|(step, point)| report.of_point(*step, *point));
         page.degraded(found.filter(|m| m.quality.level.is_doubtful()));
@@ -111,7 +111,7 @@ impl Job {
     }
 }
 
-impl fmt::Debug for Job {
+impl fmt::Debug for LmbenchJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Job")
             .field("queries", &self.queries)
@@ -121,15 +121,15 @@ impl fmt::Debug for Job {
 }
 
 /// Report, with the job whose queries it answers.
-pub struct Figures<'a> {
-    job: &'a Job,
+pub struct LmbenchJobReport<'a> {
+    job: &'a LmbenchJob,
     planned: &'a [Option<(usize, usize)>],
     report: &'a Report,
 }
 
 const NOT_OFFERED: &str = "it is not offered on this machine; `latscope list` shows what is";
 
-impl<'a> Figures<'a> {
+impl<'a> LmbenchJobReport<'a> {
     /// Returns the measurement that answers a query.
     ///
     /// # Errors
@@ -141,7 +141,7 @@ impl<'a> Figures<'a> {
         let (step, point) = planned.ok_or_else(|| failed(NOT_OFFERED.to_owned()))?;
         let found = self.report.of_point(step, point);
         let found = found.ok_or_else(|| failed("the run ended before it".to_owned()))?;
-        if found.quality.level != Level::Unsupported && found.typical().is_some() {
+        if found.quality.level != QualityLevel::Unsupported && found.typical().is_some() {
             return Ok(found);
         }
         let reason = found.reason().clone().unwrap_or_else(|| "no clean sample".to_owned());
@@ -154,7 +154,7 @@ impl<'a> Figures<'a> {
     /// Median of a point, in ns.
     ///
     /// # Errors
-    /// The errors are those of [`Figures::measurement`].
+    /// The errors are those of [`LmbenchJobReport::measurement`].
     pub fn ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         // `measurement` returns none without a median.
         Ok(self.measurement(query)?.typical().unwrap_or(f64::NAN))
@@ -163,16 +163,16 @@ impl<'a> Figures<'a> {
     /// Mean of a point, in ns. A loop around all of it would show the same, including disturbances.
     ///
     /// # Errors
-    /// The errors are those of [`Figures::measurement`].
+    /// The errors are those of [`LmbenchJobReport::measurement`].
     pub(crate) fn mean_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         let found = self.measurement(query)?;
         Ok(found.summary.mean.or(found.typical()).unwrap_or(f64::NAN))
     }
 
-    /// Median of a point divided by its [elementary operations](latscope_core::report::Work::ops), in ns.
+    /// Median of a point divided by its [elementary operations](latscope_core::report::OperationWork::ops), in ns.
     ///
     /// # Errors
-    /// The errors are those of [`Figures::measurement`].
+    /// The errors are those of [`LmbenchJobReport::measurement`].
     pub(crate) fn ns_of_part(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         let parts = self.measurement(query)?.work.map_or(1, |work| work.ops.max(1));
         Ok(self.ns(query)? / parts as f64)
@@ -181,7 +181,7 @@ impl<'a> Figures<'a> {
     /// Mean of a hand-over one way, in ns: half of a round trip.
     ///
     /// # Errors
-    /// The errors are those of [`Figures::measurement`].
+    /// The errors are those of [`LmbenchJobReport::measurement`].
     pub(crate) fn one_way_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         let share = if self.measurement(query)?.times == Semantics::RoundTrip { 0.5 } else { 1.0 };
         Ok(self.mean_ns(query)? * share)
@@ -190,7 +190,7 @@ impl<'a> Figures<'a> {
     /// Mean of a hand-over there and back, in ns: twice a one-way time.
     ///
     /// # Errors
-    /// The errors are those of [`Figures::measurement`].
+    /// The errors are those of [`LmbenchJobReport::measurement`].
     pub(crate) fn round_trip_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         let times = if self.measurement(query)?.times == Semantics::OneWay { 2.0 } else { 1.0 };
         Ok(self.mean_ns(query)? * times)
@@ -199,7 +199,7 @@ impl<'a> Figures<'a> {
     /// Bandwidth in bytes per second, for the bytes that the program asked for.
     ///
     /// # Errors
-    /// The errors are those of [`Figures::measurement`]. Another is a point that states no bytes.
+    /// The errors are those of [`LmbenchJobReport::measurement`]. Another is a point that states no bytes.
     pub fn bytes_per_second(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         self.measurement(query)?
             .rate_touched()

@@ -1,50 +1,81 @@
 //! LMbench's programs for the kernel: `lat_syscall`, `lat_sig`, `lat_proc`, `lat_select`, `lat_pagefault`, `lat_mmap`.
 
-use super::job::{Figures, Job, PointQuery, Source};
+use super::job::{LmbenchJob, LmbenchJobReport, LmbenchSourceFile, PointQuery};
 use super::options::{LmbenchCall, number, wrong};
 use super::page::{NotMeasured, microseconds, size_and_microseconds};
-use crate::getopt::{Refusal, bytes};
+use crate::getopt::{CommandLineRefusal, bytes};
 use latscope_core::param::{DESCRIPTORS, MODE, PAGES, PATH, PLACEMENT, SIZE, STRIDE, TOUCHED};
 use std::path::PathBuf;
 
 /// Measurement of a program whose operand names one of several.
-struct Choice {
+struct LmbenchOperandChoice {
     word: &'static str,
     label: &'static str,
     query: fn() -> PointQuery,
 }
 
-fn choice(word: &str, choices: &'static [Choice]) -> Result<&'static Choice, Refusal> {
+fn choice(
+    word: &str,
+    choices: &'static [LmbenchOperandChoice],
+) -> Result<&'static LmbenchOperandChoice, CommandLineRefusal> {
     choices.iter().find(|choice| choice.word == word).ok_or_else(wrong)
 }
 
-fn chosen(call: &LmbenchCall, word: &str, choices: &'static [Choice]) -> Result<Job, Refusal> {
+fn chosen(
+    call: &LmbenchCall,
+    word: &str,
+    choices: &'static [LmbenchOperandChoice],
+) -> Result<LmbenchJob, CommandLineRefusal> {
     let choice = choice(word, choices)?;
     let query = (choice.query)();
     call.options.one_caller(query.probe)?;
     Ok(measured(call, choice.label, query))
 }
 
-fn measured(call: &LmbenchCall, label: &'static str, query: PointQuery) -> Job {
-    Job::new(&call.options, vec![query.clone()], move |figures, page| {
+fn measured(call: &LmbenchCall, label: &'static str, query: PointQuery) -> LmbenchJob {
+    LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
         page.line(figures.ns(&query).map(|ns| microseconds(label, ns)));
     })
 }
 
-static SYSCALLS: &[Choice] = &[
-    Choice { word: "null", label: "Simple syscall", query: || PointQuery::new("syscall.getppid", []) },
-    Choice { word: "read", label: "Simple read", query: || PointQuery::new("syscall.read", []) },
-    Choice { word: "write", label: "Simple write", query: || PointQuery::new("syscall.write", []) },
-    Choice { word: "stat", label: "Simple stat", query: || PointQuery::new("syscall.stat", []) },
-    Choice { word: "fstat", label: "Simple fstat", query: || PointQuery::new("syscall.fstat", []) },
-    Choice { word: "open", label: "Simple open/close", query: || PointQuery::new("syscall.open-close", []) },
+static SYSCALLS: &[LmbenchOperandChoice] = &[
+    LmbenchOperandChoice {
+        word: "null",
+        label: "Simple syscall",
+        query: || PointQuery::new("syscall.getppid", []),
+    },
+    LmbenchOperandChoice {
+        word: "read",
+        label: "Simple read",
+        query: || PointQuery::new("syscall.read", []),
+    },
+    LmbenchOperandChoice {
+        word: "write",
+        label: "Simple write",
+        query: || PointQuery::new("syscall.write", []),
+    },
+    LmbenchOperandChoice {
+        word: "stat",
+        label: "Simple stat",
+        query: || PointQuery::new("syscall.stat", []),
+    },
+    LmbenchOperandChoice {
+        word: "fstat",
+        label: "Simple fstat",
+        query: || PointQuery::new("syscall.fstat", []),
+    },
+    LmbenchOperandChoice {
+        word: "open",
+        label: "Simple open/close",
+        query: || PointQuery::new("syscall.open-close", []),
+    },
 ];
 
 /// `lat_syscall null|read|write|stat|fstat|open [file]`: time of a system call.
 ///
 /// # Errors
 /// The system call is missing or unknown, or `-P` is above 1.
-pub fn lat_syscall(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn lat_syscall(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let (word, file) = match call.operands.as_slice() {
         [word] => (word, None),
         [word, file] => (word, Some(file)),
@@ -58,7 +89,7 @@ pub fn lat_syscall(call: LmbenchCall) -> Result<Job, Refusal> {
     call.options.one_caller(query.probe)?;
     query.params.insert(PATH.to_owned(), file.as_str().into());
     let mut job = measured(&call, choice.label, query);
-    job.source = Some(Source { path: PathBuf::from(file), at_least: 0 });
+    job.source = Some(LmbenchSourceFile { path: PathBuf::from(file), at_least: 0 });
     Ok(job)
 }
 
@@ -68,14 +99,14 @@ pub fn lat_syscall(call: LmbenchCall) -> Result<Job, Refusal> {
 ///
 /// # Errors
 /// The word is missing or unknown, or `-P` is above 1.
-pub fn lat_sig(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn lat_sig(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     call.options.one_caller("syscall.signal-deliver")?;
     // The file that LMbench maps for `prot` is a page of ours.
     let figure = match call.operands.as_slice() {
         [word] | [word, _] => SIGNALS.iter().find(|figure| figure.word == word).ok_or_else(wrong)?,
         _ => return Err(wrong()),
     };
-    Ok(Job::new(&call.options, (figure.queries)(), move |figures, page| {
+    Ok(LmbenchJob::new(&call.options, (figure.queries)(), move |figures, page| {
         page.line((figure.ns)(figures).map(|ns| microseconds(figure.label, ns)));
     }))
 }
@@ -85,7 +116,7 @@ struct SignalFigure {
     word: &'static str,
     label: &'static str,
     queries: fn() -> Vec<PointQuery>,
-    ns: fn(&Figures<'_>) -> Result<f64, NotMeasured>,
+    ns: fn(&LmbenchJobReport<'_>) -> Result<f64, NotMeasured>,
 }
 
 static SIGNALS: &[SignalFigure] = &[
@@ -122,28 +153,28 @@ fn fault() -> PointQuery {
 }
 
 /// Time in ns to deliver and handle a signal, without the call that sends it.
-fn handling_ns(figures: &Figures<'_>) -> Result<f64, NotMeasured> {
+fn handling_ns(figures: &LmbenchJobReport<'_>) -> Result<f64, NotMeasured> {
     let sending = figures.measurement(&delivery())?.values.get("nothing-sent").map_or(0.0, |sent| sent.value);
     Ok((figures.ns(&delivery())? - sending).max(0.0))
 }
 
-static PROCESSES: &[Choice] = &[
-    Choice {
+static PROCESSES: &[LmbenchOperandChoice] = &[
+    LmbenchOperandChoice {
         word: "procedure",
         label: "Procedure call",
         query: || PointQuery::new("cpu.call", [(MODE, "direct".into())]),
     },
-    Choice {
+    LmbenchOperandChoice {
         word: "fork",
         label: "Process fork+exit",
         query: || PointQuery::new("process.fork", [(PLACEMENT, "free".into())]),
     },
-    Choice {
+    LmbenchOperandChoice {
         word: "exec",
         label: "Process fork+execve",
         query: || PointQuery::new("process.exec", [(MODE, "dynamic".into()), (PLACEMENT, "free".into())]),
     },
-    Choice {
+    LmbenchOperandChoice {
         word: "shell",
         label: "Process fork+/bin/sh -c",
         query: || {
@@ -156,7 +187,7 @@ static PROCESSES: &[Choice] = &[
 ///
 /// # Errors
 /// The word is missing or unknown, or `-P` is above 1.
-pub fn lat_proc(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn lat_proc(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [word] = call.exactly()?;
     chosen(&call, word, PROCESSES)
 }
@@ -165,7 +196,7 @@ pub fn lat_proc(call: LmbenchCall) -> Result<Job, Refusal> {
 ///
 /// # Errors
 /// The word is missing or unknown, or `-P` is above 1.
-pub fn lat_select(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn lat_select(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [word] = call.exactly()?;
     let (mode, kind) = match word {
         "file" => ("write-file", "fd's"),
@@ -177,7 +208,7 @@ pub fn lat_select(call: LmbenchCall) -> Result<Job, Refusal> {
         call.options.value('n').map_or(Some(200), number).filter(|n| *n > 0).ok_or_else(wrong)?;
     let params = [(DESCRIPTORS, descriptors.into()), (MODE, mode.into())];
     let query = PointQuery::new("syscall.select", params);
-    Ok(Job::new(&call.options, vec![query.clone()], move |figures, page| {
+    Ok(LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
         page.line(figures.ns(&query).map(|ns| microseconds(&format!("Select on {descriptors} {kind}"), ns)));
     }))
 }
@@ -186,18 +217,18 @@ pub fn lat_select(call: LmbenchCall) -> Result<Job, Refusal> {
 ///
 /// # Errors
 /// There is not exactly one file, or `-P` is above 1.
-pub fn lat_pagefault(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn lat_pagefault(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [file] = call.exactly()?;
     call.options.one_caller("syscall.page-fault")?;
     let file = file.to_owned();
     let path = PathBuf::from(&file);
     let params = [(MODE, "file-around".into()), (PAGES, "4KiB".into()), (PATH, file.as_str().into())];
     let query = PointQuery::new("syscall.page-fault", params);
-    let mut job = Job::new(&call.options, vec![query.clone()], move |figures, page| {
+    let mut job = LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
         let ns = figures.ns_of_part(&query);
         page.line(ns.map(|ns| microseconds(&format!("Pagefaults on {file}"), ns)));
     });
-    job.source = Some(Source { path, at_least: PAGE });
+    job.source = Some(LmbenchSourceFile { path, at_least: PAGE });
     Ok(job)
 }
 
@@ -209,7 +240,7 @@ const PAGE: u64 = 4096;
 ///
 /// # Errors
 /// The size or the file is missing, or `-P` is above 1.
-pub fn lat_mmap(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn lat_mmap(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [size, file] = call.exactly()?;
     let size = bytes(size).filter(|size| *size >= 4096).ok_or_else(wrong)?;
     call.options.one_caller("syscall.mmap")?;
@@ -227,9 +258,9 @@ pub fn lat_mmap(call: LmbenchCall) -> Result<Job, Refusal> {
     if !call.options.flag('r') {
         query.params.insert(TOUCHED.to_owned(), (size / 10).into());
     }
-    let mut job = Job::new(&call.options, vec![query.clone()], move |figures, page| {
+    let mut job = LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
         page.line(figures.ns(&query).map(|ns| size_and_microseconds(size, ns)));
     });
-    job.source = Some(Source { path, at_least: size });
+    job.source = Some(LmbenchSourceFile { path, at_least: size });
     Ok(job)
 }

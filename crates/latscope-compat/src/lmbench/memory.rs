@@ -1,9 +1,9 @@
 //! LMbench's programs for memory: `lat_mem_rd`, `bw_mem`, `stream`, `par_mem`, `tlb`.
 
-use super::job::{Figures, Job, PointQuery};
+use super::job::{LmbenchJob, LmbenchJobReport, PointQuery};
 use super::options::{LmbenchCall, number, refuse, wrong};
-use super::page::{NotMeasured, Page, bandwidth, megabytes_per_second, nanoseconds};
-use crate::getopt::{Refusal, bytes};
+use super::page::{LmbenchPage, NotMeasured, bandwidth, megabytes_per_second, nanoseconds};
+use crate::getopt::{CommandLineRefusal, bytes};
 use latscope_core::param::{self, OPERATION, ORDER, PAGES, SIZE, STEP, STRIDE, THREADS};
 
 const MIB: u64 = 1 << 20;
@@ -14,7 +14,7 @@ const PAGE: u64 = 4096;
 ///
 /// # Errors
 /// The size in MiB is missing, a stride is invalid, or `-P` is above 1.
-pub fn lat_mem_rd(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn lat_mem_rd(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     call.options.one_caller("memory.latency")?;
     let (length, strides) = call.operands.split_first().ok_or_else(wrong)?;
     let length = number(length).filter(|mib| *mib > 0).ok_or_else(wrong)?;
@@ -41,7 +41,7 @@ pub fn lat_mem_rd(call: LmbenchCall) -> Result<Job, Refusal> {
             queries.push(point);
         }
     }
-    Ok(Job::new(&call.options, queries, move |figures, page| {
+    Ok(LmbenchJob::new(&call.options, queries, move |figures, page| {
         for stride in &strides {
             page.text(&format!("\"stride={stride}\n"));
             for size in sizes(*stride) {
@@ -68,25 +68,25 @@ fn next_latency_size(size: &u64) -> Option<u64> {
 }
 
 /// Kind of transfer of `bw_mem`, in the terms of latscope's probe.
-struct Transfer {
+struct LmbenchTransfer {
     name: &'static str,
     operation: &'static str,
     step: &'static str,
 }
 
-static TRANSFERS: &[Transfer] = &[
-    Transfer { name: "rd", operation: "read", step: "fourth" },
-    Transfer { name: "wr", operation: "write", step: "fourth" },
-    Transfer { name: "rdwr", operation: "modify", step: "fourth" },
-    Transfer { name: "cp", operation: "copy", step: "fourth" },
-    Transfer { name: "frd", operation: "read", step: "integer" },
-    Transfer { name: "fwr", operation: "write", step: "every" },
-    Transfer { name: "fcp", operation: "copy", step: "integer" },
-    Transfer { name: "bzero", operation: "write", step: "every" },
-    Transfer { name: "bcopy", operation: "copy", step: "every" },
+static TRANSFERS: &[LmbenchTransfer] = &[
+    LmbenchTransfer { name: "rd", operation: "read", step: "fourth" },
+    LmbenchTransfer { name: "wr", operation: "write", step: "fourth" },
+    LmbenchTransfer { name: "rdwr", operation: "modify", step: "fourth" },
+    LmbenchTransfer { name: "cp", operation: "copy", step: "fourth" },
+    LmbenchTransfer { name: "frd", operation: "read", step: "integer" },
+    LmbenchTransfer { name: "fwr", operation: "write", step: "every" },
+    LmbenchTransfer { name: "fcp", operation: "copy", step: "integer" },
+    LmbenchTransfer { name: "bzero", operation: "write", step: "every" },
+    LmbenchTransfer { name: "bcopy", operation: "copy", step: "every" },
 ];
 
-impl Transfer {
+impl LmbenchTransfer {
     /// Bytes that the probe counts as touched for each byte of a buffer. It counts those of one pass, whether they are
     /// read,
     /// written or both.
@@ -106,7 +106,7 @@ impl Transfer {
 ///
 /// # Errors
 /// The size is missing or below 512 bytes, the kind is unknown, or `conflict` is given.
-pub fn bw_mem(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn bw_mem(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let (size, what) = match call.operands.as_slice() {
         [size, what] => (size, what),
         [_, _, _] => {
@@ -128,7 +128,7 @@ pub fn bw_mem(call: LmbenchCall) -> Result<Job, Refusal> {
             (THREADS, call.options.parallelism.into()),
         ],
     );
-    Ok(Job::new(&call.options, vec![query.clone()], move |figures, page| {
+    Ok(LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
         let rate = figures.bytes_per_second(&query);
         page.line(rate.map(|rate| bandwidth(size, rate / transfer.touched())));
     }))
@@ -138,7 +138,7 @@ pub fn bw_mem(call: LmbenchCall) -> Result<Job, Refusal> {
 ///
 /// # Errors
 /// `-v 2` is given, or the size is less than one element for each array.
-pub fn stream(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn stream(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     match call.options.value('v').map_or(Some(1), number) {
         Some(1) => {}
         Some(2) => {
@@ -162,7 +162,7 @@ pub fn stream(call: LmbenchCall) -> Result<Job, Refusal> {
         )
     };
     let queries = kernels.iter().map(|(operation, _)| query(operation)).collect();
-    Ok(Job::new(&call.options, queries, move |figures, page| {
+    Ok(LmbenchJob::new(&call.options, queries, move |figures, page| {
         for (operation, arrays) in kernels {
             let rate = figures.bytes_per_second(&query(operation));
             page.line(rate.map(|rate| {
@@ -183,7 +183,7 @@ const CHAINS: [u64; 5] = [1, 2, 4, 8, 16];
 ///
 /// # Errors
 /// There are operands, a size is invalid, or `-P` is given.
-pub fn par_mem(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn par_mem(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [] = call.exactly()?;
     let line = call.options.size('L', 64)?;
     let longest = call.options.size('M', 64 * MIB)?;
@@ -197,7 +197,7 @@ pub fn par_mem(call: LmbenchCall) -> Result<Job, Refusal> {
         )
     };
     let queries = sizes.iter().flat_map(|size| CHAINS.map(|chains| query(*size, chains))).collect();
-    Ok(Job::new(&call.options, queries, move |figures, page| {
+    Ok(LmbenchJob::new(&call.options, queries, move |figures, page| {
         for size in &sizes {
             let parallelism = parallelism(figures, |chains| query(*size, chains));
             page.line(parallelism.map(|factor| format!("{:.6} {factor:.2}", *size as f64 / 1e6)));
@@ -206,7 +206,10 @@ pub fn par_mem(call: LmbenchCall) -> Result<Job, Refusal> {
 }
 
 /// Time of a load with one chain, divided by that with the best number of chains.
-fn parallelism(figures: &Figures<'_>, query: impl Fn(u64) -> PointQuery) -> Result<f64, NotMeasured> {
+fn parallelism(
+    figures: &LmbenchJobReport<'_>,
+    query: impl Fn(u64) -> PointQuery,
+) -> Result<f64, NotMeasured> {
     let alone = figures.ns(&query(1))?;
     // Small sizes have no room for many chains; what was measured counts, if it is more than one chain.
     let two = figures.ns(&query(CHAINS[1]))?;
@@ -224,7 +227,7 @@ const TLB_RATIO: f64 = 1.15;
 ///
 /// # Errors
 /// There are operands, a size is invalid, or the line size is not 64.
-pub fn tlb(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn tlb(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [] = call.exactly()?;
     if call.options.size('L', 64)? != 64 {
         return refuse("-L is not covered: memory.tlb visits one 64-byte line of each page");
@@ -243,7 +246,7 @@ pub fn tlb(call: LmbenchCall) -> Result<Job, Refusal> {
     };
     let queries = pages.iter().flat_map(|pages| [spread(*pages), packed(*pages)]).collect();
     let with_cost = call.options.flag('c');
-    Ok(Job::new(&call.options, queries, move |figures, page| {
+    Ok(LmbenchJob::new(&call.options, queries, move |figures, page| {
         let curve: Result<Vec<Visit>, NotMeasured> = pages
             .iter()
             .map(|pages| {
@@ -269,7 +272,7 @@ struct Visit {
 }
 
 /// Prints the result. If there is no limit, nothing is printed, as by LMbench.
-fn print_tlb(curve: &[Visit], with_cost: bool, page: &mut Page) {
+fn print_tlb(curve: &[Visit], with_cost: bool, page: &mut LmbenchPage) {
     let Some(first_slow) = curve.iter().position(|visit| visit.spread > visit.packed * TLB_RATIO) else {
         return;
     };
@@ -288,9 +291,9 @@ fn print_tlb(curve: &[Visit], with_cost: bool, page: &mut Page) {
 mod tests {
     use super::super::find;
     use super::*;
-    use crate::context::Context;
-    use latscope_core::word::Word;
-    use latscope_os::kernels::bandwidth::{self, Operation, Step};
+    use crate::context::PersonalityContext;
+    use latscope_core::word::KeywordEnum;
+    use latscope_os::kernels::bandwidth::{self, BandwidthStride, Operation};
 
     #[test]
     fn latency_sizes_are_lmbenchs() {
@@ -308,9 +311,11 @@ mod tests {
 
     #[test]
     fn every_size_is_measured_once_for_all_strides_of_a_random_order() {
-        let job = find("lat_mem_rd").unwrap().read(&Context::new(["-t", "1", "64", "128"])).unwrap();
+        let job =
+            find("lat_mem_rd").unwrap().read(&PersonalityContext::new(["-t", "1", "64", "128"])).unwrap();
         assert_eq!(job.queries.len(), latency_sizes(MIB).len());
-        let strided = find("lat_mem_rd").unwrap().read(&Context::new(["1", "64", "1024"])).unwrap();
+        let strided =
+            find("lat_mem_rd").unwrap().read(&PersonalityContext::new(["1", "64", "1024"])).unwrap();
         assert_eq!(strided.queries.len(), 2 * latency_sizes(MIB).len() - 1);
     }
 
@@ -318,7 +323,7 @@ mod tests {
     fn transfers_count_every_byte_of_the_buffer_once() {
         for transfer in TRANSFERS {
             let operation = Operation::named(transfer.operation).unwrap();
-            let step = Step::named(transfer.step).unwrap();
+            let step = BandwidthStride::named(transfer.step).unwrap();
             // What the kernel of the probe says it touches in a pass over such a buffer.
             let touched = bandwidth::bytes_touched(operation, step, 1 << 20) as f64;
             assert_eq!(transfer.touched() * f64::from(1 << 20), touched, "{}", transfer.name);
@@ -331,10 +336,10 @@ mod tests {
     fn the_tlb_ends_where_spread_pages_cost_more_than_packed_lines() {
         let visit = |pages, spread| Visit { pages, spread, packed: 2.0 };
         let curve = [visit(64, 2.0), visit(80, 2.1), visit(96, 4.0), visit(128, 5.0), visit(160, 5.5)];
-        let mut page = Page::default();
+        let mut page = LmbenchPage::default();
         print_tlb(&curve, true, &mut page);
         assert_eq!(page.stderr, "tlb: 80 pages 3.50000 nanoseconds\n");
-        let mut flat = Page::default();
+        let mut flat = LmbenchPage::default();
         print_tlb(&[visit(64, 2.0), visit(128, 2.0)], false, &mut flat);
         assert_eq!(flat.stderr, "");
     }

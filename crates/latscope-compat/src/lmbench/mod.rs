@@ -1,6 +1,6 @@
 //! The programs of LMbench 3. Reading the arguments and printing the text are pure functions: a call is read into a
-//! [`Job`], which has the points to measure and prints their figures. The differences from LMbench's figures are in
-//! `docs/lmbench.md`.
+//! [`LmbenchJob`], which has the points to measure and prints their figures. The differences from LMbench's figures are
+//! in `docs/lmbench.md`.
 
 pub mod job;
 pub mod page;
@@ -15,21 +15,21 @@ mod run;
 
 pub use options::{LmbenchCall, LmbenchOptions};
 
-use crate::context::Context;
-use crate::getopt::{Opt, Refusal, Spec};
+use crate::context::PersonalityContext;
+use crate::getopt::{CommandLineRefusal, ProgramOption, Spec};
 use crate::notes::StandardStream;
-use crate::personality::{Program, Suite};
+use crate::personality::{PersonalityProgram, PersonalitySuite};
 use anyhow::{Context as _, Result};
-use job::Job;
+use job::LmbenchJob;
 use latscope_process::stdout;
 use options::{N, P, W, flag, grammar, parallelism, takes};
-use page::Output;
+use page::LmbenchOutput;
 use std::io::Write;
 
 /// Exit code of LMbench for arguments that it does not understand: exit(-1).
 const USAGE_EXIT: u8 = 255;
 
-static LMBENCH: Suite = Suite {
+static LMBENCH: PersonalitySuite = PersonalitySuite {
     grammar,
     prepare,
     usage,
@@ -38,7 +38,7 @@ static LMBENCH: Suite = Suite {
 
 /// Takes `--strict-exit` and `--json FILE` out of the arguments, wherever they stand: the originals have no long
 /// options.
-fn prepare(context: &mut Context) -> Result<()> {
+fn prepare(context: &mut PersonalityContext) -> Result<()> {
     let mut rest = std::mem::take(&mut context.arguments).into_iter();
     while let Some(argument) = rest.next() {
         if argument == "--strict-exit" {
@@ -60,12 +60,12 @@ fn usage(name: &str, form: &str, specs: &[&Spec]) -> String {
 }
 
 /// Output of a program for a refused call.
-pub fn answer(context: &Context, refusal: &Refusal, usage: &str) -> Output {
+pub fn answer(context: &PersonalityContext, refusal: &CommandLineRefusal, usage: &str) -> LmbenchOutput {
     let (stderr, exit_code) = match refusal {
-        Refusal::Fatal(reason) => (format!("latscope: {}: {reason}\n", context.name), 1),
+        CommandLineRefusal::Fatal(reason) => (format!("latscope: {}: {reason}\n", context.name), 1),
         _ => (usage.to_owned(), if context.strict_exit { 1 } else { USAGE_EXIT }),
     };
-    Output { stderr, exit_code, ..Output::default() }
+    LmbenchOutput { stderr, exit_code, ..LmbenchOutput::default() }
 }
 
 /// Writes the output of a program, then its notes. Returns its exit code.
@@ -73,9 +73,9 @@ pub fn answer(context: &Context, refusal: &Refusal, usage: &str) -> Output {
 /// # Errors
 /// Standard error or the file of notes cannot be written. Results go to standard error: a program that loses them has
 /// failed.
-fn write(output: &Output, context: &Context) -> Result<u8> {
+fn write(output: &LmbenchOutput, context: &PersonalityContext) -> Result<u8> {
     stdout::print(&output.stdout);
-    latscope_process::output::Output(rustix::stdio::stderr()).write_all(output.stderr.as_bytes())?;
+    latscope_process::output::BlockingOutput(rustix::stdio::stderr()).write_all(output.stderr.as_bytes())?;
     let figures = if output.stdout.is_empty() { StandardStream::Stderr } else { StandardStream::Stdout };
     for note in &output.notes {
         context.notes.write(&format!("latscope: {}: note: {note}", context.name), figures)?;
@@ -86,17 +86,26 @@ fn write(output: &Output, context: &Context) -> Result<u8> {
 const fn program(
     name: &'static str,
     summary: &'static str,
-    settle: fn(LmbenchCall) -> Result<Job, Refusal>,
-    options: &'static [Opt<LmbenchOptions>],
+    settle: fn(LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal>,
+    options: &'static [ProgramOption<LmbenchOptions>],
     form: &'static str,
-) -> Program<LmbenchOptions, Job> {
+) -> PersonalityProgram<LmbenchOptions, LmbenchJob> {
     let usual = LmbenchOptions::usual;
-    Program { name, summary, suite: &LMBENCH, form, options, usual, settle, carry_out: run::carry_out }
+    PersonalityProgram {
+        name,
+        summary,
+        suite: &LMBENCH,
+        form,
+        options,
+        usual,
+        settle,
+        carry_out: run::carry_out,
+    }
 }
 
 /// All programs of LMbench that latscope replaces, by name.
 #[rustfmt::skip]
-pub static PROGRAMS: &[Program<LmbenchOptions, Job>] = &[
+pub static PROGRAMS: &[PersonalityProgram<LmbenchOptions, LmbenchJob>] = &[
     program("bw_file_rd", "bandwidth of reading a cached file", file::bw_file_rd,
         &[flag('C'), P, W, N], "{} <size> open2close|io_only <filename>\nmin size=1"),
     program("bw_mem", "bandwidth of memory, by kind of transfer", memory::bw_mem,
@@ -149,7 +158,7 @@ pub static PROGRAMS: &[Program<LmbenchOptions, Job>] = &[
 ];
 
 /// Program that latscope does not replace.
-pub struct Refused {
+pub struct UnsupportedProgram {
     /// Name of the program.
     pub name: &'static str,
     /// Text on the alternative.
@@ -163,47 +172,50 @@ const DISK: &str = "raw disks are not measured; see `latscope file` (file.read-d
 const MEMORY: &str = "see `latscope memory`, whose findings name the cache levels with size and latency";
 
 /// All programs that latscope does not replace, by name.
-pub static REFUSED: &[Refused] = &[
-    Refused { name: "bw_udp", instead: NETWORK },
-    Refused { name: "cache", instead: MEMORY },
-    Refused { name: "disk", instead: DISK },
-    Refused { name: "enough", instead: HARNESS },
-    Refused { name: "flushdisk", instead: DISK },
-    Refused { name: "lat_cmd", instead: "commands are not timed; the nearest is lat_proc exec" },
-    Refused { name: "lat_connect", instead: NETWORK },
-    Refused { name: "lat_dram_page", instead: MEMORY },
-    Refused {
+pub static REFUSED: &[UnsupportedProgram] = &[
+    UnsupportedProgram { name: "bw_udp", instead: NETWORK },
+    UnsupportedProgram { name: "cache", instead: MEMORY },
+    UnsupportedProgram { name: "disk", instead: DISK },
+    UnsupportedProgram { name: "enough", instead: HARNESS },
+    UnsupportedProgram { name: "flushdisk", instead: DISK },
+    UnsupportedProgram { name: "lat_cmd", instead: "commands are not timed; the nearest is lat_proc exec" },
+    UnsupportedProgram { name: "lat_connect", instead: NETWORK },
+    UnsupportedProgram { name: "lat_dram_page", instead: MEMORY },
+    UnsupportedProgram {
         name: "lat_fcntl",
         instead: "record locks are not measured; the nearest hand-overs are lat_sem and lat_pipe",
     },
-    Refused { name: "lat_http", instead: NETWORK },
-    Refused { name: "lat_pmake", instead: "job mixes are not measured; see `latscope thread` (thread.pool)" },
-    Refused {
+    UnsupportedProgram { name: "lat_http", instead: NETWORK },
+    UnsupportedProgram {
+        name: "lat_pmake",
+        instead: "job mixes are not measured; see `latscope thread` (thread.pool)",
+    },
+    UnsupportedProgram {
         name: "lat_rand",
         instead: "library calls are not measured; see `latscope cpu` (cpu.call, cpu.mul)",
     },
-    Refused { name: "lat_rpc", instead: NETWORK },
-    Refused { name: "lat_unix_connect", instead: NETWORK },
-    Refused {
+    UnsupportedProgram { name: "lat_rpc", instead: NETWORK },
+    UnsupportedProgram { name: "lat_unix_connect", instead: NETWORK },
+    UnsupportedProgram {
         name: "lat_usleep",
         instead: "sleeps are measured as wake-ups, with their distribution: `latscope wake`",
     },
-    Refused {
+    UnsupportedProgram {
         name: "line",
         instead: "the line size is not measured; `latscope doctor` shows what the machine declares",
     },
-    Refused { name: "lmdd", instead: DISK },
-    Refused { name: "lmhttp", instead: NETWORK },
-    Refused { name: "loop_o", instead: HARNESS },
-    Refused { name: "memsize", instead: "see `free -b`: the kernel says what memory can be had" },
-    Refused { name: "msleep", instead: HARNESS },
-    Refused { name: "par_list", instead: "see par_mem" },
-    Refused { name: "seek", instead: DISK },
-    Refused { name: "timing_o", instead: HARNESS },
+    UnsupportedProgram { name: "lmdd", instead: DISK },
+    UnsupportedProgram { name: "lmhttp", instead: NETWORK },
+    UnsupportedProgram { name: "loop_o", instead: HARNESS },
+    UnsupportedProgram { name: "memsize", instead: "see `free -b`: the kernel says what memory can be had" },
+    UnsupportedProgram { name: "msleep", instead: HARNESS },
+    UnsupportedProgram { name: "par_list", instead: "see par_mem" },
+    UnsupportedProgram { name: "seek", instead: DISK },
+    UnsupportedProgram { name: "timing_o", instead: HARNESS },
 ];
 
 /// Returns the program with this name.
-pub fn find(name: &str) -> Option<&'static Program<LmbenchOptions, Job>> {
+pub fn find(name: &str) -> Option<&'static PersonalityProgram<LmbenchOptions, LmbenchJob>> {
     PROGRAMS.iter().find(|program| program.name == name)
 }
 
@@ -213,17 +225,17 @@ mod tests {
 
     #[test]
     fn options_of_latscope_are_taken_out_wherever_they_stand() {
-        let mut context = Context::new(["-P", "1", "--strict-exit", "null", "--json", "F"]);
+        let mut context = PersonalityContext::new(["-P", "1", "--strict-exit", "null", "--json", "F"]);
         prepare(&mut context).unwrap();
         assert_eq!(context.arguments, ["-P", "1", "null"]);
         assert!(context.strict_exit && context.result == Some("F".into()));
-        assert!(prepare(&mut Context::new(["--json"])).is_err());
+        assert!(prepare(&mut PersonalityContext::new(["--json"])).is_err());
     }
 
     #[test]
     fn exit_codes_are_lmbenchs_unless_latscopes_are_asked_for() {
         let code = |name: &str, words: &[&str]| {
-            let mut context = Context::new(words.iter().copied());
+            let mut context = PersonalityContext::new(words.iter().copied());
             prepare(&mut context).unwrap();
             let program = find(name).unwrap();
             answer(&context, &program.read(&context).unwrap_err(), &program.usage()).exit_code

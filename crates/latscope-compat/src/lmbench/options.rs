@@ -1,7 +1,10 @@
 //! Options of LMbench's programs: letters as getopt(3) reads them, then operands; sizes with a binary suffix.
 
-use crate::context::Context;
-use crate::getopt::{self, Call, FLAG, Given, Opt, Refusal, Spec, Words, bytes, put, value};
+use crate::context::PersonalityContext;
+use crate::getopt::{
+    self, CommandLineRefusal, CommandLineWords, FLAG, OptionOccurrence, ProgramCall, ProgramOption, Spec,
+    bytes, put, value,
+};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -24,44 +27,44 @@ pub struct LmbenchOptions {
 }
 
 /// Call of a program of LMbench.
-pub type LmbenchCall = Call<LmbenchOptions>;
+pub type LmbenchCall = ProgramCall<LmbenchOptions>;
 
-type Letter = Opt<LmbenchOptions>;
+type Letter = ProgramOption<LmbenchOptions>;
 
 /// Options that most programs have.
 pub(super) const P: Letter = parallelism("<parallelism>");
-pub(super) const W: Letter = Opt::new(Some('W'), "", value("<warmup>"), "", |o, given| {
+pub(super) const W: Letter = ProgramOption::new(Some('W'), "", value("<warmup>"), "", |o, given| {
     put(&mut o.warmup, number(given.text()).ok_or_else(wrong))
 });
-pub(super) const N: Letter = Opt::new(Some('N'), "", value("<repetitions>"), "", |o, given| {
+pub(super) const N: Letter = ProgramOption::new(Some('N'), "", value("<repetitions>"), "", |o, given| {
     put(&mut o.repetitions, repetitions(given.text()))
 });
 
 /// Returns `-P` with this name of its value in the usage.
 pub(super) const fn parallelism(name: &'static str) -> Letter {
-    Opt::new(Some('P'), "", value(name), "", |o, given| {
+    ProgramOption::new(Some('P'), "", value(name), "", |o, given| {
         put(&mut o.parallelism, number(given.text()).filter(|count| *count > 0).ok_or_else(wrong))
     })
 }
 
 /// Returns a flag that a single program has.
 pub(super) const fn flag(letter: char) -> Letter {
-    Opt::new(Some(letter), "", FLAG, "", keep)
+    ProgramOption::new(Some(letter), "", FLAG, "", keep)
 }
 
 /// Returns an option that a single program has, with this name of its value in the usage.
 pub(super) const fn takes(letter: char, name: &'static str) -> Letter {
-    Opt::new(Some(letter), "", value(name), "", keep)
+    ProgramOption::new(Some(letter), "", value(name), "", keep)
 }
 
-fn keep(options: &mut LmbenchOptions, given: &mut Given) -> Result<(), Refusal> {
+fn keep(options: &mut LmbenchOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
     let letter = given.name.chars().nth(1).unwrap_or_default();
     options.letters.insert(letter, given.value.clone());
     Ok(())
 }
 
 /// Parses `-N`. LMbench's own default is written -1: "as many as usual".
-fn repetitions(text: &str) -> Result<Option<u64>, Refusal> {
+fn repetitions(text: &str) -> Result<Option<u64>, CommandLineRefusal> {
     if text.starts_with('-') {
         return Ok(None);
     }
@@ -69,17 +72,20 @@ fn repetitions(text: &str) -> Result<Option<u64>, Refusal> {
 }
 
 /// Refusal of arguments that the original program does not take. Its usage names no mistake.
-pub(super) fn wrong() -> Refusal {
-    Refusal::Usage(String::new())
+pub(super) fn wrong() -> CommandLineRefusal {
+    CommandLineRefusal::Usage(String::new())
 }
 
 /// Refuses a call that no probe covers with a text about the alternatives.
-pub(super) fn refuse<T>(text: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal::Fatal(text.into()))
+pub(super) fn refuse<T>(text: impl Into<String>) -> Result<T, CommandLineRefusal> {
+    Err(CommandLineRefusal::Fatal(text.into()))
 }
 
 /// Separates the words of a call. Arguments that are not UTF-8 are refused.
-pub(super) fn grammar(specs: &[&Spec], arguments: &[OsString]) -> Result<Words, Refusal> {
+pub(super) fn grammar(
+    specs: &[&Spec],
+    arguments: &[OsString],
+) -> Result<CommandLineWords, CommandLineRefusal> {
     if arguments.iter().any(|argument| argument.to_str().is_none()) {
         return refuse("an argument is not UTF-8");
     }
@@ -88,7 +94,7 @@ pub(super) fn grammar(specs: &[&Spec], arguments: &[OsString]) -> Result<Words, 
 
 impl LmbenchOptions {
     /// Returns the options of a call without arguments.
-    pub(super) fn usual(context: &Context) -> Result<LmbenchOptions, Refusal> {
+    pub(super) fn usual(context: &PersonalityContext) -> Result<LmbenchOptions, CommandLineRefusal> {
         let scheduling = (context.variable)("LMBENCH_SCHED").and_then(|value| value.into_string().ok());
         Ok(LmbenchOptions { scheduling, parallelism: 1, ..LmbenchOptions::default() })
     }
@@ -107,7 +113,7 @@ impl LmbenchOptions {
     ///
     /// # Errors
     /// The value is no size.
-    pub fn size(&self, letter: char, default: u64) -> Result<u64, Refusal> {
+    pub fn size(&self, letter: char, default: u64) -> Result<u64, CommandLineRefusal> {
         match self.value(letter) {
             None => Ok(default),
             Some(text) => bytes(text).filter(|size| *size > 0).ok_or_else(wrong),
@@ -118,7 +124,7 @@ impl LmbenchOptions {
     ///
     /// # Errors
     /// `-P` is more than 1.
-    pub(crate) fn one_caller(&self, probe: &str) -> Result<(), Refusal> {
+    pub(crate) fn one_caller(&self, probe: &str) -> Result<(), CommandLineRefusal> {
         match self.parallelism {
             1 => Ok(()),
             many => refuse(format!(
@@ -135,7 +141,7 @@ impl LmbenchCall {
     ///
     /// # Errors
     /// There are more or fewer.
-    pub(super) fn exactly<const N: usize>(&self) -> Result<[&str; N], Refusal> {
+    pub(super) fn exactly<const N: usize>(&self) -> Result<[&str; N], CommandLineRefusal> {
         let operands: Vec<&str> = self.operands.iter().map(String::as_str).collect();
         operands.try_into().map_err(|_| wrong())
     }
@@ -162,8 +168,10 @@ mod tests {
 
     const ALL: &[Letter] = &[flag('t'), flag('C'), P, W, N, takes('s', "<size>")];
 
-    fn read<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Result<LmbenchCall, Refusal> {
-        let context = Context::new(words);
+    fn read<S: Into<OsString>>(
+        words: impl IntoIterator<Item = S>,
+    ) -> Result<LmbenchCall, CommandLineRefusal> {
+        let context = PersonalityContext::new(words);
         getopt::read(ALL, grammar, &context.arguments, LmbenchOptions::usual(&context)?)
     }
 
@@ -180,7 +188,7 @@ mod tests {
     fn what_the_old_program_rejects_is_a_usage_error() {
         for wrong in [&["-x"][..], &["-P", "0"], &["-P"], &["-P", "two"], &["-:"], &["--help"], &["-N", "x"]]
         {
-            assert!(matches!(read(wrong.iter().copied()), Err(Refusal::Usage(_))), "{wrong:?}");
+            assert!(matches!(read(wrong.iter().copied()), Err(CommandLineRefusal::Usage(_))), "{wrong:?}");
         }
     }
 

@@ -8,7 +8,7 @@ use latscope_core::report::Measurement;
 
 /// Text of a personality, with the points that it could not print.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Page {
+pub struct LmbenchPage {
     /// Text for standard output.
     pub stdout: String,
     /// Text for standard error.
@@ -29,7 +29,7 @@ pub struct NotMeasured {
     pub reason: String,
 }
 
-impl Page {
+impl LmbenchPage {
     /// Adds text for standard error.
     pub fn text(&mut self, text: &str) {
         self.stderr += text;
@@ -61,7 +61,7 @@ impl Page {
     }
 
     /// Output of the program. Failures come last in standard error, each as a line that begins with `latscope:`.
-    pub fn output(&self, name: &str) -> Output {
+    pub fn output(&self, name: &str) -> LmbenchOutput {
         let mut stderr = self.stderr.clone();
         // A whole curve is missing for one reason: that is one line.
         for group in self.missing.chunk_by(|a, b| a.reason == b.reason) {
@@ -70,13 +70,13 @@ impl Page {
             stderr += &format!("latscope: {name}: {query}{more}: not measured: {reason}\n");
         }
         let exit_code = u8::from(!self.missing.is_empty());
-        Output { stdout: self.stdout.clone(), stderr, notes: self.notes.clone(), exit_code }
+        LmbenchOutput { stdout: self.stdout.clone(), stderr, notes: self.notes.clone(), exit_code }
     }
 }
 
 /// Output of a program at its end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Output {
+pub struct LmbenchOutput {
     /// Text on standard output.
     pub stdout: String,
     /// Text on standard error.
@@ -137,9 +137,9 @@ mod tests {
     #[test]
     fn points_missing_for_one_reason_share_a_line() {
         let missing = |query: &str, reason: &str| NotMeasured { query: query.into(), reason: reason.into() };
-        let page = Page {
+        let page = LmbenchPage {
             missing: vec![missing("a", "x"), missing("b", "x"), missing("c", "y")],
-            ..Page::default()
+            ..LmbenchPage::default()
         };
         let output = page.output("tlb");
         assert_eq!(output.exit_code, 1);

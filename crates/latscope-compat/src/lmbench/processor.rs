@@ -1,9 +1,9 @@
 //! LMbench's programs for the processor: `lat_ops`, `par_ops`, `mhz`.
 
-use super::job::{Job, PointQuery};
+use super::job::{LmbenchJob, PointQuery};
 use super::options::LmbenchCall;
 use super::page::nanoseconds;
-use crate::getopt::Refusal;
+use crate::getopt::CommandLineRefusal;
 use latscope_core::param::{MODE, TYPE};
 
 /// Number types by LMbench's names, and the operations that LMbench times on them. LMbench's "bit" is an exclusive or.
@@ -38,11 +38,11 @@ fn query(probe: &'static str, kind: &str, mode: &str) -> PointQuery {
 ///
 /// # Errors
 /// There are operands, or `-P` is above 1.
-pub fn lat_ops(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn lat_ops(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [] = call.exactly()?;
     call.options.one_caller("cpu.add")?;
     let queries = operations().map(|(_, probe, kind)| query(probe, kind, "latency")).collect();
-    Ok(Job::new(&call.options, queries, |figures, page| {
+    Ok(LmbenchJob::new(&call.options, queries, |figures, page| {
         for (label, probe, kind) in operations() {
             let ns = figures.ns(&query(probe, kind, "latency"));
             page.line(ns.map(|ns| nanoseconds(&label, ns)));
@@ -54,13 +54,13 @@ pub fn lat_ops(call: LmbenchCall) -> Result<Job, Refusal> {
 ///
 /// # Errors
 /// There are operands, or `-P` is above 1.
-pub fn par_ops(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn par_ops(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [] = call.exactly()?;
     call.options.one_caller("cpu.add")?;
     let queries = operations()
         .flat_map(|(_, probe, kind)| ["latency", "throughput"].map(|mode| query(probe, kind, mode)))
         .collect();
-    Ok(Job::new(&call.options, queries, |figures, page| {
+    Ok(LmbenchJob::new(&call.options, queries, |figures, page| {
         for (label, probe, kind) in operations() {
             let waiting = figures.ns(&query(probe, kind, "latency"));
             let free = figures.ns(&query(probe, kind, "throughput"));
@@ -75,12 +75,12 @@ pub fn par_ops(call: LmbenchCall) -> Result<Job, Refusal> {
 ///
 /// # Errors
 /// There are operands.
-pub fn mhz(call: LmbenchCall) -> Result<Job, Refusal> {
+pub fn mhz(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [] = call.exactly()?;
     let cycle = PointQuery::new("cpu.cycle", []);
     let only_cycle = call.options.flag('c');
     let mut job =
-        Job::new(&call.options, vec![cycle.clone()], move |figures, page| match figures.ns(&cycle) {
+        LmbenchJob::new(&call.options, vec![cycle.clone()], move |figures, page| match figures.ns(&cycle) {
             Err(missing) => page.line(Err(missing)),
             Ok(ns) => {
                 let mhz = (1e3 / ns).round();

@@ -1,36 +1,36 @@
 //! Execution of a job: the part that touches the machine.
 
-use super::job::{Job, PointQuery, Source};
+use super::job::{LmbenchJob, LmbenchSourceFile, PointQuery};
 use super::options::{USUAL_REPETITIONS, refuse};
-use super::page::Page;
+use super::page::LmbenchPage;
 use super::write;
-use crate::context::{Context, Measured};
+use crate::context::{PersonalityContext, ReportSaveOutcome};
 use crate::environment;
-use crate::getopt::Refusal;
+use crate::getopt::CommandLineRefusal;
 use anyhow::Result;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Plan, Point, Step, Stop};
-use latscope_engine::observers::{Observer, Progress};
-use latscope_engine::planner::{self, Request};
+use latscope_core::plan::{MeasurementPoint, Plan, PlanStep, Stop};
+use latscope_engine::observers::{Observer, ProgressDisplay};
+use latscope_engine::planner::{self, RunRequest};
 use latscope_probes::file::directory;
-use latscope_probes::{Directory, PlanInput, REGISTRY};
+use latscope_probes::{PlanInput, REGISTRY, ScratchDirectory};
 use latscope_process::terminal::status_width;
 use std::path::Path;
 
 /// Preconditions of a measurement, as for latscope's own subcommands.
-struct Environment {
+struct LmbenchEnvironment {
     machine: Machine,
     timebase: Timebase,
-    directories: Vec<Directory>,
+    directories: Vec<ScratchDirectory>,
 }
 
-impl Environment {
+impl LmbenchEnvironment {
     /// Returns this machine, with the directory in which file probes work.
-    fn prepare(directory: Option<&Path>) -> Result<Environment> {
+    fn prepare(directory: Option<&Path>) -> Result<LmbenchEnvironment> {
         let (machine, timebase) = environment::here();
         let directories = directory.map(directory::resolve).transpose()?.into_iter().collect();
-        Ok(Environment { machine, timebase, directories })
+        Ok(LmbenchEnvironment { machine, timebase, directories })
     }
 }
 
@@ -41,18 +41,18 @@ const OWN_WARMUP: u64 = 250;
 ///
 /// # Errors
 /// Nothing could be measured, or the result could not be saved.
-pub(super) fn carry_out(job: &Job, context: &Context) -> Result<u8> {
+pub(super) fn carry_out(job: &LmbenchJob, context: &PersonalityContext) -> Result<u8> {
     job.source.as_ref().map_or(Ok(()), check)?;
     let notes = notes(job);
     if job.queries.is_empty() && !context.dry_run {
-        return write(&Page { notes, ..Page::default() }.output(context.name), context);
+        return write(&LmbenchPage { notes, ..LmbenchPage::default() }.output(context.name), context);
     }
-    let environment = Environment::prepare(job.directory.as_deref())?;
+    let environment = LmbenchEnvironment::prepare(job.directory.as_deref())?;
     let (plan, planned) = plan(context.name, job, &environment);
     if context.shows(&plan) {
         return Ok(0);
     }
-    let Measured { report, saved } = measure(plan, environment, context)?;
+    let ReportSaveOutcome { report, saved } = measure(plan, environment, context)?;
     let mut page = job.print(&planned, &report);
     page.notes.splice(0..0, notes);
     let code = write(&page.output(context.name), context)?;
@@ -63,19 +63,23 @@ pub(super) fn carry_out(job: &Job, context: &Context) -> Result<u8> {
 
 /// Measures a plan. On a terminal, a line shows progress until the results come. Elsewhere, nothing is written that the
 /// original program would not write.
-fn measure(plan: Plan, environment: Environment, context: &Context) -> Result<Measured> {
-    let mut progress = Progress::new(latscope_probes::setup_s);
+fn measure(
+    plan: Plan,
+    environment: LmbenchEnvironment,
+    context: &PersonalityContext,
+) -> Result<ReportSaveOutcome> {
+    let mut progress = ProgressDisplay::new(latscope_probes::setup_s);
     let mut observers: Vec<&mut dyn Observer> = Vec::new();
     if status_width().is_some() {
         observers.push(&mut progress);
     }
-    let Environment { machine, timebase, .. } = environment;
+    let LmbenchEnvironment { machine, timebase, .. } = environment;
     context.measure(plan, machine, timebase, observers, context.result.as_deref())
 }
 
 /// Checks that the file that the original program would have read exists and is long enough. The probe does not read
 /// it, but makes a file of its own beside it.
-fn check(source: &Source) -> Result<(), Refusal> {
+fn check(source: &LmbenchSourceFile) -> Result<(), CommandLineRefusal> {
     let path = source.path.display();
     match std::fs::metadata(&source.path).map(|found| found.len()) {
         Err(error) => refuse(format!("{path}: {error}")),
@@ -86,7 +90,7 @@ fn check(source: &Source) -> Result<(), Refusal> {
     }
 }
 
-fn notes(job: &Job) -> Vec<String> {
+fn notes(job: &LmbenchJob) -> Vec<String> {
     let mut notes = job.notes.clone();
     if job.warmup > OWN_WARMUP {
         notes.push(format!("-W {} has no effect: every point warms up for as long as it needs", job.warmup));
@@ -95,7 +99,11 @@ fn notes(job: &Job) -> Vec<String> {
 }
 
 /// Plan for a job with exactly the points asked for, and which of them answers which query.
-fn plan(name: &str, job: &Job, environment: &Environment) -> (Plan, Vec<Option<(usize, usize)>>) {
+fn plan(
+    name: &str,
+    job: &LmbenchJob,
+    environment: &LmbenchEnvironment,
+) -> (Plan, Vec<Option<(usize, usize)>>) {
     let machine = &environment.machine;
     let mut steps = Vec::new();
     let mut planned = |query: &PointQuery| {
@@ -113,18 +121,18 @@ fn plan(name: &str, job: &Job, environment: &Environment) -> (Plan, Vec<Option<(
     (planner::of_steps(steps, &request(name, None, environment), machine), planned)
 }
 
-fn request(name: &str, query: Option<&PointQuery>, environment: &Environment) -> Request {
+fn request(name: &str, query: Option<&PointQuery>, environment: &LmbenchEnvironment) -> RunRequest {
     let values = query.map_or_else(Default::default, |query| {
         query.params.iter().map(|(name, value)| (name.clone(), vec![value.clone()])).collect()
     });
     let directories = environment.directories.clone();
-    Request::new(name, PlanInput { values, directories, ..PlanInput::default() })
+    RunRequest::new(name, PlanInput { values, directories, ..PlanInput::default() })
 }
 
 /// Adds a point of a step, unless it is there already. One worker measures all points of an experiment. Returns the
 /// index of the step, and the index of the point in it.
-fn add(steps: &mut Vec<Step>, step: Step, point: Point) -> (usize, usize) {
-    let same = |other: &Step| other.name == step.name && other.conditions == step.conditions;
+fn add(steps: &mut Vec<PlanStep>, step: PlanStep, point: MeasurementPoint) -> (usize, usize) {
+    let same = |other: &PlanStep| other.name == step.name && other.conditions == step.conditions;
     let index = steps.iter().position(same).unwrap_or_else(|| {
         steps.push(step);
         steps.len() - 1
@@ -155,14 +163,14 @@ fn scaled(stop: Stop, repetitions: Option<u64>) -> Stop {
 mod tests {
     use super::super::find;
     use super::*;
-    use latscope_probes::Profile;
+    use latscope_probes::SurveyProfile;
 
     #[test]
     fn a_file_that_is_missing_or_too_short_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("XXX");
         let arguments = ["8k", "io_only", path.to_str().unwrap()];
-        let job = find("bw_file_rd").unwrap().read(&Context::new(arguments)).unwrap();
+        let job = find("bw_file_rd").unwrap().read(&PersonalityContext::new(arguments)).unwrap();
         let source = job.source.unwrap();
         assert!(check(&source).is_err());
         std::fs::write(&path, [0; 100]).unwrap();
@@ -173,7 +181,7 @@ mod tests {
 
     #[test]
     fn repetitions_scale_samples_and_time() {
-        let usual = Profile::Normal.stop();
+        let usual = SurveyProfile::Normal.stop();
         assert_eq!(scaled(usual, None), usual);
         assert_eq!(scaled(usual, Some(USUAL_REPETITIONS)), usual);
         let many = scaled(usual, Some(2 * USUAL_REPETITIONS));
@@ -186,8 +194,9 @@ mod tests {
 
     #[test]
     fn a_long_warm_up_is_noted_and_a_short_one_is_not() {
-        let notes_of =
-            |warmup: &str| notes(&find("lat_pipe").unwrap().read(&Context::new(["-W", warmup])).unwrap());
+        let notes_of = |warmup: &str| {
+            notes(&find("lat_pipe").unwrap().read(&PersonalityContext::new(["-W", warmup])).unwrap())
+        };
         assert_eq!(notes_of("5"), Vec::<String>::new());
         assert_eq!(notes_of("10000").len(), 1);
     }

@@ -1,54 +1,63 @@
 //! `mica_main`: pings to a client operating system, or a terminal that leads to it.
 
-use super::pings::{Message, Pinger};
+use super::pings::{McsPingKind, McsPinger};
 use super::{MCS, Pings, signals, text, times};
-use crate::context::Context;
+use crate::context::PersonalityContext;
 use crate::environment;
-use crate::getopt::{Call, FLAG, Given, Opt, Refusal, part, put, value};
-use crate::personality::Program;
+use crate::getopt::{
+    CommandLineRefusal, FLAG, OptionOccurrence, ProgramCall, ProgramOption, part, put, value,
+};
+use crate::personality::PersonalityProgram;
 use anyhow::{Context as _, Result, ensure};
 use latscope_core::param;
 use latscope_core::plan::Params;
-use latscope_exchange::remote::pty::{self, End, Terminal};
-use latscope_exchange::remote::{self, Channel, Order, shm};
+use latscope_exchange::remote::pty::{self, PseudoTerminal, PtyRelayEnd};
+use latscope_exchange::remote::{self, ChannelRequest, RemoteChannel, shm};
 use latscope_os::sched;
 use latscope_process::guardian::Guardian;
 use latscope_process::leftover::Leftover;
 use latscope_process::stdout::print;
-use latscope_rpmsg::echo::Service;
+use latscope_rpmsg::echo::RpmsgService;
 use std::path::Path;
 
 /// Program `mica_main`.
-pub static MICA_MAIN: Program<MicaMainOptions> =
-    Program::new("mica_main", "pings to a client operating system", &MCS, SPECS, settle, carry_out);
+pub static MICA_MAIN: PersonalityProgram<MicaMainOptions> = PersonalityProgram::new(
+    "mica_main",
+    "pings to a client operating system",
+    &MCS,
+    SPECS,
+    settle,
+    carry_out,
+);
 
 /// Options of mica_main, in the order of its usage.
 #[rustfmt::skip]
-pub static SPECS: &[Opt<MicaMainOptions>] = &[
-    Opt::new(Some('c'), "cpu", value("CPU"), "CPU of the client", cpu),
-    Opt::new(Some('t'), "target", value("IMAGE"), "its image, on a board", |o, given| o.told("mcs-image", given)),
-    Opt::new(Some('a'), "address", value("ADDRESS"), "where the image goes, hexadecimal, on a board",
+pub static SPECS: &[ProgramOption<MicaMainOptions>] = &[
+    ProgramOption::new(Some('c'), "cpu", value("CPU"), "CPU of the client", cpu),
+    ProgramOption::new(Some('t'), "target", value("IMAGE"), "its image, on a board", |o, given| o.told("mcs-image", given)),
+    ProgramOption::new(Some('a'), "address", value("ADDRESS"), "where the image goes, hexadecimal, on a board",
         |o, given| hexadecimal(given).and(o.told("mcs-address", given))),
-    Opt::new(Some('e'), "entry", value("ADDRESS"), "where it begins, hexadecimal, on a board",
+    ProgramOption::new(Some('e'), "entry", value("ADDRESS"), "where it begins, hexadecimal, on a board",
         |o, given| hexadecimal(given).and(o.told("mcs-entry", given))),
-    Opt::new(None, "ping", FLAG, "pings of 48 bytes", |o, _| o.asks(Task::Ping)),
-    Opt::new(None, "long-ping", FLAG, "pings of 3840 bytes in 8 packets", |o, _| o.asks(Task::LongPing)),
-    Opt::loops(None),
-    Opt::new(None, "pty", FLAG, "a terminal that leads to the client", |o, _| o.asks(Task::Pty)),
-    Opt::HELP,
-    Opt::PACE,
-    Opt::PRINTED,
+    ProgramOption::new(None, "ping", FLAG, "pings of 48 bytes", |o, _| o.asks(MicaMainTask::Ping)),
+    ProgramOption::new(None, "long-ping", FLAG, "pings of 3840 bytes in 8 packets", |o, _| o.asks(MicaMainTask::LongPing)),
+    ProgramOption::loops(None),
+    ProgramOption::new(None, "pty", FLAG, "a terminal that leads to the client", |o, _| o.asks(MicaMainTask::Pty)),
+    ProgramOption::HELP,
+    ProgramOption::PACE,
+    ProgramOption::PRINTED,
 ];
 
 /// Services with the ids of their endpoints.
-const ENDPOINTS: [(Service, u32); 3] = [(Service::Pty, 3), (Service::Ping, 1), (Service::LongPing, 2)];
+const ENDPOINTS: [(RpmsgService, u32); 3] =
+    [(RpmsgService::Pty, 3), (RpmsgService::Ping, 1), (RpmsgService::LongPing, 2)];
 
 /// Path of the device of a board with MCS, and the name of the transport over it.
 const BOARD: (&str, &str) = ("/dev/mcs", "mcs");
 
 /// Task that a call asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Task {
+pub enum MicaMainTask {
     /// Task of `--ping`: pings of 48 bytes.
     Ping,
     /// Task of `--long-ping`: pings of 3840 bytes in 8 packets.
@@ -57,12 +66,12 @@ pub enum Task {
     Pty,
 }
 
-impl Task {
-    fn service(self) -> Service {
+impl MicaMainTask {
+    fn service(self) -> RpmsgService {
         match self {
-            Task::Ping => Service::Ping,
-            Task::LongPing => Service::LongPing,
-            Task::Pty => Service::Pty,
+            MicaMainTask::Ping => RpmsgService::Ping,
+            MicaMainTask::LongPing => RpmsgService::LongPing,
+            MicaMainTask::Pty => RpmsgService::Pty,
         }
     }
 }
@@ -71,7 +80,7 @@ impl Task {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MicaMainOptions {
     /// Tasks asked for. A call that is carried out has exactly one task.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<MicaMainTask>,
     /// Number and pace of the pings.
     pub pings: Pings,
     /// Value of `-c`: the CPU of the client.
@@ -83,49 +92,50 @@ pub struct MicaMainOptions {
 part!(MicaMainOptions, pings: Pings);
 
 /// Checks that exactly one task is asked for.
-fn settle(mut call: Call<MicaMainOptions>) -> Result<MicaMainOptions, Refusal> {
+fn settle(mut call: ProgramCall<MicaMainOptions>) -> Result<MicaMainOptions, CommandLineRefusal> {
     if let Some(operand) = call.operands.first() {
-        return Err(Refusal::Usage(format!("{operand:?} is no option")));
+        return Err(CommandLineRefusal::Usage(format!("{operand:?} is no option")));
     }
     call.options.tasks.dedup();
     match call.options.tasks[..] {
         [_] => Ok(call.options),
-        [] => Err(Refusal::Usage("one of --ping, --long-ping and --pty is needed".to_owned())),
-        _ => Err(Refusal::Usage(
+        [] => Err(CommandLineRefusal::Usage("one of --ping, --long-ping and --pty is needed".to_owned())),
+        _ => Err(CommandLineRefusal::Usage(
             "--ping, --long-ping and --pty are calls of their own: give one of them".to_owned(),
         )),
     }
 }
 
 impl MicaMainOptions {
-    fn task(&self) -> Task {
+    fn task(&self) -> MicaMainTask {
         self.tasks[0]
     }
 
-    fn asks(&mut self, task: Task) -> Result<(), Refusal> {
+    fn asks(&mut self, task: MicaMainTask) -> Result<(), CommandLineRefusal> {
         self.tasks.push(task);
         Ok(())
     }
 
-    fn told(&mut self, option: &'static str, given: &Given) -> Result<(), Refusal> {
+    fn told(&mut self, option: &'static str, given: &OptionOccurrence) -> Result<(), CommandLineRefusal> {
         self.board.push((option, given.text().to_owned()));
         Ok(())
     }
 }
 
-fn cpu(options: &mut MicaMainOptions, given: &mut Given) -> Result<(), Refusal> {
+fn cpu(options: &mut MicaMainOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
     put(&mut options.cpu, given.whole(0..=u64::MAX).map(Some))?;
     options.told("mcs-cpu", given)
 }
 
-fn hexadecimal(given: &Given) -> Result<(), Refusal> {
-    let wrong = |_| Refusal::Usage(format!("{} {} is no hexadecimal address", given.name, given.text()));
+fn hexadecimal(given: &OptionOccurrence) -> Result<(), CommandLineRefusal> {
+    let wrong =
+        |_| CommandLineRefusal::Usage(format!("{} {} is no hexadecimal address", given.name, given.text()));
     u64::from_str_radix(given.text().trim_start_matches("0x"), 16).map(drop).map_err(wrong)
 }
 
-fn carry_out(options: &MicaMainOptions, context: &Context) -> Result<u8> {
+fn carry_out(options: &MicaMainOptions, context: &PersonalityContext) -> Result<u8> {
     let what = match options.task() {
-        Task::Pty => "a terminal".to_owned(),
+        MicaMainTask::Pty => "a terminal".to_owned(),
         task => format!("{}, {}", name_of(task.service()), times(&options.pings)),
     };
     if environment::shows(context, "remote", what, None) {
@@ -133,7 +143,7 @@ fn carry_out(options: &MicaMainOptions, context: &Context) -> Result<u8> {
     }
     let guardian = Guardian::default();
     let journal = |leftover: &Leftover| guardian.journal_leftover(leftover);
-    let terminal = (options.task() == Task::Pty).then(Terminal::open).transpose()?;
+    let terminal = (options.task() == MicaMainTask::Pty).then(PseudoTerminal::open).transpose()?;
     if let Some(terminal) = &terminal {
         print(&text::terminal(terminal.descriptor(), &terminal.path.display().to_string()));
     }
@@ -142,16 +152,16 @@ fn carry_out(options: &MicaMainOptions, context: &Context) -> Result<u8> {
     let signals = signals()?;
     let channel = &mut *channel;
     let (message, policy) = match (options.task(), terminal) {
-        (Task::LongPing, _) => (Message::LongPing, "long_ping_msg"),
-        (_, None) => (Message::Ping, "ping_msg"),
+        (MicaMainTask::LongPing, _) => (McsPingKind::LongPing, "long_ping_msg"),
+        (_, None) => (McsPingKind::Ping, "ping_msg"),
         (_, Some(terminal)) => {
             return match pty::relay(&terminal, channel, &signals)?.1 {
-                End::Signal(_) => Ok(0),
-                End::Remote(how) => anyhow::bail!("the remote is gone: {how}"),
+                PtyRelayEnd::Signal(_) => Ok(0),
+                PtyRelayEnd::Remote(how) => anyhow::bail!("the remote is gone: {how}"),
             };
         }
     };
-    let pinger = Pinger::new(channel, message);
+    let pinger = McsPinger::new(channel, message);
     let (trips, interrupted) = pinger
         .run(context, &options.pings, &signals, |trips| text::pings(policy, trips, options.pings.layout))?;
     Ok(u8::from(trips.count == 0 && !interrupted))
@@ -161,9 +171,9 @@ fn carry_out(options: &MicaMainOptions, context: &Context) -> Result<u8> {
 /// endpoints, as the original does.
 fn connect(
     options: &MicaMainOptions,
-    context: &Context,
+    context: &PersonalityContext,
     journal: &dyn Fn(&Leftover) -> Result<()>,
-) -> Result<Box<dyn Channel>> {
+) -> Result<Box<dyn RemoteChannel>> {
     let wanted = options.task().service();
     let board = Path::new(BOARD.0).exists();
     let transport = match board {
@@ -184,11 +194,16 @@ fn connect(
     let mut kept = None;
     for (service, id) in ENDPOINTS {
         // A board has one client, which is started once; and a terminal is announced alone.
-        if (board || wanted == Service::Pty) && service != wanted {
+        if (board || wanted == RpmsgService::Pty) && service != wanted {
             continue;
         }
-        let channel =
-            (transport.open)(&Order { params: &params, service, cpus: &cpus, journal, notice: &|_| () })?;
+        let channel = (transport.open)(&ChannelRequest {
+            params: &params,
+            service,
+            cpus: &cpus,
+            journal,
+            notice: &|_| (),
+        })?;
         print(&text::matched(&name_of(service), id));
         if service == wanted {
             kept = Some(channel);
@@ -197,12 +212,12 @@ fn connect(
     kept.context("no endpoint")
 }
 
-fn name_of(service: Service) -> String {
+fn name_of(service: RpmsgService) -> String {
     service.name().to_string()
 }
 
 /// Returns the CPUs of this process and of the remote, and moves this process to its own.
-fn cpus(options: &MicaMainOptions, context: &Context, board: bool) -> Result<Vec<u32>> {
+fn cpus(options: &MicaMainOptions, context: &PersonalityContext, board: bool) -> Result<Vec<u32>> {
     let allowed = sched::allowed_cpus()?;
     let wanted = options.cpu.and_then(|cpu| u32::try_from(cpu).ok());
     if board {
@@ -225,24 +240,24 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn read(line: &str) -> Result<MicaMainOptions, Refusal> {
-        MICA_MAIN.read(&Context::new(line.split_whitespace()))
+    fn read(line: &str) -> Result<MicaMainOptions, CommandLineRefusal> {
+        MICA_MAIN.read(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]
     fn the_documented_calls_are_understood() {
         let options = read("-c 3 -t zephyr-image.bin -a 0x7a000000 --ping --loop 10").unwrap();
-        assert_eq!((options.task(), options.pings.loops, options.cpu), (Task::Ping, 10, Some(3)));
+        assert_eq!((options.task(), options.pings.loops, options.cpu), (MicaMainTask::Ping, 10, Some(3)));
         let board = [("mcs-cpu", "3"), ("mcs-image", "zephyr-image.bin"), ("mcs-address", "0x7a000000")];
         let board = board.map(|(name, value)| (name, value.to_owned()));
         assert_eq!((&options.board[..], options.pings.pace), (&board[..], Duration::from_millis(200)));
-        assert_eq!(read("--long-ping --loop 10 -e 7a000000").unwrap().task(), Task::LongPing);
+        assert_eq!(read("--long-ping --loop 10 -e 7a000000").unwrap().task(), MicaMainTask::LongPing);
         assert_eq!(
             read("-c3 --pty").unwrap(),
-            MicaMainOptions { tasks: vec![Task::Pty], ..read("-c 3 --ping").unwrap() }
+            MicaMainOptions { tasks: vec![MicaMainTask::Pty], ..read("-c 3 --ping").unwrap() }
         );
         assert_eq!(read("--ping --pace 0ms").unwrap().pings.pace, Duration::ZERO);
-        assert_eq!(read("-h"), Err(Refusal::Help));
+        assert_eq!(read("-h"), Err(CommandLineRefusal::Help));
     }
 
     #[test]
@@ -258,7 +273,7 @@ mod tests {
     #[test]
     fn several_tasks_are_told_from_none() {
         let said = |line: &str| match read(line) {
-            Err(Refusal::Usage(text)) => text,
+            Err(CommandLineRefusal::Usage(text)) => text,
             other => panic!("{line}: {other:?}"),
         };
         assert!(said("").contains("is needed"));
@@ -272,7 +287,7 @@ mod tests {
             "", "-a", "-a x --ping", "--ping --pty", "--loop x --ping", "--ping more", "--pace 3 --ping",
             "-z",
         ] {
-            let Err(Refusal::Usage(text)) = read(line) else { panic!("{line}") };
+            let Err(CommandLineRefusal::Usage(text)) = read(line) else { panic!("{line}") };
             assert!(!text.contains('\n'), "{line}: {text}");
         }
     }

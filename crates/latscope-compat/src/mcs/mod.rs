@@ -1,8 +1,8 @@
 //! The benchmark of openEuler's MCS: `mica_main` and `pty_test`. They take the arguments of the originals, use
 //! latscope's channels, and print the text of the originals.
 //!
-//! Reading the arguments and formatting text are pure functions; each program's `carry_out` joins them. The differences from
-//! the originals are in `docs/mica.md`.
+//! Reading the arguments and formatting text are pure functions; each program's `carry_out` joins them. The differences
+//! from the originals are in `docs/mica.md`.
 
 pub mod mica_main;
 pub mod pty_test;
@@ -10,12 +10,12 @@ pub mod text;
 
 mod pings;
 
-use crate::getopt::{self, Opt, Refusal, put, value};
-use crate::personality::{self, Personality, Suite};
+use crate::getopt::{self, CommandLineRefusal, ProgramOption, put, value};
+use crate::personality::{self, Personality, PersonalitySuite};
 use anyhow::{Context as _, Result};
 use latscope_core::units::{counted, format_time, parse_duration};
-use latscope_exchange::remote::Channel;
-use latscope_os::signal::{Signals, TERMINATION};
+use latscope_exchange::remote::RemoteChannel;
+use latscope_os::signal::{SignalFd, TERMINATION};
 use latscope_process::eprintln;
 use latscope_process::stdout::print;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -28,7 +28,7 @@ use std::time::Duration;
 pub static PROGRAMS: &[&dyn Personality] = &[&mica_main::MICA_MAIN, &pty_test::PTY_TEST];
 
 /// Suite MCS of openEuler. The usage goes to stderr after a mistake.
-static MCS: Suite = Suite {
+static MCS: PersonalitySuite = PersonalitySuite {
     grammar: getopt::getopt,
     prepare: |_| Ok(()),
     usage: |name, _, specs| personality::long_usage(name, specs, 28, "the benchmark of MCS"),
@@ -39,7 +39,7 @@ static MCS: Suite = Suite {
 
 /// Source of the layout of the figures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Layout {
+pub enum McsFigureLayout {
     /// Page of the documentation.
     #[default]
     Page,
@@ -47,7 +47,7 @@ pub enum Layout {
     Sources,
 }
 
-/// Name of [`Layout::Sources`] on the command line.
+/// Name of [`McsFigureLayout::Sources`] on the command line.
 const SOURCES: &str = "2023-10";
 
 /// Number and pace of the pings, which both programs make.
@@ -59,28 +59,29 @@ pub struct Pings {
     #[default(Duration::from_millis(200))]
     pub pace: Duration,
     /// Layout of the figures, of bandwidth as well.
-    pub layout: Layout,
+    pub layout: McsFigureLayout,
 }
 
 #[rustfmt::skip]
-impl<O: AsMut<Pings>> Opt<O> {
-    const fn loops(letter: Option<char>) -> Opt<O> {
-        Opt::new(letter, "loop", value("N"), "how many; 0 for as many as there come until Ctrl-C [0]",
+impl<O: AsMut<Pings>> ProgramOption<O> {
+    const fn loops(letter: Option<char>) -> ProgramOption<O> {
+        ProgramOption::new(letter, "loop", value("N"), "how many; 0 for as many as there come until Ctrl-C [0]",
             |o, given| put(&mut o.as_mut().loops, given.whole(0..=u64::MAX)))
     }
-    const PACE: Opt<O> = Opt::new(None, "pace", value("TIME"), "from one ping to the next; 0ms for back to back [200ms]",
+    const PACE: ProgramOption<O> = ProgramOption::new(None, "pace", value("TIME"), "from one ping to the next; 0ms for back to back [200ms]",
         |o: &mut O, given| put(&mut o.as_mut().pace, pace(given.text()))).ours();
-    const PRINTED: Opt<O> = Opt::new(None, "compat", value(SOURCES), "the figures as the sources of that month print them",
+    const PRINTED: ProgramOption<O> = ProgramOption::new(None, "compat", value(SOURCES), "the figures as the sources of that month print them",
         |o: &mut O, given| put(&mut o.as_mut().layout, layout(given.text()))).ours();
 }
 
-fn layout(text: &str) -> Result<Layout, Refusal> {
-    let wrong = || Refusal::Usage(format!("--compat {text} is not known: the other layout is {SOURCES}"));
-    (text == SOURCES).then_some(Layout::Sources).ok_or_else(wrong)
+fn layout(text: &str) -> Result<McsFigureLayout, CommandLineRefusal> {
+    let wrong =
+        || CommandLineRefusal::Usage(format!("--compat {text} is not known: the other layout is {SOURCES}"));
+    (text == SOURCES).then_some(McsFigureLayout::Sources).ok_or_else(wrong)
 }
 
-fn pace(text: &str) -> Result<Duration, Refusal> {
-    parse_duration(text).map_err(|error| Refusal::Usage(format!("--pace {text}: {error}")))
+fn pace(text: &str) -> Result<Duration, CommandLineRefusal> {
+    parse_duration(text).map_err(|error| CommandLineRefusal::Usage(format!("--pace {text}: {error}")))
 }
 
 /// Text with the number of pings and the time between them.
@@ -91,17 +92,17 @@ fn times(pings: &Pings) -> String {
 
 /// What disturbed the messages of a channel, if messages `failed` or came back changed: another program that uses the
 /// terminal, or the other side if there is no such program.
-fn disturbance(channel: &dyn Channel, failed: bool) -> Option<String> {
+fn disturbance(channel: &dyn RemoteChannel, failed: bool) -> Option<String> {
     let translation = channel.translation().map(|text| format!("{text}; make it raw: stty raw -echo"));
     channel.interference(failed || translation.is_some()).or(translation)
 }
 
-fn signals() -> Result<Signals> {
-    Signals::block(&TERMINATION).context("signals cannot be waited for")
+fn signals() -> Result<SignalFd> {
+    SignalFd::block(&TERMINATION).context("signals cannot be waited for")
 }
 
 /// Waits for a time. Returns true if a signal ended the wait.
-fn pause(signals: &Signals, time: Duration) -> Result<bool> {
+fn pause(signals: &SignalFd, time: Duration) -> Result<bool> {
     let time = Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos().into() };
     match poll(&mut [PollFd::new(signals, PollFlags::IN)], Some(&time)) {
         Ok(_) | Err(Errno::INTR) => Ok(signals.next()?.is_some()),

@@ -2,13 +2,13 @@
 
 use super::text::Trips;
 use super::{Lines, Pings, disturbance, pause};
-use crate::context::Context;
+use crate::context::PersonalityContext;
 use anyhow::Result;
 use latscope_bench::timebase::Timebase;
-use latscope_exchange::remote::{Channel, Failure};
+use latscope_exchange::remote::{ChannelFailure, RemoteChannel};
 use latscope_os::clock::{Clock, monotonic_ns};
-use latscope_os::signal::Signals;
-use latscope_rpmsg::messages::{Assembler, Form, LongPing, Ping, Word};
+use latscope_os::signal::SignalFd;
+use latscope_rpmsg::messages::{LongPing, LongPingAssembler, LongPingDivision, PingWordSize, ShortPing};
 
 /// Longest wait for the reply to a ping, in ns. A ping without a reply by then is lost.
 const TIMEOUT: u64 = 1_000_000_000;
@@ -18,7 +18,7 @@ const QUIET: u64 = 50_000_000;
 
 /// Form of a ping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Message {
+pub enum McsPingKind {
     /// Message of 48 bytes with a number.
     Ping,
     /// Message of eight packets of 480 bytes, as the original has it.
@@ -29,28 +29,28 @@ pub enum Message {
 
 /// Counts of pings that were no round trip.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Counts {
+struct McsPingLossCounts {
     lost: u64,
     late: u64,
     mismatched: u64,
 }
 
 /// Sender of pings over a channel.
-pub struct Pinger<'a> {
-    channel: &'a mut dyn Channel,
+pub struct McsPinger<'a> {
+    channel: &'a mut dyn RemoteChannel,
     timebase: Timebase,
-    message: Message,
+    message: McsPingKind,
     number: u64,
     room: Vec<u8>,
-    counts: Counts,
+    counts: McsPingLossCounts,
 }
 
-impl<'a> Pinger<'a> {
+impl<'a> McsPinger<'a> {
     /// Returns a pinger for a channel that is connected to the service for this message.
-    pub fn new(channel: &'a mut dyn Channel, message: Message) -> Pinger<'a> {
+    pub fn new(channel: &'a mut dyn RemoteChannel, message: McsPingKind) -> McsPinger<'a> {
         let room = vec![0; channel.limit()];
         let (timebase, _) = Timebase::calibrate();
-        Pinger { channel, timebase, message, number: 0, room, counts: Counts::default() }
+        McsPinger { channel, timebase, message, number: 0, room, counts: McsPingLossCounts::default() }
     }
 
     /// Sends as many pings as asked for, or until a signal, and prints the figures on stdout. Prints on stderr which
@@ -60,14 +60,14 @@ impl<'a> Pinger<'a> {
     /// The remote is gone.
     pub(super) fn run(
         mut self,
-        context: &Context,
+        context: &PersonalityContext,
         pings: &Pings,
-        signals: &Signals,
+        signals: &SignalFd,
         text: impl Fn(&Trips) -> String,
     ) -> Result<(Trips, bool)> {
         let mut lines = Lines::new();
         let outcome = self.repeat(pings, signals, |trips| lines.show(&text(trips)));
-        let Counts { lost, late, mismatched } = self.counts;
+        let McsPingLossCounts { lost, late, mismatched } = self.counts;
         let (faults, again) = (self.channel.faults(), self.channel.duplicates());
         let failed = [lost, late, mismatched, faults, again] != [0; 5];
         if failed {
@@ -87,7 +87,7 @@ impl<'a> Pinger<'a> {
     fn repeat(
         &mut self,
         pings: &Pings,
-        signals: &Signals,
+        signals: &SignalFd,
         mut show: impl FnMut(&Trips),
     ) -> Result<(Trips, bool)> {
         let mut trips = Trips::default();
@@ -106,23 +106,29 @@ impl<'a> Pinger<'a> {
     }
 
     /// Sends one ping. Returns its time in ns, if the reply came back whole.
-    fn once(&mut self) -> Result<Option<u64>, Failure> {
+    fn once(&mut self) -> Result<Option<u64>, ChannelFailure> {
         self.number += 1;
         match self.message {
-            Message::LongPing => self.long(),
-            Message::Ping => {
-                let mut room = [0; Ping::SIZE];
-                let message = Ping { number: self.number }.write(Word::Eight, &mut room);
-                self.short(message, |reply| Ping::parse(Word::Eight, reply).ok().map(|ping| ping.number))
+            McsPingKind::LongPing => self.long(),
+            McsPingKind::Ping => {
+                let mut room = [0; ShortPing::SIZE];
+                let message = ShortPing { number: self.number }.write(PingWordSize::Eight, &mut room);
+                self.short(message, |reply| {
+                    ShortPing::parse(PingWordSize::Eight, reply).ok().map(|ping| ping.number)
+                })
             }
-            Message::Text => {
+            McsPingKind::Text => {
                 let message = text(self.number);
                 self.short(message.as_bytes(), number_of)
             }
         }
     }
 
-    fn short(&mut self, message: &[u8], number: fn(&[u8]) -> Option<u64>) -> Result<Option<u64>, Failure> {
+    fn short(
+        &mut self,
+        message: &[u8],
+        number: fn(&[u8]) -> Option<u64>,
+    ) -> Result<Option<u64>, ChannelFailure> {
         let clock = self.timebase.clock();
         let until = monotonic_ns() + TIMEOUT;
         let begun = clock.start();
@@ -132,7 +138,7 @@ impl<'a> Pinger<'a> {
             let ended = clock.end();
             let reply = match received {
                 Ok(length) => &self.room[..length],
-                Err(Failure::Timeout) => {
+                Err(ChannelFailure::Timeout) => {
                     self.counts.lost += 1;
                     self.channel.give_up()?;
                     return Ok(None);
@@ -151,10 +157,10 @@ impl<'a> Pinger<'a> {
         }
     }
 
-    fn long(&mut self) -> Result<Option<u64>, Failure> {
-        let sent = LongPing { form: Form::Legacy, word: Word::Eight };
+    fn long(&mut self) -> Result<Option<u64>, ChannelFailure> {
+        let sent = LongPing { form: LongPingDivision::Legacy, word: PingWordSize::Eight };
         let clock = self.timebase.clock();
-        let mut assembler = Assembler::new(sent);
+        let mut assembler = LongPingAssembler::new(sent);
         let mut room = [0; LongPing::PACKET];
         let until = monotonic_ns() + TIMEOUT;
         let begun = clock.start();
@@ -165,7 +171,7 @@ impl<'a> Pinger<'a> {
             match self.channel.receive(&mut self.room, until) {
                 Ok(length) if assembler.receive(&self.room[..length]) => break,
                 Ok(_) => {}
-                Err(Failure::Timeout) => {
+                Err(ChannelFailure::Timeout) => {
                     self.counts.lost += 1;
                     self.drain()?;
                     return Ok(None);
@@ -182,13 +188,13 @@ impl<'a> Pinger<'a> {
     }
 
     /// Waits for late replies, whose packets would be taken for those of the next ping.
-    fn drain(&mut self) -> Result<(), Failure> {
+    fn drain(&mut self) -> Result<(), ChannelFailure> {
         self.channel.give_up()?;
         let end = monotonic_ns() + TIMEOUT;
         while monotonic_ns() < end {
             match self.channel.receive(&mut self.room, monotonic_ns() + QUIET) {
                 Ok(_) => self.counts.late += 1,
-                Err(Failure::Timeout) => break,
+                Err(ChannelFailure::Timeout) => break,
                 Err(failure) => return Err(failure),
             }
         }

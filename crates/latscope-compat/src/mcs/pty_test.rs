@@ -1,42 +1,44 @@
 //! `pty_test`, which measures ping and bandwidth over a terminal that leads to an echo.
 
-use super::pings::{Message, Pinger};
+use super::pings::{McsPingKind, McsPinger};
 use super::text::Rates;
 use super::{Lines, MCS, Pings, disturbance, signals, text, times};
-use crate::context::Context;
+use crate::context::PersonalityContext;
 use crate::environment;
-use crate::getopt::{Call, FLAG, Given, Opt, Refusal, on, part, put, value};
-use crate::personality::Program;
+use crate::getopt::{
+    CommandLineRefusal, FLAG, OptionOccurrence, ProgramCall, ProgramOption, on, part, put, value,
+};
+use crate::personality::PersonalityProgram;
 use anyhow::Result;
 use latscope_core::param;
 use latscope_core::plan::Params;
-use latscope_exchange::remote::{self, Channel, Failure, Order, tty};
+use latscope_exchange::remote::{self, ChannelFailure, ChannelRequest, RemoteChannel, tty};
 use latscope_os::clock::monotonic_ns;
-use latscope_os::signal::Signals;
+use latscope_os::signal::SignalFd;
 use latscope_process::guardian::Guardian;
 use latscope_process::leftover::Leftover;
 use latscope_process::stdout::print;
-use latscope_rpmsg::echo::Service;
+use latscope_rpmsg::echo::RpmsgService;
 use latscope_rpmsg::link::Unsent;
 use latscope_rpmsg::messages::block;
 use std::time::Duration;
 
 /// Program `pty_test`.
-pub static PTY_TEST: Program<PtyTestOptions> =
-    Program::new("pty_test", "ping and bandwidth over a terminal", &MCS, SPECS, settle, carry_out);
+pub static PTY_TEST: PersonalityProgram<PtyTestOptions> =
+    PersonalityProgram::new("pty_test", "ping and bandwidth over a terminal", &MCS, SPECS, settle, carry_out);
 
 /// Options of pty_test, in the order of its usage.
 #[rustfmt::skip]
-pub static SPECS: &[Opt<PtyTestOptions>] = &[
-    Opt::new(Some('P'), "path", value("PATH"), "the terminal; it may stand alone, too", |o, given| put(&mut o.path, Ok(given.text().to_owned()))),
-    Opt::new(Some('p'), "ping", FLAG, "pings of 12 bytes: what is done if nothing else is asked for", |o, _| on(&mut o.ping)),
-    Opt::loops(Some('l')),
-    Opt::new(Some('b'), "bandwidth", FLAG, "blocks of 1024 bytes, as many as go through", |o, _| on(&mut o.bandwidth)),
-    Opt::new(Some('t'), "time", value("S"), "for so many seconds [10]", time),
-    Opt::HELP,
-    Opt::PACE,
-    Opt::PRINTED,
-    Opt::new(None, "force", FLAG, "use the terminal also if it controls a session", |o: &mut PtyTestOptions, _| on(&mut o.force)).ours(),
+pub static SPECS: &[ProgramOption<PtyTestOptions>] = &[
+    ProgramOption::new(Some('P'), "path", value("PATH"), "the terminal; it may stand alone, too", |o, given| put(&mut o.path, Ok(given.text().to_owned()))),
+    ProgramOption::new(Some('p'), "ping", FLAG, "pings of 12 bytes: what is done if nothing else is asked for", |o, _| on(&mut o.ping)),
+    ProgramOption::loops(Some('l')),
+    ProgramOption::new(Some('b'), "bandwidth", FLAG, "blocks of 1024 bytes, as many as go through", |o, _| on(&mut o.bandwidth)),
+    ProgramOption::new(Some('t'), "time", value("S"), "for so many seconds [10]", time),
+    ProgramOption::HELP,
+    ProgramOption::PACE,
+    ProgramOption::PRINTED,
+    ProgramOption::new(None, "force", FLAG, "use the terminal also if it controls a session", |o: &mut PtyTestOptions, _| on(&mut o.force)).ours(),
 ];
 
 const MILLISECOND: u64 = 1_000_000;
@@ -77,27 +79,29 @@ impl Default for PtyTestOptions {
 }
 
 /// Finds the terminal, and the only task that is done.
-fn settle(call: Call<PtyTestOptions>) -> Result<PtyTestOptions, Refusal> {
+fn settle(call: ProgramCall<PtyTestOptions>) -> Result<PtyTestOptions, CommandLineRefusal> {
     let mut options = call.options;
     options.bandwidth &= !std::mem::take(&mut options.ping);
     match (&call.operands[..], options.path.is_empty()) {
         ([], false) => {}
         ([path], true) => options.path.clone_from(path),
-        ([], true) => return Err(Refusal::Usage("the terminal is needed: --path /dev/pts/N".to_owned())),
-        _ => return Err(Refusal::Usage("one terminal is enough".to_owned())),
+        ([], true) => {
+            return Err(CommandLineRefusal::Usage("the terminal is needed: --path /dev/pts/N".to_owned()));
+        }
+        _ => return Err(CommandLineRefusal::Usage("one terminal is enough".to_owned())),
     }
     Ok(options)
 }
 
 /// Parses `-t`, in s. As in the original, 0 means the default.
-fn time(options: &mut PtyTestOptions, given: &mut Given) -> Result<(), Refusal> {
+fn time(options: &mut PtyTestOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
     match given.whole(0..=u64::MAX)? {
         0 => Ok(()),
         seconds => put(&mut options.time, Ok(Duration::from_secs(seconds))),
     }
 }
 
-fn carry_out(options: &PtyTestOptions, context: &Context) -> Result<u8> {
+fn carry_out(options: &PtyTestOptions, context: &PersonalityContext) -> Result<u8> {
     let (what, time) = match options.bandwidth {
         true => ("bandwidth".to_owned(), Some(options.time.as_nanos() as u64)),
         false => (format!("ping, {}", times(&options.pings)), None),
@@ -110,11 +114,11 @@ fn carry_out(options: &PtyTestOptions, context: &Context) -> Result<u8> {
     let journal = |leftover: &Leftover| guardian.journal_leftover(leftover);
     let mut params = Params::from([(param::PATH.to_owned(), options.path.as_str().into())]);
     if options.force {
-        params.insert(tty::FORCE.name.to_owned(), remote::Opt::GIVEN.into());
+        params.insert(tty::FORCE.name.to_owned(), remote::RemoteOption::GIVEN.into());
     }
-    let service = if options.bandwidth { Service::Bandwidth } else { Service::Pty };
+    let service = if options.bandwidth { RpmsgService::Bandwidth } else { RpmsgService::Pty };
     let notice = |text: &str| context.note(text);
-    let order = Order { params: &params, service, cpus: &[], journal: &journal, notice: &notice };
+    let order = ChannelRequest { params: &params, service, cpus: &[], journal: &journal, notice: &notice };
     let mut channel = (tty::TTY.open)(&order)?;
     if options.bandwidth {
         bandwidth(&mut *channel, context, options, &signals)
@@ -124,12 +128,12 @@ fn carry_out(options: &PtyTestOptions, context: &Context) -> Result<u8> {
 }
 
 fn ping(
-    channel: &mut dyn Channel,
-    context: &Context,
+    channel: &mut dyn RemoteChannel,
+    context: &PersonalityContext,
     options: &PtyTestOptions,
-    signals: &Signals,
+    signals: &SignalFd,
 ) -> Result<u8> {
-    let pinger = Pinger::new(channel, Message::Text);
+    let pinger = McsPinger::new(channel, McsPingKind::Text);
     let (trips, interrupted) = pinger.run(context, &options.pings, signals, text::pty_pings)?;
     print(if interrupted { text::INTERRUPTED } else { text::PING_OVER });
     Ok(u8::from(trips.count == 0 && !interrupted))
@@ -163,12 +167,17 @@ impl Through {
     }
 
     /// Receives all available blocks, in the order in which they were sent. Waits for the first of them until `until`.
-    fn take(&mut self, channel: &mut dyn Channel, room: &mut [u8], until: u64) -> Result<(), Failure> {
+    fn take(
+        &mut self,
+        channel: &mut dyn RemoteChannel,
+        room: &mut [u8],
+        until: u64,
+    ) -> Result<(), ChannelFailure> {
         let mut until = until;
         loop {
             match channel.receive(room, until) {
                 Ok(length) => self.count(&room[..length]),
-                Err(Failure::Timeout) => return Ok(()),
+                Err(ChannelFailure::Timeout) => return Ok(()),
                 Err(failure) => return Err(failure),
             }
             until = 0;
@@ -199,7 +208,7 @@ impl Through {
     }
 
     /// Summary of a run, for stderr.
-    fn account(&self, channel: &dyn Channel, rated: u64, drained: u64) -> String {
+    fn account(&self, channel: &dyn RemoteChannel, rated: u64, drained: u64) -> String {
         let (bytes, missing, faults) = (self.bytes(), self.missing() * BLOCK as u64, channel.faults());
         let Through { damaged, repeated, .. } = self;
         let mut text = format!(
@@ -224,10 +233,10 @@ fn rate(bytes: u64, ns: u64) -> f64 {
 
 /// Measures bandwidth, and prints the rates; also those of before the terminal's end.
 fn bandwidth(
-    channel: &mut dyn Channel,
-    context: &Context,
+    channel: &mut dyn RemoteChannel,
+    context: &PersonalityContext,
     options: &PtyTestOptions,
-    signals: &Signals,
+    signals: &SignalFd,
 ) -> Result<u8> {
     print(text::WAITING);
     let mut through = Through::from(monotonic_ns());
@@ -250,10 +259,10 @@ fn bandwidth(
 
 /// Sends blocks, receives them again, and prints the rates. Returns true if a signal ended it.
 fn stream(
-    channel: &mut dyn Channel,
+    channel: &mut dyn RemoteChannel,
     through: &mut Through,
     options: &PtyTestOptions,
-    signals: &Signals,
+    signals: &SignalFd,
 ) -> Result<bool> {
     let begun = through.first;
     let (mut lines, mut rates) = (Lines::new(), Rates::default());
@@ -268,7 +277,7 @@ fn stream(
                 0
             }
             // It is full: until something comes back.
-            Err(Failure::Unsent(Unsent::NoBuffer)) => monotonic_ns() + MILLISECOND,
+            Err(ChannelFailure::Unsent(Unsent::NoBuffer)) => monotonic_ns() + MILLISECOND,
             Err(failure) => return Err(failure.into()),
         };
         through.take(channel, &mut room, wait)?;
@@ -287,7 +296,7 @@ fn stream(
 }
 
 /// Receives the blocks that are still under way. Returns how long that took, in ns.
-fn drain(channel: &mut dyn Channel, through: &mut Through) -> Result<u64, Failure> {
+fn drain(channel: &mut dyn RemoteChannel, through: &mut Through) -> Result<u64, ChannelFailure> {
     let mut room = vec![0; channel.limit()];
     let begun = monotonic_ns();
     let mut last = begun;
@@ -306,8 +315,8 @@ fn drain(channel: &mut dyn Channel, through: &mut Through) -> Result<u64, Failur
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<PtyTestOptions, Refusal> {
-        PTY_TEST.read(&Context::new(line.split_whitespace()))
+    fn read(line: &str) -> Result<PtyTestOptions, CommandLineRefusal> {
+        PTY_TEST.read(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]
@@ -328,13 +337,13 @@ mod tests {
         );
         // As there: if both are asked for, it is a ping.
         assert_eq!(read("--path /dev/pts/0 --bandwidth --ping").unwrap(), bare);
-        assert_eq!(read("--help"), Err(Refusal::Help));
+        assert_eq!(read("--help"), Err(CommandLineRefusal::Help));
     }
 
     #[test]
     fn what_cannot_be_is_refused_in_a_line() {
         for line in ["", "--ping", "a b", "--path a b", "a --loop x", "a --time -1", "a --pace 1", "a -z"] {
-            let Err(Refusal::Usage(text)) = read(line) else { panic!("{line}") };
+            let Err(CommandLineRefusal::Usage(text)) = read(line) else { panic!("{line}") };
             assert!(!text.contains('\n'), "{line}: {text}");
         }
     }

@@ -1,7 +1,7 @@
-//! Lines of both programs, as the documentation of MCS shows them, with its misspellings, or as their sources of October
-//! 2023 print them.
+//! Lines of both programs, as the documentation of MCS shows them, with its misspellings, or as their sources of
+//! October 2023 print them.
 
-use super::Layout;
+use super::McsFigureLayout;
 
 /// Figures of the round trips so far, in ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,11 +37,11 @@ impl Trips {
 }
 
 /// Lines of mica_main about pings. `policy` is `ping_msg` or `long_ping_msg`.
-pub fn pings(policy: &str, trips: &Trips, layout: Layout) -> String {
+pub fn pings(policy: &str, trips: &Trips, layout: McsFigureLayout) -> String {
     let [count, last, min, average, max] = trips.columns();
     let figures = match layout {
-        Layout::Sources => pty_pings(trips),
-        Layout::Page => format!(
+        McsFigureLayout::Sources => pty_pings(trips),
+        McsFigureLayout::Page => format!(
             "Count:{count:>8} Realtime:{last:>8}μs Min:{min:>8}μs Avg:{average:>8}μs Max:{max:>8}μs\n"
         ),
     };
@@ -93,9 +93,9 @@ impl Rates {
 }
 
 /// Line of pty_test about bandwidth.
-pub fn rates(rates: &Rates, layout: Layout) -> String {
+pub fn rates(rates: &Rates, layout: McsFigureLayout) -> String {
     let Rates { count, elapsed, last, min, max, average } = rates;
-    let end = if layout == Layout::Page { "s" } else { "" };
+    let end = if layout == McsFigureLayout::Page { "s" } else { "" };
     format!(
         "Count: {count:>4} | Elapsed: {elapsed:>6.2} milliseconds | Min: {min:>6.2} Mbps | realtime: {last:>6.2} Mbps | \
          Avg: {average:>6.2} Mbps | Max: {max:>6.2} Mbps{end}\n"
@@ -138,12 +138,12 @@ mod tests {
     fn every_line_is_as_documented() {
         let pty = matched("pty-ping", 3);
         let all = [&pty, &matched("rpc-ping", 1), &matched("rpc-long-ping", 2)].map(String::as_str).concat();
-        let ping = pings("ping_msg", &trips(23, [1339, 326, 1274, 3578]), Layout::Page);
+        let ping = pings("ping_msg", &trips(23, [1339, 326, 1274, 3578]), McsFigureLayout::Page);
         assert_eq!(all + &ping, documented!("mica_main-ping"));
         assert_eq!(terminal(4, "/dev/pts/0") + &pty, documented!("mica_main-pty"));
         let last = Rates { count: 30, elapsed: 210.0, last: 0.12, min: 0.02, max: 2.02, average: 0.18 };
         assert_eq!(
-            WAITING.to_owned() + &rates(&last, Layout::Page) + &written(221_184),
+            WAITING.to_owned() + &rates(&last, McsFigureLayout::Page) + &written(221_184),
             documented!("pty_test-bandwidth")
         );
         let ping = pty_pings(&trips(10, [384, 121, 1271, 4497]));
@@ -152,10 +152,10 @@ mod tests {
 
     #[test]
     fn every_line_is_as_the_sources_of_2023_print_it() {
-        let ping = pings("ping_msg", &trips(23, [1339, 326, 1274, 3578]), Layout::Sources);
+        let ping = pings("ping_msg", &trips(23, [1339, 326, 1274, 3578]), McsFigureLayout::Sources);
         let figures = "Count:    23 | Realtime:  1339μs | Min:   326μs | Avg:  1274μs | Max:  3578μs\n";
         assert_eq!(ping, format!("Policy: ping_msg.  Reply from remote os:\n{figures}"));
-        assert!(rates(&Rates::default(), Layout::Sources).ends_with("Max:   0.00 Mbps\n"));
+        assert!(rates(&Rates::default(), McsFigureLayout::Sources).ends_with("Max:   0.00 Mbps\n"));
     }
 
     #[test]

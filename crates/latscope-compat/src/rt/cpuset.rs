@@ -1,6 +1,6 @@
 //! Sets of CPUs as rt-tests takes them: libnuma's syntax.
 
-use crate::getopt::Refusal;
+use crate::getopt::CommandLineRefusal;
 use latscope_core::machine::Machine;
 use latscope_core::units::CpuList;
 
@@ -14,12 +14,12 @@ pub fn is_set(text: &str) -> bool {
 ///
 /// # Errors
 /// The text is no such list, or names a CPU that does not exist.
-pub fn parse(text: &str, machine: &Machine) -> Result<Vec<u32>, Refusal> {
+pub fn parse(text: &str, machine: &Machine) -> Result<Vec<u32>, CommandLineRefusal> {
     let allowed = &machine.allowed.0;
     let list = |text: &str| {
-        text.parse::<CpuList>()
-            .map(|list| list.0)
-            .map_err(|_| Refusal::Usage(format!("{text:?} is no set of CPUs: as in 0-3,5, all, !2 or +0-1")))
+        text.parse::<CpuList>().map(|list| list.0).map_err(|_| {
+            CommandLineRefusal::Usage(format!("{text:?} is no set of CPUs: as in 0-3,5, all, !2 or +0-1"))
+        })
     };
     let cpus = match (text, text.strip_prefix('!'), text.strip_prefix('+')) {
         ("all", ..) => machine.online.0.clone(),
@@ -31,7 +31,7 @@ pub fn parse(text: &str, machine: &Machine) -> Result<Vec<u32>, Refusal> {
             let place = |place: &u32| {
                 allowed.get(*place as usize).copied().ok_or_else(|| out_of_range(*place, machine))
             };
-            list(places)?.iter().map(place).collect::<Result<Vec<u32>, Refusal>>()?
+            list(places)?.iter().map(place).collect::<Result<Vec<u32>, CommandLineRefusal>>()?
         }
         _ => list(text)?,
     };
@@ -39,13 +39,13 @@ pub fn parse(text: &str, machine: &Machine) -> Result<Vec<u32>, Refusal> {
         return Err(out_of_range(*cpu, machine));
     }
     if cpus.is_empty() {
-        return Err(Refusal::Usage(format!("the set of CPUs {text:?} is empty")));
+        return Err(CommandLineRefusal::Usage(format!("the set of CPUs {text:?} is empty")));
     }
     Ok(cpus)
 }
 
-fn out_of_range(cpu: u32, machine: &Machine) -> Refusal {
-    Refusal::Usage(format!(
+fn out_of_range(cpu: u32, machine: &Machine) -> CommandLineRefusal {
+    CommandLineRefusal::Usage(format!(
         "cpu argument {cpu} is out of range: online are {}, this process may use {}",
         machine.online, machine.allowed
     ))
@@ -55,7 +55,7 @@ fn out_of_range(cpu: u32, machine: &Machine) -> Refusal {
 mod tests {
     use super::*;
 
-    fn cpus(text: &str) -> Result<Vec<u32>, Refusal> {
+    fn cpus(text: &str) -> Result<Vec<u32>, CommandLineRefusal> {
         let list = |text: &str| text.parse::<CpuList>().unwrap();
         parse(text, &Machine { online: list("0-5"), allowed: list("1-4"), ..Machine::default() })
     }

@@ -1,18 +1,18 @@
 //! `hackbench`, which measures with [`message_groups`](latscope_process::message_groups).
 
 use super::options::RT_TESTS;
-use crate::context::Context;
+use crate::context::PersonalityContext;
 use crate::environment;
-use crate::getopt::{Call, FLAG, Opt, Refusal, on, put, value};
-use crate::personality::Program;
+use crate::getopt::{CommandLineRefusal, FLAG, ProgramCall, ProgramOption, on, put, value};
+use crate::personality::PersonalityProgram;
 use anyhow::{Context as _, Result};
 use latscope_os::sched;
-use latscope_process::message_groups::{MessageGroups, Wire, open_many};
+use latscope_process::message_groups::{MessageGroupTransport, MessageGroups, open_many};
 use latscope_process::stdout::print;
 use std::time::{Duration, Instant};
 
 /// Program `hackbench`.
-pub static HACKBENCH: Program<HackbenchOptions> = Program::new(
+pub static HACKBENCH: PersonalityProgram<HackbenchOptions> = PersonalityProgram::new(
     "hackbench",
     "a load: groups that send messages to each other",
     &RT_TESTS,
@@ -23,20 +23,20 @@ pub static HACKBENCH: Program<HackbenchOptions> = Program::new(
 
 /// Options of hackbench, in the order of its usage.
 #[rustfmt::skip]
-pub static SPECS: &[Opt<HackbenchOptions>] = &[
-    Opt::new(Some('f'), "fds", value("N"), "senders of a group, and as many receivers [20]",
+pub static SPECS: &[ProgramOption<HackbenchOptions>] = &[
+    ProgramOption::new(Some('f'), "fds", value("N"), "senders of a group, and as many receivers [20]",
         |o, given| put(&mut o.message_groups.size, given.whole(1..=100_000))),
-    Opt::new(Some('F'), "fifo", FLAG, "SCHED_FIFO for the main thread, once the others are there", |o, _| on(&mut o.fifo)),
-    Opt::new(Some('g'), "groups", value("N"), "number of groups [10]", |o, given| put(&mut o.message_groups.groups, given.whole(1..=100_000))),
-    Opt::HELP,
-    Opt::new(Some('l'), "loops", value("N"), "messages from each sender to each receiver [100]",
+    ProgramOption::new(Some('F'), "fifo", FLAG, "SCHED_FIFO for the main thread, once the others are there", |o, _| on(&mut o.fifo)),
+    ProgramOption::new(Some('g'), "groups", value("N"), "number of groups [10]", |o, given| put(&mut o.message_groups.groups, given.whole(1..=100_000))),
+    ProgramOption::HELP,
+    ProgramOption::new(Some('l'), "loops", value("N"), "messages from each sender to each receiver [100]",
         |o, given| put(&mut o.message_groups.messages, given.whole(1..=u64::MAX >> 32))),
-    Opt::new(Some('p'), "pipe", FLAG, "over pipes instead of sockets", |o, _| wire(o, Wire::Pipe)),
-    Opt::new(Some('i'), "inet", FLAG, "over TCP instead of sockets", |o, _| wire(o, Wire::Tcp)),
-    Opt::new(Some('s'), "datasize", value("BYTES"), "size of a message [100]",
+    ProgramOption::new(Some('p'), "pipe", FLAG, "over pipes instead of sockets", |o, _| wire(o, MessageGroupTransport::Pipe)),
+    ProgramOption::new(Some('i'), "inet", FLAG, "over TCP instead of sockets", |o, _| wire(o, MessageGroupTransport::Tcp)),
+    ProgramOption::new(Some('s'), "datasize", value("BYTES"), "size of a message [100]",
         |o, given| put(&mut o.message_groups.bytes, given.whole(1..=1 << 30).map(|bytes| bytes as usize))),
-    Opt::new(Some('T'), "threads", FLAG, "threads", |o, _| on(&mut o.message_groups.threads)),
-    Opt::new(Some('P'), "process", FLAG, "processes: the default", |o, _| put(&mut o.message_groups.threads, Ok(false))),
+    ProgramOption::new(Some('T'), "threads", FLAG, "threads", |o, _| on(&mut o.message_groups.threads)),
+    ProgramOption::new(Some('P'), "process", FLAG, "processes: the default", |o, _| put(&mut o.message_groups.threads, Ok(false))),
 ];
 
 /// Options of a call of hackbench.
@@ -53,21 +53,27 @@ pub struct HackbenchOptions {
 impl Default for HackbenchOptions {
     fn default() -> HackbenchOptions {
         let (groups, size, messages, bytes) = (10, 20, 100, 100);
-        let message_groups =
-            MessageGroups { groups, size, messages, bytes, wire: Wire::Socket, threads: false };
+        let message_groups = MessageGroups {
+            groups,
+            size,
+            messages,
+            bytes,
+            wire: MessageGroupTransport::Socket,
+            threads: false,
+        };
         HackbenchOptions { message_groups, fifo: false, notes: Vec::new() }
     }
 }
 
-fn settle(mut call: Call<HackbenchOptions>) -> Result<HackbenchOptions, Refusal> {
+fn settle(mut call: ProgramCall<HackbenchOptions>) -> Result<HackbenchOptions, CommandLineRefusal> {
     let note = |operand| format!("{operand:?} is no option and is ignored: use -g, -l, -p, -T");
     call.options.notes = call.operands.iter().map(note).collect();
     Ok(call.options)
 }
 
-fn wire(options: &mut HackbenchOptions, wire: Wire) -> Result<(), Refusal> {
-    if ![Wire::Socket, wire].contains(&options.message_groups.wire) {
-        return Err(Refusal::Usage("-p and -i exclude each other".to_owned()));
+fn wire(options: &mut HackbenchOptions, wire: MessageGroupTransport) -> Result<(), CommandLineRefusal> {
+    if ![MessageGroupTransport::Socket, wire].contains(&options.message_groups.wire) {
+        return Err(CommandLineRefusal::Usage("-p and -i exclude each other".to_owned()));
     }
     put(&mut options.message_groups.wire, Ok(wire))
 }
@@ -96,7 +102,7 @@ pub fn after(time: Duration) -> String {
     format!("Time: {}.{:03}\n", time.as_secs(), time.subsec_millis())
 }
 
-fn carry_out(options: &HackbenchOptions, context: &Context) -> Result<u8> {
+fn carry_out(options: &HackbenchOptions, context: &PersonalityContext) -> Result<u8> {
     context.introduce(&options.notes);
     if environment::shows(context, "messages", title(&options.message_groups), None) {
         return Ok(0);
@@ -109,7 +115,7 @@ fn carry_out(options: &HackbenchOptions, context: &Context) -> Result<u8> {
     print(&before(&options.message_groups));
     let message_groups = options.message_groups.gather()?;
     if options.fifo {
-        sched::set_policy(sched::Policy::Fifo(1)).context("SCHED_FIFO for the main thread")?;
+        sched::set_policy(sched::ThreadSchedPolicy::Fifo(1)).context("SCHED_FIFO for the main thread")?;
     }
     let begun = Instant::now();
     message_groups.start()?;
@@ -123,8 +129,8 @@ mod tests {
     use super::*;
     use crate::getopt::Takes;
 
-    fn read(line: &str) -> Result<HackbenchOptions, Refusal> {
-        HACKBENCH.read(&Context::new(line.split_whitespace()))
+    fn read(line: &str) -> Result<HackbenchOptions, CommandLineRefusal> {
+        HACKBENCH.read(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]
@@ -137,8 +143,8 @@ mod tests {
         }
         assert_eq!(read("-T -P").unwrap(), usual);
         assert!(read("-P -T").unwrap().message_groups.threads);
-        assert_eq!(read("-p -p").unwrap().message_groups.wire, Wire::Pipe);
-        assert_eq!(read("-h"), Err(Refusal::Help));
+        assert_eq!(read("-p -p").unwrap().message_groups.wire, MessageGroupTransport::Pipe);
+        assert_eq!(read("-h"), Err(CommandLineRefusal::Help));
     }
 
     #[test]

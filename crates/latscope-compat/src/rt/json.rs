@@ -1,7 +1,7 @@
 //! JSON of rt-tests, which has keys with colons inside them and hand-made indentation. Existing readers depend on both.
 
-use super::options::Common;
-use crate::context::Context;
+use super::options::RtTestsCommonOptions;
+use crate::context::PersonalityContext;
 use latscope_core::redact::REDACTED;
 use latscope_engine::saver;
 use latscope_process::eprintln;
@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 /// Common beginning of the JSON files of cyclictest, oslat and cyclicdeadline.
 #[derive(Debug, Clone)]
-pub struct Head {
+pub struct RtTestsJsonHeader {
     /// Command line of the run.
     pub command: String,
     /// Release of rt-tests whose form the file has.
@@ -28,15 +28,20 @@ pub struct Head {
     pub realtime: u32,
 }
 
-impl Head {
+impl RtTestsJsonHeader {
     /// Returns the head for a run on this machine that ends now.
-    pub fn here(name: &str, arguments: &[OsString], version: &'static str, started: SystemTime) -> Head {
+    pub fn here(
+        name: &str,
+        arguments: &[OsString],
+        version: &'static str,
+        started: SystemTime,
+    ) -> RtTestsJsonHeader {
         let uname = rustix::system::uname();
         let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
         let realtime = std::fs::read_to_string("/sys/kernel/realtime").unwrap_or_default();
         let words = arguments.iter().map(|word| word.to_string_lossy());
         let command = std::iter::once(name.into()).chain(words);
-        Head {
+        RtTestsJsonHeader {
             command: command.collect::<Vec<Cow<str>>>().join(" "),
             version,
             started,
@@ -53,7 +58,7 @@ impl Head {
     }
 
     /// Returns the head without the host's name and the words of the command line.
-    fn redacted(mut self) -> Head {
+    fn redacted(mut self) -> RtTestsJsonHeader {
         self.command = self.command.split(' ').take(1).chain([REDACTED]).collect::<Vec<_>>().join(" ");
         for (key, value) in &mut self.system {
             if *key == "nodename" {
@@ -101,7 +106,7 @@ pub fn counts(values: impl Iterator<Item = (u64, u64)>) -> String {
 }
 
 /// Checks that the JSON of the end can be written, before anything is measured. Returns the exit code if it cannot.
-pub(super) fn unwritable(common: &Common) -> Option<u8> {
+pub(super) fn unwritable(common: &RtTestsCommonOptions) -> Option<u8> {
     let path = common.json.as_ref().filter(|path| path.as_os_str() != "-")?;
     let error = saver::check_in_place(path).err()?;
     eprintln!("Failed to open '{}': {error}", path.display());
@@ -109,19 +114,19 @@ pub(super) fn unwritable(common: &Common) -> Option<u8> {
 }
 
 /// Exit code if the JSON cannot be written: the original's, or with `--strict-exit` latscope's, where 2 is a verdict.
-pub(super) fn unwritten(common: &Common) -> u8 {
+pub(super) fn unwritten(common: &RtTestsCommonOptions) -> u8 {
     if common.strict_exit { 1 } else { 2 }
 }
 
 /// Writes the JSON of a run that ends now, if `--json` asks for it. Returns false if writing failed.
 pub(super) fn write_run(
-    context: &Context,
-    common: &Common,
+    context: &PersonalityContext,
+    common: &RtTestsCommonOptions,
     started: SystemTime,
     rest: impl FnOnce() -> String,
 ) -> bool {
     let Some(path) = &common.json else { return true };
-    let head = Head::here(context.name, &context.arguments, common.release.printed(), started);
+    let head = RtTestsJsonHeader::here(context.name, &context.arguments, common.release.printed(), started);
     let head = if context.redact { head.redacted() } else { head };
     let written = write(path, &head.file(&rest()));
     written.map_err(|error| eprintln!("Failed to open '{}': {error}", path.display())).is_ok()
@@ -176,7 +181,8 @@ mod tests {
 
     #[test]
     fn the_file_is_json_whatever_the_command_line_holds() {
-        let head = Head::here("cyclictest", &["--json=a\"b\\".into()], "2.40", SystemTime::UNIX_EPOCH);
+        let head =
+            RtTestsJsonHeader::here("cyclictest", &["--json=a\"b\\".into()], "2.40", SystemTime::UNIX_EPOCH);
         let file = head.file("  \"num_threads\": 1\n");
         let json: serde_json::Value = serde_json::from_str(&file).unwrap();
         assert_eq!(json["cmdline:"], "cyclictest --json=a\"b\\");
@@ -187,7 +193,7 @@ mod tests {
     #[test]
     fn a_redacted_head_names_neither_the_host_nor_the_files() {
         let words = ["--json=/home/ann/x.json".into()];
-        let mut head = Head::here("cyclictest", &words, "2.40", SystemTime::UNIX_EPOCH);
+        let mut head = RtTestsJsonHeader::here("cyclictest", &words, "2.40", SystemTime::UNIX_EPOCH);
         head.system[1].1 = "thor".to_owned();
         let file = head.redacted().file("  \"num_threads\": 1\n");
         assert!(!file.contains("thor") && !file.contains("ann"), "{file}");

@@ -2,8 +2,8 @@
 //! `hackbench`. They take the arguments of the originals, measure with latscope's probes, and print the text of the
 //! originals.
 //!
-//! Reading the arguments, planning and rendering are pure functions; each program's `carry_out` joins them. The differences
-//! from the originals are in `docs/cyclictest.md` and `docs/rt-ipc.md`.
+//! Reading the arguments, planning and rendering are pure functions; each program's `carry_out` joins them. The
+//! differences from the originals are in `docs/cyclictest.md` and `docs/rt-ipc.md`.
 
 pub mod cyclicdeadline;
 pub mod cyclictest;

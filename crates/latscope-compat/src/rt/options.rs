@@ -1,9 +1,11 @@
 //! Options that several programs of rt-tests share.
 
-use crate::context::Context;
+use crate::context::PersonalityContext;
 use crate::environment;
-use crate::getopt::{self, Call, FLAG, Opt, Refusal, Spec, Whose, Words, on, put, value};
-use crate::personality::{self, Suite, long_usage};
+use crate::getopt::{
+    self, CommandLineRefusal, CommandLineWords, FLAG, ProgramCall, ProgramOption, Spec, Whose, on, put, value,
+};
+use crate::personality::{self, PersonalitySuite, long_usage};
 use anyhow::Result;
 use latscope_core::report::Report;
 use latscope_process::eprintln;
@@ -45,7 +47,7 @@ impl Release {
 
 /// Values of the options that several programs share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Common {
+pub struct RtTestsCommonOptions {
     /// Value of `-b`, in the unit of the figures.
     pub break_above: Option<u64>,
     /// Value of `-D`, in ns.
@@ -66,12 +68,12 @@ pub struct Common {
     pub notes: Vec<String>,
 }
 
-impl Common {
+impl RtTestsCommonOptions {
     /// Returns the directory of the user's trace, if the call marks it.
     ///
     /// # Errors
     /// No trace can be written to.
-    pub(super) fn trace(&self) -> Result<Option<PathBuf>, Refusal> {
+    pub(super) fn trace(&self) -> Result<Option<PathBuf>, CommandLineRefusal> {
         let marks = self.trace_mark && self.break_above.is_some();
         marks.then(environment::trace_directory).transpose()
     }
@@ -87,34 +89,35 @@ impl Common {
 
 /// Options that several programs share.
 #[rustfmt::skip]
-impl<O: AsMut<Common>> Opt<O> {
-    pub(super) const BREAK: Opt<O> = Opt::new(Some('b'), "breaktrace", value("US"), "end at the first latency above US",
+impl<O: AsMut<RtTestsCommonOptions>> ProgramOption<O> {
+    pub(super) const BREAK: ProgramOption<O> = ProgramOption::new(Some('b'), "breaktrace", value("US"), "end at the first latency above US",
         |o, given| put(&mut o.as_mut().break_above, given.limit()));
-    pub(super) const DURATION: Opt<O> = Opt::new(Some('D'), "duration", value("T"), "end after T seconds, or with m, h, d minutes, hours, days",
+    pub(super) const DURATION: ProgramOption<O> = ProgramOption::new(Some('D'), "duration", value("T"), "end after T seconds, or with m, h, d minutes, hours, days",
         |o, given| put(&mut o.as_mut().duration, given.duration().map(|ns| Some(ns).filter(|ns| *ns > 0))));
-    pub(super) const JSON: Opt<O> = Opt::new(None, "json", value("FILE"), "write the result as JSON; - is stdout",
+    pub(super) const JSON: ProgramOption<O> = ProgramOption::new(None, "json", value("FILE"), "write the result as JSON; - is stdout",
         |o, given| put(&mut o.as_mut().json, given.path()));
-    pub(super) const QUIET: Opt<O> = Opt::new(Some('q'), "quiet", FLAG, "print only the end", |o, _| on(&mut o.as_mut().quiet));
-    pub(super) const MARK: Opt<O> = Opt::new(None, "tracemark", FLAG, "with -b mark and stop the trace that you have started",
+    pub(super) const QUIET: ProgramOption<O> = ProgramOption::new(Some('q'), "quiet", FLAG, "print only the end", |o, _| on(&mut o.as_mut().quiet));
+    pub(super) const MARK: ProgramOption<O> = ProgramOption::new(None, "tracemark", FLAG, "with -b mark and stop the trace that you have started",
         |o, _| on(&mut o.as_mut().trace_mark));
-    pub(super) const COMPAT: Opt<O> = Opt::new(None, "compat", value("2.4|2.10"), "whose text to print [2.4]",
+    pub(super) const COMPAT: ProgramOption<O> = ProgramOption::new(None, "compat", value("2.4|2.10"), "whose text to print [2.4]",
         |o: &mut O, given| put(&mut o.as_mut().release, release(given.text()))).ours();
-    pub(super) const STRICT: Opt<O> = Opt::new(None, "strict-exit", FLAG, "exit code 2 when -b ended the run",
+    pub(super) const STRICT: ProgramOption<O> = ProgramOption::new(None, "strict-exit", FLAG, "exit code 2 when -b ended the run",
         |o: &mut O, _| on(&mut o.as_mut().strict_exit)).ours();
-    pub(super) const RESULT: Opt<O> = Opt::new(None, "result", value("FILE"), "save latscope's result too",
+    pub(super) const RESULT: ProgramOption<O> = ProgramOption::new(None, "result", value("FILE"), "save latscope's result too",
         |o: &mut O, given| put(&mut o.as_mut().result, given.path())).ours();
 }
 
-fn release(number: &str) -> Result<Release, Refusal> {
-    let wrong = || Refusal::Usage(format!("--compat={number} is neither 2.4 nor 2.10"));
+fn release(number: &str) -> Result<Release, CommandLineRefusal> {
+    let wrong = || CommandLineRefusal::Usage(format!("--compat={number} is neither 2.4 nor 2.10"));
     Release::named(number).ok_or_else(wrong)
 }
 
 /// Suite of rt-tests. The usage goes to stdout, after a mistake too.
-pub(super) static RT_TESTS: Suite = Suite { grammar, prepare: |_| Ok(()), usage, answer };
+pub(super) static RT_TESTS: PersonalitySuite =
+    PersonalitySuite { grammar, prepare: |_| Ok(()), usage, answer };
 
 /// Grammar of getopt_long(3). Under `--compat 2.10`, options of that release replace those of the same letter or name.
-fn grammar(specs: &[&Spec], arguments: &[OsString]) -> Result<Words, Refusal> {
+fn grammar(specs: &[&Spec], arguments: &[OsString]) -> Result<CommandLineWords, CommandLineRefusal> {
     let newer = arguments.windows(2).any(|two| two[0] == "--compat" && two[1] == "2.10")
         || arguments.iter().any(|word| word == "--compat=2.10");
     let is_newer = |spec: &&Spec| spec.whose == Whose::Newer;
@@ -131,7 +134,7 @@ fn usage(name: &str, _: &str, specs: &[&Spec]) -> String {
 }
 
 /// Prints the answer to a refused call. cyclictest itself returns 0 for an unknown option, which no script can notice.
-fn answer(context: &Context, error: anyhow::Error, usage: String) -> Result<u8> {
+fn answer(context: &PersonalityContext, error: anyhow::Error, usage: String) -> Result<u8> {
     personality::answer(error, &usage, |mistake| {
         eprintln!("{}: {mistake}", context.name);
         print(&usage);
@@ -142,7 +145,9 @@ fn answer(context: &Context, error: anyhow::Error, usage: String) -> Result<u8> 
 ///
 /// # Errors
 /// There are none.
-pub(super) fn settle<O: AsMut<Common>>(mut call: Call<O>) -> Result<O, Refusal> {
+pub(super) fn settle<O: AsMut<RtTestsCommonOptions>>(
+    mut call: ProgramCall<O>,
+) -> Result<O, CommandLineRefusal> {
     let operands = call.operands.iter().map(|operand| format!("{operand:?} is no option and is ignored"));
     call.options.as_mut().notes.extend(call.notes.into_iter().chain(operands));
     Ok(call.options)

@@ -4,7 +4,7 @@ use latscope_bench::recorder::Snapshot;
 
 /// Unit of all figures. Figures are cut off, not rounded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Unit {
+pub enum RtFigureUnit {
     /// Figures in microseconds (µs).
     #[default]
     Us,
@@ -12,12 +12,12 @@ pub enum Unit {
     Ns,
 }
 
-impl Unit {
+impl RtFigureUnit {
     /// Number of nanoseconds in this unit.
     pub fn ns(self) -> u64 {
         match self {
-            Unit::Us => 1000,
-            Unit::Ns => 1,
+            RtFigureUnit::Us => 1000,
+            RtFigureUnit::Ns => 1,
         }
     }
 
@@ -32,7 +32,7 @@ pub(crate) const NO_MIN: u64 = 1_000_000;
 
 /// Figures of a thread so far, in ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Row {
+pub struct RtThreadRow {
     /// Thread id; 0 before the thread runs.
     pub thread: u32,
     /// Number of recorded activations.
@@ -47,12 +47,12 @@ pub struct Row {
     pub max: u64,
 }
 
-impl Row {
+impl RtThreadRow {
     /// Returns the figures in a snapshot of events.
-    pub fn of(snapshot: &Snapshot) -> Row {
+    pub fn of(snapshot: &Snapshot) -> RtThreadRow {
         let histogram = &snapshot.histogram;
         let whole = |ns: Option<f64>| ns.map(|ns| ns as u64);
-        Row {
+        RtThreadRow {
             thread: snapshot.thread,
             cycles: histogram.count(),
             min: whole(histogram.min()),
@@ -63,12 +63,12 @@ impl Row {
     }
 
     /// Min in this unit; [`NO_MIN`] before the first sample.
-    pub(crate) fn min_in(&self, unit: Unit) -> u64 {
+    pub(crate) fn min_in(&self, unit: RtFigureUnit) -> u64 {
         self.min.map_or(NO_MIN, |min| unit.cut(min))
     }
 
     /// Avg in this unit, cut off.
-    pub(crate) fn average_in(&self, unit: Unit) -> u64 {
+    pub(crate) fn average_in(&self, unit: RtFigureUnit) -> u64 {
         unit.cut(self.mean as u64)
     }
 }
@@ -79,14 +79,14 @@ mod tests {
 
     #[test]
     fn figures_are_cut_off() {
-        let row = Row { min: Some(3999), mean: 13_999.9, ..Row::default() };
-        assert_eq!((row.min_in(Unit::Us), row.average_in(Unit::Us)), (3, 13));
-        assert_eq!((row.min_in(Unit::Ns), row.average_in(Unit::Ns)), (3999, 13_999));
+        let row = RtThreadRow { min: Some(3999), mean: 13_999.9, ..RtThreadRow::default() };
+        assert_eq!((row.min_in(RtFigureUnit::Us), row.average_in(RtFigureUnit::Us)), (3, 13));
+        assert_eq!((row.min_in(RtFigureUnit::Ns), row.average_in(RtFigureUnit::Ns)), (3999, 13_999));
     }
 
     #[test]
     fn before_a_sample_the_least_is_a_million() {
-        assert_eq!(Row::default().min_in(Unit::Us), 1_000_000);
-        assert_eq!(Row::default().min_in(Unit::Ns), 1_000_000);
+        assert_eq!(RtThreadRow::default().min_in(RtFigureUnit::Us), 1_000_000);
+        assert_eq!(RtThreadRow::default().min_in(RtFigureUnit::Ns), 1_000_000);
     }
 }

@@ -1,7 +1,7 @@
 //! The threads of schbench: those that pass messages, and those that work for them.
 
 use super::SchbenchOptions;
-use super::text::{Delay, Delays, Seen};
+use super::text::{Delay, SchbenchDelays, SchbenchWorkTotals};
 use anyhow::{Context as _, Result};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::futex::Tokens;
@@ -14,13 +14,13 @@ use std::time::Duration;
 
 /// All threads of a run.
 pub(super) struct Crew {
-    shared: Arc<Shared>,
+    shared: Arc<SchbenchCrewState>,
     messengers: Vec<JoinHandle<()>>,
     workers: Vec<JoinHandle<()>>,
 }
 
 /// State that all threads share.
-struct Shared {
+struct SchbenchCrewState {
     options: SchbenchOptions,
     desks: Vec<Desk>,
     workers: Vec<Worker>,
@@ -33,13 +33,13 @@ struct Shared {
 #[derive(Default)]
 struct Desk {
     bell: Tokens,
-    queue: Mutex<Queue>,
+    queue: Mutex<SchbenchDeskQueue>,
     thread: AtomicU32,
 }
 
 /// Workers that wait for a message, and requests that wait for a worker.
 #[derive(Default)]
-struct Queue {
+struct SchbenchDeskQueue {
     idle: Vec<usize>,
     waiting: u64,
 }
@@ -50,7 +50,7 @@ struct Worker {
     bell: Tokens,
     /// `CLOCK_MONOTONIC` when the worker was woken.
     woken: AtomicU64,
-    seen: Mutex<Seen>,
+    seen: Mutex<SchbenchWorkTotals>,
     thread: AtomicU32,
 }
 
@@ -63,7 +63,7 @@ impl Crew {
     pub fn start(options: &SchbenchOptions, workers: u64) -> Result<Crew> {
         let (desks, workers) = (options.message_threads as usize, workers as usize);
         let cpus = std::thread::available_parallelism().map_or(1, usize::from).max(possible_cpus());
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SchbenchCrewState {
             options: options.clone(),
             desks: (0..desks).map(|_| Desk::default()).collect(),
             workers: (0..desks * workers).map(|_| Worker::default()).collect(),
@@ -89,8 +89,8 @@ impl Crew {
     }
 
     /// Returns what all workers did since the begin of the figures.
-    pub fn seen(&self) -> Seen {
-        let mut all = Seen::default();
+    pub fn seen(&self) -> SchbenchWorkTotals {
+        let mut all = SchbenchWorkTotals::default();
         for worker in &self.shared.workers {
             let seen = held(&worker.seen);
             all.wake_ups.merge(&seen.wake_ups);
@@ -102,12 +102,12 @@ impl Crew {
 
     /// Begins all figures anew.
     pub fn zero(&self) {
-        self.shared.workers.iter().for_each(|worker| *held(&worker.seen) = Seen::default());
+        self.shared.workers.iter().for_each(|worker| *held(&worker.seen) = SchbenchWorkTotals::default());
     }
 
     /// Returns the delays of all threads so far; those of a kernel that does not count them have no turns.
-    pub fn delays(&self) -> Delays {
-        Delays {
+    pub fn delays(&self) -> SchbenchDelays {
+        SchbenchDelays {
             message: sum(self.shared.desks.iter().map(|desk| &desk.thread)),
             worker: sum(self.shared.workers.iter().map(|worker| &worker.thread)),
         }
@@ -157,7 +157,7 @@ fn own_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32
 }
 
-impl Shared {
+impl SchbenchCrewState {
     fn is_over(&self) -> bool {
         self.over.load(Relaxed)
     }
@@ -281,7 +281,7 @@ fn fill(bytes: &mut [u8]) {
 mod tests {
     use super::*;
 
-    fn worked(options: SchbenchOptions, enough: impl Fn(&Seen) -> bool) -> Seen {
+    fn worked(options: SchbenchOptions, enough: impl Fn(&SchbenchWorkTotals) -> bool) -> SchbenchWorkTotals {
         let options = SchbenchOptions { footprint: 1, operations: 1, sleep: 0, ..options };
         let crew = Crew::start(&options, 2).unwrap();
         while !enough(&crew.seen()) {

@@ -6,10 +6,10 @@
 mod crew;
 mod text;
 
-use crate::context::Context;
+use crate::context::PersonalityContext;
 use crate::environment;
-use crate::getopt::{self, Call, FLAG, Opt, Refusal, Spec, on, put, value};
-use crate::personality::{Personality, Program, Suite};
+use crate::getopt::{self, CommandLineRefusal, FLAG, ProgramCall, ProgramOption, Spec, on, put, value};
+use crate::personality::{Personality, PersonalityProgram, PersonalitySuite};
 use anyhow::Result;
 use crew::Crew;
 use latscope_core::units::counted;
@@ -18,26 +18,26 @@ use latscope_process::eprint;
 use smart_default::SmartDefault;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
-use text::{Requests, Seen};
+use text::{Requests, SchbenchWorkTotals};
 
 /// The program, by name.
 pub static PROGRAMS: &[&dyn Personality] = &[&SCHBENCH];
 
 /// The suite of one program. All of its text goes to stderr, and the usage after a mistake, too.
-static SUITE: Suite = Suite {
+static SUITE: PersonalitySuite = PersonalitySuite {
     grammar: getopt::getopt,
     prepare: |_| Ok(()),
     usage: |_, _, specs| usage(specs),
     answer: |context, error, usage| match error.downcast()? {
-        Refusal::Help => {
+        CommandLineRefusal::Help => {
             eprint!("{usage}");
             Ok(1)
         }
-        Refusal::Usage(text) => {
+        CommandLineRefusal::Usage(text) => {
             eprint!("{}: {text}\n{usage}", context.name);
             Ok(1)
         }
-        Refusal::Fatal(text) => {
+        CommandLineRefusal::Fatal(text) => {
             eprint!("latscope: {}: {text}\n", context.name);
             Ok(1)
         }
@@ -45,7 +45,7 @@ static SUITE: Suite = Suite {
 };
 
 /// Program `schbench`.
-pub static SCHBENCH: Program<SchbenchOptions> = Program::new(
+pub static SCHBENCH: PersonalityProgram<SchbenchOptions> = PersonalityProgram::new(
     "schbench",
     "wake-ups and requests of threads that work for others, by the scheduler's choice of CPUs",
     &SUITE,
@@ -97,41 +97,41 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// Options of schbench, in the order of its usage.
 #[rustfmt::skip]
-pub static OPTIONS: &[Opt<SchbenchOptions>] = &[
-    Opt::new(Some('C'), "calibrate", FLAG, "requests without sleep and lock", |o, _| on(&mut o.calibrate)),
-    Opt::new(Some('L'), "no-locking", FLAG, "work without the lock of the CPU", |o, _| on(&mut o.no_locking)),
-    Opt::new(Some('m'), "message-threads", value("N"), "threads that pass messages [1]",
+pub static OPTIONS: &[ProgramOption<SchbenchOptions>] = &[
+    ProgramOption::new(Some('C'), "calibrate", FLAG, "requests without sleep and lock", |o, _| on(&mut o.calibrate)),
+    ProgramOption::new(Some('L'), "no-locking", FLAG, "work without the lock of the CPU", |o, _| on(&mut o.no_locking)),
+    ProgramOption::new(Some('m'), "message-threads", value("N"), "threads that pass messages [1]",
         |o, given| put(&mut o.message_threads, given.whole(1..=4096))),
-    Opt::new(Some('M'), "message-cpus", value("LIST"), "not here: use taskset", |_, _| Err(absent("-M", "taskset(1)"))),
-    Opt::new(Some('W'), "worker-cpus", value("LIST"), "not here: use taskset", |_, _| Err(absent("-W", "taskset(1)"))),
-    Opt::new(Some('t'), "threads", value("N"), "threads that work for each of them [number of CPUs]",
+    ProgramOption::new(Some('M'), "message-cpus", value("LIST"), "not here: use taskset", |_, _| Err(absent("-M", "taskset(1)"))),
+    ProgramOption::new(Some('W'), "worker-cpus", value("LIST"), "not here: use taskset", |_, _| Err(absent("-W", "taskset(1)"))),
+    ProgramOption::new(Some('t'), "threads", value("N"), "threads that work for each of them [number of CPUs]",
         |o, given| put(&mut o.threads, given.whole(1..=4096).map(Some))),
-    Opt::new(Some('r'), "runtime", value("S"), "time of the run, s [30]", |o, given| put(&mut o.runtime, given.whole(1..=MOST))),
-    Opt::new(Some('F'), "cache_footprint", value("KB"), "matrices of a thread, KiB [256]",
+    ProgramOption::new(Some('r'), "runtime", value("S"), "time of the run, s [30]", |o, given| put(&mut o.runtime, given.whole(1..=MOST))),
+    ProgramOption::new(Some('F'), "cache_footprint", value("KB"), "matrices of a thread, KiB [256]",
         |o, given| put(&mut o.footprint, given.whole(1..=MOST))),
-    Opt::new(Some('n'), "operations", value("N"), "multiplications in a request [5]",
+    ProgramOption::new(Some('n'), "operations", value("N"), "multiplications in a request [5]",
         |o, given| put(&mut o.operations, given.whole(0..=MOST))),
-    Opt::new(Some('s'), "sleep_usec", value("US"), "sleep before the work of a request, us [100]",
+    ProgramOption::new(Some('s'), "sleep_usec", value("US"), "sleep before the work of a request, us [100]",
         |o, given| put(&mut o.sleep, given.whole(0..=MOST))),
-    Opt::new(Some('A'), "auto-rps", value("PERCENT"), "not here: choose -R", |_, _| Err(absent("-A", "a rate by -R"))),
-    Opt::new(Some('p'), "pipe", value("BYTES"), "bytes that are passed in place of requests [0]",
+    ProgramOption::new(Some('A'), "auto-rps", value("PERCENT"), "not here: choose -R", |_, _| Err(absent("-A", "a rate by -R"))),
+    ProgramOption::new(Some('p'), "pipe", value("BYTES"), "bytes that are passed in place of requests [0]",
         |o, given| put(&mut o.pipe, given.whole(0..=MOST_BYTES))),
-    Opt::new(Some('R'), "rps", value("N"), "requests a second [as many as the threads do]",
+    ProgramOption::new(Some('R'), "rps", value("N"), "requests a second [as many as the threads do]",
         |o, given| put(&mut o.rate, given.whole(0..=MOST))),
-    Opt::new(Some('w'), "warmuptime", value("S"), "time before the figures begin, s [0]",
+    ProgramOption::new(Some('w'), "warmuptime", value("S"), "time before the figures begin, s [0]",
         |o, given| put(&mut o.warm_up, given.whole(0..=MOST))),
-    Opt::new(Some('i'), "intervaltime", value("S"), "time between two prints, s [10]",
+    ProgramOption::new(Some('i'), "intervaltime", value("S"), "time between two prints, s [10]",
         |o, given| put(&mut o.interval, given.whole(1..=MOST))),
-    Opt::new(Some('z'), "zerotime", value("S"), "time after which all figures begin anew, s [never]",
+    ProgramOption::new(Some('z'), "zerotime", value("S"), "time after which all figures begin anew, s [never]",
         |o, given| put(&mut o.zero, given.whole(1..=MOST).map(Some))),
-    Opt::new(Some('j'), "json", value("FILE"), "not here", |_, _| Err(absent("-j", "the text"))),
-    Opt::new(Some('J'), "jobname", value("NAME"), "not here", |_, _| Err(absent("-J", "the text"))),
-    Opt::new(None, "split", value("PERCENT"), "not here", |_, _| Err(absent("--split", "-F"))),
-    Opt::LONG_HELP,
+    ProgramOption::new(Some('j'), "json", value("FILE"), "not here", |_, _| Err(absent("-j", "the text"))),
+    ProgramOption::new(Some('J'), "jobname", value("NAME"), "not here", |_, _| Err(absent("-J", "the text"))),
+    ProgramOption::new(None, "split", value("PERCENT"), "not here", |_, _| Err(absent("--split", "-F"))),
+    ProgramOption::LONG_HELP,
 ];
 
-fn absent(option: &str, instead: &str) -> Refusal {
-    Refusal::Fatal(format!("{option} is not carried out: use {instead}"))
+fn absent(option: &str, instead: &str) -> CommandLineRefusal {
+    CommandLineRefusal::Fatal(format!("{option} is not carried out: use {instead}"))
 }
 
 fn usage(specs: &[&Spec]) -> String {
@@ -146,9 +146,9 @@ fn usage(specs: &[&Spec]) -> String {
     text
 }
 
-fn settle(call: Call<SchbenchOptions>) -> Result<SchbenchOptions, Refusal> {
+fn settle(call: ProgramCall<SchbenchOptions>) -> Result<SchbenchOptions, CommandLineRefusal> {
     match call.operands.first() {
-        Some(operand) => Err(Refusal::Usage(format!("Error Extra arguments '{operand}'"))),
+        Some(operand) => Err(CommandLineRefusal::Usage(format!("Error Extra arguments '{operand}'"))),
         None => Ok(call.options),
     }
 }
@@ -163,7 +163,7 @@ fn title(options: &SchbenchOptions, workers: u64) -> String {
     format!("{messengers}, {} each, {what}", counted(workers, "worker"))
 }
 
-fn carry_out(options: &SchbenchOptions, context: &Context) -> Result<u8> {
+fn carry_out(options: &SchbenchOptions, context: &PersonalityContext) -> Result<u8> {
     let cpus = sched::allowed_cpus()?.len() as u64;
     let workers = options.threads.unwrap_or(cpus);
     let runtime = Duration::from_secs(options.runtime);
@@ -224,7 +224,7 @@ fn run(options: &SchbenchOptions, crew: &Crew) {
     eprint!("average rps: {rate:.2}\n{}", text::delays(&crew.delays().since(&delays)));
 }
 
-fn print(options: &SchbenchOptions, seen: &Seen, requests: &Requests, lasted: Duration) {
+fn print(options: &SchbenchOptions, seen: &SchbenchWorkTotals, requests: &Requests, lasted: Duration) {
     // To the nearest one: the last of the seconds ends some µs early.
     let seconds = lasted.as_secs_f64().round() as u64;
     if options.pipe > 0 {
@@ -240,8 +240,8 @@ fn print(options: &SchbenchOptions, seen: &Seen, requests: &Requests, lasted: Du
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<SchbenchOptions, Refusal> {
-        SCHBENCH.read(&Context::new(line.split_whitespace()))
+    fn read(line: &str) -> Result<SchbenchOptions, CommandLineRefusal> {
+        SCHBENCH.read(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn help_of_an_amount_has_its_unit() {
         let mut amounts = 0;
-        for Opt { spec, .. } in OPTIONS {
+        for ProgramOption { spec, .. } in OPTIONS {
             let unit = match spec.value {
                 "S" => ", s ",
                 "US" => ", us ",
@@ -289,12 +289,12 @@ mod tests {
     #[test]
     fn what_is_not_carried_out_is_refused_and_a_mistake_too() {
         for line in ["-A 50", "-M 0", "-W auto", "-j x", "-J x", "--split 30"] {
-            assert!(matches!(read(line), Err(Refusal::Fatal(_))), "{line}");
+            assert!(matches!(read(line), Err(CommandLineRefusal::Fatal(_))), "{line}");
         }
         for line in ["-x", "-t x", "-r 0", "operand"] {
-            assert!(matches!(read(line), Err(Refusal::Usage(_))), "{line}");
+            assert!(matches!(read(line), Err(CommandLineRefusal::Usage(_))), "{line}");
         }
-        assert_eq!(read("--help"), Err(Refusal::Help));
+        assert_eq!(read("--help"), Err(CommandLineRefusal::Help));
         let usage = SCHBENCH.usage();
         assert!(usage.starts_with("schbench usage:\n\t-C (--calibrate): ") && usage.contains("\t--split: "));
     }

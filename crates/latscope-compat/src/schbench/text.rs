@@ -6,19 +6,20 @@ use std::fmt::Write;
 use std::time::Duration;
 
 /// A percentile that is printed, and true for the one that is marked.
-pub(super) type Wanted = (f64, bool);
+pub(super) type SchbenchPercentile = (f64, bool);
 
 /// Percentiles of latencies outside of pipe mode.
-pub(super) const OF_LATENCIES: [Wanted; 4] = [(50.0, false), (90.0, false), (99.0, true), (99.9, false)];
+pub(super) const OF_LATENCIES: [SchbenchPercentile; 4] =
+    [(50.0, false), (90.0, false), (99.0, true), (99.9, false)];
 /// Percentiles of latencies in pipe mode.
-pub(super) const OF_PIPES: [Wanted; 5] =
+pub(super) const OF_PIPES: [SchbenchPercentile; 5] =
     [(20.0, false), (50.0, false), (90.0, false), (99.0, true), (99.9, false)];
 /// Percentiles of requests a second.
-const OF_RATES: [Wanted; 3] = [(20.0, false), (50.0, true), (90.0, false)];
+const OF_RATES: [SchbenchPercentile; 3] = [(20.0, false), (50.0, true), (90.0, false)];
 
 /// Work of all workers since the begin of the figures.
 #[derive(Debug, Clone, SmartDefault)]
-pub(super) struct Seen {
+pub(super) struct SchbenchWorkTotals {
     /// From the stamp of the thread that wakes until the worker runs, ns.
     #[default(Histogram::new(1_000))]
     pub wake_ups: Histogram,
@@ -69,7 +70,7 @@ impl Requests {
 }
 
 /// Text with the percentiles of latencies, in µs.
-pub(super) fn latencies(what: &str, of: &Histogram, seconds: u64, wanted: &[Wanted]) -> String {
+pub(super) fn latencies(what: &str, of: &Histogram, seconds: u64, wanted: &[SchbenchPercentile]) -> String {
     let us = |ns: Option<f64>| ns.map(|ns| (ns / 1e3) as u64);
     let at = |percentile: f64| us(of.quantile(percentile / 100.0));
     let up_to = |value: u64| {
@@ -90,7 +91,7 @@ fn figure(known: Option<u64>) -> String {
 
 /// Rows of percentiles, each with the samples above that of the row before, and the ends of all.
 fn rows(
-    wanted: &[Wanted],
+    wanted: &[SchbenchPercentile],
     at: impl Fn(f64) -> Option<u64>,
     up_to: impl Fn(u64) -> u64,
     ends: [Option<u64>; 2],
@@ -118,7 +119,7 @@ pub(super) struct Delay {
 
 /// Delays of the threads that pass messages, and of those that work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Delays {
+pub(super) struct SchbenchDelays {
     pub message: Delay,
     pub worker: Delay,
 }
@@ -140,15 +141,18 @@ impl Delay {
     }
 }
 
-impl Delays {
+impl SchbenchDelays {
     /// Returns the delays since those of `before`.
-    pub fn since(&self, before: &Delays) -> Delays {
-        Delays { message: self.message.since(before.message), worker: self.worker.since(before.worker) }
+    pub fn since(&self, before: &SchbenchDelays) -> SchbenchDelays {
+        SchbenchDelays {
+            message: self.message.since(before.message),
+            worker: self.worker.since(before.worker),
+        }
     }
 }
 
 /// Line with the mean delays.
-pub(super) fn delays(of: &Delays) -> String {
+pub(super) fn delays(of: &SchbenchDelays) -> String {
     let [message, worker] = [of.message, of.worker].map(|delay| figure(delay.mean_us()));
     format!("sched delay: message {message} (usec) worker {worker} (usec)\n")
 }
@@ -197,7 +201,7 @@ mod tests {
         let none = [
             latencies("Request Latencies", &Histogram::new(1_000), 1, &OF_LATENCIES),
             Requests::default().text(1),
-            delays(&Delays::default()),
+            delays(&SchbenchDelays::default()),
         ];
         for text in none {
             let figures = text
@@ -228,8 +232,8 @@ mod tests {
     #[test]
     fn delays_are_means_of_an_interval() {
         let at = |text| Delay::parse(text).unwrap();
-        let before = Delays { message: at("9 1000 1\n"), worker: at("9 0 0\n") };
-        let after = Delays { message: at("9 9000 2\n"), worker: at("99 20000 4\n") };
+        let before = SchbenchDelays { message: at("9 1000 1\n"), worker: at("9 0 0\n") };
+        let after = SchbenchDelays { message: at("9 9000 2\n"), worker: at("99 20000 4\n") };
         assert_eq!(delays(&after.since(&before)), "sched delay: message 8 (usec) worker 5 (usec)\n");
         assert_eq!(Delay::parse("1 2"), None);
     }

@@ -1,12 +1,12 @@
 //! Figures of a family, as data: which probes they are of, and what lies along their axes.
 
-use super::Facts;
+use super::ProbeFacts;
 use crate::param;
 
 /// Mapping from values to places on an axis. On a logarithmic axis, values that are not positive have no place
 /// and are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
+pub enum FigureAxisScale {
     /// Scale on which equal differences are equally far apart.
     Linear,
     /// Scale on which octaves are equally far apart.
@@ -15,13 +15,13 @@ pub enum Scale {
     Log10,
 }
 
-impl Scale {
+impl FigureAxisScale {
     /// Returns the place of a value: itself or its logarithm; `None` if it has none.
     pub fn place(self, value: f64) -> Option<f64> {
         let place = match self {
-            Scale::Linear => value,
-            Scale::Log2 => value.log2(),
-            Scale::Log10 => value.log10(),
+            FigureAxisScale::Linear => value,
+            FigureAxisScale::Log2 => value.log2(),
+            FigureAxisScale::Log10 => value.log10(),
         };
         place.is_finite().then_some(place)
     }
@@ -29,7 +29,7 @@ impl Scale {
 
 /// Unit of the numbers along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum FigureAxisUnit {
     /// Bytes, written `32 KiB`.
     Bytes,
     /// Nanoseconds, written `10 ns`, `1 µs`.
@@ -52,7 +52,7 @@ pub struct Curves {
     /// Title of the figure.
     pub title: &'static str,
     /// Probes that are drawn; all of the family, known or not, if there are none.
-    pub probes: &'static [&'static Facts],
+    pub probes: &'static [&'static ProbeFacts],
     /// Parameter and value that the points must have, if not all points are drawn. Threads and pairs that were summed
     /// are drawn as their sum.
     pub only: Option<(&'static str, &'static str)>,
@@ -80,9 +80,9 @@ pub struct Along {
     /// Label of the axis.
     pub label: &'static str,
     /// Mapping from values to places.
-    pub scale: Scale,
+    pub scale: FigureAxisScale,
     /// Unit of the values.
-    pub unit: Unit,
+    pub unit: FigureAxisUnit,
 }
 
 /// Source of a value of a point.
@@ -110,7 +110,7 @@ pub struct Bars {
     /// Title of the figure.
     pub title: &'static str,
     /// Probes in the order of their bars; all of the family, known or not, if there are none.
-    pub probes: &'static [&'static Facts],
+    pub probes: &'static [&'static ProbeFacts],
     /// Parameter that the colours stand for.
     pub key: &'static str,
     /// Label of the axis.
@@ -119,24 +119,29 @@ pub struct Bars {
 
 impl Along {
     /// Returns the values of a parameter.
-    pub const fn parameter(name: &'static str, scale: Scale, unit: Unit) -> Along {
+    pub const fn parameter(name: &'static str, scale: FigureAxisScale, unit: FigureAxisUnit) -> Along {
         Along { of: Quantity::Parameter(name), label: name, scale, unit }
     }
 
     /// Returns an axis of medians, logarithmic, in ns.
     pub const fn median(label: &'static str) -> Along {
-        Along { of: Quantity::Median, label, scale: Scale::Log10, unit: Unit::Nanoseconds }
+        Along {
+            of: Quantity::Median,
+            label,
+            scale: FigureAxisScale::Log10,
+            unit: FigureAxisUnit::Nanoseconds,
+        }
     }
 
     /// Returns a rate, bytes per second.
     pub const fn rate(of: Quantity, label: &'static str) -> Along {
-        Along { of, label, scale: Scale::Log10, unit: Unit::Rate }
+        Along { of, label, scale: FigureAxisScale::Log10, unit: FigureAxisUnit::Rate }
     }
 
     /// Sizes of what is touched.
-    pub const SIZE: Along = Along::parameter(param::SIZE, Scale::Log2, Unit::Bytes);
+    pub const SIZE: Along = Along::parameter(param::SIZE, FigureAxisScale::Log2, FigureAxisUnit::Bytes);
     /// Sizes of a message.
-    pub const PAYLOAD: Along = Along::parameter(param::PAYLOAD, Scale::Log2, Unit::Bytes);
+    pub const PAYLOAD: Along = Along::parameter(param::PAYLOAD, FigureAxisScale::Log2, FigureAxisUnit::Bytes);
 }
 
 impl Curves {

@@ -1,7 +1,7 @@
 //! Ids of the probes that findings, pictures and published figures are about.
 //!
-//! A test of the command compares them with the registry. Results keep them: an id that is changed here is that of a new
-//! probe.
+//! A test of the command compares them with the registry. Results keep them: an id that is changed here is that of a
+//! new probe.
 
 macro_rules! ids {
     ($($name:ident = $id:literal;)+) => {

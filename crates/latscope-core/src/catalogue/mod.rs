@@ -1,10 +1,10 @@
 //! Facts on probes: what is timed, with which parameters, and what a planner and a writer of files have to know.
 //!
-//! Each probe fills its own [`Facts`], so that no other crate keeps a table of probe names. A probe of an imported result,
-//! or of another version, has none.
+//! Each probe fills its own [`ProbeFacts`], so that no other crate keeps a table of probe names. A probe of an imported
+//! result, or of another version, has none.
 //!
-//! A [`Catalogue`] has the facts of all probes. The command makes it of its registry, and passes it to the crates that
-//! cannot see the probes.
+//! A [`ProbeCatalogue`] has the facts of all probes. The command makes it of its registry, and passes it to the crates
+//! that cannot see the probes.
 
 pub mod families;
 pub mod figures;
@@ -19,7 +19,7 @@ use figures::{Bars, Curves};
 
 crate::words! {
     /// Way in which a program makes a call of the kernel.
-    pub enum By {
+    pub enum SyscallInvocation {
         /// The bare instruction, without code of a library before or after it.
         Instruction = "instruction",
         /// A function of the C library.
@@ -29,7 +29,7 @@ crate::words! {
 
 /// Facts on one probe.
 #[derive(Debug, Clone, Copy)]
-pub struct Facts {
+pub struct ProbeFacts {
     /// Id of the probe: `family.name`.
     pub id: &'static str,
     /// Title for readers, a few words.
@@ -47,11 +47,11 @@ pub struct Facts {
     pub params: &'static [Param],
     /// Way in which the timed calls are made, unless the parameter `by` of a point states another; `None` if nothing is
     /// called, or calls of both kinds.
-    pub by: Option<By>,
+    pub by: Option<SyscallInvocation>,
     /// True if the loop around the calls lies at several addresses in turns.
     pub at_addresses: bool,
     /// Kind of a sample.
-    pub samples: Samples,
+    pub samples: ProbeSampleKind,
     /// True if the probe is measured only when it is asked for by its name: it changes settings of the kernel for a
     /// while, or is one of many alike.
     pub by_name_only: bool,
@@ -68,7 +68,7 @@ pub struct Facts {
     /// Kind of the activity that a row has the time of.
     pub subject: Subject,
     /// Place among the numbers that say most about a machine, if it has one.
-    pub headline: Option<Headline>,
+    pub headline: Option<ProbeHeadline>,
     /// Conditions that distort its figures, beside those of its family.
     pub sensitive_to: &'static [Condition],
 }
@@ -86,7 +86,7 @@ pub enum Subject {
 
 /// Place of a probe among the numbers that say most about a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Headline {
+pub struct ProbeHeadline {
     /// Name of the number in two words: `hand-off`.
     pub name: &'static str,
     /// Parameters of the point that has the number, in the order of preference.
@@ -182,16 +182,16 @@ impl FamilyFacts {
 
 /// Facts on all probes, in the order in which a survey measures them.
 #[derive(Debug, Clone, Default)]
-pub struct Catalogue {
+pub struct ProbeCatalogue {
     /// Families, in the order in which a survey measures them.
     pub families: Vec<&'static FamilyFacts>,
     /// Probes of all families, and those of the self test.
-    pub probes: Vec<&'static Facts>,
+    pub probes: Vec<&'static ProbeFacts>,
 }
 
-impl Catalogue {
+impl ProbeCatalogue {
     /// Returns the facts on the probe with this id; `None` for one of another version or of an import.
-    pub fn find(&self, id: &str) -> Option<&'static Facts> {
+    pub fn find(&self, id: &str) -> Option<&'static ProbeFacts> {
         self.probes.iter().copied().find(|facts| facts.id == id)
     }
 
@@ -227,14 +227,14 @@ impl Catalogue {
 
     /// Returns the sentence on what exactly was timed for a point; `None` if it is not known, as for another revision.
     pub fn timed(&self, m: &Measurement) -> Option<&'static str> {
-        let same = |facts: &&Facts| facts.revision == m.revision && !m.is_imported();
+        let same = |facts: &&ProbeFacts| facts.revision == m.revision && !m.is_imported();
         self.find(&m.probe).filter(same).map(|facts| facts.timed)
     }
 }
 
 /// Kind of a sample of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Samples {
+pub enum ProbeSampleKind {
     /// The mean of a batch of operations: there are no single events.
     Batches,
     /// The time of a single event.
@@ -254,9 +254,9 @@ pub enum ExclusiveCpus {
     ThreadsAndOne,
 }
 
-impl Facts {
+impl ProbeFacts {
     /// Facts of a probe of single events, measured with the others of its family; the texts are empty.
-    pub const DEFAULT: Facts = Facts {
+    pub const DEFAULT: ProbeFacts = ProbeFacts {
         id: "",
         title: "",
         timed: "",
@@ -266,7 +266,7 @@ impl Facts {
         params: &[],
         by: None,
         at_addresses: false,
-        samples: Samples::Events,
+        samples: ProbeSampleKind::Events,
         by_name_only: false,
         exclusive_cpus: ExclusiveCpus::None,
         is_loop: false,
@@ -278,14 +278,14 @@ impl Facts {
         sensitive_to: &[],
     };
 
-    /// Facts of a probe of batches; all else is as in [`Facts::DEFAULT`].
-    pub const BATCHES: Facts = Facts { samples: Samples::Batches, ..Facts::DEFAULT };
+    /// ProbeFacts of a probe of batches; all else is as in [`ProbeFacts::DEFAULT`].
+    pub const BATCHES: ProbeFacts = ProbeFacts { samples: ProbeSampleKind::Batches, ..ProbeFacts::DEFAULT };
 
-    /// Facts of a probe of delays, each a single event; all else is as in [`Facts::DEFAULT`].
-    pub const DELAYS: Facts = Facts { subject: Subject::Delay, ..Facts::DEFAULT };
+    /// ProbeFacts of a probe of delays, each a single event; all else is as in [`ProbeFacts::DEFAULT`].
+    pub const DELAYS: ProbeFacts = ProbeFacts { subject: Subject::Delay, ..ProbeFacts::DEFAULT };
 
-    /// Facts of a probe of batches of a loop of instructions; all else is as in [`Facts::DEFAULT`].
-    pub const LOOPS: Facts = Facts { is_loop: true, ..Facts::BATCHES };
+    /// ProbeFacts of a probe of batches of a loop of instructions; all else is as in [`ProbeFacts::DEFAULT`].
+    pub const LOOPS: ProbeFacts = ProbeFacts { is_loop: true, ..ProbeFacts::BATCHES };
 
     /// Returns the part of the id before the dot.
     pub fn family(&self) -> &'static str {
@@ -314,14 +314,14 @@ pub struct Param {
     /// Sentence on its meaning.
     pub help: &'static str,
     /// Values that it takes.
-    pub kind: Kind,
+    pub kind: ParamValueKind,
     /// True if points that differ only in it make up a curve or a matrix.
     pub axis: bool,
 }
 
-/// Returns the kind of a parameter by its name, if its numbers have a unit: [`Kind::Time`] or [`Kind::Size`]. A name means
-/// the same in all probes, also in those of other versions and of imports.
-pub fn kind_of(name: &str) -> Option<Kind> {
+/// Returns the kind of a parameter by its name, if its numbers have a unit: [`ParamValueKind::Time`] or
+/// [`ParamValueKind::Size`]. A name means the same in all probes, also in those of other versions and of imports.
+pub fn kind_of(name: &str) -> Option<ParamValueKind> {
     match name {
         param::INTERVAL
         | param::WORK
@@ -329,9 +329,9 @@ pub fn kind_of(name: &str) -> Option<Kind> {
         | param::DEADLINE
         | param::HOLD
         | param::HOG
-        | param::TIMEOUT => Some(Kind::Time),
+        | param::TIMEOUT => Some(ParamValueKind::Time),
         param::PACE | param::GAP | param::DELAY | param::PAUSE | param::SLICE | param::SLACK => {
-            Some(Kind::Time)
+            Some(ParamValueKind::Time)
         }
         param::SIZE
         | param::BUFFER
@@ -339,7 +339,7 @@ pub fn kind_of(name: &str) -> Option<Kind> {
         | param::PAYLOAD
         | param::TOUCH
         | param::TOUCHED
-        | param::STRIDE => Some(Kind::Size),
+        | param::STRIDE => Some(ParamValueKind::Size),
         _ => None,
     }
 }
@@ -347,13 +347,13 @@ pub fn kind_of(name: &str) -> Option<Kind> {
 impl Param {
     /// Returns a parameter that is stated in the result, not asked for.
     pub const fn stated(name: &'static str, help: &'static str, axis: bool) -> Param {
-        Param { name, help, kind: Kind::Stated, axis }
+        Param { name, help, kind: ParamValueKind::Stated, axis }
     }
 }
 
 /// Values that a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ParamValueKind {
     /// Bytes: `64`, `4KiB`, `2MiB`.
     Size,
     /// A plain number: `8`.

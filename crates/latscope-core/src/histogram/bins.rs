@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Bins in which another program counted. The counts of a bin are in the bucket of the value by which the program names
 /// the bin: its lower end, or where the width grows its middle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Bins {
+pub struct HistogramBinning {
     /// Width of every bin, in ticks: at least 1.
     pub width: u64,
     /// Bins in each power of two, where their width grows with the value: at least 1.
@@ -20,10 +20,10 @@ pub struct Bins {
     pub end: Option<u64>,
 }
 
-impl Bins {
+impl HistogramBinning {
     /// Bins of a width in ticks, at least 1, with extremes that are known to a tick.
-    pub const fn of_width(width: u64) -> Bins {
-        Bins { width, per_octave: None, extremes: false, end: None }
+    pub const fn of_width(width: u64) -> HistogramBinning {
+        HistogramBinning { width, per_octave: None, extremes: false, end: None }
     }
 
     /// Width of the bin of a value, in ticks.
@@ -39,8 +39,8 @@ impl Bins {
         (first.saturating_sub(below), last.saturating_add(width - below - 1))
     }
 
-    /// First and last name of a bin from `low` to `high`: names are multiples of the width, or the middles between them.
-    /// Both ends, where none is between them.
+    /// First and last name of a bin from `low` to `high`: names are multiples of the width, or the middles between
+    /// them. Both ends, where none is between them.
     pub(super) fn names(self, low: u64, high: u64) -> (u64, u64) {
         let (width, below) = (self.width_at(low), self.below(low));
         let first = low.saturating_sub(below).div_ceil(width).saturating_mul(width).saturating_add(below);

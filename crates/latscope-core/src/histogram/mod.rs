@@ -10,7 +10,7 @@ mod bins;
 #[cfg(test)]
 mod tests;
 
-pub use bins::{Bins, Span};
+pub use bins::{HistogramBinning, Span};
 
 use crate::json::LARGEST;
 use schemars::JsonSchema;
@@ -49,7 +49,7 @@ pub const fn bounds(bucket: usize) -> (u64, u64) {
 ///
 /// In a result file the buckets are sparse: `[low, high, count]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "Wire", into = "Wire")]
+#[serde(try_from = "SerializedHistogram", into = "SerializedHistogram")]
 pub struct Histogram {
     tick_ps: u64,
     /// Ascending in bucket; counts are positive.
@@ -59,7 +59,7 @@ pub struct Histogram {
     min: u64,
     max: u64,
     sum: u64,
-    bins: Option<Bins>,
+    bins: Option<HistogramBinning>,
 }
 
 /// Totals that a recorder counted, to build a [`Histogram`] from.
@@ -119,7 +119,7 @@ impl Histogram {
     }
 
     /// Returns the histogram as counted by another program in `bins`.
-    pub fn in_bins(self, bins: Bins) -> Self {
+    pub fn in_bins(self, bins: HistogramBinning) -> Self {
         Histogram { bins: Some(bins), ..self }
     }
 
@@ -168,7 +168,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
         self.sum = self.sum.saturating_add(other.sum);
         self.bins = match (self.bins, other.bins) {
-            (Some(a), Some(b)) => Some(Bins {
+            (Some(a), Some(b)) => Some(HistogramBinning {
                 width: a.width.max(b.width),
                 per_octave: a.per_octave.into_iter().chain(b.per_octave).min(),
                 extremes: a.extremes || b.extremes,
@@ -179,7 +179,7 @@ impl Histogram {
     }
 
     /// Bins in which another program counted; `None` if none did.
-    pub fn bins(&self) -> Option<Bins> {
+    pub fn bins(&self) -> Option<HistogramBinning> {
         self.bins
     }
 
@@ -269,7 +269,7 @@ impl Histogram {
         let ticks = (ns * 1e3 / self.tick_ps as f64).max(0.0) as u64;
         let (low, high) = bounds(bucket_of(ticks).unwrap_or(BUCKETS - 1));
         let own = self.ns((high - low + 1) as f64);
-        let Some(Bins { width, per_octave, .. }) = self.bins else { return own };
+        let Some(HistogramBinning { width, per_octave, .. }) = self.bins else { return own };
         let growing = per_octave.map_or(0.0, |bins| ns / bins as f64);
         own.max(self.ns(width as f64)).max(growing)
     }
@@ -288,9 +288,9 @@ impl Histogram {
         let last = || self.buckets.last().map(|(bucket, _)| bounds(*bucket as usize).0);
         let from = match self.bins {
             None => 1 << RANGE_BITS,
-            Some(Bins { end: Some(end), .. }) => end,
+            Some(HistogramBinning { end: Some(end), .. }) => end,
             // Where a bin ends is not known for sure if its width is taken from the distances of the others.
-            Some(Bins { per_octave: None, .. }) => last().map_or(self.min, |name| name + 1),
+            Some(HistogramBinning { per_octave: None, .. }) => last().map_or(self.min, |name| name + 1),
             Some(bins) => last().map_or(self.min, |name| bins.around(name, name).1.saturating_add(1)),
         };
         (self.overflow > 0).then(|| self.ns(from as f64))
@@ -353,7 +353,7 @@ fn rank(q: f64, count: u64) -> u64 {
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
-struct Wire {
+struct SerializedHistogram {
     tick_ps: u64,
     min: Option<u64>,
     max: Option<u64>,
@@ -361,17 +361,17 @@ struct Wire {
     buckets: Vec<(u64, u64, u64)>,
     overflow: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    bins: Option<Bins>,
+    bins: Option<HistogramBinning>,
 }
 
-impl From<Histogram> for Wire {
-    fn from(h: Histogram) -> Wire {
+impl From<Histogram> for SerializedHistogram {
+    fn from(h: Histogram) -> SerializedHistogram {
         let filled = h.count > 0;
         let buckets = h.buckets.iter().map(|&(bucket, n)| {
             let (low, high) = bounds(bucket as usize);
             (low, high, n)
         });
-        Wire {
+        SerializedHistogram {
             tick_ps: h.tick_ps,
             min: filled.then_some(h.min),
             max: filled.then_some(h.max),
@@ -383,12 +383,12 @@ impl From<Histogram> for Wire {
     }
 }
 
-impl TryFrom<Wire> for Histogram {
+impl TryFrom<SerializedHistogram> for Histogram {
     type Error = String;
 
     /// Trusts nothing: bounds must be those of the layout, ascending, and the
     /// exact extremes must lie where the counts say.
-    fn try_from(wire: Wire) -> Result<Self, String> {
+    fn try_from(wire: SerializedHistogram) -> Result<Self, String> {
         if wire.tick_ps == 0 {
             return Err("histogram: tick_ps is 0".to_owned());
         }

@@ -47,7 +47,7 @@ fn of_values_beyond_the_last_bucket_only_the_largest_is_known() {
     (0..7).for_each(|_| h.record(1 << 50));
     assert_eq!((h.quantile(0.2), h.quantile(0.5), h.quantile(1.0)), (Some(6.0), None, h.max()));
     assert_eq!(h.overflow_from(), Some((1u64 << 48) as f64));
-    assert_eq!(h.in_bins(Bins::of_width(1)).overflow_from(), Some(8.0));
+    assert_eq!(h.in_bins(HistogramBinning::of_width(1)).overflow_from(), Some(8.0));
     assert_eq!(of(&[5]).overflow_from(), None);
 }
 
@@ -63,9 +63,10 @@ fn values_that_no_histogram_has_rank_at_the_top() {
 
 #[test]
 fn bins_of_another_program_are_the_resolution() {
-    let h = of(&[1000]).in_bins(Bins::of_width(100));
+    let h = of(&[1000]).in_bins(HistogramBinning::of_width(100));
     assert_eq!((h.resolution(1000.0), of(&[1000]).resolution(1000.0)), (100.0, 4.0));
-    let growing = of(&[6400]).in_bins(Bins { per_octave: Some(64), ..Bins::of_width(1) });
+    let growing =
+        of(&[6400]).in_bins(HistogramBinning { per_octave: Some(64), ..HistogramBinning::of_width(1) });
     assert_eq!(growing.resolution(6400.0), 100.0);
     let text = serde_json::to_string(&growing).unwrap();
     assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), growing);
@@ -75,31 +76,41 @@ fn bins_of_another_program_are_the_resolution() {
 #[test]
 fn a_bin_is_the_interval_of_the_values_that_it_is_named_for() {
     let spans = |h: &Histogram| h.spans().map(|(span, n)| (span.low, span.high, n)).collect::<Vec<_>>();
-    let in_micros = |values: &[u64], bins: Bins| {
+    let in_micros = |values: &[u64], bins: HistogramBinning| {
         let mut h = Histogram::new(1_000_000);
         values.iter().for_each(|value| h.record(*value));
         h.in_bins(bins)
     };
     // An extreme that is known to a µs cuts its bin off.
-    let mut exact = in_micros(&[20, 180, 200], Bins::of_width(20));
+    let mut exact = in_micros(&[20, 180, 200], HistogramBinning::of_width(20));
     exact.max = 203;
     assert_eq!(
         spans(&exact),
         [(20_000.0, 39_999.0, 1), (180_000.0, 199_999.0, 1), (200_000.0, 203_999.0, 1)]
     );
     assert_eq!(exact.largest(), Some(Span { low: 203_000.0, high: 203_999.0 }));
-    let named = in_micros(&[20, 200], Bins { extremes: true, ..Bins::of_width(20) });
+    let named = in_micros(&[20, 200], HistogramBinning { extremes: true, ..HistogramBinning::of_width(20) });
     assert_eq!(named.largest(), Some(Span { low: 200_000.0, high: 219_999.0 }));
     assert_eq!(spans(&named)[1], (200_000.0, 219_999.0, 1));
     // Values are cut to whole ticks.
-    assert_eq!(spans(&in_micros(&[5, 9], Bins::of_width(1))), [(5_000.0, 5_999.0, 1), (9_000.0, 9_999.0, 1)]);
-    assert_eq!(spans(&in_micros(&[5], Bins { extremes: true, ..Bins::of_width(1) }))[0].1, 5_999.0);
+    assert_eq!(
+        spans(&in_micros(&[5, 9], HistogramBinning::of_width(1))),
+        [(5_000.0, 5_999.0, 1), (9_000.0, 9_999.0, 1)]
+    );
+    assert_eq!(
+        spans(&in_micros(&[5], HistogramBinning { extremes: true, ..HistogramBinning::of_width(1) }))[0].1,
+        5_999.0
+    );
     // A quantile is the name of its bin, not the middle of the bucket.
-    assert_eq!(of(&[3000, 3000, 3000, 3001]).in_bins(Bins::of_width(1000)).quantile(0.5), Some(3000.0));
-    let growing = Bins { per_octave: Some(64), ..Bins::of_width(1) };
+    assert_eq!(
+        of(&[3000, 3000, 3000, 3001]).in_bins(HistogramBinning::of_width(1000)).quantile(0.5),
+        Some(3000.0)
+    );
+    let growing = HistogramBinning { per_octave: Some(64), ..HistogramBinning::of_width(1) };
     assert_eq!(of(&[9024, 9024, 9024]).in_bins(growing).quantile(0.4), Some(9024.0));
     // fio names the bins 6,400 to 6,463 ns and 130 to 131 ns by their middles.
-    let mut fio = of(&[131, 6_432]).in_bins(Bins { per_octave: Some(64), ..Bins::of_width(1) });
+    let mut fio =
+        of(&[131, 6_432]).in_bins(HistogramBinning { per_octave: Some(64), ..HistogramBinning::of_width(1) });
     (fio.min, fio.max) = (130, 6_450);
     assert_eq!(spans(&fio), [(130.0, 131.0, 1), (6_400.0, 6_450.0, 1)]);
 }
@@ -136,7 +147,7 @@ proptest! {
         if !extremes {
             (h.min, h.max) = (values.iter().min().unwrap() / 1000, values.iter().max().unwrap() / 1000);
         }
-        let h = h.in_bins(Bins { extremes, ..Bins::of_width(width) });
+        let h = h.in_bins(HistogramBinning { extremes, ..HistogramBinning::of_width(width) });
         // Whole ticks count as stated, where figures are.
         let stated = |ns: u64| if extremes { ns } else { ns / 1000 * 1000 } as f64;
         for span in values.iter().map(|ns| stated(*ns)) {

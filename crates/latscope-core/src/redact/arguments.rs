@@ -1,7 +1,7 @@
 //! Words of a command line: values of the user in them.
 
 use super::{REDACTED, Redactor, text};
-use crate::plan::Load;
+use crate::plan::BackgroundLoad;
 
 /// Options whose value is a text of the user.
 const FREE: [&str; 11] = [
@@ -39,7 +39,7 @@ impl Redactor {
             return format!("exec:{REDACTED}");
         }
         if FREE.contains(&option) {
-            if Load::built_in(value).is_some() || value == "none" {
+            if BackgroundLoad::built_in(value).is_some() || value == "none" {
                 return value.to_owned();
             }
             self.know_command(value);

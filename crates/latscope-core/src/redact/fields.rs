@@ -4,7 +4,7 @@ use crate::plan::USER_PARAMETER;
 
 /// Content of a field, which decides what is done to its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
+pub enum RedactionFieldKind {
     /// A word of latscope's own or of the kind of machine, which stays.
     Word,
     /// A sentence of latscope's, in which names and paths may stand.
@@ -27,10 +27,10 @@ pub enum Content {
     Private,
 }
 
-use Content::{Cause, Event, Fact, Parameter, Path, Private, Process, Sentence, Title, Word};
+use RedactionFieldKind::{Cause, Event, Fact, Parameter, Path, Private, Process, Sentence, Title, Word};
 
 /// Fields by the name of the object around them, or by their name alone where all of that name are alike.
-const FIELDS: &[(Content, &[&str])] = &[
+const FIELDS: &[(RedactionFieldKind, &[&str])] = &[
     (
         Word,
         &[
@@ -83,17 +83,17 @@ const IDENTIFYING: [&str; 6] = [
 pub const LABEL: &str = "label ";
 
 /// Returns the content that the table has for a field.
-pub fn known(parent: &str, field: &str) -> Option<Content> {
+pub fn known(parent: &str, field: &str) -> Option<RedactionFieldKind> {
     let named = format!("{parent}.{field}");
     find(&named).or_else(|| find(field))
 }
 
-fn find(name: &str) -> Option<Content> {
+fn find(name: &str) -> Option<RedactionFieldKind> {
     FIELDS.iter().find(|(_, names)| names.contains(&name)).map(|(content, _)| *content)
 }
 
 /// Returns the content of a field.
-pub fn content(parent: &str, field: &str) -> Content {
+pub fn content(parent: &str, field: &str) -> RedactionFieldKind {
     match parent {
         "params" if OF_THE_USER.contains(&field) || field.starts_with(USER_PARAMETER) => Private,
         "params" => Parameter,

@@ -16,7 +16,7 @@ mod text;
 use crate::machine::Machine;
 use crate::plan::USER_PARAMETER;
 use crate::report::Report;
-use fields::Content;
+use fields::RedactionFieldKind;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -76,7 +76,7 @@ pub struct Redactor {
 
 /// Place of a text in a document: the names of the field and of the object around it.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place<'a> {
+struct RedactionFieldPath<'a> {
     parent: &'a str,
     field: &'a str,
 }
@@ -90,7 +90,7 @@ impl Redactor {
         let mut unlabelled = report.clone();
         unlabelled.labels.clear();
         // All names are known before the first sentence.
-        self.learn(Place::default(), &serde_json::to_value(&unlabelled)?);
+        self.learn(RedactionFieldPath::default(), &serde_json::to_value(&unlabelled)?);
         let machine = self.machine(&report.machine)?;
         let mut redacted = self.document(&unlabelled)?;
         redacted.machine = machine;
@@ -127,8 +127,8 @@ impl Redactor {
 
     /// Redacts all texts of a document.
     pub fn value(&mut self, value: &mut Value) {
-        self.learn(Place::default(), value);
-        self.walk(Place::default(), value);
+        self.learn(RedactionFieldPath::default(), value);
+        self.walk(RedactionFieldPath::default(), value);
     }
 
     /// Remembers a text that the user gave, so that sentences do not repeat it.
@@ -163,7 +163,7 @@ impl Redactor {
     }
 
     /// Remembers the names in a document.
-    fn learn(&mut self, at: Place, value: &Value) {
+    fn learn(&mut self, at: RedactionFieldPath, value: &Value) {
         match value {
             Value::String(text) => self.learn_text(at, text),
             Value::Array(all) => all.iter().for_each(|value| self.learn(at, value)),
@@ -172,17 +172,21 @@ impl Redactor {
         }
     }
 
-    fn learn_text(&mut self, at: Place, text: &str) {
+    fn learn_text(&mut self, at: RedactionFieldPath, text: &str) {
         match at.content() {
-            Content::Process => self.learn_process(text),
-            Content::Cause | Content::Sentence | Content::Title => self.learn_processes(text::names_in(text)),
-            Content::Event => self.learn_processes(event_names(text)),
-            Content::Path if !text.starts_with(PATH) => self.know_path(text.trim_end_matches('/')),
-            Content::Private if at.parent == "params" && !text.starts_with(NAME) => {
+            RedactionFieldKind::Process => self.learn_process(text),
+            RedactionFieldKind::Cause | RedactionFieldKind::Sentence | RedactionFieldKind::Title => {
+                self.learn_processes(text::names_in(text))
+            }
+            RedactionFieldKind::Event => self.learn_processes(event_names(text)),
+            RedactionFieldKind::Path if !text.starts_with(PATH) => self.know_path(text.trim_end_matches('/')),
+            RedactionFieldKind::Private if at.parent == "params" && !text.starts_with(NAME) => {
                 place(&mut self.names, text.to_owned());
             }
-            Content::Private if at.field == "name" => self.know_host(text),
-            Content::Private if at.field != "labels" && at.parent != "labels" => self.know_command(text),
+            RedactionFieldKind::Private if at.field == "name" => self.know_host(text),
+            RedactionFieldKind::Private if at.field != "labels" && at.parent != "labels" => {
+                self.know_command(text)
+            }
             _ => {}
         }
     }
@@ -197,7 +201,7 @@ impl Redactor {
         }
     }
 
-    fn walk(&mut self, at: Place, value: &mut Value) {
+    fn walk(&mut self, at: RedactionFieldPath, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.text(at, text),
             Value::Array(all) => all.iter_mut().for_each(|value| self.walk(at, value)),
@@ -206,7 +210,7 @@ impl Redactor {
         }
     }
 
-    fn walk_object(&mut self, at: Place, all: &mut Map<String, Value>) {
+    fn walk_object(&mut self, at: RedactionFieldPath, all: &mut Map<String, Value>) {
         if at.field == "differs" {
             self.walk_differing(all);
         }
@@ -261,17 +265,20 @@ impl Redactor {
         }
     }
 
-    fn text(&mut self, at: Place, text: &str) -> String {
+    fn text(&mut self, at: RedactionFieldPath, text: &str) -> String {
         match at.content() {
-            Content::Word => text.to_owned(),
-            Content::Parameter if text.starts_with('/') => self.path(text),
-            Content::Sentence | Content::Title | Content::Cause | Content::Parameter => self.sentence(text),
-            Content::Path => self.path(text),
-            Content::Process => self.process(text),
-            Content::Event => self.event(text),
-            Content::Fact => self.name(text),
-            Content::Private if at.parent == "params" => self.name(text),
-            Content::Private => REDACTED.to_owned(),
+            RedactionFieldKind::Word => text.to_owned(),
+            RedactionFieldKind::Parameter if text.starts_with('/') => self.path(text),
+            RedactionFieldKind::Sentence
+            | RedactionFieldKind::Title
+            | RedactionFieldKind::Cause
+            | RedactionFieldKind::Parameter => self.sentence(text),
+            RedactionFieldKind::Path => self.path(text),
+            RedactionFieldKind::Process => self.process(text),
+            RedactionFieldKind::Event => self.event(text),
+            RedactionFieldKind::Fact => self.name(text),
+            RedactionFieldKind::Private if at.parent == "params" => self.name(text),
+            RedactionFieldKind::Private => REDACTED.to_owned(),
         }
     }
 
@@ -381,13 +388,13 @@ impl Redactor {
     }
 }
 
-impl<'a> Place<'a> {
+impl<'a> RedactionFieldPath<'a> {
     /// The place of a field of the object here. Entries of a map belong to the map.
-    fn inside(self, field: &'a str) -> Place<'a> {
-        Place { parent: self.field, field }
+    fn inside(self, field: &'a str) -> RedactionFieldPath<'a> {
+        RedactionFieldPath { parent: self.field, field }
     }
 
-    fn content(self) -> Content {
+    fn content(self) -> RedactionFieldKind {
         fields::content(self.parent, self.field)
     }
 }

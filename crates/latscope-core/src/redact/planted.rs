@@ -1,11 +1,11 @@
 //! A secret in every text of a result that is not named to stay, for tests.
 
-use super::fields::{self, Content};
+use super::fields::{self, RedactionFieldKind};
 use crate::fixture;
-use crate::plan::{Load, USER_PARAMETER};
+use crate::plan::{BackgroundLoad, USER_PARAMETER};
 use crate::report::{
-    Account, Cause, Certainty, Consumer, Finding, Hop, Interrupted, Outlier, Progress, Quota, RealTime,
-    RemoteIdentity, Report, TraceEvent,
+    Account, Cause, Certainty, Consumer, Finding, Interrupted, Outlier, ProgressAmount, QuotaThrottling,
+    RealTime, RemoteIdentity, Report, TraceEvent, TransactionHop,
 };
 use serde_json::Value;
 
@@ -36,12 +36,12 @@ fn full() -> Report {
         wall_ns: 1_000_000_000,
         cpus: 2,
         others: 0.4,
-        quota: Some(Quota {
+        quota: Some(QuotaThrottling {
             cpus: 0.5,
             group: "/sys/fs/cgroup/a".to_owned(),
             periods: 9,
             throttled: 3,
-            ..Quota::default()
+            ..QuotaThrottling::default()
         }),
         real_time: Some(RealTime { loops: vec![consumer()], ..RealTime::default() }),
         top: vec![consumer()],
@@ -58,11 +58,11 @@ fn full() -> Report {
     });
     report.machine.id = Some("1d".to_owned());
     report.machine.command_line = Some("quiet".to_owned());
-    report.plan.load = Some(Load::Command("burn".to_owned()));
+    report.plan.load = Some(BackgroundLoad::Command("burn".to_owned()));
     report.plan.notes.push("a note".to_owned());
     report.interrupted = Some(Interrupted {
         by: "SIGINT".to_owned(),
-        points: Progress { done: 1, of: Some(2) },
+        points: ProgressAmount { done: 1, of: Some(2) },
         events: None,
         time: None,
     });
@@ -86,7 +86,7 @@ fn full() -> Report {
         clock_hz: Some(1),
         firmware: "a firmware".to_owned(),
     });
-    report.measurements[0].hops.push(Hop {
+    report.measurements[0].hops.push(TransactionHop {
         role: "client".to_owned(),
         pid: 7,
         tid: 7,
@@ -117,13 +117,17 @@ fn plant(at: (&str, &str), value: &mut Value, secret: &str) {
 
 fn planted((parent, field): (&str, &str), text: &str, secret: &str) -> String {
     match fields::content(parent, field) {
-        Content::Word => text.to_owned(),
-        Content::Path => format!("/home/{secret}/{text}"),
-        Content::Process => secret.to_owned(),
-        Content::Event => format!("{text} filename={secret}"),
+        RedactionFieldKind::Word => text.to_owned(),
+        RedactionFieldKind::Path => format!("/home/{secret}/{text}"),
+        RedactionFieldKind::Process => secret.to_owned(),
+        RedactionFieldKind::Event => format!("{text} filename={secret}"),
         // As `account` names a process, and as a message names a file.
-        Content::Sentence => format!("{text} {secret} (pid 7): /home/{secret}/a"),
-        Content::Title | Content::Cause | Content::Parameter | Content::Fact | Content::Private => {
+        RedactionFieldKind::Sentence => format!("{text} {secret} (pid 7): /home/{secret}/a"),
+        RedactionFieldKind::Title
+        | RedactionFieldKind::Cause
+        | RedactionFieldKind::Parameter
+        | RedactionFieldKind::Fact
+        | RedactionFieldKind::Private => {
             format!("{text} {secret}")
         }
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::{Load, ParamValue};
+use crate::plan::{BackgroundLoad, ParamValue};
 use crate::report::{Account, Consumer};
 use crate::schema;
 use std::collections::BTreeSet;
@@ -90,7 +90,7 @@ fn a_result_keeps_its_figures_and_nothing_of_its_owner() {
         ..report.machine
     };
     report.labels.insert("ownedby".to_owned(), "annalisa".to_owned());
-    report.plan.load = Some(Load::Command("/home/annalisa/run --token s3cr3t".to_owned()));
+    report.plan.load = Some(BackgroundLoad::Command("/home/annalisa/run --token s3cr3t".to_owned()));
     report.plan.timeline = Some("/home/annalisa/of thorhost/line.json".into());
     report.plan.notes.push("thorhost: /home/annalisa/of thorhost/line.json is on a disk".to_owned());
     let place = ParamValue::Text("/home/annalisa".to_owned());
@@ -129,7 +129,7 @@ fn machines_and_paths_stay_different() {
 }
 
 /// A document made after its schema: every field, every variant, and a text in each that may be any text.
-struct Sample<'a> {
+struct SchemaSampleBuilder<'a> {
     definitions: &'a Value,
     /// The definitions around the current one, so that none contains itself without end.
     around: Vec<&'a str>,
@@ -141,7 +141,7 @@ struct Sample<'a> {
 
 const SECRET: &str = "s3cr3t";
 
-impl<'a> Sample<'a> {
+impl<'a> SchemaSampleBuilder<'a> {
     /// Samples of a part of a schema: one for each variant.
     fn variants(&mut self, schema: &'a Value, at: (&str, &str)) -> Vec<Value> {
         if let Some(reference) = schema["$ref"].as_str() {
@@ -211,10 +211,14 @@ fn kind(schema: &Value) -> &str {
 }
 
 /// A sample of a result, and what its schema says of its texts.
-fn sample(schema: &Value) -> (Value, Sample<'_>) {
+fn sample(schema: &Value) -> (Value, SchemaSampleBuilder<'_>) {
     let definitions = &schema["$defs"];
-    let mut sample =
-        Sample { definitions, around: Vec::new(), texts: BTreeSet::new(), words: BTreeSet::new() };
+    let mut sample = SchemaSampleBuilder {
+        definitions,
+        around: Vec::new(),
+        texts: BTreeSet::new(),
+        words: BTreeSet::new(),
+    };
     let document = sample.object(schema, ("", ""));
     (document, sample)
 }
@@ -223,7 +227,7 @@ fn sample(schema: &Value) -> (Value, Sample<'_>) {
 /// those by which a company could be known, such as `kernel_version`.
 fn stays((parent, field): &(String, String)) -> bool {
     // An entry of `values` has no text but its unit.
-    fields::content(parent, field) == Content::Word
+    fields::content(parent, field) == RedactionFieldKind::Word
 }
 
 /// Returns the paths of the texts in a document that contain the secret.

@@ -13,8 +13,8 @@ pub struct Contention {
     /// Time that the measuring threads waited for a CPU though they could run (run delay of
     /// `/proc/thread-self/schedstat`), ns; `None` where the kernel does not report it.
     pub run_delay_ns: Option<u64>,
-    /// Time of all measuring threads, ns, of which they waited for `run_delay_ns`: of two threads twice `wall_ns`. Absent
-    /// where the threads take turns.
+    /// Time of all measuring threads, ns, of which they waited for `run_delay_ns`: of two threads twice `wall_ns`.
+    /// Absent where the threads take turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads_ns: Option<u64>,
     /// True if waiting distorts the figure. It does not if disturbed samples are thrown away, or if waiting is the

@@ -1,7 +1,7 @@
 //! Samples that are shown although something else ran during them, because a round had no others.
 
 use super::Measurement;
-use crate::quality::{EVERY_SAMPLE_DISTURBED, Level, Quality, Reason, SAMPLES_DISTURBED};
+use crate::quality::{EVERY_SAMPLE_DISTURBED, Quality, QualityLevel, Reason, SAMPLES_DISTURBED};
 
 /// Name of the number of disturbed samples in a reason.
 const DISTURBED: &str = "disturbed";
@@ -16,7 +16,7 @@ pub fn disturbed_reason(disturbed: u64, count: u64) -> Reason {
         (EVERY_SAMPLE_DISTURBED, what.to_owned())
     };
     let remedy = "run it on a quieter machine, or on a CPU of its own (--cpus)";
-    Reason::new(Level::Degraded, id, text, remedy).with(DISTURBED, disturbed as f64)
+    Reason::new(QualityLevel::Degraded, id, text, remedy).with(DISTURBED, disturbed as f64)
 }
 
 impl Reason {
@@ -76,7 +76,8 @@ mod tests {
     use crate::report::Semantics;
     use crate::testing::point;
 
-    /// A round of so many samples, of which so many were rejected; with `disturbed`, the samples are of the rejected ones.
+    /// A round of so many samples, of which so many were rejected; with `disturbed`, the samples are of the rejected
+    /// ones.
     fn round(samples: u64, rejected: u64, disturbed: bool) -> Measurement {
         let mut m = point("memory.loaded", params([]), Semantics::Operation, 200.0);
         m.histogram = Histogram::new(1000);
@@ -121,7 +122,12 @@ mod tests {
     #[test]
     fn what_was_said_without_a_number_is_said_of_every_sample() {
         let mut row = round(5, 5, false);
-        row.lower(Reason::new(Level::Degraded, EVERY_SAMPLE_DISTURBED, "every sample was disturbed", ""));
+        row.lower(Reason::new(
+            QualityLevel::Degraded,
+            EVERY_SAMPLE_DISTURBED,
+            "every sample was disturbed",
+            "",
+        ));
         row.settle();
         assert_eq!((row.disturbed(), row.reason().as_deref()), (5, Some("every sample was disturbed")));
     }

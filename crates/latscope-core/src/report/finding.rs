@@ -85,14 +85,14 @@ pub struct Agreeing {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// The worst of the checks.
-    pub status: Status,
+    pub status: VerdictStatus,
     /// Results of the checks, by criterion.
-    pub checks: Vec<Check>,
+    pub checks: Vec<CriterionCheck>,
 }
 
 /// Criterion and the result of checking it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Check {
+pub struct CriterionCheck {
     /// Quantity that was checked: `max`, `p99_99`, `missed`, `threshold`, or of calls `sync`, `inherits-fifo`,
     /// `inherits-nice`.
     pub metric: String,
@@ -108,7 +108,7 @@ pub struct Check {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<u64>,
     /// Result of the check.
-    pub status: Status,
+    pub status: VerdictStatus,
     /// Reason for the result, in words, with its certainty.
     pub text: String,
 }
@@ -116,7 +116,7 @@ pub struct Check {
 /// Result of judging a criterion, from good to bad.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum VerdictStatus {
     /// The measurement meets the criterion.
     Pass,
     /// The criterion cannot be judged: there are too few samples, or the conditions of the measurement distort it.

@@ -1,6 +1,6 @@
 //! Reason against a point of which messages were lost: no time has them.
 
-use crate::quality::{Level, Reason};
+use crate::quality::{QualityLevel, Reason};
 use crate::report::Measurement;
 use crate::units::format_count;
 
@@ -39,7 +39,7 @@ impl Measurement {
     /// Lowers the quality if messages were lost or came back with other content. A probe that counts no losses has
     /// mismatches of another kind.
     pub(super) fn settle_losses(&mut self) {
-        if self.quality.level == Level::Unsupported || !self.values.contains_key(LOSSES) {
+        if self.quality.level == QualityLevel::Unsupported || !self.values.contains_key(LOSSES) {
             return;
         }
         let mut counts = Vec::new();
@@ -54,7 +54,7 @@ impl Measurement {
         }
         let words: Vec<&str> = counts.iter().map(|(.., words)| words.as_str()).collect();
         let text = format!("messages without a valid reply, which no time has: {}", words.join(", "));
-        let mut reason = Reason::new(Level::Degraded, MESSAGES_LOST, text, "");
+        let mut reason = Reason::new(QualityLevel::Degraded, MESSAGES_LOST, text, "");
         for (name, count, _) in counts {
             reason = reason.with(name, count);
         }
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn lost_messages_of_all_rounds_are_one_reason() {
         let mut m = counted(&[("losses", 3.0), ("mismatches", 0.0)]);
-        assert_eq!(m.quality.level, Level::Degraded);
+        assert_eq!(m.quality.level, QualityLevel::Degraded);
         assert_eq!(m.reason().unwrap(), "messages without a valid reply, which no time has: 3 lost");
         m.values.get_mut("losses").unwrap().value = 1_005.0;
         m.settle();
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn without_a_loss_there_is_no_reason() {
-        assert_eq!(counted(&[("losses", 0.0), ("mismatches", 0.0)]).quality.level, Level::Ok);
-        assert_eq!(counted(&[("mismatches", 4.0)]).quality.level, Level::Ok, "of another kind");
+        assert_eq!(counted(&[("losses", 0.0), ("mismatches", 0.0)]).quality.level, QualityLevel::Ok);
+        assert_eq!(counted(&[("mismatches", 4.0)]).quality.level, QualityLevel::Ok, "of another kind");
         assert!(
             counted(&[("losses", 0.0), ("mismatches", 4.0)]).reason().unwrap().contains("4 answered with")
         );

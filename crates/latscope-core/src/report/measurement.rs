@@ -2,18 +2,20 @@
 
 use super::lost::MESSAGES_LOST;
 use super::unsteady::{starved_reason, unsteady_reason};
-use super::{Account, Block, Contention, Hop, Outlier, Recordings, RemoteIdentity, Tested, Verdict};
+use super::{
+    Account, Contention, Outlier, Recordings, RemoteIdentity, SampleBlock, Tested, TransactionHop, Verdict,
+};
 use crate::account::add_known;
 use crate::histogram::Histogram;
 use crate::machine::Machine;
 use crate::modes::{Mixture, TWO_MODES};
 use crate::param;
-use crate::plan::{ParamValue, Params, Point};
+use crate::plan::{MeasurementPoint, ParamValue, Params};
 use crate::quality::{
-    IMPORTED, Level, NOTHING_MEASURED, Quality, Reason, SHARED_CACHE, THROTTLED, WAITED_FOR_A_CPU,
+    IMPORTED, NOTHING_MEASURED, Quality, QualityLevel, Reason, SHARED_CACHE, THROTTLED, WAITED_FOR_A_CPU,
 };
-use crate::rounds::{self, Prediction, Round, Unit};
-use crate::value::Value;
+use crate::rounds::{self, Prediction, ReplicationUnit, RoundSummary};
+use crate::value::MeasuredQuantity;
 use crate::{bounds, json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,7 +60,7 @@ impl Semantics {
 
 /// Bytes behind one operation, from which rates are derived.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Work {
+pub struct OperationWork {
     /// Elementary operations in what one duration stands for.
     pub ops: u64,
     /// Bytes the program asked for.
@@ -177,7 +179,7 @@ pub struct Measurement {
     pub interval: Option<Prediction>,
     /// The figures of each round, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rounds: Vec<Round>,
+    pub rounds: Vec<RoundSummary>,
     /// Time that the measuring threads waited for a CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contention: Option<Contention>,
@@ -185,20 +187,20 @@ pub struct Measurement {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<Account>,
     /// Named quantities that are no durations.
-    pub values: BTreeMap<String, Value>,
+    pub values: BTreeMap<String, MeasuredQuantity>,
     /// Bytes behind one operation.
-    pub work: Option<Work>,
+    pub work: Option<OperationWork>,
     /// Histogram of all samples.
     pub histogram: Histogram,
     /// Samples in order of time, as blocks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<SampleBlock>,
     /// Outliers: events worth naming.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outliers: Vec<Outlier>,
     /// Threads that took part in the first transactions, if they were requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hops: Vec<Hop>,
+    pub hops: Vec<TransactionHop>,
     /// Identity that the remote operating system states; `None` where there is none, or where it states nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteIdentity>,
@@ -239,8 +241,13 @@ pub fn weighted_mean(values: impl Iterator<Item = (f64, f64)>) -> f64 {
 
 impl Measurement {
     /// A point with these samples, and nothing that speaks against them.
-    pub fn of(point: Point, sampling: Sampling, times: Semantics, histogram: Histogram) -> Measurement {
-        let Point { probe, revision, params, title, row } = point;
+    pub fn of(
+        point: MeasurementPoint,
+        sampling: Sampling,
+        times: Semantics,
+        histogram: Histogram,
+    ) -> Measurement {
+        let MeasurementPoint { probe, revision, params, title, row } = point;
         Measurement {
             probe,
             revision,
@@ -291,9 +298,9 @@ impl Measurement {
     }
 
     /// The figures of a point that was measured in one round.
-    pub(crate) fn as_round(&self) -> Round {
+    pub(crate) fn as_round(&self) -> RoundSummary {
         let s = &self.summary;
-        Round {
+        RoundSummary {
             count: s.count,
             min: s.min,
             p50: s.p50,
@@ -311,7 +318,7 @@ impl Measurement {
     /// Returns the point as a part of merged runs: with the run at this place as its only round, and without what is
     /// in order of time or judged.
     pub fn as_run(mut self, run: u32) -> Measurement {
-        self.rounds = vec![Round { run: Some(run), ..self.as_round() }];
+        self.rounds = vec![RoundSummary { run: Some(run), ..self.as_round() }];
         (self.blocks, self.outliers, self.hops) = (Vec::new(), Vec::new(), Vec::new());
         (self.recordings, self.verdict, self.interval) = (None, None, None);
         self.settle();
@@ -365,7 +372,7 @@ impl Measurement {
         add_known(&mut self.contention, next.contention.as_ref(), Contention::add);
         add_known(&mut self.account, next.account.as_ref(), Account::add);
         self.blocks.append(&mut next.blocks);
-        Block::thin(&mut self.blocks);
+        SampleBlock::thin(&mut self.blocks);
         self.outliers.append(&mut next.outliers);
         self.hops.append(&mut next.hops);
         self.remote = match (self.remote.take(), next.remote) {
@@ -383,12 +390,12 @@ impl Measurement {
         let mut next = next.clone();
         if measured || next_measured {
             // An empty round says nothing about all rounds. A fact that one round does not record is unknown for all.
-            let holds = |reason: &Reason| reason.level != Level::Ok || reason.id == IMPORTED;
+            let holds = |reason: &Reason| reason.level != QualityLevel::Ok || reason.id == IMPORTED;
             self.quality.retain(holds);
             next.retain(holds);
             let reasons = self.quality.reasons.iter_mut().chain(&mut next.reasons);
-            for reason in reasons.filter(|reason| reason.level > Level::Degraded) {
-                reason.level = Level::Degraded;
+            for reason in reasons.filter(|reason| reason.level > QualityLevel::Degraded) {
+                reason.level = QualityLevel::Degraded;
                 if !reason.text.is_empty() {
                     reason.text.insert_str(0, "in a round: ");
                 }
@@ -400,7 +407,7 @@ impl Measurement {
 
     /// Adds the values of a further round. Counts and the time watched add up. A share or a rate is the mean over the
     /// time watched, so that shares still add up to the whole. Any other figure is the median over the rounds.
-    fn add_values(&mut self, next: BTreeMap<String, Value>) {
+    fn add_values(&mut self, next: BTreeMap<String, MeasuredQuantity>) {
         for (name, value) in next {
             let over = || self.rounds.iter().filter_map(|round| Some((round, *round.values.get(&name)?)));
             let figure = match value.unit.as_str() {
@@ -414,7 +421,7 @@ impl Measurement {
                     crate::statistics::median(&over).unwrap_or(value.value)
                 }
             };
-            self.values.insert(name, Value { value: figure, ..value });
+            self.values.insert(name, MeasuredQuantity { value: figure, ..value });
         }
     }
 
@@ -453,7 +460,11 @@ impl Measurement {
         let resolution = self.histogram.resolution(median);
         let smallest = self.histogram.smallest().map_or(0.0, |smallest| smallest.low);
         let largest = self.histogram.largest().map_or(f64::MAX, |largest| largest.high);
-        let unit = if self.rounds.iter().any(|round| round.run.is_some()) { Unit::Run } else { Unit::Round };
+        let unit = if self.rounds.iter().any(|round| round.run.is_some()) {
+            ReplicationUnit::Run
+        } else {
+            ReplicationUnit::Round
+        };
         let next = rounds::prediction(&figures, unit, resolution);
         self.interval = next.map(|next| next.within(smallest, largest));
         if let Some(unsteady) = rounds::unsteady(&figures, unit) {
@@ -470,7 +481,7 @@ impl Measurement {
         let Some(account) = &self.account else { return };
         // What is not possible here would not be with all of the CPUs.
         let impossible =
-            |reason: &Reason| reason.level == Level::Unsupported && reason.id != NOTHING_MEASURED;
+            |reason: &Reason| reason.level == QualityLevel::Unsupported && reason.id != NOTHING_MEASURED;
         if self.quality.reasons.iter().any(impossible) {
             return;
         }
@@ -492,7 +503,8 @@ impl Measurement {
             contention.words(),
             account.others_words().unwrap_or_default()
         );
-        let reason = Reason::new(Level::Degraded, WAITED_FOR_A_CPU, text, "measure on a quieter machine");
+        let reason =
+            Reason::new(QualityLevel::Degraded, WAITED_FOR_A_CPU, text, "measure on a quieter machine");
         self.quality.lower(reason.with("waited", waited).with("others", others));
     }
 
@@ -566,11 +578,11 @@ impl Measurement {
     /// Interval in which the median of the next run is expected; `None` for a degraded point, whose rounds show the
     /// disturbance, and where other processes used 5 % of the CPUs or more.
     pub fn next_run(&self) -> Option<Prediction> {
-        self.interval.filter(|_| self.quality.level < Level::Degraded && self.shows_next_run())
+        self.interval.filter(|_| self.quality.level < QualityLevel::Degraded && self.shows_next_run())
     }
 
-    /// Returns true if the differences between rounds, or merged runs, are those of the next run. The rounds of one run on
-    /// a busy machine are not: the next run has another load next to it. The spread of merged runs has that in it.
+    /// Returns true if the differences between rounds, or merged runs, are those of the next run. The rounds of one run
+    /// on a busy machine are not: the next run has another load next to it. The spread of merged runs has that in it.
     pub fn shows_next_run(&self) -> bool {
         let is_merged = self.rounds.iter().any(|round| round.run.is_some());
         is_merged || self.account.as_ref().is_none_or(Account::is_quiet)

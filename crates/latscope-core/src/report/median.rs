@@ -25,7 +25,7 @@ impl Measurement {
 
 #[cfg(test)]
 mod tests {
-    use crate::histogram::{Bins, Histogram, Totals};
+    use crate::histogram::{Histogram, HistogramBinning, Totals};
     use crate::report::Semantics;
     use crate::testing::point;
 
@@ -35,7 +35,8 @@ mod tests {
         assert_eq!((m.median_beyond(), m.is_timed()), (None, true));
         let of = |overflow| Totals { overflow, min: 5, max: 900, sum: 9_000 };
         let counted = |overflow| {
-            Histogram::from_counts(1_000_000, [(5, 4), (6, 6)], of(overflow)).in_bins(Bins::of_width(1))
+            Histogram::from_counts(1_000_000, [(5, 4), (6, 6)], of(overflow))
+                .in_bins(HistogramBinning::of_width(1))
         };
         for (overflow, beyond, words) in [(9, None, "6.00 µs"), (20, Some(6_000.0), "> 6.00 µs")] {
             (m.histogram, m.rounds) = (counted(overflow), Vec::new());

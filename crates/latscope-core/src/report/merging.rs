@@ -31,8 +31,8 @@ pub struct MergedRun {
 /// Name of the fact about the CPU time that other processes used.
 pub const OTHERS: &str = "other processes used";
 
-/// Facts that differ between runs of one thing, by the beginnings of their names: the CPU time of other processes, which
-/// rows state themselves, the length of a run, and its seed.
+/// Facts that differ between runs of one thing, by the beginnings of their names: the CPU time of other processes,
+/// which rows state themselves, the length of a run, and its seed.
 const OF_THE_RUN: [&str; 5] = [OTHERS, "rounds", "ended", "setting stop.", "setting seed"];
 
 impl Merged {

@@ -28,8 +28,8 @@ pub use records::*;
 
 use crate::json;
 use crate::machine::Machine;
-use crate::plan::{Plan, Step};
-pub use crate::value::{Better, Value};
+use crate::plan::{Plan, PlanStep};
+pub use crate::value::{Better, MeasuredQuantity};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub struct Report {
     #[schemars(extend("const" = SCHEMA))]
     pub schema: String,
     /// Program that wrote the result.
-    pub tool: Tool,
+    pub tool: ToolVersion,
     /// RFC 3339 time of the start; empty where an imported result does not say, in JSON `null`.
     #[serde(deserialize_with = "json::or_default")]
     #[schemars(with = "Option<String>")]
@@ -65,8 +65,8 @@ pub struct Report {
     pub plan: Plan,
     /// Machine that the result was measured on.
     pub machine: Machine,
-    /// A random name of the run, so that no result is counted twice; empty in imported results, and where the kernel had
-    /// no random bits yet.
+    /// A random name of the run, so that no result is counted twice; empty in imported results, and where the kernel
+    /// had no random bits yet.
     pub run_id: String,
     /// Labels given by the user: `board=a7`, `kernel=rt`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -84,7 +84,7 @@ pub struct Report {
 
 /// The program that wrote a result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Tool {
+pub struct ToolVersion {
     /// Name of the program: `latscope`.
     pub name: String,
     /// Version of the program.
@@ -113,8 +113,8 @@ impl Imported {
         }
     }
 
-    /// Returns the facts on this output and a further one together: each that one of them lacks is unknown. `None` if they
-    /// are of two programs.
+    /// Returns the facts on this output and a further one together: each that one of them lacks is unknown. `None` if
+    /// they are of two programs.
     pub fn with(mut self, other: Imported) -> Option<Imported> {
         if self.program != other.program {
             return None;
@@ -135,18 +135,18 @@ pub struct Interrupted {
     /// Source of the request: the name of a signal, `key q`, `stdout closed`.
     pub by: String,
     /// Points measured in full, of those planned.
-    pub points: Progress,
+    pub points: ProgressAmount,
     /// Events of the points that were being measured, where their number or time is limited.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub events: Option<Progress>,
+    pub events: Option<ProgressAmount>,
     /// Time for which they had been measured, ns, where that is limited.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub time: Option<Progress>,
+    pub time: Option<ProgressAmount>,
 }
 
 /// Progress: the amount done of the amount requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Progress {
+pub struct ProgressAmount {
     /// Amount done so far.
     pub done: u64,
     /// Amount requested; `None` without a limit.
@@ -172,7 +172,7 @@ fn forget((_, fact): (&String, &mut serde_json::Value)) {
 
 impl Report {
     /// Returns the result of a run that has measured nothing yet.
-    pub fn new(tool: Tool, started: String, plan: Plan, machine: Machine) -> Report {
+    pub fn new(tool: ToolVersion, started: String, plan: Plan, machine: Machine) -> Report {
         Report {
             schema: SCHEMA.to_owned(),
             tool,
@@ -239,7 +239,7 @@ impl Report {
 
     /// Returns true if at least one point was measured.
     pub fn has_figures(&self) -> bool {
-        self.measurements.iter().any(|m| m.quality.level != crate::quality::Level::Unsupported)
+        self.measurements.iter().any(|m| m.quality.level != crate::quality::QualityLevel::Unsupported)
     }
 
     /// Returns the report without the samples in order of time, most of its text.
@@ -267,8 +267,9 @@ impl Report {
     /// Planned length of a batch of a point, ns: part of the point's identity, unlike the number of operations that
     /// followed from it. `None` for single events, and if the plan has no such point.
     pub fn batch_target(&self, m: &Measurement) -> Option<u64> {
-        let planned =
-            |step: &&Step| step.points.iter().any(|point| point.probe == m.probe && point.params == m.params);
+        let planned = |step: &&PlanStep| {
+            step.points.iter().any(|point| point.probe == m.probe && point.params == m.params)
+        };
         let step = self.plan.steps.iter().find(planned)?;
         matches!(m.sampling, Sampling::Batch { .. }).then_some(step.stop.batch_ns)
     }

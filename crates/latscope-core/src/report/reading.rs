@@ -1,16 +1,16 @@
 //! Reading of the text of a result file: in full, or without its samples in order of time.
 
 use super::{
-    Account, Block, Contention, Finding, Hop, Imported, Interrupted, Measurement, Merged, Outlier,
-    Recordings, RemoteIdentity, Report, SCHEMA, Sampling, Semantics, Summary, Tested, Tool, Value, Verdict,
-    Warning, Work,
+    Account, Contention, Finding, Imported, Interrupted, MeasuredQuantity, Measurement, Merged,
+    OperationWork, Outlier, Recordings, RemoteIdentity, Report, SCHEMA, SampleBlock, Sampling, Semantics,
+    Summary, Tested, ToolVersion, TransactionHop, Verdict, Warning,
 };
 use crate::histogram::Histogram;
 use crate::json;
 use crate::machine::Machine;
 use crate::plan::{Params, Plan};
 use crate::quality::Quality;
-use crate::rounds::{Prediction, Round};
+use crate::rounds::{Prediction, RoundSummary};
 use serde::{Deserialize, Deserializer};
 use serde_json::de::SliceRead;
 use std::collections::BTreeMap;
@@ -78,10 +78,10 @@ impl Report {
     /// The text is damaged, foreign, or of another schema.
     pub fn check_schema(text: &[u8]) -> Result<(), LoadError> {
         #[derive(Deserialize)]
-        struct Head {
+        struct ReportSchemaHead {
             schema: Option<String>,
         }
-        match serde_json::from_slice::<Head>(text)?.schema {
+        match serde_json::from_slice::<ReportSchemaHead>(text)?.schema {
             None => Err(LoadError::Foreign),
             Some(schema) if schema != SCHEMA => Err(LoadError::Schema(schema)),
             Some(_) => Ok(()),
@@ -140,7 +140,7 @@ fn check_lengths(report: &Report) -> Result<(), LoadError> {
 #[serde(remote = "Report")]
 struct ReportWithoutBlocks {
     schema: String,
-    tool: Tool,
+    tool: ToolVersion,
     #[serde(deserialize_with = "json::or_default")]
     started: String,
     finished: Option<String>,
@@ -161,8 +161,8 @@ struct ReportWithoutBlocks {
 
 fn without_blocks<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<Measurement>, D::Error> {
     #[derive(Deserialize)]
-    struct Point(#[serde(with = "MeasurementWithoutBlocks")] Measurement);
-    Ok(Vec::<Point>::deserialize(json)?.into_iter().map(|point| point.0).collect())
+    struct BlocklessMeasurement(#[serde(with = "MeasurementWithoutBlocks")] Measurement);
+    Ok(Vec::<BlocklessMeasurement>::deserialize(json)?.into_iter().map(|point| point.0).collect())
 }
 
 /// The fields of a [`Measurement`] that are read: all but the blocks.
@@ -182,18 +182,18 @@ struct MeasurementWithoutBlocks {
     summary: Summary,
     interval: Option<Prediction>,
     #[serde(default)]
-    rounds: Vec<Round>,
+    rounds: Vec<RoundSummary>,
     contention: Option<Contention>,
     account: Option<Account>,
-    values: BTreeMap<String, Value>,
-    work: Option<Work>,
+    values: BTreeMap<String, MeasuredQuantity>,
+    work: Option<OperationWork>,
     histogram: Histogram,
     #[serde(skip)]
-    blocks: Vec<Block>,
+    blocks: Vec<SampleBlock>,
     #[serde(default)]
     outliers: Vec<Outlier>,
     #[serde(default)]
-    hops: Vec<Hop>,
+    hops: Vec<TransactionHop>,
     remote: Option<RemoteIdentity>,
     corrected: Option<Histogram>,
     tested: Option<Tested>,
@@ -205,18 +205,18 @@ struct MeasurementWithoutBlocks {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::quality::{Level, Reason};
+    use crate::quality::{QualityLevel, Reason};
 
     #[test]
     fn a_list_of_any_length_is_read_in_little_time_or_refused() {
         let mut whole = fixture::wake();
         let point = whole.measurements[0].clone();
-        let value = point.values.values().next().cloned().unwrap_or(Value {
+        let value = point.values.values().next().cloned().unwrap_or(MeasuredQuantity {
             value: 1.0,
             unit: "ns".to_owned(),
             better: crate::value::Better::Less,
         });
-        type Longer = fn(&mut Report, usize, &Value);
+        type Longer = fn(&mut Report, usize, &MeasuredQuantity);
         let lists: [(&str, usize, Longer); 4] = [
             ("points", POINTS, |report, length, _| {
                 let point = report.measurements[0].clone();
@@ -227,7 +227,8 @@ mod tests {
                 report.measurements[0].values = values.collect();
             }),
             ("reasons of a point", ITEMS, |report, length, _| {
-                let reasons = (0..length).map(|at| Reason::new(Level::Degraded, "x", format!("{at}"), ""));
+                let reasons =
+                    (0..length).map(|at| Reason::new(QualityLevel::Degraded, "x", format!("{at}"), ""));
                 report.measurements[0].quality.reasons = reasons.collect();
             }),
             ("warnings", EVENTS, |report, length, _| {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A stretch of a measurement in order of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Block {
+pub struct SampleBlock {
     /// Nanoseconds since the epoch of the run at its first sample.
     pub from: u64,
     /// Number of samples in the block.
@@ -19,15 +19,15 @@ pub struct Block {
     pub median: u64,
 }
 
-impl Block {
+impl SampleBlock {
     /// Blocks that a measurement has at most.
     pub const MOST: usize = 256;
 
-    /// Merges neighbours until no more than [`MOST`](Block::MOST) are left, by the least number of samples in a block
-    /// that allows it, so that blocks stay alike. No maximum is lost.
-    pub(crate) fn thin(blocks: &mut Vec<Block>) {
+    /// Merges neighbours until no more than [`MOST`](SampleBlock::MOST) are left, by the least number of samples in a
+    /// block that allows it, so that blocks stay alike. No maximum is lost.
+    pub(crate) fn thin(blocks: &mut Vec<SampleBlock>) {
         let mut least = blocks.iter().map(|block| block.count).min().unwrap_or(0).max(1);
-        while blocks.len() > Block::MOST {
+        while blocks.len() > SampleBlock::MOST {
             least = least.saturating_mul(2);
             let mut parts = std::mem::take(blocks).into_iter().peekable();
             while let Some(first) = parts.next() {
@@ -38,14 +38,14 @@ impl Block {
                     count = count.saturating_add(next.count);
                     together.push(next);
                 }
-                blocks.push(Block::of(together));
+                blocks.push(SampleBlock::of(together));
             }
         }
     }
 
     /// The block of neighbours. Its median is that of theirs, each as often as it has samples.
-    fn of(mut parts: Vec<Block>) -> Block {
-        let whole = parts[1..].iter().fold(parts[0], |whole, part| Block {
+    fn of(mut parts: Vec<SampleBlock>) -> SampleBlock {
+        let whole = parts[1..].iter().fold(parts[0], |whole, part| SampleBlock {
             count: whole.count.saturating_add(part.count),
             sum: whole.sum.saturating_add(part.sum),
             max: whole.max.max(part.max),
@@ -53,12 +53,12 @@ impl Block {
         });
         parts.sort_unstable_by_key(|part| part.median);
         let mut seen = 0u64;
-        let reaches_middle = |part: &&Block| {
+        let reaches_middle = |part: &&SampleBlock| {
             seen = seen.saturating_add(part.count);
             seen >= whole.count.div_ceil(2)
         };
         let median = parts.iter().find(reaches_middle).map_or(whole.median, |part| part.median);
-        Block { median, ..whole }
+        SampleBlock { median, ..whole }
     }
 }
 
@@ -147,7 +147,7 @@ pub struct Exceedance {
 
 /// Place and scheduling of a thread that took part in a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Hop {
+pub struct TransactionHop {
     /// Role of the thread: `fifo-caller`, `other-caller`, `server`.
     pub role: String,
     /// Process id of the thread.
@@ -232,17 +232,18 @@ mod tests {
     fn many_rounds_have_no_more_blocks_than_one_and_no_sample_is_lost() {
         let mut blocks = Vec::new();
         for round in 0..8u64 {
-            let block = |at: u64| Block { from: 1000 * round + at, count: 4, sum: 4, max: at, median: round };
+            let block =
+                |at: u64| SampleBlock { from: 1000 * round + at, count: 4, sum: 4, max: at, median: round };
             blocks.extend((0..250).map(block));
-            blocks.push(Block {
+            blocks.push(SampleBlock {
                 from: 1000 * round + 250,
                 count: 1,
                 sum: 1,
                 max: 9000 + round,
                 median: round,
             });
-            Block::thin(&mut blocks);
-            assert!(blocks.len() <= Block::MOST, "{}", blocks.len());
+            SampleBlock::thin(&mut blocks);
+            assert!(blocks.len() <= SampleBlock::MOST, "{}", blocks.len());
             assert_eq!(blocks.iter().map(|block| block.count).sum::<u64>(), (round + 1) * 1001);
             assert_eq!(blocks.iter().map(|block| block.sum).sum::<u64>(), (round + 1) * 1001);
             assert_eq!(blocks.iter().map(|block| block.max).max(), Some(9000 + round));
@@ -258,8 +259,8 @@ mod tests {
 
     #[test]
     fn few_blocks_stay_as_they_are() {
-        let mut blocks = vec![Block { count: 3, ..Block::default() }; Block::MOST];
-        Block::thin(&mut blocks);
-        assert_eq!(blocks, vec![Block { count: 3, ..Block::default() }; Block::MOST]);
+        let mut blocks = vec![SampleBlock { count: 3, ..SampleBlock::default() }; SampleBlock::MOST];
+        SampleBlock::thin(&mut blocks);
+        assert_eq!(blocks, vec![SampleBlock { count: 3, ..SampleBlock::default() }; SampleBlock::MOST]);
     }
 }

@@ -3,7 +3,7 @@
 use super::Measurement;
 use crate::footprint::Footprint;
 use crate::machine::Machine;
-use crate::quality::{Level, Reason, SHARED_CACHE};
+use crate::quality::{QualityLevel, Reason, SHARED_CACHE};
 use crate::units::{format_share, format_size};
 
 /// Share of the time in which the CPUs beside were used from which a figure is not that of the cache alone: in the
@@ -11,8 +11,8 @@ use crate::units::{format_share, format_size};
 const USE_MATTERS: f64 = 0.05;
 
 impl Measurement {
-    /// Derives anew whether its memory fits into a last-level cache that others used for a share of the time that matters.
-    /// A point without a footprint has no such memory.
+    /// Derives anew whether its memory fits into a last-level cache that others used for a share of the time that
+    /// matters. A point without a footprint has no such memory.
     pub fn settle_shared_cache(&mut self, machine: &Machine, footprint: Option<Footprint>) {
         self.quality.retain(|reason| reason.id != SHARED_CACHE);
         let used = self.account.as_ref().and_then(|account| account.beside);
@@ -23,7 +23,8 @@ impl Measurement {
                 format_size(cache),
                 format_share(used)
             );
-            let reason = Reason::new(Level::Degraded, SHARED_CACHE, text, "measure on a quieter machine");
+            let reason =
+                Reason::new(QualityLevel::Degraded, SHARED_CACHE, text, "measure on a quieter machine");
             self.quality.lower(reason.with("used", used));
         }
     }
@@ -40,19 +41,19 @@ fn cache_shared(machine: &Machine, data: Footprint) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Cache;
+    use crate::machine::CpuCache;
     use crate::plan::params;
     use crate::report::{Account, Contention, Semantics};
     use crate::testing::point;
     use crate::units::CpuList;
 
     fn machine() -> Machine {
-        let cache = |level, size, shared: &[u32]| Cache {
+        let cache = |level, size, shared: &[u32]| CpuCache {
             level,
             size,
             kind: "Unified".to_owned(),
             shared: CpuList(shared.to_vec()),
-            ..Cache::default()
+            ..CpuCache::default()
         };
         Machine { caches: vec![cache(2, 1 << 20, &[0]), cache(3, 32 << 20, &[0, 1])], ..Machine::default() }
     }
@@ -67,11 +68,11 @@ mod tests {
     #[test]
     fn rows_in_a_cache_that_others_used_are_degraded_and_those_in_their_own_are_not() {
         let level = |size, beside| row(size, beside).quality.level;
-        assert_eq!(level(8 << 20, Some(0.81)), Level::Degraded);
+        assert_eq!(level(8 << 20, Some(0.81)), QualityLevel::Degraded);
         for (size, beside) in
             [(8 << 20, Some(0.01)), (8 << 20, None), (512 << 10, Some(0.81)), (64 << 20, Some(0.81))]
         {
-            assert_eq!(level(size, beside), Level::Ok, "{size} {beside:?}");
+            assert_eq!(level(size, beside), QualityLevel::Ok, "{size} {beside:?}");
         }
     }
 
@@ -83,10 +84,10 @@ mod tests {
             m.quality.level
         };
         let of_four = |bytes| Some(Footprint::of_threads(bytes, 4));
-        assert_eq!(level(of_four(4 << 20)), Level::Ok);
-        assert_eq!(level(of_four(8 << 20)), Level::Degraded);
-        assert_eq!(level(of_four(64 << 20)), Level::Ok);
-        assert_eq!(level(None), Level::Ok);
+        assert_eq!(level(of_four(4 << 20)), QualityLevel::Ok);
+        assert_eq!(level(of_four(8 << 20)), QualityLevel::Degraded);
+        assert_eq!(level(of_four(64 << 20)), QualityLevel::Ok);
+        assert_eq!(level(None), QualityLevel::Ok);
     }
 
     #[test]
@@ -99,7 +100,7 @@ mod tests {
         );
         m.account.as_mut().unwrap().beside = Some(0.02);
         m.settle_shared_cache(&machine(), Some(Footprint::of(8 << 20)));
-        assert!(m.quality.level == Level::Ok && m.reason().is_none());
+        assert!(m.quality.level == QualityLevel::Ok && m.reason().is_none());
     }
 
     #[test]

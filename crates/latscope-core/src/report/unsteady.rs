@@ -1,7 +1,7 @@
 //! Reasons against a point whose rounds disagree.
 
-use crate::quality::{Level, Reason};
-use crate::rounds::{Starved, Unsteady};
+use crate::quality::{QualityLevel, Reason};
+use crate::rounds::{SparseRounds, Unsteady};
 use crate::units;
 
 /// Rounds that disagree, with these figures, as a reason.
@@ -18,31 +18,33 @@ pub(super) fn unsteady_reason(unsteady: Unsteady, figures: &[f64]) -> Reason {
                 time(low),
                 time(high)
             );
-            let reason = Reason::new(Level::Unstable, "rounds-in-two-groups", text, "");
+            let reason = Reason::new(QualityLevel::Unstable, "rounds-in-two-groups", text, "");
             let reason = reason.with("share", lower as f64 / all as f64);
             reason.with("low", low).with("high", high)
         }
         Unsteady::Scatter(low, high) => {
             let text =
                 format!("its rounds differ, from {} to {}; the next run may, too", time(low), time(high));
-            Reason::new(Level::Unstable, "rounds-scatter", text, "").with("low", low).with("high", high)
+            Reason::new(QualityLevel::Unstable, "rounds-scatter", text, "")
+                .with("low", low)
+                .with("high", high)
         }
         Unsteady::Drift(from, to) => {
             let text = format!("drifted from {} to {} over the rounds", time(from), time(to));
-            Reason::new(Level::Unstable, "rounds-drift", text, "").with("from", from).with("to", to)
+            Reason::new(QualityLevel::Unstable, "rounds-drift", text, "").with("from", from).with("to", to)
         }
     }
 }
 
 /// Rounds that were left out of the figure, of so many, as a reason.
-pub(super) fn starved_reason(starved: Starved, all: usize) -> Reason {
+pub(super) fn starved_reason(starved: SparseRounds, all: usize) -> Reason {
     let (low, high) = (units::format_time(starved.low), units::format_time(starved.high));
     let text = format!(
         "{} of its {all} rounds took less than a quarter of the samples, with medians of {low} to {high}, \
          and are left out of the figure",
         starved.rounds
     );
-    let reason = Reason::new(Level::Unstable, "rounds-starved", text, "");
+    let reason = Reason::new(QualityLevel::Unstable, "rounds-starved", text, "");
     reason.with("low", starved.low).with("high", starved.high)
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// Commands that were started. The measurement goes on meanwhile, and the screen stays as it is.
 #[derive(Default)]
-pub(super) struct Commands {
+pub(super) struct OutlierCommands {
     running: usize,
     channel: Option<(Sender<Ended>, Receiver<Ended>)>,
 }
@@ -15,7 +15,7 @@ pub(super) struct Commands {
 /// A command, and what was wrong with its end.
 type Ended = (String, Option<String>);
 
-impl Commands {
+impl OutlierCommands {
     pub fn execute(&mut self, command: &str, outlier: &Outlier) -> std::io::Result<()> {
         let mut child = start(command, outlier)?;
         let sender = self.channel.get_or_insert_with(channel).0.clone();

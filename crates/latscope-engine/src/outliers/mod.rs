@@ -4,16 +4,16 @@
 mod commands;
 
 use crate::blame::{Blame, Explanation, OWN_BUDGET};
-use commands::Commands;
-use latscope_bench::recorder::{Cursor, Slots};
+use commands::OutlierCommands;
+use latscope_bench::recorder::{SampleRingCursor, Slots};
 use latscope_core::catalogue::ids;
 use latscope_core::machine::Machine;
 use latscope_core::param;
-use latscope_core::plan::{Action, OnThreshold, ParamValue, Point, Step};
+use latscope_core::plan::{Action, MeasurementPoint, OnThreshold, ParamValue, PlanStep};
 use latscope_core::report::{Cause, Exceedance, Outlier, Warning};
 use latscope_core::units::{counted, format_size, were};
 use latscope_process::guardian::Guardian;
-use latscope_trace::blame::{Window, kind};
+use latscope_trace::blame::{LateWakeWindow, kind};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::io;
@@ -51,7 +51,7 @@ pub struct Outliers {
     plan: OnThreshold,
     /// Stamp of `CLOCK_MONOTONIC` at the epoch of the run.
     epoch_ns: u64,
-    points: Vec<Watched>,
+    points: Vec<OutlierWatchPoint>,
     blame: Option<Blame>,
     /// True if the first exceedance stops the trace.
     stops: bool,
@@ -63,8 +63,8 @@ pub struct Outliers {
     read_at: Option<Instant>,
     /// The time of the first event that was taken.
     begin: Option<u64>,
-    budget: Budget,
-    commands: Commands,
+    budget: ActionRateLimit,
+    commands: OutlierCommands,
     /// Events that real-time throttling, or a quota, delayed, and the sentence that names the cause.
     held_back: BTreeMap<&'static str, (u64, String)>,
     /// Warnings about problems on the way.
@@ -73,11 +73,11 @@ pub struct Outliers {
 
 /// A point that is watched.
 #[derive(Default)]
-struct Watched {
+struct OutlierWatchPoint {
     cpu: u32,
     /// True if its thread waits for nothing but its timer.
     by_timer: bool,
-    cursor: Cursor,
+    cursor: SampleRingCursor,
     first: Vec<Exceedance>,
     /// The longest, in the order in which they came.
     worst: Vec<Outlier>,
@@ -96,7 +96,7 @@ impl Outliers {
     /// Prepares for a step. Where the kernel cannot be traced outliers are
     /// taken without a cause, and a warning says so.
     pub fn start(
-        step: &Step,
+        step: &PlanStep,
         plan: &OnThreshold,
         epoch_ns: u64,
         machine: &Machine,
@@ -109,11 +109,11 @@ impl Outliers {
         outliers
     }
 
-    fn of(step: &Step, plan: &OnThreshold, epoch_ns: u64) -> Outliers {
-        let watched = |point| Watched {
+    fn of(step: &PlanStep, plan: &OnThreshold, epoch_ns: u64) -> Outliers {
+        let watched = |point| OutlierWatchPoint {
             cpu: cpu(step, point),
             by_timer: point.probe == ids::WAKE_TIMER && !point.params.contains_key(param::VIA),
-            ..Watched::default()
+            ..OutlierWatchPoint::default()
         };
         Outliers {
             plan: plan.clone(),
@@ -125,8 +125,8 @@ impl Outliers {
             waiting: Vec::new(),
             read_at: None,
             begin: None,
-            budget: Budget::default(),
-            commands: Commands::default(),
+            budget: ActionRateLimit::default(),
+            commands: OutlierCommands::default(),
             held_back: BTreeMap::new(),
             warnings: Vec::new(),
         }
@@ -294,7 +294,7 @@ impl Outliers {
         }
         let from = sample.at.saturating_sub(sample.value);
         let (thread, by_timer) = (slots.thread(point), self.points[point].by_timer);
-        let window = Window { cpu, thread, from, until: sample.at, by_timer };
+        let window = LateWakeWindow { cpu, thread, from, until: sample.at, by_timer };
         let Some(blame) = &mut self.blame else { return outlier };
         let Explanation { cause, stack, events } = blame.explain(&window);
         self.count_held_back(&cause);
@@ -488,7 +488,7 @@ fn held_back(kind: &str, count: u64, name: &str) -> (&'static str, String, &'sta
 }
 
 /// The CPU of a point's thread; any of the step's where it has none of its own.
-fn cpu(step: &Step, point: &Point) -> u32 {
+fn cpu(step: &PlanStep, point: &MeasurementPoint) -> u32 {
     let own = point.params.get(param::CPU).and_then(ParamValue::number).map(|cpu| cpu as u32);
     own.or(step.cpus.first().copied()).unwrap_or(0)
 }
@@ -513,13 +513,13 @@ fn largest_but(mut values: Vec<u64>, wanted: usize) -> Option<u64> {
 
 /// Limit on how often something is done in a second. More would take CPU time from the measuring threads.
 #[derive(Debug, Default)]
-struct Budget {
+struct ActionRateLimit {
     second: Option<Instant>,
     spent: u32,
     refused: u64,
 }
 
-impl Budget {
+impl ActionRateLimit {
     /// Returns true if the limit of this second still permits a further action.
     fn grants(&mut self, now: Instant) -> bool {
         if self.second.is_none_or(|second| now >= second + SECOND) {

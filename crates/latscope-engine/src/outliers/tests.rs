@@ -1,10 +1,10 @@
 use super::*;
-use latscope_bench::recorder::{Layout, Writer};
+use latscope_bench::recorder::{HistogramSlotLayout, HistogramSlotWriter};
 use latscope_core::plan::{Periodic, Phase, Stop, params};
 use latscope_core::report::Sampling;
 
-fn step(points: usize, threshold: u64) -> Step {
-    let point = |cpu: u64| Point {
+fn step(points: usize, threshold: u64) -> PlanStep {
+    let point = |cpu: u64| MeasurementPoint {
         probe: "wake.timer".to_owned(),
         revision: 1,
         params: params([("cpu", (10 + cpu).into())]),
@@ -14,16 +14,16 @@ fn step(points: usize, threshold: u64) -> Step {
     let stop = Stop { samples: 0, events: 0, batch_ns: 0, budget_ns: 0, limit_ns: 0 };
     let periodic = Some(Periodic { threshold: Some(threshold), ..Periodic::new(Phase::Free, 0) });
     let points = (0..points as u64).map(point).collect();
-    Step { periodic, ..Step::new("wake.timer", points, vec![10], stop) }
+    PlanStep { periodic, ..PlanStep::new("wake.timer", points, vec![10], stop) }
 }
 
 /// Slots of a step with a writer for each point.
-fn slots(step: &Step) -> (Slots, Vec<Writer>) {
-    let layout = Layout::of(step);
+fn slots(step: &PlanStep) -> (Slots, Vec<HistogramSlotWriter>) {
+    let layout = HistogramSlotLayout::of(step);
     let slots = Slots::map(Slots::create(&layout).unwrap(), layout).unwrap();
-    let writers: Vec<Writer> =
+    let writers: Vec<HistogramSlotWriter> =
         (0..step.points.len()).map(|point| slots.writer(point, Sampling::Event)).collect();
-    writers.iter().for_each(Writer::adopt);
+    writers.iter().for_each(HistogramSlotWriter::adopt);
     (slots, writers)
 }
 
@@ -120,7 +120,7 @@ fn without_a_threshold_of_the_user_no_text_speaks_of_one() {
 
 #[test]
 fn the_budget_is_for_a_second() {
-    let (now, mut budget) = (Instant::now(), Budget::default());
+    let (now, mut budget) = (Instant::now(), ActionRateLimit::default());
     let mut granted = |at| (0..60).filter(|_| budget.grants(at)).count();
     assert_eq!((granted(now), granted(now + SECOND / 2), granted(now + SECOND)), (50, 0, 50));
     assert_eq!(budget.refused, 10 + 60 + 10);

@@ -5,25 +5,25 @@ use crate::outliers::Outliers;
 use anyhow::{Result, anyhow};
 use latscope_bench::recorder::STARVED_NS;
 use latscope_core::param;
-use latscope_core::plan::Step;
+use latscope_core::plan::PlanStep;
 use std::time::{Duration, Instant};
 
 /// Something that is due periodically, or never.
-pub(super) struct Interval {
+pub(super) struct PeriodicDeadline {
     period: Option<Duration>,
     /// Time to the first one, where that is shorter than the period.
     first: Duration,
     last: Instant,
 }
 
-impl Interval {
-    pub(super) fn new(period: Option<Duration>, now: Instant) -> Interval {
-        Interval { period, first: Duration::MAX, last: now }
+impl PeriodicDeadline {
+    pub(super) fn new(period: Option<Duration>, now: Instant) -> PeriodicDeadline {
+        PeriodicDeadline { period, first: Duration::MAX, last: now }
     }
 
     /// The first time it is due after no longer than this.
-    fn first_after(self, first: Duration) -> Interval {
-        Interval { first, ..self }
+    fn first_after(self, first: Duration) -> PeriodicDeadline {
+        PeriodicDeadline { first, ..self }
     }
 
     /// Time at which the interval is due next.
@@ -43,15 +43,15 @@ impl Interval {
 }
 
 /// Deadlines until which the coordinator may sleep, or after which it gives up.
-pub(super) struct Deadlines {
+pub(super) struct CoordinatorDeadlines {
     /// Interval between snapshots for observers.
-    pub(super) looks: Interval,
+    pub(super) looks: PeriodicDeadline,
     /// Interval between reports for observers.
-    pub(super) checkpoints: Interval,
+    pub(super) checkpoints: PeriodicDeadline,
     /// Interval between checks of the criteria.
-    pub(super) judging: Interval,
+    pub(super) judging: PeriodicDeadline,
     /// Interval between looks at the progress of the threads.
-    pub(super) progress: Interval,
+    pub(super) progress: PeriodicDeadline,
     /// Time at which a silent worker counts as failed.
     given_up: Instant,
     silence: Duration,
@@ -63,35 +63,35 @@ pub(super) struct Deadlines {
 
 /// Returns true if the coordinator waits for a worker that is asked to end: its threads report results beside their
 /// samples. Threads that still warm up have nothing to report, however long they sleep.
-pub(super) fn has_more_to_say(step: &Step, recorded: bool) -> bool {
+pub(super) fn has_more_to_say(step: &PlanStep, recorded: bool) -> bool {
     step.periodic.as_ref().is_some_and(|periodic| recorded || periodic.warm_up == 0)
 }
 
 /// A thread that sleeps sees that it was asked to end when it wakes up.
-fn grace(step: &Step) -> Duration {
+fn grace(step: &PlanStep) -> Duration {
     let intervals = step.points.iter().filter_map(|point| point.params.get(param::INTERVAL)?.number());
     let longest = intervals.max().map_or(Duration::ZERO, Duration::from_nanos);
     Duration::from_secs(3).saturating_add(longest).min(Duration::from_secs(60))
 }
 
-impl Deadlines {
+impl CoordinatorDeadlines {
     pub(super) fn new(
-        step: &Step,
+        step: &PlanStep,
         observers: &[&mut dyn Observer],
         outliers: Option<&Outliers>,
         judging: Option<Duration>,
-    ) -> Deadlines {
+    ) -> CoordinatorDeadlines {
         let silence = silence_allowed(step);
         let watching = outliers.and_then(Outliers::period);
         let observing = observers.iter().filter_map(|observer| observer.period());
         let period = observing.chain(watching).min().filter(|_| step.periodic.is_some());
         let checkpoints = observers.iter().filter_map(|observer| observer.checkpoints()).min();
         let now = Instant::now();
-        Deadlines {
-            looks: Interval::new(period, now),
-            checkpoints: Interval::new(checkpoints, now).first_after(FIRST_CHECKPOINT),
-            judging: Interval::new(judging, now),
-            progress: Interval::new(Some(PROGRESS), now),
+        CoordinatorDeadlines {
+            looks: PeriodicDeadline::new(period, now),
+            checkpoints: PeriodicDeadline::new(checkpoints, now).first_after(FIRST_CHECKPOINT),
+            judging: PeriodicDeadline::new(judging, now),
+            progress: PeriodicDeadline::new(Some(PROGRESS), now),
             given_up: now + silence,
             silence,
             ended: false,
@@ -105,7 +105,7 @@ impl Deadlines {
         let now = Instant::now();
         let rest = |at: Instant| at.saturating_duration_since(now);
         let looks = [&self.looks, &self.checkpoints, &self.judging, &self.progress];
-        let due = looks.into_iter().map(Interval::next);
+        let due = looks.into_iter().map(PeriodicDeadline::next);
         let next = due.flatten().min();
         let Some(next) = next else { return rest(self.given_up) };
         rest(self.given_up).min(rest(next)).max(Duration::from_millis(1))
@@ -156,7 +156,7 @@ impl Deadlines {
 }
 
 /// Longest silence of a worker: several times the limit of a point.
-fn silence_allowed(step: &Step) -> Duration {
+fn silence_allowed(step: &PlanStep) -> Duration {
     if step.periodic.is_some() {
         // Threads that sleep say nothing for as long as they were asked to.
         return Duration::from_nanos(step.stop.limit_ns)
@@ -184,13 +184,23 @@ mod tests {
     use super::*;
 
     /// A worker's time, which is over now.
-    fn over() -> Deadlines {
+    fn over() -> CoordinatorDeadlines {
         let now = Instant::now();
-        let never = || Interval::new(None, now);
+        let never = || PeriodicDeadline::new(None, now);
         let (silence, grace) = (Duration::from_secs(60), Duration::from_secs(3));
         let [looks, checkpoints, judging, progress] = [(); 4].map(|()| never());
         let (ended, let_go) = (false, false);
-        Deadlines { looks, checkpoints, judging, progress, given_up: now, silence, ended, let_go, grace }
+        CoordinatorDeadlines {
+            looks,
+            checkpoints,
+            judging,
+            progress,
+            given_up: now,
+            silence,
+            ended,
+            let_go,
+            grace,
+        }
     }
 
     #[test]
@@ -201,7 +211,7 @@ mod tests {
         deadlines.heard();
         assert!(!deadlines.is_over().unwrap());
         // What it says when it was asked to end gives it no more time.
-        let mut deadlines = Deadlines { ended: true, ..over() };
+        let mut deadlines = CoordinatorDeadlines { ended: true, ..over() };
         deadlines.heard();
         assert!(deadlines.is_over().unwrap());
     }
@@ -210,7 +220,8 @@ mod tests {
     fn a_worker_that_warms_up_is_not_waited_for() {
         use latscope_core::plan::{Periodic, Phase};
         let periodic = Periodic::new(Phase::Staggered, 100);
-        let mut step = Step { periodic: Some(periodic), ..crate::harness::step("wake.timer", Vec::new()) };
+        let mut step =
+            PlanStep { periodic: Some(periodic), ..crate::harness::step("wake.timer", Vec::new()) };
         assert_eq!([true, false].map(|recorded| has_more_to_say(&step, recorded)), [true, false]);
         // Where there is no warm-up, that nothing came is a result.
         step.periodic.as_mut().unwrap().warm_up = 0;
@@ -224,7 +235,7 @@ mod tests {
         let mut deadlines = over();
         deadlines.heard();
         assert!(deadlines.timeout() > Duration::from_secs(30));
-        deadlines.checkpoints = Interval::new(Some(Duration::ZERO), Instant::now());
+        deadlines.checkpoints = PeriodicDeadline::new(Some(Duration::ZERO), Instant::now());
         assert_eq!(deadlines.timeout(), Duration::from_millis(1));
         assert!(deadlines.checkpoints.due() && !deadlines.looks.due());
     }
@@ -232,8 +243,8 @@ mod tests {
     #[test]
     fn the_first_checkpoint_comes_early() {
         let now = Instant::now();
-        let every = |period: u64| Interval::new(Some(Duration::from_secs(period)), now);
-        let next = |interval: &Interval| interval.next().unwrap() - now;
+        let every = |period: u64| PeriodicDeadline::new(Some(Duration::from_secs(period)), now);
+        let next = |interval: &PeriodicDeadline| interval.next().unwrap() - now;
         assert_eq!(next(&every(600).first_after(FIRST_CHECKPOINT)), FIRST_CHECKPOINT);
         assert_eq!(next(&every(2).first_after(FIRST_CHECKPOINT)), Duration::from_secs(2));
         let mut interval = every(600).first_after(Duration::ZERO);

@@ -1,10 +1,10 @@
 //! Criteria in the coordinator: it judges with each save, shows their state, and ends the run.
 
-use super::deadlines::Deadlines;
+use super::deadlines::CoordinatorDeadlines;
 use super::{Coordinator, tell};
 use crate::collect;
-use crate::link::Link;
-use crate::observers::Event;
+use crate::link::WorkerLink;
+use crate::observers::RunEvent;
 use crate::outliers::Outliers;
 use latscope_core::report::Measurement;
 use latscope_core::units::format_span;
@@ -43,7 +43,7 @@ impl Coordinator<'_> {
         self.enter(index, so_far);
         let exceeded = self.look_at_criteria();
         if save && !exceeded {
-            tell(&mut self.observers, &Event::Checkpoint(&self.report));
+            tell(&mut self.observers, &RunEvent::Checkpoint(&self.report));
         }
         let segment = self.segment(index);
         self.report.measurements.splice(segment, before);
@@ -58,9 +58,9 @@ impl Coordinator<'_> {
         }
         verdict::judge_report(&mut self.report, &self.watch.criteria);
         let (standings, exceeded) = self.watch.look(&self.report, monotonic_ns() - self.epoch_ns);
-        tell(&mut self.observers, &Event::Standings(&standings));
+        tell(&mut self.observers, &RunEvent::Standings(&standings));
         if exceeded {
-            tell(&mut self.observers, &Event::Exceeded(&self.report));
+            tell(&mut self.observers, &RunEvent::Exceeded(&self.report));
             self.note_stop();
         }
         exceeded
@@ -74,7 +74,7 @@ impl Coordinator<'_> {
     }
 
     /// Ends the step, where an exceedance ends the run: it did what was asked.
-    pub(super) fn stop_exceeded(&mut self, link: &Link, deadlines: &mut Deadlines) {
+    pub(super) fn stop_exceeded(&mut self, link: &WorkerLink, deadlines: &mut CoordinatorDeadlines) {
         if self.stopped.is_some() && !deadlines.ended {
             link.slots.ask_to_stop();
             deadlines.end();

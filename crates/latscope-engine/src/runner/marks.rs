@@ -1,14 +1,14 @@
 //! Reasons that what the whole command runs on gives to every measurement.
 
 use super::Coordinator;
-use crate::link::Link;
+use crate::link::WorkerLink;
 use crate::outliers::Outliers;
 use anyhow::Result;
 use latscope_bench::hold::Shortfall;
-use latscope_core::catalogue::Facts;
+use latscope_core::catalogue::ProbeFacts;
 use latscope_core::machine::Machine;
-use latscope_core::plan::Step;
-use latscope_core::quality::{Level, Reason};
+use latscope_core::plan::PlanStep;
+use latscope_core::quality::{QualityLevel, Reason};
 use latscope_core::report::Measurement;
 use latscope_os::worker;
 use latscope_process::halted::Standstill;
@@ -23,8 +23,8 @@ impl Coordinator<'_> {
     /// causes of events be searched accordingly.
     pub(super) fn note_halt(
         &mut self,
-        step: &Step,
-        link: &mut Link,
+        step: &PlanStep,
+        link: &mut WorkerLink,
         begun: usize,
         outliers: Option<&mut Outliers>,
     ) {
@@ -43,8 +43,8 @@ impl Coordinator<'_> {
     /// It stands still again.
     pub(super) fn resume_stopped(
         &self,
-        step: &Step,
-        link: &mut Link,
+        step: &PlanStep,
+        link: &mut WorkerLink,
         standstill: &mut Standstill,
     ) -> Result<()> {
         let over = Duration::from_nanos(step.stop.limit_ns).saturating_add(LOOK);
@@ -61,24 +61,34 @@ pub(super) fn emulator(machine: &Machine) -> Option<String> {
 
 /// Marks a figure as an emulator's.
 pub(super) fn mark_emulated(measurement: &mut Measurement, emulator: &str) {
-    if measurement.quality.level != Level::Unsupported {
+    if measurement.quality.level != QualityLevel::Unsupported {
         let text = format!("emulated ({emulator}): the figure is the emulator's");
-        measurement.lower(Reason::new(Level::Degraded, "emulated", text, "measure on the machine itself"));
+        measurement.lower(Reason::new(
+            QualityLevel::Degraded,
+            "emulated",
+            text,
+            "measure on the machine itself",
+        ));
     }
 }
 
 /// Marks the figure of a probe whose loop is assembly on other architectures than this.
-pub(super) fn mark_compiled(measurement: &mut Measurement, probe: Option<&Facts>) {
-    if measurement.quality.level != Level::Unsupported && probe.is_some_and(|facts| facts.is_loop) {
+pub(super) fn mark_compiled(measurement: &mut Measurement, probe: Option<&ProbeFacts>) {
+    if measurement.quality.level != QualityLevel::Unsupported && probe.is_some_and(|facts| facts.is_loop) {
         let text =
             "the timed loop is compiled: it may have further instructions, and loads and stores between";
-        measurement.lower(Reason::new(Level::Degraded, "compiled-loop", text, "measure on x86-64 or arm64"));
+        measurement.lower(Reason::new(
+            QualityLevel::Degraded,
+            "compiled-loop",
+            text,
+            "measure on x86-64 or arm64",
+        ));
     }
 }
 
 /// Returns the points that were measured when the worker was stopped, `begun` being the last that it began. Periodic
 /// threads are stopped together.
-fn halted(step: &Step, begun: usize, why: &Shortfall) -> BTreeMap<usize, Shortfall> {
+fn halted(step: &PlanStep, begun: usize, why: &Shortfall) -> BTreeMap<usize, Shortfall> {
     let points = if step.periodic.is_some() { 0..step.points.len() } else { begun..begun + 1 };
     points.map(|point| (point, why.clone())).collect()
 }
@@ -88,7 +98,7 @@ pub(super) fn mark_halted(measured: &mut [Measurement], points: BTreeMap<usize, 
     for (point, Shortfall { id, reason, remedy }) in points {
         let Some(m) = measured.get_mut(point) else { continue };
         if !m.contention.as_ref().is_some_and(|contention| contention.gated) {
-            m.lower(Reason::new(Level::Degraded, id, reason, remedy));
+            m.lower(Reason::new(QualityLevel::Degraded, id, reason, remedy));
         }
     }
 }
@@ -97,13 +107,13 @@ pub(super) fn mark_halted(measured: &mut [Measurement], points: BTreeMap<usize, 
 mod tests {
     use super::*;
     use latscope_core::histogram::Histogram;
-    use latscope_core::plan::{Point, params};
+    use latscope_core::plan::{MeasurementPoint, params};
     use latscope_core::report::{Sampling, Semantics};
 
     #[test]
     fn only_figures_of_loops_are_marked_as_compiled() {
         let marked = |level, facts| {
-            let point = Point {
+            let point = MeasurementPoint {
                 probe: "cpu.cycle".to_owned(),
                 revision: 1,
                 params: params([]),
@@ -116,9 +126,9 @@ mod tests {
             mark_compiled(&mut measurement, facts);
             measurement.quality.reasons.iter().any(|reason| reason.id == "compiled-loop")
         };
-        assert!(marked(Level::Degraded, Some(&Facts::LOOPS)));
-        assert!(!marked(Level::Degraded, Some(&Facts::BATCHES)));
-        assert!(!marked(Level::Degraded, None));
-        assert!(!marked(Level::Unsupported, Some(&Facts::LOOPS)));
+        assert!(marked(QualityLevel::Degraded, Some(&ProbeFacts::LOOPS)));
+        assert!(!marked(QualityLevel::Degraded, Some(&ProbeFacts::BATCHES)));
+        assert!(!marked(QualityLevel::Degraded, None));
+        assert!(!marked(QualityLevel::Unsupported, Some(&ProbeFacts::LOOPS)));
     }
 }

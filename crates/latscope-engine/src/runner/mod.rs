@@ -10,36 +10,36 @@ mod starved;
 mod streams;
 mod time_left;
 
-use crate::criteria::Watch;
-use crate::link::{Heard, Link};
-use crate::observers::{Event, Live, Observer, Round};
+use crate::criteria::CriteriaMonitor;
+use crate::link::{CoordinatorEvent, WorkerLink};
+use crate::observers::{Observer, RunEvent, StepRound, StepSnapshot};
 use crate::outliers::Outliers;
 use crate::{collect, timeline};
 use anyhow::{Context, Result, anyhow};
-use deadlines::{Deadlines, has_more_to_say};
+use deadlines::{CoordinatorDeadlines, has_more_to_say};
 use latscope_bench::hold::Shortfall;
 use latscope_bench::kernel_clock::ClockWatch;
 use latscope_bench::probe::Registry;
-use latscope_bench::protocol::{Assignment, Message, PointResult};
+use latscope_bench::protocol::{Assignment, PointResult, WorkerMessage};
 use latscope_bench::recorder::Slots;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::merged::is_merged;
-use latscope_core::plan::{Plan, Step};
-use latscope_core::quality::{LOAD_ENDED, LOAD_IDLE, Level, REAL_TIME_THROTTLED, Reason};
-use latscope_core::report::{Interrupted, Measurement, Progress, Report, Tool, Warning};
+use latscope_core::plan::{Plan, PlanStep};
+use latscope_core::quality::{LOAD_ENDED, LOAD_IDLE, QualityLevel, REAL_TIME_THROTTLED, Reason};
+use latscope_core::report::{Interrupted, Measurement, ProgressAmount, Report, ToolVersion, Warning};
 use latscope_judge::findings;
-use latscope_machine::Root;
+use latscope_machine::SystemRoot;
 use latscope_machine::account::Accountant;
 use latscope_os::clock::{Clock, monotonic_ns};
 use latscope_os::sched;
-use latscope_os::signal::{self, Signals, TERMINATION};
+use latscope_os::signal::{self, SignalFd, TERMINATION};
 use latscope_process::guardian::{Guardian, Ticket};
 use latscope_process::halted::Standstill;
-use latscope_process::load::{self, Loaded};
+use latscope_process::load::{self, LoadWorkers};
 use latscope_process::{output, role};
 use rustix::rand::{GetRandomFlags, getrandom};
-use starved::Starved;
+use starved::StarvationMonitor;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -47,7 +47,7 @@ use streams::Streams;
 use time_left::TimeLeft;
 
 /// Everything a run needs.
-pub struct Run<'a> {
+pub struct MeasurementRun<'a> {
     /// Registry of all probes.
     pub registry: &'static Registry,
     /// Plan to carry out.
@@ -63,7 +63,7 @@ pub struct Run<'a> {
 }
 
 /// Request to end the run: its source and time.
-struct Told {
+struct StopRequest {
     by: String,
     at: Instant,
 }
@@ -90,23 +90,23 @@ struct Coordinator<'a> {
     observers: Vec<&'a mut dyn Observer>,
     guardian: Guardian,
     /// Dropped after the guardian.
-    loaded: Option<Loaded>,
-    signals: Signals,
+    loaded: Option<LoadWorkers>,
+    signals: SignalFd,
     timeline: Option<timeline::Recorder>,
     /// Points begun in all steps before the present one.
     begun: usize,
     /// Time at which the points measured now were begun.
     since: Instant,
     /// The round of the present step.
-    round: Round,
-    told: Option<Told>,
+    round: StepRound,
+    told: Option<StopRequest>,
     /// Points of the present step in which its worker was stopped, with the reason.
     halted: BTreeMap<usize, Shortfall>,
     /// Account of the use of the CPUs meanwhile.
     accountant: Accountant,
     clock: ClockWatch,
     /// State of the criteria.
-    watch: Watch,
+    watch: CriteriaMonitor,
     /// The criteria whose exceedance ended the run, and when, ns after its start.
     stopped: Option<(String, u64)>,
     /// For each step of the plan, how many measurements the report has of it.
@@ -121,17 +121,17 @@ struct Coordinator<'a> {
 ///
 /// # Errors
 /// Nothing can be started: no sockets to the processes, no load.
-pub fn run(run: Run) -> Result<Report> {
+pub fn run(run: MeasurementRun) -> Result<Report> {
     // A worker that is stopped may go on and end before anyone looks.
     let mut waited = [&TERMINATION[..], &[signal::CHILD]].concat();
     waited.extend(run.observers.iter().flat_map(|observer| observer.signals()));
-    let signals = Signals::block(&waited).context("signals cannot be waited for")?;
+    let signals = SignalFd::block(&waited).context("signals cannot be waited for")?;
     role::check_sockets()?;
     let epoch = run.timebase.clock().start();
     let steps = run.plan.steps.len();
     let measuring = run.plan.steps.iter().flat_map(|step| &step.cpus).copied().collect();
     let accountant = Accountant::watch(&run.plan.cpus.0).measuring_on(measuring);
-    let watch = Watch::of(&run.plan);
+    let watch = CriteriaMonitor::of(&run.plan);
     let mut coordinator = Coordinator {
         registry: run.registry,
         report: empty_report(run.plan, run.machine, run.labels),
@@ -145,11 +145,11 @@ pub fn run(run: Run) -> Result<Report> {
         timeline: None,
         begun: 0,
         since: Instant::now(),
-        round: Round { number: 1, of: 1 },
+        round: StepRound { number: 1, of: 1 },
         told: None,
         halted: BTreeMap::new(),
         accountant,
-        clock: ClockWatch::start(Root::real()),
+        clock: ClockWatch::start(SystemRoot::real()),
         watch,
         stopped: None,
         entered: vec![0; steps],
@@ -161,7 +161,8 @@ pub fn run(run: Run) -> Result<Report> {
 
 fn empty_report(plan: Plan, machine: Machine, labels: BTreeMap<String, String>) -> Report {
     let (name, version) = ("latscope".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-    let tool = Tool { name, version, commit: option_env!("LATSCOPE_COMMIT").unwrap_or_default().to_owned() };
+    let tool =
+        ToolVersion { name, version, commit: option_env!("LATSCOPE_COMMIT").unwrap_or_default().to_owned() };
     Report { run_id: random_name(), labels, ..Report::new(tool, now(), plan, machine) }
 }
 
@@ -186,7 +187,7 @@ impl Coordinator<'_> {
             // Stays in the journal until the guardian ends with the run.
             let _: Ticket = self.guardian.journal(undo)?;
         }
-        tell(&mut self.observers, &Event::Started(&plan));
+        tell(&mut self.observers, &RunEvent::Started(&plan));
         starved::cannot_end(&plan.cpus.0).into_iter().for_each(|warning| self.pass_on(warning));
         if let Some(load) = &plan.load {
             let loaded = load::start(load, &plan.cpus.0, &self.guardian)?;
@@ -204,7 +205,7 @@ impl Coordinator<'_> {
         for (round, index) in plan.schedule() {
             if time.is_left_out(index) {
                 self.begun += plan.steps[index].points.len();
-                tell(&mut self.observers, &Event::Closed(&self.report));
+                tell(&mut self.observers, &RunEvent::Closed(&self.report));
                 continue;
             }
             let step = plan.steps[index].in_round(round);
@@ -213,12 +214,12 @@ impl Coordinator<'_> {
             if families.any(|family| family.served) {
                 self.accountant.are_served();
             }
-            (self.round, self.since) = (Round::of(&step, round), Instant::now());
+            (self.round, self.since) = (StepRound::of(&step, round), Instant::now());
             self.step(index, &step, &plan.cpus.0);
             self.begun += step.points.len();
             time.closed(index);
             self.look_at_criteria();
-            tell(&mut self.observers, &Event::Closed(&self.report));
+            tell(&mut self.observers, &RunEvent::Closed(&self.report));
             if self.stopped.is_some() && self.told.is_none() {
                 break;
             }
@@ -240,23 +241,24 @@ impl Coordinator<'_> {
             let remedy = Some("end that program, or let it sleep at times".to_owned());
             self.pass_on(Warning { id: REAL_TIME_THROTTLED.to_owned(), text: real_time.words(), remedy });
         }
-        if let Some(idle) = self.loaded.as_ref().filter(|load| load.ended().is_none()).and_then(Loaded::idle)
+        if let Some(idle) =
+            self.loaded.as_ref().filter(|load| load.ended().is_none()).and_then(LoadWorkers::idle)
         {
             self.warn(LOAD_IDLE, &format!("{idle}: check that it does what it is for"));
         }
         self.judge();
         self.report.findings.extend(findings::findings(&self.report, &self.registry.catalogue()));
         self.report.finished = self.report.interrupted.is_none().then(now);
-        tell(&mut self.observers, &Event::Finished(&self.report));
+        tell(&mut self.observers, &RunEvent::Finished(&self.report));
         Ok(())
     }
 
     /// Lowers what was measured while the load ended, or after that.
     fn check_load(&mut self, measured: &mut [Measurement]) {
-        let Some(how) = self.loaded.as_ref().and_then(Loaded::ended) else { return };
+        let Some(how) = self.loaded.as_ref().and_then(LoadWorkers::ended) else { return };
         let text = format!("the load ended before the measurement did ({how})");
-        for m in measured.iter_mut().filter(|m| m.quality.level != Level::Unsupported) {
-            m.lower(Reason::new(Level::Degraded, LOAD_ENDED, &text, "use a load that runs on"));
+        for m in measured.iter_mut().filter(|m| m.quality.level != QualityLevel::Unsupported) {
+            m.lower(Reason::new(QualityLevel::Degraded, LOAD_ENDED, &text, "use a load that runs on"));
         }
         if !self.report.warnings.iter().any(|warning| warning.id == LOAD_ENDED) {
             self.warn(LOAD_ENDED, &format!("{text}: not all figures were taken under it"));
@@ -272,8 +274,8 @@ impl Coordinator<'_> {
     }
 
     /// Returns the progress of a run that was asked to end; `None` if such a request is its only end.
-    fn interrupted(&self, index: usize, step: &Step) -> Option<Interrupted> {
-        let Told { by, at } = self.told.as_ref()?;
+    fn interrupted(&self, index: usize, step: &PlanStep) -> Option<Interrupted> {
+        let StopRequest { by, at } = self.told.as_ref()?;
         let plan = &self.report.plan;
         if !step.stop.is_limited() && index + 1 == plan.steps.len() {
             return None;
@@ -288,12 +290,12 @@ impl Coordinator<'_> {
         let (points, taken) = (cut.len() as u64, cut.iter().sum());
         Some(Interrupted {
             by: by.clone(),
-            points: Progress { done: done as u64, of: Some(planned as u64) },
-            events: periodic.then(|| Progress {
+            points: ProgressAmount { done: done as u64, of: Some(planned as u64) },
+            events: periodic.then(|| ProgressAmount {
                 done: taken,
                 of: limit(step.stop.events).map(|each| each.saturating_mul(points)),
             }),
-            time: periodic.then(|| Progress {
+            time: periodic.then(|| ProgressAmount {
                 done: at.saturating_duration_since(self.since).as_nanos() as u64,
                 of: limit(step.stop.limit_ns),
             }),
@@ -301,14 +303,14 @@ impl Coordinator<'_> {
     }
 
     /// Measures one step and adds its points to the report.
-    fn step(&mut self, index: usize, step: &Step, allowed: &[u32]) {
+    fn step(&mut self, index: usize, step: &PlanStep, allowed: &[u32]) {
         let mut results: Vec<Option<PointResult>> = step.points.iter().map(|_| None).collect();
         let mut slots = None;
         let mut outliers = self.outliers(step);
         let mut streams = Streams::new(step);
-        let mut starved = Starved::new();
+        let mut starved = StarvationMonitor::new();
         let outcome = self.in_scratch(step, |coordinator, scratch| {
-            let mut link = Link::start(step)?;
+            let mut link = WorkerLink::start(step)?;
             slots = Some(link.slots.clone());
             outliers.iter().for_each(|outliers| outliers.arm(&link.slots));
             if let Some(timeline) = &mut coordinator.timeline {
@@ -346,7 +348,7 @@ impl Coordinator<'_> {
         if let Some(slots) = &slots {
             unfinished = starved.record(step, slots, &mut results, ended);
             let last = outliers.as_mut().map(|outliers| outliers.last(slots)).unwrap_or_default();
-            last.iter().for_each(|outlier| self.tell(&Event::Outlier(outlier)));
+            last.iter().for_each(|outlier| self.tell(&RunEvent::Outlier(outlier)));
             self.look(slots, &mut streams, None);
             self.snapshot(step, slots);
         }
@@ -374,7 +376,7 @@ impl Coordinator<'_> {
     /// Runs `body` with the step's scratch directory, if it wants one.
     fn in_scratch<T>(
         &mut self,
-        step: &Step,
+        step: &PlanStep,
         body: impl FnOnce(&mut Self, Option<PathBuf>) -> Result<T>,
     ) -> Result<T> {
         let (path, ticket): (_, Option<Ticket>) = match &step.conditions.scratch_in {
@@ -390,7 +392,7 @@ impl Coordinator<'_> {
     }
 
     /// Watches for events above the threshold, where the plan asks for it.
-    fn outliers(&mut self, step: &Step) -> Option<Outliers> {
+    fn outliers(&mut self, step: &PlanStep) -> Option<Outliers> {
         let wanted = self.report.plan.on_threshold.clone().filter(|_| step.periodic.is_some())?;
         let machine = &self.report.machine;
         let mut outliers = Outliers::start(step, &wanted, self.epoch_ns, machine, &self.guardian);
@@ -402,14 +404,14 @@ impl Coordinator<'_> {
     fn listen(
         &mut self,
         index: usize,
-        step: &Step,
-        link: &mut Link,
+        step: &PlanStep,
+        link: &mut WorkerLink,
         results: &mut [Option<PointResult>],
-        (streams, mut outliers, starved): (&mut Streams, Option<&mut Outliers>, &mut Starved),
+        (streams, mut outliers, starved): (&mut Streams, Option<&mut Outliers>, &mut StarvationMonitor),
     ) -> Result<()> {
         let (mut said, mut halted) = (Said::default(), Standstill::default());
         let judging = self.watch.period(step);
-        let mut deadlines = Deadlines::new(step, &self.observers, outliers.as_deref(), judging);
+        let mut deadlines = CoordinatorDeadlines::new(step, &self.observers, outliers.as_deref(), judging);
         loop {
             let inputs: Vec<_> = self.observers.iter().filter_map(|observer| observer.input()).collect();
             let pause = outliers.as_deref().and_then(Outliers::pause).unwrap_or(marks::LOOK);
@@ -417,21 +419,23 @@ impl Coordinator<'_> {
             drop(inputs);
             self.note_halt(step, link, said.begun, outliers.as_deref_mut());
             match heard {
-                Heard::Signal(signal) if TERMINATION.contains(&signal) => {
+                CoordinatorEvent::Signal(signal) if TERMINATION.contains(&signal) => {
                     if self.terminated(signal, step, link, &mut deadlines) {
                         return Ok(());
                     }
                 }
-                Heard::Signal(signal) => {
+                CoordinatorEvent::Signal(signal) => {
                     // A report of the state is of this moment.
                     self.snapshot(step, &link.slots);
-                    self.tell(&Event::Signal(signal));
+                    self.tell(&RunEvent::Signal(signal));
                 }
-                Heard::Input(_) => self.tell(&Event::Input),
-                Heard::Bell | Heard::Silence => {}
-                Heard::Gone => return Err(said.failure.unwrap_or_else(|| link.how_it_ended())),
-                Heard::Message(Message::Finished) => return said.failure.map_or(Ok(()), Err),
-                Heard::Message(message) => {
+                CoordinatorEvent::Input(_) => self.tell(&RunEvent::Input),
+                CoordinatorEvent::Bell | CoordinatorEvent::Silence => {}
+                CoordinatorEvent::Gone => return Err(said.failure.unwrap_or_else(|| link.how_it_ended())),
+                CoordinatorEvent::Message(WorkerMessage::Finished) => {
+                    return said.failure.map_or(Ok(()), Err);
+                }
+                CoordinatorEvent::Message(message) => {
                     deadlines.heard();
                     self.receive(message, step, results, &mut said);
                 }
@@ -463,7 +467,13 @@ impl Coordinator<'_> {
     }
 
     /// Ends the step early for a signal. Returns true if its worker is not waited for.
-    fn terminated(&mut self, signal: i32, step: &Step, link: &Link, deadlines: &mut Deadlines) -> bool {
+    fn terminated(
+        &mut self,
+        signal: i32,
+        step: &PlanStep,
+        link: &WorkerLink,
+        deadlines: &mut CoordinatorDeadlines,
+    ) -> bool {
         let again = self.told.as_ref().is_some_and(|told| told.at.elapsed() >= TWICE);
         self.end_early(link, deadlines, signal::name(signal));
         // Records outlive the worker.
@@ -474,41 +484,41 @@ impl Coordinator<'_> {
     /// Takes a message of the worker, other than its last one.
     fn receive(
         &mut self,
-        message: Message,
-        step: &Step,
+        message: WorkerMessage,
+        step: &PlanStep,
         results: &mut [Option<PointResult>],
         said: &mut Said,
     ) {
         match message {
-            Message::Ready | Message::Finished => {}
-            Message::Shortfall { reason, remedy } => {
+            WorkerMessage::Ready | WorkerMessage::Finished => {}
+            WorkerMessage::Shortfall { reason, remedy } => {
                 collect::forewarned(results, &reason, &remedy);
                 self.forewarn(step, &reason, remedy);
             }
-            Message::Peers(processes, used_ns) => self.accountant.add_peers(&processes, used_ns),
-            Message::Waiting(text) => {
+            WorkerMessage::Peers(processes, used_ns) => self.accountant.add_peers(&processes, used_ns),
+            WorkerMessage::Waiting(text) => {
                 let warning = Warning { id: "waiting".to_owned(), text, remedy: None };
-                self.tell(&Event::Warning(&warning));
+                self.tell(&RunEvent::Warning(&warning));
             }
-            Message::Started(point, known) => {
+            WorkerMessage::Started(point, known) => {
                 said.begun = point;
                 collect::begun(&mut results[point], *known);
                 let place = self.begun + point;
                 self.since = Instant::now();
                 let round = self.round;
-                self.tell(&Event::Point { point: &step.points[point], index: place, round });
+                self.tell(&RunEvent::Point { point: &step.points[point], index: place, round });
             }
-            Message::Closed(point, result) => results[point] = Some(*result),
-            Message::Failed(text) => said.failure = Some(anyhow!(text)),
+            WorkerMessage::Closed(point, result) => results[point] = Some(*result),
+            WorkerMessage::Failed(text) => said.failure = Some(anyhow!(text)),
         }
     }
 
     /// Warns the observers of a long step why its figures will be degraded. The report states the reason for each of
     /// them.
-    fn forewarn(&mut self, step: &Step, reason: &str, remedy: String) {
+    fn forewarn(&mut self, step: &PlanStep, reason: &str, remedy: String) {
         if step.periodic.is_some() {
             let text = format!("degraded: {reason}");
-            self.tell(&Event::Warning(&Warning { id: "degraded".to_owned(), text, remedy: Some(remedy) }));
+            self.tell(&RunEvent::Warning(&Warning { id: "degraded".to_owned(), text, remedy: Some(remedy) }));
         }
     }
 
@@ -519,7 +529,7 @@ impl Coordinator<'_> {
     fn was_ended(&mut self) -> Result<bool> {
         while let Some(signal) = self.signals.next()? {
             if TERMINATION.contains(&signal) {
-                self.told = Some(Told { by: signal::name(signal), at: Instant::now() });
+                self.told = Some(StopRequest { by: signal::name(signal), at: Instant::now() });
                 return Ok(true);
             }
         }
@@ -527,10 +537,10 @@ impl Coordinator<'_> {
     }
 
     /// Asks the measuring threads to end, and gives them a moment; the first time counts.
-    fn end_early(&mut self, link: &Link, deadlines: &mut Deadlines, by: String) {
+    fn end_early(&mut self, link: &WorkerLink, deadlines: &mut CoordinatorDeadlines, by: String) {
         if self.told.is_none() {
             output::hurry();
-            self.told = Some(Told { by, at: Instant::now() });
+            self.told = Some(StopRequest { by, at: Instant::now() });
             link.slots.interrupt();
             deadlines.end();
         }
@@ -539,22 +549,22 @@ impl Coordinator<'_> {
     /// Passes on what there is to see between two messages.
     fn look(&mut self, slots: &Slots, streams: &mut Streams, outliers: Option<&mut Outliers>) {
         for outlier in outliers.map(|outliers| outliers.take(slots)).unwrap_or_default() {
-            self.tell(&Event::Outlier(&outlier));
+            self.tell(&RunEvent::Outlier(&outlier));
         }
         streams.take(slots, |event| tell(&mut self.observers, event));
     }
 
     /// Shows those who want it how a step stands.
-    fn snapshot(&mut self, step: &Step, slots: &Slots) {
+    fn snapshot(&mut self, step: &PlanStep, slots: &Slots) {
         if step.periodic.is_some() && self.observers.iter().any(|observer| observer.period().is_some()) {
             let points = (0..step.points.len()).map(|point| slots.snapshot(point)).collect();
             let at = monotonic_ns() - self.epoch_ns;
             let began = at.saturating_sub(self.since.elapsed().as_nanos() as u64);
-            self.tell(&Event::Snapshot(&Live { step, points, round: self.round, began, at }));
+            self.tell(&RunEvent::Snapshot(&StepSnapshot { step, points, round: self.round, began, at }));
         }
     }
 
-    fn tell(&mut self, event: &Event) {
+    fn tell(&mut self, event: &RunEvent) {
         tell(&mut self.observers, event);
     }
 
@@ -563,12 +573,12 @@ impl Coordinator<'_> {
     }
 
     fn pass_on(&mut self, warning: Warning) {
-        tell(&mut self.observers, &Event::Warning(&warning));
+        tell(&mut self.observers, &RunEvent::Warning(&warning));
         self.report.warnings.push(warning);
     }
 }
 
-fn tell(observers: &mut [&mut dyn Observer], event: &Event) {
+fn tell(observers: &mut [&mut dyn Observer], event: &RunEvent) {
     observers.iter_mut().for_each(|observer| observer.observe(event));
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Coordinator, marks};
 use crate::{collect, timeline};
-use latscope_core::plan::Step;
+use latscope_core::plan::PlanStep;
 use latscope_core::report::Measurement;
 use latscope_os::kernels;
 use std::ops::Range;
@@ -45,7 +45,7 @@ impl Coordinator<'_> {
 
     /// Takes what was recorded of a step: into the file, and its shares into
     /// the measurements and findings.
-    pub(super) fn add_timeline(&mut self, step: &Step, measured: &mut [Measurement]) {
+    pub(super) fn add_timeline(&mut self, step: &PlanStep, measured: &mut [Measurement]) {
         let Some(recorder) = &mut self.timeline else { return };
         match recorder.take() {
             Ok(recorded) => {

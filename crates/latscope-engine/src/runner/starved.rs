@@ -1,26 +1,26 @@
 //! Measuring threads that want a CPU and have none: they are named, and let go when the run ends.
 
 use super::Coordinator;
-use super::deadlines::Deadlines;
-use crate::link::Link;
+use super::deadlines::CoordinatorDeadlines;
+use crate::link::WorkerLink;
 use anyhow::{Result, anyhow};
 use latscope_bench::hold::Shortfall;
 use latscope_bench::protocol::PointResult;
-use latscope_bench::recorder::{Progress, Slots};
+use latscope_bench::recorder::{Slots, ThreadDueState};
 use latscope_core::catalogue::ids;
 use latscope_core::param;
-use latscope_core::plan::Step;
-use latscope_core::quality::{Level, NOT_RUN, Reason};
-use latscope_core::report::{Block, Exceedance, Measurement, Sampling, Warning};
+use latscope_core::plan::PlanStep;
+use latscope_core::quality::{NOT_RUN, QualityLevel, Reason};
+use latscope_core::report::{Exceedance, Measurement, SampleBlock, Sampling, Warning};
 use latscope_core::units::format_time;
-use latscope_machine::Root;
+use latscope_machine::SystemRoot;
 use latscope_machine::starvation::{self, Runnable, Starvation, occupant};
 use latscope_os::clock::monotonic_ns;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Looks at the progress of a step's measuring threads.
-pub(super) struct Starved {
+pub(super) struct StarvationMonitor {
     starvation: Starvation,
     /// Points whose threads were due and had not run, at the last two looks, with how late they were, ns. One look is
     /// not enough: all may have stood still together, and go on one by one.
@@ -41,9 +41,9 @@ pub(super) struct Starved {
 /// Time beyond that of a point after which a worker that does not run is ended.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-impl Starved {
-    pub(super) fn new() -> Starved {
-        Starved {
+impl StarvationMonitor {
+    pub(super) fn new() -> StarvationMonitor {
+        StarvationMonitor {
             starvation: Starvation::default(),
             late: BTreeMap::new(),
             due: BTreeMap::new(),
@@ -57,18 +57,25 @@ impl Starved {
 
     /// Looks at the threads; returns a warning for each CPU that another thread has kept them from since then. Those of
     /// a step that states no instants are looked at only when it is `overdue`: that takes a while.
-    pub(super) fn look(&mut self, step: &Step, link: &Link, now: u64, overdue: bool) -> Vec<Warning> {
+    pub(super) fn look(
+        &mut self,
+        step: &PlanStep,
+        link: &WorkerLink,
+        now: u64,
+        overdue: bool,
+    ) -> Vec<Warning> {
         let slots = &link.slots;
-        let progress: Vec<Progress> = (0..step.points.len()).map(|point| slots.progress(point)).collect();
+        let progress: Vec<ThreadDueState> =
+            (0..step.points.len()).map(|point| slots.progress(point)).collect();
         self.compare(&progress, now);
-        let known = progress.iter().any(|one| *one != Progress::Unknown);
+        let known = progress.iter().any(|one| *one != ThreadDueState::Unknown);
         let stuck = !known && self.is_stuck(step, slots) && overdue;
         self.stands = false;
         if self.due.is_empty() && !stuck || slots.let_go_at().is_some() {
             self.starvation = Starvation::default();
             return Vec::new();
         }
-        let runnable = self.starvation.look(&Root::real(), link.process());
+        let runnable = self.starvation.look(&SystemRoot::real(), link.process());
         let standing = || runnable.iter().find(|thread| thread.stands);
         let mut waiting: Vec<(&Runnable, u64)> = Vec::new();
         for (point, late) in &self.late {
@@ -90,9 +97,9 @@ impl Starved {
     }
 
     /// Finds the points that are late, and were so for the same instant at the look before.
-    fn compare(&mut self, progress: &[Progress], now: u64) {
+    fn compare(&mut self, progress: &[ThreadDueState], now: u64) {
         let due = progress.iter().enumerate().filter_map(|(point, one)| match one {
-            Progress::Due(due) if one.starved(now).is_some() => Some((point, *due)),
+            ThreadDueState::Due(due) if one.starved(now).is_some() => Some((point, *due)),
             _ => None,
         });
         let before = std::mem::replace(&mut self.due, due.collect());
@@ -112,7 +119,7 @@ impl Starved {
     }
 
     /// Returns true if there were no samples for a second.
-    fn is_stuck(&mut self, step: &Step, slots: &Slots) -> bool {
+    fn is_stuck(&mut self, step: &PlanStep, slots: &Slots) -> bool {
         let count = (0..step.points.len()).map(|point| slots.taken(point)).sum();
         if self.counted.0 != count {
             self.counted = (count, Instant::now());
@@ -122,7 +129,7 @@ impl Starved {
 
     /// Finds who has the CPU that a thread waits for. Returns a warning the first time.
     fn name(&mut self, thread: &Runnable, late: u64) -> Option<Warning> {
-        let found = occupant(&Root::real(), thread, std::process::id());
+        let found = occupant(&SystemRoot::real(), thread, std::process::id());
         let known = self.occupants.entry(thread.cpu).or_default();
         *known = found.clone().or(known.take());
         let key = (thread.cpu, found);
@@ -147,7 +154,7 @@ impl Starved {
     }
 
     /// Returns true if a step that began then is past its time.
-    pub(super) fn is_overdue(step: &Step, slots: &Slots, since: Instant, now: u64) -> bool {
+    pub(super) fn is_overdue(step: &PlanStep, slots: &Slots, since: Instant, now: u64) -> bool {
         let end = slots.end();
         let planned = if end.is_some() { counted_ns(step) } else { step.stop.limit_ns };
         let limit = Duration::from_nanos(planned).saturating_add(PATIENCE);
@@ -156,11 +163,11 @@ impl Starved {
 
     /// Lets the late threads go: moves all threads of the worker to a CPU where they can run, except those of points
     /// that are not late.
-    pub(super) fn let_go(&mut self, step: &Step, link: &Link, now: u64) {
+    pub(super) fn let_go(&mut self, step: &PlanStep, link: &WorkerLink, now: u64) {
         link.slots.let_go(now);
         link.slots.ask_to_stop();
         // One that ran since the look has recorded how late it was, and ends by itself.
-        self.late.retain(|point, late| link.slots.progress(*point) == Progress::Due(now - *late));
+        self.late.retain(|point, late| link.slots.progress(*point) == ThreadDueState::Due(now - *late));
         for (point, late) in &self.late {
             self.let_go.entry(*point).or_insert(*late);
         }
@@ -185,7 +192,7 @@ impl Starved {
     /// ended.
     pub(super) fn record(
         &self,
-        step: &Step,
+        step: &PlanStep,
         slots: &Slots,
         results: &mut [Option<PointResult>],
         (ended, epoch_ns): (u64, u64),
@@ -194,7 +201,7 @@ impl Starved {
         let mut all = Vec::new();
         for (point, result) in results.iter_mut().enumerate() {
             let (progress, threaded) = (slots.progress(point), slots.thread(point) != 0);
-            let (Progress::Due(due), Some(late)) = (progress, progress.starved(ended)) else {
+            let (ThreadDueState::Due(due), Some(late)) = (progress, progress.starved(ended)) else {
                 // A thread that watches time has recorded by itself what it missed until it was let go.
                 let longest = || slots.snapshot(point).histogram.max().map_or(0, |max| max as u64);
                 let late = self.let_go.get(&point).map(|late| (*late).min(longest()));
@@ -227,10 +234,10 @@ impl Coordinator<'_> {
     /// The worker does not come to measure; the text names who has its CPU.
     pub(super) fn attend(
         &mut self,
-        step: &Step,
-        link: &Link,
-        deadlines: &mut Deadlines,
-        starved: &mut Starved,
+        step: &PlanStep,
+        link: &WorkerLink,
+        deadlines: &mut CoordinatorDeadlines,
+        starved: &mut StarvationMonitor,
     ) -> Result<()> {
         if link.is_halted() {
             // It has no CPU since it wants none.
@@ -238,7 +245,8 @@ impl Coordinator<'_> {
             return Ok(());
         }
         let now = monotonic_ns();
-        let overdue = self.told.is_none() && Starved::is_overdue(step, &link.slots, self.since, now);
+        let overdue =
+            self.told.is_none() && StarvationMonitor::is_overdue(step, &link.slots, self.since, now);
         let warnings = starved.look(step, link, now, overdue);
         warnings.into_iter().for_each(|warning| self.pass_on(warning));
         if let Some(text) = starved.standstill() {
@@ -268,7 +276,7 @@ pub(super) struct Unfinished {
 
 /// Time that a count of periodic activations takes where none is missed, ns, with the wait for a full second of the
 /// clock. `u64::MAX` without a count.
-fn counted_ns(step: &Step) -> u64 {
+fn counted_ns(step: &PlanStep) -> u64 {
     let Some(periodic) = &step.periodic else { return u64::MAX };
     let intervals = step.points.iter().filter_map(|point| point.params.get(param::INTERVAL)?.number());
     let alignment = u64::from(periodic.align_second) * 1_000_000_000;
@@ -278,7 +286,7 @@ fn counted_ns(step: &Step) -> u64 {
 
 /// Warns of a run that has only these CPUs and may not end.
 pub(super) fn cannot_end(cpus: &[u32]) -> Option<Warning> {
-    let text = starvation::cannot_end(&Root::real(), cpus)?;
+    let text = starvation::cannot_end(&SystemRoot::real(), cpus)?;
     let remedy = "run `sysctl kernel.sched_rt_runtime_us=950000` as root, or allow a second CPU";
     Some(Warning { id: "may-not-end".to_owned(), text, remedy: Some(remedy.to_owned()) })
 }
@@ -292,7 +300,7 @@ fn has_it(occupant: Option<&str>) -> String {
 }
 
 /// The interval of a point's thread, and how many activations after `due` were due until then.
-fn missed(step: &Step, point: usize, due: u64, until: u64) -> (u64, u64) {
+fn missed(step: &PlanStep, point: usize, due: u64, until: u64) -> (u64, u64) {
     let planned = &step.points[point];
     let interval = planned.params.get(param::INTERVAL).and_then(|value| value.number());
     let interval = interval.filter(|_| [ids::WAKE_TIMER, ids::WAKE_RESPONSE].contains(&&*planned.probe));
@@ -300,13 +308,13 @@ fn missed(step: &Step, point: usize, due: u64, until: u64) -> (u64, u64) {
     (interval, until.saturating_sub(due).saturating_sub(1) / interval)
 }
 
-fn add_to_blocks(blocks: &mut Vec<Block>, at: u64, value: u64) {
+fn add_to_blocks(blocks: &mut Vec<SampleBlock>, at: u64, value: u64) {
     match blocks.last_mut() {
         Some(last) => {
             (last.count, last.sum) = (last.count + 1, last.sum.saturating_add(value));
             last.max = last.max.max(value);
         }
-        None => blocks.push(Block { from: at, count: 1, sum: value, max: value, median: value }),
+        None => blocks.push(SampleBlock { from: at, count: 1, sum: value, max: value, median: value }),
     }
 }
 
@@ -322,20 +330,20 @@ pub(super) fn mark(
         let unknown = if halted.contains_key(point) { STOOD_STILL } else { "why is not known" };
         let words = words.as_deref().unwrap_or(unknown);
         let text = format!("late by at least {time}: the thread had not run when the run ended ({words})");
-        m.lower(Reason::new(Level::Degraded, NOT_RUN, text, REMEDY).with("lower_bound", *late as f64));
+        m.lower(Reason::new(QualityLevel::Degraded, NOT_RUN, text, REMEDY).with("lower_bound", *late as f64));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_bench::recorder::{Layout, STARVED_NS};
-    use latscope_core::plan::{Periodic, Phase, Point, params};
+    use latscope_bench::recorder::{HistogramSlotLayout, STARVED_NS};
+    use latscope_core::plan::{MeasurementPoint, Periodic, Phase, params};
 
     const SECOND: u64 = STARVED_NS;
 
-    fn step(probe: &str) -> Step {
-        let point = Point {
+    fn step(probe: &str) -> PlanStep {
+        let point = MeasurementPoint {
             probe: probe.to_owned(),
             revision: 1,
             params: params([(param::INTERVAL, 1_000_000.into())]),
@@ -343,11 +351,11 @@ mod tests {
             row: false,
         };
         let periodic = Some(Periodic { corrected: true, ..Periodic::new(Phase::Staggered, 0) });
-        Step { periodic, ..crate::harness::step(probe, vec![point]) }
+        PlanStep { periodic, ..crate::harness::step(probe, vec![point]) }
     }
 
-    fn slots(step: &Step) -> Slots {
-        let layout = Layout::of(step);
+    fn slots(step: &PlanStep) -> Slots {
+        let layout = HistogramSlotLayout::of(step);
         Slots::map(Slots::create(&layout).unwrap(), layout).unwrap()
     }
 
@@ -360,7 +368,7 @@ mod tests {
         writer.set_due(3 * SECOND);
         slots.set_end(0, 5 * SECOND);
         let mut results = [Some(PointResult::default())];
-        let starved = Starved::new();
+        let starved = StarvationMonitor::new();
         let unfinished = starved.record(&step, &slots, &mut results, (6 * SECOND, 0));
         let snapshot = slots.snapshot(0);
         assert_eq!((snapshot.histogram.count(), snapshot.histogram.max()), (2, Some(3e9)));
@@ -380,13 +388,13 @@ mod tests {
         let slots = slots(&step);
         slots.writer(0, Sampling::Event).set_due(SECOND);
         slots.let_go(3 * SECOND);
-        let unfinished = Starved::new().record(&step, &slots, &mut [None], (4 * SECOND, 0));
+        let unfinished = StarvationMonitor::new().record(&step, &slots, &mut [None], (4 * SECOND, 0));
         assert_eq!((unfinished[0].late, slots.snapshot(0).missed), (2 * SECOND, 1_999));
         // What is no activation misses none.
         let step = self::step(ids::NOISE_BUSY);
         let slots = self::slots(&step);
         slots.writer(0, Sampling::Event).set_due(SECOND);
-        assert_eq!(Starved::new().record(&step, &slots, &mut [None], (4 * SECOND, 0)).len(), 1);
+        assert_eq!(StarvationMonitor::new().record(&step, &slots, &mut [None], (4 * SECOND, 0)).len(), 1);
         assert_eq!(slots.snapshot(0).missed, 0);
     }
 
@@ -395,14 +403,15 @@ mod tests {
         let step = step(ids::NOISE_BUSY);
         let slots = slots(&step);
         let mut writer = slots.writer(0, Sampling::Event);
-        let record = |starved: &Starved| starved.record(&step, &slots, &mut [None], (SECOND, 0)).len();
-        assert_eq!(record(&Starved::new()), 0, "it has not begun");
+        let record =
+            |starved: &StarvationMonitor| starved.record(&step, &slots, &mut [None], (SECOND, 0)).len();
+        assert_eq!(record(&StarvationMonitor::new()), 0, "it has not begun");
         writer.set_due(SECOND);
-        assert_eq!(record(&Starved::new()), 0, "it is not late");
+        assert_eq!(record(&StarvationMonitor::new()), 0, "it is not late");
         writer.settle();
-        assert_eq!(record(&Starved::new()), 0, "it has ended");
+        assert_eq!(record(&StarvationMonitor::new()), 0, "it has ended");
         writer.record(SECOND - 7, SECOND);
-        let starved = Starved { let_go: [(0, SECOND)].into(), ..Starved::new() };
+        let starved = StarvationMonitor { let_go: [(0, SECOND)].into(), ..StarvationMonitor::new() };
         let unfinished = starved.record(&step, &slots, &mut [None], (SECOND, 0));
         assert_eq!(
             (unfinished.len(), unfinished[0].late),
@@ -417,7 +426,7 @@ mod tests {
         let mut step = step(ids::WAKE_TIMER);
         step.points = vec![
             step.points[0].clone(),
-            Point { probe: ids::WAKE_RESPONSE.to_owned(), ..step.points[0].clone() },
+            MeasurementPoint { probe: ids::WAKE_RESPONSE.to_owned(), ..step.points[0].clone() },
         ];
         let slots = slots(&step);
         for (point, first) in [(0, SECOND), (1, SECOND + 500_000)] {
@@ -425,15 +434,15 @@ mod tests {
             slots.set_end(point, first + SECOND);
         }
         assert_eq!(slots.end(), Some(2 * SECOND + 500_000));
-        Starved::new().record(&step, &slots, &mut [None, None], (4 * SECOND, 0));
+        StarvationMonitor::new().record(&step, &slots, &mut [None, None], (4 * SECOND, 0));
         assert_eq!([0, 1].map(|point| slots.snapshot(point).missed), [999; 2]);
     }
 
     #[test]
     fn a_thread_is_late_that_was_so_at_two_looks() {
-        let mut starved = Starved::new();
+        let mut starved = StarvationMonitor::new();
         let mut looked = |due: [u64; 2], now: u64| {
-            starved.compare(&due.map(Progress::Due), now * SECOND);
+            starved.compare(&due.map(ThreadDueState::Due), now * SECOND);
             (starved.late.clone(), starved.is_to_look_again())
         };
         assert_eq!(looked([7, 7], 3), ([].into(), true));
@@ -462,7 +471,7 @@ mod tests {
 
     #[test]
     fn who_had_the_cpu_stands_in_the_row() {
-        let mut starved = Starved::new();
+        let mut starved = StarvationMonitor::new();
         assert_eq!(starved.words(), None);
         starved.occupants.insert(1, Some("sh (pid 7, SCHED_FIFO 99)".to_owned()));
         starved.occupants.insert(3, None);
@@ -475,11 +484,14 @@ mod tests {
         let mut step = step(ids::WAKE_TIMER);
         let (slots, now) = (slots(&step), Instant::now());
         step.stop.limit_ns = u64::MAX;
-        assert!(!Starved::is_overdue(&step, &slots, now, u64::MAX - 1));
+        assert!(!StarvationMonitor::is_overdue(&step, &slots, now, u64::MAX - 1));
         slots.set_end(0, u64::MAX);
-        assert!(!Starved::is_overdue(&step, &slots, now, u64::MAX - 1));
+        assert!(!StarvationMonitor::is_overdue(&step, &slots, now, u64::MAX - 1));
         slots.set_end(0, 0);
         step.stop.limit_ns = 0;
-        assert!(!Starved::is_overdue(&step, &slots, now, 7), "its time is over, and a second is not");
+        assert!(
+            !StarvationMonitor::is_overdue(&step, &slots, now, 7),
+            "its time is over, and a second is not"
+        );
     }
 }

@@ -1,10 +1,10 @@
 //! The time of a whole run: what of its rounds is left out on a machine on which it takes too long.
 
 use super::Coordinator;
-use crate::remaining::Remaining;
+use crate::remaining::RunTimeEstimate;
 use latscope_core::histogram::Histogram;
-use latscope_core::plan::{Plan, Point, Step};
-use latscope_core::quality::{Level, NO_TIME, Reason};
+use latscope_core::plan::{MeasurementPoint, Plan, PlanStep};
+use latscope_core::quality::{NO_TIME, QualityLevel, Reason};
 use latscope_core::report::{Measurement, Sampling, Semantics, Warning};
 use latscope_core::units::counted;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub(super) struct TimeLeft {
     /// True if each step is measured once.
     single: bool,
     since: Instant,
-    remaining: Remaining,
+    remaining: RunTimeEstimate,
     /// Rounds that each step has had.
     rounds: Vec<u32>,
     /// Rounds that a step had had when its others were left out.
@@ -33,7 +33,7 @@ impl TimeLeft {
             budget: plan.budget_ns.map(Duration::from_nanos),
             single: plan.rounds <= 1,
             since: Instant::now(),
-            remaining: Remaining::of(plan, setup),
+            remaining: RunTimeEstimate::of(plan, setup),
             rounds: vec![0; plan.steps.len()],
             left_out: BTreeMap::new(),
         }
@@ -60,7 +60,7 @@ impl TimeLeft {
     }
 
     /// Warning that names the steps whose rounds were left out; `None` without any.
-    fn warning(&self, steps: &[Step]) -> Option<Warning> {
+    fn warning(&self, steps: &[PlanStep]) -> Option<Warning> {
         let budget = self.budget?;
         let mut names: Vec<&str> = self.left_out.keys().map(|index| steps[*index].name.as_str()).collect();
         names.dedup();
@@ -98,7 +98,7 @@ impl Coordinator<'_> {
             );
             let segment = self.segment(*index);
             for m in &mut self.report.measurements[segment] {
-                m.lower(Reason::new(Level::Ok, LEFT_OUT, text.as_str(), ""));
+                m.lower(Reason::new(QualityLevel::Ok, LEFT_OUT, text.as_str(), ""));
                 // The order of reasons is that of a reader of the saved result.
                 m.settle();
             }
@@ -110,9 +110,14 @@ impl Coordinator<'_> {
 }
 
 /// A point that had no turn.
-fn without_time(point: &Point) -> Measurement {
+fn without_time(point: &MeasurementPoint) -> Measurement {
     let mut m = Measurement::of(point.clone(), Sampling::Event, Semantics::Operation, Histogram::new(1000));
-    m.lower(Reason::new(Level::Unsupported, NO_TIME, "the time of the run was over before its turn", ""));
+    m.lower(Reason::new(
+        QualityLevel::Unsupported,
+        NO_TIME,
+        "the time of the run was over before its turn",
+        "",
+    ));
     m
 }
 
@@ -123,7 +128,7 @@ mod tests {
 
     fn plan(budget_ns: Option<u64>) -> Plan {
         let stop = Stop { samples: 100, budget_ns: 100_000_000, ..Stop::after(100, 400_000_000) };
-        let steps = ["a", "b"].map(|name| Step::new(name, Vec::new(), vec![0], stop));
+        let steps = ["a", "b"].map(|name| PlanStep::new(name, Vec::new(), vec![0], stop));
         Plan { budget_ns, ..Plan::new("survey", steps.to_vec(), "0".parse().expect("a CPU")).in_rounds(4) }
     }
 
@@ -154,14 +159,14 @@ mod tests {
         time.closed(0);
         assert_eq!((time.is_left_out(0), time.is_left_out(1)), (false, true));
         assert!(time.warning(&plan.steps).expect("a warning").text.ends_with("1 step not begun"));
-        let m = without_time(&Point {
+        let m = without_time(&MeasurementPoint {
             probe: "cpu.add".to_owned(),
             revision: 1,
             params: Default::default(),
             title: String::new(),
             row: true,
         });
-        assert_eq!((m.quality.level, m.quality.reasons[0].id.as_str()), (Level::Unsupported, NO_TIME));
+        assert_eq!((m.quality.level, m.quality.reasons[0].id.as_str()), (QualityLevel::Unsupported, NO_TIME));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Client of the binder transports.
 
-use super::super::transaction::{Client, Failure};
-use super::{CALL, Shape, failure, names};
-use latscope_os::binder::{Buffer, Driver, Handle, Port};
+use super::super::transaction::{TransactionClient, TransactionFailure};
+use super::{BinderPayloadKind, CALL, failure, names};
+use latscope_os::binder::{BinderBuffer, BinderDriver, Handle, Port};
 use std::sync::Arc;
 
 /// A client's end for one thread at a time. Drop it in the thread that used
@@ -11,11 +11,11 @@ use std::sync::Arc;
 pub struct BinderClient {
     port: Port,
     server: Handle,
-    shape: Shape,
+    shape: BinderPayloadKind,
     most: usize,
     /// The last reply, which is given back with the next request: no system
     /// call of its own, but its cost is in the next transaction.
-    last: Option<Buffer>,
+    last: Option<BinderBuffer>,
 }
 
 impl BinderClient {
@@ -24,13 +24,18 @@ impl BinderClient {
     ///
     /// # Errors
     /// The server or the name service ended, or the wait takes too long.
-    pub fn find(driver: Arc<Driver>, name: &str, shape: Shape, most: usize) -> Result<BinderClient, Failure> {
+    pub fn find(
+        driver: Arc<BinderDriver>,
+        name: &str,
+        shape: BinderPayloadKind,
+        most: usize,
+    ) -> Result<BinderClient, TransactionFailure> {
         let mut port = Port::new(driver);
         let server = names::find(&mut port, name)?;
         Ok(BinderClient::new(port, server, shape, most))
     }
 
-    fn new(port: Port, server: Handle, shape: Shape, most: usize) -> BinderClient {
+    fn new(port: Port, server: Handle, shape: BinderPayloadKind, most: usize) -> BinderClient {
         BinderClient { port, server, shape, most, last: None }
     }
 
@@ -39,26 +44,26 @@ impl BinderClient {
         self.port.exchanges()
     }
 
-    fn fits(&self, request: &[u8]) -> Result<(), Failure> {
+    fn fits(&self, request: &[u8]) -> Result<(), TransactionFailure> {
         if (1..=self.most).contains(&request.len()) {
             return Ok(());
         }
         let (bytes, most) = (request.len(), self.most);
-        Err(Failure::Refused(format!("a request of {bytes} bytes: 1 to {most} were agreed on")))
+        Err(TransactionFailure::Refused(format!("a request of {bytes} bytes: 1 to {most} were agreed on")))
     }
 
     /// Calls; the answer where the driver put it.
     #[inline]
-    fn transact(&mut self, request: &[u8]) -> Result<&[u8], Failure> {
+    fn transact(&mut self, request: &[u8]) -> Result<&[u8], TransactionFailure> {
         self.fits(request)?;
         self.give_back();
         let answer = failure::transact(&mut self.port, self.server, CALL, self.shape.payload(request))?;
         let buffer = self.last.insert(answer.buffer);
         let bytes = match self.shape {
-            Shape::Flat => Some(self.port.data(buffer)),
-            Shape::Vector => self.port.vector(buffer),
+            BinderPayloadKind::Flat => Some(self.port.data(buffer)),
+            BinderPayloadKind::Vector => self.port.vector(buffer),
         };
-        bytes.ok_or_else(|| Failure::Refused("the answer is no vector".to_owned()))
+        bytes.ok_or_else(|| TransactionFailure::Refused("the answer is no vector".to_owned()))
     }
 
     #[inline]
@@ -70,13 +75,13 @@ impl BinderClient {
 }
 
 #[cold]
-fn too_long() -> Failure {
-    Failure::Refused("the answer is longer than expected".to_owned())
+fn too_long() -> TransactionFailure {
+    TransactionFailure::Refused("the answer is longer than expected".to_owned())
 }
 
-impl Client for BinderClient {
+impl TransactionClient for BinderClient {
     #[inline]
-    fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, Failure> {
+    fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, TransactionFailure> {
         let bytes = self.transact(request)?;
         let room = reply.get_mut(..bytes.len()).ok_or_else(too_long)?;
         room.copy_from_slice(bytes);
@@ -84,19 +89,19 @@ impl Client for BinderClient {
     }
 
     #[inline]
-    fn ask<'a>(&'a mut self, request: &[u8], room: &'a mut [u8]) -> Result<&'a [u8], Failure> {
+    fn ask<'a>(&'a mut self, request: &[u8], room: &'a mut [u8]) -> Result<&'a [u8], TransactionFailure> {
         let bytes = self.transact(request)?;
         if bytes.len() <= room.len() { Ok(bytes) } else { Err(too_long()) }
     }
 
-    fn send(&mut self, request: &[u8]) -> Option<Result<(), Failure>> {
+    fn send(&mut self, request: &[u8]) -> Option<Result<(), TransactionFailure>> {
         Some(self.fits(request).and_then(|()| {
             self.give_back();
             failure::send(&mut self.port, self.server, CALL, self.shape.payload(request))
         }))
     }
 
-    fn another(&self) -> Option<Result<Box<dyn Client>, Failure>> {
+    fn another(&self) -> Option<Result<Box<dyn TransactionClient>, TransactionFailure>> {
         let port = Port::new(Arc::clone(self.port.driver()));
         Some(Ok(Box::new(BinderClient::new(port, self.server, self.shape, self.most))))
     }

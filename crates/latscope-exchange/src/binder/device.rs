@@ -1,9 +1,9 @@
 //! A binder device, and why it cannot be used.
 
-use super::super::transaction::Unavailable;
+use super::super::transaction::TransportSetupError;
 use latscope_core::units::format_size;
-use latscope_machine::binder_presence::{self as presence, Holder, Module};
-use latscope_os::binder::{Driver, PROTOCOL, Refused};
+use latscope_machine::binder_presence::{self as presence, BinderModuleState, Holder};
+use latscope_os::binder::{BinderDriver, BinderOpenError, PROTOCOL};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
@@ -45,8 +45,8 @@ impl BinderDevice {
     }
 
     /// Duplicates the descriptor of the device, for another process.
-    pub(super) fn descriptor(&self) -> Result<OwnedFd, Unavailable> {
-        self.descriptor.try_clone().map_err(|error| Unavailable {
+    pub(super) fn descriptor(&self) -> Result<OwnedFd, TransportSetupError> {
+        self.descriptor.try_clone().map_err(|error| TransportSetupError {
             reason: format!("no descriptor for {}: {error}", self.path),
             remedy: "ulimit -n".to_owned(),
         })
@@ -61,38 +61,40 @@ impl BinderDevice {
     ///
     /// # Errors
     /// The device cannot be used, for the returned reason.
-    pub fn open(&self, bytes: usize) -> Result<Driver, Unavailable> {
+    pub fn open(&self, bytes: usize) -> Result<BinderDriver, TransportSetupError> {
         let path = format!("/proc/self/fd/{}", self.descriptor.as_raw_fd());
-        Driver::open(Path::new(&path), bytes).map_err(|refused| self.refused(refused, bytes))
+        BinderDriver::open(Path::new(&path), bytes).map_err(|refused| self.refused(refused, bytes))
     }
 
-    fn refused(&self, refused: Refused, bytes: usize) -> Unavailable {
+    fn refused(&self, refused: BinderOpenError, bytes: usize) -> TransportSetupError {
         let path = &self.path;
         let (reason, remedy) = match refused {
-            Refused::Open(Errno::ACCESS | Errno::PERM) => (
+            BinderOpenError::Open(Errno::ACCESS | Errno::PERM) => (
                 format!("no permission to open {path}{}", owner(path)),
                 format!("run as root, or sudo chmod 666 {path}"),
             ),
-            Refused::Open(Errno::NXIO | Errno::NODEV | Errno::NOENT) => (
+            BinderOpenError::Open(Errno::NXIO | Errno::NODEV | Errno::NOENT) => (
                 format!("{path} is there, but no driver behind it"),
                 presence::module(Path::new("/")).remedy(),
             ),
-            Refused::Open(error) => (format!("{path} cannot be opened: {error}"), String::new()),
-            Refused::NoBinder(error) => (format!("{path} is no binder device: {error}"), String::new()),
-            Refused::Protocol(version) => (
+            BinderOpenError::Open(error) => (format!("{path} cannot be opened: {error}"), String::new()),
+            BinderOpenError::NoBinder(error) => {
+                (format!("{path} is no binder device: {error}"), String::new())
+            }
+            BinderOpenError::Protocol(version) => (
                 format!("{path} speaks version {version} of the binder protocol, this program {PROTOCOL}"),
                 "a kernel without CONFIG_ANDROID_BINDER_IPC_32BIT".to_owned(),
             ),
-            Refused::Map(error) => (
+            BinderOpenError::Map(error) => (
                 format!("{} of {path} cannot be mapped: {error}", format_size(bytes as u64)),
                 if error == Errno::NOMEM { "ulimit -v unlimited".to_owned() } else { String::new() },
             ),
         };
-        Unavailable { reason, remedy }
+        TransportSetupError { reason, remedy }
     }
 
     /// Returns the reason why no process can be its context manager now, and a remedy.
-    pub(super) fn not_manager(&self, error: Errno) -> Unavailable {
+    pub(super) fn not_manager(&self, error: Errno) -> TransportSetupError {
         let path = &self.path;
         let (reason, remedy) = match error {
             Errno::BUSY => {
@@ -111,19 +113,21 @@ impl BinderDevice {
             ),
             error => (format!("cannot become the context manager of {path}: {error}"), String::new()),
         };
-        Unavailable { reason, remedy }
+        TransportSetupError { reason, remedy }
     }
 }
 
 /// Returns the reason why there is no device at all, and a remedy.
-pub(super) fn none(root: &Path) -> Unavailable {
+pub(super) fn none(root: &Path) -> TransportSetupError {
     let module = presence::module(root);
     let reason = match module {
-        Module::Loaded | Module::BuiltIn => "the kernel has binder, but /dev has no binder device",
-        Module::Loadable => "the binder module is not loaded",
-        Module::Absent => "this kernel has no binder",
+        BinderModuleState::Loaded | BinderModuleState::BuiltIn => {
+            "the kernel has binder, but /dev has no binder device"
+        }
+        BinderModuleState::Loadable => "the binder module is not loaded",
+        BinderModuleState::Absent => "this kernel has no binder",
     };
-    Unavailable { reason: reason.to_owned(), remedy: module.remedy() }
+    TransportSetupError { reason: reason.to_owned(), remedy: module.remedy() }
 }
 
 /// Returns the owner and mode of a device in words: ` (user 0, group 0, mode 600)`.
@@ -150,14 +154,14 @@ mod tests {
 
     #[test]
     fn every_refusal_names_the_device_and_the_remedy() {
-        let told = |refused: Refused| null().refused(refused, 1 << 20);
-        let version = told(Refused::Protocol(7));
+        let told = |refused: BinderOpenError| null().refused(refused, 1 << 20);
+        let version = told(BinderOpenError::Protocol(7));
         assert_eq!(version.reason, "/dev/null speaks version 7 of the binder protocol, this program 8");
         assert!(version.remedy.contains("BINDER_IPC_32BIT"));
-        let permission = told(Refused::Open(Errno::ACCESS));
+        let permission = told(BinderOpenError::Open(Errno::ACCESS));
         assert_eq!(permission.reason, "no permission to open /dev/null (user 0, group 0, mode 666)");
         assert!(permission.remedy.ends_with("chmod 666 /dev/null"));
-        let map = told(Refused::Map(Errno::NOMEM));
+        let map = told(BinderOpenError::Map(Errno::NOMEM));
         assert!(map.reason.starts_with("1 MiB of /dev/null cannot be mapped: "), "{map}");
         assert_eq!(map.remedy, "ulimit -v unlimited");
     }

@@ -1,24 +1,24 @@
 //! Refusals of the driver, in words.
 
-use super::super::transaction::Failure;
-use latscope_os::binder::{Driver, Handle, Incoming, Payload, Port, Return};
+use super::super::transaction::TransactionFailure;
+use latscope_os::binder::{BinderDriver, Handle, Incoming, Payload, Port, Return};
 use rustix::io::Errno;
 use std::fmt::Display;
 
 /// The transport does not work any more.
-pub(super) fn broken(what: &str, error: impl Display) -> Failure {
-    Failure::Broken(format!("{what}: {error}"))
+pub(super) fn broken(what: &str, error: impl Display) -> TransactionFailure {
+    TransactionFailure::Broken(format!("{what}: {error}"))
 }
 
 /// Returns the failure for a write that the driver refuses.
-pub(super) fn driver(error: Errno) -> Failure {
+pub(super) fn driver(error: Errno) -> TransactionFailure {
     broken("the binder driver", error)
 }
 
 /// Returns the failure of the last transaction of this thread, with the reason.
-pub(super) fn failed(driver: &Driver) -> Failure {
+pub(super) fn failed(driver: &BinderDriver) -> TransactionFailure {
     let error = driver.extended_error().map(|error| Errno::from_raw_os_error(-error.error));
-    Failure::Refused(match error {
+    TransactionFailure::Refused(match error {
         None => "the binder driver failed it (BR_FAILED_REPLY)".to_owned(),
         Some(Errno::NOSPC) => "no room in the receiver's binder buffer (BR_FAILED_REPLY, ENOSPC)".to_owned(),
         Some(error) => format!("the binder driver failed it (BR_FAILED_REPLY, {error})"),
@@ -31,7 +31,7 @@ pub(super) fn transact(
     target: Handle,
     code: u32,
     payload: Payload,
-) -> Result<Incoming, Failure> {
+) -> Result<Incoming, TransactionFailure> {
     port.call(target, code, 0, payload).map_err(driver)?;
     loop {
         while let Some(returned) = port.next() {
@@ -45,7 +45,12 @@ pub(super) fn transact(
 }
 
 /// Sends without a reply to wait for.
-pub(super) fn send(port: &mut Port, target: Handle, code: u32, payload: Payload) -> Result<(), Failure> {
+pub(super) fn send(
+    port: &mut Port,
+    target: Handle,
+    code: u32,
+    payload: Payload,
+) -> Result<(), TransactionFailure> {
     port.call(target, code, latscope_os::binder::ONE_WAY, payload).map_err(driver)?;
     loop {
         while let Some(returned) = port.next() {
@@ -59,11 +64,13 @@ pub(super) fn send(port: &mut Port, target: Handle, code: u32, payload: Payload)
 }
 
 /// Returns an error if a return reports that a transaction failed.
-fn bad_news(port: &Port, returned: &Return) -> Result<(), Failure> {
+fn bad_news(port: &Port, returned: &Return) -> Result<(), TransactionFailure> {
     match returned {
-        Return::DeadReply => Err(Failure::Gone),
+        Return::DeadReply => Err(TransactionFailure::Gone),
         Return::FailedReply => Err(failed(port.driver())),
-        Return::FrozenReply => Err(Failure::Refused("the receiver is frozen (BR_FROZEN_REPLY)".to_owned())),
+        Return::FrozenReply => {
+            Err(TransactionFailure::Refused("the receiver is frozen (BR_FROZEN_REPLY)".to_owned()))
+        }
         Return::Error(error) => {
             Err(broken("the binder driver", Errno::from_raw_os_error(error.wrapping_neg())))
         }

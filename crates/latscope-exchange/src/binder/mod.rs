@@ -17,16 +17,19 @@ mod names;
 mod server;
 pub mod service;
 
-use super::transaction::{Client, EndpointHandle, EndpointPair, Failure, Server, Transport, Unavailable};
+use super::transaction::{
+    EndpointHandle, EndpointPair, IpcTransport, TransactionClient, TransactionFailure, TransactionServer,
+    TransportSetupError,
+};
 pub use client::BinderClient;
 pub use device::BinderDevice;
-use latscope_os::binder::{Driver, INHERIT_RT, Payload};
+use latscope_os::binder::{BinderDriver, INHERIT_RT, Payload};
 pub use names::Manager;
 pub use server::BinderServer;
 use std::sync::Arc;
 
 /// Transport `binder`, which sends flat bytes.
-pub static BINDER: Transport = Transport {
+pub static BINDER: IpcTransport = IpcTransport {
     name: "binder",
     title: "binder, driver only",
     source: "Documentation/admin-guide/binderfs.rst, include/uapi/linux/android/binder.h",
@@ -35,12 +38,12 @@ pub static BINDER: Transport = Transport {
     inheritance: Some(INHERITANCE),
     max_payload: MAX_PAYLOAD,
     open: |payload| endpoint_pair(&["binder", "vndbinder", "hwbinder"], payload),
-    server: |handle| server(handle, Shape::Flat),
-    client: |handle| client(handle, Shape::Flat),
+    server: |handle| server(handle, BinderPayloadKind::Flat),
+    client: |handle| client(handle, BinderPayloadKind::Flat),
 };
 
 /// Bytes as a `hidl_vec`, gathered by the driver.
-pub static HWBINDER: Transport = Transport {
+pub static HWBINDER: IpcTransport = IpcTransport {
     name: "hwbinder",
     title: "hwbinder (scatter-gather), driver only",
     source: BINDER.source,
@@ -49,8 +52,8 @@ pub static HWBINDER: Transport = Transport {
     inheritance: Some(INHERITANCE),
     max_payload: MAX_PAYLOAD,
     open: |payload| endpoint_pair(&["hwbinder", "vndbinder", "binder"], payload),
-    server: |handle| server(handle, Shape::Vector),
-    client: |handle| client(handle, Shape::Vector),
+    server: |handle| server(handle, BinderPayloadKind::Vector),
+    client: |handle| client(handle, BinderPayloadKind::Vector),
 };
 
 const INHERITANCE: &str = "the driver: nice value; policy and real-time priority on Android's own kernels";
@@ -61,18 +64,18 @@ pub(crate) const MAX_PAYLOAD: usize = 1 << 20;
 
 /// Form in which bytes are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum BinderPayloadKind {
     /// Sends the bytes in one piece.
     Flat,
     /// Sends the bytes as a `hidl_vec`.
     Vector,
 }
 
-impl Shape {
+impl BinderPayloadKind {
     fn payload(self, bytes: &[u8]) -> Payload<'_> {
         match self {
-            Shape::Flat => Payload::Flat(bytes),
-            Shape::Vector => Payload::Vector(bytes),
+            BinderPayloadKind::Flat => Payload::Flat(bytes),
+            BinderPayloadKind::Vector => Payload::Vector(bytes),
         }
     }
 }
@@ -93,7 +96,7 @@ fn mapping(payload: usize) -> usize {
 
 /// Opens a pair on an own device if the kernel allows one, else on the first
 /// of those named that has no context manager.
-fn endpoint_pair(names: &[&str], payload: usize) -> Result<EndpointPair, Unavailable> {
+fn endpoint_pair(names: &[&str], payload: usize) -> Result<EndpointPair, TransportSetupError> {
     pair_of(payload, || names::manager(names))
 }
 
@@ -101,16 +104,16 @@ fn endpoint_pair(names: &[&str], payload: usize) -> Result<EndpointPair, Unavail
 ///
 /// # Errors
 /// The payload is over the limit, it is no binder device, it cannot be opened, or it has a context manager.
-pub fn endpoint_pair_on(device: &str, payload: usize) -> Result<EndpointPair, Unavailable> {
+pub fn endpoint_pair_on(device: &str, payload: usize) -> Result<EndpointPair, TransportSetupError> {
     pair_of(payload, || names::manager_on(device))
 }
 
 fn pair_of(
     payload: usize,
-    manager: impl FnOnce() -> Result<Arc<Manager>, Unavailable>,
-) -> Result<EndpointPair, Unavailable> {
+    manager: impl FnOnce() -> Result<Arc<Manager>, TransportSetupError>,
+) -> Result<EndpointPair, TransportSetupError> {
     if payload > MAX_PAYLOAD {
-        return Err(Unavailable {
+        return Err(TransportSetupError {
             reason: format!("{payload} bytes are more than the {MAX_PAYLOAD} that fit into a binder buffer"),
             remedy: "a smaller payload".to_owned(),
         });
@@ -137,22 +140,29 @@ pub fn other_device<'a>(transport: &str, words: &'a [String]) -> Option<&'a str>
 }
 
 /// Opens the device that was passed to the process, and returns the name under which client and server find each other.
-fn open(handle: &EndpointHandle) -> Result<(Arc<Driver>, String), Failure> {
+fn open(handle: &EndpointHandle) -> Result<(Arc<BinderDriver>, String), TransactionFailure> {
     let ([descriptor], [name, path]) = (&handle.descriptors[..], &handle.words[..]) else {
-        return Err(Failure::Broken("a binder device and two words are handed".to_owned()));
+        return Err(TransactionFailure::Broken("a binder device and two words are handed".to_owned()));
     };
     let device =
         BinderDevice::handle(descriptor, path).map_err(|error| failure::broken("a descriptor", error))?;
-    let driver = device.open(mapping(handle.payload)).map_err(|refused| Failure::Broken(refused.reason))?;
+    let driver =
+        device.open(mapping(handle.payload)).map_err(|refused| TransactionFailure::Broken(refused.reason))?;
     Ok((Arc::new(driver), name.clone()))
 }
 
-fn server(handle: EndpointHandle, shape: Shape) -> Result<Box<dyn Server>, Failure> {
+fn server(
+    handle: EndpointHandle,
+    shape: BinderPayloadKind,
+) -> Result<Box<dyn TransactionServer>, TransactionFailure> {
     let (driver, name) = open(&handle)?;
     Ok(Box::new(BinderServer::register(driver, &name, shape)?))
 }
 
-fn client(handle: EndpointHandle, shape: Shape) -> Result<Box<dyn Client>, Failure> {
+fn client(
+    handle: EndpointHandle,
+    shape: BinderPayloadKind,
+) -> Result<Box<dyn TransactionClient>, TransactionFailure> {
     let (driver, name) = open(&handle)?;
     Ok(Box::new(BinderClient::find(driver, &name, shape, handle.payload)?))
 }
@@ -197,6 +207,6 @@ mod tests {
     #[test]
     fn what_is_not_handed_is_named() {
         let handle = EndpointHandle { descriptors: Vec::new(), words: Vec::new(), payload: 4 };
-        assert!(matches!((BINDER.client)(handle).err(), Some(Failure::Broken(_))));
+        assert!(matches!((BINDER.client)(handle).err(), Some(TransactionFailure::Broken(_))));
     }
 }

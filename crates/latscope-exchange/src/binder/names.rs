@@ -4,12 +4,14 @@
 //! It is a thread of the process that opens endpoint pairs, one for each device, and
 //! sleeps while there is nothing to do. It ends with the last endpoint pair.
 
-use super::super::transaction::{Failure, Unavailable};
+use super::super::transaction::{TransactionFailure, TransportSetupError};
 use super::device::{self, BinderDevice};
 use super::failure::{driver, transact};
 use super::{NODE_FLAGS, mapping};
-use latscope_os::binder::binderfs::Instance;
-use latscope_os::binder::{Buffer, Composed, Driver, Handle, Incoming, MANAGER, Node, Payload, Port, Return};
+use latscope_os::binder::binderfs::BinderfsInstance;
+use latscope_os::binder::{
+    BinderBuffer, BinderDriver, BinderNode, Composed, Handle, Incoming, MANAGER, Payload, Port, Return,
+};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -29,7 +31,7 @@ const GET: u32 = 2;
 /// First byte of an answer of the name service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum Status {
+enum NameReplyStatus {
     /// Done; for a question, the handle follows.
     Done = 0,
     /// No process has registered that name yet.
@@ -51,7 +53,7 @@ const FORGETTING: Duration = Duration::from_millis(500);
 const RETRY: Duration = Duration::from_millis(50);
 
 /// The node's own words; a server has but one.
-const NODE: Node = Node { address: 1, cookie: 1 };
+const NODE: BinderNode = BinderNode { address: 1, cookie: 1 };
 
 /// A name that no other process uses.
 pub(super) fn fresh() -> String {
@@ -59,16 +61,19 @@ pub(super) fn fresh() -> String {
 }
 
 /// Leaves this process's node under a name.
-pub(super) fn add(port: &mut Port, name: &str) -> Result<(), Failure> {
+pub(super) fn add(port: &mut Port, name: &str) -> Result<(), TransactionFailure> {
     let message = Composed::new().bytes(name.as_bytes()).node(NODE, NODE_FLAGS);
     let reply = transact(port, MANAGER, ADD, Payload::Composed(&message)).map_err(no_service)?;
     let status = port.data(&reply.buffer).first().copied();
     port.free(reply.buffer);
-    if status == Some(Status::Done as u8) { Ok(()) } else { Err(foreign()) }
+    if status == Some(NameReplyStatus::Done as u8) { Ok(()) } else { Err(foreign()) }
 }
 
 /// Takes a reference to the node that the buffer of a reply has, if it has one, and gives the buffer back.
-pub(super) fn take_handle(port: &mut Port, buffer: Buffer) -> Result<Option<Handle>, Failure> {
+pub(super) fn take_handle(
+    port: &mut Port,
+    buffer: BinderBuffer,
+) -> Result<Option<Handle>, TransactionFailure> {
     let handle = port.handles(&buffer).first().copied();
     if let Some(handle) = handle {
         port.acquire(handle);
@@ -79,7 +84,7 @@ pub(super) fn take_handle(port: &mut Port, buffer: Buffer) -> Result<Option<Hand
 }
 
 /// Waits for the node of this name, and takes the only reference to it.
-pub(super) fn find(port: &mut Port, name: &str) -> Result<Handle, Failure> {
+pub(super) fn find(port: &mut Port, name: &str) -> Result<Handle, TransactionFailure> {
     let end = Instant::now() + REGISTRATION_TIMEOUT;
     loop {
         // That the other endpoint is gone is said of the name service, and of a
@@ -89,12 +94,14 @@ pub(super) fn find(port: &mut Port, name: &str) -> Result<Handle, Failure> {
         let handle = take_handle(port, reply.buffer)?;
         match (status, handle) {
             (Some(0), Some(handle)) => return Ok(handle),
-            (Some(status), _) if status == Status::Gone as u8 => return Err(Failure::Gone),
-            (Some(status), _) if status == Status::NotYet as u8 => {}
+            (Some(status), _) if status == NameReplyStatus::Gone as u8 => {
+                return Err(TransactionFailure::Gone);
+            }
+            (Some(status), _) if status == NameReplyStatus::NotYet as u8 => {}
             _ => return Err(foreign()),
         }
         if Instant::now() > end {
-            return Err(Failure::Broken(format!(
+            return Err(TransactionFailure::Broken(format!(
                 "no server registered within {} s",
                 REGISTRATION_TIMEOUT.as_secs()
             )));
@@ -103,15 +110,15 @@ pub(super) fn find(port: &mut Port, name: &str) -> Result<Handle, Failure> {
     }
 }
 
-fn no_service(failure: Failure) -> Failure {
+fn no_service(failure: TransactionFailure) -> TransactionFailure {
     match failure {
-        Failure::Gone => Failure::Broken("the binder name service is gone".to_owned()),
+        TransactionFailure::Gone => TransactionFailure::Broken("the binder name service is gone".to_owned()),
         other => other,
     }
 }
 
-fn foreign() -> Failure {
-    Failure::Broken("the context manager is not latscope's".to_owned())
+fn foreign() -> TransactionFailure {
+    TransactionFailure::Broken("the context manager is not latscope's".to_owned())
 }
 
 /// The managers of this process.
@@ -119,7 +126,7 @@ static MANAGERS: Mutex<Vec<Weak<Manager>>> = Mutex::new(Vec::new());
 
 /// The manager of an own device if the kernel allows one, else of
 /// the first of those named that can have one.
-pub(super) fn manager(names: &[&str]) -> Result<Arc<Manager>, Unavailable> {
+pub(super) fn manager(names: &[&str]) -> Result<Arc<Manager>, TransportSetupError> {
     let mut managers = MANAGERS.lock().unwrap_or_else(PoisonError::into_inner);
     managers.retain(|manager| manager.strong_count() > 0);
     let living = |wanted: &dyn Fn(&Manager) -> bool| {
@@ -152,10 +159,10 @@ pub(super) fn manager(names: &[&str]) -> Result<Arc<Manager>, Unavailable> {
 }
 
 /// The manager of the device of this path.
-pub(super) fn manager_on(path: &str) -> Result<Arc<Manager>, Unavailable> {
+pub(super) fn manager_on(path: &str) -> Result<Arc<Manager>, TransportSetupError> {
     let mut managers = MANAGERS.lock().unwrap_or_else(PoisonError::into_inner);
     managers.retain(|manager| manager.strong_count() > 0);
-    let device = BinderDevice::named(path).ok_or_else(|| Unavailable {
+    let device = BinderDevice::named(path).ok_or_else(|| TransportSetupError {
         reason: format!("there is no {path}"),
         remedy: "ls -l /dev/*binder* /dev/binderfs".to_owned(),
     })?;
@@ -172,8 +179,8 @@ pub(super) fn manager_on(path: &str) -> Result<Arc<Manager>, Unavailable> {
 pub(super) const PRIVATE: &str = "latscope";
 
 /// A device in an instance of binderfs that no other process sees.
-fn own_device() -> Option<(BinderDevice, Instance)> {
-    let instance = Instance::create().ok()?;
+fn own_device() -> Option<(BinderDevice, BinderfsInstance)> {
+    let instance = BinderfsInstance::create().ok()?;
     let descriptor = instance.add(PRIVATE).ok()?;
     Some((BinderDevice::own(descriptor, &format!("binderfs (private)/{PRIVATE}")), instance))
 }
@@ -188,7 +195,7 @@ fn paths(names: &[&str]) -> Vec<String> {
 #[derive(Debug)]
 pub struct Manager {
     device: BinderDevice,
-    instance: Option<Instance>,
+    instance: Option<BinderfsInstance>,
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
 }
@@ -198,14 +205,17 @@ impl Manager {
     ///
     /// # Errors
     /// The device cannot be used, or it has a context manager, which is named.
-    pub fn claim(device: BinderDevice) -> Result<Manager, Unavailable> {
+    pub fn claim(device: BinderDevice) -> Result<Manager, TransportSetupError> {
         Manager::start(device, None)
     }
 
-    fn start(device: BinderDevice, instance: Option<Instance>) -> Result<Manager, Unavailable> {
+    fn start(
+        device: BinderDevice,
+        instance: Option<BinderfsInstance>,
+    ) -> Result<Manager, TransportSetupError> {
         let driver = device.open(mapping(0))?;
         become_manager(&driver).map_err(|error| device.not_manager(error))?;
-        let (stop, thread) = serve(driver).map_err(|error| Unavailable {
+        let (stop, thread) = serve(driver).map_err(|error| TransportSetupError {
             reason: format!("the binder name service does not start: {error}"),
             remedy: "ulimit -n, ulimit -u".to_owned(),
         })?;
@@ -227,7 +237,7 @@ impl Drop for Manager {
     }
 }
 
-fn become_manager(driver: &Driver) -> Result<(), Errno> {
+fn become_manager(driver: &BinderDriver) -> Result<(), Errno> {
     let end = Instant::now() + FORGETTING;
     loop {
         match driver.become_manager(0) {
@@ -238,7 +248,7 @@ fn become_manager(driver: &Driver) -> Result<(), Errno> {
 }
 
 /// Starts the thread of the name service.
-fn serve(driver: Driver) -> io::Result<(OwnedFd, JoinHandle<()>)> {
+fn serve(driver: BinderDriver) -> io::Result<(OwnedFd, JoinHandle<()>)> {
     // Woken by two things, it must not sleep for one of them alone.
     fcntl_setfl(&driver, OFlags::NONBLOCK)?;
     let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
@@ -297,17 +307,17 @@ impl Clerk {
                 let cookie = self.book.add(name, handle);
                 self.port.acquire(handle);
                 self.port.watch(handle, cookie);
-                Status::Done
+                NameReplyStatus::Done
             }
             (GET, None, Ok(name)) => match self.book.take(name) {
-                Some(Entry { handle: Some(handle), cookie, .. }) => {
+                Some(NameRegistryEntry { handle: Some(handle), cookie, .. }) => {
                     given = Some((handle, cookie));
-                    Status::Done
+                    NameReplyStatus::Done
                 }
-                Some(_) => Status::Gone,
-                None => Status::NotYet,
+                Some(_) => NameReplyStatus::Gone,
+                None => NameReplyStatus::NotYet,
             },
-            _ => Status::Nonsense,
+            _ => NameReplyStatus::Nonsense,
         };
         let answer = Composed::new().bytes(&[status as u8]);
         let answer = if let Some((handle, _)) = given { answer.handle(handle) } else { answer };
@@ -348,12 +358,12 @@ fn name(data: &[u8], node: bool) -> &[u8] {
 /// Registered names and the handles left under them.
 #[derive(Debug, Default)]
 struct Book {
-    entries: Vec<Entry>,
+    entries: Vec<NameRegistryEntry>,
     cookies: u64,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Entry {
+struct NameRegistryEntry {
     name: String,
     /// `None` once its process died.
     handle: Option<Handle>,
@@ -364,17 +374,21 @@ impl Book {
     /// Enters a name; returns the cookie for the news of a death.
     fn add(&mut self, name: &str, handle: Handle) -> u64 {
         self.cookies += 1;
-        self.entries.push(Entry { name: name.to_owned(), handle: Some(handle), cookie: self.cookies });
+        self.entries.push(NameRegistryEntry {
+            name: name.to_owned(),
+            handle: Some(handle),
+            cookie: self.cookies,
+        });
         self.cookies
     }
 
     /// Removes the entry of a name and returns it. The entry of a dead server stays, and a copy of it is returned.
-    fn take(&mut self, name: &str) -> Option<Entry> {
+    fn take(&mut self, name: &str) -> Option<NameRegistryEntry> {
         let index = self.entries.iter().position(|entry| entry.name == name)?;
-        let Entry { handle, cookie, .. } = self.entries[index];
+        let NameRegistryEntry { handle, cookie, .. } = self.entries[index];
         match handle {
             Some(_) => Some(self.entries.swap_remove(index)),
-            None => Some(Entry { name: name.to_owned(), handle: None, cookie }),
+            None => Some(NameRegistryEntry { name: name.to_owned(), handle: None, cookie }),
         }
     }
 

@@ -1,15 +1,15 @@
 //! Server of the binder transports.
 
-use super::super::transaction::{Answer, Failure, Server, Service};
-use super::{Shape, failure, names};
-use latscope_os::binder::{Driver, Incoming, Port, Return};
+use super::super::transaction::{HandlerReply, RequestHandler, TransactionFailure, TransactionServer};
+use super::{BinderPayloadKind, failure, names};
+use latscope_os::binder::{BinderDriver, Incoming, Port, Return};
 use std::sync::Arc;
 
 /// A server's end, one thread.
 #[derive(Debug)]
 pub struct BinderServer {
     port: Port,
-    shape: Shape,
+    shape: BinderPayloadKind,
 }
 
 impl BinderServer {
@@ -17,7 +17,11 @@ impl BinderServer {
     ///
     /// # Errors
     /// The name service ended.
-    pub fn register(driver: Arc<Driver>, name: &str, shape: Shape) -> Result<BinderServer, Failure> {
+    pub fn register(
+        driver: Arc<BinderDriver>,
+        name: &str,
+        shape: BinderPayloadKind,
+    ) -> Result<BinderServer, TransactionFailure> {
         // Requests wait for this thread; none is started beside it.
         driver.set_max_threads(0).map_err(failure::driver)?;
         let mut port = Port::new(driver);
@@ -32,22 +36,26 @@ impl BinderServer {
 
     /// Answers, gives the request back and waits for the next: one system call.
     #[inline]
-    fn answer(&mut self, request: Incoming, service: &mut dyn Service) -> Result<(), Failure> {
+    fn answer(
+        &mut self,
+        request: Incoming,
+        service: &mut dyn RequestHandler,
+    ) -> Result<(), TransactionFailure> {
         let bytes = match self.shape {
-            Shape::Flat => Some(self.port.data(&request.buffer)),
-            Shape::Vector => self.port.vector(&request.buffer),
+            BinderPayloadKind::Flat => Some(self.port.data(&request.buffer)),
+            BinderPayloadKind::Vector => self.port.vector(&request.buffer),
         };
         // A stranger's request that is no vector has no answer either.
-        let answer = bytes.map_or(Answer::None, |bytes| service.answer(bytes));
+        let answer = bytes.map_or(HandlerReply::None, |bytes| service.answer(bytes));
         let one_way = request.one_way();
         let done = match answer {
             _ if one_way => {
                 self.port.free(request.buffer);
                 Ok(())
             }
-            Answer::Echo => self.port.echo(request.buffer),
-            Answer::Bytes(bytes) => self.port.reply(request.buffer, self.shape.payload(bytes)),
-            Answer::None => self.port.reply(request.buffer, self.shape.payload(&[])),
+            HandlerReply::Echo => self.port.echo(request.buffer),
+            HandlerReply::Bytes(bytes) => self.port.reply(request.buffer, self.shape.payload(bytes)),
+            HandlerReply::None => self.port.reply(request.buffer, self.shape.payload(&[])),
         };
         done.map_err(failure::driver)
     }
@@ -60,8 +68,8 @@ impl BinderServer {
     }
 }
 
-impl Server for BinderServer {
-    fn serve(&mut self, service: &mut dyn Service) -> Result<(), Failure> {
+impl TransactionServer for BinderServer {
+    fn serve(&mut self, service: &mut dyn RequestHandler) -> Result<(), TransactionFailure> {
         self.port.enter_looper();
         loop {
             match self.port.next() {

@@ -4,13 +4,13 @@
 //! Source: `IBinder::PING_TRANSACTION`, and the request of
 //! `android.os.IServiceManager.getService`, as they are on the wire.
 
-use super::super::transaction::{Failure, Unavailable};
+use super::super::transaction::{TransactionFailure, TransportSetupError};
 use super::device::{self, BinderDevice};
 use super::failure::transact;
 use super::mapping;
 use super::names::take_handle;
 use latscope_machine::binder_presence as presence;
-use latscope_os::binder::{Buffer, Handle, MANAGER, Payload, Port};
+use latscope_os::binder::{BinderBuffer, Handle, MANAGER, Payload, Port};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,19 +29,23 @@ const HEADERS: [&[i32]; 3] = [&[i32::MIN, -1, i32::from_be_bytes(*b"SYST")], &[i
 
 /// Something that can be pinged.
 #[derive(Debug)]
-pub struct Pinger {
+pub struct BinderPinger {
     port: Port,
     target: Handle,
-    last: Option<Buffer>,
+    last: Option<BinderBuffer>,
 }
 
-impl Pinger {
+impl BinderPinger {
     /// The service of this name, or with `None` the context manager, of a device; if none is named, of the first that a
     /// transport has.
     ///
     /// # Errors
     /// There is no device, it cannot be used, or it has no such service.
-    pub fn find(transport: &str, device: Option<&str>, service: Option<&str>) -> Result<Pinger, Unavailable> {
+    pub fn find(
+        transport: &str,
+        device: Option<&str>,
+        service: Option<&str>,
+    ) -> Result<BinderPinger, TransportSetupError> {
         let root = Path::new("/");
         let paths = match device {
             None => of_transport(presence::devices(root), transport),
@@ -55,7 +59,7 @@ impl Pinger {
             None => MANAGER,
             Some(name) => look_up(&mut port, name).map_err(|failure| not_found(&device, name, &failure))?,
         };
-        let mut pinger = Pinger { port, target, last: None };
+        let mut pinger = BinderPinger { port, target, last: None };
         pinger.ping().map_err(|failure| unanswered(&device, service, &failure))?;
         Ok(pinger)
     }
@@ -65,7 +69,7 @@ impl Pinger {
     /// # Errors
     /// The service ended, or the driver refuses.
     #[inline]
-    pub fn ping(&mut self) -> Result<(), Failure> {
+    pub fn ping(&mut self) -> Result<(), TransactionFailure> {
         if let Some(last) = self.last.take() {
             self.port.free(last);
         }
@@ -75,8 +79,8 @@ impl Pinger {
     }
 }
 
-/// Returns the devices by which a transport may find a service. Services of hwbinder have a device of their own; those of
-/// binder may be on any.
+/// Returns the devices by which a transport may find a service. Services of hwbinder have a device of their own; those
+/// of binder may be on any.
 fn of_transport(mut paths: Vec<String>, transport: &str) -> Vec<String> {
     let fits = |path: &String| {
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -90,14 +94,14 @@ fn of_transport(mut paths: Vec<String>, transport: &str) -> Vec<String> {
     paths
 }
 
-fn look_up(port: &mut Port, name: &str) -> Result<Handle, Failure> {
+fn look_up(port: &mut Port, name: &str) -> Result<Handle, TransactionFailure> {
     for header in HEADERS {
         let reply = transact(port, MANAGER, GET_SERVICE, Payload::Flat(&request(header, name)))?;
         if let Some(handle) = take_handle(port, reply.buffer)? {
             return Ok(handle);
         }
     }
-    Err(Failure::Refused("it is not registered, or not for this user".to_owned()))
+    Err(TransactionFailure::Refused("it is not registered, or not for this user".to_owned()))
 }
 
 /// The request in the layout of a Parcel.
@@ -113,28 +117,32 @@ fn request(header: &[i32], name: &str) -> Vec<u8> {
     parcel
 }
 
-fn not_found(device: &BinderDevice, name: &str, failure: &Failure) -> Unavailable {
+fn not_found(device: &BinderDevice, name: &str, failure: &TransactionFailure) -> TransportSetupError {
     match failure {
-        Failure::Gone => no_manager(device),
-        other => Unavailable {
+        TransactionFailure::Gone => no_manager(device),
+        other => TransportSetupError {
             reason: format!("no service {name} on {}: {other}", device.path()),
             remedy: "service list shows those of an Android".to_owned(),
         },
     }
 }
 
-fn unanswered(device: &BinderDevice, service: Option<&str>, failure: &Failure) -> Unavailable {
+fn unanswered(
+    device: &BinderDevice,
+    service: Option<&str>,
+    failure: &TransactionFailure,
+) -> TransportSetupError {
     match (failure, service) {
-        (Failure::Gone, None) => no_manager(device),
-        (other, _) => Unavailable {
+        (TransactionFailure::Gone, None) => no_manager(device),
+        (other, _) => TransportSetupError {
             reason: format!("{} on {}: {other}", service.unwrap_or("the context manager"), device.path()),
             remedy: String::new(),
         },
     }
 }
 
-fn no_manager(device: &BinderDevice) -> Unavailable {
-    Unavailable {
+fn no_manager(device: &BinderDevice) -> TransportSetupError {
+    TransportSetupError {
         reason: format!("{} has no context manager, so nothing is registered", device.path()),
         remedy: "without --service both sides are latscope's own".to_owned(),
     }
@@ -172,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_device_that_is_not_there_is_no_device() {
-        let refused = Pinger::find("binder", Some("/nonexistent/binder"), None).err().unwrap();
+        let refused = BinderPinger::find("binder", Some("/nonexistent/binder"), None).err().unwrap();
         assert!(!refused.reason.is_empty() && !refused.remedy.is_empty());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Notifier, without};
 use latscope_os::futex::Tokens;
-use latscope_os::monitor::Monitor;
+use latscope_os::monitor::CondvarCounter;
 use latscope_os::semaphore::Semaphore;
 use latscope_os::shared_cell::{Lane, Shareable, SharedCell};
 use std::io;
@@ -36,16 +36,16 @@ impl TokenCounter for Tokens {
 
 /// A pthread mutex and condition variable: the giver locks, counts, unlocks and
 /// signals; the taker waits for the count under the mutex.
-impl TokenCounter for Monitor {
+impl TokenCounter for CondvarCounter {
     #[inline]
     fn give(&self) -> io::Result<()> {
-        Monitor::give(self);
+        CondvarCounter::give(self);
         Ok(())
     }
 
     #[inline]
     fn take(&self) {
-        Monitor::take(self);
+        CondvarCounter::take(self);
     }
 }
 
@@ -67,12 +67,12 @@ pub type Lanes<T> = SharedCell<[Lane<T>; 2]>;
 
 /// Side 0 or 1 of two counts.
 #[derive(Debug)]
-pub struct Counters<T: TokenCounter> {
+pub struct CounterNotifier<T: TokenCounter> {
     pub(crate) lanes: Lanes<T>,
     pub(crate) side: usize,
 }
 
-impl<T: TokenCounter> Notifier for Counters<T> {
+impl<T: TokenCounter> Notifier for CounterNotifier<T> {
     #[inline]
     fn notify(&mut self) -> io::Result<()> {
         self.lanes[self.side].signal.give()

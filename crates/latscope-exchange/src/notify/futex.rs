@@ -1,13 +1,13 @@
 //! A futex on which a side sleeps: how often it was notified meanwhile does not matter.
 
 use super::Notifier;
-use latscope_os::futex::Bell;
+use latscope_os::futex::FutexBell;
 use latscope_os::shared_cell::{Lane, SharedCell};
 use std::io;
 use std::time::Duration;
 
 /// A word for each side, on which that side sleeps.
-pub(crate) type Bells = SharedCell<[Lane<Bell>; 2]>;
+pub(crate) type Bells = SharedCell<[Lane<FutexBell>; 2]>;
 
 /// Side of two words in memory that both sides map.
 #[derive(Debug)]

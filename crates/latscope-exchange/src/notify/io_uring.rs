@@ -1,7 +1,7 @@
 //! Messages between io_uring instances: IORING_OP_MSG_RING.
 
 use super::{Notifier, without};
-use latscope_os::ring::{self, Completion, Layout, Ring};
+use latscope_os::ring::{self, Completion, UringLayout, UringMessageRing};
 use rustix::fd::{AsFd, OwnedFd};
 use std::io;
 use std::time::Duration;
@@ -11,13 +11,13 @@ const MARK: u64 = 1;
 
 /// Side of two io_uring instances.
 #[derive(Debug)]
-pub(crate) struct IoUring(Ring);
+pub(crate) struct IoUring(UringMessageRing);
 
 /// Two instances, each the ring of the side of its index.
 ///
 /// # Errors
 /// The kernel has none, or one that knows no messages.
-pub(crate) fn create() -> io::Result<([OwnedFd; 2], Layout)> {
+pub(crate) fn create() -> io::Result<([OwnedFd; 2], UringLayout)> {
     let (first, layout) = ring::create()?;
     let (second, _) = ring::create()?;
     check_messages(&first, layout)?;
@@ -25,8 +25,8 @@ pub(crate) fn create() -> io::Result<([OwnedFd; 2], Layout)> {
 }
 
 /// Makes a ring send itself a message, as a check: an older kernel knows no such operation.
-fn check_messages(descriptor: &OwnedFd, layout: Layout) -> io::Result<()> {
-    let mut ring = Ring::open(descriptor.try_clone()?, layout, descriptor.try_clone()?)?;
+fn check_messages(descriptor: &OwnedFd, layout: UringLayout) -> io::Result<()> {
+    let mut ring = UringMessageRing::open(descriptor.try_clone()?, layout, descriptor.try_clone()?)?;
     ring.prepare_message(MARK)?;
     ring.enter(1)?;
     match ring.completion() {
@@ -41,16 +41,20 @@ impl IoUring {
     ///
     /// # Errors
     /// The descriptors are not two such instances.
-    pub(crate) fn open([first, second]: [OwnedFd; 2], layout: Layout, side: usize) -> io::Result<IoUring> {
+    pub(crate) fn open(
+        [first, second]: [OwnedFd; 2],
+        layout: UringLayout,
+        side: usize,
+    ) -> io::Result<IoUring> {
         let (own, peer) = if side == 0 { (first, second) } else { (second, first) };
-        Ok(IoUring(Ring::open(own, layout, peer)?))
+        Ok(IoUring(UringMessageRing::open(own, layout, peer)?))
     }
 
     /// Returns a function that wakes this side from another thread, by a ring of its own.
     pub(crate) fn waker(&self) -> io::Result<impl FnMut() + Send + 'static> {
         let to = self.0.as_fd().try_clone_to_owned()?;
         let (descriptor, layout) = ring::create()?;
-        let mut ring = Ring::open(descriptor, layout, to)?;
+        let mut ring = UringMessageRing::open(descriptor, layout, to)?;
         // It fails only where the ring does not work any more.
         Ok(move || drop(ring.prepare_message(MARK).and_then(|()| ring.enter(0))))
     }

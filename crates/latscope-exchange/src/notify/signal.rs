@@ -1,7 +1,7 @@
 //! Queued signals to the thread that waits: sigqueue(3), sigwaitinfo(2).
 
 use super::{Notifier, without};
-use latscope_os::queued_signal::{self, Address, receiver};
+use latscope_os::queued_signal::{self, QueuedSignalTarget, receiver};
 use latscope_os::shared_cell::{Lane, SharedCell};
 use rustix::io::Errno;
 use std::io;
@@ -10,21 +10,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Thread of each side that waits; 0 before a thread waits.
-pub(crate) type Waiting = SharedCell<[Lane<AtomicU64>; 2]>;
+pub(crate) type WaiterThreadCell = SharedCell<[Lane<AtomicU64>; 2]>;
 
 /// Side of two processes that signal each other.
 #[derive(Debug)]
 pub(crate) struct QueuedSignal {
-    waiting: Waiting,
+    waiting: WaiterThreadCell,
     side: usize,
-    told: Option<Address>,
+    told: Option<QueuedSignalTarget>,
     /// True after the end of the peer.
     gone: Arc<AtomicBool>,
 }
 
 impl QueuedSignal {
     /// Makes side 0 or 1; `gone` is true from before the call of its waker.
-    pub fn new(waiting: Waiting, side: usize, gone: Arc<AtomicBool>) -> QueuedSignal {
+    pub fn new(waiting: WaiterThreadCell, side: usize, gone: Arc<AtomicBool>) -> QueuedSignal {
         QueuedSignal { waiting, side, told: None, gone }
     }
 
@@ -53,7 +53,7 @@ impl QueuedSignal {
 
     /// The peer's waiting thread, which at the very beginning is awaited.
     #[inline]
-    fn peer(&self) -> io::Result<Address> {
+    fn peer(&self) -> io::Result<QueuedSignalTarget> {
         loop {
             if let Some(address) = waiting_on(&self.waiting, 1 - self.side) {
                 return Ok(address);
@@ -67,10 +67,10 @@ impl QueuedSignal {
 }
 
 #[inline]
-fn waiting_on(waiting: &Waiting, side: usize) -> Option<Address> {
+fn waiting_on(waiting: &WaiterThreadCell, side: usize) -> Option<QueuedSignalTarget> {
     match waiting[side].signal.load(Ordering::SeqCst) {
         0 => None,
-        packed => Some(Address { process: (packed >> 32) as u32, thread: packed as u32 }),
+        packed => Some(QueuedSignalTarget { process: (packed >> 32) as u32, thread: packed as u32 }),
     }
 }
 

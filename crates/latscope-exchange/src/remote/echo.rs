@@ -1,10 +1,10 @@
 //! Other side of a link in shared memory: a process of Linux in the role of a remote processor.
 
-use super::kicks::{Kicks, Next, Wait};
-use latscope_os::window::Window as Memory;
-use latscope_os::window::ends::Echo;
-use latscope_rpmsg::echo::Step;
-use latscope_rpmsg::{Fault, Window};
+use super::kicks::{KickWait, Kicks, Next};
+use latscope_os::window::MemoryWindow as Memory;
+use latscope_os::window::ends::WindowEcho;
+use latscope_rpmsg::echo::EchoStepOutcome;
+use latscope_rpmsg::{Fault, RpmsgWindow};
 
 const MILLISECOND: u64 = 1_000_000;
 
@@ -12,10 +12,10 @@ const MILLISECOND: u64 = 1_000_000;
 ///
 /// # Errors
 /// The memory is too small, or a kick failed.
-pub(super) fn answer(window: &Window, memory: &Memory, kicks: &mut Kicks) -> anyhow::Result<()> {
+pub(super) fn answer(window: &RpmsgWindow, memory: &Memory, kicks: &mut Kicks) -> anyhow::Result<()> {
     loop {
         match window.remote(memory.clone()) {
-            Ok(Some(remote)) => serve(&mut Echo::new(remote), kicks, &mut |_| ())?,
+            Ok(Some(remote)) => serve(&mut WindowEcho::new(remote), kicks, &mut |_| ())?,
             // The host has not begun, or clears what an earlier one left.
             Ok(None) | Err(Fault::Stale) => _ = kicks.sleep(MILLISECOND)?,
             Err(fault) => return Err(fault.into()),
@@ -25,14 +25,18 @@ pub(super) fn answer(window: &Window, memory: &Memory, kicks: &mut Kicks) -> any
 
 /// Answers one host, until it ends or begins again. A side that is awake needs no kicks: it asks for them only before a
 /// sleep, and then tells what it has done so far.
-pub(super) fn serve(echo: &mut Echo, kicks: &mut Kicks, tell: &mut dyn FnMut(&Echo)) -> anyhow::Result<()> {
+pub(super) fn serve(
+    echo: &mut WindowEcho,
+    kicks: &mut Kicks,
+    tell: &mut dyn FnMut(&WindowEcho),
+) -> anyhow::Result<()> {
     let spin_ns = kicks.spin_ns;
-    let waiting = || Wait::new(spin_ns, u64::MAX);
+    let waiting = || KickWait::new(spin_ns, u64::MAX);
     let mut wait = waiting();
     echo.mute()?;
     loop {
         let progress = echo.poll();
-        if progress.step == Step::Fault(Fault::Reset) {
+        if progress.step == EchoStepOutcome::Fault(Fault::Reset) {
             return Ok(());
         }
         if progress.kick_transmit || progress.kick_receive {

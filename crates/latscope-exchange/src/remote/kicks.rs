@@ -52,7 +52,7 @@ pub(super) const WATCHDOG: u64 = 10_000_000;
 
 /// Wait of a side, from a look that found nothing to the next that finds something.
 #[derive(Debug)]
-pub(super) struct Wait {
+pub(super) struct KickWait {
     spin_ns: u64,
     until: u64,
     looks: u32,
@@ -70,11 +70,11 @@ pub(super) enum Next {
     Over,
 }
 
-impl Wait {
+impl KickWait {
     /// Waits until an instant of `CLOCK_MONOTONIC`, ns; one in the past is for a single look.
     #[inline]
-    pub(super) fn new(spin_ns: u64, until: u64) -> Wait {
-        Wait { spin_ns, until, looks: 0, began: None }
+    pub(super) fn new(spin_ns: u64, until: u64) -> KickWait {
+        KickWait { spin_ns, until, looks: 0, began: None }
     }
 
     /// After a look that found nothing.
@@ -105,15 +105,15 @@ mod tests {
 
     #[test]
     fn a_wait_looks_then_sleeps_and_has_an_end() {
-        assert_eq!(Wait::new(0, 0).looked(), Next::Over);
-        assert_eq!(Wait::new(FOREVER, 0).looked(), Next::Over);
-        assert_eq!(Wait::new(0, u64::MAX).looked(), Next::Sleep(WATCHDOG));
-        let mut spinning = Wait::new(FOREVER, u64::MAX);
+        assert_eq!(KickWait::new(0, 0).looked(), Next::Over);
+        assert_eq!(KickWait::new(FOREVER, 0).looked(), Next::Over);
+        assert_eq!(KickWait::new(0, u64::MAX).looked(), Next::Sleep(WATCHDOG));
+        let mut spinning = KickWait::new(FOREVER, u64::MAX);
         assert!((0..10 * LOOKS).all(|_| spinning.looked() == Next::Look));
-        let mut patient = Wait::new(1, u64::MAX);
+        let mut patient = KickWait::new(1, u64::MAX);
         let first = (0..10 * LOOKS).find(|_| patient.looked() != Next::Look).unwrap();
         assert!(first >= LOOKS - 1, "it slept at once");
-        let mut late = Wait::new(FOREVER, 1);
+        let mut late = KickWait::new(FOREVER, 1);
         assert!((0..=LOOKS).any(|_| late.looked() == Next::Over));
     }
 }

@@ -1,11 +1,11 @@
 //! A single word there and back, in the memory and between the endpoints of a link:
 //! what RPMsg costs is what a ping takes longer.
 
-use super::kicks::{Kicks, Next, Wait};
+use super::kicks::{KickWait, Kicks, Next};
 use super::rings::Far;
-use super::{Channel, Failure};
-use latscope_os::window::Window as Memory;
-use latscope_rpmsg::Memory as _;
+use super::{ChannelFailure, RemoteChannel};
+use latscope_os::window::MemoryWindow as Memory;
+use latscope_rpmsg::RpmsgMemory as _;
 use latscope_rpmsg::link::Unsent;
 
 /// Offsets of the words to the remote and to the host: two lines apart, because adjacent lines are fetched in pairs.
@@ -15,33 +15,33 @@ const WORDS: [usize; 2] = [0, 128];
 pub(super) const SIZE: usize = 4096;
 
 /// Endpoint of the host.
-pub(super) struct Mailbox {
+pub(super) struct MailboxChannel {
     memory: Memory,
     kicks: Kicks,
     far: Box<dyn Far>,
     last: u32,
 }
 
-impl Mailbox {
+impl MailboxChannel {
     /// Over memory of zeros.
-    pub(super) fn new(memory: Memory, kicks: Kicks, far: Box<dyn Far>) -> Mailbox {
-        Mailbox { memory, kicks, far, last: 0 }
+    pub(super) fn new(memory: Memory, kicks: Kicks, far: Box<dyn Far>) -> MailboxChannel {
+        MailboxChannel { memory, kicks, far, last: 0 }
     }
 }
 
-impl Channel for Mailbox {
+impl RemoteChannel for MailboxChannel {
     #[inline]
-    fn send(&mut self, message: &[u8]) -> Result<(), Failure> {
-        let word = message.try_into().map_err(|_| Failure::Unsent(Unsent::TooLong))?;
-        self.memory.store_u32(WORDS[0], u32::from_le_bytes(word)).map_err(Failure::of)?;
+    fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
+        let word = message.try_into().map_err(|_| ChannelFailure::Unsent(Unsent::TooLong))?;
+        self.memory.store_u32(WORDS[0], u32::from_le_bytes(word)).map_err(ChannelFailure::of)?;
         Ok(self.kicks.kick()?)
     }
 
     #[inline]
-    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure> {
-        let mut wait = Wait::new(self.kicks.spin_ns, until);
+    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
+        let mut wait = KickWait::new(self.kicks.spin_ns, until);
         loop {
-            let word = self.memory.load_u32(WORDS[1]).map_err(Failure::of)?;
+            let word = self.memory.load_u32(WORDS[1]).map_err(ChannelFailure::of)?;
             if word != self.last {
                 self.last = word;
                 into[..4].copy_from_slice(&word.to_le_bytes());
@@ -50,7 +50,7 @@ impl Channel for Mailbox {
             match wait.looked() {
                 Next::Look => {}
                 Next::Sleep(ns) => _ = self.kicks.sleep(ns)?,
-                Next::Over => return Err(Failure::Timeout),
+                Next::Over => return Err(ChannelFailure::Timeout),
             }
         }
     }
@@ -74,7 +74,7 @@ impl Channel for Mailbox {
 /// The memory is too small, or a kick failed.
 pub(super) fn answer(memory: &Memory, kicks: &mut Kicks) -> anyhow::Result<()> {
     let spin_ns = kicks.spin_ns;
-    let waiting = || Wait::new(spin_ns, u64::MAX);
+    let waiting = || KickWait::new(spin_ns, u64::MAX);
     let (mut last, mut wait) = (0, waiting());
     loop {
         let word = memory.load_u32(WORDS[0])?;

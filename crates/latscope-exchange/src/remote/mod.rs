@@ -1,6 +1,6 @@
 //! The ways to another operating system: one file a transport.
 //!
-//! A transport opens a [`Channel`] to one service of a remote; what goes over
+//! A transport opens a [`RemoteChannel`] to one service of a remote; what goes over
 //! it are whole messages. What the other side writes is not trusted, and each
 //! wait has an end.
 
@@ -27,9 +27,9 @@ use latscope_core::plan::{ParamValue, Params};
 use latscope_core::word::Meaning;
 use latscope_process::leftover::Leftover;
 use latscope_rpmsg::Fault;
-use latscope_rpmsg::echo::Service;
+use latscope_rpmsg::echo::RpmsgService;
 use latscope_rpmsg::link::Unsent;
-use latscope_rpmsg::messages::{LongPing, Status};
+use latscope_rpmsg::messages::{LongPing, RpmsgStatus};
 use rustix::fd::BorrowedFd;
 use std::io;
 use std::time::Duration;
@@ -38,23 +38,23 @@ use std::time::Duration;
 pub const STATUS_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A connection to one service of a remote.
-pub trait Channel {
+pub trait RemoteChannel {
     /// Sends a message to the service.
     ///
     /// # Errors
     /// [`Failure::Unsent`] when there is no room for it now, or never; other failures end the channel.
-    fn send(&mut self, message: &[u8]) -> Result<(), Failure>;
+    fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure>;
 
     /// Waits for the next message until an instant of `CLOCK_MONOTONIC`, ns; its
     /// length. An instant in the past looks once.
     ///
     /// # Errors
     /// [`Failure::Timeout`]; other failures end the channel.
-    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure>;
+    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure>;
 
     /// Returns the event to sleep on until the next message may be there.
-    fn alarm(&mut self) -> Result<Alarm<'_>, Failure> {
-        Ok(Alarm::Unknown)
+    fn alarm(&mut self) -> Result<MessageWakeSource<'_>, ChannelFailure> {
+        Ok(MessageWakeSource::Unknown)
     }
 
     /// Returns true if the connection serves further orders: by [`turn_to`](Channel::turn_to).
@@ -66,19 +66,19 @@ pub trait Channel {
     ///
     /// # Errors
     /// The remote does not have the service, or is gone; or each order takes a connection of its own.
-    fn turn_to(&mut self, _order: &Order) -> Result<()> {
+    fn turn_to(&mut self, _order: &ChannelRequest) -> Result<()> {
         anyhow::bail!("each order takes a connection of its own")
     }
 
     /// Asks the remote what it is and what it counted. `None` if it has no such service, or does not answer in
     /// [`STATUS_TIMEOUT`].
-    fn status(&mut self) -> Option<Status> {
+    fn status(&mut self) -> Option<RpmsgStatus> {
         None
     }
 
     /// Gives up on messages that have not arrived. Where a channel cannot find out which message bytes belong to, it
     /// waits for late bytes and drops them.
-    fn give_up(&mut self) -> Result<(), Failure> {
+    fn give_up(&mut self) -> Result<(), ChannelFailure> {
         Ok(())
     }
 
@@ -111,8 +111,8 @@ pub trait Channel {
         None
     }
 
-    /// A sentence on other programs that use the same device, if they changed it, or if messages `failed` and they could
-    /// be the cause.
+    /// A sentence on other programs that use the same device, if they changed it, or if messages `failed` and they
+    /// could be the cause.
     fn interference(&self, _failed: bool) -> Option<String> {
         None
     }
@@ -138,7 +138,7 @@ pub trait Channel {
 
 /// Event after which a message may be there.
 #[derive(Debug)]
-pub enum Alarm<'a> {
+pub enum MessageWakeSource<'a> {
     /// No event: a message may be there already.
     Now,
     /// Descriptor that becomes readable.
@@ -149,7 +149,7 @@ pub enum Alarm<'a> {
 
 /// Reason why there is no message.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum ChannelFailure {
     /// The time is over.
     #[error("no message came in time")]
     Timeout,
@@ -164,19 +164,19 @@ pub enum Failure {
     Io(#[from] io::Error),
 }
 
-impl Failure {
+impl ChannelFailure {
     /// Returns the failure for a fault of the other side after which the channel cannot continue.
-    pub fn of(fault: Fault) -> Failure {
-        Failure::Unsent(Unsent::Fault(fault))
+    pub fn of(fault: Fault) -> ChannelFailure {
+        ChannelFailure::Unsent(Unsent::Fault(fault))
     }
 }
 
 /// Request for a channel.
-pub struct Order<'a> {
+pub struct ChannelRequest<'a> {
     /// The parameters: `transport`, `wait`, and the transport's own options.
     pub params: &'a Params,
     /// The service at the other side.
-    pub service: Service,
+    pub service: RpmsgService,
     /// CPUs to use: the first is the CPU of the caller, which runs there already.
     pub cpus: &'a [u32],
     /// Called with each object that will have to be removed, before it is made.
@@ -185,12 +185,12 @@ pub struct Order<'a> {
     pub notice: &'a dyn Fn(&str),
 }
 
-impl Order<'_> {
+impl ChannelRequest<'_> {
     /// Returns the length of the longest message, bytes; 0 if it is not given. A long ping divides its data among
     /// several messages.
     pub fn payload(&self) -> usize {
         match self.params.get(param::PAYLOAD) {
-            _ if self.service == Service::LongPing => LongPing::PACKET,
+            _ if self.service == RpmsgService::LongPing => LongPing::PACKET,
             Some(ParamValue::Number(bytes)) => usize::try_from(*bytes).unwrap_or(usize::MAX),
             _ => 0,
         }
@@ -202,8 +202,8 @@ impl Order<'_> {
     }
 
     /// Returns true if an option without a value was given.
-    pub fn has(&self, option: &Opt) -> bool {
-        self.text(option.name) == Opt::GIVEN
+    pub fn has(&self, option: &RemoteOption) -> bool {
+        self.text(option.name) == RemoteOption::GIVEN
     }
 
     /// A parameter of words; empty if it was not given.
@@ -214,7 +214,7 @@ impl Order<'_> {
 
 /// An option of a transport, `--name` on the command line.
 #[derive(Debug)]
-pub struct Opt {
+pub struct RemoteOption {
     /// Name on the command line.
     pub name: &'static str,
     /// Placeholder of the value in help: `PATH`; empty for an option without a value.
@@ -225,14 +225,19 @@ pub struct Opt {
     pub default: &'static str,
 }
 
-impl Opt {
-    const fn new(name: &'static str, value: &'static str, help: &'static str, default: &'static str) -> Opt {
-        Opt { name, value, help, default }
+impl RemoteOption {
+    const fn new(
+        name: &'static str,
+        value: &'static str,
+        help: &'static str,
+        default: &'static str,
+    ) -> RemoteOption {
+        RemoteOption { name, value, help, default }
     }
 
     /// Option that takes no value. As a parameter it is [`Opt::GIVEN`] or absent.
-    const fn flag(name: &'static str, help: &'static str) -> Opt {
-        Opt::new(name, "", help, "")
+    const fn flag(name: &'static str, help: &'static str) -> RemoteOption {
+        RemoteOption::new(name, "", help, "")
     }
 
     /// Value of the parameter of an option that takes no value, if it was given.
@@ -240,7 +245,7 @@ impl Opt {
 }
 
 /// A way to a remote.
-pub struct Transport {
+pub struct RemoteTransport {
     /// Name on the command line.
     pub name: &'static str,
     /// The ways in which it can wait; a run measures each of them.
@@ -249,12 +254,12 @@ pub struct Transport {
     /// unknown.
     pub ours: bool,
     /// Options of this transport.
-    pub options: &'static [Opt],
+    pub options: &'static [RemoteOption],
     /// Connects to a service.
-    pub open: fn(&Order) -> Result<Box<dyn Channel>>,
+    pub open: fn(&ChannelRequest) -> Result<Box<dyn RemoteChannel>>,
 }
 
-impl Transport {
+impl RemoteTransport {
     /// Returns true if the transport has an option of this name.
     pub fn has(&self, option: &str) -> bool {
         self.options.iter().any(|known| known.name == option)
@@ -269,7 +274,7 @@ impl Transport {
 }
 
 /// Every transport; the first is the usual one.
-pub static TRANSPORTS: &[&Transport] = &[
+pub static TRANSPORTS: &[&RemoteTransport] = &[
     &shm::SHM,
     &openamp::OPENAMP,
     &ivshmem::IVSHMEM,
@@ -304,14 +309,14 @@ pub const WAITS: &[Meaning] = &[
     ("ipi", "sleeps until an interrupt comes from another core"),
 ];
 
-/// Function that opens a [`Channel`] without RPMsg: one word there and back.
-pub type Mailbox = fn(&Order) -> Result<Box<dyn Channel>>;
+/// Function that opens a [`RemoteChannel`] without RPMsg: one word there and back.
+pub type MailboxOpener = fn(&ChannelRequest) -> Result<Box<dyn RemoteChannel>>;
 
 /// The transports between whose endpoints a single word can go, in the same kind of memory.
-pub static MAILBOXES: &[(&str, Mailbox)] = &[("shm", shm::mailbox), ("ivshmem", ivshmem::mailbox)];
+pub static MAILBOXES: &[(&str, MailboxOpener)] = &[("shm", shm::mailbox), ("ivshmem", ivshmem::mailbox)];
 
 /// The transport of this name.
-pub fn transport(name: &str) -> Option<&'static Transport> {
+pub fn transport(name: &str) -> Option<&'static RemoteTransport> {
     TRANSPORTS.iter().copied().find(|transport| transport.name == name)
 }
 

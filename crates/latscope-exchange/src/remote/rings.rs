@@ -2,21 +2,21 @@
 //!
 //! What the other side writes is not trusted: [`latscope_rpmsg`] checks it.
 
-use super::kicks::{FOREVER, Kicks, Next, Wait};
-use super::{Alarm, Channel, Failure, Order, STATUS_TIMEOUT};
+use super::kicks::{FOREVER, KickWait, Kicks, Next};
+use super::{ChannelFailure, ChannelRequest, MessageWakeSource, RemoteChannel, STATUS_TIMEOUT};
 use anyhow::{Context, ensure};
 use latscope_os::clock::monotonic_ns;
-use latscope_os::window::Window as Memory;
+use latscope_os::window::MemoryWindow as Memory;
 use latscope_os::window::ends::{ENTRIES, Near};
-use latscope_rpmsg::echo::Service;
+use latscope_rpmsg::echo::RpmsgService;
 use latscope_rpmsg::endpoints::Endpoints;
-use latscope_rpmsg::header::{Address, Header, NAME_SERVICE};
-use latscope_rpmsg::link::{Event, Message, Unsent};
-use latscope_rpmsg::messages::Status;
-use latscope_rpmsg::name_service::{Announcement, Name};
+use latscope_rpmsg::header::{NAME_SERVICE, RpmsgAddress, RpmsgHeader};
+use latscope_rpmsg::link::{RpmsgLinkEvent, RpmsgMessage, Unsent};
+use latscope_rpmsg::messages::RpmsgStatus;
+use latscope_rpmsg::name_service::{Announcement, RpmsgEndpointName};
 use latscope_rpmsg::table::status::NEEDS_RESET;
-use latscope_rpmsg::table::{NAME_SERVICE as NAMES, Table};
-use latscope_rpmsg::{Fault, Faults, Link, Window};
+use latscope_rpmsg::table::{NAME_SERVICE as NAMES, ResourceTable};
+use latscope_rpmsg::{Fault, Faults, RpmsgLink, RpmsgWindow};
 use std::time::Duration;
 
 /// Entries of a ring with long buffers: these and those of the other direction stay in a cache.
@@ -26,18 +26,18 @@ const FEW: u16 = 8;
 const BUFFERS: [u32; 2] = [512, 65_536];
 
 /// The longest payload in usual buffers, bytes.
-pub const PAYLOAD: usize = BUFFERS[0] as usize - Header::SIZE;
+pub const PAYLOAD: usize = BUFFERS[0] as usize - RpmsgHeader::SIZE;
 
 /// The longest payload in long buffers, bytes.
-pub const LONGEST: usize = BUFFERS[1] as usize - Header::SIZE;
+pub const LONGEST: usize = BUFFERS[1] as usize - RpmsgHeader::SIZE;
 
 /// Returns the division of a memory that this side lays out, for payloads of up to `payload` bytes.
 ///
 /// # Errors
 /// The function returns no error for the sizes that are used.
-pub(super) fn layout(payload: usize) -> Result<Window, Fault> {
+pub(super) fn layout(payload: usize) -> Result<RpmsgWindow, Fault> {
     let (entries, size) = if payload <= PAYLOAD { (ENTRIES as u16, BUFFERS[0]) } else { (FEW, BUFFERS[1]) };
-    Window::new(entries, size, size)
+    RpmsgWindow::new(entries, size, size)
 }
 
 /// The process or machine at the other side.
@@ -52,13 +52,13 @@ pub(super) trait Far {
 }
 
 /// Function that returns the name of an order's endpoint, and the spin time before a sleep, ns.
-pub(super) type Follow = fn(&Order) -> anyhow::Result<(Name, u64)>;
+pub(super) type Follow = fn(&ChannelRequest) -> anyhow::Result<(RpmsgEndpointName, u64)>;
 
 /// The host's end, the virtio driver, connected to a service.
 pub(super) struct Rings {
     host: Near,
     /// Table with the status, in which the other side sees that this side is there.
-    pub(super) table: Table,
+    pub(super) table: ResourceTable,
     memory: Memory,
     kicks: Kicks,
     far: Box<dyn Far>,
@@ -67,7 +67,7 @@ pub(super) struct Rings {
     limit: usize,
     window: usize,
     /// Our address and that of the service.
-    between: (Address, Address),
+    between: (RpmsgAddress, RpmsgAddress),
     /// Rule by which the connection serves a further order, and the longest wait for its service.
     following: Option<(Follow, Duration)>,
     /// A buffer was taken and not given back.
@@ -84,11 +84,11 @@ impl Rings {
     /// # Errors
     /// The memory is too small, or the service was not announced in time.
     pub(super) fn connect(
-        window: &Window,
+        window: &RpmsgWindow,
         memory: Memory,
         kicks: Kicks,
         far: Box<dyn Far>,
-        service: Service,
+        service: RpmsgService,
         until: u64,
     ) -> anyhow::Result<Rings> {
         window.reset(&memory)?;
@@ -100,11 +100,11 @@ impl Rings {
     /// # Errors
     /// The errors of `connect`.
     pub(super) fn join(
-        window: &Window,
+        window: &RpmsgWindow,
         memory: Memory,
         kicks: Kicks,
         far: Box<dyn Far>,
-        service: Name,
+        service: RpmsgEndpointName,
         until: u64,
     ) -> anyhow::Result<Rings> {
         ensure!(
@@ -112,9 +112,9 @@ impl Rings {
             "the remote does not offer to announce names (feature bit 0)"
         );
         let mut host = Near::start(window, memory.clone(), || ())?;
-        host.mute(Event::Message)?;
+        host.mute(RpmsgLinkEvent::Message)?;
         let mut endpoints = Endpoints::default();
-        let ours = endpoints.open(service).ok_or(Failure::Unsent(Unsent::NoBuffer))?;
+        let ours = endpoints.open(service).ok_or(ChannelFailure::Unsent(Unsent::NoBuffer))?;
         let mut rings = Rings {
             host,
             table: window.table,
@@ -123,7 +123,7 @@ impl Rings {
             far,
             endpoints,
             faults: Faults::default(),
-            limit: window.pools[1].buffer as usize - Header::SIZE,
+            limit: window.pools[1].buffer as usize - RpmsgHeader::SIZE,
             window: usize::from(window.pools[1].count / 2).max(1),
             between: (ours, 0),
             following: None,
@@ -143,7 +143,7 @@ impl Rings {
     }
 
     /// Waits until the other side announced the name of the own endpoint.
-    fn find(&mut self, service: Name, until: u64) -> anyhow::Result<()> {
+    fn find(&mut self, service: RpmsgEndpointName, until: u64) -> anyhow::Result<()> {
         let mut payload = vec![0; self.limit.max(Announcement::SIZE)];
         loop {
             if let Some(theirs) = self.endpoints.peer(self.between.0) {
@@ -153,7 +153,7 @@ impl Rings {
             if let Err(failure) = self.any(&mut payload, until) {
                 anyhow::bail!(match (self.far.ended(), failure) {
                     (Some(end), _) => format!("the remote ended: {end}"),
-                    (None, Failure::Timeout) => format!("the remote did not announce {service}"),
+                    (None, ChannelFailure::Timeout) => format!("the remote did not announce {service}"),
                     (None, failure) => failure.to_string(),
                 });
             }
@@ -194,9 +194,9 @@ impl Rings {
 
     /// Receives the next message from any endpoint. Processes announcements too, and counts data that is no message.
     #[inline]
-    fn any(&mut self, into: &mut [u8], until: u64) -> Result<Message, Failure> {
+    fn any(&mut self, into: &mut [u8], until: u64) -> Result<RpmsgMessage, ChannelFailure> {
         self.release()?;
-        let mut wait = Wait::new(self.kicks.spin_ns, until);
+        let mut wait = KickWait::new(self.kicks.spin_ns, until);
         loop {
             match self.host.take(into) {
                 Ok(Some(message)) => return self.taken(message, into),
@@ -206,13 +206,13 @@ impl Rings {
             match wait.looked() {
                 Next::Look => {}
                 Next::Sleep(ns) => self.sleep(ns)?,
-                Next::Over => return Err(Failure::Timeout),
+                Next::Over => return Err(ChannelFailure::Timeout),
             }
         }
     }
 
     #[inline]
-    fn taken(&mut self, message: Message, payload: &[u8]) -> Result<Message, Failure> {
+    fn taken(&mut self, message: RpmsgMessage, payload: &[u8]) -> Result<RpmsgMessage, ChannelFailure> {
         self.holds = true;
         if std::mem::take(&mut self.unkicked) && !self.kicks.sleep(0)? {
             self.recovered += 1;
@@ -226,17 +226,17 @@ impl Rings {
     /// Gives the buffer of the last message back. This is not done at once, so that a caller that waits for the message
     /// does not wait for it.
     #[inline]
-    fn release(&mut self) -> Result<(), Failure> {
+    fn release(&mut self) -> Result<(), ChannelFailure> {
         if std::mem::take(&mut self.holds) {
             self.host.release().map_err(|fault| self.broken(fault))?;
-            self.kick_for(Event::Buffer)?;
+            self.kick_for(RpmsgLinkEvent::Buffer)?;
         }
         Ok(())
     }
 
     /// Kicks if the other side asked for it. Where no side sleeps no side asks.
     #[inline]
-    fn kick_for(&mut self, event: Event) -> Result<(), Failure> {
+    fn kick_for(&mut self, event: RpmsgLinkEvent) -> Result<(), ChannelFailure> {
         let asked = self.kicks.spin_ns != FOREVER
             && self.host.wants_kick(event).map_err(|fault| self.broken(fault))?;
         if asked {
@@ -247,26 +247,26 @@ impl Rings {
 
     /// Counts a fault of one entry. A fault of the index ends the channel: the ring has no next entry then.
     #[cold]
-    fn fault(&mut self, fault: Fault) -> Result<(), Failure> {
+    fn fault(&mut self, fault: Fault) -> Result<(), ChannelFailure> {
         self.faults.count(fault);
-        if fault == Fault::Index { Err(Failure::of(fault)) } else { Ok(()) }
+        if fault == Fault::Index { Err(ChannelFailure::of(fault)) } else { Ok(()) }
     }
 
     /// Counts a fault that ends the current operation, such as a buffer that came back without having been sent.
     #[cold]
-    fn broken(&mut self, fault: Fault) -> Failure {
+    fn broken(&mut self, fault: Fault) -> ChannelFailure {
         self.faults.count(fault);
-        Failure::of(fault)
+        ChannelFailure::of(fault)
     }
 
     /// Asks for a kick and sleeps, unless something came meanwhile.
-    fn sleep(&mut self, ns: u64) -> Result<(), Failure> {
-        match self.host.listen(Event::Message) {
+    fn sleep(&mut self, ns: u64) -> Result<(), ChannelFailure> {
+        match self.host.listen(RpmsgLinkEvent::Message) {
             Ok(true) => {}
             Ok(false) => self.unkicked = !self.kicks.sleep(ns)?,
             Err(fault) => self.fault(fault)?,
         }
-        self.host.mute(Event::Message).map_err(|fault| self.broken(fault))
+        self.host.mute(RpmsgLinkEvent::Message).map_err(|fault| self.broken(fault))
     }
 }
 
@@ -281,20 +281,20 @@ impl Drop for Rings {
 /// Messages to others between two looks at the clock.
 const STRANGERS: u32 = 64;
 
-impl Channel for Rings {
+impl RemoteChannel for Rings {
     #[inline]
-    fn send(&mut self, message: &[u8]) -> Result<(), Failure> {
+    fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
         self.host.post(self.between.0, self.between.1, message).map_err(|unsent| {
             if let Unsent::Fault(fault) = unsent {
                 self.faults.count(fault);
             }
-            Failure::Unsent(unsent)
+            ChannelFailure::Unsent(unsent)
         })?;
-        self.kick_for(Event::Message)
+        self.kick_for(RpmsgLinkEvent::Message)
     }
 
     #[inline]
-    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure> {
+    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
         let mut strangers = 0u32;
         loop {
             let message = self.any(into, until)?;
@@ -305,22 +305,22 @@ impl Channel for Rings {
             strangers += 1;
             // A flood has an end, too.
             if strangers.is_multiple_of(STRANGERS) && monotonic_ns() >= until {
-                return Err(Failure::Timeout);
+                return Err(ChannelFailure::Timeout);
             }
         }
     }
 
-    fn alarm(&mut self) -> Result<Alarm<'_>, Failure> {
+    fn alarm(&mut self) -> Result<MessageWakeSource<'_>, ChannelFailure> {
         if self.kicks.spin_ns == FOREVER {
-            return Ok(Alarm::Now);
+            return Ok(MessageWakeSource::Now);
         }
         // A kick of before is none for what comes.
         self.kicks.sleep(0)?;
-        let ready = self.host.listen(Event::Message).inspect_err(|fault| self.faults.count(*fault));
+        let ready = self.host.listen(RpmsgLinkEvent::Message).inspect_err(|fault| self.faults.count(*fault));
         Ok(match (ready, self.kicks.descriptor()) {
-            (Ok(true), _) => Alarm::Now,
-            (Ok(false), Some(descriptor)) => Alarm::Readable(descriptor),
-            _ => Alarm::Unknown,
+            (Ok(true), _) => MessageWakeSource::Now,
+            (Ok(false), Some(descriptor)) => MessageWakeSource::Readable(descriptor),
+            _ => MessageWakeSource::Unknown,
         })
     }
 
@@ -328,11 +328,11 @@ impl Channel for Rings {
         self.following.is_some()
     }
 
-    fn turn_to(&mut self, order: &Order) -> anyhow::Result<()> {
+    fn turn_to(&mut self, order: &ChannelRequest) -> anyhow::Result<()> {
         let (rule, wait) = self.following.context("each order takes a connection of its own")?;
         let (name, spin_ns) = rule(order)?;
         self.kicks.spin_ns = spin_ns;
-        self.between = (self.endpoints.open(name).ok_or(Failure::Unsent(Unsent::NoBuffer))?, 0);
+        self.between = (self.endpoints.open(name).ok_or(ChannelFailure::Unsent(Unsent::NoBuffer))?, 0);
         self.find(name, monotonic_ns() + wait.as_nanos() as u64)?;
         // Replies to an earlier order do not count: the counts are of this one.
         self.discard();
@@ -341,12 +341,12 @@ impl Channel for Rings {
         Ok(())
     }
 
-    fn status(&mut self) -> Option<Status> {
-        if self.limit < Status::SIZE {
+    fn status(&mut self) -> Option<RpmsgStatus> {
+        if self.limit < RpmsgStatus::SIZE {
             return None;
         }
         self.discard();
-        let name = Service::Status.name();
+        let name = RpmsgService::Status.name();
         let theirs = self.endpoints.theirs().find(|(theirs, _)| *theirs == name)?.1;
         let ours = self.endpoints.open(name)?;
         let (before, misaddressed) =
@@ -356,7 +356,7 @@ impl Channel for Rings {
         let received = self.send(&[]).and_then(|()| self.receive(&mut answer, until));
         // Replies that come late are not for this question, nor astray.
         (self.between, self.misaddressed) = (before, misaddressed);
-        Status::parse(&answer[..received.ok()?]).ok()
+        RpmsgStatus::parse(&answer[..received.ok()?]).ok()
     }
 
     fn limit(&self) -> usize {

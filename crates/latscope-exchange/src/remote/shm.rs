@@ -1,24 +1,25 @@
 //! `shm`: an echo process stands for the remote, in memory that both map.
 
 use super::kicks::Kicks;
-use super::mailbox::{self, Mailbox};
+use super::mailbox::{self, MailboxChannel};
 use super::rings::{self, Far, LONGEST, Rings};
-use super::{Channel, Order, Transport, echo};
+use super::{ChannelRequest, RemoteChannel, RemoteTransport, echo};
 use crate::notify::eventfd::{self, Eventfd};
 use crate::notify::futex::{Bells, Futex};
 use anyhow::{Context, Result, bail};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::sched;
-use latscope_os::shared_cell::Scope;
-use latscope_os::window::Window;
+use latscope_os::shared_cell::SharingScope;
+use latscope_os::window::MemoryWindow;
 use latscope_os::worker::{self, Lifetime, inherited};
-use latscope_process::role::{KilledOnDrop, Role};
+use latscope_process::role::{KilledOnDrop, ProcessRole};
 use rustix::event::EventfdFlags;
 use rustix::fd::OwnedFd;
 use std::time::Duration;
 
 /// Transport `shm` over shared memory.
-pub static SHM: Transport = Transport { name: "shm", waits: WAITS, ours: true, options: &[], open };
+pub static SHM: RemoteTransport =
+    RemoteTransport { name: "shm", waits: WAITS, ours: true, options: &[], open };
 
 const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd"];
 
@@ -31,14 +32,14 @@ pub(crate) const PARK_AFTER: u64 = 50_000;
 /// The word of a remote that does not know RPMsg.
 const BARE: &str = "word";
 
-fn open(order: &Order) -> Result<Box<dyn Channel>> {
+fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
     let payload = order.payload();
     if payload > LONGEST {
         bail!("a payload of {payload} bytes is longer than any buffer: at most {LONGEST}");
     }
     let window = rings::layout(payload)?;
-    let memory = Window::create(window.size).context("no shared memory")?;
-    let (process, kicks) = Process::start(order, &memory, &payload.to_string())?;
+    let memory = MemoryWindow::create(window.size).context("no shared memory")?;
+    let (process, kicks) = ShmEchoProcess::start(order, &memory, &payload.to_string())?;
     let until = monotonic_ns() + CONNECT_TIMEOUT.as_nanos() as u64;
     let rings = Rings::connect(&window, memory, kicks, Box::new(process), order.service, until)?;
     Ok(Box::new(rings))
@@ -48,10 +49,10 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
 ///
 /// # Errors
 /// No memory, no process, or not two CPUs where both spin.
-pub fn mailbox(order: &Order) -> Result<Box<dyn Channel>> {
-    let memory = Window::create(mailbox::SIZE).context("no shared memory")?;
-    let (process, kicks) = Process::start(order, &memory, BARE)?;
-    Ok(Box::new(Mailbox::new(memory, kicks, Box::new(process))))
+pub fn mailbox(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
+    let memory = MemoryWindow::create(mailbox::SIZE).context("no shared memory")?;
+    let (process, kicks) = ShmEchoProcess::start(order, &memory, BARE)?;
+    Ok(Box::new(MailboxChannel::new(memory, kicks, Box::new(process))))
 }
 
 /// Returns the kicks of the first or the second side for a way to wait, from the descriptors that both sides hold.
@@ -73,7 +74,7 @@ fn kicks(wait: &str, side: usize, shared: &[OwnedFd]) -> Result<Kicks> {
 fn shared(wait: &str) -> Result<Vec<OwnedFd>> {
     match wait {
         "futex" | "spin-then-park" => {
-            let bells = Bells::create(Scope::Processes)?;
+            let bells = Bells::create(SharingScope::Processes)?;
             Ok(vec![bells.descriptor().try_clone_to_owned()?])
         }
         "eventfd" => Ok(eventfd::create(EventfdFlags::NONBLOCK)?.into()),
@@ -82,11 +83,11 @@ fn shared(wait: &str) -> Result<Vec<OwnedFd>> {
 }
 
 /// The process that answers.
-struct Process(KilledOnDrop);
+struct ShmEchoProcess(KilledOnDrop);
 
-impl Process {
+impl ShmEchoProcess {
     /// Starts the process on the second CPU, with the memory; returns the kicks of this side for it.
-    fn start(order: &Order, memory: &Window, what: &str) -> Result<(Process, Kicks)> {
+    fn start(order: &ChannelRequest, memory: &MemoryWindow, what: &str) -> Result<(ShmEchoProcess, Kicks)> {
         let wait = order.wait();
         let there = match order.cpus {
             [_, there, ..] => *there,
@@ -100,18 +101,18 @@ impl Process {
         let words = [ROLE.name, wait, &there.to_string(), what];
         let child = worker::spawn(&words, &descriptors, Lifetime::WithParent)
             .context("the process that answers does not start")?;
-        Ok((Process(KilledOnDrop(child)), kicks))
+        Ok((ShmEchoProcess(KilledOnDrop(child)), kicks))
     }
 }
 
-impl Far for Process {
+impl Far for ShmEchoProcess {
     fn ended(&mut self) -> Option<String> {
         self.0.0.try_wait().ok().flatten().map(|status| format!("the process that answers ended: {status}"))
     }
 }
 
 /// The process itself: `__remote WAIT CPU PAYLOAD`, or `word` for the payload.
-pub(crate) const ROLE: Role = Role { name: "__remote", terminates: false, main };
+pub(crate) const ROLE: ProcessRole = ProcessRole { name: "__remote", terminates: false, main };
 
 fn main(arguments: &[String]) -> Result<()> {
     let [wait, cpu, what] = arguments else {
@@ -119,7 +120,7 @@ fn main(arguments: &[String]) -> Result<()> {
     };
     let _ = rustix::thread::set_name(c"remote/echo");
     sched::pin(&[cpu.parse()?]).with_context(|| format!("CPU {cpu} cannot be used"))?;
-    let memory = Window::map(inherited(0)?)?;
+    let memory = MemoryWindow::map(inherited(0)?)?;
     let shared: Vec<OwnedFd> = (1..=2).map_while(|index| inherited(index).ok()).collect();
     let mut kicks = kicks(wait, 1, &shared)?;
     match what.as_str() {
@@ -132,12 +133,12 @@ fn main(arguments: &[String]) -> Result<()> {
 mod tests {
     use super::*;
     use crate::notify::Notifier;
-    use crate::remote::Failure;
-    use latscope_rpmsg::echo::Service;
+    use crate::remote::ChannelFailure;
+    use latscope_rpmsg::echo::RpmsgService;
     use latscope_rpmsg::header::NAME_SERVICE;
     use latscope_rpmsg::link::Unsent;
     use latscope_rpmsg::name_service::Announcement;
-    use latscope_rpmsg::{Link, Memory as _, Window as LinkWindow};
+    use latscope_rpmsg::{RpmsgLink, RpmsgMemory as _, RpmsgWindow as LinkWindow};
     use std::io;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -154,21 +155,26 @@ mod tests {
     }
 
     /// A host and what the other side is made of, for payloads of up to so many bytes.
-    fn pair(wait: &str, payload: usize) -> (LinkWindow, Window, [Kicks; 2]) {
+    fn pair(wait: &str, payload: usize) -> (LinkWindow, MemoryWindow, [Kicks; 2]) {
         let window = rings::layout(payload).unwrap();
         let shared = shared(wait).unwrap();
         let kicks = [0, 1].map(|side| kicks(wait, side, &shared).unwrap());
-        (window, Window::create(window.size).unwrap(), kicks)
+        (window, MemoryWindow::create(window.size).unwrap(), kicks)
     }
 
-    fn connect(window: &LinkWindow, memory: Window, kicks: Kicks, service: Service) -> Result<Rings> {
+    fn connect(
+        window: &LinkWindow,
+        memory: MemoryWindow,
+        kicks: Kicks,
+        service: RpmsgService,
+    ) -> Result<Rings> {
         Rings::connect(window, memory, kicks, Box::new(NoFarSide), service, monotonic_ns() + 20 * SECOND)
     }
 
     /// Other side, in a thread, which ends when this value is dropped. A side that spins would otherwise take a CPU
     /// from all tests that follow.
     struct OtherSide {
-        memory: Window,
+        memory: MemoryWindow,
         size: usize,
         over: Arc<AtomicBool>,
     }
@@ -176,13 +182,13 @@ mod tests {
     impl OtherSide {
         /// `answer` makes use of the memory and the kicks until one of these fails.
         fn start<A>(
-            memory: &Window,
+            memory: &MemoryWindow,
             size: usize,
             kicks: impl Fn() -> Kicks + Send + 'static,
             answer: A,
         ) -> OtherSide
         where
-            A: FnOnce(&Window, &mut Kicks) -> Result<()> + Send + 'static,
+            A: FnOnce(&MemoryWindow, &mut Kicks) -> Result<()> + Send + 'static,
         {
             let over = Arc::new(AtomicBool::new(false));
             let (there, until) = (memory.clone(), Arc::clone(&over));
@@ -234,14 +240,14 @@ mod tests {
     /// Rings, and the remote that answers there.
     fn remote(wait: &'static str, payload: usize) -> (Rings, OtherSide) {
         let window = rings::layout(payload).unwrap();
-        let memory = Window::create(window.size).unwrap();
+        let memory = MemoryWindow::create(window.size).unwrap();
         let shared = shared(wait).unwrap();
         let ours = kicks(wait, 0, &shared).unwrap();
         let theirs = move || kicks(wait, 1, &shared).unwrap();
         let remote = OtherSide::start(&memory, window.size, theirs, move |memory, kicks| {
             echo::answer(&window, memory, kicks)
         });
-        (connect(&window, memory, ours, Service::Pty).unwrap(), remote)
+        (connect(&window, memory, ours, RpmsgService::Pty).unwrap(), remote)
     }
 
     #[test]
@@ -258,12 +264,12 @@ mod tests {
                     assert!(&payload[..length] == message, "{wait}");
                 }
                 assert!(
-                    matches!(rings.receive(&mut payload, 0), Err(Failure::Timeout)),
+                    matches!(rings.receive(&mut payload, 0), Err(ChannelFailure::Timeout)),
                     "one look, and no more"
                 );
                 assert_eq!(rings.faults(), 0);
                 let long = rings.send(&vec![0; longest + 1]);
-                assert!(matches!(long, Err(Failure::Unsent(Unsent::TooLong))));
+                assert!(matches!(long, Err(ChannelFailure::Unsent(Unsent::TooLong))));
             }
         }
     }
@@ -287,19 +293,19 @@ mod tests {
     #[test]
     fn a_word_goes_there_and_back_however_both_wait() {
         for &wait in WAITS {
-            let memory = Window::create(mailbox::SIZE).unwrap();
+            let memory = MemoryWindow::create(mailbox::SIZE).unwrap();
             let shared = shared(wait).unwrap();
             let ours = kicks(wait, 0, &shared).unwrap();
             let theirs = move || kicks(wait, 1, &shared).unwrap();
             let _remote = OtherSide::start(&memory, mailbox::SIZE, theirs, mailbox::answer);
-            let mut mailbox = Mailbox::new(memory, ours, Box::new(NoFarSide));
+            let mut mailbox = MailboxChannel::new(memory, ours, Box::new(NoFarSide));
             for word in [1u32, 2, u32::MAX] {
                 mailbox.send(&word.to_le_bytes()).unwrap();
                 let mut answer = [0; 4];
                 assert_eq!(mailbox.receive(&mut answer, monotonic_ns() + 20 * SECOND).unwrap(), 4);
                 assert_eq!(u32::from_le_bytes(answer), word, "{wait}");
             }
-            assert!(matches!(mailbox.send(b"long word"), Err(Failure::Unsent(Unsent::TooLong))));
+            assert!(matches!(mailbox.send(b"long word"), Err(ChannelFailure::Unsent(Unsent::TooLong))));
         }
     }
 
@@ -308,7 +314,7 @@ mod tests {
         for wait in WAITS {
             let (window, memory, [ours, _]) = pair(wait, 48);
             let until = monotonic_ns() + 20_000_000;
-            let found = Rings::connect(&window, memory, ours, Box::new(NoFarSide), Service::Ping, until);
+            let found = Rings::connect(&window, memory, ours, Box::new(NoFarSide), RpmsgService::Ping, until);
             assert!(found.err().unwrap().to_string().contains("rpc-ping"), "{wait}");
         }
     }
@@ -338,7 +344,7 @@ mod tests {
             let _remote = OtherSide::start(&memory, window.size, theirs, move |memory, kicks| {
                 echo::answer(&window, memory, kicks)
             });
-            let mut rings = connect(&window, memory, ours, Service::Pty).unwrap();
+            let mut rings = connect(&window, memory, ours, RpmsgService::Pty).unwrap();
             let before = rings.recovered();
             let mut payload = [0; 100];
             // The answer may be there before this side sleeps, but not each time.
@@ -364,14 +370,14 @@ mod tests {
                     break link;
                 }
             };
-            let address = Service::Ping.address();
-            let name = Announcement { name: Service::Ping.name(), address, destroyed: false };
+            let address = RpmsgService::Ping.address();
+            let name = Announcement { name: RpmsgService::Ping.name(), address, destroyed: false };
             link.send(address, NAME_SERVICE, &name.bytes()).unwrap();
             while !matches!(link.send(address, 99, b"flood"), Err(Unsent::Fault(_))) {}
         });
-        let mut rings = connect(&window, memory.clone(), ours, Service::Ping).unwrap();
+        let mut rings = connect(&window, memory.clone(), ours, RpmsgService::Ping).unwrap();
         let found = rings.receive(&mut [0; 100], monotonic_ns() + SECOND / 50);
-        assert!(matches!(found, Err(Failure::Timeout)), "{found:?}");
+        assert!(matches!(found, Err(ChannelFailure::Timeout)), "{found:?}");
         // Nonsense in all of it, the indices included, ends the flood.
         memory.write(0, &vec![0xA5; window.size]).unwrap();
     }
@@ -385,7 +391,7 @@ mod tests {
             // Nonsense in all of it, the indices included.
             there.write(0, &vec![0xA5; window.size]).unwrap();
         });
-        let found = connect(&window, memory, ours, Service::Ping);
+        let found = connect(&window, memory, ours, RpmsgService::Ping);
         assert!(found.err().unwrap().to_string().contains("index jumped"));
     }
 }

@@ -1,19 +1,19 @@
 //! Notice that a message is in shared memory: a notification, or a look at the memory.
 
-use super::endpoint::{MORE_DESCRIPTORS, Side, broken, descriptors, failed, numbers, unavailable};
+use super::endpoint::{EndpointSide, MORE_DESCRIPTORS, broken, descriptors, failed, numbers, unavailable};
 use super::lifeline::Lifeline;
-use super::mailbox::{Bell, Extra, with};
-use crate::notify::counter::{Counters, Lanes, TokenCounter};
+use super::mailbox::{Extra, MailboxBell, with};
+use crate::notify::counter::{CounterNotifier, Lanes, TokenCounter};
 use crate::notify::eventfd::{self, Eventfd};
 use crate::notify::io_uring::{self, IoUring};
-use crate::notify::signal::{QueuedSignal, Waiting};
+use crate::notify::signal::{QueuedSignal, WaiterThreadCell};
 use crate::notify::system_v::SystemVSemaphores;
 use crate::notify::{Notifier, poll};
-use crate::transaction::{EndpointHandle, Failure, Transport, Unavailable};
+use crate::transaction::{EndpointHandle, IpcTransport, TransactionFailure, TransportSetupError};
 use latscope_os::futex::Tokens;
-use latscope_os::ring::Layout;
+use latscope_os::ring::UringLayout;
 use latscope_os::semaphore::Semaphore;
-use latscope_os::shared_cell::{Lane, Scope, Shareable, SharedCell};
+use latscope_os::shared_cell::{Lane, Shareable, SharedCell, SharingScope};
 use latscope_os::system_v::{change, create_semaphores};
 use latscope_process::leftover::{Leftover, Leftovers};
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
@@ -25,45 +25,45 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-pub(super) static SPIN: Transport = Transport {
+pub(super) static SPIN: IpcTransport = IpcTransport {
     spins: true,
-    ..with::<Watched>("spin", "shared memory, spinning", "memfd_create(2), mmap(2)")
+    ..with::<SpinningBell>("spin", "shared memory, spinning", "memfd_create(2), mmap(2)")
 };
 
-pub(super) static FUTEX: Transport =
-    with::<Notified<Counters<Tokens>>>("futex", "shared memory, futex", "futex(2), memfd_create(2)");
+pub(super) static FUTEX: IpcTransport =
+    with::<Notified<CounterNotifier<Tokens>>>("futex", "shared memory, futex", "futex(2), memfd_create(2)");
 
-pub(super) static POSIX_SEMAPHORE: Transport = with::<Notified<Counters<Semaphore>>>(
+pub(super) static POSIX_SEMAPHORE: IpcTransport = with::<Notified<CounterNotifier<Semaphore>>>(
     "posix-semaphore",
     "shared memory, POSIX semaphore",
     "sem_overview(7), memfd_create(2)",
 );
 
-pub(super) static SYSTEM_V_SEMAPHORE: Transport = with::<Notified<SystemVSemaphores>>(
+pub(super) static SYSTEM_V_SEMAPHORE: IpcTransport = with::<Notified<SystemVSemaphores>>(
     "sysv-semaphore",
     "shared memory, System V semaphore",
     "semop(2), memfd_create(2)",
 );
 
-pub(super) static EVENTFD: Transport =
+pub(super) static EVENTFD: IpcTransport =
     with::<Notified<Eventfd>>("eventfd", "shared memory, eventfd", "eventfd(2), memfd_create(2)");
 
-pub(super) static SIGNAL: Transport =
+pub(super) static SIGNAL: IpcTransport =
     with::<Notified<QueuedSignal>>("signal", "shared memory, queued signal", "sigqueue(3), sigwaitinfo(2)");
 
-pub(super) static IO_URING: Transport = with::<Notified<IoUring>>(
+pub(super) static IO_URING: IpcTransport = with::<Notified<IoUring>>(
     "io-uring",
     "shared memory, io_uring message",
     "io_uring_enter(2), IORING_OP_MSG_RING",
 );
 
 /// A means of notification between two processes.
-trait Means: Notifier + Send + Sized + 'static {
+trait ProcessNotifier: Notifier + Send + Sized + 'static {
     /// Makes the objects that both processes get.
-    fn create() -> Result<Extra, Unavailable>;
+    fn create() -> Result<Extra, TransportSetupError>;
 
     /// Makes one side of it; `gone` is true after the end of the other side.
-    fn open(handle: EndpointHandle, side: usize, gone: Arc<AtomicBool>) -> Result<Self, Failure>;
+    fn open(handle: EndpointHandle, side: usize, gone: Arc<AtomicBool>) -> Result<Self, TransactionFailure>;
 
     /// Returns a function that wakes this side from another thread.
     fn waker(&self) -> io::Result<impl FnMut() + Send + 'static>;
@@ -75,12 +75,16 @@ struct Notified<N> {
     lifeline: Lifeline,
 }
 
-impl<N: Means> Bell for Notified<N> {
-    fn create() -> Result<Extra, Unavailable> {
+impl<N: ProcessNotifier> MailboxBell for Notified<N> {
+    fn create() -> Result<Extra, TransportSetupError> {
         N::create()
     }
 
-    fn open(lifeline: OwnedFd, handle: EndpointHandle, side: Side) -> Result<Self, Failure> {
+    fn open(
+        lifeline: OwnedFd,
+        handle: EndpointHandle,
+        side: EndpointSide,
+    ) -> Result<Self, TransactionFailure> {
         let gone = Arc::default();
         let notifier = N::open(handle, side.own(), Arc::clone(&gone))?;
         let lifeline = Lifeline::report(lifeline, gone, notifier.waker().map_err(broken)?)?;
@@ -88,12 +92,12 @@ impl<N: Means> Bell for Notified<N> {
     }
 
     #[inline]
-    fn ring(&mut self) -> Result<(), Failure> {
+    fn ring(&mut self) -> Result<(), TransactionFailure> {
         self.notifier.notify().map_err(refused)
     }
 
     #[inline]
-    fn wait(&mut self, _: impl Fn() -> bool) -> Result<(), Failure> {
+    fn wait(&mut self, _: impl Fn() -> bool) -> Result<(), TransactionFailure> {
         self.notifier.wait(None).map(drop).map_err(refused)
     }
 
@@ -104,25 +108,25 @@ impl<N: Means> Bell for Notified<N> {
 }
 
 #[cold]
-fn refused(error: io::Error) -> Failure {
+fn refused(error: io::Error) -> TransactionFailure {
     failed(Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 /// A value in shared memory.
-fn cell<T: Shareable>() -> Result<Extra, Unavailable> {
-    let made = || SharedCell::<T>::create(Scope::Processes)?.descriptor().try_clone_to_owned();
+fn cell<T: Shareable>() -> Result<Extra, TransportSetupError> {
+    let made = || SharedCell::<T>::create(SharingScope::Processes)?.descriptor().try_clone_to_owned();
     let memory = made().map_err(|error| unavailable("no shared memory", error, MORE_DESCRIPTORS))?;
     Ok(Extra { descriptors: vec![memory], ..Extra::default() })
 }
 
-impl<T: TokenCounter> Means for Counters<T> {
-    fn create() -> Result<Extra, Unavailable> {
+impl<T: TokenCounter> ProcessNotifier for CounterNotifier<T> {
+    fn create() -> Result<Extra, TransportSetupError> {
         cell::<[Lane<T>; 2]>()
     }
 
-    fn open(mut handle: EndpointHandle, side: usize, _: Arc<AtomicBool>) -> Result<Self, Failure> {
+    fn open(mut handle: EndpointHandle, side: usize, _: Arc<AtomicBool>) -> Result<Self, TransactionFailure> {
         let [memory] = descriptors(&mut handle)?;
-        Ok(Counters { lanes: Lanes::open(memory).map_err(broken)?, side })
+        Ok(CounterNotifier { lanes: Lanes::open(memory).map_err(broken)?, side })
     }
 
     fn waker(&self) -> io::Result<impl FnMut() + Send + 'static> {
@@ -132,8 +136,8 @@ impl<T: TokenCounter> Means for Counters<T> {
     }
 }
 
-impl Means for SystemVSemaphores {
-    fn create() -> Result<Extra, Unavailable> {
+impl ProcessNotifier for SystemVSemaphores {
+    fn create() -> Result<Extra, TransportSetupError> {
         let set = create_semaphores(2).map_err(|error| {
             let remedy =
                 "remove unused ones (ipcs -s, ipcrm), raise kernel.sem, or use a kernel with CONFIG_SYSVIPC";
@@ -143,7 +147,7 @@ impl Means for SystemVSemaphores {
         Ok(Extra { words: vec![set.to_string()], leftovers, ..Extra::default() })
     }
 
-    fn open(handle: EndpointHandle, side: usize, _: Arc<AtomicBool>) -> Result<Self, Failure> {
+    fn open(handle: EndpointHandle, side: usize, _: Arc<AtomicBool>) -> Result<Self, TransactionFailure> {
         let [set] = numbers(&handle)?;
         Ok(SystemVSemaphores { set, side: side as u16 })
     }
@@ -155,14 +159,14 @@ impl Means for SystemVSemaphores {
     }
 }
 
-impl Means for Eventfd {
-    fn create() -> Result<Extra, Unavailable> {
+impl ProcessNotifier for Eventfd {
+    fn create() -> Result<Extra, TransportSetupError> {
         let events = eventfd::create(EventfdFlags::empty())
             .map_err(|error| unavailable("no eventfd", error, MORE_DESCRIPTORS))?;
         Ok(Extra { descriptors: events.into(), ..Extra::default() })
     }
 
-    fn open(mut handle: EndpointHandle, side: usize, _: Arc<AtomicBool>) -> Result<Self, Failure> {
+    fn open(mut handle: EndpointHandle, side: usize, _: Arc<AtomicBool>) -> Result<Self, TransactionFailure> {
         Ok(Eventfd::new(descriptors(&mut handle)?, side))
     }
 
@@ -173,14 +177,18 @@ impl Means for Eventfd {
     }
 }
 
-impl Means for QueuedSignal {
-    fn create() -> Result<Extra, Unavailable> {
+impl ProcessNotifier for QueuedSignal {
+    fn create() -> Result<Extra, TransportSetupError> {
         cell::<[Lane<AtomicU64>; 2]>()
     }
 
-    fn open(mut handle: EndpointHandle, side: usize, gone: Arc<AtomicBool>) -> Result<Self, Failure> {
+    fn open(
+        mut handle: EndpointHandle,
+        side: usize,
+        gone: Arc<AtomicBool>,
+    ) -> Result<Self, TransactionFailure> {
         let [memory] = descriptors(&mut handle)?;
-        Ok(QueuedSignal::new(Waiting::open(memory).map_err(broken)?, side, gone))
+        Ok(QueuedSignal::new(WaiterThreadCell::open(memory).map_err(broken)?, side, gone))
     }
 
     fn waker(&self) -> io::Result<impl FnMut() + Send + 'static> {
@@ -188,8 +196,8 @@ impl Means for QueuedSignal {
     }
 }
 
-impl Means for IoUring {
-    fn create() -> Result<Extra, Unavailable> {
+impl ProcessNotifier for IoUring {
+    fn create() -> Result<Extra, TransportSetupError> {
         let (rings, layout) = io_uring::create().map_err(|error| {
             let remedy =
                 "Linux 5.18 or newer, kernel.io_uring_disabled=0, no seccomp filter against io_uring";
@@ -199,8 +207,9 @@ impl Means for IoUring {
         Ok(Extra { descriptors: rings.into(), words, ..Extra::default() })
     }
 
-    fn open(mut handle: EndpointHandle, side: usize, _: Arc<AtomicBool>) -> Result<Self, Failure> {
-        let layout = Layout::from_words(numbers(&handle)?).ok_or_else(|| broken("no layout of a ring"))?;
+    fn open(mut handle: EndpointHandle, side: usize, _: Arc<AtomicBool>) -> Result<Self, TransactionFailure> {
+        let layout =
+            UringLayout::from_words(numbers(&handle)?).ok_or_else(|| broken("no layout of a ring"))?;
         IoUring::open(descriptors(&mut handle)?, layout, side).map_err(broken)
     }
 
@@ -216,27 +225,27 @@ impl Means for IoUring {
 const LOOKS: u32 = 1 << 14;
 
 /// No bell at all: the memory is watched.
-struct Watched {
+struct SpinningBell {
     lifeline: OwnedFd,
     gone: bool,
 }
 
-impl Bell for Watched {
-    fn create() -> Result<Extra, Unavailable> {
+impl MailboxBell for SpinningBell {
+    fn create() -> Result<Extra, TransportSetupError> {
         Ok(Extra::default())
     }
 
-    fn open(lifeline: OwnedFd, _: EndpointHandle, _: Side) -> Result<Self, Failure> {
-        Ok(Watched { lifeline, gone: false })
+    fn open(lifeline: OwnedFd, _: EndpointHandle, _: EndpointSide) -> Result<Self, TransactionFailure> {
+        Ok(SpinningBell { lifeline, gone: false })
     }
 
     #[inline]
-    fn ring(&mut self) -> Result<(), Failure> {
+    fn ring(&mut self) -> Result<(), TransactionFailure> {
         Ok(())
     }
 
     #[inline(always)]
-    fn wait(&mut self, arrived: impl Fn() -> bool) -> Result<(), Failure> {
+    fn wait(&mut self, arrived: impl Fn() -> bool) -> Result<(), TransactionFailure> {
         loop {
             for _ in 0..LOOKS {
                 if arrived() {

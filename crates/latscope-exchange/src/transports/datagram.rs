@@ -1,25 +1,25 @@
 //! Messages that the kernel keeps apart: sockets of datagrams and of sequenced
 //! packets.
 
-use super::endpoint::{Endpoint, Side, broken, descriptors, failed};
+use super::endpoint::{EndpointSide, MessageEndpoint, broken, descriptors, failed};
 use super::lifeline::{self, Lifeline};
-use crate::transaction::{EndpointHandle, Failure};
+use crate::transaction::{EndpointHandle, TransactionFailure};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
 /// Endpoint of a connected socket. `QUEUES` is true if a sender that is faster than the receiver waits for it, so that
 /// nothing is lost.
-pub(super) struct Datagrams<const QUEUES: bool> {
+pub(super) struct DatagramEndpoint<const QUEUES: bool> {
     socket: OwnedFd,
     lifeline: Option<Lifeline>,
 }
 
-impl<const QUEUES: bool> Endpoint for Datagrams<QUEUES> {
+impl<const QUEUES: bool> MessageEndpoint for DatagramEndpoint<QUEUES> {
     const QUEUES: bool = QUEUES;
 
     /// Joins with a lifeline, unless the socket itself reports the end of the other endpoint.
-    fn join(mut handle: EndpointHandle, _: Side) -> Result<Self, Failure> {
+    fn join(mut handle: EndpointHandle, _: EndpointSide) -> Result<Self, TransactionFailure> {
         let lifeline = if handle.descriptors.len() > 1 { Some(lifeline::of(&mut handle)?) } else { None };
         let [socket] = descriptors(&mut handle)?;
         let lifeline = lifeline.map(|lifeline| {
@@ -27,28 +27,28 @@ impl<const QUEUES: bool> Endpoint for Datagrams<QUEUES> {
             // What came before can still be received; then it is the end.
             Lifeline::watch(lifeline, move || shutdown(&own, Shutdown::Both).unwrap_or(()))
         });
-        Ok(Datagrams { lifeline: lifeline.transpose()?, socket })
+        Ok(DatagramEndpoint { lifeline: lifeline.transpose()?, socket })
     }
 
     #[inline]
-    fn put(&mut self, message: &[u8]) -> Result<(), Failure> {
+    fn put(&mut self, message: &[u8]) -> Result<(), TransactionFailure> {
         retry_on_intr(|| send(&self.socket, message, SendFlags::NOSIGNAL)).map(drop).map_err(failed)
     }
 
     #[inline]
-    fn take(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
+    fn take(&mut self, buffer: &mut [u8]) -> Result<usize, TransactionFailure> {
         // With this flag the length is that of the message, not of what fits.
         match retry_on_intr(|| recv(&self.socket, &mut *buffer, RecvFlags::TRUNC)) {
             // No message is empty.
-            Ok((_, 0)) => Err(Failure::Gone),
+            Ok((_, 0)) => Err(TransactionFailure::Gone),
             Ok((_, length)) => Ok(length),
-            Err(Errno::AGAIN) if self.ended() => Err(Failure::Gone),
+            Err(Errno::AGAIN) if self.ended() => Err(TransactionFailure::Gone),
             Err(error) => Err(failed(error)),
         }
     }
 }
 
-impl<const QUEUES: bool> Datagrams<QUEUES> {
+impl<const QUEUES: bool> DatagramEndpoint<QUEUES> {
     fn ended(&self) -> bool {
         self.lifeline.as_ref().is_some_and(Lifeline::gone)
     }

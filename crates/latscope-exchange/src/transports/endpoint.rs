@@ -3,7 +3,8 @@
 
 use super::LARGEST;
 use crate::transaction::{
-    Answer, Client, EndpointHandle, EndpointPair, Failure, Server, Service, Transport, Unavailable,
+    EndpointHandle, EndpointPair, HandlerReply, IpcTransport, RequestHandler, TransactionClient,
+    TransactionFailure, TransactionServer, TransportSetupError,
 };
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -11,7 +12,7 @@ use std::fmt::Display;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// End, in one process, of a mechanism that carries messages both ways.
-pub(super) trait Endpoint: Send + Sized + 'static {
+pub(super) trait MessageEndpoint: Send + Sized + 'static {
     /// True if messages can be sent ahead of the receiver.
     const QUEUES: bool;
 
@@ -19,30 +20,30 @@ pub(super) trait Endpoint: Send + Sized + 'static {
     const COPIES: u32 = 2;
 
     /// Makes the endpoint from the descriptors and words passed to the process.
-    fn join(handle: EndpointHandle, side: Side) -> Result<Self, Failure>;
+    fn join(handle: EndpointHandle, side: EndpointSide) -> Result<Self, TransactionFailure>;
 
     /// Hands a message to the other endpoint.
-    fn put(&mut self, message: &[u8]) -> Result<(), Failure>;
+    fn put(&mut self, message: &[u8]) -> Result<(), TransactionFailure>;
 
     /// Waits for a message, puts as much of it into `buffer` as fits and
     /// returns its length.
-    fn take(&mut self, buffer: &mut [u8]) -> Result<usize, Failure>;
+    fn take(&mut self, buffer: &mut [u8]) -> Result<usize, TransactionFailure>;
 }
 
 /// The client's end over any mechanism.
-struct Asking<P> {
+struct MessageEndpointClient<P> {
     endpoint: P,
     limit: usize,
 }
 
-impl<P: Endpoint> Client for Asking<P> {
+impl<P: MessageEndpoint> TransactionClient for MessageEndpointClient<P> {
     #[inline]
-    fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, Failure> {
+    fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, TransactionFailure> {
         check_length(request, self.limit)?;
         self.endpoint.put(request)?;
         let length = self.endpoint.take(reply)?;
         if length > reply.len() {
-            return Err(Failure::Refused(format!(
+            return Err(TransactionFailure::Refused(format!(
                 "an answer of {length} bytes came where {} were expected",
                 reply.len()
             )));
@@ -50,7 +51,7 @@ impl<P: Endpoint> Client for Asking<P> {
         Ok(length)
     }
 
-    fn send(&mut self, request: &[u8]) -> Option<Result<(), Failure>> {
+    fn send(&mut self, request: &[u8]) -> Option<Result<(), TransactionFailure>> {
         P::QUEUES.then(|| check_length(request, self.limit).and_then(|()| self.endpoint.put(request)))
     }
 }
@@ -62,29 +63,32 @@ struct Answering<P> {
     buffer: Vec<u8>,
 }
 
-impl<P: Endpoint> Server for Answering<P> {
-    fn serve(&mut self, service: &mut dyn Service) -> Result<(), Failure> {
+impl<P: MessageEndpoint> TransactionServer for Answering<P> {
+    fn serve(&mut self, service: &mut dyn RequestHandler) -> Result<(), TransactionFailure> {
         loop {
             match self.answer_one(service) {
                 Ok(()) => {}
-                Err(Failure::Gone) => return Ok(()),
+                Err(TransactionFailure::Gone) => return Ok(()),
                 Err(failure) => return Err(failure),
             }
         }
     }
 }
 
-impl<P: Endpoint> Answering<P> {
+impl<P: MessageEndpoint> Answering<P> {
     #[inline]
-    fn answer_one(&mut self, service: &mut dyn Service) -> Result<(), Failure> {
+    fn answer_one(&mut self, service: &mut dyn RequestHandler) -> Result<(), TransactionFailure> {
         let length = self.endpoint.take(&mut self.buffer)?;
         let request = self.buffer.get(..length).ok_or_else(|| {
-            Failure::Broken(format!("a request of {length} bytes came where {} are the most", self.limit))
+            TransactionFailure::Broken(format!(
+                "a request of {length} bytes came where {} are the most",
+                self.limit
+            ))
         })?;
         let answer = match service.answer(request) {
-            Answer::Echo => request,
-            Answer::Bytes(bytes) => bytes,
-            Answer::None => return Ok(()),
+            HandlerReply::Echo => request,
+            HandlerReply::Bytes(bytes) => bytes,
+            HandlerReply::None => return Ok(()),
         };
         check_length(answer, self.limit)?;
         self.endpoint.put(answer)
@@ -92,9 +96,9 @@ impl<P: Endpoint> Answering<P> {
 }
 
 #[inline]
-fn check_length(message: &[u8], limit: usize) -> Result<(), Failure> {
+fn check_length(message: &[u8], limit: usize) -> Result<(), TransactionFailure> {
     if message.is_empty() || message.len() > limit {
-        return Err(Failure::Refused(format!(
+        return Err(TransactionFailure::Refused(format!(
             "a message of {} bytes: this endpoint pair is for 1 to {limit}",
             message.len()
         )));
@@ -104,12 +108,12 @@ fn check_length(message: &[u8], limit: usize) -> Result<(), Failure> {
 
 /// Side of a process, in mechanisms that are alike for both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum EndpointSide {
     Client = 0,
     Server = 1,
 }
 
-impl Side {
+impl EndpointSide {
     pub(super) fn own(self) -> usize {
         self as usize
     }
@@ -120,13 +124,13 @@ impl Side {
 }
 
 /// A transport whose two ends are such endpoints.
-pub(super) const fn transport<P: Endpoint>(
+pub(super) const fn transport<P: MessageEndpoint>(
     name: &'static str,
     title: &'static str,
     source: &'static str,
-    open: fn(usize) -> Result<EndpointPair, Unavailable>,
-) -> Transport {
-    Transport {
+    open: fn(usize) -> Result<EndpointPair, TransportSetupError>,
+) -> IpcTransport {
+    IpcTransport {
         name,
         title,
         source,
@@ -137,29 +141,31 @@ pub(super) const fn transport<P: Endpoint>(
         open,
         server: |handle| {
             let (limit, buffer) = (handle.payload, vec![0; handle.payload]);
-            Ok(Box::new(Answering { endpoint: P::join(handle, Side::Server)?, limit, buffer }))
+            Ok(Box::new(Answering { endpoint: P::join(handle, EndpointSide::Server)?, limit, buffer }))
         },
         client: |handle| {
             let limit = handle.payload;
-            Ok(Box::new(Asking { endpoint: P::join(handle, Side::Client)?, limit }))
+            Ok(Box::new(MessageEndpointClient { endpoint: P::join(handle, EndpointSide::Client)?, limit }))
         },
     }
 }
 
 /// The descriptors that were handed over, as many as the mechanism has.
-pub(super) fn descriptors<const N: usize>(handle: &mut EndpointHandle) -> Result<[OwnedFd; N], Failure> {
+pub(super) fn descriptors<const N: usize>(
+    handle: &mut EndpointHandle,
+) -> Result<[OwnedFd; N], TransactionFailure> {
     let descriptors = std::mem::take(&mut handle.descriptors);
     descriptors.try_into().map_err(|got: Vec<OwnedFd>| {
-        Failure::Broken(format!("{} descriptors were handed over instead of {N}", got.len()))
+        TransactionFailure::Broken(format!("{} descriptors were handed over instead of {N}", got.len()))
     })
 }
 
 /// The numbers that were handed over.
 pub(super) fn numbers<T: std::str::FromStr, const N: usize>(
     handle: &EndpointHandle,
-) -> Result<[T; N], Failure> {
+) -> Result<[T; N], TransactionFailure> {
     let numbers: Vec<T> = handle.words.iter().map_while(|word| word.parse().ok()).collect();
-    numbers.try_into().map_err(|_| Failure::Broken(format!("not {N} numbers: {:?}", handle.words)))
+    numbers.try_into().map_err(|_| TransactionFailure::Broken(format!("not {N} numbers: {:?}", handle.words)))
 }
 
 /// An endpoint pair of nothing but descriptors.
@@ -169,19 +175,21 @@ pub(super) fn endpoint_pair(server: Vec<OwnedFd>, client: Vec<OwnedFd>) -> Endpo
 
 /// Returns the failure of the transaction that an error number of a transfer stands for.
 #[cold]
-pub(super) fn failed(error: Errno) -> Failure {
+pub(super) fn failed(error: Errno) -> TransactionFailure {
     match error {
         Errno::PIPE | Errno::CONNRESET | Errno::CONNREFUSED | Errno::NOTCONN | Errno::IDRM | Errno::SRCH => {
-            Failure::Gone
+            TransactionFailure::Gone
         }
-        Errno::MSGSIZE | Errno::NOBUFS => Failure::Refused(std::io::Error::from(error).to_string()),
-        error => Failure::Broken(std::io::Error::from(error).to_string()),
+        Errno::MSGSIZE | Errno::NOBUFS => {
+            TransactionFailure::Refused(std::io::Error::from(error).to_string())
+        }
+        error => TransactionFailure::Broken(std::io::Error::from(error).to_string()),
     }
 }
 
 /// Returns the failure of an end that could not be made from the passed descriptors and words.
-pub(super) fn broken(error: impl Display) -> Failure {
-    Failure::Broken(error.to_string())
+pub(super) fn broken(error: impl Display) -> TransactionFailure {
+    TransactionFailure::Broken(error.to_string())
 }
 
 /// A name that no process can have taken before.
@@ -190,8 +198,8 @@ pub(super) fn random_name() -> String {
 }
 
 /// Returns the error of a mechanism that could not be set up.
-pub(super) fn unavailable(what: &str, error: impl Display, remedy: &str) -> Unavailable {
-    Unavailable { reason: format!("{what}: {error}"), remedy: remedy.to_string() }
+pub(super) fn unavailable(what: &str, error: impl Display, remedy: &str) -> TransportSetupError {
+    TransportSetupError { reason: format!("{what}: {error}"), remedy: remedy.to_string() }
 }
 
 /// Remedy for a lack of descriptors or memory.

@@ -2,7 +2,7 @@
 //! end only the other process holds, and a thread that sleeps on it. Transactions have no further cost from it.
 
 use super::endpoint::{self, MORE_DESCRIPTORS, broken, unavailable};
-use crate::transaction::{EndpointHandle, EndpointPair, Failure, Unavailable};
+use crate::transaction::{EndpointHandle, EndpointPair, TransactionFailure, TransportSetupError};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, read};
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
@@ -14,20 +14,20 @@ use std::thread::{self, JoinHandle};
 pub(super) fn endpoint_pair(
     mut server: Vec<OwnedFd>,
     mut client: Vec<OwnedFd>,
-) -> Result<EndpointPair, Unavailable> {
+) -> Result<EndpointPair, TransportSetupError> {
     let (servers, clients) = pair()?;
     server.push(servers);
     client.push(clients);
     Ok(endpoint::endpoint_pair(server, client))
 }
 
-fn pair() -> Result<(OwnedFd, OwnedFd), Unavailable> {
+fn pair() -> Result<(OwnedFd, OwnedFd), TransportSetupError> {
     socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .map_err(|error| unavailable("no sockets", error, MORE_DESCRIPTORS))
 }
 
 /// Takes the lifeline out of the descriptors passed to the process.
-pub(super) fn of(handle: &mut EndpointHandle) -> Result<OwnedFd, Failure> {
+pub(super) fn of(handle: &mut EndpointHandle) -> Result<OwnedFd, TransactionFailure> {
     handle.descriptors.pop().ok_or_else(|| broken("no lifeline was handed over"))
 }
 
@@ -52,7 +52,10 @@ const STACK: usize = 128 << 10;
 impl Lifeline {
     /// Watches `socket`, and calls `wake` once when the other endpoint ends; `wake` must not sleep. From before that
     /// call on [`gone`](Self::gone) is true.
-    pub(super) fn watch(socket: OwnedFd, wake: impl FnMut() + Send + 'static) -> Result<Self, Failure> {
+    pub(super) fn watch(
+        socket: OwnedFd,
+        wake: impl FnMut() + Send + 'static,
+    ) -> Result<Self, TransactionFailure> {
         Lifeline::report(socket, Arc::default(), wake)
     }
 
@@ -61,7 +64,7 @@ impl Lifeline {
         socket: OwnedFd,
         gone: Arc<AtomicBool>,
         mut wake: impl FnMut() + Send + 'static,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, TransactionFailure> {
         let state = Arc::new(State { socket, closing: AtomicBool::new(false) });
         let (watched, over) = (Arc::clone(&state), Arc::clone(&gone));
         let builder = thread::Builder::new().name(String::from("lifeline")).stack_size(STACK);
@@ -72,8 +75,9 @@ impl Lifeline {
                 wake();
             }
         });
-        let thread = thread
-            .map_err(|error| Failure::Broken(format!("no thread to watch the other endpoint: {error}")))?;
+        let thread = thread.map_err(|error| {
+            TransactionFailure::Broken(format!("no thread to watch the other endpoint: {error}"))
+        })?;
         Ok(Lifeline { state, gone, thread: Some(thread) })
     }
 

@@ -1,27 +1,33 @@
 //! Messages in shared memory, and a bell that reports that a message is there.
 
-use super::endpoint::{Endpoint, MORE_DESCRIPTORS, Side, broken, transport, unavailable};
+use super::endpoint::{EndpointSide, MORE_DESCRIPTORS, MessageEndpoint, broken, transport, unavailable};
 use super::lifeline;
-use crate::transaction::{EndpointHandle, EndpointPair, Failure, Transport, Unavailable};
-use latscope_os::mailbox::Mailbox;
+use crate::transaction::{
+    EndpointHandle, EndpointPair, IpcTransport, TransactionFailure, TransportSetupError,
+};
+use latscope_os::mailbox::SharedMailbox;
 use latscope_process::leftover::Leftovers;
 use rustix::fd::OwnedFd;
 use std::io;
 
 /// Mechanism that notifies the other endpoint of a message.
-pub(super) trait Bell: Send + Sized + 'static {
+pub(super) trait MailboxBell: Send + Sized + 'static {
     /// Makes the objects that the bell adds to the memory and the lifeline.
-    fn create() -> Result<Extra, Unavailable>;
+    fn create() -> Result<Extra, TransportSetupError>;
 
     /// Makes the bell from the lifeline and the added objects.
-    fn open(lifeline: OwnedFd, handle: EndpointHandle, side: Side) -> Result<Self, Failure>;
+    fn open(
+        lifeline: OwnedFd,
+        handle: EndpointHandle,
+        side: EndpointSide,
+    ) -> Result<Self, TransactionFailure>;
 
     /// Notifies the other endpoint.
-    fn ring(&mut self) -> Result<(), Failure>;
+    fn ring(&mut self) -> Result<(), TransactionFailure>;
 
     /// Waits for a notification, or until the other endpoint ends; may return early. `arrived` returns true if a
     /// message is there.
-    fn wait(&mut self, arrived: impl Fn() -> bool) -> Result<(), Failure>;
+    fn wait(&mut self, arrived: impl Fn() -> bool) -> Result<(), TransactionFailure>;
 
     /// Returns true if the other endpoint is known to be gone.
     fn gone(&self) -> bool;
@@ -37,15 +43,15 @@ pub(super) struct Extra {
 }
 
 /// A transport over shared memory and a bell.
-pub(super) const fn with<B: Bell>(
+pub(super) const fn with<B: MailboxBell>(
     name: &'static str,
     title: &'static str,
     source: &'static str,
-) -> Transport {
+) -> IpcTransport {
     transport::<MailboxEndpoint<B>>(name, title, source, open::<B>)
 }
 
-fn open<B: Bell>(payload: usize) -> Result<EndpointPair, Unavailable> {
+fn open<B: MailboxBell>(payload: usize) -> Result<EndpointPair, TransportSetupError> {
     let Extra { descriptors, words, leftovers } = B::create()?;
     let (server, client) = with_mailbox(descriptors, payload)
         .map_err(|error| unavailable("no shared memory", error, MORE_DESCRIPTORS))?;
@@ -54,38 +60,38 @@ fn open<B: Bell>(payload: usize) -> Result<EndpointPair, Unavailable> {
 
 /// The descriptors of both sides, a new mailbox before those of the bell.
 fn with_mailbox(mut server: Vec<OwnedFd>, payload: usize) -> io::Result<(Vec<OwnedFd>, Vec<OwnedFd>)> {
-    server.insert(0, Mailbox::create(payload)?.descriptor().try_clone_to_owned()?);
+    server.insert(0, SharedMailbox::create(payload)?.descriptor().try_clone_to_owned()?);
     let client = server.iter().map(OwnedFd::try_clone).collect::<io::Result<_>>()?;
     Ok((server, client))
 }
 
 /// Endpoint that leaves messages for the other.
 pub(super) struct MailboxEndpoint<B> {
-    mailbox: Mailbox,
+    mailbox: SharedMailbox,
     bell: B,
-    side: Side,
+    side: EndpointSide,
     /// Stamp of the last message of either side.
     last: u32,
 }
 
-impl<B: Bell> Endpoint for MailboxEndpoint<B> {
+impl<B: MailboxBell> MessageEndpoint for MailboxEndpoint<B> {
     /// False: there is one slot, and the answer takes the place of the request.
     const QUEUES: bool = false;
 
-    fn join(mut handle: EndpointHandle, side: Side) -> Result<Self, Failure> {
+    fn join(mut handle: EndpointHandle, side: EndpointSide) -> Result<Self, TransactionFailure> {
         if handle.descriptors.len() < 2 {
             return Err(broken("neither memory nor a lifeline was handed over"));
         }
         let memory = handle.descriptors.remove(0);
         let lifeline = lifeline::of(&mut handle)?;
-        let mailbox = Mailbox::open(memory, handle.payload).map_err(broken)?;
+        let mailbox = SharedMailbox::open(memory, handle.payload).map_err(broken)?;
         Ok(MailboxEndpoint { mailbox, bell: B::open(lifeline, handle, side)?, side, last: 0 })
     }
 
     #[inline(always)]
-    fn put(&mut self, message: &[u8]) -> Result<(), Failure> {
+    fn put(&mut self, message: &[u8]) -> Result<(), TransactionFailure> {
         if self.bell.gone() {
-            return Err(Failure::Gone);
+            return Err(TransactionFailure::Gone);
         }
         self.last = self.last.wrapping_add(1);
         self.mailbox.put(self.last, message);
@@ -93,12 +99,12 @@ impl<B: Bell> Endpoint for MailboxEndpoint<B> {
     }
 
     #[inline(always)]
-    fn take(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
+    fn take(&mut self, buffer: &mut [u8]) -> Result<usize, TransactionFailure> {
         let next = self.last.wrapping_add(1);
         loop {
             self.bell.wait(|| match self.side {
-                Side::Client => self.mailbox.holds(next).is_some(),
-                Side::Server => self.mailbox.holds_for_writing(next).is_some(),
+                EndpointSide::Client => self.mailbox.holds(next).is_some(),
+                EndpointSide::Server => self.mailbox.holds_for_writing(next).is_some(),
             })?;
             if let Some(length) = self.mailbox.holds(next) {
                 self.last = next;
@@ -106,7 +112,7 @@ impl<B: Bell> Endpoint for MailboxEndpoint<B> {
                 return Ok(length);
             }
             if self.bell.gone() {
-                return Err(Failure::Gone);
+                return Err(TransactionFailure::Gone);
             }
         }
     }

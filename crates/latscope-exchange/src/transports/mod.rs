@@ -25,10 +25,10 @@ mod system_v_queue;
 
 pub use posix_queue::nameless as nameless_queue;
 
-use super::transaction::Transport;
+use super::transaction::IpcTransport;
 
 /// All transports, in the order in which they are shown.
-pub static TRANSPORTS: &[&Transport] = &[
+pub static TRANSPORTS: &[&IpcTransport] = &[
     &super::binder::BINDER,
     &super::binder::HWBINDER,
     &bells::SPIN,
@@ -51,7 +51,7 @@ pub static TRANSPORTS: &[&Transport] = &[
 ];
 
 /// The transport of this name.
-pub fn named(name: &str) -> Option<&'static Transport> {
+pub fn named(name: &str) -> Option<&'static IpcTransport> {
     TRANSPORTS.iter().find(|transport| transport.name == name).copied()
 }
 

@@ -1,31 +1,32 @@
 //! Two pipes, without names or as files: pipe(7), fifo(7).
 
 use super::endpoint::{MORE_DESCRIPTORS, endpoint_pair, transport, unavailable};
-use super::stream::{PREFIX, Stream};
-use crate::transaction::{EndpointPair, Transport};
+use super::stream::{PREFIX, StreamEndpoint};
+use crate::transaction::{EndpointPair, IpcTransport};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, mkfifoat, open};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use std::io;
 use std::path::Path;
 
-pub(super) static PIPE: Transport = transport::<Stream>("pipe", "pipe", "pipe(7)", |payload| {
+pub(super) static PIPE: IpcTransport = transport::<StreamEndpoint>("pipe", "pipe", "pipe(7)", |payload| {
     let pipes = || io::Result::Ok([pipe_with(PipeFlags::CLOEXEC)?, pipe_with(PipeFlags::CLOEXEC)?]);
     let pipes = pipes().map_err(|error| unavailable("no pipes", error, MORE_DESCRIPTORS))?;
     Ok(both(pipes, payload))
 });
 
 /// The names go before the files are used.
-pub(super) static FIFO: Transport = transport::<Stream>("fifo", "FIFO file", "fifo(7)", |payload| {
-    let fifos = fifos().map_err(|error| {
-        unavailable(
-            "no FIFO can be made",
-            error,
-            "set TMPDIR to a directory you may write to (docker: --tmpfs /tmp:exec)",
-        )
-    })?;
-    Ok(both(fifos, payload))
-});
+pub(super) static FIFO: IpcTransport =
+    transport::<StreamEndpoint>("fifo", "FIFO file", "fifo(7)", |payload| {
+        let fifos = fifos().map_err(|error| {
+            unavailable(
+                "no FIFO can be made",
+                error,
+                "set TMPDIR to a directory you may write to (docker: --tmpfs /tmp:exec)",
+            )
+        })?;
+        Ok(both(fifos, payload))
+    });
 
 fn fifos() -> io::Result<[(OwnedFd, OwnedFd); 2]> {
     let in_memory = |_| tempfile::Builder::new().prefix(".latscope-").tempdir_in("/dev/shm");

@@ -1,15 +1,17 @@
 //! Two POSIX message queues: mq_overview(7). Their names go before they are
 //! used: a queue is a descriptor on Linux.
 
-use super::endpoint::{Side, descriptors, failed, random_name, transport, unavailable};
+use super::endpoint::{EndpointSide, descriptors, failed, random_name, transport, unavailable};
 use super::lifeline;
 use super::queue::{Queued, Queues};
-use crate::transaction::{EndpointHandle, EndpointPair, Failure, Transport, Unavailable};
+use crate::transaction::{
+    EndpointHandle, EndpointPair, IpcTransport, TransactionFailure, TransportSetupError,
+};
 use latscope_os::message_queue::{self, Blocking, create, receive, unlink};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
-pub(super) static TRANSPORT: Transport =
+pub(super) static TRANSPORT: IpcTransport =
     transport::<Queued<PosixQueues>>("posix-mq", "POSIX message queue", "mq_overview(7)", open);
 
 /// Messages a queue holds, where they are not large: as many as any user may have.
@@ -18,7 +20,7 @@ const MESSAGES: usize = 10;
 /// Bytes of all messages of a queue. Its owner may have 800 KiB in all queues together.
 const ROOM: usize = 32 << 10;
 
-fn open(payload: usize) -> Result<EndpointPair, Unavailable> {
+fn open(payload: usize) -> Result<EndpointPair, TransportSetupError> {
     let messages = (ROOM / payload).clamp(1, MESSAGES);
     let queue = || nameless(messages, payload).map_err(|error| refused(error, payload));
     let (there, back) = (queue()?, queue()?);
@@ -39,7 +41,7 @@ pub fn nameless(messages: usize, size: usize) -> rustix::io::Result<OwnedFd> {
     Ok(queue)
 }
 
-fn refused(error: Errno, payload: usize) -> Unavailable {
+fn refused(error: Errno, payload: usize) -> TransportSetupError {
     let remedy = match error {
         Errno::INVAL => format!("sysctl fs.mqueue.msgsize_max={payload}, or run it as root"),
         Errno::MFILE => String::from("allow more bytes in message queues: ulimit -q"),
@@ -59,7 +61,7 @@ struct PosixQueues {
 impl Queues for PosixQueues {
     const EMPTY: Errno = Errno::TIMEDOUT;
 
-    fn open(mut handle: EndpointHandle, _: Side) -> Result<Self, Failure> {
+    fn open(mut handle: EndpointHandle, _: EndpointSide) -> Result<Self, TransactionFailure> {
         let [input, output] = descriptors(&mut handle)?;
         Ok(PosixQueues { input, output, limit: handle.payload, whole: Vec::new() })
     }
@@ -95,7 +97,7 @@ impl Queues for PosixQueues {
         while receive(&self.output, &mut self.whole, Blocking::No).is_ok() {}
     }
 
-    fn failed(error: Errno) -> Failure {
+    fn failed(error: Errno) -> TransactionFailure {
         failed(error)
     }
 }

@@ -1,9 +1,9 @@
 //! Messages in two queues of the kernel, one in each direction. A queue does not report the end of its other user: see
 //! [`lifeline`](super::lifeline).
 
-use super::endpoint::{Endpoint, Side, broken};
+use super::endpoint::{EndpointSide, MessageEndpoint, broken};
 use super::lifeline::{self, Lifeline};
-use crate::transaction::{EndpointHandle, Failure};
+use crate::transaction::{EndpointHandle, TransactionFailure};
 use latscope_os::message_queue::Blocking;
 use rustix::io::Errno;
 
@@ -16,7 +16,7 @@ pub(super) trait Queues: Send + Sized + 'static {
     const COPIES: u32 = 2;
 
     /// Opens the queues from the words and descriptors passed beside the lifeline.
-    fn open(handle: EndpointHandle, side: Side) -> Result<Self, Failure>;
+    fn open(handle: EndpointHandle, side: EndpointSide) -> Result<Self, TransactionFailure>;
 
     /// Puts a message into the other endpoint's queue.
     fn put(&mut self, message: &[u8], blocking: Blocking) -> Result<(), Errno>;
@@ -34,7 +34,7 @@ pub(super) trait Queues: Send + Sized + 'static {
     fn empty(&mut self);
 
     /// Returns the failure that an error of a transfer stands for.
-    fn failed(error: Errno) -> Failure;
+    fn failed(error: Errno) -> TransactionFailure;
 }
 
 /// Endpoint over two queues.
@@ -43,12 +43,12 @@ pub(super) struct Queued<Q> {
     lifeline: Lifeline,
 }
 
-impl<Q: Queues> Endpoint for Queued<Q> {
+impl<Q: Queues> MessageEndpoint for Queued<Q> {
     const QUEUES: bool = true;
 
     const COPIES: u32 = Q::COPIES;
 
-    fn join(mut handle: EndpointHandle, side: Side) -> Result<Self, Failure> {
+    fn join(mut handle: EndpointHandle, side: EndpointSide) -> Result<Self, TransactionFailure> {
         let lifeline = lifeline::of(&mut handle)?;
         let queues = Q::open(handle, side)?;
         let mut watched = queues.again().map_err(broken)?;
@@ -63,10 +63,10 @@ impl<Q: Queues> Endpoint for Queued<Q> {
     }
 
     #[inline]
-    fn put(&mut self, message: &[u8]) -> Result<(), Failure> {
+    fn put(&mut self, message: &[u8]) -> Result<(), TransactionFailure> {
         loop {
             if self.lifeline.gone() {
-                return Err(Failure::Gone);
+                return Err(TransactionFailure::Gone);
             }
             match self.queues.put(message, Blocking::Yes) {
                 Ok(()) => return Ok(()),
@@ -77,14 +77,14 @@ impl<Q: Queues> Endpoint for Queued<Q> {
     }
 
     #[inline]
-    fn take(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
+    fn take(&mut self, buffer: &mut [u8]) -> Result<usize, TransactionFailure> {
         loop {
             let blocking = if self.lifeline.gone() { Blocking::No } else { Blocking::Yes };
             match self.queues.take(buffer, blocking) {
                 // The empty message of the lifeline.
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(length) => return Ok(length),
-                Err(error) if error == Q::EMPTY => return Err(Failure::Gone),
+                Err(error) if error == Q::EMPTY => return Err(TransactionFailure::Gone),
                 Err(error) => return Err(Q::failed(error)),
             }
         }

@@ -1,8 +1,8 @@
 //! Messages in a stream of bytes: each begins with its length, four bytes added by this program, and is sent in one
 //! system call. It arrives in one piece too, unless the kernel delivers it in several.
 
-use super::endpoint::{Endpoint, Side, broken, descriptors, failed};
-use crate::transaction::{EndpointHandle, Failure};
+use super::endpoint::{EndpointSide, MessageEndpoint, broken, descriptors, failed};
+use crate::transaction::{EndpointHandle, TransactionFailure};
 use rustix::fd::OwnedFd;
 use rustix::io::{read, readv, retry_on_intr, write, writev};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -19,7 +19,7 @@ const SMALL: usize = 512;
 const CHUNK: usize = 64 << 10;
 
 /// Endpoint of two streams, or of a single stream that goes both ways.
-pub(super) struct Stream {
+pub(super) struct StreamEndpoint {
     input: OwnedFd,
     output: OwnedFd,
     /// Sockets have calls of their own, which do not go by way of files.
@@ -32,14 +32,22 @@ pub(super) struct Stream {
     taken: usize,
 }
 
-impl Stream {
-    fn new(input: OwnedFd, output: OwnedFd, socket: bool, limit: usize) -> Stream {
-        Stream { input, output, socket, limit, small: [0; PREFIX + SMALL], ahead: Vec::new(), taken: 0 }
+impl StreamEndpoint {
+    fn new(input: OwnedFd, output: OwnedFd, socket: bool, limit: usize) -> StreamEndpoint {
+        StreamEndpoint {
+            input,
+            output,
+            socket,
+            limit,
+            small: [0; PREFIX + SMALL],
+            ahead: Vec::new(),
+            taken: 0,
+        }
     }
 
     /// Reads a small message. What did not come alone and whole goes to `ahead`.
     #[inline]
-    fn read_small(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Failure> {
+    fn read_small(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, TransactionFailure> {
         let got = if self.socket {
             some(|| recv(&self.input, &mut self.small, RecvFlags::empty()).map(|(got, _)| got))?
         } else {
@@ -58,7 +66,7 @@ impl Stream {
 
     /// Reads a message to where it belongs, with what is missing of it.
     #[inline]
-    fn read_large(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Failure> {
+    fn read_large(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, TransactionFailure> {
         let mut prefix = [0; PREFIX];
         let got = some(|| {
             let mut pieces = [IoSliceMut::new(&mut prefix), IoSliceMut::new(buffer)];
@@ -80,7 +88,7 @@ impl Stream {
 
     /// Takes a message from what was read ahead, reading until it is whole.
     #[cold]
-    fn take_ahead(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
+    fn take_ahead(&mut self, buffer: &mut [u8]) -> Result<usize, TransactionFailure> {
         loop {
             if let Some((prefix, rest)) = self.ahead[self.taken..].split_first_chunk() {
                 let length = length(prefix, self.limit)?;
@@ -101,21 +109,21 @@ impl Stream {
     }
 }
 
-impl Endpoint for Stream {
+impl MessageEndpoint for StreamEndpoint {
     const QUEUES: bool = true;
 
     /// Over the one descriptor of a socket, or those of two pipes, the one that is read first.
-    fn join(mut handle: EndpointHandle, _: Side) -> Result<Stream, Failure> {
+    fn join(mut handle: EndpointHandle, _: EndpointSide) -> Result<StreamEndpoint, TransactionFailure> {
         let socket = handle.descriptors.len() == 1;
         if socket {
             handle.descriptors.push(handle.descriptors[0].try_clone().map_err(broken)?);
         }
         let [input, output] = descriptors(&mut handle)?;
-        Ok(Stream::new(input, output, socket, handle.payload))
+        Ok(StreamEndpoint::new(input, output, socket, handle.payload))
     }
 
     #[inline]
-    fn put(&mut self, message: &[u8]) -> Result<(), Failure> {
+    fn put(&mut self, message: &[u8]) -> Result<(), TransactionFailure> {
         let prefix = (message.len() as u32).to_ne_bytes();
         let whole = PREFIX + message.len();
         let mut sent = match self.small.get_mut(..whole) {
@@ -141,7 +149,7 @@ impl Endpoint for Stream {
     }
 
     #[inline]
-    fn take(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
+    fn take(&mut self, buffer: &mut [u8]) -> Result<usize, TransactionFailure> {
         if self.ahead.len() == self.taken {
             self.ahead.clear();
             self.taken = 0;
@@ -157,19 +165,21 @@ impl Endpoint for Stream {
 
 /// A transfer of at least a byte; signals do not end it.
 #[inline]
-fn some(transfer: impl FnMut() -> rustix::io::Result<usize>) -> Result<usize, Failure> {
+fn some(transfer: impl FnMut() -> rustix::io::Result<usize>) -> Result<usize, TransactionFailure> {
     match retry_on_intr(transfer).map_err(failed)? {
-        0 => Err(Failure::Gone),
+        0 => Err(TransactionFailure::Gone),
         bytes => Ok(bytes),
     }
 }
 
 /// The length a message begins with.
 #[inline]
-fn length(prefix: &[u8; PREFIX], limit: usize) -> Result<usize, Failure> {
+fn length(prefix: &[u8; PREFIX], limit: usize) -> Result<usize, TransactionFailure> {
     let length = u32::from_ne_bytes(*prefix) as usize;
     if length > limit {
-        return Err(Failure::Broken(format!("a message of {length} bytes came where {limit} are the most")));
+        return Err(TransactionFailure::Broken(format!(
+            "a message of {length} bytes came where {limit} are the most"
+        )));
     }
     Ok(length)
 }
@@ -180,9 +190,9 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
-    fn stream(limit: usize) -> (UnixStream, Stream) {
+    fn stream(limit: usize) -> (UnixStream, StreamEndpoint) {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        (ours, Stream::new(theirs.try_clone().unwrap().into(), theirs.into(), true, limit))
+        (ours, StreamEndpoint::new(theirs.try_clone().unwrap().into(), theirs.into(), true, limit))
     }
 
     fn wire(messages: &[&[u8]]) -> Vec<u8> {
@@ -191,7 +201,7 @@ mod tests {
     }
 
     /// Returns the message that a receiver with a buffer of that size gets.
-    fn received(stream: &mut Stream, buffer: usize) -> Vec<u8> {
+    fn received(stream: &mut StreamEndpoint, buffer: usize) -> Vec<u8> {
         let mut buffer = vec![0; buffer];
         let length = stream.take(&mut buffer).unwrap();
         buffer.truncate(length);
@@ -219,7 +229,7 @@ mod tests {
                 assert_eq!(received(&mut stream, buffer), long);
                 assert_eq!(received(&mut stream, SMALL), short);
                 sending.join().unwrap();
-                assert_eq!(stream.take(&mut [0; 8]), Err(Failure::Gone));
+                assert_eq!(stream.take(&mut [0; 8]), Err(TransactionFailure::Gone));
             }
         }
     }
@@ -239,6 +249,6 @@ mod tests {
     fn a_length_over_the_limit_is_no_message() {
         let (mut sender, mut stream) = stream(16);
         sender.write_all(&wire(&[&[1; 17]])).unwrap();
-        assert!(matches!(stream.take(&mut [0; 16]), Err(Failure::Broken(_))));
+        assert!(matches!(stream.take(&mut [0; 16]), Err(TransactionFailure::Broken(_))));
     }
 }

@@ -1,18 +1,20 @@
 //! Two System V message queues: msgop(2).
 
-use super::endpoint::{Side, failed, numbers, transport, unavailable};
+use super::endpoint::{EndpointSide, failed, numbers, transport, unavailable};
 use super::lifeline;
 use super::queue::{Queued, Queues};
-use crate::transaction::{EndpointHandle, EndpointPair, Failure, Transport, Unavailable};
-use latscope_os::system_v::{Blocking, Message, create_queue};
+use crate::transaction::{
+    EndpointHandle, EndpointPair, IpcTransport, TransactionFailure, TransportSetupError,
+};
+use latscope_os::system_v::{Blocking, SystemVMessage, create_queue};
 use latscope_process::leftover::{Leftover, Leftovers};
 use rustix::io::Errno;
 use std::fs;
 
-pub(super) static TRANSPORT: Transport =
+pub(super) static TRANSPORT: IpcTransport =
     transport::<Queued<SystemVQueues>>("sysv-mq", "System V message queue", "msgop(2)", open);
 
-fn queue() -> Result<i32, Unavailable> {
+fn queue() -> Result<i32, TransportSetupError> {
     create_queue().map_err(|error| {
         let remedy =
             "remove unused ones (ipcs -q, ipcrm), raise kernel.msgmni, or use a kernel with CONFIG_SYSVIPC";
@@ -20,11 +22,11 @@ fn queue() -> Result<i32, Unavailable> {
     })
 }
 
-fn open(payload: usize) -> Result<EndpointPair, Unavailable> {
+fn open(payload: usize) -> Result<EndpointPair, TransportSetupError> {
     // A longer one is refused, or waits for room that never comes.
     let allowed = limit("msgmax").min(limit("msgmnb"));
     if payload > allowed {
-        return Err(Unavailable {
+        return Err(TransportSetupError {
             reason: format!("System V message queues carry at most {allowed} bytes here, not {payload}"),
             remedy: format!("sysctl kernel.msgmax={payload} kernel.msgmnb={payload}"),
         });
@@ -46,7 +48,7 @@ fn limit(name: &str) -> usize {
 struct SystemVQueues {
     input: i32,
     output: i32,
-    message: Message,
+    message: SystemVMessage,
 }
 
 impl Queues for SystemVQueues {
@@ -55,11 +57,11 @@ impl Queues for SystemVQueues {
     /// Twice in the kernel, and behind the type of the message on both sides.
     const COPIES: u32 = 4;
 
-    fn open(handle: EndpointHandle, side: Side) -> Result<Self, Failure> {
+    fn open(handle: EndpointHandle, side: EndpointSide) -> Result<Self, TransactionFailure> {
         let queues: [i32; 2] = numbers(&handle)?;
         // In the order of the sides that put into them.
         let (input, output) = (queues[side.other()], queues[side.own()]);
-        Ok(SystemVQueues { input, output, message: Message::with_capacity(handle.payload) })
+        Ok(SystemVQueues { input, output, message: SystemVMessage::with_capacity(handle.payload) })
     }
 
     #[inline]
@@ -77,7 +79,7 @@ impl Queues for SystemVQueues {
     }
 
     fn again(&self) -> std::io::Result<Self> {
-        let message = Message::with_capacity(self.message.capacity());
+        let message = SystemVMessage::with_capacity(self.message.capacity());
         Ok(SystemVQueues { input: self.input, output: self.output, message })
     }
 
@@ -90,7 +92,7 @@ impl Queues for SystemVQueues {
     }
 
     /// A queue that is not there any more was removed with the run.
-    fn failed(error: Errno) -> Failure {
-        if error == Errno::INVAL { Failure::Gone } else { failed(error) }
+    fn failed(error: Errno) -> TransactionFailure {
+        if error == Errno::INVAL { TransactionFailure::Gone } else { failed(error) }
     }
 }

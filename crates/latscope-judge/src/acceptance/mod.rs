@@ -4,20 +4,20 @@ mod row;
 #[cfg(test)]
 mod tests;
 
-pub use row::Judged;
+pub use row::AcceptanceRow;
 
 use crate::runs::machine_name;
 use crate::titles::{Titled, title_or_id, titles_apart};
 use crate::verdict::{judged, report_status};
 use latscope_core::machine::CheckState;
-use latscope_core::report::{Measurement, Report, Status, Verdict};
+use latscope_core::report::{Measurement, Report, Verdict, VerdictStatus};
 use latscope_core::units::{counted, format_span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A run of the plan.
 #[derive(Debug)]
-pub struct Input<'a> {
+pub struct AcceptanceRun<'a> {
     /// Name of the measurement.
     pub measurement: &'a str,
     /// Name of the load; empty without one.
@@ -41,7 +41,7 @@ pub struct HashedFile {
 
 /// Runs that a plan asks for, and the end of the command.
 #[derive(Debug, Clone, Default)]
-pub struct Scope {
+pub struct AcceptanceScope {
     /// Parts of the plan that were skipped, each with the reason.
     pub skipped: Vec<String>,
     /// Measurements with criteria, under each load in each arm.
@@ -75,7 +75,7 @@ pub struct Acceptance {
     /// The answer in one sentence.
     pub sentence: String,
     /// Worst verdict of all runs; at best inconclusive if a measurement with criteria was not judged.
-    pub status: Option<Status>,
+    pub status: Option<VerdictStatus>,
     /// Runs that exceeded a criterion.
     pub exceeded: usize,
     /// Runs of which a criterion cannot be judged.
@@ -87,7 +87,7 @@ pub struct Acceptance {
     /// Machine, kernel, its preemption model and command line, and the program that measured, a line each.
     pub machine: Vec<String>,
     /// Verdicts, with an entry for each measurement of each run.
-    pub cells: Vec<Judged>,
+    pub cells: Vec<AcceptanceRow>,
     /// Checks of the doctor that were bad before the first run.
     pub doctor: Vec<String>,
     /// Conditions that the runs do not cover.
@@ -95,17 +95,21 @@ pub struct Acceptance {
 }
 
 /// Puts the record together; `None` if no run has a criterion. `binary` is the program that made the runs.
-pub fn acceptance(runs: &[Input], scope: &Scope, binary: Option<&HashedFile>) -> Option<Acceptance> {
-    let statuses: Vec<Status> = runs.iter().filter_map(|run| report_status(run.report)).collect();
+pub fn acceptance(
+    runs: &[AcceptanceRun],
+    scope: &AcceptanceScope,
+    binary: Option<&HashedFile>,
+) -> Option<Acceptance> {
+    let statuses: Vec<VerdictStatus> = runs.iter().filter_map(|run| report_status(run.report)).collect();
     let first = runs.first()?;
-    let exceeded = statuses.iter().filter(|status| **status == Status::Exceeded).count();
-    let inconclusive = statuses.iter().filter(|status| **status == Status::Inconclusive).count();
-    let found: Vec<(&Input, &Measurement, &Verdict)> =
+    let exceeded = statuses.iter().filter(|status| **status == VerdictStatus::Exceeded).count();
+    let inconclusive = statuses.iter().filter(|status| **status == VerdictStatus::Inconclusive).count();
+    let found: Vec<(&AcceptanceRun, &Measurement, &Verdict)> =
         runs.iter().flat_map(|run| judged(run.report).map(move |(m, verdict)| (run, m, verdict))).collect();
     let cells = rows(&found);
     let measured: Vec<&Measurement> = found.iter().map(|(_, m, _)| *m).collect();
     let worst = *statuses.iter().max()?;
-    let status = Some(if scope.unjudged() > 0 { worst.max(Status::Inconclusive) } else { worst });
+    let status = Some(if scope.unjudged() > 0 { worst.max(VerdictStatus::Inconclusive) } else { worst });
     let bad = first.report.machine.checks.iter().filter(|check| check.state == CheckState::Bad);
     Some(Acceptance {
         sentence: sentence(exceeded, inconclusive, statuses.len(), &cells, scope),
@@ -121,7 +125,7 @@ pub fn acceptance(runs: &[Input], scope: &Scope, binary: Option<&HashedFile>) ->
     })
 }
 
-impl Scope {
+impl AcceptanceScope {
     /// Measurements with criteria of which none was judged.
     fn unjudged(&self) -> usize {
         self.left_out + self.unmeasured
@@ -144,7 +148,7 @@ impl Scope {
 }
 
 /// Rows of measurements, whose titles tell them apart.
-fn rows(found: &[(&Input, &Measurement, &Verdict)]) -> Vec<Judged> {
+fn rows(found: &[(&AcceptanceRun, &Measurement, &Verdict)]) -> Vec<AcceptanceRow> {
     let titles: Vec<String> = found.iter().map(|(_, m, _)| title_or_id(m)).collect();
     let points = found.iter().zip(&titles);
     let points: Vec<Titled> =
@@ -153,7 +157,13 @@ fn rows(found: &[(&Input, &Measurement, &Verdict)]) -> Vec<Judged> {
     found.iter().zip(apart).map(|((run, m, verdict), title)| row::row(run, m, verdict, title)).collect()
 }
 
-fn sentence(exceeded: usize, inconclusive: usize, of: usize, cells: &[Judged], scope: &Scope) -> String {
+fn sentence(
+    exceeded: usize,
+    inconclusive: usize,
+    of: usize,
+    cells: &[AcceptanceRow],
+    scope: &AcceptanceScope,
+) -> String {
     let (unjudged, of_rest) = scope.words();
     let code = if scope.exit == 0 { String::new() } else { format!(" Exit code {}.", scope.exit) };
     let runs = counted(of as u64, "run");
@@ -177,7 +187,7 @@ fn sentence(exceeded: usize, inconclusive: usize, of: usize, cells: &[Judged], s
 }
 
 /// Facts that the runs share; where they differ, each value.
-fn machine(runs: &[Input], binary: Option<&HashedFile>) -> Vec<String> {
+fn machine(runs: &[AcceptanceRun], binary: Option<&HashedFile>) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for fact_of in FACTS {
         for fact in runs.iter().map(|run| fact_of(run.report)) {
@@ -210,7 +220,7 @@ fn named(name: &str, value: &str) -> String {
     if value.is_empty() { String::new() } else { format!("{name}: {value}") }
 }
 
-fn not_tested(cells: &[Judged], skipped: &[String]) -> Vec<String> {
+fn not_tested(cells: &[AcceptanceRow], skipped: &[String]) -> Vec<String> {
     let mut said: Vec<String> = skipped.iter().map(|one| format!("skipped: {one}")).collect();
     if let Some(ns) = cells.iter().filter_map(|cell| cell.time_ns).min() {
         let often = format_span(ns as f64 / 3.0);

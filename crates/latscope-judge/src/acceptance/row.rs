@@ -1,11 +1,13 @@
 //! Row of a record: one measurement of one run, how it was made, and what was found.
 
-use super::{HashedFile, Input};
+use super::{AcceptanceRun, HashedFile};
 use crate::verdict::events_above;
 use latscope_core::param;
-use latscope_core::plan::{ParamValue, Policy, Step};
-use latscope_core::quality::{Level, POLICY_REFUSED};
-use latscope_core::report::{Account, Cause, Check, Measurement, Outlier, Report, Status, Verdict};
+use latscope_core::plan::{MeasuringThreadPolicy, ParamValue, PlanStep};
+use latscope_core::quality::{POLICY_REFUSED, QualityLevel};
+use latscope_core::report::{
+    Account, Cause, CriterionCheck, Measurement, Outlier, Report, Verdict, VerdictStatus,
+};
 use latscope_core::units::{CpuList, counted, format_count, format_share, format_span, format_time};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// Verdict on one measurement of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Judged {
+pub struct AcceptanceRow {
     /// Name of the measurement.
     pub measurement: String,
     /// Name of the load; empty without one.
@@ -51,7 +53,7 @@ pub struct Judged {
     /// Events above that limit, and how many there are, both with the activations that were missed.
     pub above: Option<(u64, u64)>,
     /// Verdict on the measurement.
-    pub status: Option<Status>,
+    pub status: Option<VerdictStatus>,
     /// Each criterion with its result, which names the tested quantity.
     pub checks: Vec<String>,
     /// Causes that took the time of the traced events, the largest first.
@@ -65,13 +67,13 @@ pub struct Judged {
 }
 
 /// Returns the row of a measurement.
-pub(super) fn row(run: &Input, m: &Measurement, verdict: &Verdict, title: String) -> Judged {
+pub(super) fn row(run: &AcceptanceRun, m: &Measurement, verdict: &Verdict, title: String) -> AcceptanceRow {
     let report = run.report;
     let step = step_of(report, m);
     let figures = m.summary_with_missed();
     let limit = limit(m, verdict);
     let above = limit.and_then(|limit| events_above(m, limit));
-    Judged {
+    AcceptanceRow {
         measurement: run.measurement.to_owned(),
         load: run.load.to_owned(),
         arm: run.arm.to_owned(),
@@ -101,9 +103,9 @@ pub(super) fn row(run: &Input, m: &Measurement, verdict: &Verdict, title: String
 }
 
 /// Step of the plan that measured a point, or the parts of a sum.
-fn step_of<'a>(report: &'a Report, m: &Measurement) -> Option<&'a Step> {
+fn step_of<'a>(report: &'a Report, m: &Measurement) -> Option<&'a PlanStep> {
     let steps = &report.plan.steps;
-    let has = |step: &&Step| step.points.iter().any(|point| point.probe == m.probe);
+    let has = |step: &&PlanStep| step.points.iter().any(|point| point.probe == m.probe);
     steps.iter().find(has).or_else(|| steps.first().filter(|_| steps.len() == 1))
 }
 
@@ -119,15 +121,15 @@ fn untimed(m: &Measurement) -> u64 {
 }
 
 /// Policy of the measuring threads, or of the caller of a transaction: that of the point, otherwise that of its step.
-fn policy(m: &Measurement, step: Option<&Step>) -> String {
+fn policy(m: &Measurement, step: Option<&PlanStep>) -> String {
     let of_point =
         m.params.get(param::POLICY).or_else(|| m.params.get(param::CALLER)).map(ParamValue::to_string);
     let named = |name: &str| format!("SCHED_{}", name.to_uppercase());
     let words = match (of_point, m.number(param::PRIORITY), step.map(|step| step.policy)) {
         (Some(name), Some(priority), _) if priority > 0 => format!("{} {priority}", named(&name)),
         (Some(name), _, _) => named(&name),
-        (None, _, Some(Policy::Fifo(priority))) => format!("SCHED_FIFO {priority}"),
-        (None, _, Some(Policy::Other)) => named("other"),
+        (None, _, Some(MeasuringThreadPolicy::Fifo(priority))) => format!("SCHED_FIFO {priority}"),
+        (None, _, Some(MeasuringThreadPolicy::Other)) => named("other"),
         (None, _, None) => String::new(),
     };
     let is_refused = m.quality.reasons.iter().any(|reason| reason.id == POLICY_REFUSED);
@@ -137,27 +139,28 @@ fn policy(m: &Measurement, step: Option<&Step>) -> String {
 /// The limit of `max` or of the threshold, otherwise the first of a quantile.
 fn limit(m: &Measurement, verdict: &Verdict) -> Option<f64> {
     let durations = || verdict.checks.iter().filter(|check| check.above.is_some());
-    let is_max = |check: &&Check| ["max", "threshold"].contains(&check.metric.as_str());
+    let is_max = |check: &&CriterionCheck| ["max", "threshold"].contains(&check.metric.as_str());
     let check = durations().find(is_max).or_else(|| durations().next());
     check.filter(|_| m.summary.count > 0).map(|check| check.limit)
 }
 
 /// Returns true for a threshold that is the limit of `max`: a plan traces from there.
-fn is_repeated(check: &Check, verdict: &Verdict) -> bool {
-    let is_max = |other: &Check| other.metric == "max" && other.limit.total_cmp(&check.limit).is_eq();
+fn is_repeated(check: &CriterionCheck, verdict: &Verdict) -> bool {
+    let is_max =
+        |other: &CriterionCheck| other.metric == "max" && other.limit.total_cmp(&check.limit).is_eq();
     check.metric == "threshold" && verdict.checks.iter().any(is_max)
 }
 
-fn metric(check: &Check) -> String {
+fn metric(check: &CriterionCheck) -> String {
     check.metric.replace('_', ".")
 }
 
-fn limit_words(check: &Check) -> String {
+fn limit_words(check: &CriterionCheck) -> String {
     let limit = if check.above.is_some() { format_time(check.limit) } else { check.limit.to_string() };
     format!("{} {limit}", metric(check))
 }
 
-fn words(check: &Check) -> String {
+fn words(check: &CriterionCheck) -> String {
     format!("{}: {}", metric(check), check.text)
 }
 
@@ -218,7 +221,7 @@ fn stall(outlier: &Outlier) -> String {
 
 /// What speaks against the row: the reasons against the measurement, and missed activations without a time.
 fn doubts(m: &Measurement) -> Vec<String> {
-    let reasons = m.quality.reasons.iter().filter(|reason| reason.level > Level::Ok);
+    let reasons = m.quality.reasons.iter().filter(|reason| reason.level > QualityLevel::Ok);
     let mut doubts: Vec<String> = reasons.map(|reason| reason.text.clone()).collect();
     let untimed = untimed(m);
     if untimed > 0 {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::verdict::{Criterion, judge_report};
+use crate::verdict::{MetricCriterion, judge_report};
 use latscope_core::fixture;
 use latscope_core::histogram::Histogram;
 use latscope_core::report::{Outlier, Summary};
@@ -14,21 +14,22 @@ fn run(criteria: &[(&str, f64)]) -> Report {
 }
 
 fn judge(report: &mut Report, criteria: &[(&str, f64)]) {
-    let criteria: Vec<Criterion> =
-        criteria.iter().map(|(metric, limit)| Criterion::new(metric, *limit).unwrap()).collect();
+    let criteria: Vec<MetricCriterion> =
+        criteria.iter().map(|(metric, limit)| MetricCriterion::new(metric, *limit).unwrap()).collect();
     judge_report(report, &criteria);
 }
 
-fn input(report: &Report) -> Input<'_> {
+fn input(report: &Report) -> AcceptanceRun<'_> {
     let file = HashedFile { name: "001-as-is-osadl-cpu.json".to_owned(), sha256: "0a".repeat(32) };
-    Input { measurement: "osadl", load: "cpu", arm: "as-is", report, file }
+    AcceptanceRun { measurement: "osadl", load: "cpu", arm: "as-is", report, file }
 }
 
 fn record(limits: &[f64]) -> Acceptance {
     let reports: Vec<Report> = limits.iter().map(|limit| run(&[("max", *limit)])).collect();
-    let inputs: Vec<Input> = reports.iter().map(input).collect();
+    let inputs: Vec<AcceptanceRun> = reports.iter().map(input).collect();
     let binary = HashedFile { name: "latscope".to_owned(), sha256: "0b".repeat(32) };
-    let scope = Scope { skipped: vec!["load disk: no disk".to_owned()], ..Scope::default() };
+    let scope =
+        AcceptanceScope { skipped: vec!["load disk: no disk".to_owned()], ..AcceptanceScope::default() };
     acceptance(&inputs, &scope, Some(&binary)).unwrap()
 }
 
@@ -36,7 +37,7 @@ fn record(limits: &[f64]) -> Acceptance {
 fn one_sentence_says_in_how_many_runs_what_was_asked_is_exceeded() {
     let record = record(&[50_000.0, 1e9, 50_000.0]);
     assert_eq!(record.sentence, "A criterion is exceeded in 2 of 3 runs.");
-    assert_eq!((record.exceeded, record.of, record.status), (2, 3, Some(Status::Exceeded)));
+    assert_eq!((record.exceeded, record.of, record.status), (2, 3, Some(VerdictStatus::Exceeded)));
     assert_eq!(record.not_tested[0], "skipped: load disk: no disk");
 }
 
@@ -104,30 +105,36 @@ fn each_stall_stands_with_its_causes_and_the_rest_is_counted() {
     );
     let mut report = run(&[("max", 50_000.0)]);
     report.measurements.iter_mut().for_each(|m| m.outliers.clear());
-    let untraced = acceptance(&[input(&report)], &Scope::default(), None).unwrap();
+    let untraced = acceptance(&[input(&report)], &AcceptanceScope::default(), None).unwrap();
     assert_eq!(
         untraced.cells[0].stalls,
         ["5 events above the limit, none of them traced: the cause is unknown"]
     );
     let many = Outlier { value: 90_000, ..Outlier::default() };
     report.measurements.iter_mut().for_each(|m| m.outliers = vec![many.clone(); 30]);
-    assert_eq!(acceptance(&[input(&report)], &Scope::default(), None).unwrap().cells[0].stalls.len(), 10);
+    assert_eq!(
+        acceptance(&[input(&report)], &AcceptanceScope::default(), None).unwrap().cells[0].stalls.len(),
+        10
+    );
 }
 
 #[test]
 fn the_limit_from_which_a_plan_traces_is_no_second_criterion() {
     let report = run(&[("max", 50_000.0), ("threshold", 50_000.0)]);
-    let record = acceptance(&[input(&report)], &Scope::default(), None).unwrap();
+    let record = acceptance(&[input(&report)], &AcceptanceScope::default(), None).unwrap();
     assert_eq!((record.cells[0].limits.len(), record.cells[0].checks.len()), (1, 1));
     let report = run(&[("max", 50_000.0), ("threshold", 60_000.0)]);
-    assert_eq!(acceptance(&[input(&report)], &Scope::default(), None).unwrap().cells[0].limits.len(), 2);
+    assert_eq!(
+        acceptance(&[input(&report)], &AcceptanceScope::default(), None).unwrap().cells[0].limits.len(),
+        2
+    );
 }
 
 #[test]
 fn missed_activations_without_a_time_are_a_doubt() {
     let mut report = run(&[("max", 1e9)]);
     report.measurements.iter_mut().for_each(|m| m.corrected = None);
-    let cell = acceptance(&[input(&report)], &Scope::default(), None).unwrap().cells.remove(0);
+    let cell = acceptance(&[input(&report)], &AcceptanceScope::default(), None).unwrap().cells.remove(0);
     assert_eq!((cell.events, cell.missed), (60_000, 0));
     assert_eq!(
         cell.doubts,
@@ -139,7 +146,7 @@ fn missed_activations_without_a_time_are_a_doubt() {
 fn one_missed_activation_is_singular() {
     let mut report = run(&[("max", 1e9)]);
     report.measurements.iter_mut().for_each(|m| (m.corrected, m.summary.missed) = (None, 1));
-    let cell = acceptance(&[input(&report)], &Scope::default(), None).unwrap().cells.remove(0);
+    let cell = acceptance(&[input(&report)], &AcceptanceScope::default(), None).unwrap().cells.remove(0);
     assert!(cell.doubts[0].starts_with("1 missed activation is in no figure of this row"), "{cell:#?}");
 }
 
@@ -148,7 +155,7 @@ fn of_calls(change: fn(&mut Report)) -> Acceptance {
     let mut report = fixture::ipc::latency();
     change(&mut report);
     judge(&mut report, &[("max", 1e9), ("missed", 0.0)]);
-    acceptance(&[input(&report)], &Scope::default(), None).unwrap()
+    acceptance(&[input(&report)], &AcceptanceScope::default(), None).unwrap()
 }
 
 #[test]
@@ -187,9 +194,9 @@ fn calls_over_their_deadline_are_events_of_their_row() {
 #[test]
 fn what_was_not_judged_is_in_the_answer() {
     let report = run(&[("max", 1e9)]);
-    let of = |scope: Scope| acceptance(&[input(&report)], &scope, None).unwrap();
-    let skipped = of(Scope { asked: 2, left_out: 1, exit: 3, ..Scope::default() });
-    assert_eq!(skipped.status, Some(Status::Inconclusive));
+    let of = |scope: AcceptanceScope| acceptance(&[input(&report)], &scope, None).unwrap();
+    let skipped = of(AcceptanceScope { asked: 2, left_out: 1, exit: 3, ..AcceptanceScope::default() });
+    assert_eq!(skipped.status, Some(VerdictStatus::Inconclusive));
     assert!(
         skipped.sentence.starts_with(
             "1 of 2 measurements was skipped: not judged. Every criterion of the other holds in 1 of 1 run ("
@@ -197,7 +204,8 @@ fn what_was_not_judged_is_in_the_answer() {
         "{}",
         skipped.sentence
     );
-    let two = of(Scope { asked: 5, left_out: 1, unmeasured: 2, exit: 1, ..Scope::default() });
+    let two =
+        of(AcceptanceScope { asked: 5, left_out: 1, unmeasured: 2, exit: 1, ..AcceptanceScope::default() });
     assert!(
         two.sentence.starts_with(
             "1 of 5 measurements was skipped and 2 of 5 measurements were not measured: not judged. Every criterion of \
@@ -211,7 +219,7 @@ fn what_was_not_judged_is_in_the_answer() {
 #[test]
 fn without_criteria_there_is_no_record() {
     let report = fixture::wake();
-    assert_eq!(acceptance(&[input(&report)], &Scope::default(), None), None);
+    assert_eq!(acceptance(&[input(&report)], &AcceptanceScope::default(), None), None);
 }
 
 /// A run of activations every millisecond with these latencies, ns, and those that its stalls swallowed.
@@ -245,7 +253,7 @@ proptest! {
         let mut report = synthetic(&latencies);
         judge(&mut report, &[("max", limit), ("p99", limit)]);
         let m = &report.measurements[0];
-        let record = acceptance(&[input(&report)], &Scope::default(), None).unwrap();
+        let record = acceptance(&[input(&report)], &AcceptanceScope::default(), None).unwrap();
         let row = &record.cells[0];
         let (above, of) = row.above.unwrap();
         prop_assert_eq!((row.events, of), (m.summary.count + m.summary.missed, row.events));
@@ -256,11 +264,11 @@ proptest! {
         }
         let checks = &m.verdict.as_ref().unwrap().checks;
         prop_assert!(checks.iter().all(|check| (check.above, check.of) == (Some(above), Some(of))));
-        prop_assert_eq!(checks[0].status, if above > 0 { Status::Exceeded } else { Status::Pass });
+        prop_assert_eq!(checks[0].status, if above > 0 { VerdictStatus::Exceeded } else { VerdictStatus::Pass });
         match checks[1].status {
-            Status::Pass => prop_assert!(row.quantiles[1] <= Some(limit) && share <= 0.01),
-            Status::Exceeded => prop_assert!(row.quantiles[1] > Some(limit) && share > 0.01),
-            Status::Inconclusive => {}
+            VerdictStatus::Pass => prop_assert!(row.quantiles[1] <= Some(limit) && share <= 0.01),
+            VerdictStatus::Exceeded => prop_assert!(row.quantiles[1] > Some(limit) && share > 0.01),
+            VerdictStatus::Inconclusive => {}
         }
     }
 }

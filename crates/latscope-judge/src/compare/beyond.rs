@@ -2,9 +2,9 @@
 //! follow from that, but no figure.
 
 use super::contrast::{Contrast, Levels, contrast};
-use super::pair::Pair;
+use super::pair::ComparisonPair;
 use super::ranks::MannWhitney;
-use super::verdict::Verdict;
+use super::verdict::ComparisonVerdict;
 use super::{medians, step};
 use latscope_core::report::Measurement;
 use latscope_core::statistics::median;
@@ -25,7 +25,7 @@ pub struct Beyond {
 
 impl Beyond {
     /// Returns what is known of the medians of a pair; `None` if all of them are known.
-    pub(super) fn of(pair: &Pair, seed: u64, test: &mut MannWhitney) -> Option<Beyond> {
+    pub(super) fn of(pair: &ComparisonPair, seed: u64, test: &mut MannWhitney) -> Option<Beyond> {
         let sides = [&pair.a, &pair.b];
         let longer = sides.map(|side| side.iter().any(|m| m.median_beyond().is_some()));
         if longer == [false; 2] {
@@ -40,7 +40,7 @@ impl Beyond {
 
     /// Returns the part of a verdict on the least medians that also holds for the real ones: only a longer side can be
     /// the one of which not all is known.
-    pub(super) fn weakened(&self, verdict: Verdict) -> Verdict {
+    pub(super) fn weakened(&self, verdict: ComparisonVerdict) -> ComparisonVerdict {
         let ratio = self.least.as_ref().map_or(1.0, |least| least.ratio);
         let holds = match self.longer {
             [false, true] => ratio > 1.0,
@@ -48,8 +48,10 @@ impl Beyond {
             _ => false,
         };
         match verdict {
-            Verdict::Slower | Verdict::Faster | Verdict::Differs if holds => verdict,
-            _ => Verdict::CannotTell,
+            ComparisonVerdict::Slower | ComparisonVerdict::Faster | ComparisonVerdict::Differs if holds => {
+                verdict
+            }
+            _ => ComparisonVerdict::CannotTell,
         }
     }
 }

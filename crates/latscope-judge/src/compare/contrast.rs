@@ -89,7 +89,7 @@ pub(crate) fn untested(
     mut p: impl FnMut(&[f64], &[f64]) -> Option<f64>,
 ) -> Option<Contrast> {
     let mut random = SplitMix::new(seed);
-    let (a, b) = (Side::of(a, &mut random)?, Side::of(b, &mut random)?);
+    let (a, b) = (ContrastSample::of(a, &mut random)?, ContrastSample::of(b, &mut random)?);
     let log_ratio = b.figure - a.figure;
     let several = a.runs.len() > 1 && b.runs.len() > 1;
     let half = a.knows_spread(&b).then(|| half_widths(&a, &b, &mut random));
@@ -114,7 +114,7 @@ pub(crate) fn untested(
 }
 
 /// A side on the log scale.
-struct Side {
+struct ContrastSample {
     /// The figure of each run.
     runs: Vec<f64>,
     /// Medians of resampled rounds of each run.
@@ -132,8 +132,8 @@ struct Side {
     shrink: f64,
 }
 
-impl Side {
-    fn of(levels: &Levels, random: &mut SplitMix) -> Option<Side> {
+impl ContrastSample {
+    fn of(levels: &Levels, random: &mut SplitMix) -> Option<ContrastSample> {
         let mut figures = levels.iter().flatten();
         if levels.is_empty()
             || levels.iter().any(Vec::is_empty)
@@ -149,7 +149,15 @@ impl Side {
         let within = resampled.iter().map(|run| variance(run)).sum::<f64>() / runs.len() as f64;
         let between = variance(&runs);
         let shrink = if runs.len() > 1 && within > 0.0 { (between / (between + within)).sqrt() } else { 1.0 };
-        Some(Side { figure: middle(&mut runs.clone()), runs, resampled, rounds, within, of_rounds, shrink })
+        Some(ContrastSample {
+            figure: middle(&mut runs.clone()),
+            runs,
+            resampled,
+            rounds,
+            within,
+            of_rounds,
+            shrink,
+        })
     }
 
     /// The median over resampled runs of medians over their resampled rounds.
@@ -164,7 +172,7 @@ impl Side {
     }
 
     /// Returns true if rounds or runs show how far the figures scatter.
-    fn knows_spread(&self, other: &Side) -> bool {
+    fn knows_spread(&self, other: &ContrastSample) -> bool {
         self.runs.len() > 1 || other.runs.len() > 1 || self.rounds > 1 && other.rounds > 1
     }
 }
@@ -176,7 +184,7 @@ impl Side {
 /// factor is for means: that of a median is wide enough without). A side of a single run has the spread of the
 /// other's runs beside that of its rounds; where both are single, [`ASSUMED_BETWEEN_RUNS`] is added. A bootstrap of one
 /// or two values has hardly any to draw, so that the interval is at least [Student's](students).
-fn half_widths(a: &Side, b: &Side, random: &mut SplitMix) -> (f64, f64) {
+fn half_widths(a: &ContrastSample, b: &ContrastSample, random: &mut SplitMix) -> (f64, f64) {
     let centre = b.figure - a.figure;
     let mut places = Vec::new();
     let mut drawn: Vec<f64> =
@@ -212,7 +220,7 @@ fn variance_of_median(variance: f64, values: usize) -> f64 {
 
 /// Half of Student's interval where a side has one or two runs; 0 where both have more. The variance of two runs is
 /// itself hardly known: it counts with that of the other side, and is at least that of runs of one machine.
-fn students(a: &Side, b: &Side, degrees: usize, extra: f64) -> f64 {
+fn students(a: &ContrastSample, b: &ContrastSample, degrees: usize, extra: f64) -> f64 {
     let (of_a, of_b) = (a.runs.len(), b.runs.len());
     match of_a.min(of_b) {
         1 if of_a == of_b => {
@@ -234,7 +242,7 @@ fn students(a: &Side, b: &Side, degrees: usize, extra: f64) -> f64 {
 }
 
 /// Share of the variance of a run's figure that its rounds explain.
-fn within_runs(a: &Side, b: &Side) -> f64 {
+fn within_runs(a: &ContrastSample, b: &ContrastSample) -> f64 {
     let (rounds, runs) = (a.within + b.within, variance(&a.runs) + variance(&b.runs));
     if runs > 0.0 { (rounds / runs).min(1.0) } else { 0.0 }
 }

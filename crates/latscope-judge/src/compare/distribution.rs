@@ -111,7 +111,7 @@ fn is_blurred(histogram: &Histogram, place: f64, coarsest: f64) -> bool {
 mod tests {
     use super::*;
     use latscope_core::fixture;
-    use latscope_core::histogram::Bins;
+    use latscope_core::histogram::HistogramBinning;
 
     fn of(values: impl IntoIterator<Item = u64>) -> Measurement {
         let mut m = fixture::report().measurements.remove(0);
@@ -167,7 +167,7 @@ mod tests {
             |tail: u64| (0..20_000u64).map(move |i| 3_000 + i % 2_900 + if i % 60 == 0 { tail } else { 0 });
         let in_bins = |tail: u64| {
             let mut m = of(values(tail).map(|ns| ns / 1000 * 1000));
-            m.histogram = m.histogram.in_bins(Bins::of_width(1000));
+            m.histogram = m.histogram.in_bins(HistogramBinning::of_width(1000));
             m
         };
         let mixed =

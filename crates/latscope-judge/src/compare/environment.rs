@@ -1,8 +1,8 @@
 //! Differences between two sides beside the figures: machine, kernel, settings, load, tool, other processes.
 
 use super::settings::{settings, shared_steps};
-use crate::runs::{Run, extremes};
-use latscope_core::plan::Load;
+use crate::runs::{RunResult, extremes};
+use latscope_core::plan::BackgroundLoad;
 pub(crate) use latscope_core::report::OTHERS;
 use latscope_core::report::{Account, QUIET, RemoteIdentity};
 use latscope_core::statistics::median;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A fact in which two sides differ, with the values of the runs, each once.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Difference {
+pub struct EnvironmentDifference {
     /// The fact: `kernel`, `clock source`, `label board`, `doctor: smt`.
     pub what: String,
     /// Values of the runs of A; empty if the runs have none.
@@ -22,12 +22,12 @@ pub struct Difference {
     pub b: Vec<String>,
 }
 
-impl Difference {
+impl EnvironmentDifference {
     /// Returns the difference between the values of two sides, if there is one. What one side does not record is none,
     /// but for names that the user gives.
-    pub(crate) fn between(fact: &str, a: Vec<String>, b: Vec<String>) -> Option<Difference> {
+    pub(crate) fn between(fact: &str, a: Vec<String>, b: Vec<String>) -> Option<EnvironmentDifference> {
         let recorded = !a.is_empty() && !b.is_empty() || fact.starts_with(LABEL);
-        (a != b && recorded).then(|| Difference { what: fact.to_owned(), a, b })
+        (a != b && recorded).then(|| EnvironmentDifference { what: fact.to_owned(), a, b })
     }
 }
 
@@ -38,21 +38,21 @@ const MACHINE: [&str; 2] = ["machine", "host"];
 pub(crate) const LABEL: &str = "label ";
 
 /// The facts in which two sides differ, in the order of their weight.
-pub fn differences(a: &[&Run], b: &[&Run]) -> Vec<Difference> {
+pub fn differences(a: &[&RunResult], b: &[&RunResult]) -> Vec<EnvironmentDifference> {
     let [reports_a, reports_b] = [a, b].map(|side| side.iter().map(|run| &run.report).collect::<Vec<_>>());
     let steps = shared_steps(&reports_a, &reports_b);
     let (of_a, of_b) = (facts(a, Some(&steps)), facts(b, Some(&steps)));
     let names: BTreeSet<&(usize, String)> = of_a.keys().chain(of_b.keys()).collect();
     let differences = names.into_iter().filter_map(|name| {
         let [a, b] = [&of_a, &of_b].map(|side| side.get(name).into_iter().flatten().cloned().collect());
-        Difference::between(&name.1, a, b)
+        EnvironmentDifference::between(&name.1, a, b)
     });
     differences.collect()
 }
 
 /// Reasons why a side is less than runs of one thing (two machines, incomplete runs), and a remark if the sides were
 /// measured at different times.
-pub fn remarks(a: &[&Run], b: &[&Run]) -> Vec<String> {
+pub fn remarks(a: &[&RunResult], b: &[&RunResult]) -> Vec<String> {
     let mut remarks = Vec::new();
     for (name, runs) in [("A", a), ("B", b)] {
         let machines = facts(runs, None)
@@ -86,10 +86,10 @@ pub fn remarks(a: &[&Run], b: &[&Run]) -> Vec<String> {
 }
 
 /// Remark that two sides may be of two builds: of one version, whose commit is not known.
-fn same_build(a: &[&Run], b: &[&Run]) -> Option<String> {
-    let own = |run: &&&Run| run.report.imported.is_none();
+fn same_build(a: &[&RunResult], b: &[&RunResult]) -> Option<String> {
+    let own = |run: &&&RunResult| run.report.imported.is_none();
     let builds =
-        |side: &[&Run]| side.iter().filter(own).map(|run| tool(&run.report)).collect::<BTreeSet<_>>();
+        |side: &[&RunResult]| side.iter().filter(own).map(|run| tool(&run.report)).collect::<BTreeSet<_>>();
     let (a_builds, b_builds) = (builds(a), builds(b));
     let unsure = a.iter().chain(b).filter(own).find(|run| {
         let tool = &run.report.tool;
@@ -105,7 +105,7 @@ fn same_build(a: &[&Run], b: &[&Run]) -> Option<String> {
 }
 
 /// Facts that the other programs that measured a side do not record, a sentence for each program.
-fn imported(name: &str, runs: &[&Run]) -> Vec<String> {
+fn imported(name: &str, runs: &[&RunResult]) -> Vec<String> {
     let mut programs: BTreeMap<String, (u64, Vec<&str>)> = BTreeMap::new();
     for imported in runs.iter().filter_map(|run| run.report.imported.as_ref()) {
         let (count, unknown) = programs.entry(imported.name()).or_default();
@@ -125,7 +125,7 @@ fn imported(name: &str, runs: &[&Run]) -> Vec<String> {
 
 /// Returns a remark if one side was measured before the other; `None` if a time is not known. Times are RFC 3339 in
 /// UTC, which sort as text.
-fn apart_in_time(a: &[&Run], b: &[&Run]) -> Option<String> {
+fn apart_in_time(a: &[&RunResult], b: &[&RunResult]) -> Option<String> {
     let [[first_a, last_a], [first_b, last_b]] =
         [a, b].map(|side| extremes(side.iter().map(|run| &*run.report.started)));
     let (early, late) = match () {
@@ -146,9 +146,9 @@ const UNLIKE: f64 = 0.25;
 /// up to 64 %.
 const SATURATED: f64 = 0.65;
 
-/// A sentence about the CPU time of other processes, if two sides cannot be compared because of that. A requested load is
-/// not part of it.
-pub(crate) fn unlike(a: &[&Run], b: &[&Run]) -> Option<String> {
+/// A sentence about the CPU time of other processes, if two sides cannot be compared because of that. A requested load
+/// is not part of it.
+pub(crate) fn unlike(a: &[&RunResult], b: &[&RunResult]) -> Option<String> {
     let [a, b] = [a, b].map(|runs| {
         let known = runs.iter().filter_map(|run| run.report.activity.as_ref()?.known_others());
         let shares: Vec<f64> = known.collect();
@@ -174,10 +174,10 @@ pub(crate) fn unlike_shares(a: f64, b: f64, names: [&str; 2]) -> Option<String> 
 }
 
 /// Values of each fact; facts are in the order in which they are printed.
-type Facts = BTreeMap<(usize, String), BTreeSet<String>>;
+type EnvironmentFacts = BTreeMap<(usize, String), BTreeSet<String>>;
 
-fn facts(runs: &[&Run], steps: Option<&BTreeSet<&str>>) -> Facts {
-    let mut facts = Facts::new();
+fn facts(runs: &[&RunResult], steps: Option<&BTreeSet<&str>>) -> EnvironmentFacts {
+    let mut facts = EnvironmentFacts::new();
     for run in runs {
         for (place, (what, value)) in
             of_run(run, steps).into_iter().enumerate().filter(|(_, (_, value))| !value.is_empty())
@@ -191,9 +191,9 @@ fn facts(runs: &[&Run], steps: Option<&BTreeSet<&str>>) -> Facts {
 /// Place from which on facts are in the order of their names: labels, settings and checks.
 const OPEN: usize = 15;
 
-/// Facts known of a run beside its figures, by name, in the order of weight; empty texts where the run has no value. The
-/// settings are those of the given steps, or of all.
-pub(crate) fn of_run(run: &Run, steps: Option<&BTreeSet<&str>>) -> Vec<(String, String)> {
+/// Facts known of a run beside its figures, by name, in the order of weight; empty texts where the run has no value.
+/// The settings are those of the given steps, or of all.
+pub(crate) fn of_run(run: &RunResult, steps: Option<&BTreeSet<&str>>) -> Vec<(String, String)> {
     let report = &run.report;
     let machine = &report.machine;
     let others = report.activity.as_ref().and_then(Account::known_others).map(|others| {
@@ -236,9 +236,9 @@ pub(crate) fn of_run(run: &Run, steps: Option<&BTreeSet<&str>>) -> Vec<(String, 
 }
 
 /// A load as the user requests it.
-fn word(load: &Load) -> String {
+fn word(load: &BackgroundLoad) -> String {
     match load {
-        Load::Command(command) => command.clone(),
+        BackgroundLoad::Command(command) => command.clone(),
         built_in => built_in.words().map_or_else(String::new, |(name, _)| name.to_owned()),
     }
 }
@@ -267,10 +267,10 @@ mod tests {
         let built = |commit: &str| {
             let mut report = fixture::wake();
             report.tool.commit = commit.to_owned();
-            Run::of(report)
+            RunResult::of(report)
         };
         let [none, dirty, first, second] = ["", "1a2b-dirty", "1a2b", "3c4d"].map(built);
-        let said = |a: &Run, b: &Run| same_build(&[a], &[b]);
+        let said = |a: &RunResult, b: &RunResult| same_build(&[a], &[b]);
         let text = "A and B are of latscope 0.1.0 without a commit: two builds cannot be distinguished";
         assert_eq!(said(&none, &none).as_deref(), Some(text));
         let text = "A and B are of latscope 0.1.0 of changed sources: two builds cannot be distinguished";
@@ -283,7 +283,7 @@ mod tests {
         let under = |scheduler: Option<&str>| {
             let mut report = fixture::wake();
             report.machine.scheduler = scheduler.map(str::to_owned);
-            Run::of(report)
+            RunResult::of(report)
         };
         let [unknown, own, loaded] = [None, Some("kernel"), Some("bpfland_1.0")].map(under);
         let found = differences(&[&own], &[&loaded]);
@@ -312,13 +312,17 @@ mod tests {
 
     #[test]
     fn a_load_is_named_as_it_was_asked_for() {
-        let beside = |load: Option<Load>| {
+        let beside = |load: Option<BackgroundLoad>| {
             let mut report = fixture::wake();
             report.plan.load = load;
-            Run::of(report)
+            RunResult::of(report)
         };
-        let all =
-            [None, Some(Load::PiStorm), Some(Load::Command("stress-ng --cpu 2".to_owned()))].map(beside);
+        let all = [
+            None,
+            Some(BackgroundLoad::PiStorm),
+            Some(BackgroundLoad::Command("stress-ng --cpu 2".to_owned())),
+        ]
+        .map(beside);
         let found = differences(&[&all[0]], &[&all[1], &all[2]]);
         let load = found.iter().find(|one| one.what == "load").unwrap();
         assert_eq!(

@@ -1,6 +1,6 @@
 //! Lost messages of both sides: no time has them, so no verdict does.
 
-use super::pair::Pair;
+use super::pair::ComparisonPair;
 use crate::titles::title_or_id;
 use latscope_core::units::{counted, format_count};
 
@@ -8,7 +8,7 @@ use latscope_core::units::{counted, format_count};
 const MOST: usize = 3;
 
 /// Returns a remark on the messages that the runs of each side lost; `None` without a loss.
-pub(super) fn remark(pairs: &[Pair]) -> Option<String> {
+pub(super) fn remark(pairs: &[ComparisonPair]) -> Option<String> {
     let mut total = [0; 2];
     let mut points = Vec::new();
     for pair in pairs {
@@ -44,13 +44,13 @@ mod tests {
     #[test]
     fn losses_of_both_sides_are_named() {
         let (none, some) = (losing(0.0), losing(1_200.0));
-        let pair = || Pair { a: vec![&none, &none], b: vec![&some, &none], of_one: false };
+        let pair = || ComparisonPair { a: vec![&none, &none], b: vec![&some, &none], of_one: false };
         assert_eq!(
             remark(&[pair()]).unwrap(),
             "lost messages, which are in no time: 0 of A and 1,200 of B: remote.ping of a test (0 and 1,200)"
         );
         let many = remark(&[pair(), pair(), pair(), pair()]).unwrap();
         assert!(many.contains("4,800 of B") && many.ends_with("(0 and 1,200), 1 more point"), "{many}");
-        assert_eq!(remark(&[Pair { a: vec![&none], b: vec![&none], of_one: false }]), None);
+        assert_eq!(remark(&[ComparisonPair { a: vec![&none], b: vec![&none], of_one: false }]), None);
     }
 }

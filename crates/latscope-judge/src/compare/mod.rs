@@ -17,25 +17,27 @@ mod verdict;
 
 pub use beyond::Beyond;
 pub use contrast::{ASSUMED_BETWEEN_RUNS, Contrast, Levels, Range};
-pub use pair::{Refused, is_wanted};
-pub use quantiles::{Quantile, Quantiles};
-pub use verdict::{Undecided, Verdict, WouldTell};
+pub use pair::{IncomparablePoint, is_wanted};
+pub use quantiles::{QuantileComparison, Quantiles};
+pub use verdict::{ComparisonVerdict, Undecided, WouldTell};
 
 use crate::halves::in_halves;
 use crate::imports::has_runs;
-use crate::runs::{Run, extremes, machine_name, point_id};
+use crate::runs::{RunResult, extremes, machine_name, point_id};
 use contrast::contrast;
 pub(crate) use contrast::variance;
 use distribution::{Exceedances, distance, exceedances};
-use environment::{Difference, differences, remarks};
+use environment::{EnvironmentDifference, differences, remarks};
 use latscope_core::merged::without_pairs;
 use latscope_core::plan::Params;
-use latscope_core::quality::Level;
-use latscope_core::report::{Better, Measurement, Sampling, Semantics, Status, Value, adds_up};
+use latscope_core::quality::QualityLevel;
+use latscope_core::report::{
+    Better, MeasuredQuantity, Measurement, Sampling, Semantics, VerdictStatus, adds_up,
+};
 use latscope_core::rounds;
 use latscope_core::statistics::median;
 use latscope_core::units::counted;
-use pair::{Pair, pair};
+use pair::{ComparisonPair, pair};
 use ranks::{FALSE_DISCOVERIES, MannWhitney};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -49,7 +51,7 @@ pub const SCHEMA: &str = "latscope-compare/1";
 
 /// Options of a comparison.
 #[derive(Debug, Clone, PartialEq, SmartDefault)]
-pub struct Options {
+pub struct ComparisonOptions {
     /// Margin as a share: figures that differ by less are the same. 0.05 is 5 %.
     #[default(0.05)]
     pub same: f64,
@@ -67,16 +69,16 @@ pub const TAIL_MARGIN: f64 = 0.25;
 
 /// Comparison of two sides, point by point.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Comparison {
+pub struct ComparisonResult {
     /// Name of the schema of the file.
     #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// The runs of A.
-    pub a: Side,
+    pub a: ComparisonSide,
     /// The runs of B.
-    pub b: Side,
+    pub b: ComparisonSide,
     /// Facts, beside the figures, in which the sides differ.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<EnvironmentDifference>,
     /// Reasons why a side is less than runs of one thing.
     pub remarks: Vec<String>,
     /// The reason why a point is at most `differs`, if other processes used far more of the CPUs beside one
@@ -88,14 +90,14 @@ pub struct Comparison {
     /// Margin of the rates of tails, as a share: rates that differ by less are the same.
     pub tail_margin: f64,
     /// Number of points of each verdict, and how many of them may be false.
-    pub counts: Counts,
+    pub counts: ComparisonCounts,
     /// The points: those that can be trusted first, and of these those first whose distributions are furthest apart.
-    pub points: Vec<Point>,
+    pub points: Vec<ComparisonPoint>,
     /// The points of single events that differ, or else are furthest apart, quantile by quantile: for pictures.
     #[serde(skip)]
     pub quantiles: Vec<Quantiles>,
     /// Points of both that are not the same work.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<IncomparablePoint>,
     /// Stable names of the points that only A has.
     pub only_a: Vec<String>,
     /// Stable names of the points that only B has.
@@ -104,7 +106,7 @@ pub struct Comparison {
 
 /// The runs of a side.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Side {
+pub struct ComparisonSide {
     /// Random names of the runs; those of imported results are empty.
     pub run_ids: Vec<String>,
     /// Name and processor of each machine, as far as known.
@@ -121,13 +123,13 @@ pub struct Side {
 
 /// Numbers of points of each verdict, without marked points.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Counts {
+pub struct ComparisonCounts {
     /// Number of points compared.
     pub compared: usize,
     /// Number of compared points with runs enough for the test.
     pub tested: usize,
     /// Number of points of each verdict.
-    pub verdicts: BTreeMap<Verdict, usize>,
+    pub verdicts: BTreeMap<ComparisonVerdict, usize>,
     /// Upper bound on the expected number of false verdicts among those that are slower or faster.
     pub expected_false: f64,
     /// Number of points that are degraded or unstable: they are judged apart and are no findings.
@@ -135,12 +137,12 @@ pub struct Counts {
     /// Number of tails compared.
     pub tails: usize,
     /// Number of tails of each verdict: `slower` tails are reached more often in B.
-    pub tail_verdicts: BTreeMap<Verdict, usize>,
+    pub tail_verdicts: BTreeMap<ComparisonVerdict, usize>,
 }
 
 /// A point that both sides have.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Point {
+pub struct ComparisonPoint {
     /// Stable name: probe and parameters.
     pub id: String,
     /// Id of the probe.
@@ -154,11 +156,11 @@ pub struct Point {
     /// Kind of time measured: one way, round trip or operation.
     pub semantics: Semantics,
     /// Trust level of at least half of the runs of each side.
-    pub level: Level,
+    pub level: QualityLevel,
     /// Reasons why the level is not better, each once.
     pub reasons: Vec<String>,
     /// Verdict on the medians.
-    pub verdict: Verdict,
+    pub verdict: ComparisonVerdict,
     /// Margin of this point: the margin of the comparison, or one step of the recorded figures. Figures that differ by
     /// less are the same.
     pub margin: f64,
@@ -176,7 +178,7 @@ pub struct Point {
     /// The 99.9th percentile of single events, ns; not tested.
     pub p99_9: Option<Contrast>,
     /// Comparison of how often the tails of single events are reached.
-    pub tails: Vec<Tail>,
+    pub tails: Vec<TailComparison>,
     /// Largest sample of all runs of a side, ns; never compared.
     pub max: [Option<f64>; 2],
     /// Activations that did not take place, of all runs of a side; `None` if another program does not record them.
@@ -187,7 +189,7 @@ pub struct Point {
 
 /// Comparison of how often the runs go beyond a high quantile of both sides together.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Tail {
+pub struct TailComparison {
     /// The quantile of all samples of both sides: `p99`, `p99.9`.
     pub quantile: &'static str,
     /// Value of the quantile, ns.
@@ -195,7 +197,7 @@ pub struct Tail {
     /// The share of samples beyond it; `slower` means more of them.
     pub rate: Contrast,
     /// Verdict on the rates, by the margin of tails and among all tails.
-    pub verdict: Verdict,
+    pub verdict: ComparisonVerdict,
     /// Further measurement that would decide; `None` if the tail is decided, or nothing within reach would decide.
     pub would_tell: Option<WouldTell>,
 }
@@ -215,15 +217,16 @@ pub struct NamedValue {
     pub ratio: Option<Contrast>,
 }
 
-impl Comparison {
+impl ComparisonResult {
     /// Status of the claim that no point is slower, and the reason if it is inconclusive. The status is exceeded if a
     /// point is slower. It is inconclusive if the runs are too few to call a point slower, if a point in which these
     /// runs differ may be slower, if nothing was compared, if most points are marked, or if points were `named` and a
     /// point is not decided. Marked points decide nothing.
-    pub fn none_slower(&self, named: bool) -> (Status, String) {
+    pub fn none_slower(&self, named: bool) -> (VerdictStatus, String) {
         let trusted = self.trusted();
-        let [slower, differing, open] = [Verdict::Slower, Verdict::Differs, Verdict::CannotTell]
-            .map(|verdict| trusted.iter().filter(|point| point.verdict == verdict).collect::<Vec<_>>());
+        let [slower, differing, open] =
+            [ComparisonVerdict::Slower, ComparisonVerdict::Differs, ComparisonVerdict::CannotTell]
+                .map(|verdict| trusted.iter().filter(|point| point.verdict == verdict).collect::<Vec<_>>());
         let longer = differing.iter().filter(|point| point.contrast().is_some_and(|p50| p50.ratio > 1.0));
         let without_ratio =
             open.iter().filter(|point| point.contrast().is_none() && point.beyond.is_none()).count();
@@ -234,7 +237,10 @@ impl Comparison {
         let undecided = open.len() + differing.len() + unpaired;
         let why = match (longer.count(), self.unlike.as_deref()) {
             _ if !slower.is_empty() => {
-                return (Status::Exceeded, format!("{} slower in B than in A", counted_points(slower.len())));
+                return (
+                    VerdictStatus::Exceeded,
+                    format!("{} slower in B than in A", counted_points(slower.len())),
+                );
             }
             _ if trusted.is_empty() => "nothing was compared".to_owned(),
             (longer @ 1.., Some(unlike)) => {
@@ -263,13 +269,13 @@ impl Comparison {
             _ if named && undecided > 0 => {
                 format!("{} named by --only cannot be decided", counted_points(undecided))
             }
-            _ => return (Status::Pass, String::new()),
+            _ => return (VerdictStatus::Pass, String::new()),
         };
-        (Status::Inconclusive, why)
+        (VerdictStatus::Inconclusive, why)
     }
 
     /// The points that can be trusted: the others are judged apart.
-    pub(crate) fn trusted(&self) -> Vec<&Point> {
+    pub(crate) fn trusted(&self) -> Vec<&ComparisonPoint> {
         self.points.iter().filter(|point| point.is_trusted()).collect()
     }
 }
@@ -278,9 +284,9 @@ fn counted_points(number: usize) -> String {
     counted(number as u64, "point")
 }
 
-impl Point {
+impl ComparisonPoint {
     fn is_trusted(&self) -> bool {
-        self.level == Level::Ok
+        self.level == QualityLevel::Ok
     }
 
     /// Comparison of the medians, or of the least that they can be.
@@ -302,7 +308,7 @@ impl Point {
 }
 
 /// Verdicts on figures of two sides that are compared together: the judging of [`compare`] without results.
-pub fn verdicts(sides: &[(Levels, Levels)], margin: f64, seed: u64) -> Vec<Verdict> {
+pub fn verdicts(sides: &[(Levels, Levels)], margin: f64, seed: u64) -> Vec<ComparisonVerdict> {
     let mut test = MannWhitney::default();
     let contrasts = sides.iter().map(|(a, b)| contrast(a, b, 0.0, seed, &mut test));
     let mut contrasts: Vec<Option<Contrast>> = contrasts.collect();
@@ -310,11 +316,11 @@ pub fn verdicts(sides: &[(Levels, Levels)], margin: f64, seed: u64) -> Vec<Verdi
     adjust(&mut known);
     let compared = known.len();
     let verdicts = contrasts.iter().map(|contrast| Some(verdict(contrast.as_ref()?, margin, compared)));
-    verdicts.map(|verdict| verdict.unwrap_or(Verdict::CannotTell)).collect()
+    verdicts.map(|verdict| verdict.unwrap_or(ComparisonVerdict::CannotTell)).collect()
 }
 
 /// Compares the runs of two sides point by point.
-pub fn compare(a: &[&Run], b: &[&Run], options: &Options) -> Comparison {
+pub fn compare(a: &[&RunResult], b: &[&RunResult], options: &ComparisonOptions) -> ComparisonResult {
     let paired = pair(a, b, &options.only);
     let mut points = measured(&paired.pairs, options);
     let unlike = if options.accept_busy { None } else { environment::unlike(a, b) };
@@ -329,7 +335,7 @@ pub fn compare(a: &[&Run], b: &[&Run], options: &Options) -> Comparison {
         .chain(losses::remark(&paired.pairs))
         .chain(paired.assumed);
     let [only_a, only_b] = paired.lacking;
-    Comparison {
+    ComparisonResult {
         schema: SCHEMA,
         a: side(a),
         b: side(b),
@@ -347,11 +353,11 @@ pub fn compare(a: &[&Run], b: &[&Run], options: &Options) -> Comparison {
     }
 }
 
-fn side(runs: &[&Run]) -> Side {
+fn side(runs: &[&RunResult]) -> ComparisonSide {
     let machines: BTreeSet<String> = runs.iter().map(|run| machine_name(&run.report.machine)).collect();
     let tools: BTreeSet<String> = runs.iter().map(|run| environment::tool(&run.report)).collect();
     let started = runs.iter().map(|run| run.report.started.clone()).filter(|time| !time.is_empty());
-    Side {
+    ComparisonSide {
         run_ids: runs.iter().map(|run| run.report.run_id.clone()).collect(),
         machines: machines.into_iter().filter(|name| !name.is_empty()).collect(),
         tools: tools.into_iter().filter(|tool| !tool.is_empty()).collect(),
@@ -365,7 +371,7 @@ fn side(runs: &[&Run]) -> Side {
 const SHARE: usize = 64;
 
 /// The figures of all pairs; two threads share them.
-fn measured(pairs: &[Pair], options: &Options) -> Vec<Point> {
+fn measured(pairs: &[ComparisonPair], options: &ComparisonOptions) -> Vec<ComparisonPoint> {
     in_halves(pairs, SHARE, |_, pairs| {
         let mut test = MannWhitney::default();
         pairs.iter().map(|pair| point(pair, options, &mut test)).collect()
@@ -374,7 +380,7 @@ fn measured(pairs: &[Pair], options: &Options) -> Vec<Point> {
 
 /// Contrast of the figures that `figures` takes of each run.
 fn contrast_of(
-    pair: &Pair,
+    pair: &ComparisonPair,
     figures: impl Fn(&Measurement) -> Vec<f64>,
     step: f64,
     seed: u64,
@@ -392,8 +398,8 @@ fn runs_of(m: &Measurement, figures: Vec<f64>) -> Levels {
 
 /// Contrast of a quantile of single events, without a test.
 fn quantile_contrast(
-    pair: &Pair,
-    of_round: fn(&rounds::Round) -> Option<f64>,
+    pair: &ComparisonPair,
+    of_round: fn(&rounds::RoundSummary) -> Option<f64>,
     of_run: fn(&Measurement) -> Option<f64>,
     seed: u64,
     test: &mut MannWhitney,
@@ -418,7 +424,7 @@ fn quantile_contrast(
     contrast.map(Contrast::without_test)
 }
 
-fn point(pair: &Pair, options: &Options, test: &mut MannWhitney) -> Point {
+fn point(pair: &ComparisonPair, options: &ComparisonOptions, test: &mut MannWhitney) -> ComparisonPoint {
     let m = pair.a[0];
     let id = point_id(&m.probe, &m.params);
     // A seed of its own: no point depends on which others there are.
@@ -435,7 +441,7 @@ fn point(pair: &Pair, options: &Options, test: &mut MannWhitney) -> Point {
     let sides = [&pair.a, &pair.b];
     let beyond = Beyond::of(pair, seed, test);
     let p50 = if beyond.is_none() { contrast_of(pair, medians, step(pair), seed, test) } else { None };
-    Point {
+    ComparisonPoint {
         probe: m.probe.clone(),
         params: m.params.clone(),
         title: title(pair, &id),
@@ -444,7 +450,7 @@ fn point(pair: &Pair, options: &Options, test: &mut MannWhitney) -> Point {
         semantics: m.times,
         level,
         reasons,
-        verdict: if are_zero(pair) { Verdict::Same } else { Verdict::CannotTell },
+        verdict: if are_zero(pair) { ComparisonVerdict::Same } else { ComparisonVerdict::CannotTell },
         margin: options.same.max(step(pair)),
         would_tell: None,
         distance: distance(&pair.a, &pair.b),
@@ -460,12 +466,12 @@ fn point(pair: &Pair, options: &Options, test: &mut MannWhitney) -> Point {
 }
 
 /// Returns true if the medians of all runs are 0: as short as the program that counted can tell.
-fn are_zero(pair: &Pair) -> bool {
+fn are_zero(pair: &ComparisonPair) -> bool {
     pair.a.iter().chain(&pair.b).all(|m| m.typical() == Some(0.0))
 }
 
 /// Title of a point for a reader, or its id; a point of a single pair of endpoints is titled without the pair.
-fn title(pair: &Pair, id: &str) -> String {
+fn title(pair: &ComparisonPair, id: &str) -> String {
     let title = &pair.a[0].title;
     if title.is_empty() {
         return id.to_owned();
@@ -480,7 +486,7 @@ fn medians(m: &Measurement) -> Vec<f64> {
 }
 
 /// Least difference of recorded medians, as a share of them.
-fn step(pair: &Pair) -> f64 {
+fn step(pair: &ComparisonPair) -> f64 {
     let figures = pair.a.iter().chain(&pair.b).filter_map(|m| Some((m, m.typical()?)));
     let steps = figures.filter(|(_, ns)| *ns > 0.0).map(|(m, ns)| m.histogram.resolution(ns) / ns);
     steps.fold(0.0, f64::max)
@@ -488,15 +494,15 @@ fn step(pair: &Pair) -> f64 {
 
 /// Trust level of at least half of the runs of each side, the worse of both sides, and the reasons against the runs
 /// that are less than ok.
-fn trust(pair: &Pair) -> (Level, Vec<String>) {
+fn trust(pair: &ComparisonPair) -> (QualityLevel, Vec<String>) {
     let [a, b] = [&pair.a, &pair.b].map(|side| {
-        let mut levels: Vec<Level> = side.iter().map(|m| m.quality.level).collect();
+        let mut levels: Vec<QualityLevel> = side.iter().map(|m| m.quality.level).collect();
         levels.sort_unstable();
         levels[(levels.len() - 1) / 2]
     });
     let level = a.max(b);
     let mut reasons: Vec<String> = Vec::new();
-    if level > Level::Ok {
+    if level > QualityLevel::Ok {
         let all = pair.a.iter().chain(&pair.b).flat_map(|m| &m.quality.reasons);
         for reason in all.filter(|reason| reason.level == level).map(|reason| &reason.id) {
             if !reasons.contains(reason) {
@@ -507,17 +513,23 @@ fn trust(pair: &Pair) -> (Level, Vec<String>) {
     (level, reasons)
 }
 
-fn compare_tails(pair: &Pair, seed: u64, test: &mut MannWhitney) -> Vec<Tail> {
+fn compare_tails(pair: &ComparisonPair, seed: u64, test: &mut MannWhitney) -> Vec<TailComparison> {
     let tails = [("p99", 0.99), ("p99.9", 0.999)].into_iter().filter_map(|(quantile, q)| {
         let Exceedances { beyond, rates: [a, b] } = exceedances(&pair.a, &pair.b, q)?;
         let rate = contrast(&a, &b, 0.0, seed, test)?;
-        Some(Tail { quantile, beyond, rate, verdict: Verdict::CannotTell, would_tell: None })
+        Some(TailComparison {
+            quantile,
+            beyond,
+            rate,
+            verdict: ComparisonVerdict::CannotTell,
+            would_tell: None,
+        })
     });
     tails.collect()
 }
 
 /// The named values that both sides have in one unit.
-fn values(pair: &Pair, seed: u64) -> BTreeMap<String, NamedValue> {
+fn values(pair: &ComparisonPair, seed: u64) -> BTreeMap<String, NamedValue> {
     let values = &pair.a[0].values;
     values
         .iter()
@@ -525,8 +537,8 @@ fn values(pair: &Pair, seed: u64) -> BTreeMap<String, NamedValue> {
         .collect()
 }
 
-fn named_value(pair: &Pair, name: &str, value: &Value, seed: u64) -> Option<NamedValue> {
-    let Value { unit, better, .. } = value;
+fn named_value(pair: &ComparisonPair, name: &str, value: &MeasuredQuantity, seed: u64) -> Option<NamedValue> {
+    let MeasuredQuantity { unit, better, .. } = value;
     let [a, b] = [&pair.a, &pair.b].map(|side| {
         let values = side.iter().filter_map(|m| m.values.get(name).filter(|other| other.unit == *unit));
         median(&values.map(|value| value.value).collect::<Vec<f64>>())
@@ -547,10 +559,10 @@ fn value_levels(m: &Measurement, name: &str, unit: &str) -> Vec<f64> {
 }
 
 /// Judges all points: those that can be trusted as one family, the marked ones as another, and the tails of the former.
-fn judge(points: &mut [Point], unlike: bool) -> Counts {
-    let mut counts = Counts::default();
+fn judge(points: &mut [ComparisonPoint], unlike: bool) -> ComparisonCounts {
+    let mut counts = ComparisonCounts::default();
     for marked in [false, true] {
-        let mut family: Vec<&mut Point> =
+        let mut family: Vec<&mut ComparisonPoint> =
             points.iter_mut().filter(|point| point.is_trusted() != marked).collect();
         let mut figures: Vec<&mut Contrast> =
             family.iter_mut().filter_map(|point| point.contrast_to_adjust()).collect();
@@ -567,33 +579,34 @@ fn judge(points: &mut [Point], unlike: bool) -> Counts {
         *counts.verdicts.entry(point.verdict).or_insert(0) += 1;
     }
     counts.marked = points.len() - counts.compared;
-    let decided =
-        [Verdict::Slower, Verdict::Faster].iter().filter_map(|verdict| counts.verdicts.get(verdict));
+    let decided = [ComparisonVerdict::Slower, ComparisonVerdict::Faster]
+        .iter()
+        .filter_map(|verdict| counts.verdicts.get(verdict));
     counts.expected_false = FALSE_DISCOVERIES * decided.sum::<usize>() as f64;
     counts
 }
 
 /// Weakens the verdict on sides that are unlike: at most, they differ, and that they are the same is not known.
-fn weakened(verdict: Verdict, unlike: bool) -> Verdict {
+fn weakened(verdict: ComparisonVerdict, unlike: bool) -> ComparisonVerdict {
     match verdict {
-        Verdict::Slower | Verdict::Faster if unlike => Verdict::Differs,
-        Verdict::Same if unlike => Verdict::CannotTell,
+        ComparisonVerdict::Slower | ComparisonVerdict::Faster if unlike => ComparisonVerdict::Differs,
+        ComparisonVerdict::Same if unlike => ComparisonVerdict::CannotTell,
         verdict => verdict,
     }
 }
 
-fn judge_point(point: &mut Point, compared: usize, unlike: bool) {
+fn judge_point(point: &mut ComparisonPoint, compared: usize, unlike: bool) {
     let Some(p50) = point.contrast() else { return };
     let found = verdict(p50, point.margin, compared);
     let found = point.beyond.as_ref().map_or(found, |beyond| beyond.weakened(found));
-    let is_told = point.beyond.is_none() || found == Verdict::Differs;
+    let is_told = point.beyond.is_none() || found == ComparisonVerdict::Differs;
     point.would_tell = advice(p50, point.margin, compared, found).filter(|_| is_told);
     point.verdict = weakened(found, unlike);
 }
 
-fn judge_tails(points: &mut [Point], counts: &mut Counts, unlike: bool) {
+fn judge_tails(points: &mut [ComparisonPoint], counts: &mut ComparisonCounts, unlike: bool) {
     let trusted = points.iter_mut().filter(|point| point.is_trusted());
-    let mut tails: Vec<&mut Tail> = trusted.flat_map(|point| &mut point.tails).collect();
+    let mut tails: Vec<&mut TailComparison> = trusted.flat_map(|point| &mut point.tails).collect();
     let mut rates: Vec<&mut Contrast> = tails.iter_mut().map(|tail| &mut tail.rate).collect();
     adjust(&mut rates);
     let compared = rates.len();

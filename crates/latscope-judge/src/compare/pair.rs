@@ -1,10 +1,10 @@
 //! Pairing of the measurements of two sides that are the same work.
 
-use crate::runs::{Run, point_id};
+use crate::runs::{RunResult, point_id};
 use latscope_core::merged::{is_all_of, is_merged, pairs_in};
 use latscope_core::param;
 use latscope_core::plan::Params;
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Measurement, Sampling, Semantics};
 use latscope_core::units::counted;
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A point that both sides measured.
-pub(crate) struct Pair<'a> {
+pub(crate) struct ComparisonPair<'a> {
     /// Measurement of each run of A that has the point.
     pub a: Vec<&'a Measurement>,
     /// Measurement of each run of B that has the point.
@@ -23,7 +23,7 @@ pub(crate) struct Pair<'a> {
 
 /// A point that both sides have and that is not compared.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Refused {
+pub struct IncomparablePoint {
     /// Stable name of the point.
     pub id: String,
     /// Title of the point for a reader.
@@ -34,19 +34,19 @@ pub struct Refused {
 
 /// Result of the pairing for all points.
 pub(crate) struct Paired<'a> {
-    pub pairs: Vec<Pair<'a>>,
-    pub refused: Vec<Refused>,
+    pub pairs: Vec<ComparisonPair<'a>>,
+    pub refused: Vec<IncomparablePoint>,
     /// Stable names of points that only A measured, and only B.
     pub lacking: [Vec<String>; 2],
     /// Assumptions about points that another program measured, a sentence for each side.
     pub assumed: Vec<String>,
 }
 
-type Key<'a> = (&'a str, &'a Params);
-type Points<'a> = BTreeMap<Key<'a>, Vec<Found<'a>>>;
+type ComparisonPointKey<'a> = (&'a str, &'a Params);
+type Points<'a> = BTreeMap<ComparisonPointKey<'a>, Vec<RunPointMeasurement<'a>>>;
 
 /// A point as a run measured it.
-struct Found<'a> {
+struct RunPointMeasurement<'a> {
     m: &'a Measurement,
     /// Requested length of a batch, ns.
     batch: Option<u64>,
@@ -60,7 +60,7 @@ pub fn is_wanted(probe: &str, only: &[String]) -> bool {
 }
 
 /// Pairs the points of two sides by probe and parameters.
-pub(crate) fn pair<'a>(a: &[&'a Run], b: &[&'a Run], only: &[String]) -> Paired<'a> {
+pub(crate) fn pair<'a>(a: &[&'a RunResult], b: &[&'a RunResult], only: &[String]) -> Paired<'a> {
     let (of_a, mut of_b) = (points(a, only), points(b, only));
     let alike = alike_as_far_as_known(&of_a, &of_b);
     let mut paired = Paired {
@@ -78,11 +78,11 @@ pub(crate) fn pair<'a>(a: &[&'a Run], b: &[&'a Run], only: &[String]) -> Paired<
         match differs(&a, &b) {
             Some(why) => {
                 let title = a[0].m.title.clone();
-                paired.refused.push(Refused { id: point_id(key.0, key.1), title, why });
+                paired.refused.push(IncomparablePoint { id: point_id(key.0, key.1), title, why });
             }
             None => {
                 let [a, b] = [a, b].map(|side| side.into_iter().map(|found| found.m).collect());
-                paired.pairs.push(Pair { a, b, of_one: false });
+                paired.pairs.push(ComparisonPair { a, b, of_one: false });
             }
         }
     }
@@ -92,7 +92,7 @@ pub(crate) fn pair<'a>(a: &[&'a Run], b: &[&'a Run], only: &[String]) -> Paired<
 }
 
 /// Removes the pairs of endpoints that are all of a sum: both have the same figures.
-fn once(mut pairs: Vec<Pair>) -> Vec<Pair> {
+fn once(mut pairs: Vec<ComparisonPair>) -> Vec<ComparisonPair> {
     let mut parts = BTreeSet::new();
     for sum in (0..pairs.len()).filter(|at| is_merged(pairs[*at].a[0])).collect::<Vec<_>>() {
         if let Some(part) = pairs.iter().position(|part| pairs[sum].is_all(part)) {
@@ -105,9 +105,9 @@ fn once(mut pairs: Vec<Pair>) -> Vec<Pair> {
     pairs
 }
 
-impl Pair<'_> {
+impl ComparisonPair<'_> {
     /// Returns true if a pair of endpoints is all of this sum in each run.
-    fn is_all(&self, part: &Pair) -> bool {
+    fn is_all(&self, part: &ComparisonPair) -> bool {
         [(&self.a, &part.a), (&self.b, &part.b)].into_iter().all(|(sums, parts)| {
             sums.len() == parts.len() && sums.iter().zip(parts).all(|(sum, part)| is_all_of(part, sum))
         })
@@ -131,16 +131,16 @@ fn agrees(known: &Params, other: &Params) -> bool {
 }
 
 /// A point that only one side has, and true if another program measured all runs of it.
-type Alone<'a> = (Key<'a>, bool);
+type UnpairedPoint<'a> = (ComparisonPointKey<'a>, bool);
 
 /// The points that `other` does not have.
-fn alone<'a>(side: &Points<'a>, other: &Points<'a>) -> Vec<Alone<'a>> {
+fn alone<'a>(side: &Points<'a>, other: &Points<'a>) -> Vec<UnpairedPoint<'a>> {
     let rest = side.iter().filter(|(key, _)| !other.contains_key(*key));
     rest.map(|(key, runs)| (*key, runs.iter().all(|found| found.m.is_imported()))).collect()
 }
 
 /// The only point that may be the same as `point`.
-fn partner<'a>(point: &Alone, others: &[Alone<'a>]) -> Option<Alone<'a>> {
+fn partner<'a>(point: &UnpairedPoint, others: &[UnpairedPoint<'a>]) -> Option<UnpairedPoint<'a>> {
     let ((probe, params), imported) = point;
     let mut matches = others.iter().filter(|((other_probe, other), other_imported)| {
         probe == other_probe
@@ -152,7 +152,10 @@ fn partner<'a>(point: &Alone, others: &[Alone<'a>]) -> Option<Alone<'a>> {
 
 /// Points of A with those of B that differ only in parameters that one side lacks, because another program measured it.
 /// A point that could match several points of the other side matches none.
-fn alike_as_far_as_known<'a>(a: &Points<'a>, b: &Points<'a>) -> BTreeMap<Key<'a>, Key<'a>> {
+fn alike_as_far_as_known<'a>(
+    a: &Points<'a>,
+    b: &Points<'a>,
+) -> BTreeMap<ComparisonPointKey<'a>, ComparisonPointKey<'a>> {
     let (a, b) = (alone(a, b), alone(b, a));
     if !a.iter().chain(&b).any(|(_, imported)| *imported) {
         return BTreeMap::new();
@@ -166,7 +169,7 @@ fn alike_as_far_as_known<'a>(a: &Points<'a>, b: &Points<'a>) -> BTreeMap<Key<'a>
 }
 
 /// Facts that are not known of points that are compared all the same, a sentence for each side.
-fn assumed(alike: &BTreeMap<Key, Key>) -> Vec<String> {
+fn assumed(alike: &BTreeMap<ComparisonPointKey, ComparisonPointKey>) -> Vec<String> {
     let of_a = assumed_of("A", alike.iter().map(|(a, b)| (a.1, b.1)));
     let of_b = assumed_of("B", alike.iter().map(|(a, b)| (b.1, a.1)));
     of_a.into_iter().chain(of_b).collect()
@@ -187,16 +190,16 @@ fn assumed_of<'a>(side: &str, pairs: impl Iterator<Item = (&'a Params, &'a Param
 }
 
 /// The points that the runs of a side measured, each once a run.
-fn points<'a>(runs: &[&'a Run], only: &[String]) -> Points<'a> {
+fn points<'a>(runs: &[&'a RunResult], only: &[String]) -> Points<'a> {
     let mut points = Points::new();
     for run in runs {
         let mut seen = BTreeSet::new();
         for (m, batch) in run.points() {
             let key = (m.probe.as_str(), &m.params);
-            let measured = m.quality.level != Level::Unsupported && m.is_timed();
+            let measured = m.quality.level != QualityLevel::Unsupported && m.is_timed();
             if measured && is_wanted(&m.probe, only) && seen.insert(key) {
                 let pairs = pairs_in(&run.report, m);
-                points.entry(key).or_default().push(Found { m, batch, pairs });
+                points.entry(key).or_default().push(RunPointMeasurement { m, batch, pairs });
             }
         }
     }
@@ -204,7 +207,7 @@ fn points<'a>(runs: &[&'a Run], only: &[String]) -> Points<'a> {
 }
 
 /// Difference of the work of a point between the runs; `None` if the work is the same.
-fn differs(a: &[Found], b: &[Found]) -> Option<String> {
+fn differs(a: &[RunPointMeasurement], b: &[RunPointMeasurement]) -> Option<String> {
     let facts: [(&str, Fact); 5] = [
         ("revision of the probe", |point| Some(point.m.revision.to_string())),
         ("what is timed", |point| Some(timed(point.m.times).to_owned())),
@@ -220,7 +223,7 @@ fn differs(a: &[Found], b: &[Found]) -> Option<String> {
     })
 }
 
-type Fact = fn(&Found) -> Option<String>;
+type Fact = fn(&RunPointMeasurement) -> Option<String>;
 
 fn timed(semantics: Semantics) -> &'static str {
     match semantics {
@@ -247,7 +250,7 @@ mod tests {
         let two = fixture::ipc::latency();
         let mut one = two.clone();
         one.measurements.retain(|m| m.number("pair") != Some(1));
-        let [two, one] = [two, one].map(Run::of);
+        let [two, one] = [two, one].map(RunResult::of);
         let refused = |b| pair(&[&two], &[b], &[]).refused.into_iter().map(|one| one.why).collect::<Vec<_>>();
         assert_eq!(refused(&one), ["pairs of endpoints: 2 in A, 1 in B"; 2]);
         assert_eq!(refused(&two), [""; 0]);

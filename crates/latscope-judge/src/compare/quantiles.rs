@@ -1,11 +1,11 @@
 //! Whole distributions of two sides, quantile by quantile: for pictures, never tested.
 
 use super::contrast::{Contrast, contrast};
-use super::pair::Pair;
+use super::pair::ComparisonPair;
 use super::ranks::MannWhitney;
-use super::{Point, Verdict};
+use super::{ComparisonPoint, ComparisonVerdict};
 use crate::runs::point_id;
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::Sampling;
 use std::collections::HashMap;
 
@@ -25,12 +25,12 @@ pub struct Quantiles {
     /// Samples of all runs of A, and of B.
     pub samples: [u64; 2],
     /// The quantiles, in ascending order.
-    pub quantiles: Vec<Quantile>,
+    pub quantiles: Vec<QuantileComparison>,
 }
 
 /// A quantile of both sides.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Quantile {
+pub struct QuantileComparison {
     /// Probability of the quantile, 0 to 1.
     pub q: f64,
     /// Value of the quantile in each run of A and of B, ns.
@@ -40,13 +40,16 @@ pub struct Quantile {
 }
 
 /// The points of single events that differ, then those that are furthest apart.
-pub(super) fn quantiles(pairs: &[Pair], points: &[Point], seed: u64) -> Vec<Quantiles> {
-    let mut order: Vec<&Point> = points.iter().collect();
+pub(super) fn quantiles(pairs: &[ComparisonPair], points: &[ComparisonPoint], seed: u64) -> Vec<Quantiles> {
+    let mut order: Vec<&ComparisonPoint> = points.iter().collect();
     order.sort_by_key(|point| {
-        (point.level != Level::Ok, matches!(point.verdict, Verdict::Same | Verdict::CannotTell))
+        (
+            point.level != QualityLevel::Ok,
+            matches!(point.verdict, ComparisonVerdict::Same | ComparisonVerdict::CannotTell),
+        )
     });
     let of_events = pairs.iter().filter(|pair| pair.a[0].sampling == Sampling::Event);
-    let by_id: HashMap<String, &Pair> =
+    let by_id: HashMap<String, &ComparisonPair> =
         of_events.map(|pair| (point_id(&pair.a[0].probe, &pair.a[0].params), pair)).collect();
     let mut kept: Vec<Quantiles> = Vec::new();
     for point in order {
@@ -64,16 +67,16 @@ pub(super) fn quantiles(pairs: &[Pair], points: &[Point], seed: u64) -> Vec<Quan
     kept
 }
 
-fn of_pair(pair: &Pair, point: &Point, seed: u64) -> Option<Quantiles> {
+fn of_pair(pair: &ComparisonPair, point: &ComparisonPoint, seed: u64) -> Option<Quantiles> {
     let decades = (0..DECADES).flat_map(|decade| TAIL.map(|first| first * 10f64.powi(decade)));
     let places = BODY.into_iter().chain(decades).map(|x| 1.0 - 1.0 / x);
-    let quantiles: Vec<Quantile> = places.map_while(|q| quantile(pair, point, q, seed)).collect();
+    let quantiles: Vec<QuantileComparison> = places.map_while(|q| quantile(pair, point, q, seed)).collect();
     let samples = [&pair.a, &pair.b].map(|side| side.iter().map(|m| m.histogram.count()).sum());
     (quantiles.len() > 2).then(|| Quantiles { id: point.id.clone(), samples, quantiles })
 }
 
 /// Compares one quantile; `None` if fewer than ten samples of a run lie beyond it.
-fn quantile(pair: &Pair, point: &Point, q: f64, seed: u64) -> Option<Quantile> {
+fn quantile(pair: &ComparisonPair, point: &ComparisonPoint, q: f64, seed: u64) -> Option<QuantileComparison> {
     let [a, b] = [&pair.a, &pair.b]
         .map(|side| side.iter().map(|m| m.histogram.tail_quantile(q)).collect::<Option<Vec<f64>>>());
     let runs = [a?, b?];
@@ -84,5 +87,5 @@ fn quantile(pair: &Pair, point: &Point, q: f64, seed: u64) -> Option<Quantile> {
     let known = known.into_iter().find(|(known, _)| (known - q).abs() < 1e-9);
     let known = known.and_then(|(_, contrast)| contrast.clone()).filter(|_| untested.interval.is_none());
     let contrast = known.unwrap_or(untested).without_test();
-    Some(Quantile { q, runs, contrast })
+    Some(QuantileComparison { q, runs, contrast })
 }

@@ -9,7 +9,7 @@ use std::fmt;
 /// Verdict on the comparison of one figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum ComparisonVerdict {
     /// B is above A: so by its interval, by the test over runs, and in nearly all pairs of runs.
     Slower,
     /// B is below A.
@@ -22,10 +22,10 @@ pub enum Verdict {
     CannotTell,
 }
 
-impl Verdict {
+impl ComparisonVerdict {
     /// Returns true if more runs could give another verdict: it is not known whether B is slower, faster or the same.
     pub fn is_open(self) -> bool {
-        matches!(self, Verdict::CannotTell | Verdict::Differs)
+        matches!(self, ComparisonVerdict::CannotTell | ComparisonVerdict::Differs)
     }
 }
 
@@ -44,32 +44,32 @@ pub(crate) fn adjust(family: &mut [&mut Contrast]) -> usize {
 }
 
 /// Judges a contrast by a margin (0.05: 5 %), as one of so many compared.
-pub(crate) fn verdict(contrast: &Contrast, margin: f64, compared: usize) -> Verdict {
-    let Some(interval) = contrast.interval else { return Verdict::CannotTell };
+pub(crate) fn verdict(contrast: &Contrast, margin: f64, compared: usize) -> ComparisonVerdict {
+    let Some(interval) = contrast.interval else { return ComparisonVerdict::CannotTell };
     let most = 1.0 + margin;
     if interval.low >= 1.0 / most && interval.high <= most {
-        return Verdict::Same;
+        return ComparisonVerdict::Same;
     }
     let up = interval.low > most;
     if !up && interval.high >= 1.0 / most {
-        return Verdict::CannotTell;
+        return ComparisonVerdict::CannotTell;
     }
     let superior = contrast.superiority.map(|b_above| if up { b_above } else { 1.0 - b_above });
     if superior.is_some_and(|share| share < SUPERIOR) {
-        return Verdict::CannotTell;
+        return ComparisonVerdict::CannotTell;
     }
     let findable =
         smallest_p(contrast.runs[0], contrast.runs[1]) <= FALSE_DISCOVERIES / compared.max(1) as f64;
     match contrast.p_adjusted {
         Some(p) if p <= FALSE_DISCOVERIES => {
             if up {
-                Verdict::Slower
+                ComparisonVerdict::Slower
             } else {
-                Verdict::Faster
+                ComparisonVerdict::Faster
             }
         }
-        Some(_) if findable => Verdict::CannotTell,
-        _ => Verdict::Differs,
+        Some(_) if findable => ComparisonVerdict::CannotTell,
+        _ => ComparisonVerdict::Differs,
     }
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn advice(
     contrast: &Contrast,
     margin: f64,
     compared: usize,
-    verdict: Verdict,
+    verdict: ComparisonVerdict,
 ) -> Option<WouldTell> {
     if !verdict.is_open() {
         return None;
@@ -169,25 +169,28 @@ mod tests {
         }
     }
 
-    fn judged(contrast: &Contrast) -> Verdict {
+    fn judged(contrast: &Contrast) -> ComparisonVerdict {
         verdict(contrast, 0.05, 500)
     }
 
     #[test]
     fn each_verdict_takes_all_that_it_rests_on() {
-        assert_eq!(judged(&contrast(1.1, 1.2, 9)), Verdict::Slower);
-        assert_eq!(judged(&contrast(0.8, 0.9, 9)), Verdict::Faster);
-        assert_eq!(judged(&contrast(0.96, 1.04, 9)), Verdict::Same);
-        assert_eq!(judged(&contrast(1.0, 1.2, 9)), Verdict::CannotTell);
-        assert_eq!(judged(&contrast(0.9, 1.2, 9)), Verdict::CannotTell);
+        assert_eq!(judged(&contrast(1.1, 1.2, 9)), ComparisonVerdict::Slower);
+        assert_eq!(judged(&contrast(0.8, 0.9, 9)), ComparisonVerdict::Faster);
+        assert_eq!(judged(&contrast(0.96, 1.04, 9)), ComparisonVerdict::Same);
+        assert_eq!(judged(&contrast(1.0, 1.2, 9)), ComparisonVerdict::CannotTell);
+        assert_eq!(judged(&contrast(0.9, 1.2, 9)), ComparisonVerdict::CannotTell);
         // Too few runs for the test: these runs differ, and that is all.
-        assert_eq!(judged(&contrast(1.1, 1.2, 4)), Verdict::Differs);
-        assert_eq!(judged(&contrast(1.1, 1.2, 1)), Verdict::Differs);
+        assert_eq!(judged(&contrast(1.1, 1.2, 4)), ComparisonVerdict::Differs);
+        assert_eq!(judged(&contrast(1.1, 1.2, 1)), ComparisonVerdict::Differs);
         let overlapping = Contrast { superiority: Some(0.8), ..contrast(1.1, 1.2, 9) };
-        assert_eq!(judged(&overlapping), Verdict::CannotTell);
+        assert_eq!(judged(&overlapping), ComparisonVerdict::CannotTell);
         let by_chance = Contrast { p_adjusted: Some(0.06), ..contrast(1.1, 1.2, 9) };
-        assert_eq!(judged(&by_chance), Verdict::CannotTell);
-        assert_eq!(judged(&Contrast { interval: None, ..contrast(1.1, 1.2, 9) }), Verdict::CannotTell);
+        assert_eq!(judged(&by_chance), ComparisonVerdict::CannotTell);
+        assert_eq!(
+            judged(&Contrast { interval: None, ..contrast(1.1, 1.2, 9) }),
+            ComparisonVerdict::CannotTell
+        );
     }
 
     #[test]

@@ -16,11 +16,11 @@ pub use pareto::Pareto;
 pub use steadiness::Steadiness;
 pub(crate) use steadiness::independent_share;
 
-use crate::findings::evidence::Told;
+use crate::findings::evidence::FindingBuilder;
 use latscope_core::histogram::Histogram;
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Finding, Measurement, Report, Sampling};
-use latscope_core::statistics::{Interval, SplitMix, quantile};
+use latscope_core::statistics::{ConfidenceInterval, SplitMix, quantile};
 use latscope_core::units::{counted, format_count, format_span, format_time};
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ const RESAMPLES: usize = 400;
 
 /// The fit of the tail above one threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Tail {
+pub struct ParetoTailFit {
     /// Threshold of the tail, ns.
     pub threshold: f64,
     /// Number of values above the threshold.
@@ -55,7 +55,7 @@ pub struct Tail {
     /// Distribution of the excesses over the threshold.
     pub pareto: Pareto,
     /// 95 % interval of the shape.
-    pub shape: Interval,
+    pub shape: ConfidenceInterval,
 }
 
 /// A value that is expected to be exceeded once in so many activations.
@@ -65,7 +65,7 @@ pub(crate) struct ReturnLevel {
     /// Value of the level, ns.
     pub level: f64,
     /// The 95 % interval of the level, by a parametric bootstrap, ns.
-    pub interval: Interval,
+    pub interval: ConfidenceInterval,
     /// Diagnostics of the estimate.
     pub diagnostics: Diagnostics,
 }
@@ -80,13 +80,13 @@ pub struct Diagnostics {
     pub independent: Option<f64>,
     /// The tail above rising thresholds: the first one is extrapolated, the
     /// others must agree.
-    pub tails: Vec<Tail>,
+    pub tails: Vec<ParetoTailFit>,
 }
 
 /// Reason why there is no extrapolation, with the diagnostics.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("no extrapolation: {reason}")]
-pub struct Refusal {
+pub struct ExtrapolationRefusal {
     /// The reason in words.
     pub reason: String,
     /// Diagnostics, as far as they were computed.
@@ -98,11 +98,15 @@ pub struct Refusal {
 ///
 /// # Errors
 /// The measurement does not allow it; the reason is in words.
-pub(crate) fn return_level(m: &Measurement, activations: u64, seed: u64) -> Result<ReturnLevel, Refusal> {
+pub(crate) fn return_level(
+    m: &Measurement,
+    activations: u64,
+    seed: u64,
+) -> Result<ReturnLevel, ExtrapolationRefusal> {
     let mut diagnostics = Diagnostics::default();
     match extrapolate(m, activations, seed, &mut diagnostics) {
         Ok((level, interval)) => Ok(ReturnLevel { activations, level, interval, diagnostics }),
-        Err(reason) => Err(Refusal { reason, diagnostics }),
+        Err(reason) => Err(ExtrapolationRefusal { reason, diagnostics }),
     }
 }
 
@@ -118,7 +122,7 @@ fn extrapolate(
     activations: u64,
     seed: u64,
     found: &mut Diagnostics,
-) -> Result<(f64, Interval), String> {
+) -> Result<(f64, ConfidenceInterval), String> {
     let n = m.histogram.count();
     suitable(m, n, activations)?;
     let blocks = steadiness::full_blocks(&m.blocks);
@@ -150,7 +154,7 @@ fn suitable(m: &Measurement, n: u64, activations: u64) -> Result<(), String> {
     if m.sampling != Sampling::Event {
         return Err("many operations were timed at once".to_owned());
     }
-    if m.quality.level != Level::Ok || m.incomplete {
+    if m.quality.level != QualityLevel::Ok || m.incomplete {
         let why = m.reason().unwrap_or_else(|| "the run ended before this measurement did".to_owned());
         return Err(format!("it was not measured under proper conditions ({why})"));
     }
@@ -187,7 +191,7 @@ fn steady(steadiness: &Steadiness) -> Result<(), String> {
 }
 
 /// Checks that the tail can be extrapolated.
-fn trustworthy(tails: &[Tail]) -> Result<(), String> {
+fn trustworthy(tails: &[ParetoTailFit]) -> Result<(), String> {
     let (first, higher) = tails.split_first().ok_or("there is no tail")?;
     if first.shape.high >= HEAVY {
         return Err(format!(
@@ -209,7 +213,7 @@ fn trustworthy(tails: &[Tail]) -> Result<(), String> {
 
 /// A tail, and the distributions that samples of it lead to.
 struct Fit {
-    tail: Tail,
+    tail: ParetoTailFit,
     resampled: Vec<Pareto>,
 }
 
@@ -236,8 +240,8 @@ impl Fit {
             (0..RESAMPLES).filter_map(|_| Pareto::fit(&pareto.sorted_sample(effective, random))).collect();
         let shapes: Vec<f64> = resampled.iter().map(|pareto| pareto.shape).collect();
         let [low, high] = [0.025, 0.975].map(|q| quantile(&shapes, q).unwrap_or(f64::NAN));
-        let shape = Interval { low, high };
-        let tail = Tail { threshold, peaks: excesses.len() as u64, pareto, shape };
+        let shape = ConfidenceInterval { low, high };
+        let tail = ParetoTailFit { threshold, peaks: excesses.len() as u64, pareto, shape };
         Ok(Fit { tail, resampled })
     }
 
@@ -255,12 +259,12 @@ impl Fit {
     }
 
     /// The value that one of so many peaks exceeds, and its interval.
-    fn level(&self, peaks: f64) -> (f64, Interval) {
+    fn level(&self, peaks: f64) -> (f64, ConfidenceInterval) {
         let value = |pareto: &Pareto| self.tail.threshold + pareto.exceeded_once_in(peaks);
         let level = value(&self.tail.pareto);
         let levels: Vec<f64> = self.resampled.iter().map(value).collect();
         let [low, high] = [0.025, 0.975].map(|q| quantile(&levels, q).unwrap_or(level));
-        (level, Interval { low: low.min(level), high: high.max(level) })
+        (level, ConfidenceInterval { low: low.min(level), high: high.max(level) })
     }
 }
 
@@ -303,7 +307,7 @@ fn finding(m: &Measurement, activations: u64, seed: u64) -> Finding {
         Err(refusal) => ("no-return-level", refusal.to_string(), &refusal.diagnostics),
     };
     // An extrapolation carries its interval and its tests; without them there is none.
-    let told = Told::claim(id).points([m]).value("activations", activations as f64);
+    let told = FindingBuilder::claim(id).points([m]).value("activations", activations as f64);
     let mut told = told.values(numbers(diagnostics).iter().map(|(name, value)| (name.as_str(), *value)));
     if let Ok(level) = &result {
         told =

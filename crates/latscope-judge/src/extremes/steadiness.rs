@@ -1,7 +1,7 @@
 //! Tests by ranks of whether the largest values are the same over the whole run; they assume no distribution.
 
 use latscope_core::histogram::Histogram;
-use latscope_core::report::{Block, Measurement};
+use latscope_core::report::{Measurement, SampleBlock};
 use latscope_core::statistics::quantile;
 use statrs::function::erf::erfc;
 
@@ -22,7 +22,7 @@ pub struct Steadiness {
 
 impl Steadiness {
     /// Looks at blocks in order of time.
-    pub(super) fn of(blocks: &[Block]) -> Steadiness {
+    pub(super) fn of(blocks: &[SampleBlock]) -> Steadiness {
         let maxima: Vec<f64> = blocks.iter().map(|block| block.max as f64).collect();
         let (trend, rising) = mann_kendall(&maxima);
         let ranks = ranks(&maxima);
@@ -31,7 +31,7 @@ impl Steadiness {
 }
 
 /// The blocks of the usual length: all but the last one, if that is not full.
-pub(super) fn full_blocks(blocks: &[Block]) -> &[Block] {
+pub(super) fn full_blocks(blocks: &[SampleBlock]) -> &[SampleBlock] {
     match blocks {
         [first, .., last] if last.count < first.count => &blocks[..blocks.len() - 1],
         _ => blocks,
@@ -55,7 +55,7 @@ pub(crate) fn independent_share(parts: &[&Measurement]) -> f64 {
 
 /// The largest value of each window of time, of all parts together.
 fn maxima(parts: &[&Measurement]) -> Vec<f64> {
-    let blocks: Vec<&[Block]> = parts.iter().map(|part| full_blocks(&part.blocks)).collect();
+    let blocks: Vec<&[SampleBlock]> = parts.iter().map(|part| full_blocks(&part.blocks)).collect();
     let Some(shortest) = blocks.iter().min_by_key(|blocks| blocks.len()) else { return Vec::new() };
     // The blocks of several threads begin at different times: two of them are a window.
     let each = if parts.len() > 1 { 2 } else { 1 };
@@ -71,7 +71,7 @@ fn maxima(parts: &[&Measurement]) -> Vec<f64> {
 }
 
 /// The share of large values that are independent of each other, of one thread.
-pub(super) fn extremal_index(blocks: &[Block], histogram: &Histogram) -> f64 {
+pub(super) fn extremal_index(blocks: &[SampleBlock], histogram: &Histogram) -> f64 {
     let maxima: Vec<f64> = blocks.iter().map(|block| block.max as f64).collect();
     let length = blocks.first().map_or(0, |block| block.count);
     cluster_index(&maxima, length as f64, &[histogram])
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_last_block_that_is_not_full_is_left_out() {
-        let block = |count| Block { count, max: 1, ..Block::default() };
+        let block = |count| SampleBlock { count, max: 1, ..SampleBlock::default() };
         assert_eq!(full_blocks(&[block(8), block(8), block(3)]).len(), 2);
         assert_eq!(full_blocks(&[block(8), block(8)]).len(), 2);
         assert_eq!(full_blocks(&[]).len(), 0);
@@ -236,11 +236,11 @@ mod tests {
             for block in 0..100u64 {
                 let busy = block % 2 == 0;
                 (0..1000).for_each(|i| histogram.record(if busy && i < cluster { 9_000 } else { 1_000 }));
-                blocks.push(Block {
+                blocks.push(SampleBlock {
                     from: block,
                     count: 1000,
                     max: if busy { 9_000 } else { 1_000 },
-                    ..Block::default()
+                    ..SampleBlock::default()
                 });
             }
             extremal_index(&blocks, &histogram)

@@ -2,7 +2,7 @@ use super::pareto::uniform;
 use super::*;
 use latscope_core::plan::params;
 use latscope_core::quality::Reason;
-use latscope_core::report::{Block, Semantics, Summary};
+use latscope_core::report::{SampleBlock, Semantics, Summary};
 use latscope_core::testing::{point, report};
 
 const N: u64 = 64_000;
@@ -12,7 +12,7 @@ fn measured(values: impl Iterator<Item = f64>) -> Measurement {
     let values: Vec<u64> = values.map(|value| value.round() as u64).collect();
     let mut histogram = Histogram::new(1000);
     values.iter().for_each(|value| histogram.record(*value));
-    let block = |(at, part): (usize, &[u64])| Block {
+    let block = |(at, part): (usize, &[u64])| SampleBlock {
         from: at as u64 * 1_000_000_000,
         count: part.len() as u64,
         sum: part.iter().sum(),
@@ -133,7 +133,7 @@ fn what_is_too_little_or_doubtful_is_refused() {
     let few = Measurement { blocks: m.blocks[..8].to_vec(), ..m.clone() };
     refused(&few, 10 * N, "there are 8 blocks of time, and it takes 32");
     let mut degraded = m.clone();
-    degraded.lower(Reason::new(Level::Degraded, "not-as-asked", "ran as SCHED_OTHER", ""));
+    degraded.lower(Reason::new(QualityLevel::Degraded, "not-as-asked", "ran as SCHED_OTHER", ""));
     refused(&degraded, 10 * N, "(ran as SCHED_OTHER)");
     refused(&Measurement { sampling: Sampling::Batch { ops: 9 }, ..m.clone() }, 10 * N, "at once");
     refused(&drawn(1, |_| 5_000.0), 10 * N, "independent peaks");

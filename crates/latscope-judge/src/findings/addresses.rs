@@ -1,9 +1,9 @@
 //! Timed loops whose time depends on their address.
 
-use super::evidence::Told;
+use super::evidence::FindingBuilder;
 use super::select::{is_measured, listed, value};
 use latscope_core::catalogue::{FASTEST_ADDRESS, SLOW_ADDRESSES, SLOWEST_ADDRESS};
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::units::{format_percent, format_time};
 
@@ -27,7 +27,7 @@ struct Row<'a> {
 /// disturbs some of them looks like a mode: rows of a busy machine, and those that are not ok, show nothing.
 fn row(m: &Measurement) -> Option<Row<'_>> {
     let is_busy = m.account.as_ref().is_some_and(|account| !account.is_quiet());
-    if is_busy || m.quality.level != Level::Ok {
+    if is_busy || m.quality.level != QualityLevel::Ok {
         return None;
     }
     let seen = m.rounds.iter().filter_map(|round| round.values.get(SLOW_ADDRESSES));
@@ -58,7 +58,7 @@ fn two_modes(report: &Report) -> Option<Finding> {
         1 => named.push("1 more row".to_owned()),
         more => named.push(format!("{more} more rows")),
     }
-    let told = Told::claim("two-modes-by-address")
+    let told = FindingBuilder::claim("two-modes-by-address")
         .values([("fast_ns", first.fast), ("slow_ns", first.slow), ("slow_percent", first.share)])
         .value("rows", rows.len() as f64)
         .points(rows.iter().map(|row| row.m));

@@ -2,19 +2,20 @@
 //! by round: only levels on which the rounds agree are claimed.
 
 use super::NOT_KNOWN;
-use super::evidence::{ENOUGH_ROUNDS, Figure, Told};
+use super::evidence::{ENOUGH_ROUNDS, EvidenceFigure, FindingBuilder};
 use super::select::{listed, measured};
 use crate::levels::{Agreement, Edge, LevelMatch, detect, doubted_name, match_declared, sizes_of};
 use latscope_core::catalogue::ids;
 use latscope_core::machine::Machine;
 use latscope_core::param;
-use latscope_core::plan::{KIND, ParamValue, Point};
-use latscope_core::quality::{Level as Trust, Quality, Reason};
-use latscope_core::report::{Finding, Measurement, Quota, Report};
+use latscope_core::plan::{KIND, MeasurementPoint, ParamValue};
+use latscope_core::quality::{Quality, QualityLevel as Trust, Reason};
+use latscope_core::report::{Finding, Measurement, QuotaThrottling, Report};
 use latscope_core::statistics::median;
 use latscope_core::units::{counted, format_share, format_size, format_time};
 
-/// Most octaves between the neighbouring sizes of a curve: a cache between two that lie farther apart looks like a slope.
+/// Most octaves between the neighbouring sizes of a curve: a cache between two that lie farther apart looks like a
+/// slope.
 const CURVE_OCTAVES: f64 = 2.0;
 
 /// Edges of several rounds within this many octaves are the same edge.
@@ -42,8 +43,8 @@ pub struct LevelRow {
     pub pages: String,
     /// Number of rounds that show the levels.
     pub rounds: usize,
-    /// Levels that this one can be where that is not sure: its sizes would fit into a declared cache, or lie far beyond the
-    /// second one, of a curve without memory.
+    /// Levels that this one can be where that is not sure: its sizes would fit into a declared cache, or lie far beyond
+    /// the second one, of a curve without memory.
     pub within: Option<String>,
     /// Declared capacity of the level, bytes.
     pub declared: Option<u64>,
@@ -56,8 +57,8 @@ pub struct LevelRow {
 }
 
 impl LevelRow {
-    /// Returns the name of the level for readers: `L1`, `memory`, or `L3 or memory` where all of the sizes measured there
-    /// would fit into a declared cache.
+    /// Returns the name of the level for readers: `L1`, `memory`, or `L3 or memory` where all of the sizes measured
+    /// there would fit into a declared cache.
     pub fn label(&self) -> String {
         self.within.clone().unwrap_or_else(|| self.name.clone())
     }
@@ -93,7 +94,7 @@ fn is_curve(points: &[&Measurement]) -> bool {
 /// Returns true if the run ended before each size of a random chase was measured once: such a curve ends anywhere, and
 /// its last plateau is no level.
 fn is_cut(report: &Report, points: &[&Measurement], pages: &str) -> bool {
-    let is_chase = |point: &&Point| {
+    let is_chase = |point: &&MeasurementPoint| {
         let of = |name: &str| point.params.get(name).and_then(ParamValue::text);
         let chase = (point.probe.as_str(), of(param::ORDER), of(param::PAGES));
         chase == (ids::MEMORY_LATENCY, Some("random"), Some(pages))
@@ -131,7 +132,7 @@ struct Chase<'a> {
 }
 
 /// Summary over the rounds of the end of one level.
-struct Seen {
+struct CacheEdgeSummary {
     /// Agreement that most of the rounds show.
     agreement: Agreement,
     /// Number of rounds that show it, of `of` rounds.
@@ -178,7 +179,7 @@ impl<'a> Chase<'a> {
     }
 
     /// Summarises the rounds' views of a level.
-    fn seen(&self, name: &str) -> Seen {
+    fn seen(&self, name: &str) -> CacheEdgeSummary {
         let levels: Vec<&LevelMatch> =
             self.rounds.iter().filter_map(|round| round.iter().find(|level| level.name == name)).collect();
         let of = self.rounds.len();
@@ -197,7 +198,7 @@ impl<'a> Chase<'a> {
         let together = edges.into_iter().reduce(Edge::with);
         let close = together.is_none_or(|edge| edge.octaves() <= widest);
         let undisputed = agreement == Agreement::Agrees || met == 0 && 4 * agree >= 3 * of && close;
-        Seen {
+        CacheEdgeSummary {
             agreement,
             agree,
             of,
@@ -264,14 +265,14 @@ impl<'a> Chase<'a> {
 
     /// Returns true if the place of an edge may be stated as that of the level: not if it would contradict the declared
     /// size without evidence enough for that.
-    fn may_be_told(&self, level: &LevelMatch, seen: &Seen) -> bool {
+    fn may_be_told(&self, level: &LevelMatch, seen: &CacheEdgeSummary) -> bool {
         let agrees = matches!(seen.agreement, Agreement::Agrees | Agreement::Memory);
         agrees || level.declared.is_none() || self.doubts(&level.name, seen).is_empty()
     }
 
     /// The latency of a level and its cycles, from a median over its interior in each
     /// round; `None` where the rounds do not agree on its place, or differ on its latency by a factor of two.
-    fn figures(&self, level: &LevelMatch) -> Option<(Figure, Option<Figure>)> {
+    fn figures(&self, level: &LevelMatch) -> Option<(EvidenceFigure, Option<EvidenceFigure>)> {
         let interior = self.interior(level)?;
         if !self.seen(&level.name).steady
             || interior.iter().any(|m| m.quality.level > Trust::Unstable || m.incomplete)
@@ -281,11 +282,11 @@ impl<'a> Chase<'a> {
         let rounds = interior.iter().map(|m| m.rounds.len()).min()?;
         let latency = (0..rounds).filter_map(|round| median_over(&interior, |m| m.rounds[round].p50));
         let cycles = (0..rounds).filter_map(|round| median_over(&interior, |m| m.rounds[round].cycles));
-        let latency = Figure::together(&interior, "p50", &latency.collect::<Vec<_>>())?;
+        let latency = EvidenceFigure::together(&interior, "p50", &latency.collect::<Vec<_>>())?;
         if latency.high > 2.0 * latency.low {
             return None;
         }
-        Some((latency, Figure::together(&[], "cycles", &cycles.collect::<Vec<_>>())))
+        Some((latency, EvidenceFigure::together(&[], "cycles", &cycles.collect::<Vec<_>>())))
     }
 
     /// Reports the latency of each level on whose place and latency the rounds agree.
@@ -293,7 +294,7 @@ impl<'a> Chase<'a> {
         let of = self.rounds.len();
         let once = of < ENOUGH_ROUNDS;
         let doubt = format!("measured in {}, too few to judge how steady it is", counted(of as u64, "round"));
-        let mut told = Told::unless(Some(&*doubt).filter(|_| once), "cache-levels");
+        let mut told = FindingBuilder::unless(Some(&*doubt).filter(|_| once), "cache-levels");
         let mut described = Vec::new();
         for level in self.levels() {
             let Some(row) = self.row(level) else { continue };
@@ -372,7 +373,7 @@ impl<'a> Chase<'a> {
             _ => "effective-cache",
         };
         let doubt = (!doubts.is_empty()).then(|| format!("the size is uncertain: {}", listed(&doubts)));
-        let told = Told::unless(doubt.as_deref(), id)
+        let told = FindingBuilder::unless(doubt.as_deref(), id)
             .value("declared", declared as f64)
             .values(seen.edge.iter().flat_map(|edge| {
                 [
@@ -389,7 +390,7 @@ impl<'a> Chase<'a> {
     }
 
     /// Reasons against contradicting a declared size.
-    fn doubts(&self, name: &str, seen: &Seen) -> Vec<String> {
+    fn doubts(&self, name: &str, seen: &CacheEdgeSummary) -> Vec<String> {
         let mut doubts = Vec::new();
         if seen.of < ENOUGH_ROUNDS {
             doubts.push(format!("at least {ENOUGH_ROUNDS} rounds are needed, and {} measured it", seen.of));
@@ -398,7 +399,7 @@ impl<'a> Chase<'a> {
         }
         match &self.report.activity {
             Some(account) if account.throttled().is_some() => {
-                doubts.extend(account.throttled().map(Quota::words));
+                doubts.extend(account.throttled().map(QuotaThrottling::words));
             }
             Some(activity) if activity.known_others().is_none() => doubts.push(NOT_KNOWN.to_owned()),
             Some(activity) if activity.is_quiet() => {}
@@ -435,11 +436,13 @@ impl<'a> Chase<'a> {
         let (agree, of) = (steps.len(), self.rounds.len());
         let range = steps.into_iter().reduce(Edge::with)?;
         let steady = agree >= ENOUGH_ROUNDS && 4 * agree >= 3 * of;
-        let seen = Seen { agreement: Agreement::Undeclared, agree, of, edge: Some(range), steady };
+        let seen =
+            CacheEdgeSummary { agreement: Agreement::Undeclared, agree, of, edge: Some(range), steady };
         if !self.doubts("", &seen).is_empty() {
             return None;
         }
-        let told = Told::claim("undeclared-cache").points(self.around(seen.edge)).agreeing(agree, of);
+        let told =
+            FindingBuilder::claim("undeclared-cache").points(self.around(seen.edge)).agreeing(agree, of);
         let told = told.values([("effective_low", range.from as f64), ("effective_high", range.to as f64)]);
         Some(told.say(format!(
             "{} of {} rounds show a step {}, which no declared cache accounts for.",
@@ -485,7 +488,7 @@ fn edge(level: &&LevelMatch) -> Option<Edge> {
 }
 
 /// Words for the result of quiet rounds that agree.
-fn claimed(seen: &Seen) -> String {
+fn claimed(seen: &CacheEdgeSummary) -> String {
     let rounds = format!("in {} of {} rounds", seen.agree, seen.of);
     let Some(edge) = seen.edge else {
         return format!("{rounds} the latency had no step for it.");
@@ -503,7 +506,7 @@ fn claimed(seen: &Seen) -> String {
 }
 
 /// Words for the result of rounds that disagree or may be disturbed.
-fn doubtful(seen: &Seen) -> String {
+fn doubtful(seen: &CacheEdgeSummary) -> String {
     match seen.edge {
         None => "no step of the latency was seen for it".to_owned(),
         Some(edge) if seen.steady || seen.of == 1 => {

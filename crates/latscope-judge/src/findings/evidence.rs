@@ -1,16 +1,16 @@
 //! Evidence and wording of findings. Every finding is built here, so that no finding states more than the figures
 //! support.
 //!
-//! - A figure is [`Figure`], with the interval in which the next run's figure is expected. A row that is degraded,
-//!   unstable, unsupported or incomplete, or has fewer than three rounds, has no figure.
+//! - A figure is [`EvidenceFigure`], with the interval in which the next run's figure is expected. A row that is
+//!   degraded, unstable, unsupported or incomplete, or has fewer than three rounds, has no figure.
 //! - A ratio is [`Ratio`]: [`compare`] returns one only if the two ranges are apart.
 //! - A sentence gives ranges, rounded outwards to two digits, and "at least" of a ratio: so the next run shows the
 //!   same, or less, or more, but not otherwise.
 
 use super::select::{is_measured, many};
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Agreeing, Certainty, Evidence, Finding, Measurement};
-use latscope_core::rounds::{Prediction, Unit, prediction, unsteady};
+use latscope_core::rounds::{Prediction, ReplicationUnit, prediction, unsteady};
 use std::collections::BTreeMap;
 
 /// Number of rounds that must agree before anything is claimed.
@@ -22,7 +22,7 @@ const ENOUGH_LEVEL: f64 = 0.9;
 
 /// A figure that supports claims.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Figure {
+pub(super) struct EvidenceFigure {
     pub value: f64,
     /// Lower end of the range in which the next run's figure is expected.
     pub low: f64,
@@ -30,12 +30,12 @@ pub(super) struct Figure {
     evidence: Vec<Evidence>,
 }
 
-impl Figure {
+impl EvidenceFigure {
     /// The median of a point.
-    pub fn p50(m: &Measurement) -> Option<Figure> {
+    pub fn p50(m: &Measurement) -> Option<EvidenceFigure> {
         let interval = m.next_run().filter(supports)?;
         let value = m.typical().filter(|ns| *ns > 0.0)?;
-        (is_steady(m) && m.rounds.len() >= ENOUGH_ROUNDS).then(|| Figure {
+        (is_steady(m) && m.rounds.len() >= ENOUGH_ROUNDS).then(|| EvidenceFigure {
             value,
             low: interval.low,
             high: interval.high,
@@ -44,46 +44,46 @@ impl Figure {
     }
 
     /// The 99 % quantile of a point.
-    pub fn p99(m: &Measurement) -> Option<Figure> {
+    pub fn p99(m: &Measurement) -> Option<EvidenceFigure> {
         let over: Vec<f64> = m.rounds.iter().filter_map(|round| round.p99).collect();
-        Figure::over_rounds(m, "p99", m.summary.p99?, &over)
+        EvidenceFigure::over_rounds(m, "p99", m.summary.p99?, &over)
     }
 
     /// A named value of a point.
-    pub fn named(m: &Measurement, name: &str) -> Option<Figure> {
+    pub fn named(m: &Measurement, name: &str) -> Option<EvidenceFigure> {
         let over: Vec<f64> = m.rounds.iter().filter_map(|round| round.values.get(name).copied()).collect();
-        Figure::over_rounds(m, name, m.values.get(name)?.value, &over)
+        EvidenceFigure::over_rounds(m, name, m.values.get(name)?.value, &over)
     }
 
-    fn over_rounds(m: &Measurement, name: &str, value: f64, over: &[f64]) -> Option<Figure> {
+    fn over_rounds(m: &Measurement, name: &str, value: f64, over: &[f64]) -> Option<EvidenceFigure> {
         if !is_steady(m) {
             return None;
         }
         let interval = interval(over)?;
         let evidence = vec![evidence_of(m, name, value, Some(interval))];
-        Some(Figure { value, low: interval.low, high: interval.high, evidence })
+        Some(EvidenceFigure { value, low: interval.low, high: interval.high, evidence })
     }
 
     /// Combined figure of several points, from one value for each round.
-    pub fn together(of: &[&Measurement], name: &str, over: &[f64]) -> Option<Figure> {
+    pub fn together(of: &[&Measurement], name: &str, over: &[f64]) -> Option<EvidenceFigure> {
         let interval = interval(over)?;
         let value = latscope_core::statistics::median(over)?;
         let evidence =
             of.iter().map(|m| evidence_of(m, name, m.typical().unwrap_or(0.0), m.next_run())).collect();
-        Some(Figure { value, low: interval.low, high: interval.high, evidence })
+        Some(EvidenceFigure { value, low: interval.low, high: interval.high, evidence })
     }
 
     /// Returns the figure multiplied by `by`.
-    pub fn scaled(mut self, by: f64) -> Figure {
+    pub fn scaled(mut self, by: f64) -> EvidenceFigure {
         (self.value, self.low, self.high) = (self.value * by, self.low * by, self.high * by);
         self
     }
 
     /// Returns the difference: this figure less another.
-    pub fn less(&self, other: &Figure) -> Figure {
+    pub fn less(&self, other: &EvidenceFigure) -> EvidenceFigure {
         let evidence = [self.evidence.as_slice(), &other.evidence].concat();
         let (value, low, high) = (self.value - other.value, self.low - other.high, self.high - other.low);
-        Figure { value, low, high, evidence }
+        EvidenceFigure { value, low, high, evidence }
     }
 
     /// The figure as a duration: `5 to 7.3 µs`.
@@ -93,14 +93,15 @@ impl Figure {
 
     /// The figure as a plain number: `1.2 to 1.4`.
     pub fn count(&self) -> String {
-        let (low, high) = (two_digits(self.low, Direction::Down), two_digits(self.high, Direction::Up));
+        let (low, high) =
+            (two_digits(self.low, RoundingDirection::Down), two_digits(self.high, RoundingDirection::Up));
         if low == high { plain(low) } else { format!("{} to {}", plain(low), plain(high)) }
     }
 }
 
 /// Returns true if a row is measured, complete and ok, so that its rounds agree, on a machine that was not busy.
 pub(super) fn is_steady(m: &Measurement) -> bool {
-    is_measured(m) && m.quality.level == Level::Ok && !m.incomplete && m.shows_next_run()
+    is_measured(m) && m.quality.level == QualityLevel::Ok && !m.incomplete && m.shows_next_run()
 }
 
 fn supports(interval: &Prediction) -> bool {
@@ -110,10 +111,10 @@ fn supports(interval: &Prediction) -> bool {
 /// Interval in which the next run's figure is expected, from one value for each round; `None` if there are too few
 /// rounds, or if they jump or drift.
 fn interval(over: &[f64]) -> Option<Prediction> {
-    if over.len() < ENOUGH_ROUNDS || unsteady(over, Unit::Round).is_some() {
+    if over.len() < ENOUGH_ROUNDS || unsteady(over, ReplicationUnit::Round).is_some() {
         return None;
     }
-    prediction(over, Unit::Round, 0.0).filter(supports)
+    prediction(over, ReplicationUnit::Round, 0.0).filter(supports)
 }
 
 fn evidence_of(m: &Measurement, figure: &str, value: f64, interval: Option<Prediction>) -> Evidence {
@@ -136,22 +137,23 @@ pub(super) struct Ratio {
 }
 
 /// `a` divided by `b`, where `a` is the larger: `None` unless the two ranges are apart by a tenth. Impossible values
-/// were excluded before ([`latscope_core::bounds`]): a row with such a value is no [`Figure`].
-pub(super) fn compare(a: &Figure, b: &Figure) -> Option<Ratio> {
+/// were excluded before ([`latscope_core::bounds`]): a row with such a value is no [`EvidenceFigure`].
+pub(super) fn compare(a: &EvidenceFigure, b: &EvidenceFigure) -> Option<Ratio> {
     Some(Ratio::between(a, b)).filter(|ratio| ratio.low >= 1.1)
 }
 
 /// Returns true if both are within a fifth of each other over their whole ranges.
-pub(super) fn alike(a: &Figure, b: &Figure) -> bool {
+pub(super) fn alike(a: &EvidenceFigure, b: &EvidenceFigure) -> bool {
     a.high <= 1.2 * b.low && b.high <= 1.2 * a.low
 }
 
 impl Ratio {
-    /// Ratio that the ranges allow as they are printed, even if they overlap: no sentence claims more than its reader can
-    /// compute from it.
-    pub fn between(a: &Figure, b: &Figure) -> Ratio {
-        let [(a_low, a_high), (b_low, b_high)] =
-            [a, b].map(|of| (two_digits(of.low, Direction::Down), two_digits(of.high, Direction::Up)));
+    /// Ratio that the ranges allow as they are printed, even if they overlap: no sentence claims more than its reader
+    /// can compute from it.
+    pub fn between(a: &EvidenceFigure, b: &EvidenceFigure) -> Ratio {
+        let [(a_low, a_high), (b_low, b_high)] = [a, b].map(|of| {
+            (two_digits(of.low, RoundingDirection::Down), two_digits(of.high, RoundingDirection::Up))
+        });
         Ratio { value: a.value / b.value, low: a_low / b_high, high: a_high / b_low }
     }
 
@@ -169,13 +171,13 @@ fn floor(ratio: f64) -> f64 {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
+enum RoundingDirection {
     Down,
     Up,
 }
 
 /// The number of two digits next to it in this direction.
-fn two_digits(value: f64, direction: Direction) -> f64 {
+fn two_digits(value: f64, direction: RoundingDirection) -> f64 {
     if value <= 0.0 || !value.is_finite() {
         return 0.0;
     }
@@ -185,8 +187,8 @@ fn two_digits(value: f64, direction: Direction) -> f64 {
     let near = count.round();
     let whole = match direction {
         _ if (count - near).abs() < 1e-6 => near,
-        Direction::Down => count.floor(),
-        Direction::Up => count.ceil(),
+        RoundingDirection::Down => count.floor(),
+        RoundingDirection::Up => count.ceil(),
     };
     // Read from decimal digits it is the nearest number to them.
     format!("{whole}e{exponent}").parse().unwrap_or(value)
@@ -203,7 +205,7 @@ fn plain(value: f64) -> String {
 /// to 1.2 µs`, or `5 µs` where both ends are the same so.
 pub(super) fn time_range(low: f64, high: f64) -> String {
     const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
-    let (low, high) = (two_digits(low, Direction::Down), two_digits(high, Direction::Up));
+    let (low, high) = (two_digits(low, RoundingDirection::Down), two_digits(high, RoundingDirection::Up));
     let [(first, low_unit), (last, high_unit)] = [low, high].map(|ns| {
         let (scale, unit) = UNITS.into_iter().find(|(scale, _)| ns >= *scale * 0.9999).unwrap_or(UNITS[3]);
         (plain(ns / scale), unit)
@@ -219,7 +221,7 @@ pub(super) fn time_range(low: f64, high: f64) -> String {
 
 /// A finding that is being built, with the figures behind it; [`Told::say`] adds the sentence.
 #[derive(Debug, Clone)]
-pub(crate) struct Told {
+pub(crate) struct FindingBuilder {
     id: String,
     values: BTreeMap<String, f64>,
     evidence: Vec<Evidence>,
@@ -227,36 +229,45 @@ pub(crate) struct Told {
     rounds: Option<Agreeing>,
 }
 
-impl Told {
+impl FindingBuilder {
     /// Starts a finding that the figures support.
-    pub fn claim(id: &str) -> Told {
-        Told { id: id.to_owned(), values: BTreeMap::new(), evidence: Vec::new(), doubt: None, rounds: None }
+    pub fn claim(id: &str) -> FindingBuilder {
+        FindingBuilder {
+            id: id.to_owned(),
+            values: BTreeMap::new(),
+            evidence: Vec::new(),
+            doubt: None,
+            rounds: None,
+        }
     }
 
     /// Starts a finding that the next run may not confirm, with the doubt as the reason; without a doubt, a claim.
-    pub fn unless(doubt: Option<&str>, id: &str) -> Told {
-        Told { doubt: doubt.map(str::to_owned), ..Told::claim(id) }
+    pub fn unless(doubt: Option<&str>, id: &str) -> FindingBuilder {
+        FindingBuilder { doubt: doubt.map(str::to_owned), ..FindingBuilder::claim(id) }
     }
 
     /// Returns the finding with an exact number: a size, or a requested count.
-    pub fn value(mut self, name: &str, value: f64) -> Told {
+    pub fn value(mut self, name: &str, value: f64) -> FindingBuilder {
         self.values.insert(name.to_owned(), value);
         self
     }
 
     /// Returns the finding with several exact numbers.
-    pub fn values<'a>(mut self, values: impl IntoIterator<Item = (&'a str, f64)>) -> Told {
+    pub fn values<'a>(mut self, values: impl IntoIterator<Item = (&'a str, f64)>) -> FindingBuilder {
         self.values.extend(values.into_iter().map(|(name, value)| (name.to_owned(), value)));
         self
     }
 
     /// Returns the finding with a figure: its value in two digits, and the ends of its range as `…_low` and `…_high`.
-    pub(super) fn figure(self, name: &str, figure: &Figure) -> Told {
+    pub(super) fn figure(self, name: &str, figure: &EvidenceFigure) -> FindingBuilder {
         self.range(name, (figure.value, figure.low, figure.high)).resting_on([figure])
     }
 
     /// Returns the finding with the evidence of further figures.
-    pub(super) fn resting_on<'a>(mut self, figures: impl IntoIterator<Item = &'a Figure>) -> Told {
+    pub(super) fn resting_on<'a>(
+        mut self,
+        figures: impl IntoIterator<Item = &'a EvidenceFigure>,
+    ) -> FindingBuilder {
         for new in figures.into_iter().flat_map(|figure| &figure.evidence) {
             if !self.evidence.contains(new) {
                 self.evidence.push(new.clone());
@@ -266,28 +277,28 @@ impl Told {
     }
 
     /// Returns the finding with a ratio; see [`Told::figure`].
-    pub(super) fn ratio(self, name: &str, ratio: &Ratio) -> Told {
+    pub(super) fn ratio(self, name: &str, ratio: &Ratio) -> FindingBuilder {
         self.range(name, (ratio.value, ratio.low, ratio.high))
     }
 
-    fn range(mut self, name: &str, (value, low, high): (f64, f64, f64)) -> Told {
-        let near = (two_digits(value, Direction::Down), two_digits(value, Direction::Up));
+    fn range(mut self, name: &str, (value, low, high): (f64, f64, f64)) -> FindingBuilder {
+        let near = (two_digits(value, RoundingDirection::Down), two_digits(value, RoundingDirection::Up));
         let near = if value - near.0 <= near.1 - value { near.0 } else { near.1 };
         self.values.insert(name.to_owned(), near);
-        self.values.insert(format!("{name}_low"), two_digits(low, Direction::Down));
-        self.values.insert(format!("{name}_high"), two_digits(high, Direction::Up));
+        self.values.insert(format!("{name}_low"), two_digits(low, RoundingDirection::Down));
+        self.values.insert(format!("{name}_high"), two_digits(high, RoundingDirection::Up));
         self
     }
 
     /// Returns the finding with points as they are, with their medians as the figures.
-    pub fn points<'a>(mut self, points: impl IntoIterator<Item = &'a Measurement>) -> Told {
+    pub fn points<'a>(mut self, points: impl IntoIterator<Item = &'a Measurement>) -> FindingBuilder {
         let points = points.into_iter();
         self.evidence.extend(points.map(|m| evidence_of(m, "p50", m.typical().unwrap_or(0.0), m.next_run())));
         self
     }
 
     /// Returns the finding with the number of rounds that show it.
-    pub(crate) fn agreeing(mut self, agree: usize, of: usize) -> Told {
+    pub(crate) fn agreeing(mut self, agree: usize, of: usize) -> FindingBuilder {
         self.rounds = Some(Agreeing { agree: agree as u64, of: of as u64 });
         self
     }
@@ -310,8 +321,8 @@ impl Told {
 mod tests {
     use super::*;
 
-    fn figure(value: f64, low: f64, high: f64) -> Figure {
-        Figure { value, low, high, evidence: Vec::new() }
+    fn figure(value: f64, low: f64, high: f64) -> EvidenceFigure {
+        EvidenceFigure { value, low, high, evidence: Vec::new() }
     }
 
     #[test]

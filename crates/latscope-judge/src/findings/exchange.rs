@@ -1,6 +1,6 @@
 //! Locks, hand-offs, threads and pools.
 
-use super::evidence::{Figure, Ratio, Told, alike, compare};
+use super::evidence::{EvidenceFigure, FindingBuilder, Ratio, alike, compare};
 use super::select::{measured, value};
 use latscope_core::catalogue::ids;
 use latscope_core::param;
@@ -61,8 +61,8 @@ impl<'a> HandOff<'a> {
     }
 
     /// Time there and back, where the probe times that or a half of it.
-    fn round_trip(&self) -> Option<Figure> {
-        let figure = Figure::p50(self.point)?;
+    fn round_trip(&self) -> Option<EvidenceFigure> {
+        let figure = EvidenceFigure::p50(self.point)?;
         Some(if self.point.times == Semantics::RoundTrip { figure } else { figure.scaled(2.0) })
     }
 }
@@ -70,7 +70,7 @@ impl<'a> HandOff<'a> {
 /// The talk puts a semaphore of 8 µs beside the classic mutex of 25 ns. These
 /// are two different things.
 fn mutex_and_hand_off(report: &Report) -> Option<Finding> {
-    let lock = Figure::p50(measured(report, ids::MUTEX).next()?)?;
+    let lock = EvidenceFigure::p50(measured(report, ids::MUTEX).next()?)?;
     // One that mostly finds its token there is no blocking hand-off.
     let hand_off = HandOff::any(report, 50.0)?;
     let way = hand_off.round_trip()?.scaled(0.5);
@@ -85,9 +85,10 @@ fn mutex_and_hand_off(report: &Report) -> Option<Finding> {
         way.time(),
         ratio.at_least()
     );
-    let mut told =
-        Told::claim("mutex-and-hand-off").figure("mutex_ns", &lock).figure("hand_off_one_way_ns", &way);
-    if let Some(blocked) = Figure::named(hand_off.point, "blocked") {
+    let mut told = FindingBuilder::claim("mutex-and-hand-off")
+        .figure("mutex_ns", &lock)
+        .figure("hand_off_one_way_ns", &way);
+    if let Some(blocked) = EvidenceFigure::named(hand_off.point, "blocked") {
         told = told.figure("blocked_percent", &blocked);
     }
     Some(told.ratio("ratio", &ratio).say(text))
@@ -95,7 +96,8 @@ fn mutex_and_hand_off(report: &Report) -> Option<Finding> {
 
 /// Compares the cost of creating a thread with that of waking a waiting thread.
 fn why_pools(report: &Report) -> Option<Finding> {
-    let create = Figure::p50(measured(report, ids::THREAD_TOTAL).find(|m| !m.is(param::MODE, "cold"))?)?;
+    let create =
+        EvidenceFigure::p50(measured(report, ids::THREAD_TOTAL).find(|m| !m.is(param::MODE, "cold"))?)?;
     let hand_off = HandOff::any(report, 0.0)?;
     let wake = hand_off.round_trip()?;
     let figures = format!(
@@ -105,7 +107,7 @@ fn why_pools(report: &Report) -> Option<Finding> {
         hand_off.placement,
         wake.time(),
     );
-    let told = Told::claim("thread-pools")
+    let told = FindingBuilder::claim("thread-pools")
         .figure("thread_total_ns", &create)
         .figure("hand_off_round_trip_ns", &wake);
     let ratio = Ratio::between(&create, &wake);
@@ -129,13 +131,14 @@ fn idle_exit(report: &Report) -> Option<Finding> {
         Semantics::RoundTrip => "there and back",
         Semantics::OneWay | Semantics::Operation => "one way",
     };
-    let (idle, awake) = (Figure::p50(idle)?, Figure::p50(awake)?);
+    let (idle, awake) = (EvidenceFigure::p50(idle)?, EvidenceFigure::p50(awake)?);
     let figures = format!(
         "A hand-off by {mechanism} between two cores takes {} {what}, {} while both cores are kept awake",
         idle.time(),
         awake.time(),
     );
-    let told = Told::claim("idle-exit").figure("two_cores_ns", &idle).figure("two_cores_awake_ns", &awake);
+    let told =
+        FindingBuilder::claim("idle-exit").figure("two_cores_ns", &idle).figure("two_cores_awake_ns", &awake);
     if alike(&idle, &awake) {
         return Some(told.say(format!("{figures}: leaving the idle state costs nothing measurable here.")));
     }
@@ -158,9 +161,9 @@ fn oversubscription(report: &Report) -> Option<Finding> {
         measured(report, ids::THREAD_POOL).filter_map(|m| Some((m.number(param::THREADS)?, m))).collect();
     let crowded = pools.iter().filter(|(threads, _)| cpus > 0 && *threads > cpus);
     let (threads, pool) = *crowded.max_by_key(|(threads, _)| *threads)?;
-    let slowdown = Figure::named(pool, "slowdown")?;
+    let slowdown = EvidenceFigure::named(pool, "slowdown")?;
     let full = pools.iter().find(|(count, _)| *count == cpus);
-    let base = full.and_then(|(_, pool)| Figure::named(pool, "slowdown"));
+    let base = full.and_then(|(_, pool)| EvidenceFigure::named(pool, "slowdown"));
     // No pool beats its tasks dealt out evenly: then what they are compared with was disturbed.
     if slowdown.high < 1.0 || base.as_ref().is_some_and(|base| base.high < 1.0) {
         return None;
@@ -171,7 +174,7 @@ fn oversubscription(report: &Report) -> Option<Finding> {
         counted(cpus, "CPU"),
         slowdown.count()
     );
-    let mut told = Told::claim("oversubscription")
+    let mut told = FindingBuilder::claim("oversubscription")
         .values([("threads", threads as f64), ("cpus", cpus as f64)])
         .figure("slowdown", &slowdown);
     if let Some(base) = base {
@@ -183,7 +186,9 @@ fn oversubscription(report: &Report) -> Option<Finding> {
             text += ": more threads than CPUs as such slow nothing down";
         }
     }
-    if let (Some(half), Some(most)) = (Figure::named(pool, "wait_p50"), Figure::named(pool, "wait_p99")) {
+    if let (Some(half), Some(most)) =
+        (EvidenceFigure::named(pool, "wait_p50"), EvidenceFigure::named(pool, "wait_p99"))
+    {
         let (typical, long) = (half.time(), most.time());
         text += &format!(
             ". Half of the tasks wait {typical} or more for their turn, one in a hundred {long} or more"

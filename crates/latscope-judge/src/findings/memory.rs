@@ -1,7 +1,7 @@
 //! Memory and address translation.
 
 use super::caches::chases;
-use super::evidence::{Figure, Ratio, Told, alike, compare};
+use super::evidence::{EvidenceFigure, FindingBuilder, Ratio, alike, compare};
 use super::select::{listed, measured};
 use latscope_core::catalogue::ids;
 use latscope_core::param;
@@ -26,8 +26,8 @@ fn address_translation(report: &Report) -> Option<Finding> {
         [("random", "4KiB"), ("random", "2MiB"), ("window", "4KiB")].map(|(order, pages)| {
             let points = chases(report, order, pages).into_iter();
             points
-                .filter_map(|m| Some((m.number(param::SIZE)?, Figure::p50(m)?)))
-                .collect::<BTreeMap<u64, Figure>>()
+                .filter_map(|m| Some((m.number(param::SIZE)?, EvidenceFigure::p50(m)?)))
+                .collect::<BTreeMap<u64, EvidenceFigure>>()
         });
     let bases = [(&huge, "on 2 MiB pages"), (&window, "in windows that the TLB covers")];
     let (size, with, without, how) = bases.into_iter().find_map(|(points, how)| {
@@ -39,7 +39,7 @@ fn address_translation(report: &Report) -> Option<Finding> {
         with.time(),
         without.time()
     );
-    let told = Told::claim("page-walk").value("size", size as f64);
+    let told = FindingBuilder::claim("page-walk").value("size", size as f64);
     let told = told.figure("random_4kib_ns", with).figure("without_ns", without);
     if alike(with, without) {
         return Some(told.say(format!("{figures}: address translation costs little here.")));
@@ -84,7 +84,7 @@ fn sequential_sum(report: &Report) -> Option<Finding> {
     let sizes = listed(&rows.iter().map(|(size, ..)| as_given(*size)).collect::<Vec<_>>());
     let lines = listed(&rows.iter().map(|(_, line, _)| line.time()).collect::<Vec<_>>());
     let loads = listed(&rows.iter().map(|(.., load)| load.time()).collect::<Vec<_>>());
-    let told = Told::claim("sequential-sum")
+    let told = FindingBuilder::claim("sequential-sum")
         .ratio("sum_rise", &rise)
         .ratio("chase_rise", &chase_rise)
         .figure("sum_line_ns", last_line)
@@ -107,28 +107,28 @@ fn as_given(size: u64) -> String {
 }
 
 /// The figure of the point whose size is nearest to this one, if it is near enough.
-fn nearest(points: &[&Measurement], size: u64) -> Option<Figure> {
+fn nearest(points: &[&Measurement], size: u64) -> Option<EvidenceFigure> {
     let distances = points.iter().map(|m| {
         (m, m.number(param::SIZE).map_or(f64::MAX, |other| (size as f64 / other as f64).log2().abs()))
     });
     let (near, distance) = distances.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
-    Figure::p50(near).filter(|_| distance <= SAME_SIZE)
+    EvidenceFigure::p50(near).filter(|_| distance <= SAME_SIZE)
 }
 
 /// Size, a line in order, a line at random, of each size that has both.
-fn sequential_rows(report: &Report) -> Vec<(u64, Figure, Figure)> {
+fn sequential_rows(report: &Report) -> Vec<(u64, EvidenceFigure, EvidenceFigure)> {
     let random = ["2MiB", "4KiB"].map(|pages| chases(report, "random", pages));
     let Some(random) = random.iter().max_by_key(|points| points.len()) else { return Vec::new() };
     let sums: Vec<&Measurement> = measured(report, ids::SEQUENTIAL_SUM).collect();
     // The talk's XOR loop is the second choice.
     let mode = if sums.iter().any(|m| m.is(param::MODE, "sum")) { "sum" } else { "xor" };
-    let mut rows: Vec<(u64, Figure, Figure)> = sums
+    let mut rows: Vec<(u64, EvidenceFigure, EvidenceFigure)> = sums
         .into_iter()
         .filter(|m| m.is(param::MODE, mode))
         .filter_map(|m| {
             let size = m.number(param::SIZE)?;
             let lines = m.work.filter(|work| work.bytes_touched > 0)?.bytes_touched as f64 / 64.0;
-            Some((size, Figure::p50(m)?.scaled(1.0 / lines), nearest(random, size)?))
+            Some((size, EvidenceFigure::p50(m)?.scaled(1.0 / lines), nearest(random, size)?))
         })
         .collect();
     rows.sort_by_key(|(size, ..)| *size);

@@ -20,7 +20,7 @@ mod transactions;
 
 pub use caches::{LevelRow, level_rows};
 
-use latscope_core::catalogue::Catalogue;
+use latscope_core::catalogue::ProbeCatalogue;
 use latscope_core::report::{Finding, Report};
 
 /// The time a frame lasts on a screen that shows 60 a second, ns.
@@ -31,7 +31,7 @@ const NOT_KNOWN: &str = "whether the machine was quiet is not known";
 
 /// All conclusions that a report supports: loops with two modes, the caches, then the cost of hand-offs, threads and
 /// files, stolen time, priorities, what is odd, then facts about the run itself.
-pub fn findings(report: &Report, catalogue: &Catalogue) -> Vec<Finding> {
+pub fn findings(report: &Report, catalogue: &ProbeCatalogue) -> Vec<Finding> {
     let parts: [fn(&Report) -> Vec<Finding>; 9] = [
         addresses::findings,
         caches::findings,

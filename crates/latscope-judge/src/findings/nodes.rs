@@ -1,6 +1,6 @@
 //! Firmware's statements on NUMA nodes beside what was measured.
 
-use super::evidence::{Figure, Told};
+use super::evidence::{EvidenceFigure, FindingBuilder};
 use super::select::{listed, measured};
 use latscope_core::catalogue::ids;
 use latscope_core::machine::Machine;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Loads from the memory of a node, with what firmware states for it.
 struct Loads {
     node: u32,
-    figure: Figure,
+    figure: EvidenceFigure,
     claims: Claims,
 }
 
@@ -38,13 +38,13 @@ fn loads<'a>(machine: &Machine, m: &'a Measurement) -> Option<(Alike<'a>, Loads)
     let (from, to) = m.nodes()?;
     let claims = Claims { distance: machine.distance(from, to), latency: machine.claimed_latency(from, to) };
     let alike = (m.text(param::PAGES)?, from, m.number(param::SIZE)?);
-    Some((alike, Loads { node: to, figure: Figure::p50(m)?, claims }))
+    Some((alike, Loads { node: to, figure: EvidenceFigure::p50(m)?, claims }))
 }
 
 /// The finding that firmware states another order of nodes than the measured one; `None` if the intervals allow its
 /// order.
 fn contradiction(pages: &str, from: u32, loads: &[Loads]) -> Option<Finding> {
-    let mut told = Told::claim("node-order").value("cpu_node", from.into());
+    let mut told = FindingBuilder::claim("node-order").value("cpu_node", from.into());
     let mut wrong = Vec::new();
     for near in loads {
         for far in loads.iter().filter(|far| near.figure.low > far.figure.high) {
@@ -81,7 +81,7 @@ fn nearer(one: &Claims, other: &Claims) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::machine::Node;
+    use latscope_core::machine::NumaNode;
     use latscope_core::plan::params;
     use latscope_core::report::{Certainty, Semantics};
     use latscope_core::testing::{self, point};
@@ -96,11 +96,11 @@ mod tests {
         };
         let mut report = testing::report((0..).zip(ns).map(loads).collect());
         report.machine.nodes = (0..3)
-            .map(|id| Node {
+            .map(|id| NumaNode {
                 id,
                 memory: 1,
                 distances: if id == 0 { vec![10, 20, 30] } else { Vec::new() },
-                ..Node::default()
+                ..NumaNode::default()
             })
             .collect();
         report

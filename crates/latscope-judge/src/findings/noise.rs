@@ -1,17 +1,19 @@
 //! Time stolen from a busy loop, and its causes.
 
-use super::evidence::Told;
+use super::evidence::FindingBuilder;
 use super::select::{listed, value};
 use latscope_core::catalogue::ids;
 use latscope_core::merged::is_part_of;
 use latscope_core::param;
-use latscope_core::quality::{HALTED, Level};
+use latscope_core::quality::{HALTED, QualityLevel};
 use latscope_core::report::{Account, Finding, Measurement, Report, WATCHED};
 use latscope_core::units::{counted, format_count, format_percent, format_time};
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
     let watched = report.of_probe(ids::NOISE_BUSY).filter(|m| {
-        m.is(param::CPU, "all") && m.quality.level != Level::Unsupported && value(m, "watched").is_some()
+        m.is(param::CPU, "all")
+            && m.quality.level != QualityLevel::Unsupported
+            && value(m, "watched").is_some()
     });
     watched.filter_map(|all| stolen(report, all)).collect()
 }
@@ -35,7 +37,7 @@ fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
     let time = &time_watched(report, all)?;
     let (lost, watched) = (value(all, "lost")?, value(all, "watched")?);
     let doubt = "of this run only: another run has other gaps";
-    let told = Told::unless(Some(doubt), "stolen-time").points([all]);
+    let told = FindingBuilder::unless(Some(doubt), "stolen-time").points([all]);
     let mut values = vec![("lost_percent", lost), ("watched_s", watched)];
     let Some(longest) = all.summary.max.filter(|_| all.summary.count > 0) else {
         let text = format!("In {time} nothing took {gap} or more at once from a busy loop on any CPU.");
@@ -258,8 +260,12 @@ mod tests {
 
     #[test]
     fn a_loop_that_a_quota_stopped_did_not_lose_its_time_to_others() {
-        let quota =
-            latscope_core::report::Quota { cpus: 0.5, periods: 30, throttled: 29, ..Default::default() };
+        let quota = latscope_core::report::QuotaThrottling {
+            cpus: 0.5,
+            periods: 30,
+            throttled: 29,
+            ..Default::default()
+        };
         let mut all = loops("all", &ALL);
         all.account = Some(Account { quota: Some(quota), ..Account::default() });
         let text = &findings(&report(vec![loops("0", &[("lost", 1.0), ("watched", 3.0)]), all]))[0].text;
@@ -275,7 +281,7 @@ mod tests {
     #[test]
     fn the_time_of_a_loop_that_stood_still_is_not_that_of_a_hypervisor() {
         let mut all = loops("all", &ALL);
-        all.lower(Reason::new(Level::Degraded, "halted", "frozen meanwhile", ""));
+        all.lower(Reason::new(QualityLevel::Degraded, "halted", "frozen meanwhile", ""));
         let text = &findings(&report(vec![loops("0", &[("lost", 1.0), ("watched", 3.0)]), all]))[0].text;
         assert!(text.contains(". The run was frozen or stopped meanwhile"), "{text}");
         for part in ["interrupt", "hypervisor", "firmware", "no kernel sees"] {

@@ -1,11 +1,11 @@
 //! What is odd on this machine: the largest deviations that rows show by themselves.
 
-use super::evidence::{Figure, Ratio, Told};
+use super::evidence::{EvidenceFigure, FindingBuilder, Ratio};
 use super::select::{is_measured, measured};
 use latscope_core::catalogue::ids;
 use latscope_core::modes::TWO_MODES;
 use latscope_core::param;
-use latscope_core::quality::{Level, Reason};
+use latscope_core::quality::{QualityLevel, Reason};
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::units::{format_share, format_time};
 
@@ -53,7 +53,7 @@ fn two_figures(reason: &Reason) -> Option<(f64, f64, f64)> {
 
 /// Events of two kinds, on a row against which nothing speaks.
 fn modes(report: &Report, m: &Measurement) -> Option<Deviation> {
-    if !is_measured(m) || m.quality.level != Level::Ok || m.is_imported() {
+    if !is_measured(m) || m.quality.level != QualityLevel::Ok || m.is_imported() {
         return None;
     }
     let (low, high, share) = two_figures(reason(m, TWO_MODES)?)?;
@@ -65,20 +65,21 @@ fn modes(report: &Report, m: &Measurement) -> Option<Deviation> {
         format_time(high)
     );
     // It is stated as a fact: the row does not show that each slow event leaves the machine.
-    let exit = report.of_probe(ids::VM_EXIT).find(|exit| exit.quality.level == Level::Ok);
+    let exit = report.of_probe(ids::VM_EXIT).find(|exit| exit.quality.level == QualityLevel::Ok);
     if let Some(exit) = exit
         .and_then(Measurement::typical)
         .filter(|_| m.probe == ids::TIMER_SET && report.machine.hypervisor.is_some())
     {
         text += &format!(" The way out of this virtual machine and back takes {}.", format_time(exit));
     }
-    let told = Told::claim("odd-modes").values([("low_ns", low), ("high_ns", high), ("share", share)]);
+    let told =
+        FindingBuilder::claim("odd-modes").values([("low_ns", low), ("high_ns", high), ("share", share)]);
     Some((high / low, told.points([m]).say(text)))
 }
 
 /// Rounds in two groups.
 fn groups(report: &Report, m: &Measurement) -> Option<Deviation> {
-    if !is_measured(m) || m.quality.level != Level::Unstable || m.is_imported() {
+    if !is_measured(m) || m.quality.level != QualityLevel::Unstable || m.is_imported() {
         return None;
     }
     let (low, high, share) = two_figures(reason(m, "rounds-in-two-groups")?)?;
@@ -98,13 +99,13 @@ fn groups(report: &Report, m: &Measurement) -> Option<Deviation> {
         };
     }
     let doubt = "what this run saw; the next run may have other shares";
-    let told = Told::unless(Some(doubt), "odd-rounds");
+    let told = FindingBuilder::unless(Some(doubt), "odd-rounds");
     let told = told.values([("low_ns", low), ("high_ns", high), ("share", share)]);
     Some((high / low, told.points([m]).say(text + ".")))
 }
 
-/// Another pair of CPUs with rounds in two groups, which was fast in a round in which this one was slow, and slow in one
-/// in which this one was fast. Whatever slows the machine as a whole slows both.
+/// Another pair of CPUs with rounds in two groups, which was fast in a round in which this one was slow, and slow in
+/// one in which this one was fast. Whatever slows the machine as a whole slows both.
 fn swapped<'a>(report: &'a Report, m: &Measurement) -> Option<&'a Measurement> {
     let rounds = fast_rounds(m)?;
     let alike = |other: &&Measurement| {
@@ -144,9 +145,9 @@ fn copies(report: &Report, m: &Measurement) -> Option<Deviation> {
     let same = |other: &&Measurement| {
         [param::SIZE, param::MODE].iter().all(|name| other.params.get(*name) == m.params.get(*name))
     };
-    let alike: Vec<(&Measurement, Figure)> = measured(report, ids::COPY)
+    let alike: Vec<(&Measurement, EvidenceFigure)> = measured(report, ids::COPY)
         .filter(same)
-        .filter_map(|other| Some((other, Figure::p50(other)?)))
+        .filter_map(|other| Some((other, EvidenceFigure::p50(other)?)))
         .collect();
     let (slowest, slow) = alike.iter().max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
     let (fastest, fast) = alike.iter().min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
@@ -161,8 +162,10 @@ fn copies(report: &Report, m: &Measurement) -> Option<Deviation> {
         fastest.title,
         fast.time()
     );
-    let told =
-        Told::claim("odd-copies").figure("slow_ns", slow).figure("fast_ns", fast).ratio("ratio", &ratio);
+    let told = FindingBuilder::claim("odd-copies")
+        .figure("slow_ns", slow)
+        .figure("fast_ns", fast)
+        .ratio("ratio", &ratio);
     Some((ratio.value, told.points([m, *fastest]).say(text)))
 }
 
@@ -174,7 +177,7 @@ const NOT_PREDICTED: f64 = 12.0;
 /// A return that costs as much as a mispredicted branch: the core, or its hypervisor, does not predict returns.
 fn returns(_: &Report, m: &Measurement) -> Option<Deviation> {
     let is_direct = m.probe == ids::CALL && m.is(param::MODE, "direct");
-    if !is_direct || !is_measured(m) || m.quality.level != Level::Ok || m.is_imported() {
+    if !is_direct || !is_measured(m) || m.quality.level != QualityLevel::Ok || m.is_imported() {
         return None;
     }
     let cycles = m.summary.cycles.filter(|cycles| *cycles >= NOT_PREDICTED)?;
@@ -184,14 +187,17 @@ fn returns(_: &Report, m: &Measurement) -> Option<Deviation> {
         format_time(m.typical()?),
         cycles.round()
     );
-    Some((cycles / PREDICTED, Told::claim("odd-returns").value("cycles", cycles).points([m]).say(text)))
+    Some((
+        cycles / PREDICTED,
+        FindingBuilder::claim("odd-returns").value("cycles", cycles).points([m]).say(text),
+    ))
 }
 
 /// Huge pages that were not to be had.
 fn pages(_: &Report, m: &Measurement) -> Option<Deviation> {
     let reason = reason(m, "page-size").or_else(|| reason(m, "not-huge"))?;
     let text = format!("Odd here: huge pages are not used: {}.", reason.text);
-    Some((1.0, Told::claim("odd-pages").points([m]).say(text)))
+    Some((1.0, FindingBuilder::claim("odd-pages").points([m]).say(text)))
 }
 
 #[cfg(test)]
@@ -207,7 +213,12 @@ mod tests {
         m
     }
 
-    fn with(mut m: Measurement, level: Level, id: &str, (low, high, share): (f64, f64, f64)) -> Measurement {
+    fn with(
+        mut m: Measurement,
+        level: QualityLevel,
+        id: &str,
+        (low, high, share): (f64, f64, f64),
+    ) -> Measurement {
         let reason = Reason::new(level, id, "seen in a test", "");
         m.lower(reason.with("low", low).with("high", high).with("share", share));
         m
@@ -217,16 +228,16 @@ mod tests {
     fn the_largest_deviations_come_first_and_none_without_evidence() {
         assert_eq!(findings(&report(vec![row("sync.mutex", "mutex")])), []);
         let rows = vec![
-            with(row("sync.futex", "futex"), Level::Ok, TWO_MODES, (1e3, 2e3, 0.4)),
-            with(row(ids::TIMER_SET, "timer"), Level::Ok, TWO_MODES, (730.0, 14_000.0, 0.27)),
-            with(row("sync.pipe", "pipe"), Level::Ok, TWO_MODES, (1e3, 4e3, 0.4)),
+            with(row("sync.futex", "futex"), QualityLevel::Ok, TWO_MODES, (1e3, 2e3, 0.4)),
+            with(row(ids::TIMER_SET, "timer"), QualityLevel::Ok, TWO_MODES, (730.0, 14_000.0, 0.27)),
+            with(row("sync.pipe", "pipe"), QualityLevel::Ok, TWO_MODES, (1e3, 4e3, 0.4)),
             with(
                 row(ids::CORE_TO_CORE, "line"),
-                Level::Unstable,
+                QualityLevel::Unstable,
                 "rounds-in-two-groups",
                 (55.0, 203.0, 0.75),
             ),
-            with(row("sync.eventfd", "eventfd"), Level::Ok, TWO_MODES, (1e3, 1.2e3, 0.4)),
+            with(row("sync.eventfd", "eventfd"), QualityLevel::Ok, TWO_MODES, (1e3, 1.2e3, 0.4)),
             row(ids::VM_EXIT, "exit"),
         ];
         let mut report = report(rows);
@@ -248,7 +259,7 @@ mod tests {
         let params = params([("pair", cpus.into()), ("mode", "cas".into())]);
         let mut m = in_rounds(point(ids::CORE_TO_CORE, params, Semantics::RoundTrip, 100.0), &rounds);
         (m.row, m.title) = (true, format!("core to core {cpus}"));
-        with(m, Level::Unstable, "rounds-in-two-groups", (50.0, 200.0, 0.5))
+        with(m, QualityLevel::Unstable, "rounds-in-two-groups", (50.0, 200.0, 0.5))
     }
 
     #[test]
@@ -308,9 +319,9 @@ mod tests {
 
     #[test]
     fn a_row_that_others_disturbed_is_not_odd() {
-        let odd = with(row("sync.futex", "futex"), Level::Ok, TWO_MODES, (1e3, 9e3, 0.4));
+        let odd = with(row("sync.futex", "futex"), QualityLevel::Ok, TWO_MODES, (1e3, 9e3, 0.4));
         let mut disturbed = odd.clone();
-        disturbed.lower(Reason::new(Level::Degraded, "disturbed", "others ran", ""));
+        disturbed.lower(Reason::new(QualityLevel::Degraded, "disturbed", "others ran", ""));
         assert_eq!((findings(&report(vec![odd])).len(), findings(&report(vec![disturbed])).len()), (1, 0));
     }
 
@@ -319,7 +330,7 @@ mod tests {
         let lacking = |size: u64| {
             let params = params([("size", size.into())]);
             let mut m = point(ids::MEMORY_LATENCY, params, Semantics::Operation, 5.0);
-            m.lower(Reason::new(Level::Degraded, "page-size", "all pages were of 4 KiB", ""));
+            m.lower(Reason::new(QualityLevel::Degraded, "page-size", "all pages were of 4 KiB", ""));
             m
         };
         let found = findings(&report(vec![lacking(1), lacking(2), lacking(3)]));

@@ -1,15 +1,15 @@
 //! Findings about the run as a whole: the clock, the neighbours, the scale.
 
-use super::evidence::{ENOUGH_ROUNDS, Figure, Told, is_steady};
+use super::evidence::{ENOUGH_ROUNDS, EvidenceFigure, FindingBuilder, is_steady};
 use super::select::listed;
 use super::{FRAME_NS, NOT_KNOWN};
-use latscope_core::catalogue::Catalogue;
+use latscope_core::catalogue::ProbeCatalogue;
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::statistics::{median, quantile};
 use latscope_core::units::{counted, format_percent, format_share, format_time, three_digits};
 use std::collections::BTreeMap;
 
-pub(super) fn findings(report: &Report, catalogue: &Catalogue) -> Vec<Finding> {
+pub(super) fn findings(report: &Report, catalogue: &ProbeCatalogue) -> Vec<Finding> {
     let all = [clock_drift(report), busy_machine(report), frame(report, catalogue)];
     all.into_iter().flatten().collect()
 }
@@ -53,7 +53,7 @@ fn clock_drift(report: &Report) -> Option<Finding> {
             clocks.len()
         );
         let doubt = Some("the clock of this run; the next run has its own");
-        let told = Told::unless(doubt, "clock-drift").values([("low_ghz", low), ("high_ghz", high)]);
+        let told = FindingBuilder::unless(doubt, "clock-drift").values([("low_ghz", low), ("high_ghz", high)]);
         told.agreeing(clocks.len(), rounds).say(text)
     })
 }
@@ -81,7 +81,7 @@ fn busy_machine(report: &Report) -> Option<Finding> {
         what_remains(report)
     );
     let doubt = Some("what disturbed this run; the next run has its own disturbances");
-    Some(Told::unless(doubt, "busy-machine").value("rejected_percent", average).say(text))
+    Some(FindingBuilder::unless(doubt, "busy-machine").value("rejected_percent", average).say(text))
 }
 
 /// Says whether the samples that are shown were disturbed.
@@ -103,10 +103,10 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 /// Rows that take a large part of the time that a person notices: a frame of the screen.
-fn frame(report: &Report, catalogue: &Catalogue) -> Option<Finding> {
+fn frame(report: &Report, catalogue: &ProbeCatalogue) -> Option<Finding> {
     let rows = report.measurements.iter().filter(|m| m.row && catalogue.is_operation(&m.probe));
-    let figures = rows.filter_map(|m| Some((m, Figure::p50(m)?)));
-    let slow: Vec<(&Measurement, Figure)> =
+    let figures = rows.filter_map(|m| Some((m, EvidenceFigure::p50(m)?)));
+    let slow: Vec<(&Measurement, EvidenceFigure)> =
         figures.filter(|(_, figure)| figure.low > FRAME_NS / 10.0).collect();
     let (_, first) = slow.first()?;
     let doubt = report.activity.as_ref().and_then(|account| match account.throttled() {
@@ -114,7 +114,7 @@ fn frame(report: &Report, catalogue: &Catalogue) -> Option<Finding> {
         None if account.is_quiet() => account.known_others().is_none().then(|| NOT_KNOWN.to_owned()),
         None => Some(format!("other processes used {} of the CPUs", format_share(account.others))),
     });
-    let told = Told::unless(doubt.as_deref(), "frame").value("frame_ns", FRAME_NS);
+    let told = FindingBuilder::unless(doubt.as_deref(), "frame").value("frame_ns", FRAME_NS);
     let told = told.figure("slow_ns", first).resting_on(slow.iter().map(|(_, figure)| figure));
     let words: Vec<String> =
         slow.iter().map(|(m, figure)| format!("{} ({})", m.title, figure.time())).collect();

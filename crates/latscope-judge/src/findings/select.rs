@@ -1,6 +1,6 @@
 //! Picking measurements out of a report.
 
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Measurement, Report};
 
 /// The measurements of a probe that have a number.
@@ -10,7 +10,7 @@ pub(super) fn measured<'a>(report: &'a Report, probe: &'a str) -> impl Iterator<
 
 /// Returns true if the point has a number.
 pub(super) fn is_measured(m: &Measurement) -> bool {
-    m.quality.level != Level::Unsupported && m.typical().is_some_and(|ns| ns.is_finite() && ns > 0.0)
+    m.quality.level != QualityLevel::Unsupported && m.typical().is_some_and(|ns| ns.is_finite() && ns > 0.0)
 }
 
 /// A named value that is no duration.

@@ -1,10 +1,10 @@
 //! Files: the page cache beside the device.
 
-use super::evidence::{Figure, Ratio, Told, compare};
+use super::evidence::{EvidenceFigure, FindingBuilder, Ratio, compare};
 use super::select::measured;
 use latscope_core::catalogue::ids;
 use latscope_core::param;
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::units::format_size;
 
@@ -40,16 +40,16 @@ fn on_filesystem(m: &Measurement) -> String {
 fn cached_and_direct(report: &Report) -> Option<Finding> {
     // Degraded, it was answered from the page cache.
     let direct = measured(report, ids::FILE_READ_DIRECT)
-        .filter(|m| !in_memory(m) && m.quality.level == Level::Ok)
+        .filter(|m| !in_memory(m) && m.quality.level == QualityLevel::Ok)
         .min_by_key(|m| m.number(param::SIZE).map_or(0, |size| size.abs_diff(4096)))?;
     let cached = beside(report, ids::FILE_READ, direct)?;
-    let (memory, device) = (Figure::p50(cached)?, Figure::p50(direct)?);
+    let (memory, device) = (EvidenceFigure::p50(cached)?, EvidenceFigure::p50(direct)?);
     let ratio = compare(&device, &memory)?;
     // Only a size that differs needs to be said.
     let other_size =
         direct.number(param::SIZE).filter(|size| cached.number(param::SIZE) != Some(*size) && *size > 0);
     let other_size = other_size.map_or(String::new(), |size| format!(", {}", format_size(size)));
-    let told = Told::claim("page-cache").figure("cached_ns", &memory).figure("direct_ns", &device);
+    let told = FindingBuilder::claim("page-cache").figure("cached_ns", &memory).figure("direct_ns", &device);
     Some(told.ratio("ratio", &ratio).say(format!(
         "Reading {}{} takes {} from the page cache, {} from the device (O_DIRECT{}): {}. A file read in \
          microseconds reads memory; only the second figure compares with a disk.",
@@ -72,7 +72,7 @@ fn user_buffer(report: &Report) -> Option<Finding> {
         let mut params = m.params.clone();
         params.remove(param::BUFFER);
         let other = measured(report, ids::FILE_READ).find(|other| other.params == params)?;
-        let (aligned, usual) = (Figure::p50(m)?, Figure::p50(other)?);
+        let (aligned, usual) = (EvidenceFigure::p50(m)?, EvidenceFigure::p50(other)?);
         let (page_is_faster, ratio) = match Ratio::between(&usual, &aligned) {
             ratio if ratio.value >= 1.0 => (true, ratio),
             _ => (false, Ratio::between(&aligned, &usual)),
@@ -86,7 +86,7 @@ fn user_buffer(report: &Report) -> Option<Finding> {
     } else {
         "align no buffers to a page"
     };
-    let told = Told::claim("user-buffer").figure("page_ns", &aligned).figure("behind_ns", &usual);
+    let told = FindingBuilder::claim("user-buffer").figure("page_ns", &aligned).figure("behind_ns", &usual);
     Some(told.ratio("ratio", &ratio).say(format!(
         "A read of {} from the page cache takes {} into a buffer at the start of a page, and {} into one 16 bytes \
          behind it ({}): {advice}.",
@@ -102,7 +102,7 @@ fn written_and_durable(report: &Report) -> Option<Finding> {
         .into_iter()
         .find_map(|probe| measured(report, probe).find(|m| !in_memory(m)))?;
     let write = beside(report, ids::FILE_WRITE, sync)?;
-    let (writing, durable) = (Figure::p50(write)?, Figure::p50(sync)?);
+    let (writing, durable) = (EvidenceFigure::p50(write)?, EvidenceFigure::p50(sync)?);
     let ratio = compare(&durable, &writing)?;
     let call = sync.probe.split_once('.').map_or(&*sync.probe, |(_, call)| call);
     let mut text = format!(
@@ -113,8 +113,9 @@ fn written_and_durable(report: &Report) -> Option<Finding> {
         durable.time(),
         ratio.at_least(),
     );
-    let mut told = Told::claim("durable-write").figure("write_ns", &writing).figure("sync_ns", &durable);
-    if let Some(tail) = Figure::p99(sync) {
+    let mut told =
+        FindingBuilder::claim("durable-write").figure("write_ns", &writing).figure("sync_ns", &durable);
+    if let Some(tail) = EvidenceFigure::p99(sync) {
         text += &format!(", and one in a hundred takes {} or more", tail.time());
         told = told.figure("sync_p99_ns", &tail);
     }

@@ -1,20 +1,20 @@
 //! Findings about transactions: inheritance of the caller's priority by a server, and the cost of a lock without
 //! inheritance.
 
-use super::evidence::{Figure, Told, compare};
+use super::evidence::{EvidenceFigure, FindingBuilder, compare};
 use super::select::{listed, value};
-use crate::transactions::{Judged, Transport, transports};
+use crate::transactions::{InheritanceVerdict, TransportMeasurements, transports};
 use latscope_core::catalogue::ids;
 use latscope_core::param;
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Finding, Report};
 use latscope_core::units::{counted, format_time};
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
     let tried = transports(report).into_iter().filter(|transport| {
-        [transport.real_time(), transport.nice()].iter().any(|judged| *judged != Judged::NotTried)
+        [transport.real_time(), transport.nice()].iter().any(|judged| *judged != InheritanceVerdict::NotTried)
     });
-    let (with, without): (Vec<Transport>, Vec<Transport>) =
+    let (with, without): (Vec<TransportMeasurements>, Vec<TransportMeasurements>) =
         tried.partition(|transport| transport.means().is_some() || has(transport));
     let mut findings: Vec<Finding> = with.iter().map(inheritance).collect();
     findings.extend(none(&without));
@@ -24,8 +24,8 @@ pub(super) fn findings(report: &Report) -> Vec<Finding> {
 }
 
 /// A caller of SCHED_FIFO that waits longer than one of SCHED_OTHER, where the ranges of both are apart.
-fn slower(transport: &Transport) -> Option<Finding> {
-    let (fifo, other) = (Figure::p50(transport.fifo?)?, Figure::p50(transport.other?)?);
+fn slower(transport: &TransportMeasurements) -> Option<Finding> {
+    let (fifo, other) = (EvidenceFigure::p50(transport.fifo?)?, EvidenceFigure::p50(transport.other?)?);
     let ratio = compare(&fifo, &other)?;
     let said = format!(
         "Calls over {} take a SCHED_FIFO caller {} as long as a SCHED_OTHER caller: {} and {}.",
@@ -34,23 +34,25 @@ fn slower(transport: &Transport) -> Option<Finding> {
         fifo.time(),
         other.time()
     );
-    let told = Told::claim("fifo-slower").figure("fifo_ns", &fifo).figure("other_ns", &other);
+    let told = FindingBuilder::claim("fifo-slower").figure("fifo_ns", &fifo).figure("other_ns", &other);
     Some(told.ratio("ratio", &ratio).say(said))
 }
 
 /// Returns true if the inheritance of any priority was tried and is not unsupported.
-fn has(transport: &Transport) -> bool {
+fn has(transport: &TransportMeasurements) -> bool {
     [transport.real_time(), transport.nice()]
         .iter()
-        .any(|j| !matches!(j, Judged::Unsupported | Judged::NotTried))
+        .any(|j| !matches!(j, InheritanceVerdict::Unsupported | InheritanceVerdict::NotTried))
 }
 
-fn inheritance(transport: &Transport) -> Finding {
+fn inheritance(transport: &TransportMeasurements) -> Finding {
     let kinds =
         [("a SCHED_FIFO caller's priority", transport.real_time()), ("a nice value", transport.nice())];
     let [real_time, nice] = kinds.map(|(what, judged)| match judged {
-        Judged::Fail(why) => format!("{what} FAIL ({why})"),
-        Judged::NotTried => format!("{what} not tried (the priority was not granted to the caller)"),
+        InheritanceVerdict::Fail(why) => format!("{what} FAIL ({why})"),
+        InheritanceVerdict::NotTried => {
+            format!("{what} not tried (the priority was not granted to the caller)")
+        }
         other => format!("{what} {}", other.word()),
     });
     let text = format!(
@@ -63,11 +65,11 @@ fn inheritance(transport: &Transport) -> Finding {
     let values: Vec<(&str, f64)> =
         counts.into_iter().filter_map(|name| Some((name, value(m?, name)?))).collect();
     // Each call is judged by itself: this is a count, no figure that noise moves.
-    Told::claim("inheritance").values(values).points(m).say(text)
+    FindingBuilder::claim("inheritance").values(values).points(m).say(text)
 }
 
 /// Names the transports without a means, in one sentence.
-fn none(transports: &[Transport]) -> Option<Finding> {
+fn none(transports: &[TransportMeasurements]) -> Option<Finding> {
     let names: Vec<String> = transports.iter().map(|transport| transport.name.to_owned()).collect();
     let calls = ["rt-calls", "nice-calls"].map(|name| {
         let numbers = transports.iter().filter_map(|transport| value(transport.usual()?, name));
@@ -81,7 +83,8 @@ fn none(transports: &[Transport]) -> Option<Finding> {
          niced caller ran as it was.",
         listed(&names)
     );
-    let told = Told::claim("inheritance").points(transports.iter().filter_map(Transport::usual));
+    let told = FindingBuilder::claim("inheritance")
+        .points(transports.iter().filter_map(TransportMeasurements::usual));
     Some(told.values(calls).say(text))
 }
 
@@ -89,7 +92,8 @@ fn none(transports: &[Transport]) -> Option<Finding> {
 fn inversion(report: &Report) -> Option<Finding> {
     let [plain, pi] = ["plain", "pi"].map(|lock| {
         let mut points = report.of_probe(ids::INVERSION);
-        let of_lock = points.find(|m| m.is(param::LOCK, lock) && m.quality.level != Level::Unsupported);
+        let of_lock =
+            points.find(|m| m.is(param::LOCK, lock) && m.quality.level != QualityLevel::Unsupported);
         of_lock.filter(|m| m.summary.count > 0)
     });
     let (plain, pi) = (plain?, pi?);
@@ -125,10 +129,11 @@ fn inversion(report: &Report) -> Option<Finding> {
         }
     }
     let values = [("plain_p50_ns", plain_p50), ("pi_p50_ns", pi_p50), ("hold_ns", hold), ("hog_ns", hog)];
-    let supported =
-        Figure::p50(plain).zip(Figure::p50(pi)).is_some_and(|(plain, pi)| compare(&plain, &pi).is_some());
+    let supported = EvidenceFigure::p50(plain)
+        .zip(EvidenceFigure::p50(pi))
+        .is_some_and(|(plain, pi)| compare(&plain, &pi).is_some());
     let doubt = "the rounds are too few, degraded, or do not agree";
-    let told = Told::unless((!supported).then_some(doubt), "inversion");
+    let told = FindingBuilder::unless((!supported).then_some(doubt), "inversion");
     Some(told.values(values).points([plain, pi]).say(message))
 }
 

@@ -1,9 +1,9 @@
 //! Budgets: limits on the figures of probes, as written in a file.
 
 use super::Accepted;
-use super::names::{Names, NoValue};
+use super::names::{BudgetNameSet, NoValue};
 use crate::compare::is_wanted;
-use crate::verdict::{Criterion, Metric, QUANTILES, Share};
+use crate::verdict::{CallShareKind, Metric, MetricCriterion, QUANTILES};
 use latscope_core::plan::ParamValue;
 use latscope_core::report::Measurement;
 use latscope_core::units::parse_duration;
@@ -14,7 +14,7 @@ use std::fmt::Write;
 /// Value that a budget file can contain, in any format.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
-pub enum Entry {
+pub enum BudgetFileValue {
     /// Truth value: `true` or `false`.
     Truth(bool),
     /// Whole number from 0 up.
@@ -24,19 +24,19 @@ pub enum Entry {
     /// Text, quoted in the file.
     Text(String),
     /// List of further entries.
-    List(Vec<Entry>),
+    List(Vec<BudgetFileValue>),
     /// Table of named entries.
-    Table(Table),
+    Table(BudgetFileTable),
 }
 
 /// Entries by their names.
-pub type Table = BTreeMap<String, Entry>;
+pub type BudgetFileTable = BTreeMap<String, BudgetFileValue>;
 
 /// Limits that are to hold.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Budget {
+pub struct GateBudget {
     /// Limits in the order of the file.
-    pub limits: Vec<Limit>,
+    pub limits: Vec<BudgetLimit>,
     /// CPU models on which the limits were learnt; empty if the limits apply to any.
     pub cpu_models: Vec<String>,
     /// Names of the machines on which the limits were learnt.
@@ -47,7 +47,7 @@ pub struct Budget {
 
 /// Limits on the points of a probe.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Limit {
+pub struct BudgetLimit {
     /// Place of the limit in the file, from 1.
     pub number: usize,
     /// Name of a probe or a family.
@@ -85,7 +85,7 @@ pub struct Bound {
 /// The limit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Allowed {
-    /// Absolute limit as in a [`Criterion`], and the unit in which the file states it, if any.
+    /// Absolute limit as in a [`MetricCriterion`], and the unit in which the file states it, if any.
     Value(f64, Option<&'static str>),
     /// Relative to the baseline: 1.05 for `+5%`.
     Ratio(f64),
@@ -126,12 +126,12 @@ impl BudgetError {
     }
 }
 
-impl Budget {
+impl GateBudget {
     /// Reads the entries of a file.
     ///
     /// # Errors
     /// The file has a name or a limit that is not possible, or no limit.
-    pub fn read(file: &Table, names: &Names) -> Result<Budget, BudgetError> {
+    pub fn read(file: &BudgetFileTable, names: &BudgetNameSet) -> Result<GateBudget, BudgetError> {
         const KEYS: [&str; 3] = ["limit", "machine", "cpu_model"];
         if let Some(word) = file.keys().find(|key| !KEYS.contains(&key.as_str())) {
             let known = KEYS.map(str::to_owned).to_vec();
@@ -139,15 +139,15 @@ impl Budget {
             return Err(BudgetError::Unknown { at, what: "entry", word: word.clone(), known });
         }
         let limits = match file.get("limit") {
-            Some(Entry::List(limits)) if !limits.is_empty() => limits,
-            Some(Entry::Table(_)) => return Err(invalid("write [[limit]], with two brackets")),
+            Some(BudgetFileValue::List(limits)) if !limits.is_empty() => limits,
+            Some(BudgetFileValue::Table(_)) => return Err(invalid("write [[limit]], with two brackets")),
             _ => return Err(invalid("it has no [[limit]]")),
         };
         let limits = (1..).zip(limits).map(|(number, entry)| match entry {
-            Entry::Table(table) => Reader { number, table, names }.limit(),
+            BudgetFileValue::Table(table) => BudgetLimitReader { number, table, names }.limit(),
             _ => Err(invalid("each limit is a table: write [[limit]]")),
         });
-        Ok(Budget {
+        Ok(GateBudget {
             limits: limits.collect::<Result<_, _>>()?,
             machines: texts(file.get("machine"))
                 .ok_or_else(|| invalid("machine takes a name or a list of names"))?,
@@ -158,7 +158,7 @@ impl Budget {
     }
 
     /// The first limit that is relative to a baseline.
-    pub fn relative(&self) -> Option<&Limit> {
+    pub fn relative(&self) -> Option<&BudgetLimit> {
         self.limits.iter().find(|limit| limit.is_relative())
     }
 }
@@ -170,18 +170,19 @@ fn invalid(why: &str) -> BudgetError {
 
 /// The texts of an entry that may be one text or a list of them; none if the entry is missing. `None` if the entry is
 /// neither.
-fn texts(entry: Option<&Entry>) -> Option<Vec<String>> {
+fn texts(entry: Option<&BudgetFileValue>) -> Option<Vec<String>> {
     let entries = match entry {
         None => &[],
-        Some(Entry::List(all)) => all.as_slice(),
+        Some(BudgetFileValue::List(all)) => all.as_slice(),
         Some(single) => std::slice::from_ref(single),
     };
-    let texts =
-        entries.iter().map(|entry| if let Entry::Text(text) = entry { Some(text.clone()) } else { None });
+    let texts = entries
+        .iter()
+        .map(|entry| if let BudgetFileValue::Text(text) = entry { Some(text.clone()) } else { None });
     texts.collect()
 }
 
-impl Limit {
+impl BudgetLimit {
     /// Returns true if the limit is relative to a baseline.
     pub(super) fn is_relative(&self) -> bool {
         self.bounds.iter().any(|bound| matches!(bound.allowed, Allowed::Ratio(_)))
@@ -215,16 +216,16 @@ impl Limit {
 }
 
 /// A limit that is being read.
-struct Reader<'a> {
+struct BudgetLimitReader<'a> {
     number: usize,
-    table: &'a Table,
-    names: &'a Names,
+    table: &'a BudgetFileTable,
+    names: &'a BudgetNameSet,
 }
 
-impl Reader<'_> {
+impl BudgetLimitReader<'_> {
     fn at(&self) -> String {
         match self.table.get("probe") {
-            Some(Entry::Text(probe)) => format!("limit {} ({probe})", self.number),
+            Some(BudgetFileValue::Text(probe)) => format!("limit {} ({probe})", self.number),
             _ => format!("limit {}", self.number),
         }
     }
@@ -237,16 +238,16 @@ impl Reader<'_> {
         BudgetError::Unknown { at: self.at(), what, word: word.to_owned(), known }
     }
 
-    fn limit(&self) -> Result<Limit, BudgetError> {
+    fn limit(&self) -> Result<BudgetLimit, BudgetError> {
         let probe = match self.table.get("probe") {
-            Some(Entry::Text(probe)) => probe.clone(),
+            Some(BudgetFileValue::Text(probe)) => probe.clone(),
             _ => return Err(self.invalid("it needs a probe: probe = \"wake.timer\"")),
         };
         let checked = self.names.check_probe(&probe);
         checked.map_err(|known| self.unknown("probe or family", &probe, known))?;
         let matching = match self.table.get("where") {
             None => BTreeMap::new(),
-            Some(Entry::Table(params)) => {
+            Some(BudgetFileValue::Table(params)) => {
                 let each = params.iter().map(|(name, value)| self.matching(&probe, name, value));
                 each.collect::<Result<_, _>>()?
             }
@@ -254,7 +255,7 @@ impl Reader<'_> {
         };
         let revision = match self.table.get("revision") {
             None => None,
-            Some(Entry::Whole(number)) if u32::try_from(*number).is_ok() => Some(*number as u32),
+            Some(BudgetFileValue::Whole(number)) if u32::try_from(*number).is_ok() => Some(*number as u32),
             Some(_) => return Err(self.invalid("revision takes the number of a revision: revision = 1")),
         };
         let mut bounds = Vec::new();
@@ -271,17 +272,17 @@ impl Reader<'_> {
         }
         let is_of_most = match self.table.get("runs") {
             None => false,
-            Some(Entry::Text(text)) if ["all", "most"].contains(&text.as_str()) => text == "most",
+            Some(BudgetFileValue::Text(text)) if ["all", "most"].contains(&text.as_str()) => text == "most",
             Some(_) => return Err(self.invalid("runs is \"all\" (each result) or \"most\" (more than half)")),
         };
-        Ok(Limit { number: self.number, probe, revision, matching, bounds, is_of_most })
+        Ok(BudgetLimit { number: self.number, probe, revision, matching, bounds, is_of_most })
     }
 
     /// Adds the figures that limits were learnt from: `learnt = { p50 = "1.2us" }`.
     fn add_learnt(&self, bounds: &mut [Bound]) -> Result<(), BudgetError> {
         let figures = match self.table.get("learnt") {
             None => return Ok(()),
-            Some(Entry::Table(figures)) => figures,
+            Some(BudgetFileValue::Table(figures)) => figures,
             Some(_) => return Err(self.invalid("learnt takes figures: learnt = { p50 = \"1.2us\" }")),
         };
         for (name, entry) in figures {
@@ -294,16 +295,21 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn matching(&self, probe: &str, name: &str, value: &Entry) -> Result<(String, Matching), BudgetError> {
+    fn matching(
+        &self,
+        probe: &str,
+        name: &str,
+        value: &BudgetFileValue,
+    ) -> Result<(String, Matching), BudgetError> {
         let kinds = self.names.kinds(probe, name);
         let kinds = kinds.map_err(|known| self.unknown("parameter", name, known))?;
         let text = match value {
-            Entry::Whole(number) => {
+            BudgetFileValue::Whole(number) => {
                 let text = number.to_string();
                 return Ok((name.to_owned(), Matching::Value(text.clone(), vec![text])));
             }
-            Entry::Text(text) if text == "each" => return Ok((name.to_owned(), Matching::Each)),
-            Entry::Text(text) => text,
+            BudgetFileValue::Text(text) if text == "each" => return Ok((name.to_owned(), Matching::Each)),
+            BudgetFileValue::Text(text) => text,
             _ => return Err(self.invalid(format!("{name} takes a number or a text"))),
         };
         let (mut readings, mut refused) = (vec![], None);
@@ -324,18 +330,18 @@ impl Reader<'_> {
     }
 
     /// The limits that an entry stands for: `inherits` is one for each word.
-    fn bounds(&self, name: &str, entry: &Entry) -> Result<Vec<Bound>, BudgetError> {
+    fn bounds(&self, name: &str, entry: &BudgetFileValue) -> Result<Vec<Bound>, BudgetError> {
         if name != "inherits" {
             return Ok(vec![self.bound(name, entry)?]);
         }
         let words = match entry {
-            Entry::Text(text) => Some(text.split(',').map(|word| word.trim().to_owned()).collect()),
+            BudgetFileValue::Text(text) => Some(text.split(',').map(|word| word.trim().to_owned()).collect()),
             other => texts(Some(other)),
         };
         let bounds = words.unwrap_or(vec![String::new()]).into_iter().map(|word| {
             let share = match word.as_str() {
-                "fifo" => Share::InheritsFifo,
-                "nice" => Share::InheritsNice,
+                "fifo" => CallShareKind::InheritsFifo,
+                "nice" => CallShareKind::InheritsNice,
                 _ => return Err(self.invalid("inherits is \"fifo\", \"nice\" or \"fifo,nice\"")),
             };
             let allowed = Allowed::Value(100.0, Some("%"));
@@ -344,18 +350,18 @@ impl Reader<'_> {
         bounds.collect()
     }
 
-    fn bound(&self, name: &str, entry: &Entry) -> Result<Bound, BudgetError> {
+    fn bound(&self, name: &str, entry: &BudgetFileValue) -> Result<Bound, BudgetError> {
         let metric = Metric::named(name).map_err(|_| self.unknown("figure", name, figures(self.names)))?;
         if let Metric::Value(value) = &metric {
             self.names.check_value(value).map_err(|_| self.unknown("figure", name, figures(self.names)))?;
         }
         let allowed = match entry {
-            Entry::Text(text) => match ratio(text) {
+            BudgetFileValue::Text(text) => match ratio(text) {
                 Some(ratio) => self.ratio(&metric, ratio)?,
                 None => self.value(&metric, text)?,
             },
-            Entry::Whole(number) => self.value(&metric, &number.to_string())?,
-            Entry::Number(number) => self.value(&metric, &number.to_string())?,
+            BudgetFileValue::Whole(number) => self.value(&metric, &number.to_string())?,
+            BudgetFileValue::Number(number) => self.value(&metric, &number.to_string())?,
             _ => return Err(self.invalid(format!("{name} takes a limit, such as \"50us\", 0 or \"+5%\""))),
         };
         Ok(Bound { metric, allowed, learnt: None })
@@ -369,7 +375,9 @@ impl Reader<'_> {
             Metric::Quantile(quantile) if !["p50", "p99", "p99_9"].contains(&quantile.name) => {
                 "of quantiles p50, p99 and p99_9 are compared"
             }
-            Metric::Share(Share::InheritsFifo | Share::InheritsNice) => "write inherits = \"fifo\"",
+            Metric::Share(CallShareKind::InheritsFifo | CallShareKind::InheritsNice) => {
+                "write inherits = \"fifo\""
+            }
             _ if !(ratio > 0.0 && ratio.is_finite()) => {
                 "100 % less is nothing (choose a percentage above -100%)"
             }
@@ -398,7 +406,7 @@ impl Reader<'_> {
         }
         let percent = text.strip_suffix('%').filter(|_| named || matches!(metric, Metric::Share(_)));
         let unit = if metric.is_duration() { Some("ns") } else { percent.map(|_| "%") };
-        let criterion = Criterion::parse(name, percent.unwrap_or(text).trim_end());
+        let criterion = MetricCriterion::parse(name, percent.unwrap_or(text).trim_end());
         let limit = criterion.map_err(|error| self.invalid(error.to_string()))?.limit;
         if matches!(metric, Metric::Share(_)) && limit > 100.0 {
             return Err(self.invalid(format!("{name} is a percentage from 0 to 100")));
@@ -415,11 +423,11 @@ fn ratio(text: &str) -> Option<f64> {
 }
 
 /// Every name that a limit can have.
-fn figures(names: &Names) -> Vec<String> {
+fn figures(names: &BudgetNameSet) -> Vec<String> {
     let fixed = ["max", "missed", "threshold", "inherits", "probe", "revision", "where", "runs", "learnt"]
         .into_iter();
     let fixed = fixed.chain(QUANTILES.iter().map(|quantile| quantile.name));
-    let fixed = fixed.chain(Share::ALL.iter().map(|(name, _)| *name)).map(str::to_owned);
+    let fixed = fixed.chain(CallShareKind::ALL.iter().map(|(name, _)| *name)).map(str::to_owned);
     fixed.chain(names.check_value("").err().unwrap_or_default()).collect()
 }
 

@@ -1,14 +1,14 @@
 //! Learns a budget from results: limits that the results hold, with a margin from the scatter of their figures.
 
-use crate::runs::{Run, extremes};
+use crate::runs::{RunResult, extremes};
 use crate::titles::title_or_id;
-use crate::verdict::{QUANTILES, Quantile, is_cut_short, passes_from, subjects};
+use crate::verdict::{CriterionQuantile, QUANTILES, is_cut_short, passes_from, subjects};
 use latscope_core::catalogue::families;
 use latscope_core::plan::Params;
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::redact::is_redacted_machine;
 use latscope_core::report::{Measurement, Sampling};
-use latscope_core::rounds::{self, BETWEEN_RUNS, Round};
+use latscope_core::rounds::{self, BETWEEN_RUNS, RoundSummary};
 use latscope_core::statistics::{NORMAL_95, student};
 use std::collections::BTreeSet;
 
@@ -137,7 +137,7 @@ const LEAST_OF_MAXIMA: f64 = 1.5;
 const ASSUMED: [f64; 2] = [1.5, 3.0];
 
 /// Learns limits for the points whose figures can be trusted in every run, at least `least` (0.25: 25 %) above them.
-pub fn learn(runs: &[&Run], least: f64) -> Learnt {
+pub fn learn(runs: &[&RunResult], least: f64) -> Learnt {
     let mut learnt = Learnt { basis: basis(runs), points: Vec::new(), left_out: Vec::new(), least };
     let mut seen = BTreeSet::new();
     for run in runs {
@@ -158,7 +158,7 @@ pub fn learn(runs: &[&Run], least: f64) -> Learnt {
     learnt
 }
 
-fn basis(runs: &[&Run]) -> Basis {
+fn basis(runs: &[&RunResult]) -> Basis {
     let machines = runs.iter().map(|run| &run.report.machine);
     let names = machines.clone().map(|machine| {
         let name = Some(machine.name.as_str()).filter(|name| !name.is_empty()).unwrap_or("not named");
@@ -182,7 +182,7 @@ fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
     texts.filter(|text| !text.is_empty()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-fn of_point(m: &Measurement, runs: &[&Run], least: f64) -> Result<LearntPoint, String> {
+fn of_point(m: &Measurement, runs: &[&RunResult], least: f64) -> Result<LearntPoint, String> {
     let mut all = Vec::new();
     for run in runs {
         let of_probe: Vec<&Measurement> =
@@ -228,20 +228,20 @@ fn of_point(m: &Measurement, runs: &[&Run], least: f64) -> Result<LearntPoint, S
     })
 }
 
-fn trusted<'a>(m: &'a Measurement, run: &Run) -> Result<&'a Measurement, String> {
+fn trusted<'a>(m: &'a Measurement, run: &RunResult) -> Result<&'a Measurement, String> {
     let why = match m.quality.level {
         _ if m.incomplete || is_cut_short(&run.report) => "a run ended early",
-        Level::Ok if m.summary.count == 0 => "nothing was measured",
-        Level::Ok => return Ok(m),
+        QualityLevel::Ok if m.summary.count == 0 => "nothing was measured",
+        QualityLevel::Ok => return Ok(m),
         level => level.word(),
     };
     Err(why.to_owned())
 }
 
-type OfRound = fn(&Round) -> Option<f64>;
+type OfRound = fn(&RoundSummary) -> Option<f64>;
 
 /// The figure of a quantile that a run states, ns.
-fn stated(m: &Measurement, quantile: Quantile) -> Option<f64> {
+fn stated(m: &Measurement, quantile: CriterionQuantile) -> Option<f64> {
     if quantile.name == "p50" {
         return m.typical().filter(|_| m.summary.p50.is_some());
     }

@@ -1,11 +1,11 @@
 //! What the baseline has and the judged runs lack: points, sound points, good settings of the machine.
 
-use super::{Check, Unjudged};
-use crate::compare::Comparison;
-use crate::runs::{Run, point_id};
+use super::{GateCheck, Unjudged};
+use crate::compare::ComparisonResult;
+use crate::runs::{RunResult, point_id};
 use crate::titles::title_or_id;
 use latscope_core::machine::CheckState;
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::Measurement;
 use latscope_core::units::counted;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,24 +14,24 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const FEWEST: usize = 5;
 
 /// An inconclusive check of the two sides as a whole.
-pub(super) fn of_sides(what: &str, text: String) -> Check {
-    Check {
+pub(super) fn of_sides(what: &str, text: String) -> GateCheck {
+    GateCheck {
         id: format!("baseline {what}"),
         title: "baseline".to_owned(),
         metric: what.to_owned(),
         text,
-        ..Check::default()
+        ..GateCheck::default()
     }
 }
 
 /// Losses, each a check, and the points that only the judged runs have.
-pub(super) struct Lost {
-    pub checks: Vec<Check>,
+pub(super) struct BaselineLosses {
+    pub checks: Vec<GateCheck>,
     pub unjudged: Vec<Unjudged>,
 }
 
 /// Returns what the runs B lost against A. A loss is in every run: what comes and goes is chance.
-pub(super) fn lost(a: &[&Run], b: &[&Run], compared: &Comparison) -> Lost {
+pub(super) fn lost(a: &[&RunResult], b: &[&RunResult], compared: &ComparisonResult) -> BaselineLosses {
     let (of_a, of_b) = (points(a), points(b));
     // A result of several runs has a point once.
     let [all_a, all_b] = [a, b].map(|side| side.len().min(FEWEST));
@@ -68,15 +68,15 @@ pub(super) fn lost(a: &[&Run], b: &[&Run], compared: &Comparison) -> Lost {
         title: title_or_id(seen[0]),
         why: "not in the baseline".to_owned(),
     });
-    Lost { checks, unjudged: new.collect() }
+    BaselineLosses { checks, unjudged: new.collect() }
 }
 
 fn is_sound(m: &Measurement) -> bool {
-    m.quality.level == Level::Ok && m.summary.count > 0
+    m.quality.level == QualityLevel::Ok && m.summary.count > 0
 }
 
 /// The measurements of each point, by its id.
-pub(super) fn points<'a>(runs: &[&'a Run]) -> BTreeMap<String, Vec<&'a Measurement>> {
+pub(super) fn points<'a>(runs: &[&'a RunResult]) -> BTreeMap<String, Vec<&'a Measurement>> {
     let mut found: BTreeMap<String, Vec<&Measurement>> = BTreeMap::new();
     for m in runs.iter().flat_map(|run| &run.report.measurements) {
         found.entry(point_id(&m.probe, &m.params)).or_default().push(m);
@@ -88,19 +88,19 @@ pub(super) fn points<'a>(runs: &[&'a Run]) -> BTreeMap<String, Vec<&'a Measureme
 const NAMED: usize = 3;
 
 /// An inconclusive check of several points with one fate; `None` of no point.
-fn of_many(what: &str, points: Vec<(String, &Measurement)>, text: &str) -> Option<Check> {
+fn of_many(what: &str, points: Vec<(String, &Measurement)>, text: &str) -> Option<GateCheck> {
     let titles: Vec<String> = points.iter().take(NAMED).map(|(_, m)| title_or_id(m)).collect();
     let more = points.len().saturating_sub(NAMED);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let text =
         format!("{} {what}: {text}: {}{more}", counted(points.len() as u64, "point"), titles.join("; "));
     let check =
-        || Check { points: points.iter().map(|(id, _)| id.clone()).collect(), ..of_sides(what, text) };
+        || GateCheck { points: points.iter().map(|(id, _)| id.clone()).collect(), ..of_sides(what, text) };
     (!points.is_empty()).then(check)
 }
 
 /// A check for each setting of the machine that is worse in every judged run than in any run of the baseline.
-fn settings(a: &[&Run], b: &[&Run]) -> Vec<Check> {
+fn settings(a: &[&RunResult], b: &[&RunResult]) -> Vec<GateCheck> {
     let [of_a, of_b] = [a, b].map(|runs| {
         let mut found: BTreeMap<&str, Vec<(CheckState, &str)>> = BTreeMap::new();
         for check in runs.iter().flat_map(|run| &run.report.machine.checks) {

@@ -14,19 +14,19 @@ pub mod sequential;
 mod tests;
 
 pub use against::{Accepted, against};
-pub use budget::{Allowed, Bound, Budget, BudgetError, Entry, Limit, Table};
+pub use budget::{Allowed, Bound, BudgetError, BudgetFileTable, BudgetFileValue, BudgetLimit, GateBudget};
 pub use learn::{Basis, ENOUGH, Learnt, LearntLimit, LearntPoint, MARGIN, NoLimit, NotLearnt, Spread, learn};
 pub use lost::FEWEST;
-pub use names::{Kind, Names};
+pub use names::{BudgetNameSet, BudgetParamKind};
 
-use crate::compare::environment::{Difference, differences, remarks};
+use crate::compare::environment::{EnvironmentDifference, differences, remarks};
 use crate::compare::{Range, WouldTell};
-use crate::runs::{Run, point_id};
+use crate::runs::{RunResult, point_id};
 use crate::titles::{Titled, title_or_id, titles_apart};
-use crate::verdict::{self, Criterion, Metric, OutOfReach};
-use latscope_core::plan::{Params, Step};
+use crate::verdict::{self, Metric, MetricCriterion, OutOfReach};
+use latscope_core::plan::{Params, PlanStep};
 use latscope_core::redact::is_redacted_machine;
-use latscope_core::report::{Better, Measurement, Status};
+use latscope_core::report::{Better, Measurement, VerdictStatus};
 use latscope_core::units::{counted, format_apart, format_time, format_value};
 use ratio::Baseline;
 use schemars::JsonSchema;
@@ -39,26 +39,26 @@ pub const SCHEMA: &str = "latscope-gate/1";
 
 /// Result of judging runs by a budget.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Gate {
+pub struct GateResult {
     /// Name of the schema of the file.
     #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// The worst of the checks.
-    pub status: Status,
+    pub status: VerdictStatus,
     /// Number of checks with each status.
-    pub counts: Counts,
+    pub counts: GateCheckCounts,
     /// The runs that were judged.
-    pub runs: Vec<RunName>,
+    pub runs: Vec<GateRunIdentity>,
     /// The runs of the baseline.
-    pub baseline: Vec<RunName>,
+    pub baseline: Vec<GateRunIdentity>,
     /// Facts, beside the figures, in which the baseline (A) and the runs (B) differ.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<EnvironmentDifference>,
     /// Reasons that weaken the comparison with the baseline, and skipped parts.
     pub remarks: Vec<String>,
     /// Facts that speak against the budget for these runs: another machine, another CPU model.
     pub warnings: Vec<String>,
     /// Every limit of every point, in the order of the budget.
-    pub checks: Vec<Check>,
+    pub checks: Vec<GateCheck>,
     /// Measured points that no check judges.
     pub unjudged: Vec<Unjudged>,
 }
@@ -76,7 +76,7 @@ pub struct Unjudged {
 
 /// Numbers of checks with each status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Counts {
+pub struct GateCheckCounts {
     /// Number of checks that pass.
     pub pass: usize,
     /// Checks whose limit is exceeded.
@@ -87,7 +87,7 @@ pub struct Counts {
 
 /// Identification of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct RunName {
+pub struct GateRunIdentity {
     /// Name of the file of the run.
     pub file: String,
     /// Random name of the run; empty for imported results.
@@ -100,7 +100,7 @@ pub struct RunName {
 
 /// A limit of a point, judged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Check {
+pub struct GateCheck {
     /// Stable name: the point and the figure; unique within a run.
     pub id: String,
     /// Place of the limit in the budget, from 1; the next for what a baseline alone limits; 0 for files and sides.
@@ -131,7 +131,7 @@ pub struct Check {
     /// The unit of limit and value; `ratio` for a relative one.
     pub unit: String,
     /// Status of the check.
-    pub status: Status,
+    pub status: VerdictStatus,
     /// Reason for the status in words, with its certainty.
     pub text: String,
     /// Further measurement that would decide; `None` if the check is decided, or if such a measurement is not known.
@@ -154,12 +154,12 @@ pub struct Check {
     pub is_hopeless: bool,
     /// Length of a run of the same command that could pass, if the run was too short.
     #[serde(skip)]
-    pub takes: Option<Length>,
+    pub takes: Option<RunLengthOption>,
 }
 
 /// Length of a run, as an option of a command asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Length {
+pub enum RunLengthOption {
     /// Number of rounds of the run.
     Rounds(u64),
     /// Number of events of a point.
@@ -168,38 +168,38 @@ pub enum Length {
     Seconds(u64),
 }
 
-impl fmt::Display for Length {
+impl fmt::Display for RunLengthOption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Length::Rounds(rounds) => write!(f, "--rounds {rounds}"),
-            Length::Count(count) => write!(f, "--count {count}"),
-            Length::Seconds(seconds) => write!(f, "--duration {seconds}s"),
+            RunLengthOption::Rounds(rounds) => write!(f, "--rounds {rounds}"),
+            RunLengthOption::Count(count) => write!(f, "--count {count}"),
+            RunLengthOption::Seconds(seconds) => write!(f, "--duration {seconds}s"),
         }
     }
 }
 
-impl Gate {
+impl GateResult {
     /// Adds an inconclusive check of a file that is a result, or may be, and cannot be read: its content might exceed
     /// every limit.
     pub fn lose(&mut self, file: String, why: String) {
-        self.status = self.status.max(Status::Inconclusive);
+        self.status = self.status.max(VerdictStatus::Inconclusive);
         self.counts.inconclusive += 1;
-        self.checks.push(Check {
+        self.checks.push(GateCheck {
             id: format!("{file} {READABLE}"),
             title: file,
             metric: READABLE.to_owned(),
             text: format!("nothing of it was read, so that it is not judged: {why}"),
-            ..Check::default()
+            ..GateCheck::default()
         });
     }
 
     /// Makes every judged check inconclusive: the measurements are no evidence.
     pub fn distrust(&mut self, why: &str) {
-        for check in self.checks.iter_mut().filter(|check| check.status != Status::Inconclusive) {
-            check.status = Status::Inconclusive;
+        for check in self.checks.iter_mut().filter(|check| check.status != VerdictStatus::Inconclusive) {
+            check.status = VerdictStatus::Inconclusive;
             check.text = format!("{why}: no evidence; {}", check.text);
         }
-        self.status = Status::Inconclusive;
+        self.status = VerdictStatus::Inconclusive;
         self.counts = counts(&self.checks);
     }
 }
@@ -207,7 +207,7 @@ impl Gate {
 /// Name of the figure of a check of a file.
 const READABLE: &str = "readable";
 
-impl Check {
+impl GateCheck {
     /// Returns true if the check is about a point, not about a file or the baseline as a whole.
     pub fn is_of_point(&self) -> bool {
         self.limit > 0
@@ -233,7 +233,7 @@ impl Check {
 
     /// Returns true if one run decides: an event was above a limit that no event may exceed, or was missed.
     pub fn is_final(&self) -> bool {
-        self.status == Status::Exceeded && self.is_about_every_event()
+        self.status == VerdictStatus::Exceeded && self.is_about_every_event()
     }
 
     /// The figure and its limit: `max ≤ 50.0 µs`.
@@ -263,7 +263,7 @@ impl Check {
     pub fn seen(&self) -> String {
         match self.value {
             // A quantile of few samples is not stated, and so many above a limit prove that it is exceeded.
-            None if self.status == Status::Exceeded && !self.relative => {
+            None if self.status == VerdictStatus::Exceeded && !self.relative => {
                 let than = if self.at_least { "<" } else { ">" };
                 format!("{than} {}", format_value(self.allowed, &self.unit))
             }
@@ -288,8 +288,12 @@ fn change_beside(allowed: f64, ratio: f64) -> String {
 
 /// Judges runs by a budget. Limits relative to a baseline are [inconclusive](Status::Inconclusive) without one. A
 /// baseline that no limit is relative to judges [every point](against) as well.
-pub fn judge(budget: &Budget, runs: &[(String, Run)], baseline: &[(String, Run)]) -> Gate {
-    let sides = [baseline, runs].map(|side| side.iter().map(|(_, run)| run).collect::<Vec<&Run>>());
+pub fn judge(
+    budget: &GateBudget,
+    runs: &[(String, RunResult)],
+    baseline: &[(String, RunResult)],
+) -> GateResult {
+    let sides = [baseline, runs].map(|side| side.iter().map(|(_, run)| run).collect::<Vec<&RunResult>>());
     let [of_baseline, of_runs] = &sides;
     let compared = Baseline::of(budget, of_baseline, of_runs);
     let mut checks = Vec::new();
@@ -302,7 +306,7 @@ pub fn judge(budget: &Budget, runs: &[(String, Run)], baseline: &[(String, Run)]
         }
     }
     ratio::settle(&mut checks);
-    let mut checks: Vec<Check> = checks.into_iter().map(|pending| pending.check).collect();
+    let mut checks: Vec<GateCheck> = checks.into_iter().map(|pending| pending.check).collect();
     let warnings = other_machines(budget, of_runs);
     let mut unjudged = without_limit(budget, of_runs);
     let mut said = None;
@@ -310,17 +314,17 @@ pub fn judge(budget: &Budget, runs: &[(String, Run)], baseline: &[(String, Run)]
         let mut found = against::of_all_points(baseline, runs, budget.accepted);
         found.unjudged.retain(|point| unjudged.iter().any(|free| free.id == point.id));
         unjudged = found.unjudged;
-        let number = |check: Check| Check { limit: check.limit * (budget.limits.len() + 1), ..check };
+        let number = |check: GateCheck| GateCheck { limit: check.limit * (budget.limits.len() + 1), ..check };
         checks.extend(found.checks.into_iter().map(number));
         said = Some(found.said);
     }
-    let mut gate = Gate { warnings, unjudged, ..assembled(checks, [baseline, runs]) };
+    let mut gate = GateResult { warnings, unjudged, ..assembled(checks, [baseline, runs]) };
     gate.remarks.splice(..0, said);
     gate
 }
 
 /// The measured points that no limit of the budget is about, each once.
-fn without_limit(budget: &Budget, runs: &[&Run]) -> Vec<Unjudged> {
+fn without_limit(budget: &GateBudget, runs: &[&RunResult]) -> Vec<Unjudged> {
     let all = runs.iter().flat_map(|run| &run.report.measurements);
     let free = all.filter(|m| !budget.limits.iter().any(|limit| limit.is_about(m)));
     let free: BTreeMap<String, Unjudged> = free
@@ -334,8 +338,8 @@ fn without_limit(budget: &Budget, runs: &[&Run]) -> Vec<Unjudged> {
 }
 
 /// The gate of these checks, of a baseline and the judged runs.
-fn assembled(mut checks: Vec<Check>, [baseline, runs]: [&[(String, Run)]; 2]) -> Gate {
-    let sides = [baseline, runs].map(|side| side.iter().map(|(_, run)| run).collect::<Vec<&Run>>());
+fn assembled(mut checks: Vec<GateCheck>, [baseline, runs]: [&[(String, RunResult)]; 2]) -> GateResult {
+    let sides = [baseline, runs].map(|side| side.iter().map(|(_, run)| run).collect::<Vec<&RunResult>>());
     let [of_baseline, of_runs] = &sides;
     name_apart(&mut checks);
     let points: Vec<Titled> =
@@ -343,9 +347,9 @@ fn assembled(mut checks: Vec<Check>, [baseline, runs]: [&[(String, Run)]; 2]) ->
     let titles = titles_apart(&points);
     checks.iter_mut().zip(titles).for_each(|(check, title)| check.title = title);
     let weighs = !baseline.is_empty();
-    Gate {
+    GateResult {
         schema: SCHEMA,
-        status: checks.iter().map(|check| check.status).max().unwrap_or(Status::Inconclusive),
+        status: checks.iter().map(|check| check.status).max().unwrap_or(VerdictStatus::Inconclusive),
         counts: counts(&checks),
         runs: names(runs),
         baseline: names(baseline),
@@ -357,8 +361,8 @@ fn assembled(mut checks: Vec<Check>, [baseline, runs]: [&[(String, Run)]; 2]) ->
     }
 }
 
-fn names(runs: &[(String, Run)]) -> Vec<RunName> {
-    let names = runs.iter().map(|(file, run)| RunName {
+fn names(runs: &[(String, RunResult)]) -> Vec<GateRunIdentity> {
+    let names = runs.iter().map(|(file, run)| GateRunIdentity {
         file: file.clone(),
         run_id: run.report.run_id.clone(),
         started: run.report.started.clone(),
@@ -367,14 +371,15 @@ fn names(runs: &[(String, Run)]) -> Vec<RunName> {
     names.collect()
 }
 
-fn counts(checks: &[Check]) -> Counts {
-    let [pass, exceeded, inconclusive] = [Status::Pass, Status::Exceeded, Status::Inconclusive]
-        .map(|status| checks.iter().filter(|check| check.status == status).count());
-    Counts { pass, exceeded, inconclusive }
+fn counts(checks: &[GateCheck]) -> GateCheckCounts {
+    let [pass, exceeded, inconclusive] =
+        [VerdictStatus::Pass, VerdictStatus::Exceeded, VerdictStatus::Inconclusive]
+            .map(|status| checks.iter().filter(|check| check.status == status).count());
+    GateCheckCounts { pass, exceeded, inconclusive }
 }
 
 /// Gives two limits on one figure of a point different names: the second check is `…#2`.
-fn name_apart(checks: &mut [Check]) {
+fn name_apart(checks: &mut [GateCheck]) {
     let mut seen: BTreeMap<(String, Option<usize>), usize> = BTreeMap::new();
     for check in checks {
         let times = seen.entry((check.id.clone(), check.run)).or_insert(0);
@@ -386,7 +391,7 @@ fn name_apart(checks: &mut [Check]) {
 }
 
 /// Sentences about measured machines that are not those on which the limits were learnt.
-fn other_machines(budget: &Budget, runs: &[&Run]) -> Vec<String> {
+fn other_machines(budget: &GateBudget, runs: &[&RunResult]) -> Vec<String> {
     let machines = runs.iter().map(|run| &run.report.machine);
     let names: BTreeSet<&str> =
         machines.clone().map(|machine| &*machine.name).filter(|name| !is_redacted_machine(name)).collect();
@@ -410,7 +415,7 @@ fn other_machines(budget: &Budget, runs: &[&Run]) -> Vec<String> {
 }
 
 /// Returns true if a run was to measure a probe of the limit.
-fn selects(limit: &Limit, run: &Run) -> bool {
+fn selects(limit: &BudgetLimit, run: &RunResult) -> bool {
     let only = std::slice::from_ref(&limit.probe);
     let mut planned = run.report.plan.steps.iter().flat_map(|step| &step.points);
     let is_measured = run.report.measurements.iter().any(|m| crate::compare::is_wanted(&m.probe, only));
@@ -419,7 +424,7 @@ fn selects(limit: &Limit, run: &Run) -> bool {
 
 /// The checks of a limit on one figure in all runs. If there are several runs, only those count that were to measure
 /// the probe, as the results of a plan come from several commands.
-fn absolute(limit: &Limit, bound: &Bound, runs: &[&Run]) -> Vec<ratio::Pending> {
+fn absolute(limit: &BudgetLimit, bound: &Bound, runs: &[&RunResult]) -> Vec<ratio::Pending> {
     let any = runs.iter().any(|run| selects(limit, run));
     let mut checks = Vec::new();
     for (at, run) in runs.iter().enumerate().filter(|(_, run)| !any || selects(limit, run)) {
@@ -438,23 +443,25 @@ fn absolute(limit: &Limit, bound: &Bound, runs: &[&Run]) -> Vec<ratio::Pending> 
 
 /// Judges a limit that is for most results by the majority of them: of three or more it holds where at least half pass,
 /// and is exceeded where more than half exceed it. Of two that disagree it is inconclusive.
-fn judge_by_majority(checks: &mut [Check]) {
+fn judge_by_majority(checks: &mut [GateCheck]) {
     // What no event may be stays as each run has it.
     let quantiles = checks.iter().filter(|check| !check.is_about_every_event());
     let ids: BTreeSet<String> = quantiles.map(|check| check.id.clone()).collect();
     for id in ids {
-        let mut of_limit: Vec<&mut Check> = checks.iter_mut().filter(|check| check.id == id).collect();
+        let mut of_limit: Vec<&mut GateCheck> = checks.iter_mut().filter(|check| check.id == id).collect();
         let all = of_limit.len();
-        let [passes, exceeded] = [Status::Pass, Status::Exceeded]
+        let [passes, exceeded] = [VerdictStatus::Pass, VerdictStatus::Exceeded]
             .map(|status| of_limit.iter().filter(|check| check.status == status).count());
         let (status, advice) = match all {
-            3.. if 2 * passes >= all => (Status::Pass, ""),
-            3.. if 2 * exceeded <= all => (Status::Inconclusive, "; more results would decide"),
-            2 if passes == 1 && exceeded == 1 => (Status::Inconclusive, "; a third result would decide"),
+            3.. if 2 * passes >= all => (VerdictStatus::Pass, ""),
+            3.. if 2 * exceeded <= all => (VerdictStatus::Inconclusive, "; more results would decide"),
+            2 if passes == 1 && exceeded == 1 => {
+                (VerdictStatus::Inconclusive, "; a third result would decide")
+            }
             _ => continue,
         };
         for check in of_limit.iter_mut().filter(|check| check.status > status) {
-            let is = if check.status == Status::Exceeded { "above" } else { "inconclusive" };
+            let is = if check.status == VerdictStatus::Exceeded { "above" } else { "inconclusive" };
             check.status = status;
             check.text = format!(
                 "{is} here; the limit is for most results, and {passes} of {all} hold it{advice}: {}",
@@ -464,34 +471,34 @@ fn judge_by_majority(checks: &mut [Check]) {
     }
 }
 
-fn of_point(limit: &Limit, bound: &Bound, at: usize, run: &Run, m: &Measurement) -> Check {
+fn of_point(limit: &BudgetLimit, bound: &Bound, at: usize, run: &RunResult, m: &Measurement) -> GateCheck {
     if let Some(learnt) = limit.revision.filter(|learnt| *learnt != m.revision) {
         let text = format!(
             "it is not the same work: revision {} of the probe, and the limit is of revision {learnt} (learn it again)",
             m.revision
         );
-        return Check { text, is_hopeless: true, ..blank(limit, bound, Some(at), Some(m)) };
+        return GateCheck { text, is_hopeless: true, ..blank(limit, bound, Some(at), Some(m)) };
     }
     let Allowed::Value(allowed, written) = bound.allowed else { unreachable!("a ratio is judged elsewhere") };
-    let criterion = Criterion { metric: bound.metric.clone(), limit: allowed };
+    let criterion = MetricCriterion { metric: bound.metric.clone(), limit: allowed };
     let out_of_reach = verdict::out_of_reach(m, &criterion);
     let at_most = verdict::at_most(m, &bound.metric);
     let mut judged = verdict::judge_of(&run.report, m, &[criterion]).checks.remove(0);
     let (unit, at_least) = unit(&bound.metric, m);
     if let Some(written) = written.filter(|written| *written != unit && judged.value.is_some()) {
-        judged.status = Status::Inconclusive;
+        judged.status = VerdictStatus::Inconclusive;
         judged.text = format!("the limit is in {written}, and the figure in {}", words(&unit));
     }
-    if judged.status == Status::Pass && verdict::is_cut_short(&run.report) {
-        judged.status = Status::Inconclusive;
+    if judged.status == VerdictStatus::Pass && verdict::is_cut_short(&run.report) {
+        judged.status = VerdictStatus::Inconclusive;
         judged.text = format!("the run ended before it was done; so far, {}", judged.text);
     }
-    let out_of_reach = out_of_reach.filter(|_| judged.status == Status::Inconclusive);
-    Check {
+    let out_of_reach = out_of_reach.filter(|_| judged.status == VerdictStatus::Inconclusive);
+    GateCheck {
         is_hopeless: out_of_reach.is_some(),
         takes: out_of_reach.and_then(|reason| takes(run, m, reason)),
         at_least,
-        at_most: at_most.filter(|_| judged.status == Status::Pass && judged.value.is_none()),
+        at_most: at_most.filter(|_| judged.status == VerdictStatus::Pass && judged.value.is_none()),
         value: judged.value,
         unit,
         status: judged.status,
@@ -504,19 +511,19 @@ fn of_point(limit: &Limit, bound: &Bound, at: usize, run: &Run, m: &Measurement)
 const SPARE: f64 = 1.1;
 
 /// Length with which a run of the same command takes enough samples; `None` if it is not known.
-fn takes(run: &Run, m: &Measurement, reason: OutOfReach) -> Option<Length> {
+fn takes(run: &RunResult, m: &Measurement, reason: OutOfReach) -> Option<RunLengthOption> {
     let times = match reason {
         OutOfReach::Never => return None,
-        OutOfReach::Rounds => return Some(Length::Rounds(verdict::FEWEST_ROUNDS as u64)),
+        OutOfReach::Rounds => return Some(RunLengthOption::Rounds(verdict::FEWEST_ROUNDS as u64)),
         OutOfReach::Samples(times) => times * SPARE,
     };
-    let planned = |step: &&Step| step.points.iter().any(|point| point.probe == m.probe);
+    let planned = |step: &&PlanStep| step.points.iter().any(|point| point.probe == m.probe);
     let stop = &run.report.plan.steps.iter().find(planned)?.stop;
     if stop.events != u64::MAX {
-        return Some(Length::Count((stop.events as f64 * times).ceil() as u64));
+        return Some(RunLengthOption::Count((stop.events as f64 * times).ceil() as u64));
     }
     let seconds = stop.limit_ns as f64 * times / 1e9;
-    (stop.limit_ns != u64::MAX).then_some(Length::Seconds(seconds.ceil() as u64))
+    (stop.limit_ns != u64::MAX).then_some(RunLengthOption::Seconds(seconds.ceil() as u64))
 }
 
 fn words(unit: &str) -> &str {
@@ -541,7 +548,7 @@ fn unit(metric: &Metric, m: &Measurement) -> (String, bool) {
 }
 
 /// A check without a verdict yet: of a point, or of a limit without one.
-fn blank(limit: &Limit, bound: &Bound, run: Option<usize>, m: Option<&Measurement>) -> Check {
+fn blank(limit: &BudgetLimit, bound: &Bound, run: Option<usize>, m: Option<&Measurement>) -> GateCheck {
     let id = m.map_or_else(|| limit.name(), |m| point_id(&m.probe, &m.params));
     let metric = bound.metric.name().to_owned();
     let (allowed, relative) = match bound.allowed {
@@ -549,7 +556,7 @@ fn blank(limit: &Limit, bound: &Bound, run: Option<usize>, m: Option<&Measuremen
         Allowed::Ratio(ratio) => (ratio, true),
     };
     let unit = if bound.metric.is_duration() { "ns" } else { "" };
-    Check {
+    GateCheck {
         title: m.map(|m| m.title.clone()).filter(|title| !title.is_empty()).unwrap_or_else(|| id.clone()),
         id: format!("{id} {metric}{}", if relative { " relative" } else { "" }),
         limit: limit.number,
@@ -563,7 +570,7 @@ fn blank(limit: &Limit, bound: &Bound, run: Option<usize>, m: Option<&Measuremen
         learnt: bound.learnt,
         is_of_most: limit.is_of_most && !relative,
         unit: if relative { "ratio" } else { unit }.to_owned(),
-        ..Check::default()
+        ..GateCheck::default()
     }
 }
 
@@ -571,7 +578,7 @@ fn blank(limit: &Limit, bound: &Bound, run: Option<usize>, m: Option<&Measuremen
 const NAMED: usize = 8;
 
 /// The check of a limit that matches no point.
-fn unmatched(limit: &Limit, bound: &Bound, run: Option<usize>, runs: &[&Run]) -> Check {
+fn unmatched(limit: &BudgetLimit, bound: &Bound, run: Option<usize>, runs: &[&RunResult]) -> GateCheck {
     let only = std::slice::from_ref(&limit.probe);
     let all = runs.iter().flat_map(|run| &run.report.measurements);
     let points: Vec<&Measurement> = all.filter(|m| crate::compare::is_wanted(&m.probe, only)).collect();
@@ -590,7 +597,7 @@ fn unmatched(limit: &Limit, bound: &Bound, run: Option<usize>, runs: &[&Run]) ->
         let count = counted(points.len() as u64, "point");
         format!("no point is {}: of {count} measured, {}", limit.name(), seen.join("; "))
     };
-    Check { text, is_hopeless: true, ..blank(limit, bound, run, None) }
+    GateCheck { text, is_hopeless: true, ..blank(limit, bound, run, None) }
 }
 
 /// A time in words, for the texts of relative limits.

@@ -1,14 +1,14 @@
 //! Names that a budget can use: probes with their parameters, and named values.
 
 use crate::compare::is_wanted;
-use crate::runs::Run;
+use crate::runs::RunResult;
 use latscope_core::report::BEYOND;
 use latscope_core::units::{parse_duration, parse_size};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Kind of values of a parameter, as the command line reads them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum BudgetParamKind {
     /// Size in bytes: `64`, `4KiB`.
     Size,
     /// Whole number from 0 up.
@@ -30,17 +30,19 @@ pub(super) enum NoValue {
     Quantity(String),
 }
 
-impl Kind {
+impl BudgetParamKind {
     /// The values in results that a text may stand for, as they are written there.
     pub(super) fn readings(&self, text: &str) -> Result<Vec<String>, NoValue> {
         let time = parse_duration(text).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         let quantity = match self {
-            Kind::Size => parse_size(text).map_err(|error| error.to_string()),
-            Kind::Time => time.map_err(|error| error.to_string()),
-            Kind::Number => text.parse().map_err(|_| format!("{text:?} is no number")),
-            Kind::Choice(words) if words.iter().any(|word| word == text) => return Ok(vec![text.to_owned()]),
-            Kind::Choice(words) => return Err(NoValue::Word(words.clone())),
-            Kind::Stated => {
+            BudgetParamKind::Size => parse_size(text).map_err(|error| error.to_string()),
+            BudgetParamKind::Time => time.map_err(|error| error.to_string()),
+            BudgetParamKind::Number => text.parse().map_err(|_| format!("{text:?} is no number")),
+            BudgetParamKind::Choice(words) if words.iter().any(|word| word == text) => {
+                return Ok(vec![text.to_owned()]);
+            }
+            BudgetParamKind::Choice(words) => return Err(NoValue::Word(words.clone())),
+            BudgetParamKind::Stated => {
                 let quantities = time.ok().into_iter().chain(parse_size(text).ok());
                 return Ok([text.to_owned()]
                     .into_iter()
@@ -54,14 +56,14 @@ impl Kind {
 
 /// The names that budgets may have: those of the existing probes, and of the results at hand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Names {
-    probes: BTreeMap<String, BTreeMap<String, Kind>>,
+pub struct BudgetNameSet {
+    probes: BTreeMap<String, BTreeMap<String, BudgetParamKind>>,
     values: BTreeSet<String>,
 }
 
-impl Names {
+impl BudgetNameSet {
     /// Adds a probe with its parameters.
-    pub fn add_probe<'a>(&mut self, id: &str, params: impl IntoIterator<Item = (&'a str, Kind)>) {
+    pub fn add_probe<'a>(&mut self, id: &str, params: impl IntoIterator<Item = (&'a str, BudgetParamKind)>) {
         let known = self.probes.entry(id.to_owned()).or_default();
         known.extend(params.into_iter().map(|(name, kind)| (name.to_owned(), kind)));
     }
@@ -72,11 +74,11 @@ impl Names {
     }
 
     /// Adds the names in a result, which may be of another version, or of another tool.
-    pub fn add_run(&mut self, run: &Run) {
+    pub fn add_run(&mut self, run: &RunResult) {
         for m in &run.report.measurements {
             let known = self.probes.entry(m.probe.clone()).or_default();
             for name in m.params.keys() {
-                known.entry(name.clone()).or_insert(Kind::Stated);
+                known.entry(name.clone()).or_insert(BudgetParamKind::Stated);
             }
             self.values.extend(m.values.keys().cloned());
         }
@@ -94,10 +96,10 @@ impl Names {
 
     /// The kinds of values that a parameter of these probes takes, or all names of their parameters if no parameter has
     /// this name.
-    pub(super) fn kinds(&self, probe: &str, param: &str) -> Result<Vec<&Kind>, Vec<String>> {
+    pub(super) fn kinds(&self, probe: &str, param: &str) -> Result<Vec<&BudgetParamKind>, Vec<String>> {
         let only = [probe.to_owned()];
         let selected = self.probes.iter().filter(|(id, _)| is_wanted(id, &only)).map(|(_, params)| params);
-        let kinds: Vec<&Kind> = selected.clone().filter_map(|params| params.get(param)).collect();
+        let kinds: Vec<&BudgetParamKind> = selected.clone().filter_map(|params| params.get(param)).collect();
         if kinds.is_empty() {
             let all: BTreeSet<String> = selected.flat_map(|params| params.keys().cloned()).collect();
             return Err(all.into_iter().collect());

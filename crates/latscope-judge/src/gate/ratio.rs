@@ -1,25 +1,27 @@
 //! Limits relative to a baseline: the ratio of both sides, with its interval and a test over runs against the limit.
 
 use super::against::other_machine;
-use super::budget::{Bound, Budget, Limit};
-use super::{Check, blank, figure, unmatched};
+use super::budget::{Bound, BudgetLimit, GateBudget};
+use super::{GateCheck, blank, figure, unmatched};
 use crate::compare::ranks::{FALSE_DISCOVERIES, MannWhitney, adjusted, superiority};
-use crate::compare::{self, Comparison, Contrast, Options, Point, SUPERIOR, WouldTell, reach};
-use crate::runs::Run;
+use crate::compare::{
+    self, ComparisonOptions, ComparisonPoint, ComparisonResult, Contrast, SUPERIOR, WouldTell, reach,
+};
+use crate::runs::RunResult;
 use crate::verdict::Metric;
-use latscope_core::quality::Level;
-use latscope_core::report::{Better, Measurement, Status};
+use latscope_core::quality::QualityLevel;
+use latscope_core::report::{Better, Measurement, VerdictStatus};
 use latscope_core::units::counted;
 use std::collections::BTreeSet;
 
 /// A check whose verdict depends on the number of others tested beside it.
 pub(super) struct Pending {
-    pub check: Check,
-    found: Option<Found>,
+    pub check: GateCheck,
+    found: Option<BaselineRatioTest>,
 }
 
 /// A ratio against its limit, on the log scale, the worse direction up.
-struct Found {
+struct BaselineRatioTest {
     contrast: Contrast,
     /// Distance of the ratio beyond the limit, on the log scale.
     beyond: f64,
@@ -33,45 +35,49 @@ struct Found {
 
 impl Pending {
     /// A check whose verdict depends on no other check.
-    pub(super) fn decided(check: Check) -> Pending {
+    pub(super) fn decided(check: GateCheck) -> Pending {
         Pending { check, found: None }
     }
 
-    fn inconclusive(check: Check, text: String) -> Pending {
-        Pending::decided(Check { text, ..check })
+    fn inconclusive(check: GateCheck, text: String) -> Pending {
+        Pending::decided(GateCheck { text, ..check })
     }
 }
 
 /// Comparison of the runs with the baseline, restricted to the points that the budget limits.
 pub(super) struct Baseline<'a> {
-    runs: &'a [&'a Run],
-    compared: Option<Comparison>,
+    runs: &'a [&'a RunResult],
+    compared: Option<ComparisonResult>,
 }
 
 impl<'a> Baseline<'a> {
-    pub(super) fn of(budget: &Budget, baseline: &[&Run], runs: &'a [&'a Run]) -> Baseline<'a> {
+    pub(super) fn of(
+        budget: &GateBudget,
+        baseline: &[&RunResult],
+        runs: &'a [&'a RunResult],
+    ) -> Baseline<'a> {
         let limits = budget.limits.iter().filter(|limit| limit.is_relative());
         let only: BTreeSet<String> = limits.map(|limit| limit.probe.clone()).collect();
-        let options = Options {
+        let options = ComparisonOptions {
             only: only.into_iter().collect(),
             accept_busy: budget.accepted.busy,
-            ..Options::default()
+            ..ComparisonOptions::default()
         };
         let needed = !options.only.is_empty() && !baseline.is_empty();
         let compared = needed.then(|| {
             let machine = other_machine(baseline, runs).filter(|_| !budget.accepted.machine);
             let compared = compare::compare(baseline, runs, &options);
-            Comparison { unlike: machine.or(compared.unlike.clone()), ..compared }
+            ComparisonResult { unlike: machine.or(compared.unlike.clone()), ..compared }
         });
         Baseline { runs, compared }
     }
 
     /// The checks of a limit on one figure.
-    pub(super) fn checks(&self, limit: &Limit, bound: &Bound, ratio: f64) -> Vec<Pending> {
+    pub(super) fn checks(&self, limit: &BudgetLimit, bound: &Bound, ratio: f64) -> Vec<Pending> {
         let unmatched = unmatched(limit, bound, None, self.runs);
         let Some(compared) = &self.compared else {
             let text = "there is no baseline".to_owned();
-            return vec![Pending::decided(Check { text, ..unmatched })];
+            return vec![Pending::decided(GateCheck { text, ..unmatched })];
         };
         // Each point once, in the order in which it was measured.
         let mut seen = BTreeSet::new();
@@ -82,7 +88,13 @@ impl<'a> Baseline<'a> {
     }
 }
 
-fn of_point(limit: &Limit, bound: &Bound, ratio: f64, m: &Measurement, compared: &Comparison) -> Pending {
+fn of_point(
+    limit: &BudgetLimit,
+    bound: &Bound,
+    ratio: f64,
+    m: &Measurement,
+    compared: &ComparisonResult,
+) -> Pending {
     let check = blank(limit, bound, None, Some(m));
     let mut points = compared.points.iter();
     let Some(point) = points.find(|point| point.probe == m.probe && point.params == m.params) else {
@@ -97,7 +109,7 @@ fn of_point(limit: &Limit, bound: &Bound, ratio: f64, m: &Measurement, compared:
         );
     };
     let (contrast, unit, at_least) = contrast(point, &bound.metric);
-    let check = Check { at_least, ..check };
+    let check = GateCheck { at_least, ..check };
     let Some(contrast) = contrast else {
         let text = match &point.beyond {
             Some(_) if bound.metric.name() == "p50" => {
@@ -110,8 +122,8 @@ fn of_point(limit: &Limit, bound: &Bound, ratio: f64, m: &Measurement, compared:
     let (of_a, of_b) = (figure(contrast.a, &unit), figure(contrast.b, &unit));
     let runs = counted(contrast.runs[1] as u64, "run");
     let seen = format!("{of_b} in {runs}, and {of_a} in {} of the baseline", contrast.runs[0]);
-    let check = Check { value: Some(contrast.ratio), interval: contrast.interval, text: seen, ..check };
-    if point.level > Level::Ok {
+    let check = GateCheck { value: Some(contrast.ratio), interval: contrast.interval, text: seen, ..check };
+    if point.level > QualityLevel::Ok {
         let text = format!("not to be trusted ({}): {}", point.reasons.join(", "), check.text);
         return Pending::inconclusive(check, text);
     }
@@ -119,7 +131,7 @@ fn of_point(limit: &Limit, bound: &Bound, ratio: f64, m: &Measurement, compared:
         let text = format!("{}; {unlike}", check.text);
         return Pending::inconclusive(check, text);
     }
-    match Found::of(contrast, ratio, at_least) {
+    match BaselineRatioTest::of(contrast, ratio, at_least) {
         Some(found) => Pending { check, found: Some(found) },
         None => {
             let text = format!("{}; single rounds do not say how far that scatters", check.text);
@@ -129,7 +141,7 @@ fn of_point(limit: &Limit, bound: &Bound, ratio: f64, m: &Measurement, compared:
 }
 
 /// The figure of both sides, its unit, and whether more of it is better.
-fn contrast<'a>(point: &'a Point, metric: &Metric) -> (Option<&'a Contrast>, String, bool) {
+fn contrast<'a>(point: &'a ComparisonPoint, metric: &Metric) -> (Option<&'a Contrast>, String, bool) {
     let quantile = match metric.name() {
         "p50" => Some(&point.p50),
         "p99" => Some(&point.p99),
@@ -143,8 +155,8 @@ fn contrast<'a>(point: &'a Point, metric: &Metric) -> (Option<&'a Contrast>, Str
     }
 }
 
-impl Found {
-    fn of(contrast: &Contrast, limit: f64, at_least: bool) -> Option<Found> {
+impl BaselineRatioTest {
+    fn of(contrast: &Contrast, limit: f64, at_least: bool) -> Option<BaselineRatioTest> {
         let (sign, limit) = (if at_least { -1.0 } else { 1.0 }, limit.ln());
         let interval = contrast.interval?;
         let ends = [interval.low, interval.high].map(|end| sign * (end.ln() - limit));
@@ -152,7 +164,7 @@ impl Found {
         let [a, b] = [(0, limit), (1, 0.0)]
             .map(|(side, by)| contrast.logs[side].iter().map(|log| sign * (log + by)).collect::<Vec<f64>>());
         let several = a.len() > 1 && b.len() > 1;
-        Some(Found {
+        Some(BaselineRatioTest {
             contrast: contrast.clone(),
             beyond: sign * (contrast.ratio.ln() - limit),
             low: ends[0].min(ends[1]),
@@ -164,19 +176,21 @@ impl Found {
 
     /// The verdict, its reason, and the further measurement that would decide; `p` is adjusted for the number of ratios
     /// tested.
-    fn verdict(&self, p: Option<f64>, tested: usize) -> (Status, &'static str, Option<WouldTell>) {
+    fn verdict(&self, p: Option<f64>, tested: usize) -> (VerdictStatus, &'static str, Option<WouldTell>) {
         let advice = || reach(&self.contrast, self.beyond.abs(), self.beyond > 0.0, tested);
         let significant = p.is_some_and(|p| p <= FALSE_DISCOVERIES);
         match () {
-            () if self.high <= 0.0 => (Status::Pass, "the whole interval is within the limit", None),
+            () if self.high <= 0.0 => (VerdictStatus::Pass, "the whole interval is within the limit", None),
             () if self.low <= 0.0 => {
-                (Status::Inconclusive, "the interval is on both sides of the limit", advice())
+                (VerdictStatus::Inconclusive, "the interval is on both sides of the limit", advice())
             }
-            () if significant && self.superior => {
-                (Status::Exceeded, "the whole interval is beyond the limit, and so is nearly every run", None)
-            }
+            () if significant && self.superior => (
+                VerdictStatus::Exceeded,
+                "the whole interval is beyond the limit, and so is nearly every run",
+                None,
+            ),
             () if p.is_none() => (
-                Status::Inconclusive,
+                VerdictStatus::Inconclusive,
                 match self.contrast.runs {
                     [1, 1] => "these runs are beyond the limit, and one run a side decides nothing",
                     [1, _] => "these runs are beyond the limit, and one run of the baseline decides nothing",
@@ -185,11 +199,15 @@ impl Found {
                 advice(),
             ),
             () if significant => (
-                Status::Inconclusive,
+                VerdictStatus::Inconclusive,
                 "the whole interval is beyond the limit, but not nearly every run",
                 advice(),
             ),
-            () => (Status::Inconclusive, "these runs are beyond the limit, but too few to be sure", advice()),
+            () => (
+                VerdictStatus::Inconclusive,
+                "these runs are beyond the limit, but too few to be sure",
+                advice(),
+            ),
         }
     }
 }

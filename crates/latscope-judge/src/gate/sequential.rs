@@ -1,7 +1,7 @@
 //! Sequential test of the share of bad runs, which decides when enough runs have been judged.
 //!
-//! Wald's sequential probability ratio test ("Sequential tests of statistical hypotheses", 1945) between a share of 10 %
-//! and one of 90 %, each error at most 1 %. Good and bad runs weigh alike, so that it decides as soon as one kind is
+//! Wald's sequential probability ratio test ("Sequential tests of statistical hypotheses", 1945) between a share of 10
+//! % and one of 90 %, each error at most 1 %. Good and bad runs weigh alike, so that it decides as soon as one kind is
 //! three ahead.
 
 /// Largest share of bad runs of a good program; a bad program has the complement at least.

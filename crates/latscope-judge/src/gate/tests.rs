@@ -1,23 +1,26 @@
 use super::*;
 use latscope_core::fixture;
 use latscope_core::plan::params;
-use latscope_core::quality::{Level, Reason};
-use latscope_core::report::{Report, Value};
-use latscope_core::rounds::Round;
+use latscope_core::quality::{QualityLevel, Reason};
+use latscope_core::report::{MeasuredQuantity, Report};
+use latscope_core::rounds::RoundSummary;
 use latscope_core::statistics::SplitMix;
 use serde_json::json;
 
-fn names(runs: &[(String, Run)]) -> Names {
-    let mut names = Names::default();
-    names.add_probe("wake.timer", [("interval", Kind::Time), ("policy", choice(&["fifo", "other"]))]);
-    names.add_probe("sync.mutex", [("size", Kind::Size)]);
+fn names(runs: &[(String, RunResult)]) -> BudgetNameSet {
+    let mut names = BudgetNameSet::default();
+    names.add_probe(
+        "wake.timer",
+        [("interval", BudgetParamKind::Time), ("policy", choice(&["fifo", "other"]))],
+    );
+    names.add_probe("sync.mutex", [("size", BudgetParamKind::Size)]);
     names.add_values(["meet", "losses", "drain"]);
     runs.iter().for_each(|(_, run)| names.add_run(run));
     names
 }
 
-fn choice(words: &[&str]) -> Kind {
-    Kind::Choice(words.iter().map(|word| (*word).to_owned()).collect())
+fn choice(words: &[&str]) -> BudgetParamKind {
+    BudgetParamKind::Choice(words.iter().map(|word| (*word).to_owned()).collect())
 }
 
 #[test]
@@ -33,7 +36,7 @@ fn points_that_share_a_title_are_told_apart_by_what_differs() {
     };
     let runs = [paced(0, 3_000_000_000), paced(1, 7_000_000_000), paced(2, 7_000_000_000)];
     let limits = json!([{ "probe": "wake.timer", "max": "1s" }]);
-    let titles = |runs: &[(String, Run)]| {
+    let titles = |runs: &[(String, RunResult)]| {
         let gate = judge(&read(limits.clone(), runs).unwrap(), runs, &[]);
         gate.checks.iter().map(|check| check.title.clone()).collect::<Vec<_>>()
     };
@@ -42,21 +45,24 @@ fn points_that_share_a_title_are_told_apart_by_what_differs() {
     assert_eq!(titles(&runs[1..]), ["ping to a remote"; 2]);
 }
 
-pub(super) fn read(limits: serde_json::Value, runs: &[(String, Run)]) -> Result<Budget, BudgetError> {
-    let table: Table = serde_json::from_value(json!({ "limit": limits })).unwrap();
-    Budget::read(&table, &names(runs))
+pub(super) fn read(
+    limits: serde_json::Value,
+    runs: &[(String, RunResult)],
+) -> Result<GateBudget, BudgetError> {
+    let table: BudgetFileTable = serde_json::from_value(json!({ "limit": limits })).unwrap();
+    GateBudget::read(&table, &names(runs))
 }
 
-pub(super) fn run(report: Report) -> (String, Run) {
-    (report.run_id.clone(), Run::of(report))
+pub(super) fn run(report: Report) -> (String, RunResult) {
+    (report.run_id.clone(), RunResult::of(report))
 }
 
-fn wake() -> (String, Run) {
+fn wake() -> (String, RunResult) {
     run(fixture::wake())
 }
 
 /// Status of each check of a budget, with the figure and its limit.
-fn judged(limits: serde_json::Value, runs: &[(String, Run)]) -> Vec<(String, Status)> {
+fn judged(limits: serde_json::Value, runs: &[(String, RunResult)]) -> Vec<(String, VerdictStatus)> {
     let gate = judge(&read(limits, runs).unwrap(), runs, &[]);
     gate.checks.iter().map(|check| (check.wanted(), check.status)).collect()
 }
@@ -70,27 +76,28 @@ fn limits_of_a_result_are_judged_as_the_options_of_the_command() {
     let report = &runs[0].1.report;
     let all = report.measurements.iter().find(|m| m.is("cpu", "all")).unwrap();
     for check in &gate.checks {
-        let criterion = Criterion::new(&check.metric, check.allowed).unwrap();
+        let criterion = MetricCriterion::new(&check.metric, check.allowed).unwrap();
         let expected = verdict::judge(all, &[criterion]).checks.remove(0);
         assert_eq!(
             (check.status, &check.text, check.value),
             (expected.status, &expected.text, expected.value)
         );
     }
-    let statuses: Vec<(&str, Status)> = gate.checks.iter().map(|c| (c.metric.as_str(), c.status)).collect();
+    let statuses: Vec<(&str, VerdictStatus)> =
+        gate.checks.iter().map(|c| (c.metric.as_str(), c.status)).collect();
     assert_eq!(
         statuses,
         [
-            ("faults", Status::Pass),
-            ("max", Status::Exceeded),
-            ("missed", Status::Exceeded),
-            ("p50", Status::Exceeded),
-            ("p99", Status::Pass),
-            ("p99_9999", Status::Inconclusive)
+            ("faults", VerdictStatus::Pass),
+            ("max", VerdictStatus::Exceeded),
+            ("missed", VerdictStatus::Exceeded),
+            ("p50", VerdictStatus::Exceeded),
+            ("p99", VerdictStatus::Pass),
+            ("p99_9999", VerdictStatus::Inconclusive)
         ]
     );
-    assert_eq!(gate.status, Status::Exceeded);
-    assert_eq!(gate.counts, Counts { pass: 2, exceeded: 3, inconclusive: 1 });
+    assert_eq!(gate.status, VerdictStatus::Exceeded);
+    assert_eq!(gate.counts, GateCheckCounts { pass: 2, exceeded: 3, inconclusive: 1 });
 }
 
 #[test]
@@ -99,7 +106,7 @@ fn a_limit_is_about_the_points_that_it_names() {
     let points = |place: serde_json::Value| -> Vec<String> {
         let limits = json!([{ "probe": "wake.timer", "where": place, "max": "1h" }]);
         let gate = judge(&read(limits, &runs).unwrap(), &runs, &[]);
-        let cpu = |check: &Check| check.params.get("cpu").map_or("none".to_owned(), ToString::to_string);
+        let cpu = |check: &GateCheck| check.params.get("cpu").map_or("none".to_owned(), ToString::to_string);
         gate.checks.iter().map(cpu).collect()
     };
     assert_eq!(points(json!({})), ["0", "1", "all"]);
@@ -116,7 +123,7 @@ fn a_limit_without_a_point_is_inconclusive_and_says_what_there_is() {
     let limits = json!([{ "probe": "wake.timer", "where": { "cpu": 7 }, "max": "1h" },
                         { "probe": "sync.mutex", "p50": "1h" }]);
     let gate = judge(&read(limits, &runs).unwrap(), &runs, &[]);
-    assert_eq!(gate.status, Status::Inconclusive);
+    assert_eq!(gate.status, VerdictStatus::Inconclusive);
     assert_eq!(gate.checks[0].text, "no point is wake.timer[cpu=7]: of 3 points measured, cpu is 0, 1, all");
     assert_eq!(gate.checks[1].text, "nothing of sync.mutex was measured");
     assert_eq!(gate.checks[0].id, "wake.timer[cpu=7] max");
@@ -139,16 +146,19 @@ fn every_run_has_to_hold_and_what_ended_early_has_not_passed() {
     let cut = Report { finished: None, ..fixture::wake() };
     let mut degraded = fixture::wake();
     for m in &mut degraded.measurements {
-        m.lower(Reason::new(Level::Degraded, "emulated", "emulated", ""));
+        m.lower(Reason::new(QualityLevel::Degraded, "emulated", "emulated", ""));
     }
     let of = |report: Report| judged(limits(), &[run(report)])[0].1;
-    assert_eq!(of(fixture::wake()), Status::Pass);
-    assert_eq!(of(cut.clone()), Status::Inconclusive);
-    assert_eq!(of(degraded), Status::Inconclusive);
+    assert_eq!(of(fixture::wake()), VerdictStatus::Pass);
+    assert_eq!(of(cut.clone()), VerdictStatus::Inconclusive);
+    assert_eq!(of(degraded), VerdictStatus::Inconclusive);
     let both = judged(limits(), &[wake(), run(cut)]);
-    assert_eq!([both[0].1, both[1].1], [Status::Pass, Status::Inconclusive]);
+    assert_eq!([both[0].1, both[1].1], [VerdictStatus::Pass, VerdictStatus::Inconclusive]);
     let strict = json!([{ "probe": "wake.timer", "where": { "cpu": "all" }, "max": "1ms" }]);
-    assert_eq!(judged(strict, &[run(Report { finished: None, ..fixture::wake() })])[0].1, Status::Exceeded);
+    assert_eq!(
+        judged(strict, &[run(Report { finished: None, ..fixture::wake() })])[0].1,
+        VerdictStatus::Exceeded
+    );
 }
 
 #[test]
@@ -164,7 +174,7 @@ fn what_passes_has_a_figure() {
     let mut none = fixture::wake();
     for m in &mut none.measurements {
         m.histogram = latscope_core::histogram::Histogram::new(1);
-        let gap = Value { value: 1_000.0, unit: "ns".to_owned(), better: Better::Neither };
+        let gap = MeasuredQuantity { value: 1_000.0, unit: "ns".to_owned(), better: Better::Neither };
         m.values.insert("gap".to_owned(), gap);
         (m.corrected, m.rounds) = (None, Vec::new());
         m.settle();
@@ -174,7 +184,7 @@ fn what_passes_has_a_figure() {
         let limits = json!([{ "probe": "wake.timer", "where": { "cpu": 0 }, "p99": "1ms", "p50": "1ms", "max": "1ms" }]);
         let gate = judge(&read(limits, &runs).unwrap(), &runs, &[]);
         for check in &gate.checks {
-            assert_eq!(check.status, Status::Pass, "{check:?}");
+            assert_eq!(check.status, VerdictStatus::Pass, "{check:?}");
             assert_ne!(check.seen(), "–", "{check:?}");
         }
         let p99 = gate.checks.iter().find(|check| check.metric == "p99").unwrap();
@@ -188,7 +198,7 @@ fn a_limit_and_a_figure_on_either_side_of_it_never_read_alike() {
     let limits = json!([{ "probe": "wake.timer", "where": { "cpu": 1 }, "max": "3411999ns" }]);
     let gate = judge(&read(limits, &runs).unwrap(), &runs, &[]);
     let check = &gate.checks[0];
-    assert_eq!(check.status, Status::Exceeded);
+    assert_eq!(check.status, VerdictStatus::Exceeded);
     let seen = (check.wanted(), check.seen());
     assert_eq!(seen, ("max ≤ 3.411999 ms".to_owned(), "3.412000 ms".to_owned()));
     let longest = "above 3.411999 ms (with the 3 missed activations); the longest took 3.412000 ms";
@@ -213,7 +223,7 @@ fn shares_and_values_have_their_direction_and_their_unit() {
         ("rt-inherited", 10.0, "count", Better::Neither),
         ("rt-restored", 9.0, "count", Better::Neither),
     ] {
-        let value = Value { value, unit: unit.to_owned(), better };
+        let value = MeasuredQuantity { value, unit: unit.to_owned(), better };
         report.measurements[0].values.insert(name.to_owned(), value);
     }
     let runs = [run(report)];
@@ -223,17 +233,20 @@ fn shares_and_values_have_their_direction_and_their_unit() {
         judged(json!([limit]), &runs)
     };
     let one = |more: serde_json::Value| limits(more).remove(0);
-    assert_eq!(one(json!({ "meet": "99%" })), ("meet ≥ 99 %".to_owned(), Status::Pass));
-    assert_eq!(one(json!({ "meet": 99.9 })).1, Status::Exceeded);
-    assert_eq!(one(json!({ "losses": 2 })), ("losses ≤ 2".to_owned(), Status::Pass));
-    assert_eq!(one(json!({ "losses": 1 })).1, Status::Exceeded);
-    assert_eq!(one(json!({ "drain": "5us" })), ("drain ≤ 5.00 µs".to_owned(), Status::Pass));
-    assert_eq!(one(json!({ "losses": "5%" })).1, Status::Inconclusive, "another unit");
-    assert_eq!(one(json!({ "sync": "80%" })).1, Status::Pass);
-    assert_eq!(one(json!({ "sync": 81 })).1, Status::Exceeded);
-    assert_eq!(one(json!({ "inherits": "fifo" })), ("inherits-fifo ≥ 100 %".to_owned(), Status::Exceeded));
+    assert_eq!(one(json!({ "meet": "99%" })), ("meet ≥ 99 %".to_owned(), VerdictStatus::Pass));
+    assert_eq!(one(json!({ "meet": 99.9 })).1, VerdictStatus::Exceeded);
+    assert_eq!(one(json!({ "losses": 2 })), ("losses ≤ 2".to_owned(), VerdictStatus::Pass));
+    assert_eq!(one(json!({ "losses": 1 })).1, VerdictStatus::Exceeded);
+    assert_eq!(one(json!({ "drain": "5us" })), ("drain ≤ 5.00 µs".to_owned(), VerdictStatus::Pass));
+    assert_eq!(one(json!({ "losses": "5%" })).1, VerdictStatus::Inconclusive, "another unit");
+    assert_eq!(one(json!({ "sync": "80%" })).1, VerdictStatus::Pass);
+    assert_eq!(one(json!({ "sync": 81 })).1, VerdictStatus::Exceeded);
+    assert_eq!(
+        one(json!({ "inherits": "fifo" })),
+        ("inherits-fifo ≥ 100 %".to_owned(), VerdictStatus::Exceeded)
+    );
     let both = limits(json!({ "inherits": ["fifo", "nice"] }));
-    assert_eq!((both.len(), both[1].1), (2, Status::Inconclusive));
+    assert_eq!((both.len(), both[1].1), (2, VerdictStatus::Inconclusive));
 }
 
 #[test]
@@ -287,12 +300,12 @@ fn what_can_be_no_limit_is_refused_with_what_could_be() {
         assert!(said.contains(expected), "{said:?} does not say {expected:?}");
         assert!(said.starts_with("limit 1"), "{said}");
     }
-    let none = Budget::read(&Table::new(), &Names::default()).unwrap_err().to_string();
+    let none = GateBudget::read(&BudgetFileTable::new(), &BudgetNameSet::default()).unwrap_err().to_string();
     assert_eq!(none, "the budget: it has no [[limit]]");
 }
 
 /// A run of the survey whose figures scatter by 1 % between runs, those of mutexes `factor` times as long.
-fn survey(at: usize, factor: f64) -> (String, Run) {
+fn survey(at: usize, factor: f64) -> (String, RunResult) {
     let mut report = fixture::report();
     report.run_id = format!("{factor}-{at}");
     report.measurements.retain(|m| m.probe.starts_with("sync."));
@@ -300,19 +313,22 @@ fn survey(at: usize, factor: f64) -> (String, Run) {
         let noise =
             |round: usize| 1.0 + 0.001 * ((at * 7) % 9) as f64 + 0.001 * ((at + round * 3) % 5) as f64;
         let p50 = m.summary.p50;
-        let round =
-            |round| Round { count: 9, p50: p50.map(|ns| ns * factor * noise(round)), ..Round::default() };
+        let round = |round| RoundSummary {
+            count: 9,
+            p50: p50.map(|ns| ns * factor * noise(round)),
+            ..RoundSummary::default()
+        };
         m.rounds = (0..4).map(round).collect();
         m.settle();
     }
     run(report)
 }
 
-pub(super) fn side(runs: usize, factor: f64) -> Vec<(String, Run)> {
+pub(super) fn side(runs: usize, factor: f64) -> Vec<(String, RunResult)> {
     (0..runs).map(|at| survey(at, factor)).collect()
 }
 
-fn relative(limit: &str, runs: &[(String, Run)], baseline: &[(String, Run)]) -> Check {
+fn relative(limit: &str, runs: &[(String, RunResult)], baseline: &[(String, RunResult)]) -> GateCheck {
     let limits = json!([{ "probe": "sync.mutex", "p50": limit }]);
     let gate = judge(&read(limits, runs).unwrap(), runs, baseline);
     gate.checks.into_iter().next().unwrap()
@@ -322,20 +338,25 @@ fn relative(limit: &str, runs: &[(String, Run)], baseline: &[(String, Run)]) -> 
 fn a_ratio_passes_and_is_exceeded_with_its_whole_interval_only() {
     let (a, slower, faster) = (side(9, 1.0), side(9, 1.2), side(9, 0.8));
     let check = relative("+5%", &slower, &a);
-    assert_eq!((check.status, check.wanted()), (Status::Exceeded, "p50 ≤ +5 %".to_owned()), "{}", check.text);
+    assert_eq!(
+        (check.status, check.wanted()),
+        (VerdictStatus::Exceeded, "p50 ≤ +5 %".to_owned()),
+        "{}",
+        check.text
+    );
     assert!(check.seen().starts_with("+2") || check.seen().starts_with("+19"), "{}", check.seen());
-    assert_eq!(relative("+30%", &slower, &a).status, Status::Pass);
-    assert_eq!(relative("+20%", &slower, &a).status, Status::Inconclusive);
-    assert_eq!(relative("+5%", &a, &side(9, 1.001)).status, Status::Pass);
+    assert_eq!(relative("+30%", &slower, &a).status, VerdictStatus::Pass);
+    assert_eq!(relative("+20%", &slower, &a).status, VerdictStatus::Inconclusive);
+    assert_eq!(relative("+5%", &a, &side(9, 1.001)).status, VerdictStatus::Pass);
     // A limit below 0 asks for less than before: what stayed the same exceeds it.
-    assert_eq!(relative("-5%", &faster, &a).status, Status::Pass);
-    assert_eq!(relative("-5%", &side(9, 1.001), &a).status, Status::Exceeded);
+    assert_eq!(relative("-5%", &faster, &a).status, VerdictStatus::Pass);
+    assert_eq!(relative("-5%", &side(9, 1.001), &a).status, VerdictStatus::Exceeded);
     assert_eq!(relative("-5%", &side(9, 1.001), &a).seen(), "+0.1 %");
 }
 
 /// Nine runs of four rounds of a mutex whose figures scatter by 2 % between runs and between rounds, `factor` times as
 /// long.
-fn noisy(mutex: &Run, factor: f64, random: &mut SplitMix) -> Vec<(String, Run)> {
+fn noisy(mutex: &RunResult, factor: f64, random: &mut SplitMix) -> Vec<(String, RunResult)> {
     // Twelve uniform numbers: nearly a normal one.
     let mut normal = || (0..12).map(|_| random.below(1 << 20) as f64 / f64::from(1 << 20)).sum::<f64>() - 6.0;
     let mut one = |at: usize| {
@@ -377,16 +398,16 @@ fn limits_relative_to_a_baseline_are_wrong_as_seldom_as_they_say() {
 fn few_runs_decide_nothing_against_a_baseline_and_say_what_would() {
     let (a, slower) = (side(1, 1.0), side(1, 1.2));
     let check = relative("+5%", &slower, &a);
-    assert_eq!(check.status, Status::Inconclusive, "{}", check.text);
+    assert_eq!(check.status, VerdictStatus::Inconclusive, "{}", check.text);
     assert!(check.text.contains("4 runs a side would decide"), "{}", check.text);
     assert_eq!(check.would_tell, Some(WouldTell::Runs(4)));
     let against = relative("+5%", &slower, &side(9, 1.0)).text;
     let said = "one run to be judged decides nothing; ";
     assert!(against.contains(said) && against.ends_with(" runs to be judged would decide"), "{against}");
-    assert_eq!(relative("+5%", &side(3, 1.2), &side(3, 1.0)).status, Status::Inconclusive);
-    assert_eq!(relative("+5%", &side(4, 1.2), &side(4, 1.0)).status, Status::Exceeded);
+    assert_eq!(relative("+5%", &side(3, 1.2), &side(3, 1.0)).status, VerdictStatus::Inconclusive);
+    assert_eq!(relative("+5%", &side(4, 1.2), &side(4, 1.0)).status, VerdictStatus::Exceeded);
     let alone = relative("+5%", &slower, &[]);
-    assert_eq!((alone.status, alone.text.as_str()), (Status::Inconclusive, "there is no baseline"));
+    assert_eq!((alone.status, alone.text.as_str()), (VerdictStatus::Inconclusive, "there is no baseline"));
 }
 
 #[test]
@@ -399,11 +420,11 @@ fn what_is_not_the_same_work_or_not_to_be_trusted_is_inconclusive() {
     assert!(refused.text.contains("not the same work: revision"), "{}", refused.text);
     let mut shaky = side(9, 1.2);
     for (_, run) in &mut shaky {
-        let reason = || Reason::new(Level::Unstable, "rounds-scatter", "they scatter", "");
+        let reason = || Reason::new(QualityLevel::Unstable, "rounds-scatter", "they scatter", "");
         run.report.measurements.iter_mut().for_each(|m| m.quality.lower(reason()));
     }
     let unstable = relative("+5%", &shaky, &side(9, 1.0));
-    assert_eq!(unstable.status, Status::Inconclusive);
+    assert_eq!(unstable.status, VerdictStatus::Inconclusive);
     assert!(unstable.text.starts_with("not to be trusted (rounds-scatter)"), "{}", unstable.text);
 }
 
@@ -414,7 +435,7 @@ fn what_was_learnt_passes_on_what_it_was_learnt_from() {
     for runs in
         [vec![wake()], vec![wake(), run(slower)], side(1, 1.0), side(5, 1.0), vec![run(fixture::report())]]
     {
-        let references: Vec<&Run> = runs.iter().map(|(_, run)| run).collect();
+        let references: Vec<&RunResult> = runs.iter().map(|(_, run)| run).collect();
         let learnt = learn(&references, MARGIN);
         assert!(!learnt.points.is_empty());
         let limit = |point: &LearntPoint| {
@@ -428,7 +449,8 @@ fn what_was_learnt_passes_on_what_it_was_learnt_from() {
         };
         let limits: Vec<serde_json::Value> = learnt.points.iter().map(limit).collect();
         let gate = judge(&read(limits.into(), &runs).unwrap(), &runs, &[]);
-        let failed: Vec<&Check> = gate.checks.iter().filter(|check| check.status != Status::Pass).collect();
+        let failed: Vec<&GateCheck> =
+            gate.checks.iter().filter(|check| check.status != VerdictStatus::Pass).collect();
         assert!(failed.is_empty(), "{failed:#?}");
         let metrics = |probe: &str| {
             let of = learnt.points.iter().filter(|point| point.probe == probe);
@@ -439,7 +461,7 @@ fn what_was_learnt_passes_on_what_it_was_learnt_from() {
 }
 
 /// The results of a plan: of one command the wake-ups, of the other one operations, each so often.
-fn plan_runs(times: usize) -> Vec<(String, Run)> {
+fn plan_runs(times: usize) -> Vec<(String, RunResult)> {
     let named = |mut report: Report, at: usize| {
         report.run_id = format!("{}-{at}", report.measurements[0].probe);
         run(report)
@@ -463,15 +485,15 @@ fn a_limit_of_a_plan_concerns_the_results_that_measured_its_probe() {
             .for_each(|step| step.points.retain(|one| wakes || !one.probe.starts_with("wake.")));
     });
     let judged = judge(&read(limits, &runs).unwrap(), &runs, &[]);
-    assert_eq!((judged.status, judged.counts.inconclusive), (Status::Pass, 0));
+    assert_eq!((judged.status, judged.counts.inconclusive), (VerdictStatus::Pass, 0));
     assert!(judged.checks.iter().all(|check| check.run.is_some_and(|run| run % 2 == 0)));
     let nowhere = json!([{ "probe": "process.none", "p50": "1s" }]);
     let mut names = names(&runs);
     names.add_probe("process.none", []);
     let table = serde_json::from_value(json!({ "limit": nowhere })).unwrap();
-    let budget = Budget::read(&table, &names).unwrap();
+    let budget = GateBudget::read(&table, &names).unwrap();
     let judged = judge(&budget, &runs, &[]);
-    assert_eq!((judged.status, judged.checks.len()), (Status::Inconclusive, 6));
+    assert_eq!((judged.status, judged.checks.len()), (VerdictStatus::Inconclusive, 6));
     let learnt = learn(&runs.iter().map(|(_, run)| run).collect::<Vec<_>>(), MARGIN);
     let of = |probe: &str| learnt.points.iter().filter(|point| point.probe.starts_with(probe)).count();
     assert!(of("wake.") > 0 && of("sync.") > 0 && learnt.points.iter().all(|point| point.runs == 3));
@@ -480,7 +502,7 @@ fn a_limit_of_a_plan_concerns_the_results_that_measured_its_probe() {
 #[test]
 fn a_limit_for_most_results_is_judged_by_their_majority() {
     let with = |exceeded: usize, unsure: usize, all: usize| {
-        let runs: Vec<(String, Run)> = (0..all).map(|_| wake()).collect();
+        let runs: Vec<(String, RunResult)> = (0..all).map(|_| wake()).collect();
         let limits =
             json!([{ "probe": "wake.timer", "where": { "cpu": "all" }, "runs": "most", "p50": "1s" }]);
         let budget = read(limits, &runs).unwrap();
@@ -489,22 +511,27 @@ fn a_limit_for_most_results_is_judged_by_their_majority() {
         let id = checks[0].id.clone();
         checks.retain(|check| check.id == id);
         assert_eq!(checks.len(), all);
-        checks[..exceeded].iter_mut().for_each(|check| check.status = Status::Exceeded);
-        checks[exceeded..exceeded + unsure].iter_mut().for_each(|check| check.status = Status::Inconclusive);
+        checks[..exceeded].iter_mut().for_each(|check| check.status = VerdictStatus::Exceeded);
+        checks[exceeded..exceeded + unsure]
+            .iter_mut()
+            .for_each(|check| check.status = VerdictStatus::Inconclusive);
         judge_by_majority(&mut checks);
         checks.iter().map(|check| check.status).max().unwrap()
     };
     let status = |exceeded, all| with(exceeded, 0, all);
-    assert_eq!([status(0, 3), status(1, 3), status(2, 3)], [Status::Pass, Status::Pass, Status::Exceeded]);
-    assert_eq!([status(1, 2), status(1, 1)], [Status::Inconclusive, Status::Exceeded]);
-    assert_eq!([status(2, 4), status(3, 5)], [Status::Pass, Status::Exceeded]);
+    assert_eq!(
+        [status(0, 3), status(1, 3), status(2, 3)],
+        [VerdictStatus::Pass, VerdictStatus::Pass, VerdictStatus::Exceeded]
+    );
+    assert_eq!([status(1, 2), status(1, 1)], [VerdictStatus::Inconclusive, VerdictStatus::Exceeded]);
+    assert_eq!([status(2, 4), status(3, 5)], [VerdictStatus::Pass, VerdictStatus::Exceeded]);
     assert_eq!(
         [with(0, 1, 3), with(0, 2, 3), with(0, 1, 2)],
-        [Status::Pass, Status::Inconclusive, Status::Inconclusive]
+        [VerdictStatus::Pass, VerdictStatus::Inconclusive, VerdictStatus::Inconclusive]
     );
     assert_eq!(
         [with(1, 1, 3), with(2, 1, 3), with(1, 2, 3)],
-        [Status::Inconclusive, Status::Exceeded, Status::Inconclusive]
+        [VerdictStatus::Inconclusive, VerdictStatus::Exceeded, VerdictStatus::Inconclusive]
     );
     let wrong = json!([{ "probe": "wake.timer", "runs": "some", "p50": "1s" }]);
     assert!(read(wrong, &[wake()]).unwrap_err().to_string().contains("\"most\""));
@@ -524,12 +551,12 @@ fn another_revision_of_the_probe_is_not_judged() {
     let of = |revision: u32| json!([{ "probe": "wake.timer", "revision": revision, "max": "1h" }]);
     let own = fixture::wake().measurements[0].revision;
     let other = judge(&read(of(own + 6), &[wake()]).unwrap(), &[wake()], &[]);
-    assert_eq!(other.status, Status::Inconclusive);
+    assert_eq!(other.status, VerdictStatus::Inconclusive);
     assert!(other.checks.iter().all(|check| check.text.contains("not the same work: revision")), "{other:?}");
-    assert_eq!(judge(&read(of(own), &[wake()]).unwrap(), &[wake()], &[]).status, Status::Pass);
+    assert_eq!(judge(&read(of(own), &[wake()]).unwrap(), &[wake()], &[]).status, VerdictStatus::Pass);
     let mut newer = fixture::wake();
     newer.measurements.iter_mut().for_each(|m| m.revision += 6);
-    let learnt = learn(&[&wake().1, &Run::of(newer)], MARGIN);
+    let learnt = learn(&[&wake().1, &RunResult::of(newer)], MARGIN);
     assert!(learnt.points.is_empty());
     assert_eq!(learnt.left_out[0].why, "the runs are of different revisions of the probe");
     let wrong = json!([{ "probe": "wake.timer", "revision": "new", "max": "1h" }]);
@@ -538,7 +565,7 @@ fn another_revision_of_the_probe_is_not_judged() {
 
 #[test]
 fn a_learnt_limit_is_above_a_stated_figure_by_its_margin() {
-    let mut runs: Vec<(String, Run)> = (0..6).map(|_| wake()).collect();
+    let mut runs: Vec<(String, RunResult)> = (0..6).map(|_| wake()).collect();
     for (_, run) in &mut runs {
         for m in &mut run.report.measurements {
             m.histogram = latscope_core::histogram::Histogram::new(1000);
@@ -585,9 +612,9 @@ fn few_runs_are_the_reason_for_no_limit() {
 #[test]
 fn nothing_is_learnt_of_what_cannot_be_trusted() {
     let cut = Report { finished: None, ..fixture::wake() };
-    let learnt = learn(&[&Run::of(cut)], MARGIN);
+    let learnt = learn(&[&RunResult::of(cut)], MARGIN);
     assert!(learnt.points.is_empty() && learnt.left_out.iter().all(|point| point.why == "a run ended early"));
     // Activations that were missed are no promise of none.
-    let learnt = learn(&[&Run::of(fixture::wake())], MARGIN);
+    let learnt = learn(&[&RunResult::of(fixture::wake())], MARGIN);
     assert!(learnt.points.iter().flat_map(|point| &point.limits).all(|limit| limit.metric != "missed"));
 }

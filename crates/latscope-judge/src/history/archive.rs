@@ -2,18 +2,18 @@
 //! samples.
 
 use crate::compare::environment::of_run;
-use crate::runs::{Run, point_id};
+use crate::runs::{RunResult, point_id};
 use latscope_core::histogram::Histogram;
 use latscope_core::merged::{is_all_of, is_merged, pairs_in, without_pairs};
 use latscope_core::param;
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Measurement, Sampling, Semantics};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 
 /// Work that is timed at a point: figures of two works are never in one series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Work {
+pub struct ArchiveWork {
     /// Stable name of the point.
     pub id: String,
     /// Id of the probe.
@@ -32,18 +32,18 @@ pub struct Work {
     pub pairs: Option<u64>,
 }
 
-type Key = (String, u32, u8, Option<u64>, bool, Option<u64>);
+type ArchiveWorkKey = (String, u32, u8, Option<u64>, bool, Option<u64>);
 
-impl Work {
+impl ArchiveWork {
     /// Fields that two works of one series have in common: all but the title.
-    pub(super) fn key(&self) -> Key {
+    pub(super) fn key(&self) -> ArchiveWorkKey {
         (self.id.clone(), self.revision, self.timed as u8, self.batch_ns, self.events, self.pairs)
     }
 }
 
 /// The figures of a point of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Figures {
+pub struct ArchivePointFigures {
     /// Place of its work in [`Archive::works`].
     pub work: u32,
     /// True if the point was measured in full, and is neither degraded nor unstable.
@@ -55,12 +55,12 @@ pub struct Figures {
     /// The 99th percentile of single events, ns.
     pub p99: Option<f32>,
     /// Counts of single events that took long.
-    pub tail: Option<Tail>,
+    pub tail: Option<ArchiveTailCounts>,
 }
 
 /// Numbers of samples beyond limits that are a quarter of an octave apart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Tail {
+pub struct ArchiveTailCounts {
     /// Number of all samples.
     pub count: u64,
     /// The number of the first limit: about the 90th percentile.
@@ -77,9 +77,9 @@ pub(super) fn limit(number: u16) -> f64 {
     (f64::from(number) / PER_OCTAVE).exp2()
 }
 
-impl Tail {
+impl ArchiveTailCounts {
     /// Counts the tail of a histogram; `None` if it is empty.
-    fn of(histogram: &Histogram) -> Option<Tail> {
+    fn of(histogram: &Histogram) -> Option<ArchiveTailCounts> {
         let p90 = histogram.quantile(0.9)?;
         let first = (p90.max(1.0).log2() * PER_OCTAVE).floor() as u16;
         let mut within = Vec::new();
@@ -97,7 +97,7 @@ impl Tail {
             sum += within[at];
         }
         beyond.truncate(beyond.iter().rposition(|n| *n > 0).map_or(0, |last| last + 1));
-        Some(Tail { count: histogram.count(), first, beyond })
+        Some(ArchiveTailCounts { count: histogram.count(), first, beyond })
     }
 
     /// Number of samples beyond a limit; for limits before the first one, that of the first.
@@ -109,7 +109,7 @@ impl Tail {
 
 /// A run with the figures of its points.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct ArchiveRun {
     /// Random name of the run; empty in imported results.
     pub run_id: String,
     /// RFC 3339 time of the start.
@@ -123,12 +123,12 @@ pub struct Entry {
     /// Places of the run's facts in [`Archive::facts`].
     pub facts: Vec<u32>,
     /// Figures of the run's points, each point once.
-    pub points: Vec<Figures>,
+    pub points: Vec<ArchivePointFigures>,
 }
 
-impl Entry {
+impl ArchiveRun {
     /// Returns true if both entries are of one run. Runs without a name, as imported ones, must be equal in all fields.
-    pub fn is_same(&self, other: &Entry) -> bool {
+    pub fn is_same(&self, other: &ArchiveRun) -> bool {
         if self.run_id.is_empty() { self == other } else { self.run_id == other.run_id }
     }
 }
@@ -137,30 +137,30 @@ impl Entry {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Archive {
     /// Works of all points.
-    pub works: Vec<Work>,
+    pub works: Vec<ArchiveWork>,
     /// Names and values of further facts of runs: kernel, tool, checks of the doctor.
     pub facts: Vec<(String, String)>,
 }
 
 /// An archive that is being extended.
 #[derive(Debug, Default)]
-pub struct Writer {
+pub struct ArchiveWriter {
     archive: Archive,
-    works: HashMap<(Key, String), u32>,
+    works: HashMap<(ArchiveWorkKey, String), u32>,
     facts: HashMap<(String, String), u32>,
 }
 
-impl Writer {
+impl ArchiveWriter {
     /// Starts with an existing archive, to which results are added.
-    pub fn new(archive: Archive) -> Writer {
+    pub fn new(archive: Archive) -> ArchiveWriter {
         let works =
             (0..).zip(&archive.works).map(|(at, work)| ((work.key(), work.title.clone()), at)).collect();
         let facts = (0..).zip(&archive.facts).map(|(at, fact)| (fact.clone(), at)).collect();
-        Writer { archive, works, facts }
+        ArchiveWriter { archive, works, facts }
     }
 
     /// Adds the texts of a run; returns its entry.
-    pub fn add(&mut self, run: &Run) -> Entry {
+    pub fn add(&mut self, run: &RunResult) -> ArchiveRun {
         let report = &run.report;
         let host = report.machine.name.clone();
         let facts = of_run(run, None).into_iter().filter(|(_, value)| !value.is_empty());
@@ -185,7 +185,7 @@ impl Writer {
                 points.push(figures);
             }
         }
-        Entry {
+        ArchiveRun {
             run_id: report.run_id.clone(),
             started: report.started.clone(),
             // Other programs do not say when a run was over.
@@ -217,7 +217,7 @@ impl Writer {
         let title = if title.is_empty() { id.clone() } else { title.to_owned() };
         let events = matches!(m.sampling, Sampling::Event);
         let (probe, revision, timed) = (m.probe.clone(), m.revision, m.times);
-        let work = Work { id, probe, title, revision, timed, batch_ns, events, pairs };
+        let work = ArchiveWork { id, probe, title, revision, timed, batch_ns, events, pairs };
         let works = &mut self.archive.works;
         *self.works.entry((work.key(), work.title.clone())).or_insert_with(|| {
             works.push(work);
@@ -227,16 +227,16 @@ impl Writer {
 }
 
 /// The figures of a measurement, without a work; `None` if it has no figures.
-fn figures(m: &Measurement) -> Option<Figures> {
-    let p50 = m.typical().filter(|ns| m.quality.level != Level::Unsupported && ns.is_finite())?;
+fn figures(m: &Measurement) -> Option<ArchivePointFigures> {
+    let p50 = m.typical().filter(|ns| m.quality.level != QualityLevel::Unsupported && ns.is_finite())?;
     let events = m.sampling == Sampling::Event;
-    Some(Figures {
+    Some(ArchivePointFigures {
         work: 0,
-        trusted: m.quality.level == Level::Ok && !m.incomplete,
+        trusted: m.quality.level == QualityLevel::Ok && !m.incomplete,
         p50: p50 as f32,
         step: if p50 > 0.0 { (m.histogram.resolution(p50) / p50) as f32 } else { 0.0 },
         p99: m.summary.p99.filter(|_| events).map(|ns| ns as f32),
-        tail: Tail::of(&m.histogram).filter(|_| events),
+        tail: ArchiveTailCounts::of(&m.histogram).filter(|_| events),
     })
 }
 
@@ -253,7 +253,7 @@ mod tests {
         (0..5000u64)
             .for_each(|i| histogram.record(1000 + i * i % 7919 + if i % 100 == 0 { 90_000 } else { 0 }));
         histogram.record(u64::MAX / 2);
-        let tail = Tail::of(&histogram).unwrap();
+        let tail = ArchiveTailCounts::of(&histogram).unwrap();
         assert!(limit(tail.first) <= histogram.quantile(0.9).unwrap());
         for number in tail.first..tail.first + 40 {
             let beyond: u64 =
@@ -265,16 +265,16 @@ mod tests {
         }
         assert_eq!(tail.beyond(0), tail.beyond(tail.first));
         assert_eq!(tail.beyond(tail.first + tail.beyond.len() as u16), 0);
-        assert_eq!(Tail::of(&Histogram::new(1000)), None);
+        assert_eq!(ArchiveTailCounts::of(&Histogram::new(1000)), None);
     }
 
     #[test]
     fn texts_are_there_once_and_figures_are_those_of_the_result() {
-        let run = Run::of(fixture::wake());
-        let mut writer = Writer::default();
+        let run = RunResult::of(fixture::wake());
+        let mut writer = ArchiveWriter::default();
         let first = writer.add(&run);
         let archive = writer.done();
-        let mut writer = Writer::new(archive.clone());
+        let mut writer = ArchiveWriter::new(archive.clone());
         assert_eq!(writer.add(&run), first);
         assert_eq!(writer.done(), archive);
         let m = run.report.measurements.iter().find(|m| m.typical().is_some()).unwrap();
@@ -293,8 +293,8 @@ mod tests {
         let pair =
             |m: &mut Measurement| m.title += &format!(", {}", written("pair", &m.params["pair"], &m.params));
         report.measurements.iter_mut().for_each(pair);
-        let mut writer = Writer::default();
-        writer.add(&Run::of(report));
+        let mut writer = ArchiveWriter::default();
+        writer.add(&RunResult::of(report));
         let titles = writer.done().works.into_iter().map(|work| work.title).collect::<Vec<_>>();
         let binder =
             |caller| ["pair 0", "pair 1", "all pairs"].map(|pair| format!("binder, {caller} caller, {pair}"));
@@ -307,10 +307,10 @@ mod tests {
         let two = fixture::ipc::latency();
         let mut one = two.clone();
         one.measurements.retain(|m| m.number("pair") != Some(1));
-        let mut writer = Writer::default();
-        let [of_two, of_one] = [two, one].map(|report| writer.add(&Run::of(report)).points);
+        let mut writer = ArchiveWriter::default();
+        let [of_two, of_one] = [two, one].map(|report| writer.add(&RunResult::of(report)).points);
         let works = writer.done().works;
-        let sum = |points: &[Figures]| -> Key {
+        let sum = |points: &[ArchivePointFigures]| -> ArchiveWorkKey {
             let mut keys = points.iter().map(|point| works[point.work as usize].key());
             keys.find(|key| key.0.contains("binder") && key.0.contains("pair=all")).unwrap()
         };
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_run_of_another_program_is_not_taken_for_one_that_ended_early() {
-        let complete = |report| Writer::default().add(&Run::of(report)).complete;
+        let complete = |report| ArchiveWriter::default().add(&RunResult::of(report)).complete;
         let unfinished = Report { finished: None, ..fixture::wake() };
         let imported = Imported { program: "fio".to_owned(), version: None, unknown: Vec::new() };
         assert!(!complete(unfinished.clone()));

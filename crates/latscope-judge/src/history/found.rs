@@ -1,8 +1,8 @@
 //! Content of a history.
 
-use super::archive::Entry;
+use super::archive::ArchiveRun;
 use crate::compare::Contrast;
-use crate::compare::environment::Difference;
+use crate::compare::environment::EnvironmentDifference;
 use latscope_core::units::counted;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,9 +12,9 @@ pub const SCHEMA: &str = "latscope-history/1";
 
 /// A run with the name of its file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RunName<'a> {
+pub(super) struct NamedArchiveRun<'a> {
     pub name: &'a str,
-    pub entry: &'a Entry,
+    pub entry: &'a ArchiveRun,
 }
 
 /// History of all machines.
@@ -30,12 +30,12 @@ pub struct History {
     /// Parts that were not read, with the reasons.
     pub remarks: Vec<String>,
     /// The machines, by name.
-    pub machines: Vec<Machine>,
+    pub machines: Vec<MachineHistory>,
 }
 
 /// History of one machine.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Machine {
+pub struct MachineHistory {
     /// Id of the machine, or `host NAME` if it has no id.
     pub id: String,
     /// Names of its host, each once.
@@ -43,7 +43,7 @@ pub struct Machine {
     /// The programs that measured, with version and commit, each once.
     pub tools: Vec<String>,
     /// Runs of the machine in order of time.
-    pub runs: Vec<Shown>,
+    pub runs: Vec<HistoryRun>,
     /// Changes in order of time.
     pub changes: Vec<Change>,
     /// Figures that move slowly, so that there is no single place of change.
@@ -51,7 +51,7 @@ pub struct Machine {
     /// Runs with figures far from those of the runs around, most figures first.
     pub odd: Vec<Odd>,
     /// The figures of each point over the runs.
-    pub points: Vec<Point>,
+    pub points: Vec<PointHistory>,
     /// Figures of points with runs enough to be judged.
     pub judged: usize,
     /// Points of which a figure is judged. A point has a median and, of single events, a p99 and a tail.
@@ -71,7 +71,7 @@ pub struct Machine {
 
 /// Identification of a run in a history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Shown {
+pub struct HistoryRun {
     /// Name of the file of the run.
     pub name: String,
     /// Random name of the run; empty in imported results.
@@ -90,9 +90,9 @@ pub struct Change {
     /// The place of the first run after it among those of the machine.
     pub run: usize,
     /// The last run before.
-    pub last: Shown,
+    pub last: HistoryRun,
     /// The first run after.
-    pub first: Shown,
+    pub first: HistoryRun,
     /// The figures that changed, by size.
     pub moved: Vec<Moved>,
     /// The first and the last run that may be the first one after the change, as the figures place it.
@@ -110,7 +110,7 @@ pub struct Change {
 pub struct ChangedFact {
     /// The fact, with its values before and after.
     #[serde(flatten)]
-    pub difference: Difference,
+    pub difference: EnvironmentDifference,
     /// The place of the first run with the new value.
     pub run: usize,
 }
@@ -118,7 +118,7 @@ pub struct ChangedFact {
 /// Kind of a figure of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Figure {
+pub enum HistoryFigureKind {
     /// The median over the rounds, ns.
     P50,
     /// The 99th percentile of single events, ns.
@@ -137,7 +137,7 @@ pub struct Moved {
     /// Title of the point for a reader.
     pub title: String,
     /// Kind of the figure that changed.
-    pub figure: Figure,
+    pub figure: HistoryFigureKind,
     /// Limit beyond which samples are counted, ns; only for the tail.
     pub beyond: Option<f64>,
     /// The place of the figure's own first run after the change among the runs of the machine. It is at most one run
@@ -156,7 +156,7 @@ pub struct Smaller {
     /// Title of the point for a reader.
     pub title: String,
     /// Kind of the figure.
-    pub figure: Figure,
+    pub figure: HistoryFigureKind,
     /// Place of the first run after it among those of the machine.
     pub run: usize,
     /// Ratio of the medians after and before it.
@@ -171,7 +171,7 @@ pub struct Drift {
     /// Title of the point for a reader.
     pub title: String,
     /// Kind of the figure that moves.
-    pub figure: Figure,
+    pub figure: HistoryFigureKind,
     /// The places of its first and last run.
     pub runs: [usize; 2],
     /// The median of the first and of the last quarter of its runs: ns, or a share.
@@ -193,7 +193,7 @@ pub struct Odd {
 
 /// The figures of a point over the runs of its machine.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Point {
+pub struct PointHistory {
     /// Stable name of the point.
     pub id: String,
     /// Id of the probe.
@@ -224,7 +224,7 @@ impl History {
     pub fn since(&mut self, id: &str) -> Result<(), String> {
         let (mut known, mut hidden) = (false, 0);
         for machine in &mut self.machines {
-            let is_named = |run: &Shown| {
+            let is_named = |run: &HistoryRun| {
                 name_of(run, &machine.id) == id || id.len() > NAME && run.run_id.starts_with(id)
             };
             let runs = machine.runs.iter().enumerate().filter(|(_, run)| is_named(run));
@@ -260,7 +260,7 @@ impl History {
 const NAME: usize = 12;
 
 /// The name of a change whose first run after it is this run: the begin of the random name, or a substitute.
-pub(super) fn name_of(run: &Shown, machine: &str) -> String {
+pub(super) fn name_of(run: &HistoryRun, machine: &str) -> String {
     if run.run_id.is_empty() {
         let bytes = machine.bytes().chain([0]).chain(run.started.bytes());
         let hash = bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {

@@ -12,24 +12,25 @@ mod place;
 mod series;
 mod steps;
 
-pub use archive::{Archive, Entry, Figures, Tail, Work, Writer};
+pub use archive::{Archive, ArchivePointFigures, ArchiveRun, ArchiveTailCounts, ArchiveWork, ArchiveWriter};
 pub use energy::{LEAST, SHORTEST, runs_for_one};
 pub use false_changes::FALSE_CHANGES;
 pub use found::{
-    Change, ChangedFact, Drift, Figure, History, Machine, Moved, Odd, Point, SCHEMA, Shown, Smaller,
+    Change, ChangedFact, Drift, History, HistoryFigureKind, HistoryRun, MachineHistory, Moved, Odd,
+    PointHistory, SCHEMA, Smaller,
 };
 pub use series::detect;
 
-pub use crate::compare::Options;
+pub use crate::compare::ComparisonOptions;
 use crate::compare::is_wanted;
-use found::RunName;
+use found::NamedArchiveRun;
 use std::collections::BTreeMap;
 
 /// The history of each machine of the named runs, which may be in any order but without duplicates.
-pub fn history(archive: &Archive, runs: &[(&str, &Entry)], options: &Options) -> History {
-    let mut by_machine: BTreeMap<&str, Vec<RunName>> = BTreeMap::new();
+pub fn history(archive: &Archive, runs: &[(&str, &ArchiveRun)], options: &ComparisonOptions) -> History {
+    let mut by_machine: BTreeMap<&str, Vec<NamedArchiveRun>> = BTreeMap::new();
     for (name, entry) in runs {
-        by_machine.entry(&entry.machine).or_default().push(RunName { name, entry });
+        by_machine.entry(&entry.machine).or_default().push(NamedArchiveRun { name, entry });
     }
     let machines = by_machine.into_values().map(|mut runs| {
         // Times are RFC 3339 in UTC, which sort as text.
@@ -46,7 +47,7 @@ pub fn history(archive: &Archive, runs: &[(&str, &Entry)], options: &Options) ->
     }
 }
 
-fn machine(archive: &Archive, runs: &[RunName], options: &Options) -> Machine {
+fn machine(archive: &Archive, runs: &[NamedArchiveRun], options: &ComparisonOptions) -> MachineHistory {
     let wanted: Vec<bool> = archive.works.iter().map(|work| is_wanted(&work.probe, &options.only)).collect();
     let series = series::of_machine(archive, runs, &wanted);
     let judged = series::judge(&series, options);

@@ -1,28 +1,29 @@
 //! Groups the changes of many figures at one place in time into one change, with the facts that changed there.
 
-use super::archive::{Archive, Work};
+use super::archive::{Archive, ArchiveWork};
 use super::found::{
-    Change, ChangedFact, Drift, Figure, Machine, Moved, Odd, Point, RunName, Shown, Smaller, name_of,
+    Change, ChangedFact, Drift, HistoryFigureKind, HistoryRun, MachineHistory, Moved, NamedArchiveRun, Odd,
+    PointHistory, Smaller, name_of,
 };
-use super::series::{Judged, Line, Series};
+use super::series::{ChangePointAnalysis, FigureSeries, PointSeries};
 use super::steps::{Steps, near, stretches};
-use super::{Options, SHORTEST};
+use super::{ComparisonOptions, SHORTEST};
 use crate::compare::contrast::untested;
-use crate::compare::environment::{Difference, OTHERS, TOOL, unlike_shares};
+use crate::compare::environment::{EnvironmentDifference, OTHERS, TOOL, unlike_shares};
 use latscope_core::statistics::median;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The history of a machine from its series.
 pub(super) fn machine(
     archive: &Archive,
-    runs: &[RunName],
-    series: &[Series],
-    judged: Judged,
-    options: &Options,
-) -> Machine {
-    let shown: Vec<Shown> = runs.iter().map(show).collect();
+    runs: &[NamedArchiveRun],
+    series: &[PointSeries],
+    judged: ChangePointAnalysis,
+    options: &ComparisonOptions,
+) -> MachineHistory {
+    let shown: Vec<HistoryRun> = runs.iter().map(show).collect();
     let id = runs.first().map(|run| run.entry.machine.clone()).unwrap_or_default();
-    let work = |line: &Line| &archive.works[series[line.series].work];
+    let work = |line: &FigureSeries| &archive.works[series[line.series].work];
     let mut moved = Vec::new();
     let mut smaller = Vec::new();
     for (line, steps) in &judged.lines {
@@ -50,7 +51,7 @@ pub(super) fn machine(
         });
     }
     let too_few = judged.lines.iter().filter(|(line, _)| line.values.len() < SHORTEST).count();
-    Machine {
+    MachineHistory {
         hosts: runs.iter().map(|run| run.entry.host.clone()).collect::<BTreeSet<_>>().into_iter().collect(),
         tools: tools(archive, runs),
         drifts: judged.lines.iter().flat_map(|(line, steps)| drifts(line, steps, work(line))).collect(),
@@ -70,20 +71,20 @@ pub(super) fn machine(
 }
 
 /// Number of points of which a figure is judged.
-fn points_judged(judged: &Judged) -> usize {
+fn points_judged(judged: &ChangePointAnalysis) -> usize {
     let lines = judged.lines.iter().filter(|(line, _)| line.values.len() >= SHORTEST);
     lines.map(|(line, _)| line.series).collect::<BTreeSet<usize>>().len()
 }
 
 /// Programs that measured the runs, each once.
-fn tools(archive: &Archive, runs: &[RunName]) -> Vec<String> {
+fn tools(archive: &Archive, runs: &[NamedArchiveRun]) -> Vec<String> {
     let facts = runs.iter().flat_map(|run| &run.entry.facts).filter_map(|at| archive.facts.get(*at as usize));
     let tools: BTreeSet<&String> = facts.filter(|(name, _)| name == TOOL).map(|(_, tool)| tool).collect();
     tools.into_iter().cloned().collect()
 }
 
-fn show(run: &RunName) -> Shown {
-    Shown {
+fn show(run: &NamedArchiveRun) -> HistoryRun {
+    HistoryRun {
         name: run.name.to_owned(),
         run_id: run.entry.run_id.clone(),
         started: run.entry.started.clone(),
@@ -95,13 +96,18 @@ fn show(run: &RunName) -> Shown {
 const NEAREST: usize = 32;
 
 /// A change that is not reported: `at` is its place in the line.
-fn unreported(line: &Line, at: usize, ratio: f64, work: &Work) -> Smaller {
+fn unreported(line: &FigureSeries, at: usize, ratio: f64, work: &ArchiveWork) -> Smaller {
     let (id, title) = (work.id.clone(), work.title.clone());
     Smaller { id, title, figure: line.figure, run: line.places[at], ratio }
 }
 
 /// The sizes of the steps of a line; of those that may be of either direction only the ratio.
-fn sizes(line: &Line, steps: &[usize], work: &Work, options: &Options) -> Vec<Result<Placed, Smaller>> {
+fn sizes(
+    line: &FigureSeries,
+    steps: &[usize],
+    work: &ArchiveWork,
+    options: &ComparisonOptions,
+) -> Vec<Result<Placed, Smaller>> {
     let stretches = stretches(steps, line.values.len());
     let moved = stretches.windows(2).filter_map(|pair| {
         let ((from, at), (_, end)) = (pair[0], pair[1]);
@@ -181,13 +187,18 @@ const FACTS_OF: usize = 8;
 const SAME: [&str; 2] = ["machine", "host"];
 
 /// The facts in which most of the nearest runs before and after a place differ, and that changed within these runs.
-fn changed_with(archive: &Archive, runs: &[RunName], place: usize, within: [usize; 2]) -> Vec<ChangedFact> {
+fn changed_with(
+    archive: &Archive,
+    runs: &[NamedArchiveRun],
+    place: usize,
+    within: [usize; 2],
+) -> Vec<ChangedFact> {
     let before = usual(archive, &runs[place.saturating_sub(FACTS_OF)..place]);
     let after = usual(archive, &runs[place..runs.len().min(place + FACTS_OF)]);
     let names: BTreeSet<&(usize, &str)> = before.keys().chain(after.keys()).collect();
     let differences = names.into_iter().filter(|name| !SAME.contains(&name.1)).filter_map(|name| {
         let [a, b] = [&before, &after].map(|side| side.get(name).map(|value| (*value).to_owned()));
-        Difference::between(name.1, a.into_iter().collect(), b.into_iter().collect())
+        EnvironmentDifference::between(name.1, a.into_iter().collect(), b.into_iter().collect())
     });
     let mut changed = Vec::new();
     for difference in differences {
@@ -199,10 +210,11 @@ fn changed_with(archive: &Archive, runs: &[RunName], place: usize, within: [usiz
     changed
 }
 
-/// The first run with the new value of a fact: the place nearest to `near` that leaves the fewest runs on the wrong side.
-fn place_of(archive: &Archive, runs: &[RunName], fact: &Difference, near: usize) -> usize {
+/// The first run with the new value of a fact: the place nearest to `near` that leaves the fewest runs on the wrong
+/// side.
+fn place_of(archive: &Archive, runs: &[NamedArchiveRun], fact: &EnvironmentDifference, near: usize) -> usize {
     let [from, end] = [near.saturating_sub(FACTS_OF), runs.len().min(near + FACTS_OF)];
-    let value = |run: &RunName| {
+    let value = |run: &NamedArchiveRun| {
         let mut facts = run.entry.facts.iter().filter_map(|at| archive.facts.get(*at as usize));
         facts.find(|(name, _)| *name == fact.what).map(|(_, value)| value)
     };
@@ -220,7 +232,7 @@ fn place_of(archive: &Archive, runs: &[RunName], fact: &Difference, near: usize)
 
 /// Returns a reason if other processes used far more of the CPUs on one side of a place, by the facts of the nearest
 /// runs.
-fn unlike(archive: &Archive, runs: &[RunName], place: usize) -> Option<String> {
+fn unlike(archive: &Archive, runs: &[NamedArchiveRun], place: usize) -> Option<String> {
     let sides = [place.saturating_sub(FACTS_OF)..place, place..runs.len().min(place + FACTS_OF)];
     let [before, after] = sides.map(|places| {
         median(&runs[places].iter().filter_map(|run| share_of_others(archive, run)).collect::<Vec<f64>>())
@@ -229,7 +241,7 @@ fn unlike(archive: &Archive, runs: &[RunName], place: usize) -> Option<String> {
 }
 
 /// Share of the CPUs that other processes used, by the facts of a run.
-fn share_of_others(archive: &Archive, run: &RunName) -> Option<f64> {
+fn share_of_others(archive: &Archive, run: &NamedArchiveRun) -> Option<f64> {
     let mut facts = run.entry.facts.iter().filter_map(|at| archive.facts.get(*at as usize));
     let (_, text) = facts.find(|(name, _)| name == OTHERS)?;
     // `about 60 % of the CPUs`; what is less than 5 % is none.
@@ -238,7 +250,7 @@ fn share_of_others(archive: &Archive, run: &RunName) -> Option<f64> {
 }
 
 /// Usual value of each fact, by weight and name: the value of more than half of the runs that have the fact.
-fn usual<'a>(archive: &'a Archive, runs: &[RunName]) -> BTreeMap<(usize, &'a str), &'a str> {
+fn usual<'a>(archive: &'a Archive, runs: &[NamedArchiveRun]) -> BTreeMap<(usize, &'a str), &'a str> {
     let mut counts: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
     let all = runs.iter().flat_map(|run| &run.entry.facts);
     for (name, value) in all.filter_map(|at| archive.facts.get(*at as usize)) {
@@ -259,7 +271,7 @@ fn weight(name: &str) -> usize {
     FIRST.iter().position(|first| *first == name).unwrap_or(rest)
 }
 
-fn drifts(line: &Line, steps: &Steps, work: &Work) -> Vec<Drift> {
+fn drifts(line: &FigureSeries, steps: &Steps, work: &ArchiveWork) -> Vec<Drift> {
     let drifts = steps.drifts.iter().map(|(first, last)| {
         let values = &line.values[*first..=*last];
         let quarter = values.len().div_ceil(4);
@@ -282,10 +294,10 @@ const ODD: f64 = 6.0;
 
 /// Runs that have more odd medians than the others, those with most first. Among many medians of every run some are
 /// far from those around.
-fn odd<'a>(judged: &Judged, work: impl Fn(&Line) -> &'a Work) -> Vec<Odd> {
+fn odd<'a>(judged: &ChangePointAnalysis, work: impl Fn(&FigureSeries) -> &'a ArchiveWork) -> Vec<Odd> {
     let mut runs: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     let mut of: BTreeMap<usize, usize> = BTreeMap::new();
-    for (line, steps) in judged.lines.iter().filter(|(line, _)| line.figure == Figure::P50) {
+    for (line, steps) in judged.lines.iter().filter(|(line, _)| line.figure == HistoryFigureKind::P50) {
         for run in &line.places {
             *of.entry(*run).or_insert(0) += 1;
         }
@@ -305,15 +317,20 @@ fn odd<'a>(judged: &Judged, work: impl Fn(&Line) -> &'a Work) -> Vec<Odd> {
     odd
 }
 
-fn points(archive: &Archive, series: &[Series], judged: &Judged, changes: &[Change]) -> Vec<Point> {
+fn points(
+    archive: &Archive,
+    series: &[PointSeries],
+    judged: &ChangePointAnalysis,
+    changes: &[Change],
+) -> Vec<PointHistory> {
     let mut places: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let reported: BTreeSet<(&str, usize)> = changes
         .iter()
         .flat_map(|change| &change.moved)
-        .filter(|moved| moved.figure == Figure::P50)
+        .filter(|moved| moved.figure == HistoryFigureKind::P50)
         .map(|moved| (moved.id.as_str(), moved.run))
         .collect();
-    for (line, steps) in judged.lines.iter().filter(|(line, _)| line.figure == Figure::P50) {
+    for (line, steps) in judged.lines.iter().filter(|(line, _)| line.figure == HistoryFigureKind::P50) {
         let id = archive.works[series[line.series].work].id.as_str();
         let runs = steps.steps.iter().map(|at| line.places[*at]).filter(|run| reported.contains(&(id, *run)));
         places.insert(line.series, runs.collect());
@@ -321,7 +338,7 @@ fn points(archive: &Archive, series: &[Series], judged: &Judged, changes: &[Chan
     let points = series.iter().enumerate().map(|(at, series)| {
         let work = &archive.works[series.work];
         let p99 = series.figures.iter().map(|(_, figures)| figures.p99);
-        Point {
+        PointHistory {
             id: work.id.clone(),
             probe: work.probe.clone(),
             title: work.title.clone(),
@@ -342,7 +359,7 @@ mod tests {
 
     /// The odd runs of 40 where line after line is odd in the runs that are given for it.
     fn odd_runs(lines: &[&[usize]]) -> Vec<usize> {
-        let work = Work {
+        let work = ArchiveWork {
             id: "cpu.add".to_owned(),
             probe: "cpu.add".to_owned(),
             title: String::new(),
@@ -354,10 +371,17 @@ mod tests {
         };
         let line = |odd: &&[usize]| {
             let (places, values) = ((0..40).collect(), vec![0.0; 40]);
-            let line = Line { series: 0, figure: Figure::P50, beyond: None, places, values, margin: 0.05 };
+            let line = FigureSeries {
+                series: 0,
+                figure: HistoryFigureKind::P50,
+                beyond: None,
+                places,
+                values,
+                margin: 0.05,
+            };
             (line, Steps { odd: odd.to_vec(), ..Steps::default() })
         };
-        let judged = Judged { lines: lines.iter().map(line).collect(), tests: 0 };
+        let judged = ChangePointAnalysis { lines: lines.iter().map(line).collect(), tests: 0 };
         odd(&judged, |_| &work).iter().map(|odd| odd.run).collect()
     }
 

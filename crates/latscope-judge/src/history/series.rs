@@ -1,9 +1,9 @@
 //! The series of a machine and their changes, judged together.
 
-use super::Options;
-use super::archive::{Archive, Figures, limit};
+use super::ComparisonOptions;
+use super::archive::{Archive, ArchivePointFigures, limit};
 use super::false_changes::FALSE_CHANGES;
-use super::found::{Figure, RunName};
+use super::found::{HistoryFigureKind, NamedArchiveRun};
 use super::steps::{Cut, Steps, believed, cuts, steps};
 use crate::compare::TAIL_MARGIN;
 use crate::compare::ranks::adjusted;
@@ -12,41 +12,45 @@ use latscope_core::statistics::median;
 use std::collections::{BTreeMap, HashMap};
 
 /// The figures of a point over the runs of a machine.
-pub(super) struct Series<'a> {
+pub(super) struct PointSeries<'a> {
     /// Place of its work in the archive.
     pub work: usize,
     /// Figures of each run that has the point, in order of time, with the place of the run.
-    pub figures: Vec<(usize, &'a Figures)>,
+    pub figures: Vec<(usize, &'a ArchivePointFigures)>,
 }
 
 /// The series of the works that are wanted, in the order of their names.
-pub(super) fn of_machine<'a>(archive: &Archive, runs: &[RunName<'a>], wanted: &[bool]) -> Vec<Series<'a>> {
+pub(super) fn of_machine<'a>(
+    archive: &Archive,
+    runs: &[NamedArchiveRun<'a>],
+    wanted: &[bool],
+) -> Vec<PointSeries<'a>> {
     // Works that differ in their title alone are one series.
     let mut first = HashMap::new();
     let same: Vec<usize> =
         archive.works.iter().enumerate().map(|(at, work)| *first.entry(work.key()).or_insert(at)).collect();
-    let mut all: BTreeMap<usize, Series> = BTreeMap::new();
+    let mut all: BTreeMap<usize, PointSeries> = BTreeMap::new();
     for (place, run) in runs.iter().enumerate() {
         for figures in &run.entry.points {
             // An archive that was not made by a `Writer` may name what it has not.
             let Some(work) = same.get(figures.work as usize).copied().filter(|work| wanted[*work]) else {
                 continue;
             };
-            let series = all.entry(work).or_insert_with(|| Series { work, figures: Vec::new() });
+            let series = all.entry(work).or_insert_with(|| PointSeries { work, figures: Vec::new() });
             series.figures.push((place, figures));
         }
     }
-    let mut all: Vec<Series> = all.into_values().collect();
+    let mut all: Vec<PointSeries> = all.into_values().collect();
     all.sort_by_cached_key(|series| archive.works[series.work].key());
     all
 }
 
 /// A figure of a series on the log scale, in the trusted runs.
-pub(super) struct Line {
+pub(super) struct FigureSeries {
     /// Place of the line's series among all.
     pub series: usize,
     /// Kind of the figure.
-    pub figure: Figure,
+    pub figure: HistoryFigureKind,
     /// Limit beyond which samples are counted, ns, if the figure is the rate of the tail.
     pub beyond: Option<f64>,
     /// Places of the runs.
@@ -58,15 +62,15 @@ pub(super) struct Line {
 }
 
 /// All lines, each with its steps.
-pub(super) struct Judged {
-    pub lines: Vec<(Line, Steps)>,
+pub(super) struct ChangePointAnalysis {
+    pub lines: Vec<(FigureSeries, Steps)>,
     /// Number of stretches that were searched for a change.
     pub tests: usize,
 }
 
 /// Judges the series of a machine as one family.
-pub(super) fn judge(series: &[Series], options: &Options) -> Judged {
-    let lines: Vec<Line> = in_halves(series, SHARE, |first, series| {
+pub(super) fn judge(series: &[PointSeries], options: &ComparisonOptions) -> ChangePointAnalysis {
+    let lines: Vec<FigureSeries> = in_halves(series, SHARE, |first, series| {
         (first..).zip(series).flat_map(|(at, series)| lines(at, series, options.same)).collect()
     });
     let all: Vec<Vec<Cut>> = in_halves(&lines, SHARE, |_, lines| {
@@ -75,7 +79,7 @@ pub(super) fn judge(series: &[Series], options: &Options) -> Judged {
     });
     let tests = all.iter().map(Vec::len).sum();
     let steps = settle(&all, lines.iter().map(|line| (&line.values[..], line.margin)));
-    Judged { lines: lines.into_iter().zip(steps).collect(), tests }
+    ChangePointAnalysis { lines: lines.into_iter().zip(steps).collect(), tests }
 }
 
 /// Steps of each series, from the cuts that are believed by the p values of all.
@@ -108,13 +112,27 @@ pub fn detect(series: &[Vec<f64>], margin: f64, seed: u64) -> Vec<Vec<usize>> {
 /// Smallest number of items for which a second thread is used.
 const SHARE: usize = 64;
 
-fn lines(at: usize, series: &Series, same: f64) -> Vec<Line> {
+fn lines(at: usize, series: &PointSeries, same: f64) -> Vec<FigureSeries> {
     let step = series.figures.iter().map(|(_, figures)| f64::from(figures.step)).fold(0.0, f64::max);
     let margin = same.max(if step.is_finite() { step } else { 0.0 });
     let (places, values) = logs(series, |figures| Some(f64::from(figures.p50)));
-    let mut lines = vec![Line { series: at, figure: Figure::P50, beyond: None, places, values, margin }];
+    let mut lines = vec![FigureSeries {
+        series: at,
+        figure: HistoryFigureKind::P50,
+        beyond: None,
+        places,
+        values,
+        margin,
+    }];
     let (places, values) = logs(series, |figures| Some(f64::from(figures.p99?)));
-    lines.push(Line { series: at, figure: Figure::P99, beyond: None, places, values, margin });
+    lines.push(FigureSeries {
+        series: at,
+        figure: HistoryFigureKind::P99,
+        beyond: None,
+        places,
+        values,
+        margin,
+    });
     if let Some(number) = seldom(series).filter(|_| !is_of_several_resolutions(series)) {
         let (places, values) = logs(series, |figures| {
             let tail = figures.tail.as_ref().filter(|tail| tail.count >= ENOUGH)?;
@@ -122,14 +140,24 @@ fn lines(at: usize, series: &Series, same: f64) -> Vec<Line> {
             Some((tail.beyond(number) as f64 + 0.5) / (tail.count as f64 + 1.0))
         });
         let (beyond, margin) = (Some(limit(number)), TAIL_MARGIN);
-        lines.push(Line { series: at, figure: Figure::Tail, beyond, places, values, margin });
+        lines.push(FigureSeries {
+            series: at,
+            figure: HistoryFigureKind::Tail,
+            beyond,
+            places,
+            values,
+            margin,
+        });
     }
     lines.retain(|line| !line.values.is_empty());
     lines
 }
 
 /// Places of the trusted runs that have a figure, and its logarithms.
-fn logs(series: &Series, figure: impl Fn(&Figures) -> Option<f64>) -> (Vec<usize>, Vec<f64>) {
+fn logs(
+    series: &PointSeries,
+    figure: impl Fn(&ArchivePointFigures) -> Option<f64>,
+) -> (Vec<usize>, Vec<f64>) {
     let trusted = series.figures.iter().filter(|(_, figures)| figures.trusted);
     let known = trusted.filter_map(|(place, figures)| {
         Some((*place, figure(figures).filter(|value| *value > 0.0 && value.is_finite())?.ln()))
@@ -144,7 +172,7 @@ const COARSE: f32 = 0.02;
 
 /// Returns true if some runs were counted in far wider bins than others, so that the bins decide which samples are the
 /// tail.
-fn is_of_several_resolutions(series: &Series) -> bool {
+fn is_of_several_resolutions(series: &PointSeries) -> bool {
     let steps = series.figures.iter().filter(|(_, figures)| figures.trusted).map(|(_, figures)| figures.step);
     let (finest, coarsest) = (steps.clone().fold(f32::INFINITY, f32::min), steps.fold(0.0, f32::max));
     coarsest > COARSE && coarsest > COARSER * finest
@@ -157,7 +185,7 @@ const SELDOM: f64 = 0.01;
 const ENOUGH: u64 = 1000;
 
 /// The number of the limit that about one of a hundred samples exceeds: the median over the runs.
-fn seldom(series: &Series) -> Option<u16> {
+fn seldom(series: &PointSeries) -> Option<u16> {
     let numbers = series.figures.iter().filter_map(|(_, figures)| {
         let tail = figures.tail.as_ref().filter(|tail| figures.trusted && tail.count >= ENOUGH)?;
         let most = tail.count as f64 * SELDOM;

@@ -1,7 +1,7 @@
 //! Conversion of counts by bin, as other programs write them, to a histogram.
 
 use super::checks::{KnownValues, StatedFigures, StatedNumber};
-use latscope_core::histogram::{Bins, Histogram, Totals, bucket_of};
+use latscope_core::histogram::{Histogram, HistogramBinning, Totals, bucket_of};
 use latscope_core::json;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use std::marker::PhantomData;
 
 /// Counts by the values that name their bins, in ascending order: a JSON object with numbers as names.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Counts(pub Vec<(u64, u64)>);
+pub(super) struct BinCounts(pub Vec<(u64, u64)>);
 
-impl<'de> Deserialize<'de> for Counts {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Counts, D::Error> {
-        Numbered::deserialize(deserializer).map(|Numbered(counts)| Counts(counts))
+impl<'de> Deserialize<'de> for BinCounts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BinCounts, D::Error> {
+        Numbered::deserialize(deserializer).map(|Numbered(counts)| BinCounts(counts))
     }
 }
 
@@ -50,11 +50,11 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ReadNumbered<T> {
 }
 
 /// Counts of a program, with their unit.
-pub(super) struct Counted<'a> {
+pub(super) struct ImportHistogram<'a> {
     /// Length of a tick, ps.
     pub tick_ps: u64,
     /// The bins, in ticks, if they are wider than one tick.
-    pub bins: Option<Bins>,
+    pub bins: Option<HistogramBinning>,
     /// Values, in ticks, that name the bins, ascending, and their counts.
     pub counts: &'a [(u64, u64)],
     /// Values beyond the last bin.
@@ -71,13 +71,13 @@ pub(super) struct Counted<'a> {
     pub mean: Option<StatedNumber>,
 }
 
-impl Counted<'_> {
+impl ImportHistogram<'_> {
     /// Returns the counts as a histogram, which is empty where nothing was counted.
     ///
     /// # Errors
     /// The counts, the extremes and the mean cannot be of the same values.
     pub(super) fn histogram(&self) -> Result<Histogram, String> {
-        let Counted { tick_ps, overflow, min, max, .. } = *self;
+        let ImportHistogram { tick_ps, overflow, min, max, .. } = *self;
         if overflow == 0 && self.count.unwrap_or(0) == 0 && self.filled().next().is_none() {
             return Ok(Histogram::new(tick_ps));
         }
@@ -109,7 +109,7 @@ impl Counted<'_> {
             Histogram::from_counts(tick_ps, buckets, Totals { overflow: beyond, min, max, sum: total });
         let last = self.filled().last().map_or(0, |(value, _)| value);
         let end = self.overflow_from.filter(|end| beyond > 0 && (last + 1..=max).contains(end));
-        Ok(histogram.in_bins(Bins { end, ..self.bins.unwrap_or(Bins::of_width(1)) }))
+        Ok(histogram.in_bins(HistogramBinning { end, ..self.bins.unwrap_or(HistogramBinning::of_width(1)) }))
     }
 
     /// The bins that are not empty.
@@ -117,10 +117,10 @@ impl Counted<'_> {
         self.counts.iter().copied().filter(|(_, n)| *n > 0)
     }
 
-    /// The values as far as they are known. Where a program knows of each only the lower end of its bin, its figures are
-    /// those of the lower ends.
+    /// The values as far as they are known. Where a program knows of each only the lower end of its bin, its figures
+    /// are those of the lower ends.
     fn values(&self) -> KnownValues {
-        let bins = self.bins.unwrap_or(Bins::of_width(1));
+        let bins = self.bins.unwrap_or(HistogramBinning::of_width(1));
         let bin = |(value, n): (u64, u64)| {
             let (low, high) = if bins.extremes { (value, value) } else { bins.around(value, value) };
             (low as f64, high as f64, n)

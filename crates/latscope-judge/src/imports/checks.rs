@@ -55,8 +55,8 @@ impl StatedNumber {
 /// Values as an output has them, in any unit.
 #[derive(Debug, Default)]
 pub(super) struct KnownValues {
-    /// The lowest and highest value of each bin, and the number of its values: ascending, without empty bins. A value that
-    /// is known has a bin of its own.
+    /// The lowest and highest value of each bin, and the number of its values: ascending, without empty bins. A value
+    /// that is known has a bin of its own.
     pub bins: Vec<(f64, f64, u64)>,
     /// The number of values beyond the last bin.
     pub beyond: u64,
@@ -92,8 +92,8 @@ pub(super) struct StatedFigures {
 }
 
 impl StatedFigures {
-    /// Checks that there are values, and that the figures can be of them. It returns the number of values, and their mean
-    /// if one is stated: the stated figure if the values allow it, else the middle of what both allow.
+    /// Checks that there are values, and that the figures can be of them. It returns the number of values, and their
+    /// mean if one is stated: the stated figure if the values allow it, else the middle of what both allow.
     ///
     /// # Errors
     /// A figure contradicts the values, or another figure.
@@ -132,8 +132,8 @@ impl StatedFigures {
         Ok((count, mean))
     }
 
-    /// Checks that the mean can be one of values in these bins, of which one is the smallest, and one the largest. Returns
-    /// the stated mean, or the middle of what is possible.
+    /// Checks that the mean can be one of values in these bins, of which one is the smallest, and one the largest.
+    /// Returns the stated mean, or the middle of what is possible.
     fn check_mean(
         &self,
         all: &[(f64, f64, u64)],

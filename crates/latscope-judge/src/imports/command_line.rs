@@ -6,7 +6,7 @@ use std::str::SplitWhitespace;
 
 /// Settings of the threads of cyclictest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct CyclictestSettings {
     /// Interval of the first thread, `-i`, µs.
     interval: u64,
     /// Distance `-d`, µs: the difference between the intervals of successive threads.
@@ -88,9 +88,9 @@ fn next_value<'a>(words: &mut Peekable<SplitWhitespace<'a>>) -> &'a str {
     words.next_if(|word| !word.starts_with('-')).unwrap_or("")
 }
 
-impl Asked {
+impl CyclictestSettings {
     /// Reads the settings of a command line. Returns `None` if any word of it is not understood.
-    pub(super) fn of(command_line: &str) -> Option<Asked> {
+    pub(super) fn of(command_line: &str) -> Option<CyclictestSettings> {
         let mut words = command_line.split_whitespace().peekable();
         words.by_ref().find(|word| word.rsplit('/').next() == Some("cyclictest"))?;
         let mut options: Vec<(char, &str)> = Vec::new();
@@ -125,10 +125,10 @@ impl Asked {
                 break;
             }
         }
-        Asked::from_options(&options)
+        CyclictestSettings::from_options(&options)
     }
 
-    fn from_options(options: &[(char, &str)]) -> Option<Asked> {
+    fn from_options(options: &[(char, &str)]) -> Option<CyclictestSettings> {
         // The last of several counts.
         let values: BTreeMap<char, &str> = options.iter().copied().collect();
         // cyclictest reads numbers of 32 bits: it did not run with a larger one.
@@ -145,7 +145,7 @@ impl Asked {
             Some(_) => return None,
         };
         let length = if has('h') { 'h' } else { 'H' };
-        Some(Asked {
+        Some(CyclictestSettings {
             interval: number('i', 1000)?,
             distance: if has('h') || has('H') { 0 } else { number('d', 500)? },
             priority: Some(priority).filter(|priority| *priority > 0 || policy == "other"),
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_settings_of_threads_are_read_however_they_are_written() {
-        let usual = Asked::of("cyclictest").unwrap();
+        let usual = CyclictestSettings::of("cyclictest").unwrap();
         assert_eq!((usual.interval_ns(0), usual.interval_ns(2)), (Some(1_000_000), Some(2_000_000)));
         assert_eq!(
             (usual.policy, usual.method, usual.clock, usual.priority_of(0, 3)),
@@ -203,14 +203,14 @@ mod tests {
             "-mSp80 -i 200 -h 100 -q",
             "--priority=80 --interval 200 --histogram=400 -a 0-3 -t",
         ] {
-            let asked = Asked::of(&format!("/usr/bin/cyclictest {words}")).unwrap();
+            let asked = CyclictestSettings::of(&format!("/usr/bin/cyclictest {words}")).unwrap();
             assert_eq!(
                 (asked.policy, asked.priority_of(1, 4), asked.interval_ns(3)),
                 ("fifo", Some(80), Some(200_000)),
                 "{words}"
             );
         }
-        let asked = Asked::of("cyclictest -p 80 --priospread -c 1 -r --policy rr -t5").unwrap();
+        let asked = CyclictestSettings::of("cyclictest -p 80 --priospread -c 1 -r --policy rr -t5").unwrap();
         assert_eq!(
             (asked.policy, asked.priority_of(2, 5), asked.clock, asked.method),
             ("rr", Some(78), "realtime", "relative")
@@ -219,7 +219,9 @@ mod tests {
 
     #[test]
     fn a_real_time_policy_without_a_priority_has_that_of_one_thread_or_an_unknown_one() {
-        let asked = Asked::of("cyclictest --policy=fifo -h 60 -b 100 --strict-exit --result r.json").unwrap();
+        let asked =
+            CyclictestSettings::of("cyclictest --policy=fifo -h 60 -b 100 --strict-exit --result r.json")
+                .unwrap();
         assert_eq!((asked.policy, asked.priority_of(0, 1), asked.priority_of(0, 4)), ("fifo", Some(2), None));
         assert_eq!((asked.length(), asked.limit), (Some(60), Some(100)));
     }
@@ -230,8 +232,8 @@ mod tests {
         for words in
             ["-p", "-p x", "-j", "--nosuch", "words", "--policy=batch", "-c 2", "-i -5", large, "--interval"]
         {
-            assert_eq!(Asked::of(&format!("cyclictest {words}")), None, "{words}");
+            assert_eq!(CyclictestSettings::of(&format!("cyclictest {words}")), None, "{words}");
         }
-        assert_eq!(Asked::of("oslat -D 5"), None);
+        assert_eq!(CyclictestSettings::of("oslat -D 5"), None);
     }
 }

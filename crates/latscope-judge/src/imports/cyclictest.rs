@@ -1,9 +1,9 @@
 //! The text of `cyclictest -h`: a row for each µs, a column for each thread, and lines with the totals.
 
-use super::bins::Counted;
+use super::bins::ImportHistogram;
 use super::checks::StatedNumber;
 use super::numbered_lines;
-use super::report::{Source, finish, measurement};
+use super::report::{ImportSource, finish, measurement};
 use latscope_core::catalogue::ids;
 use latscope_core::param;
 use latscope_core::plan::params;
@@ -44,7 +44,7 @@ const LEAST_NS: u64 = 300;
 /// # Errors
 /// There is no histogram, its unit cannot be determined, or it is not complete.
 pub(super) fn read(text: &str) -> Result<Report, String> {
-    let table = Table::read(text)?;
+    let table = CyclictestTable::read(text)?;
     let woken =
         |thread: &usize| table.overflows[*thread] > 0 || table.columns[*thread].iter().any(|n| *n > 0);
     let mut woken = (0..table.min.len()).filter(woken);
@@ -53,11 +53,11 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
                     the output of --json says which"
             .to_owned());
     }
-    let mut report = Source { program: "cyclictest", version: None, text, unknown: UNKNOWN }.report();
+    let mut report = ImportSource { program: "cyclictest", version: None, text, unknown: UNKNOWN }.report();
     let threads = (0..table.columns.len()).map(|thread| {
         let counts: Vec<(u64, u64)> =
             table.values.iter().copied().zip(table.columns[thread].iter().copied()).collect();
-        let counted = Counted {
+        let counted = ImportHistogram {
             tick_ps: 1_000_000,
             bins: None,
             counts: &counts,
@@ -81,7 +81,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
 }
 
 /// The table and the lines below it.
-struct Table {
+struct CyclictestTable {
     /// The values of the rows.
     values: Vec<u64>,
     /// The counts of each thread.
@@ -102,8 +102,8 @@ fn summary(lines: &[(usize, &str)], name: &str) -> Result<Vec<u64>, String> {
     numbers(line).ok_or_else(|| format!("its line {name:?} has no numbers"))
 }
 
-impl Table {
-    fn read(text: &str) -> Result<Table, String> {
+impl CyclictestTable {
+    fn read(text: &str) -> Result<CyclictestTable, String> {
         let lines: Vec<(usize, &str)> =
             numbered_lines(text).skip_while(|(_, line)| *line != HEADING).skip(1).collect();
         if lines.is_empty() {
@@ -132,8 +132,14 @@ impl Table {
                 "its lines are not of the same number of threads: it is damaged or cut off".to_owned()
             );
         }
-        let mut table =
-            Table { values: Vec::new(), columns: vec![Vec::new(); threads], min, avg, max, overflows };
+        let mut table = CyclictestTable {
+            values: Vec::new(),
+            columns: vec![Vec::new(); threads],
+            min,
+            avg,
+            max,
+            overflows,
+        };
         table.read_rows(&lines)?;
         for (column, total) in table.columns.iter().zip(totals) {
             if column.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)) != Some(total) {

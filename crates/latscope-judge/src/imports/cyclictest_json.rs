@@ -1,16 +1,16 @@
 //! The JSON of cyclictest. Its command line has settings that its text lacks.
 
-use super::bins::{Counted, Counts, Numbered};
+use super::bins::{BinCounts, ImportHistogram, Numbered};
 use super::checks::StatedNumber;
-use super::command_line::Asked;
-use super::report::{Source, SysInfo, finish, imported, measurement};
+use super::command_line::CyclictestSettings;
+use super::report::{ImportSource, SysInfo, finish, imported, measurement};
 use super::{IMPLAUSIBLE_TIME, from_json, has_names, time};
 use latscope_core::catalogue::ids;
 use latscope_core::histogram::Histogram;
 use latscope_core::json::LARGEST;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params, params};
-use latscope_core::quality::{Level, Reason};
+use latscope_core::quality::{QualityLevel, Reason};
 use latscope_core::report::{Measurement, Report, Semantics, Warning};
 use latscope_core::units::{counted, format_time};
 use serde::Deserialize;
@@ -24,13 +24,13 @@ pub(super) fn recognises(text: &str) -> bool {
 
 // The colons are part of the names.
 #[derive(Deserialize)]
-struct Head {
+struct CyclictestJsonHead {
     #[serde(rename = "cmdline:", alias = "cmdline")]
     command_line: String,
 }
 
 #[derive(Deserialize)]
-struct File {
+struct CyclictestJsonFile {
     #[serde(rename = "rt_test_version:", alias = "rt_test_version")]
     version: String,
     start_time: Option<String>,
@@ -40,26 +40,26 @@ struct File {
     /// 1 for ns, 0 for µs.
     resolution_in_ns: u64,
     /// Present if latscope measured as cyclictest.
-    latscope: Option<Latscope>,
+    latscope: Option<CyclictestJsonMarker>,
     num_threads: Option<usize>,
     /// Exit code of the program.
     #[serde(default)]
     return_code: i64,
-    thread: Numbered<Thread>,
+    thread: Numbered<CyclictestJsonThread>,
 }
 
 /// Member by which latscope marks the JSON that it writes as cyclictest.
 #[derive(Deserialize)]
-struct Latscope {
+struct CyclictestJsonMarker {
     version: String,
     /// Missed activations of each thread.
     missed: Vec<u64>,
 }
 
 #[derive(Deserialize)]
-struct Thread {
+struct CyclictestJsonThread {
     #[serde(default)]
-    histogram: Counts,
+    histogram: BinCounts,
     cycles: u64,
     min: u64,
     max: u64,
@@ -72,11 +72,11 @@ struct Thread {
 /// # Errors
 /// The text is of another program of rt-tests, has no histogram, or is damaged.
 pub(super) fn read(text: &str) -> Result<Report, String> {
-    let Head { command_line } = from_json(text)?;
+    let CyclictestJsonHead { command_line } = from_json(text)?;
     if !is_cyclictest(&command_line) {
         return Err(format!("it was written by `{command_line}`: of rt-tests only cyclictest is read"));
     }
-    let mut file: File = from_json(text)?;
+    let mut file: CyclictestJsonFile = from_json(text)?;
     let machine = std::mem::take(&mut file.sysinfo).machine();
     let Numbered(threads) = &file.thread;
     if let Some(stated) = file.num_threads.filter(|stated| *stated != threads.len()) {
@@ -91,7 +91,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         1 => 1_000,
         other => return Err(format!("its resolution_in_ns is {other}, where 0 is µs and 1 is ns")),
     };
-    let options = Asked::of(&command_line);
+    let options = CyclictestSettings::of(&command_line);
     check_against(&file, options.as_ref())?;
     let mut unknown = Vec::new();
     if file.latscope.is_none() {
@@ -107,19 +107,19 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         Some(latscope) => ("latscope as cyclictest", latscope.version.clone()),
         None => ("cyclictest", file.version.clone()),
     };
-    let source = Source { program, version: Some(version), text, unknown: &unknown };
+    let source = ImportSource { program, version: Some(version), text, unknown: &unknown };
     let mut report = source.report();
     report.machine = machine;
     report.started = time::read(file.start_time.as_deref())?.unwrap_or_default();
     report.finished = time::read(file.end_time.as_deref())?;
     let mut measured = Vec::new();
     for (number, thread) in threads {
-        let setup = Setup { tick_ps, threads: threads.len(), asked: options.as_ref() };
+        let setup = CyclictestRunSetup { tick_ps, threads: threads.len(), asked: options.as_ref() };
         let m = thread.measurement(*number, setup);
         let mut m = m.map_err(|why| format!("thread {number}: {why}"))?;
         if file.return_code != 0 {
             let text = format!("cyclictest ended with exit code {}", file.return_code);
-            m.lower(Reason::new(Level::Degraded, "calls-failed", text, ""));
+            m.lower(Reason::new(QualityLevel::Degraded, "calls-failed", text, ""));
         }
         m.corrected = options.as_ref().and_then(|asked| with_missed(&m, tick_ps, asked));
         if let Some(latscope) = &file.latscope {
@@ -142,7 +142,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
 ///
 /// # Errors
 /// Both contradict each other: one of them was changed.
-fn check_against(file: &File, asked: Option<&Asked>) -> Result<(), String> {
+fn check_against(file: &CyclictestJsonFile, asked: Option<&CyclictestSettings>) -> Result<(), String> {
     let Some(asked) = asked else { return Ok(()) };
     if asked.nanoseconds != (file.resolution_in_ns == 1) {
         let unit = if asked.nanoseconds { "has -N" } else { "has no -N" };
@@ -152,8 +152,8 @@ fn check_against(file: &File, asked: Option<&Asked>) -> Result<(), String> {
         ));
     }
     let Some(length) = asked.length() else { return Ok(()) };
-    let beyond = |(number, thread): &(u64, Thread)| {
-        let Counts(counts) = &thread.histogram;
+    let beyond = |(number, thread): &(u64, CyclictestJsonThread)| {
+        let BinCounts(counts) = &thread.histogram;
         counts.last().filter(|(value, _)| *value >= length).map(|(value, _)| (*number, *value))
     };
     match file.thread.0.iter().find_map(beyond) {
@@ -165,13 +165,15 @@ fn check_against(file: &File, asked: Option<&Asked>) -> Result<(), String> {
 }
 
 /// Warns of cycles that take longer than the time between the dates of the run, which are whole seconds.
-fn warn_of_time(report: &mut Report, file: &File, asked: Option<&Asked>) {
+fn warn_of_time(report: &mut Report, file: &CyclictestJsonFile, asked: Option<&CyclictestSettings>) {
     let time = |text: &str| humantime::parse_rfc3339(text).ok();
     let took = report.finished.as_deref().and_then(time).zip(time(&report.started));
     let Some(took) = took.and_then(|(finished, started)| finished.duration_since(started).ok()) else {
         return;
     };
-    let needed = |(number, thread): &(u64, Thread)| asked?.interval_ns(*number)?.checked_mul(thread.cycles);
+    let needed = |(number, thread): &(u64, CyclictestJsonThread)| {
+        asked?.interval_ns(*number)?.checked_mul(thread.cycles)
+    };
     let Some(needed) = file.thread.0.iter().filter_map(needed).max() else { return };
     let rest = Duration::from_secs(2);
     if Duration::from_nanos(needed) > took + rest {
@@ -182,7 +184,12 @@ fn warn_of_time(report: &mut Report, file: &File, asked: Option<&Asked>) {
 }
 
 /// Notes that a threshold ended the run: its longest latency ended it, and says little on how rare that is.
-fn note_limit(report: &mut Report, measured: &[Measurement], asked: Option<&Asked>, tick_ps: u64) {
+fn note_limit(
+    report: &mut Report,
+    measured: &[Measurement],
+    asked: Option<&CyclictestSettings>,
+    tick_ps: u64,
+) {
     let Some(limit) = asked.and_then(|asked| asked.limit).filter(|limit| *limit > 0) else { return };
     let above = |m: &Measurement| m.histogram.max().is_some_and(|max| max > (limit as f64) * 1e3);
     if measured.iter().any(above) {
@@ -197,7 +204,7 @@ const MOST_MISSED: u64 = 1 << 22;
 /// Distribution with the activations that were certainly missed: a thread that is late by several intervals skips those
 /// that were due, each later by an interval less. `None` where the interval is not known, or begins anew with each
 /// wake-up.
-fn with_missed(m: &Measurement, tick_ps: u64, asked: &Asked) -> Option<Histogram> {
+fn with_missed(m: &Measurement, tick_ps: u64, asked: &CyclictestSettings) -> Option<Histogram> {
     let interval =
         m.number(param::INTERVAL).filter(|interval| *interval > 0 && asked.method != "relative")?;
     let interval = interval as f64;
@@ -246,20 +253,20 @@ const MISSED: &str = "activations-missed";
 
 /// Settings of a run that the figures of its threads need.
 #[derive(Clone, Copy)]
-struct Setup<'a> {
+struct CyclictestRunSetup<'a> {
     tick_ps: u64,
     /// Number of all threads of the run.
     threads: usize,
-    asked: Option<&'a Asked>,
+    asked: Option<&'a CyclictestSettings>,
 }
 
 fn is_cyclictest(command_line: &str) -> bool {
     command_line.split_whitespace().any(|word| word.rsplit('/').next() == Some("cyclictest"))
 }
 
-impl Thread {
-    fn measurement(&self, number: u64, setup: Setup) -> Result<Measurement, String> {
-        let Thread { histogram: Counts(counts), min, max, avg, .. } = self;
+impl CyclictestJsonThread {
+    fn measurement(&self, number: u64, setup: CyclictestRunSetup) -> Result<Measurement, String> {
+        let CyclictestJsonThread { histogram: BinCounts(counts), min, max, avg, .. } = self;
         if counts.is_empty() && self.cycles > 0 {
             return Err("it has no histogram, only the least, the mean and the largest figure: \
                         run cyclictest with -h 1000"
@@ -267,12 +274,12 @@ impl Thread {
         }
         let counted = counts.iter().try_fold(0u64, |sum, (_, n)| sum.checked_add(*n));
         let overflow = counted.and_then(|counted| self.cycles.checked_sub(counted));
-        let counted = Counted {
+        let counted = ImportHistogram {
             tick_ps: setup.tick_ps,
             bins: None,
             counts,
             overflow: overflow.ok_or("its histogram has more counts than cycles: it is damaged")?,
-            overflow_from: setup.asked.and_then(Asked::length),
+            overflow_from: setup.asked.and_then(CyclictestSettings::length),
             count: Some(self.cycles),
             min: *min,
             max: *max,
@@ -283,7 +290,7 @@ impl Thread {
     }
 
     /// Known parameters of the thread, by the names of the probe `wake.timer`.
-    fn params(&self, number: u64, setup: Setup) -> Params {
+    fn params(&self, number: u64, setup: CyclictestRunSetup) -> Params {
         let mut params = params([(param::THREAD, number.into())]);
         let mut put = |name: &str, value: ParamValue| params.insert(name.to_owned(), value);
         match self.cpu.map(u64::try_from) {

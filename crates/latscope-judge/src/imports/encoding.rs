@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Returns a text in UTF-8 without a byte-order mark. UTF-16 is recognised by its mark, or by the zero byte in its first
-/// character.
+/// Returns a text in UTF-8 without a byte-order mark. UTF-16 is recognised by its mark, or by the zero byte in its
+/// first character.
 pub(super) fn utf8(text: &[u8]) -> Cow<'_, [u8]> {
     let wide = |pairs: &[u8], of: fn([u8; 2]) -> u16| {
         let units = pairs.chunks_exact(2).map(|pair| of([pair[0], pair[1]]));

@@ -1,13 +1,13 @@
 //! The JSON of fio with its bins.
 
-use super::bins::{Counted, Counts};
+use super::bins::{BinCounts, ImportHistogram};
 use super::checks::StatedNumber;
-use super::report::{Source, check_length, finish, measurement, note_watched};
+use super::report::{ImportSource, check_length, finish, measurement, note_watched};
 use super::{from_json, has_names, time};
-use latscope_core::histogram::Bins;
+use latscope_core::histogram::HistogramBinning;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params, params};
-use latscope_core::quality::{Level, Reason};
+use latscope_core::quality::{QualityLevel, Reason};
 use latscope_core::report::{Measurement, Report, Semantics};
 use latscope_core::units::counted;
 use serde::Deserialize;
@@ -19,17 +19,17 @@ pub(super) fn recognises(text: &str) -> bool {
 }
 
 #[derive(Deserialize)]
-struct File {
+struct FioJsonFile {
     #[serde(rename = "fio version")]
     version: String,
     timestamp_ms: Option<u64>,
     #[serde(rename = "global options", default)]
     options: BTreeMap<String, String>,
-    jobs: Vec<Job>,
+    jobs: Vec<FioJsonJob>,
 }
 
 #[derive(Deserialize)]
-struct Job {
+struct FioJsonJob {
     jobname: String,
     #[serde(default)]
     error: i64,
@@ -44,17 +44,17 @@ struct Job {
     #[serde(rename = "job options", default)]
     options: BTreeMap<String, String>,
     #[serde(default)]
-    read: Direction,
+    read: FioDirectionStats,
     #[serde(default)]
-    write: Direction,
+    write: FioDirectionStats,
     #[serde(default)]
-    trim: Direction,
+    trim: FioDirectionStats,
     #[serde(default)]
-    sync: Direction,
+    sync: FioDirectionStats,
 }
 
 #[derive(Default, Deserialize)]
-struct Direction {
+struct FioDirectionStats {
     /// Time from the first to the last operation of the direction, ms.
     #[serde(default)]
     runtime: u64,
@@ -64,19 +64,19 @@ struct Direction {
     /// Operations that were given up.
     #[serde(default)]
     drop_ios: u64,
-    slat_ns: Option<Latency>,
-    clat_ns: Option<Latency>,
-    lat_ns: Option<Latency>,
+    slat_ns: Option<FioLatencyStats>,
+    clat_ns: Option<FioLatencyStats>,
+    lat_ns: Option<FioLatencyStats>,
 }
 
 #[derive(Deserialize)]
-struct Latency {
+struct FioLatencyStats {
     min: u64,
     max: u64,
     mean: f64,
     #[serde(rename = "N")]
     count: u64,
-    bins: Option<Counts>,
+    bins: Option<BinCounts>,
 }
 
 /// Options that make a job another one; other differences are ignored.
@@ -87,7 +87,7 @@ const IDENTIFYING: [&str; 8] =
 const GROUPED: &str = "group_reporting";
 
 /// The bins of fio: each is named by its middle, and each power of two has 64.
-const BINS: Bins = Bins { per_octave: Some(64), ..Bins::of_width(1) };
+const BINS: HistogramBinning = HistogramBinning { per_octave: Some(64), ..HistogramBinning::of_width(1) };
 
 /// Name of the last bin, ns, which also has all longer times.
 const LAST_BIN: u64 = 17_112_760_320;
@@ -99,12 +99,12 @@ const UNKNOWN: &[&str] = &["options that are not in the name of a point"];
 /// # Errors
 /// The text has no bins, or is damaged.
 pub(super) fn read(text: &str) -> Result<Report, String> {
-    let file: File = from_json(text).map_err(|why| match why.contains("several outputs") {
+    let file: FioJsonFile = from_json(text).map_err(|why| match why.contains("several outputs") {
         true => format!("{why} (--status-interval writes several)"),
         false => why,
     })?;
     let version = file.version.strip_prefix("fio-").unwrap_or(&file.version).to_owned();
-    let mut report = Source { program: "fio", version: Some(version), text, unknown: UNKNOWN }.report();
+    let mut report = ImportSource { program: "fio", version: Some(version), text, unknown: UNKNOWN }.report();
     report.finished = file.timestamp_ms.and_then(time::of_epoch);
     let mut measurements = Vec::new();
     check_length(file.jobs.len(), "jobs")?;
@@ -126,7 +126,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
     finish(report, measurements)
 }
 
-impl Job {
+impl FioJsonJob {
     /// Parameters that identify the job; for several jobs of one name also its number.
     fn params(&self, global: &BTreeMap<String, String>, number: Option<u64>) -> Params {
         let mut all = params([("job", self.jobname.as_str().into())]);
@@ -140,7 +140,7 @@ impl Job {
     }
 
     /// Returns what failed in a direction of the job, in words.
-    fn failures(&self, of: &Direction) -> Option<String> {
+    fn failures(&self, of: &FioDirectionStats) -> Option<String> {
         let ended = (self.error != 0).then(|| format!("the job ended with error {}", self.error));
         let failed = (self.total_err > 0).then(|| {
             format!(
@@ -182,7 +182,7 @@ impl Job {
                 let mut m = measurement("imported.fio", params, title, Semantics::Operation, histogram);
                 note_watched(&mut m, known.unwrap_or(0) as f64 / 1e3)?;
                 if let Some(why) = self.failures(of) {
-                    m.lower(Reason::new(Level::Degraded, "calls-failed", why, ""));
+                    m.lower(Reason::new(QualityLevel::Degraded, "calls-failed", why, ""));
                 }
                 measurements.push(m);
             }
@@ -191,11 +191,11 @@ impl Job {
     }
 }
 
-impl Latency {
-    fn counted(&self, Counts(counts): &Counts) -> Result<latscope_core::histogram::Histogram, String> {
+impl FioLatencyStats {
+    fn counted(&self, BinCounts(counts): &BinCounts) -> Result<latscope_core::histogram::Histogram, String> {
         let known = counts.partition_point(|(value, _)| *value < LAST_BIN);
         let overflow = counts[known..].iter().try_fold(0u64, |sum, (_, n)| sum.checked_add(*n));
-        let counted = Counted {
+        let counted = ImportHistogram {
             tick_ps: 1_000,
             bins: Some(BINS),
             counts: &counts[..known],

@@ -2,14 +2,14 @@
 //! are computed from them (mean, median, complexity) are left out.
 
 use super::checks::{KnownValues, StatedFigures, StatedNumber};
-use super::report::{Source, check_length, finish, measurement, number_alike};
+use super::report::{ImportSource, check_length, finish, measurement, number_alike};
 use super::{from_json, has_names, time};
 use latscope_core::histogram::Histogram;
 use latscope_core::ordered::entry;
 use latscope_core::plan::params;
-use latscope_core::quality::{Level, Reason};
-use latscope_core::report::{Better, Measurement, Report, Sampling, Semantics, Value};
-use latscope_core::rounds::Round;
+use latscope_core::quality::{QualityLevel, Reason};
+use latscope_core::report::{Better, MeasuredQuantity, Measurement, Report, Sampling, Semantics};
+use latscope_core::rounds::RoundSummary;
 use latscope_core::units::counted;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,13 +20,13 @@ pub(super) fn recognises(text: &str) -> bool {
 }
 
 #[derive(Deserialize)]
-struct File {
-    context: Context,
-    benchmarks: Vec<Line>,
+struct GoogleBenchmarkFile {
+    context: GoogleBenchmarkContext,
+    benchmarks: Vec<GoogleBenchmarkEntry>,
 }
 
 #[derive(Deserialize)]
-struct Context {
+struct GoogleBenchmarkContext {
     date: Option<String>,
     #[serde(default)]
     host_name: String,
@@ -36,7 +36,7 @@ struct Context {
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct GoogleBenchmarkEntry {
     name: String,
     run_name: Option<String>,
     run_type: Option<String>,
@@ -66,10 +66,10 @@ const UNKNOWN: &[&str] = &["options of the program", "counters of the user, whic
 /// # Errors
 /// The text has aggregates only, is of an old version, or damaged.
 pub(super) fn read(text: &str) -> Result<Report, String> {
-    let file: File = from_json(text)?;
+    let file: GoogleBenchmarkFile = from_json(text)?;
     check_length(file.benchmarks.len(), "lines of benchmarks")?;
     let version = file.context.library_version.clone();
-    let mut report = Source { program: "Google Benchmark", version, text, unknown: UNKNOWN }.report();
+    let mut report = ImportSource { program: "Google Benchmark", version, text, unknown: UNKNOWN }.report();
     report.machine.name = file.context.host_name;
     report.started = time::read(file.context.date.as_deref())?.unwrap_or_default();
     if file.context.library_build_type.as_deref() == Some("debug") {
@@ -87,16 +87,16 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
 #[derive(Default)]
 struct Benchmarks<'a> {
     /// Repetitions, by the benchmark's place in the program, if that is stated, and its name.
-    repetitions: Vec<((Place, &'a str), Vec<&'a Line>)>,
+    repetitions: Vec<((GoogleBenchmarkIndex, &'a str), Vec<&'a GoogleBenchmarkEntry>)>,
     /// Computed figures of a benchmark: its mean and its median.
-    computed: Vec<(&'a str, &'a Line)>,
+    computed: Vec<(&'a str, &'a GoogleBenchmarkEntry)>,
 }
 
 /// Place of a benchmark in its program: two of one name differ in it.
-type Place = (Option<u64>, Option<u64>);
+type GoogleBenchmarkIndex = (Option<u64>, Option<u64>);
 
 impl<'a> Benchmarks<'a> {
-    fn of(lines: &'a [Line]) -> Result<Benchmarks<'a>, String> {
+    fn of(lines: &'a [GoogleBenchmarkEntry]) -> Result<Benchmarks<'a>, String> {
         let mut all = Benchmarks::default();
         // Before version 1.5 only the name of a line says that it is computed.
         let may_be_computed = |name: &str| COMPUTED.iter().any(|end| name.ends_with(end));
@@ -145,7 +145,11 @@ impl<'a> Benchmarks<'a> {
 const COMPUTED: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
 
 /// Checks the repetitions of a benchmark, and the figures that are computed from them.
-fn check(lines: &[&Line], times: &[f64], computed: &[&Line]) -> Result<(), String> {
+fn check(
+    lines: &[&GoogleBenchmarkEntry],
+    times: &[f64],
+    computed: &[&GoogleBenchmarkEntry],
+) -> Result<(), String> {
     let mut once = BTreeSet::new();
     let mut numbers = lines.iter().filter_map(|line| line.repetition_index);
     if let Some(number) = numbers.find(|number| !once.insert(*number)) {
@@ -178,7 +182,11 @@ fn check(lines: &[&Line], times: &[f64], computed: &[&Line]) -> Result<(), Strin
 }
 
 /// A benchmark with its repetitions.
-fn point(name: &str, lines: &[&Line], computed: &[&Line]) -> Result<Measurement, String> {
+fn point(
+    name: &str,
+    lines: &[&GoogleBenchmarkEntry],
+    computed: &[&GoogleBenchmarkEntry],
+) -> Result<Measurement, String> {
     let params = params([("benchmark", name.into())]);
     let mut m = measurement(
         "imported.google-benchmark",
@@ -187,11 +195,11 @@ fn point(name: &str, lines: &[&Line], computed: &[&Line]) -> Result<Measurement,
         Semantics::Operation,
         Histogram::new(1),
     );
-    let (failed, done): (Vec<&Line>, Vec<&Line>) =
+    let (failed, done): (Vec<&GoogleBenchmarkEntry>, Vec<&GoogleBenchmarkEntry>) =
         lines.iter().partition(|line| line.error_occurred || line.skipped);
     m.sampling = Sampling::Batch { ops: done.first().and_then(|line| line.iterations).unwrap_or(0) };
     if let Some(line) = failed.first() {
-        let level = if done.is_empty() { Level::Unsupported } else { Level::Degraded };
+        let level = if done.is_empty() { QualityLevel::Unsupported } else { QualityLevel::Degraded };
         let said = format!("{}{}", line.error_message, line.skip_message);
         let text =
             if said.trim().is_empty() { "the benchmark skipped it, and does not say why" } else { &said };
@@ -206,18 +214,21 @@ fn point(name: &str, lines: &[&Line], computed: &[&Line]) -> Result<Measurement,
         m.histogram.record((ns * 1e3 / tick_ps as f64).round() as u64);
         let cpu = line.cpu_time.map(|_| line.ns(line.cpu_time)).transpose()?;
         let values: BTreeMap<String, f64> = cpu.into_iter().map(|cpu| (CPU_TIME.to_owned(), cpu)).collect();
-        m.rounds.push(Round {
+        m.rounds.push(RoundSummary {
             count: 1,
             min: Some(ns),
             p50: Some(ns),
             max: Some(ns),
             values,
-            ..Round::default()
+            ..RoundSummary::default()
         });
     }
     let cpu: Vec<f64> = m.rounds.iter().filter_map(|round| round.values.get(CPU_TIME).copied()).collect();
     if let Some(value) = latscope_core::statistics::median(&cpu) {
-        m.values.insert(CPU_TIME.to_owned(), Value { value, unit: "ns".to_owned(), better: Better::Less });
+        m.values.insert(
+            CPU_TIME.to_owned(),
+            MeasuredQuantity { value, unit: "ns".to_owned(), better: Better::Less },
+        );
     }
     if m.rounds.len() < 2 {
         m.rounds.clear();
@@ -228,7 +239,7 @@ fn point(name: &str, lines: &[&Line], computed: &[&Line]) -> Result<Measurement,
 /// Name of the value with the CPU time of an iteration.
 const CPU_TIME: &str = "cpu-time";
 
-impl Line {
+impl GoogleBenchmarkEntry {
     fn ns(&self, time: Option<f64>) -> Result<f64, String> {
         let unit = match self.time_unit.as_deref() {
             Some("ns") => 1.0,

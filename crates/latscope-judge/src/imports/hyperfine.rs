@@ -1,13 +1,13 @@
 //! The JSON of hyperfine. Each time is that of a separate process: a round of one event.
 
 use super::checks::{KnownValues, StatedFigures, StatedNumber};
-use super::report::{Source, check_length, finish, measurement, number_alike};
+use super::report::{ImportSource, check_length, finish, measurement, number_alike};
 use super::{from_json, has_names};
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::{USER_PARAMETER, params};
-use latscope_core::quality::{Level, Reason};
+use latscope_core::quality::{QualityLevel, Reason};
 use latscope_core::report::{Measurement, Report, Semantics};
-use latscope_core::rounds::Round;
+use latscope_core::rounds::RoundSummary;
 use latscope_core::units::counted;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
     let file: File = from_json(text)?;
     let lack = file.results.iter().any(|command| command.exit_codes.is_empty());
     let unknown: Vec<&str> = [UNKNOWN].into_iter().chain(lack.then_some("exit codes of the runs")).collect();
-    let report = Source { program: "hyperfine", version: None, text, unknown: &unknown }.report();
+    let report = ImportSource { program: "hyperfine", version: None, text, unknown: &unknown }.report();
     let measured = file
         .results
         .iter()
@@ -107,7 +107,13 @@ impl Command {
             // It is printed with more digits than it was measured with.
             let ns = (seconds * 1e9).round();
             histogram.record(ns as u64);
-            rounds.push(Round { count: 1, min: Some(ns), p50: Some(ns), max: Some(ns), ..Round::default() });
+            rounds.push(RoundSummary {
+                count: 1,
+                min: Some(ns),
+                p50: Some(ns),
+                max: Some(ns),
+                ..RoundSummary::default()
+            });
         }
         let mut params = params([("command", self.command.as_str().into())]);
         for (name, value) in &self.parameters {
@@ -120,7 +126,7 @@ impl Command {
         let failed = self.exit_codes.iter().filter(|code| **code != Some(0)).count();
         if failed > 0 {
             let text = format!("{failed} of {} runs failed, or were ended by a signal", times.len());
-            m.lower(Reason::new(Level::Degraded, "calls-failed", text, ""));
+            m.lower(Reason::new(QualityLevel::Degraded, "calls-failed", text, ""));
         }
         Ok(m)
     }

@@ -1,8 +1,8 @@
 //! The results.json of jitterdebugger.
 
-use super::bins::{Counted, Counts, Numbered};
+use super::bins::{BinCounts, ImportHistogram, Numbered};
 use super::checks::StatedNumber;
-use super::report::{Source, SysInfo, finish, measurement};
+use super::report::{ImportSource, SysInfo, finish, measurement};
 use super::{from_json, has_names};
 use latscope_core::catalogue::ids;
 use latscope_core::param;
@@ -33,7 +33,7 @@ struct System {
 
 #[derive(Deserialize)]
 struct Cpu {
-    histogram: Counts,
+    histogram: BinCounts,
     count: u64,
     min: u64,
     max: u64,
@@ -68,7 +68,8 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
     let (key, further) =
         if is_of_cpu { (param::CPU, None) } else { (param::THREAD, Some("CPUs of the threads")) };
     let unknown: Vec<&str> = UNKNOWN.iter().copied().chain(further).collect();
-    let mut report = Source { program: "jitterdebugger", version: None, text, unknown: &unknown }.report();
+    let mut report =
+        ImportSource { program: "jitterdebugger", version: None, text, unknown: &unknown }.report();
     report.machine = file.sysinfo.uname.machine();
     let measured = cpus.iter().map(|(number, cpu)| {
         cpu.measurement((key, *number), tick_ps).map_err(|why| format!("thread {number}: {why}"))
@@ -78,12 +79,12 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
 
 impl Cpu {
     fn measurement(&self, (key, number): (&str, u64), tick_ps: u64) -> Result<Measurement, String> {
-        let Cpu { histogram: Counts(counts), count, min, max, avg } = self;
+        let Cpu { histogram: BinCounts(counts), count, min, max, avg } = self;
         let counted = counts.iter().try_fold(0u64, |sum, (_, n)| sum.checked_add(*n));
         let overflow = counted.and_then(|counted| count.checked_sub(counted));
         let overflow =
             overflow.ok_or("its histogram has more counts than there were events: it is damaged")?;
-        let counted = Counted {
+        let counted = ImportHistogram {
             tick_ps,
             bins: None,
             counts,

@@ -2,7 +2,7 @@
 
 use super::checks::{KnownValues, StatedFigures};
 use super::numbered_lines;
-use super::report::{Source, finish, measurement};
+use super::report::{ImportSource, finish, measurement};
 use super::time;
 use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
@@ -73,7 +73,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
     }
     let is_unknown = measurements.iter().any(|m| !m.params.contains_key(param::ORDER));
     let unknown: Vec<&str> = UNKNOWN.iter().copied().chain(is_unknown.then_some(ORDER)).collect();
-    let mut report = Source { program: "lat_mem_rd", version: None, text, unknown: &unknown }.report();
+    let mut report = ImportSource { program: "lat_mem_rd", version: None, text, unknown: &unknown }.report();
     if let Some((host, kernel)) = machine(text) {
         report.machine = Machine { name: host.to_owned(), kernel: kernel.to_owned(), ..Machine::default() };
     }

@@ -19,7 +19,7 @@ mod rtla;
 mod tests;
 mod time;
 
-use crate::runs::Run;
+use crate::runs::RunResult;
 use crate::verdict::tested;
 use latscope_core::report::{LoadError, Measurement, Report, Warning};
 use serde::Deserializer;
@@ -31,7 +31,7 @@ use std::time::SystemTime;
 
 /// A way in which another program writes its results.
 #[derive(Debug, Clone, Copy)]
-pub struct Format {
+pub struct ImportFormat {
     /// The program, and the option that requests this output.
     pub name: &'static str,
     /// Returns true if a text is of this format, complete or not.
@@ -41,24 +41,32 @@ pub struct Format {
 }
 
 /// Every format that is read.
-pub const FORMATS: &[Format] = &[
-    Format {
+pub const FORMATS: &[ImportFormat] = &[
+    ImportFormat {
         name: "cyclictest --json",
         recognises: cyclictest_json::recognises,
         read: cyclictest_json::read,
     },
-    Format { name: "cyclictest -h", recognises: cyclictest::recognises, read: cyclictest::read },
-    Format { name: "jitterdebugger -o", recognises: jitterdebugger::recognises, read: jitterdebugger::read },
-    Format { name: "fio --output-format=json+", recognises: fio::recognises, read: fio::read },
-    Format { name: "rtla timerlat hist", recognises: rtla::is_timerlat, read: rtla::timerlat },
-    Format { name: "rtla osnoise hist", recognises: rtla::is_osnoise, read: rtla::osnoise },
-    Format {
+    ImportFormat { name: "cyclictest -h", recognises: cyclictest::recognises, read: cyclictest::read },
+    ImportFormat {
+        name: "jitterdebugger -o",
+        recognises: jitterdebugger::recognises,
+        read: jitterdebugger::read,
+    },
+    ImportFormat { name: "fio --output-format=json+", recognises: fio::recognises, read: fio::read },
+    ImportFormat { name: "rtla timerlat hist", recognises: rtla::is_timerlat, read: rtla::timerlat },
+    ImportFormat { name: "rtla osnoise hist", recognises: rtla::is_osnoise, read: rtla::osnoise },
+    ImportFormat {
         name: "Google Benchmark --benchmark_format=json",
         recognises: google_benchmark::recognises,
         read: google_benchmark::read,
     },
-    Format { name: "hyperfine --export-json", recognises: hyperfine::recognises, read: hyperfine::read },
-    Format { name: "lat_mem_rd", recognises: lat_mem_rd::recognises, read: lat_mem_rd::read },
+    ImportFormat {
+        name: "hyperfine --export-json",
+        recognises: hyperfine::recognises,
+        read: hyperfine::read,
+    },
+    ImportFormat { name: "lat_mem_rd", recognises: lat_mem_rd::recognises, read: lat_mem_rd::read },
 ];
 
 /// Reason why a file is no readable result.
@@ -110,8 +118,8 @@ pub fn read_report(text: &[u8]) -> Result<Report, ReadError> {
     Ok(report)
 }
 
-/// Reads a result like [`read_report`], but skips its samples in order of time, which only some views show. What the file
-/// says of its evidence (`tested`) counts: without these samples it is not computed again.
+/// Reads a result like [`read_report`], but skips its samples in order of time, which only some views show. What the
+/// file says of its evidence (`tested`) counts: without these samples it is not computed again.
 ///
 /// # Errors
 /// The errors of [`read_report`].
@@ -126,7 +134,7 @@ pub fn read_report_without_blocks(text: &[u8]) -> Result<Report, ReadError> {
 ///
 /// # Errors
 /// The errors of [`read_report`].
-pub fn read_run(text: &[u8]) -> Result<Run, ReadError> {
+pub fn read_run(text: &[u8]) -> Result<RunResult, ReadError> {
     let run = read_runs(text)?;
     // The run is the unit of judging.
     let merged = run.report.merged.is_some();
@@ -148,9 +156,9 @@ pub(crate) fn runs_in(report: &Report) -> usize {
 ///
 /// # Errors
 /// The errors of [`read_report`].
-pub fn read_runs(text: &[u8]) -> Result<Run, ReadError> {
+pub fn read_runs(text: &[u8]) -> Result<RunResult, ReadError> {
     let text = &*encoding::utf8(text);
-    Run::from_json(text).or_else(|error| otherwise(text, error).map(Run::of))
+    RunResult::from_json(text).or_else(|error| otherwise(text, error).map(RunResult::of))
 }
 
 /// Reads a text that is no result of latscope as the output of another program.
@@ -166,7 +174,7 @@ fn otherwise(text: &[u8], error: LoadError) -> Result<Report, ReadError> {
         return Err(ReadError::Damaged);
     }
     let text = encoding::plain(text);
-    let found: Vec<&Format> = FORMATS.iter().filter(|format| (format.recognises)(&text)).collect();
+    let found: Vec<&ImportFormat> = FORMATS.iter().filter(|format| (format.recognises)(&text)).collect();
     match found.as_slice() {
         [] => Err(error.into()),
         [format] => (format.read)(&text).map_err(|why| ReadError::Format { format: format.name, why }),
@@ -182,8 +190,8 @@ pub const IMPLAUSIBLE_TIME: &str = "implausible-time";
 /// Id of the warning that a share of the CPUs is none.
 pub const IMPLAUSIBLE_SHARE: &str = "implausible-share";
 
-/// Adds a warning to a result whose time is hardly right (a date that does not exist or lies in the future, a clock that
-/// was never set, an end before the begin), and one if it states more than all of the CPUs.
+/// Adds a warning to a result whose time is hardly right (a date that does not exist or lies in the future, a clock
+/// that was never set, an end before the begin), and one if it states more than all of the CPUs.
 pub fn doubt(report: &mut Report, now: SystemTime) {
     let time =
         time::doubt((&report.started, report.finished.as_deref()), &report.machine.kernel_version, now);

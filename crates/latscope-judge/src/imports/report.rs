@@ -4,10 +4,11 @@ use crate::runs::point_id;
 use latscope_core::histogram::Histogram;
 use latscope_core::json::LARGEST;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{ParamValue, Params, Plan, Point};
-use latscope_core::quality::{IMPORTED, Level, NOTHING_MEASURED, Reason};
+use latscope_core::plan::{MeasurementPoint, ParamValue, Params, Plan};
+use latscope_core::quality::{IMPORTED, NOTHING_MEASURED, QualityLevel, Reason};
 use latscope_core::report::{
-    BEYOND, Better, Imported, Measurement, Report, Sampling, Semantics, Summary, Tool, Value, WATCHED,
+    BEYOND, Better, Imported, MeasuredQuantity, Measurement, Report, Sampling, Semantics, Summary,
+    ToolVersion, WATCHED,
 };
 use latscope_core::units::CpuList;
 use serde::Deserialize;
@@ -39,7 +40,7 @@ impl SysInfo {
 }
 
 /// Program that wrote a text, and the text.
-pub(super) struct Source<'a> {
+pub(super) struct ImportSource<'a> {
     pub program: &'static str,
     pub version: Option<String>,
     /// The whole text: the same text gives the same run.
@@ -48,7 +49,7 @@ pub(super) struct Source<'a> {
     pub unknown: &'a [&'a str],
 }
 
-impl Source<'_> {
+impl ImportSource<'_> {
     /// A report without measurements, machine and time.
     pub(super) fn report(self) -> Report {
         let imported = Imported {
@@ -56,7 +57,7 @@ impl Source<'_> {
             version: self.version,
             unknown: self.unknown.iter().map(|words| (*words).to_owned()).collect(),
         };
-        let tool = Tool {
+        let tool = ToolVersion {
             name: "latscope".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: String::new(),
@@ -91,7 +92,7 @@ fn too_large(m: &Measurement) -> Option<(&str, u64)> {
 /// The reason of every point of a report: another program measured it.
 pub(super) fn imported(report: &Report) -> Reason {
     let name = report.imported.as_ref().map(Imported::name).unwrap_or_default();
-    Reason::new(Level::Ok, IMPORTED, format!("measured by {name}"), "")
+    Reason::new(QualityLevel::Ok, IMPORTED, format!("measured by {name}"), "")
 }
 
 /// Id of the reason that nothing happened that would be counted.
@@ -141,10 +142,11 @@ pub(super) fn finish(mut report: Report, measurements: Vec<Measurement>) -> Resu
         imported.unknown.extend(unknown);
     }
     for m in &mut report.measurements {
-        let is_explained = |reason: &Reason| reason.id == UNEVENTFUL || reason.level == Level::Unsupported;
+        let is_explained =
+            |reason: &Reason| reason.id == UNEVENTFUL || reason.level == QualityLevel::Unsupported;
         if m.histogram.count() == 0 && !m.quality.reasons.iter().any(is_explained) {
             let text = format!("no sample was counted, {}", reason.text);
-            m.lower(Reason::new(Level::Unsupported, NOTHING_MEASURED, text, ""));
+            m.lower(Reason::new(QualityLevel::Unsupported, NOTHING_MEASURED, text, ""));
         }
         if m.histogram.overflow() > 0 {
             put(m, BEYOND, m.histogram.overflow() as f64, "count", Better::Less);
@@ -194,7 +196,7 @@ pub(super) fn note_watched(m: &mut Measurement, seconds: f64) -> Result<(), Stri
 const LONGEST: f64 = 1e9;
 
 fn put(m: &mut Measurement, name: &str, value: f64, unit: &str, better: Better) {
-    m.values.insert(name.to_owned(), Value { value, unit: unit.to_owned(), better });
+    m.values.insert(name.to_owned(), MeasuredQuantity { value, unit: unit.to_owned(), better });
 }
 
 /// A point with these samples, all of whose quality is known.
@@ -205,6 +207,6 @@ pub(super) fn measurement(
     times: Semantics,
     histogram: Histogram,
 ) -> Measurement {
-    let point = Point { probe: probe.to_owned(), revision: 1, params, title, row: true };
+    let point = MeasurementPoint { probe: probe.to_owned(), revision: 1, params, title, row: true };
     Measurement { summary: Summary::default(), ..Measurement::of(point, Sampling::Event, times, histogram) }
 }

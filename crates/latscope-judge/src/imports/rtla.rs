@@ -1,15 +1,15 @@
 //! The tables of `rtla timerlat hist` and `rtla osnoise hist`: a row for each bin that is not empty, a column for
 //! each CPU and context.
 
-use super::bins::Counted;
+use super::bins::ImportHistogram;
 use super::checks::StatedNumber;
 use super::numbered_lines;
-use super::report::{Source, UNEVENTFUL, finish, measurement, note_watched};
+use super::report::{ImportSource, UNEVENTFUL, finish, measurement, note_watched};
 use latscope_core::catalogue::ids;
-use latscope_core::histogram::{Bins, Histogram};
+use latscope_core::histogram::{Histogram, HistogramBinning};
 use latscope_core::param;
 use latscope_core::plan::{Params, params};
-use latscope_core::quality::{Level, Reason};
+use latscope_core::quality::{QualityLevel, Reason};
 use latscope_core::report::{Report, Semantics};
 use std::collections::BTreeSet;
 
@@ -60,19 +60,19 @@ pub(super) fn osnoise(text: &str) -> Result<Report, String> {
     })
 }
 
-type Named = (&'static str, Params, String, Semantics);
+type RtlaColumnPoint = (&'static str, Params, String, Semantics);
 
 fn read(
     text: &str,
     heading: &str,
     program: &'static str,
     unknown: &[&str],
-    name: impl Fn(&str) -> Option<Named>,
+    name: impl Fn(&str) -> Option<RtlaColumnPoint>,
 ) -> Result<Report, String> {
-    let table = Table::read(text, heading)?;
+    let table = RtlaHistogramTable::read(text, heading)?;
     // The kernel counts osnoise, and rtla knows of each sample the lower end of its bin only.
     let is_osnoise = heading == OSNOISE;
-    let mut report = Source { program, version: None, text, unknown }.report();
+    let mut report = ImportSource { program, version: None, text, unknown }.report();
     let mut measurements = Vec::new();
     if table.columns.is_empty() {
         let title = "osnoise on all CPUs that were watched".to_owned();
@@ -91,10 +91,10 @@ fn read(
     for m in &mut measurements {
         note_watched(m, table.seconds as f64)?;
         if is_osnoise && m.histogram.count() == 0 {
-            m.lower(Reason::new(Level::Ok, UNEVENTFUL, "rtla counted no noise", ""));
+            m.lower(Reason::new(QualityLevel::Ok, UNEVENTFUL, "rtla counted no noise", ""));
         }
         if let Some(line) = table.lost {
-            m.lower(Reason::new(Level::Degraded, "trace-lost-events", line.trim(), ""));
+            m.lower(Reason::new(QualityLevel::Degraded, "trace-lost-events", line.trim(), ""));
         }
     }
     if table.is_stopped {
@@ -105,7 +105,7 @@ fn read(
 
 /// The table and the lines below it.
 #[derive(Default)]
-struct Table<'a> {
+struct RtlaHistogramTable<'a> {
     tick_ps: u64,
     /// Duration of the run in whole seconds; 0 if it is not stated.
     seconds: u64,
@@ -133,15 +133,18 @@ fn below(line: &str) -> Option<(usize, &str)> {
 /// The heading of the section with the figures of all CPUs, which newer releases add.
 const ALL: &str = "ALL:";
 
-impl<'a> Table<'a> {
-    fn read(text: &'a str, heading: &str) -> Result<Table<'a>, String> {
+impl<'a> RtlaHistogramTable<'a> {
+    fn read(text: &'a str, heading: &str) -> Result<RtlaHistogramTable<'a>, String> {
         let is_heading = |line: &str| line.trim() == heading;
         if let Some((number, _)) = numbered_lines(text).filter(|(_, line)| is_heading(line)).nth(1) {
             return Err(format!(
                 "it has several tables, the second from line {number}: choose a file for each run"
             ));
         }
-        let mut table = Table { lost: text.lines().find(|line| line.contains(LOST)), ..Table::default() };
+        let mut table = RtlaHistogramTable {
+            lost: text.lines().find(|line| line.contains(LOST)),
+            ..RtlaHistogramTable::default()
+        };
         let mut lines = numbered_lines(text).skip_while(|(_, line)| !is_heading(line)).skip(1);
         if !table.read_head(&mut lines)? {
             return Err(
@@ -274,9 +277,9 @@ impl<'a> Table<'a> {
             return Ok(Histogram::new(self.tick_ps));
         }
         let (min, max) = whole(2).zip(whole(4)).ok_or("it has no smallest and largest value")?;
-        let counted = Counted {
+        let counted = ImportHistogram {
             tick_ps: self.tick_ps,
-            bins: Some(Bins { extremes, ..Bins::of_width(self.width()) }),
+            bins: Some(HistogramBinning { extremes, ..HistogramBinning::of_width(self.width()) }),
             counts: &counts,
             overflow,
             overflow_from: None,
@@ -317,7 +320,7 @@ impl<'a> Section<'a> {
     }
 
     /// Checks the next line of the section against the columns of the table.
-    fn check(&mut self, table: &Table, number: usize, line: &str) -> Result<(), String> {
+    fn check(&mut self, table: &RtlaHistogramTable, number: usize, line: &str) -> Result<(), String> {
         let rest = line.trim_start().strip_prefix(SECTION[self.at]);
         let is_next = rest.is_some();
         let values: Vec<Option<StatedNumber>> =

@@ -1,16 +1,16 @@
 //! Conclusions from outputs of other programs: the time that they watched, and the values of a bin.
 
 use super::read_report;
-use crate::verdict::{Criterion, judge};
-use latscope_core::report::{BEYOND, Check, Measurement, Report, Status};
+use crate::verdict::{MetricCriterion, judge};
+use latscope_core::report::{BEYOND, CriterionCheck, Measurement, Report, VerdictStatus};
 use serde_json::json;
 
 fn read(text: &str) -> Report {
     read_report(text.as_bytes()).unwrap()
 }
 
-fn check(m: &Measurement, metric: &str, limit: f64) -> Check {
-    judge(m, &[Criterion::new(metric, limit).unwrap()]).checks.remove(0)
+fn check(m: &Measurement, metric: &str, limit: f64) -> CriterionCheck {
+    judge(m, &[MetricCriterion::new(metric, limit).unwrap()]).checks.remove(0)
 }
 
 /// The time that the first point was watched, ns.
@@ -82,15 +82,15 @@ fn extremes_of_osnoise_are_bins_and_those_of_timerlat_are_exact() {
     let osnoise = of("osnoise CPU-000", "40");
     assert_eq!(
         [39_000.0, 50_000.0, 60_000.0].map(osnoise),
-        [Status::Exceeded, Status::Inconclusive, Status::Pass]
+        [VerdictStatus::Exceeded, VerdictStatus::Inconclusive, VerdictStatus::Pass]
     );
     let timerlat = of("timerlat Thr-000", "47");
     // Cut to a whole µs.
     let limits = [46_000.0, 47_000.0, 48_000.0].map(timerlat);
-    assert_eq!(limits, [Status::Exceeded, Status::Inconclusive, Status::Pass]);
+    assert_eq!(limits, [VerdictStatus::Exceeded, VerdictStatus::Inconclusive, VerdictStatus::Pass]);
     // Where all is in the first bin, nothing says how wide it is.
     let first = read(&rtla("osnoise CPU-000", "", "0 9\n", ["0", "9", "0", "0.00", "0"]));
-    assert_eq!(check(&first.measurements[0], "max", 50_000.0).status, Status::Inconclusive);
+    assert_eq!(check(&first.measurements[0], "max", 50_000.0).status, VerdictStatus::Inconclusive);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn values_beyond_the_last_bin_are_a_figure_of_the_row() {
     let m = &report.measurements[0];
     assert_eq!((m.values[BEYOND].value, m.values[BEYOND].unit.as_str()), (5_998.0, "count"));
     let check = check(m, "p99", 50_000.0);
-    assert_eq!(check.status, Status::Inconclusive);
+    assert_eq!(check.status, VerdictStatus::Inconclusive);
     assert!(check.text.ends_with("a longer histogram would (-E 51)"), "{check:?}");
     let whole = read(include_str!("../../tests/imports/fio.json"));
     assert!(!whole.measurements[0].values.contains_key(BEYOND));
@@ -123,9 +123,11 @@ fn a_night_with_its_median_beyond_the_last_bin_counts_in_that_of_all() {
     let whole = crate::merge::merge((0..7).map(|at| (at.to_string(), night(at))).collect()).unwrap();
     let m = &whole.measurements[0];
     assert_eq!((m.summary.p50, m.interval), (None, None));
-    for (limit, status) in
-        [(40_000.0, Status::Exceeded), (900_000.0, Status::Inconclusive), (901_000.0, Status::Pass)]
-    {
+    for (limit, status) in [
+        (40_000.0, VerdictStatus::Exceeded),
+        (900_000.0, VerdictStatus::Inconclusive),
+        (901_000.0, VerdictStatus::Pass),
+    ] {
         let check = check(m, "p50", limit);
         assert_eq!(check.status, status, "{check:?}");
         assert!(check.text.contains("of 70,021"), "{check:?}");
@@ -133,22 +135,22 @@ fn a_night_with_its_median_beyond_the_last_bin_counts_in_that_of_all() {
 }
 
 /// Comparison of two sides of six runs each, with so many events of a run beyond the last bin.
-fn compared(over: [u64; 2]) -> crate::compare::Comparison {
-    let side = |over: u64| -> Vec<crate::runs::Run> {
-        (0..6).map(|at| crate::runs::Run::of(read(&events(at, over)))).collect()
+fn compared(over: [u64; 2]) -> crate::compare::ComparisonResult {
+    let side = |over: u64| -> Vec<crate::runs::RunResult> {
+        (0..6).map(|at| crate::runs::RunResult::of(read(&events(at, over)))).collect()
     };
     let sides = over.map(side);
     let [a, b] = [0, 1].map(|at| sides[at].iter().collect::<Vec<_>>());
-    crate::compare::compare(&a, &b, &crate::compare::Options::default())
+    crate::compare::compare(&a, &b, &crate::compare::ComparisonOptions::default())
 }
 
 #[test]
 fn a_median_beyond_the_last_bin_is_slower_than_one_below_it() {
-    use crate::compare::Verdict;
+    use crate::compare::ComparisonVerdict;
     for (over, verdict, status, figures) in [
-        ([0, 9_000], Verdict::Slower, Status::Exceeded, [50_000.0, 101_000.0]),
-        ([9_000, 0], Verdict::Faster, Status::Pass, [101_000.0, 50_000.0]),
-        ([9_000, 9_000], Verdict::CannotTell, Status::Inconclusive, [101_000.0, 101_000.0]),
+        ([0, 9_000], ComparisonVerdict::Slower, VerdictStatus::Exceeded, [50_000.0, 101_000.0]),
+        ([9_000, 0], ComparisonVerdict::Faster, VerdictStatus::Pass, [101_000.0, 50_000.0]),
+        ([9_000, 9_000], ComparisonVerdict::CannotTell, VerdictStatus::Inconclusive, [101_000.0, 101_000.0]),
     ] {
         let compared = compared(over);
         assert!(compared.only_a.is_empty() && compared.only_b.is_empty());
@@ -174,27 +176,27 @@ fn values_beyond_a_stated_end_are_longer_than_that() {
     };
     let long = of("-h 200 -q");
     assert_eq!((long.histogram.overflow_from(), long.median_beyond()), (Some(200_000.0), None));
-    assert_eq!(check(&long, "p90", 150_000.0).status, Status::Exceeded);
+    assert_eq!(check(&long, "p90", 150_000.0).status, VerdictStatus::Exceeded);
     // Without the option nothing but their number is known.
     assert_eq!(of("-q").histogram.overflow_from(), Some(6_000.0));
-    assert_eq!(check(&of("-q"), "p90", 150_000.0).status, Status::Inconclusive);
+    assert_eq!(check(&of("-q"), "p90", 150_000.0).status, VerdictStatus::Inconclusive);
     let fio = json!({ "fio version": "fio-3.33", "jobs": [{ "jobname": "a", "read": { "clat_ns": {
         "min": 49_900_000u64, "max": 20_000_000_000u64, "mean": 12e9, "N": 100,
         "bins": { "50069504": 40, "17112760320": 60 } } } }] });
     let m = read(&fio.to_string()).measurements.remove(0);
     assert_eq!(m.histogram.overflow_from(), Some(17_045_651_456.0));
-    assert_eq!(check(&m, "p90", 10e9).status, Status::Exceeded);
+    assert_eq!(check(&m, "p90", 10e9).status, VerdictStatus::Exceeded);
 }
 
 #[test]
 fn the_number_beyond_the_last_bin_can_be_limited() {
     let [none, some] = [0, 9_000].map(|over| read(&events(0, over)).measurements.remove(0));
-    assert_eq!(check(&none, BEYOND, 0.0).status, Status::Pass);
+    assert_eq!(check(&none, BEYOND, 0.0).status, VerdictStatus::Pass);
     assert_eq!(
         (check(&some, BEYOND, 0.0).status, check(&some, BEYOND, 9e3).status),
-        (Status::Exceeded, Status::Pass)
+        (VerdictStatus::Exceeded, VerdictStatus::Pass)
     );
     // Without bins of another program no value is beyond one.
     let ours = latscope_core::fixture::wake();
-    assert_eq!(check(&ours.measurements[0], BEYOND, 0.0).status, Status::Inconclusive);
+    assert_eq!(check(&ours.measurements[0], BEYOND, 0.0).status, VerdictStatus::Inconclusive);
 }

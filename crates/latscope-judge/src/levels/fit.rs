@@ -72,7 +72,7 @@ pub(super) fn isotonic(y: &[f64]) -> Vec<f64> {
 /// `y` the same made monotone. Ascending, and each at least 1.3 times as slow
 /// as the one before. None at all when the curve is one slope.
 pub(super) fn plateaus(x: &[f64], raw: &[f64], y: &[f64]) -> Vec<Plateau> {
-    let curve = Curve { x, raw, y };
+    let curve = PlateauFitCurve { x, raw, y };
     let mut found = curve.best_plateaus();
     if found.is_empty() {
         // Too few points for a plateau, or nothing but slope.
@@ -85,13 +85,13 @@ pub(super) fn plateaus(x: &[f64], raw: &[f64], y: &[f64]) -> Vec<Plateau> {
     found
 }
 
-struct Curve<'a> {
+struct PlateauFitCurve<'a> {
     x: &'a [f64],
     raw: &'a [f64],
     y: &'a [f64],
 }
 
-impl Curve<'_> {
+impl PlateauFitCurve<'_> {
     /// Octaves that points `first..=last` stand for: each for half the way to
     /// its neighbours.
     fn octaves(&self, first: usize, last: usize) -> f64 {

@@ -1,6 +1,6 @@
 //! Detected levels beside the caches a machine declares.
 
-use super::{Edge, Level, plateaus};
+use super::{Edge, MemoryHierarchyLevel, plateaus};
 use latscope_core::machine::Machine;
 
 /// Largest distance of a declared size from the two sizes of an edge at which it is met, in octaves (19 %).
@@ -42,7 +42,7 @@ pub struct LevelMatch {
     /// declares some, is `step`, as its nature is unknown.
     pub name: String,
     /// The detected level; `None` for [`Agreement::NotSeen`].
-    pub level: Option<Level>,
+    pub level: Option<MemoryHierarchyLevel>,
     /// Declared capacity of the cache, bytes.
     pub declared: Option<u64>,
     /// Agreement of the level with the declared capacity.
@@ -52,9 +52,9 @@ pub struct LevelMatch {
 /// Names the levels found by `detect` after the machine's
 /// declared caches, and compares the capacities. In order of level; declared
 /// caches of which the curve shows nothing stand among them.
-pub fn match_declared(levels: &[Level], machine: &Machine) -> Vec<LevelMatch> {
+pub fn match_declared(levels: &[MemoryHierarchyLevel], machine: &Machine) -> Vec<LevelMatch> {
     let declared = declared_caches(machine);
-    let bounded: Vec<(&Level, Edge)> =
+    let bounded: Vec<(&MemoryHierarchyLevel, Edge)> =
         plateaus(levels).filter_map(|level| level.edge.map(|edge| (level, edge))).collect();
     // The first size that the next level serves, for each level.
     let next: Vec<u64> = plateaus(levels).skip(1).map(|level| level.from_size).collect();
@@ -132,7 +132,10 @@ fn octaves(a: u64, b: u64) -> f64 {
 
 /// Pairs levels with declared caches, both in ascending order, so that the
 /// sum of distances is least; either may stay alone.
-fn align(bounded: &[(&Level, Edge)], declared: &[(u32, u64)]) -> Vec<(Option<usize>, Option<usize>)> {
+fn align(
+    bounded: &[(&MemoryHierarchyLevel, Edge)],
+    declared: &[(u32, u64)],
+) -> Vec<(Option<usize>, Option<usize>)> {
     let (m, n) = (bounded.len(), declared.len());
     // cost[i][j]: of what remains from level i and cache j on.
     let mut cost = vec![vec![0.0f64; n + 1]; m + 1];

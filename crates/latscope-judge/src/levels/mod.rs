@@ -49,7 +49,7 @@ impl Edge {
 /// A stretch of the curve: a level of the memory hierarchy, or a ramp between
 /// two of them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Level {
+pub struct MemoryHierarchyLevel {
     /// End of this level: the sizes between which the latency passes the geometric mean of this plateau's and the next
     /// one's latency. `None` if nothing slower was seen (memory, if the curve reaches that far), and for a ramp.
     pub edge: Option<Edge>,
@@ -64,7 +64,9 @@ pub struct Level {
 }
 
 /// The levels alone, without the ramps between them.
-pub(crate) fn plateaus(levels: &[Level]) -> impl DoubleEndedIterator<Item = &Level> {
+pub(crate) fn plateaus(
+    levels: &[MemoryHierarchyLevel],
+) -> impl DoubleEndedIterator<Item = &MemoryHierarchyLevel> {
     levels.iter().filter(|level| !level.ramp)
 }
 
@@ -75,7 +77,7 @@ pub(crate) fn plateaus(levels: &[Level]) -> impl DoubleEndedIterator<Item = &Lev
 /// The levels come in ascending size, edge and latency, ramps in between.
 /// A curve that ends while still rising ends in a ramp, and then no level has
 /// `edge: None`: memory was not reached. Empty only without usable points.
-pub(crate) fn detect(curve: &[(u64, f64)]) -> Vec<Level> {
+pub(crate) fn detect(curve: &[(u64, f64)]) -> Vec<MemoryHierarchyLevel> {
     let points = usable(curve);
     if points.is_empty() {
         return Vec::new();
@@ -107,7 +109,7 @@ struct Assembly<'a> {
 }
 
 impl Assembly<'_> {
-    fn levels(&self, plateaus: &[Plateau]) -> Vec<Level> {
+    fn levels(&self, plateaus: &[Plateau]) -> Vec<MemoryHierarchyLevel> {
         let Some((first, last)) = plateaus.first().zip(plateaus.last()) else {
             // Nothing but slope: one ramp from end to end.
             return self.ramp(0, self.points.len() - 1).into_iter().collect();
@@ -118,7 +120,7 @@ impl Assembly<'_> {
         }
         for (at, plateau) in plateaus.iter().enumerate() {
             let next = plateaus.get(at + 1);
-            levels.push(Level {
+            levels.push(MemoryHierarchyLevel {
                 edge: next.map(|next| self.edge(plateau, next)),
                 latency_ns: plateau.height.exp2(),
                 from_size: self.points[plateau.first].0,
@@ -135,7 +137,7 @@ impl Assembly<'_> {
     }
 
     /// A curve that still rises at its end has not shown its last level.
-    fn end_in_ramp(&self, last: &Plateau, levels: &mut Vec<Level>) {
+    fn end_in_ramp(&self, last: &Plateau, levels: &mut Vec<MemoryHierarchyLevel>) {
         let end = self.points.len() - 1;
         if last.last == end || self.y[end] - last.height <= MINIMUM_RATIO {
             return;
@@ -149,9 +151,9 @@ impl Assembly<'_> {
 
     /// The slope from one point to another, the edges of plateaus or of the
     /// curve.
-    fn ramp(&self, from: usize, to: usize) -> Option<Level> {
+    fn ramp(&self, from: usize, to: usize) -> Option<MemoryHierarchyLevel> {
         let middle: Vec<f64> = self.y[from..=to].to_vec();
-        Some(Level {
+        Some(MemoryHierarchyLevel {
             edge: None,
             latency_ns: median(&middle)?.exp2(),
             from_size: self.points[from].0,

@@ -2,7 +2,8 @@
 
 /// Sizes of a level, smallest and largest, that its row is computed of. A working set as large as a cache is in part
 /// elsewhere, so that those of a cache of `declared` bytes end at three quarters of it. Memory has no `declared` size:
-/// its sizes begin at twice the last declared cache, of `last` bytes, which keeps at most half of them. Where the level has none of these, all stay.
+/// its sizes begin at twice the last declared cache, of `last` bytes, which keeps at most half of them. Where the level
+/// has none of these, all stay.
 pub(crate) fn sizes_of((from, to): (u64, u64), declared: Option<u64>, last: Option<u64>) -> (u64, u64) {
     match (declared.map(|cache| cache / 4 * 3), last) {
         (Some(most), _) if from <= most => (from, to.min(most)),

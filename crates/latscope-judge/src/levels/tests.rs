@@ -1,5 +1,5 @@
 use super::*;
-use latscope_core::machine::{Cache, Machine};
+use latscope_core::machine::{CpuCache, Machine};
 use latscope_core::statistics::SplitMix;
 use proptest::prelude::*;
 
@@ -69,14 +69,15 @@ fn assert_levels(curve: &[(u64, f64)], expected: &[(Option<u64>, f64)]) {
 }
 
 fn machine(caches: &[(u32, u64)]) -> Machine {
-    let cache = |(level, size): &(u32, u64)| Cache {
+    let cache = |(level, size): &(u32, u64)| CpuCache {
         level: *level,
         kind: if *level == 1 { "Data" } else { "Unified" }.to_owned(),
         size: *size,
-        ..Cache::default()
+        ..CpuCache::default()
     };
     let mut machine = Machine { caches: caches.iter().map(cache).collect(), ..Machine::default() };
-    let instructions = Cache { level: 1, kind: "Instruction".to_owned(), size: 7 * KIB, ..Cache::default() };
+    let instructions =
+        CpuCache { level: 1, kind: "Instruction".to_owned(), size: 7 * KIB, ..CpuCache::default() };
     machine.caches.insert(0, instructions);
     machine
 }
@@ -292,7 +293,7 @@ fn undeclared_levels_are_numbered() {
 
 #[test]
 fn larger_capacities_are_sums_or_wrong_tables() {
-    let level = |capacity: u64| Level {
+    let level = |capacity: u64| MemoryHierarchyLevel {
         edge: Some(Edge { from: capacity, to: capacity }),
         latency_ns: 1.0,
         from_size: 1,
@@ -327,7 +328,7 @@ proptest! {
         let levels = detect(&curve);
         let usable = curve.iter().any(|(size, ns)| *size > 0 && ns.is_finite() && *ns > 0.0);
         prop_assert_eq!(levels.is_empty(), !usable);
-        let found: Vec<&Level> = plateaus(&levels).collect();
+        let found: Vec<&MemoryHierarchyLevel> = plateaus(&levels).collect();
         prop_assert!(found.len() <= 5);
         for pair in found.windows(2) {
             prop_assert!(pair[1].latency_ns >= 1.29 * pair[0].latency_ns, "{:?}", levels);

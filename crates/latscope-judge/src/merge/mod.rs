@@ -2,11 +2,11 @@
 //! points, so that the spread between runs stays known.
 
 use crate::compare::environment::{self, LABEL};
-use crate::runs::Run;
+use crate::runs::RunResult;
 use latscope_core::account::add_known;
 use latscope_core::json::LARGEST;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Plan, Step};
+use latscope_core::plan::{Plan, PlanStep};
 use latscope_core::redact::machines_not_known;
 use latscope_core::report::{Account, Differing, Measurement, Merged, MergedRun, Report, Sampling, Warning};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,14 +36,14 @@ pub enum MergeError {
 }
 
 /// A result with the runs that it is made of, and the name of its file.
-struct Part {
+struct MergePart {
     name: String,
     report: Report,
     merged: Merged,
 }
 
 /// A point, with the requested length of a batch, ns.
-struct Series {
+struct MergeSeries {
     m: Measurement,
     batch_ns: Option<u64>,
 }
@@ -54,7 +54,8 @@ struct Series {
 /// There are not two results, a run is in two of them, one has no point in common with the others, or a point has too
 /// many samples.
 pub fn merge(results: Vec<(String, Report)>) -> Result<Report, MergeError> {
-    let mut parts: Vec<Part> = results.into_iter().map(|(name, report)| Part::of(name, report)).collect();
+    let mut parts: Vec<MergePart> =
+        results.into_iter().map(|(name, report)| MergePart::of(name, report)).collect();
     if let [only] = parts.as_slice() {
         return Err(MergeError::Single(only.name.clone()));
     }
@@ -92,12 +93,12 @@ fn hosts(runs: &[MergedRun]) -> impl Iterator<Item = &str> {
     runs.iter().filter_map(|run| run.facts.get("host")).map(String::as_str)
 }
 
-impl Part {
-    fn of(name: String, mut report: Report) -> Part {
+impl MergePart {
+    fn of(name: String, mut report: Report) -> MergePart {
         if let Some(merged) = report.merged.take() {
-            return Part { name, report, merged };
+            return MergePart { name, report, merged };
         }
-        let run = Run::of(report);
+        let run = RunResult::of(report);
         let batch_ns = run.points().map(|(_, batch_ns)| batch_ns).collect();
         let mut facts: BTreeMap<String, String> = environment::of_run(&run, None).into_iter().collect();
         let mut report = run.report;
@@ -109,12 +110,12 @@ impl Part {
         let measurements = mem::take(&mut report.measurements);
         report.measurements = measurements.into_iter().map(|m| m.as_run(0)).collect();
         let runs = vec![MergedRun { started, run_id, finished, facts }];
-        Part { name, report, merged: Merged { runs, differs: Vec::new(), batch_ns } }
+        MergePart { name, report, merged: Merged { runs, differs: Vec::new(), batch_ns } }
     }
 }
 
 /// All runs in order of time. Rounds then name the place of their run among all.
-fn renumbered(parts: &mut [Part]) -> Result<Vec<MergedRun>, MergeError> {
+fn renumbered(parts: &mut [MergePart]) -> Result<Vec<MergedRun>, MergeError> {
     let mut all: Vec<(MergedRun, usize, usize)> = Vec::new();
     for (of, part) in parts.iter().enumerate() {
         all.extend(part.merged.runs.iter().cloned().enumerate().map(|(at, run)| (run, of, at)));
@@ -138,14 +139,14 @@ fn renumbered(parts: &mut [Part]) -> Result<Vec<MergedRun>, MergeError> {
 }
 
 /// The points of all results, equal ones added, in the order of the first run that has them.
-fn added(parts: &mut [Part]) -> Result<Vec<Series>, MergeError> {
-    let mut all: Vec<Series> = Vec::new();
+fn added(parts: &mut [MergePart]) -> Result<Vec<MergeSeries>, MergeError> {
+    let mut all: Vec<MergeSeries> = Vec::new();
     // The part that brought each series, and the parts that share one.
     let (mut from, mut sharing) = (Vec::new(), BTreeSet::new());
     for (of, part) in parts.iter_mut().enumerate() {
         let measurements = mem::take(&mut part.report.measurements).into_iter();
         let lengths = part.merged.batch_ns.iter().copied().chain(std::iter::repeat(None));
-        for series in measurements.zip(lengths).map(|(m, batch_ns)| Series { m, batch_ns }) {
+        for series in measurements.zip(lengths).map(|(m, batch_ns)| MergeSeries { m, batch_ns }) {
             match all.iter().position(|known| known.takes(&series)) {
                 Some(at) => {
                     all[at].add(series)?;
@@ -165,9 +166,9 @@ fn added(parts: &mut [Part]) -> Result<Vec<Series>, MergeError> {
     Ok(all)
 }
 
-impl Series {
+impl MergeSeries {
     /// Returns true if the samples of both can be counted together. What was not measured goes with what was.
-    fn takes(&self, other: &Series) -> bool {
+    fn takes(&self, other: &MergeSeries) -> bool {
         let [a, b] = [&self.m, &other.m];
         let is_batch = |m: &Measurement| m.sampling != Sampling::Event;
         let is_alike = || {
@@ -178,7 +179,7 @@ impl Series {
             && (a.summary.count == 0 || b.summary.count == 0 || is_alike())
     }
 
-    fn add(&mut self, other: Series) -> Result<(), MergeError> {
+    fn add(&mut self, other: MergeSeries) -> Result<(), MergeError> {
         if self.m.summary.count.saturating_add(other.m.summary.count) > LARGEST {
             return Err(MergeError::TooMany(other.m.title));
         }
@@ -221,7 +222,7 @@ fn add_plan(plan: &mut Plan, other: Plan) {
             .cloned()
             .collect();
         if !points.is_empty() {
-            plan.steps.push(Step { points, ..step });
+            plan.steps.push(PlanStep { points, ..step });
         }
     }
     for note in other.notes {
@@ -231,7 +232,7 @@ fn add_plan(plan: &mut Plan, other: Plan) {
     }
 }
 
-fn identity(point: latscope_core::plan::Point) -> (String, u32, latscope_core::plan::Params) {
+fn identity(point: latscope_core::plan::MeasurementPoint) -> (String, u32, latscope_core::plan::Params) {
     (point.probe, point.revision, point.params)
 }
 

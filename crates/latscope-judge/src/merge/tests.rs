@@ -1,7 +1,7 @@
 use super::*;
 use latscope_core::fixture;
 use latscope_core::histogram::Histogram;
-use latscope_core::plan::{OnThreshold, Policy};
+use latscope_core::plan::{MeasuringThreadPolicy, OnThreshold};
 use latscope_core::report::Sampling;
 use proptest::prelude::*;
 
@@ -156,7 +156,7 @@ fn other_conditions_and_a_trace_are_named() {
     let values = [vec![5000; 40], vec![7000; 40]];
     let [a, mut b] = [run(1, &values), run(2, &values)];
     b.plan.steps[0].conditions.lock_memory = false;
-    b.plan.steps[0].policy = Policy::Fifo(50);
+    b.plan.steps[0].policy = MeasuringThreadPolicy::Fifo(50);
     b.plan.on_threshold = Some(OnThreshold { blame: true, ..OnThreshold::default() });
     let whole = merged([&a, &b]);
     let differs = &whole.merged.as_ref().unwrap().differs;

@@ -84,13 +84,13 @@ pub fn known_source(period: u64, account: &Account) -> Option<String> {
 
 /// Late event on one CPU, ns.
 #[derive(Debug, Clone, Copy)]
-struct Event {
+struct LateEvent {
     cpu: u32,
     begin: u64,
     end: u64,
 }
 
-impl Event {
+impl LateEvent {
     fn length(&self) -> u64 {
         self.end - self.begin
     }
@@ -100,7 +100,7 @@ impl Event {
 /// instants of a periodic thread are in order by themselves.
 pub fn patterns<'a>(outliers: impl IntoIterator<Item = &'a Outlier>, resolution: u64) -> Vec<Pattern> {
     let apart = BOUT.max(2 * resolution);
-    let events = outliers.into_iter().map(|outlier| Event {
+    let events = outliers.into_iter().map(|outlier| LateEvent {
         cpu: outlier.cpu,
         begin: outlier.at.saturating_sub(outlier.value),
         end: outlier.at,
@@ -112,10 +112,10 @@ pub fn patterns<'a>(outliers: impl IntoIterator<Item = &'a Outlier>, resolution:
 }
 
 /// Returns the longest of each group of events of a CPU that follow one another closely: such events have one cause.
-fn bouts(mut events: Vec<Event>, apart: u64) -> Vec<Event> {
+fn bouts(mut events: Vec<LateEvent>, apart: u64) -> Vec<LateEvent> {
     events.sort_by_key(|event| (event.cpu, event.end));
-    let mut bouts: Vec<Event> = Vec::new();
-    let mut last: Option<Event> = None;
+    let mut bouts: Vec<LateEvent> = Vec::new();
+    let mut last: Option<LateEvent> = None;
     for event in events {
         let follows = last.is_some_and(|last| last.cpu == event.cpu && event.begin < last.end + apart);
         match bouts.last_mut().filter(|_| follows) {
@@ -129,11 +129,11 @@ fn bouts(mut events: Vec<Event>, apart: u64) -> Vec<Event> {
 }
 
 /// Returns the [`bouts`] of all CPUs together: events on two CPUs at once are one instant.
-fn instants(events: &[Event], apart: u64) -> Vec<Event> {
-    bouts(events.iter().map(|event| Event { cpu: 0, ..*event }).collect(), apart)
+fn instants(events: &[LateEvent], apart: u64) -> Vec<LateEvent> {
+    bouts(events.iter().map(|event| LateEvent { cpu: 0, ..*event }).collect(), apart)
 }
 
-fn periodic(instants: &[Event], resolution: u64) -> Option<Pattern> {
+fn periodic(instants: &[LateEvent], resolution: u64) -> Option<Pattern> {
     let mut longest = instants.to_vec();
     longest.sort_by_key(|event| std::cmp::Reverse(event.length()));
     let sizes = LONGEST.iter().copied().filter(|size| *size < longest.len()).chain([longest.len()]);
@@ -142,7 +142,7 @@ fn periodic(instants: &[Event], resolution: u64) -> Option<Pattern> {
     let mut best: Option<(Search, Folded)> = None;
     for size in sizes {
         for begins in [true, false] {
-            let instant = |event: &Event| if begins { event.begin } else { event.end };
+            let instant = |event: &LateEvent| if begins { event.begin } else { event.end };
             let mut times: Vec<u64> = longest[..size].iter().map(instant).collect();
             times.sort_unstable();
             let Some(mut found) = likeliest(&times, resolution) else { continue };
@@ -297,7 +297,7 @@ fn inside(times: &[u64], period: u64, (from, to): (u64, u64)) -> usize {
     times.iter().filter(|time| (*time + period - from) % period <= to - from).count()
 }
 
-fn simultaneous(events: &[Event], within: u64) -> Option<Pattern> {
+fn simultaneous(events: &[LateEvent], within: u64) -> Option<Pattern> {
     let mut of_cpus: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     for event in events {
         of_cpus.entry(event.cpu).or_default().push(event.end);

@@ -3,9 +3,9 @@ use super::*;
 const MS: u64 = 1_000_000;
 
 /// Random generator of the tests, whose sequence is the same each time.
-struct Random(u64);
+struct PatternRng(u64);
 
-impl Random {
+impl PatternRng {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.0 >> 33
@@ -32,7 +32,7 @@ fn is_simultaneous(patterns: &[Pattern]) -> bool {
 }
 
 /// Events on both CPUs at some multiples of 100 ms, each 94 to 95 ms after it, 3 to 5 ms long.
-fn quota(random: &mut Random) -> Vec<Outlier> {
+fn quota(random: &mut PatternRng) -> Vec<Outlier> {
     let turns = [3, 11, 12, 27, 31, 48, 60, 77];
     let both = turns.into_iter().flat_map(|turn| {
         let begin = turn * 100 * MS + 94 * MS + random.below(MS);
@@ -44,7 +44,7 @@ fn quota(random: &mut Random) -> Vec<Outlier> {
 
 #[test]
 fn a_quota_of_the_host_is_seen_with_its_period_and_on_both_cpus() {
-    let mut random = Random(1);
+    let mut random = PatternRng(1);
     let mut events = quota(&mut random);
     // Beside many short ones without order.
     events.extend((0..120).map(|_| outlier(1, random.below(8_000 * MS), 100_000 + random.below(MS))));
@@ -62,8 +62,8 @@ fn a_quota_of_the_host_is_seen_with_its_period_and_on_both_cpus() {
 
 #[test]
 fn a_period_that_is_not_round_is_seen_too() {
-    let mut random = Random(5);
-    let at = |turn: u64, random: &mut Random| 1234 * MS + turn * 37_310_000 + random.below(200_000);
+    let mut random = PatternRng(5);
+    let at = |turn: u64, random: &mut PatternRng| 1234 * MS + turn * 37_310_000 + random.below(200_000);
     let events: Vec<Outlier> = (0..40).map(|turn| outlier(0, at(turn, &mut random), 2 * MS)).collect();
     let found = period(&patterns(&events, MS)).unwrap();
     assert!(found.abs_diff(37_310_000) < 37_310, "{found}");
@@ -81,9 +81,9 @@ fn few_events_show_nothing() {
 }
 
 /// Runs in which a pattern is claimed, of a number of random ones.
-fn false_claims(runs: u64, make: impl Fn(&mut Random) -> Vec<Outlier>) -> (usize, usize) {
+fn false_claims(runs: u64, make: impl Fn(&mut PatternRng) -> Vec<Outlier>) -> (usize, usize) {
     let found: Vec<Vec<Pattern>> =
-        (0..runs).map(|run| patterns(&make(&mut Random(run * 7919 + 3)), MS)).collect();
+        (0..runs).map(|run| patterns(&make(&mut PatternRng(run * 7919 + 3)), MS)).collect();
     let periodic = found.iter().filter(|found| period(found).is_some()).count();
     (periodic, found.iter().filter(|found| is_simultaneous(found)).count())
 }
@@ -91,13 +91,13 @@ fn false_claims(runs: u64, make: impl Fn(&mut Random) -> Vec<Outlier>) -> (usize
 #[test]
 fn random_events_have_no_pattern() {
     // On two CPUs, without order; on the grid of the thread; short ones, which end soon after the grid.
-    let free = |random: &mut Random| -> Vec<Outlier> {
+    let free = |random: &mut PatternRng| -> Vec<Outlier> {
         let count = 5 + random.below(100);
         (0..count).map(|_| outlier(random.below(2) as u32, random.below(60_000 * MS), 2 * MS)).collect()
     };
-    let grid = |random: &mut Random| -> Vec<Outlier> {
+    let grid = |random: &mut PatternRng| -> Vec<Outlier> {
         let count = 5 + random.below(60);
-        let late = |random: &mut Random| 30_000 + random.below(20_000);
+        let late = |random: &mut PatternRng| 30_000 + random.below(20_000);
         (0..count)
             .map(|_| {
                 let (cpu, late) = (random.below(2), late(random));
@@ -106,7 +106,7 @@ fn random_events_have_no_pattern() {
             .collect()
     };
     // Bouts: what is busy once stays so for a while.
-    let bouts = |random: &mut Random| -> Vec<Outlier> {
+    let bouts = |random: &mut PatternRng| -> Vec<Outlier> {
         let mut events = Vec::new();
         for _ in 0..3 + random.below(12) {
             let (begin, cpu) = (random.below(30_000 * MS), random.below(2) as u32);
@@ -125,7 +125,7 @@ fn random_events_have_no_pattern() {
 
 /// A made source of late events: it begins at `phase` after multiples of its period, up to `jitter` later, ns.
 #[derive(Clone, Copy)]
-struct Source {
+struct LateEventSource {
     period: u64,
     phase: u64,
     jitter: u64,
@@ -134,13 +134,13 @@ struct Source {
     kept: u64,
 }
 
-impl Source {
-    fn every(period: u64) -> Source {
-        Source { period, phase: 95 * MS, jitter: MS, length: 8 * MS, kept: 100 }
+impl LateEventSource {
+    fn every(period: u64) -> LateEventSource {
+        LateEventSource { period, phase: 95 * MS, jitter: MS, length: 8 * MS, kept: 100 }
     }
 
     /// Events during so many ns on a thread that wakes each 1 ms.
-    fn events(self, during: u64, random: &mut Random) -> Vec<Outlier> {
+    fn events(self, during: u64, random: &mut PatternRng) -> Vec<Outlier> {
         let mut events = Vec::new();
         for turn in 0..during / self.period {
             let begin =
@@ -167,8 +167,8 @@ fn the_period_of_a_source_is_found_and_no_divisor_of_it() {
         (1_370 * MS, 60 * second),
     ] {
         for (jitter, kept, seed) in [(0, 100, 1), (MS, 100, 2), (5 * MS, 100, 3), (MS, 75, 4), (0, 75, 5)] {
-            let source = Source { jitter, kept, ..Source::every(period) };
-            let events = source.events(during, &mut Random(seed));
+            let source = LateEventSource { jitter, kept, ..LateEventSource::every(period) };
+            let events = source.events(during, &mut PatternRng(seed));
             let found = patterns(&events, MS);
             let claimed = self::period(&found);
             // Few events of many periods may fit a larger one by chance: nothing is claimed then.
@@ -191,8 +191,8 @@ fn a_few_events_in_common_are_no_source_of_their_own() {
     assert_eq!(period(&patterns(&odd, MS)), None);
     let mut claims = [0; 2];
     for seed in 0..300 {
-        let random = &mut Random(seed * 7919 + 3);
-        let few = Source { kept: 5 + random.below(10), ..Source::every(100 * MS) };
+        let random = &mut PatternRng(seed * 7919 + 3);
+        let few = LateEventSource { kept: 5 + random.below(10), ..LateEventSource::every(100 * MS) };
         let found = period(&patterns(&few.events(12_000 * MS, random), MS));
         claims[0] += usize::from(found == Some(100 * MS));
         claims[1] += usize::from(found.is_some_and(|found| found != 100 * MS));
@@ -213,9 +213,10 @@ fn of_two_sources_no_period_is_claimed_that_neither_has() {
     ] {
         for (seed, phase) in phases.into_iter().enumerate() {
             for length in [8 * MS, 20 * MS] {
-                let random = &mut Random(seed as u64);
-                let other = Source { phase, length, ..Source::every(b) };
-                let mut events = Source { phase: 15 * MS, ..Source::every(a) }.events(60 * second, random);
+                let random = &mut PatternRng(seed as u64);
+                let other = LateEventSource { phase, length, ..LateEventSource::every(b) };
+                let mut events = LateEventSource { phase: 15 * MS, ..LateEventSource::every(a) }
+                    .events(60 * second, random);
                 events.extend(other.events(60 * second, random));
                 let found = patterns(&events, MS);
                 let claimed = period(&found);
@@ -230,8 +231,8 @@ fn of_two_sources_no_period_is_claimed_that_neither_has() {
 #[test]
 fn events_beside_a_source_do_not_change_its_period() {
     for seed in 0..100 {
-        let random = &mut Random(seed * 7919 + 3);
-        let mut events = Source::every(3000 * MS).events(60_000 * MS, random);
+        let random = &mut PatternRng(seed * 7919 + 3);
+        let mut events = LateEventSource::every(3000 * MS).events(60_000 * MS, random);
         events.extend((0..3).map(|_| outlier(0, 20 * MS + random.below(60_000 * MS), 8 * MS)));
         let found = patterns(&events, MS);
         assert!(period(&found).is_none_or(|found| found == 3000 * MS), "{found:?}");

@@ -25,8 +25,9 @@ const DECISIVE: [&str; 10] = [
     "virtualised",
 ];
 
-/// Returns the figures of a result as a file of references: levels of memory, rows of the survey's table, and the median
-/// over all pairs of CPUs. It has facts on the machine, not its name. Degraded and unstable figures are left out.
+/// Returns the figures of a result as a file of references: levels of memory, rows of the survey's table, and the
+/// median over all pairs of CPUs. It has facts on the machine, not its name. Degraded and unstable figures are left
+/// out.
 pub fn contribution(report: &Report) -> String {
     let processor = match report.machine.cpu_model.trim() {
         "" => "unknown processor",
@@ -56,7 +57,7 @@ pub fn contribution(report: &Report) -> String {
 }
 
 /// Figure of a row.
-struct Figure {
+struct ContributionFigure {
     name: String,
     ns: f64,
     times: Semantics,
@@ -65,7 +66,7 @@ struct Figure {
     of_all_pairs: bool,
 }
 
-impl Figure {
+impl ContributionFigure {
     fn written(&self, machine: &str) -> String {
         let times = if self.of_all_pairs { "half the round trip" } else { self.times.words() };
         let mut out = format!("\n[[figure]]\nname = {}\ntimes = \"{times}\"\n", quoted(&self.name));
@@ -101,10 +102,10 @@ fn facts(report: &Report) -> BTreeMap<String, String> {
     named.filter(|(_, fact)| !fact.trim().is_empty() && is_of_machine(fact)).collect()
 }
 
-fn levels(report: &Report) -> Vec<Figure> {
+fn levels(report: &Report) -> Vec<ContributionFigure> {
     let is_sure = |level: &LevelRow| !level.quality.level.is_doubtful() && level.within.is_none();
     let trusted = level_rows(report).into_iter().filter(is_sure);
-    let figure = |level: LevelRow| Figure {
+    let figure = |level: LevelRow| ContributionFigure {
         name: level.title(),
         ns: level.ns,
         times: Semantics::Operation,
@@ -115,7 +116,7 @@ fn levels(report: &Report) -> Vec<Figure> {
 }
 
 /// The rows of the table; of those that differ in their place only, the first.
-fn rows(report: &Report) -> Vec<Figure> {
+fn rows(report: &Report) -> Vec<ContributionFigure> {
     let mut seen = BTreeSet::new();
     let mut figures = Vec::new();
     for m in report.measurements.iter().filter(|m| m.row && is_trusted(m)) {
@@ -125,14 +126,14 @@ fn rows(report: &Report) -> Vec<Figure> {
         let row = point(&m.probe, &params);
         if seen.insert(row.clone()) {
             let name = if m.title.is_empty() { m.probe.clone() } else { m.title.clone() };
-            figures.push(Figure { name, ns, times: m.times, row, of_all_pairs: false });
+            figures.push(ContributionFigure { name, ns, times: m.times, row, of_all_pairs: false });
         }
     }
     figures
 }
 
 /// For each probe of pairs and its other parameters, the median over the pairs, if all could be measured.
-fn pairs(report: &Report) -> Vec<Figure> {
+fn pairs(report: &Report) -> Vec<ContributionFigure> {
     let cpus = report.machine.allowed.0.len();
     let mut found: BTreeMap<String, Vec<&Measurement>> = BTreeMap::new();
     for m in report.measurements.iter().filter(|m| m.times == Semantics::RoundTrip && m.cpu_pair().is_some())
@@ -147,7 +148,13 @@ fn pairs(report: &Report) -> Vec<Figure> {
     let figure = |(row, all): (String, Vec<&Measurement>)| {
         let means: Vec<f64> = all.iter().filter_map(|m| m.summary.mean).collect();
         let name = all.first()?.probe.split_once('.')?.1.replace('-', " ");
-        Some(Figure { name, ns: median(&means)? / 2.0, times: Semantics::RoundTrip, row, of_all_pairs: true })
+        Some(ContributionFigure {
+            name,
+            ns: median(&means)? / 2.0,
+            times: Semantics::RoundTrip,
+            row,
+            of_all_pairs: true,
+        })
     };
     whole.filter_map(figure).collect()
 }

@@ -1,6 +1,6 @@
 //! Files of references: TOML, one file a source.
 
-use super::{ALL_PAIRS, Definition, PAIRS_OF_A_CORE, Reference, RowKey, Statistic, Times};
+use super::{ALL_PAIRS, Definition, PAIRS_OF_A_CORE, Reference, ReferenceStatistic, RowKey, Times};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
@@ -34,7 +34,7 @@ pub enum ReferenceError {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ReferenceFile {
     title: String,
     at: String,
     /// Headings of machines that have a column in every table.
@@ -52,11 +52,11 @@ struct File {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Figure {
+struct ReferenceFileEntry {
     name: String,
-    unit: Unit,
+    unit: ReferenceTimeUnit,
     times: Times,
-    statistic: Statistic,
+    statistic: ReferenceStatistic,
     #[serde(default)]
     over: String,
     load: String,
@@ -76,20 +76,20 @@ struct Figure {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Unit {
+enum ReferenceTimeUnit {
     Ns,
     Us,
     Ms,
     S,
 }
 
-impl Unit {
+impl ReferenceTimeUnit {
     fn ns(&self) -> f64 {
         match self {
-            Unit::Ns => 1.0,
-            Unit::Us => 1e3,
-            Unit::Ms => 1e6,
-            Unit::S => 1e9,
+            ReferenceTimeUnit::Ns => 1.0,
+            ReferenceTimeUnit::Us => 1e3,
+            ReferenceTimeUnit::Ms => 1e6,
+            ReferenceTimeUnit::S => 1e9,
         }
     }
 }
@@ -104,7 +104,7 @@ fn one() -> f64 {
 /// The text is no TOML, or an entry is missing, unknown, or has a value that it cannot have; the error names file,
 /// figure and entry.
 pub fn read(name: &str, text: &str) -> Result<Vec<Reference>, ReferenceError> {
-    let file: File = toml::from_str(text).map_err(|error| {
+    let file: ReferenceFile = toml::from_str(text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start));
         let line = before.map(|before| before.matches('\n').count() + 1);
         ReferenceError::File { file: name.to_owned(), line, why: one_line(error.message()) }
@@ -117,7 +117,7 @@ pub fn read(name: &str, text: &str) -> Result<Vec<Reference>, ReferenceError> {
             |key, why| ReferenceError::Figure { file: name.to_owned(), figure: called.clone(), key, why };
         let mut whole = file.defaults.clone();
         whole.extend(table);
-        let figure: Figure =
+        let figure: ReferenceFileEntry =
             whole.try_into().map_err(|error: toml::de::Error| wrong(None, one_line(error.message())))?;
         check(&figure).map_err(|(key, why)| wrong(Some(key), why.to_owned()))?;
         references.extend(figure.references(&file.title, &file.at, &file.column));
@@ -140,7 +140,7 @@ fn one_line(message: &str) -> String {
 ///
 /// # Errors
 /// An entry has a value that it cannot have: its name, and why.
-fn check(figure: &Figure) -> Result<(), (&'static str, &'static str)> {
+fn check(figure: &ReferenceFileEntry) -> Result<(), (&'static str, &'static str)> {
     let texts = [
         ("name", &figure.name),
         ("load", &figure.load),
@@ -174,7 +174,7 @@ fn check(figure: &Figure) -> Result<(), (&'static str, &'static str)> {
     Ok(())
 }
 
-impl Figure {
+impl ReferenceFileEntry {
     fn references(self, title: &str, at: &str, column: &BTreeMap<String, String>) -> Vec<Reference> {
         let definition = Definition {
             times: self.times,

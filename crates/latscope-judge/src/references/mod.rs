@@ -1,7 +1,7 @@
 //! Published figures of other machines, each with its definition, and this machine's figures in the same definition.
 //!
-//! The figures are files at the top of the repository, one a source. A figure says beside which row it may stand, and by
-//! which factor that row is the same thing; where there is none, how it differs.
+//! The figures are files at the top of the repository, one a source. A figure says beside which row it may stand, and
+//! by which factor that row is the same thing; where there is none, how it differs.
 
 mod contribution;
 mod file;
@@ -9,7 +9,7 @@ mod standing;
 
 pub use contribution::contribution;
 pub use file::{ReferenceError, read};
-pub use standing::{Beside, Group, Likeness, standings};
+pub use standing::{Likeness, ReferenceComparison, ReferenceRowGroup, standings};
 
 use latscope_core::plan::{ParamValue, Params};
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ pub struct Definition {
     /// Part of a round trip that was published.
     pub times: Times,
     /// Statistic of the samples.
-    pub statistic: Statistic,
+    pub statistic: ReferenceStatistic,
     /// Pairs, CPUs or points over which it was taken; empty for a single one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub over: String,
@@ -98,7 +98,7 @@ pub enum Times {
 
 /// Statistic of the samples of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Statistic {
+pub enum ReferenceStatistic {
     /// Mean of the published samples.
     #[serde(rename = "mean")]
     Mean,
@@ -131,13 +131,13 @@ pub struct RowKey {
     pub probe: Option<String>,
     /// Conditions on parameters of the point.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub params: BTreeMap<String, Wanted>,
+    pub params: BTreeMap<String, ParamCondition>,
 }
 
 /// Condition on the value of a parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Wanted {
+pub enum ParamCondition {
     /// A number within limits.
     Within(Limits),
     /// Equal to this value.
@@ -189,29 +189,29 @@ impl Times {
     }
 }
 
-impl Statistic {
+impl ReferenceStatistic {
     /// Returns the statistic in words.
     pub fn words(self) -> &'static str {
         match self {
-            Statistic::Mean => "mean",
-            Statistic::Median => "median",
-            Statistic::Minimum => "minimum",
-            Statistic::Maximum => "maximum",
-            Statistic::P99 => "p99",
-            Statistic::NotStated => "statistic not stated",
+            ReferenceStatistic::Mean => "mean",
+            ReferenceStatistic::Median => "median",
+            ReferenceStatistic::Minimum => "minimum",
+            ReferenceStatistic::Maximum => "maximum",
+            ReferenceStatistic::P99 => "p99",
+            ReferenceStatistic::NotStated => "statistic not stated",
         }
     }
 }
 
-impl Wanted {
+impl ParamCondition {
     fn holds(&self, value: &ParamValue) -> bool {
         match (self, value) {
-            (Wanted::Is(wanted), value) => wanted == value,
-            (Wanted::Within(limits), ParamValue::Number(number)) => {
+            (ParamCondition::Is(wanted), value) => wanted == value,
+            (ParamCondition::Within(limits), ParamValue::Number(number)) => {
                 limits.at_least.is_none_or(|least| *number >= least)
                     && limits.at_most.is_none_or(|most| *number <= most)
             }
-            (Wanted::Within(_), ParamValue::Text(_)) => false,
+            (ParamCondition::Within(_), ParamValue::Text(_)) => false,
         }
     }
 }
@@ -225,7 +225,8 @@ impl RowKey {
 
     /// Returns true if a point of `probe` with `params` is meant.
     pub fn is_point(&self, probe: &str, params: &Params) -> bool {
-        let holds = |(name, wanted): (&String, &Wanted)| params.get(name).is_some_and(|v| wanted.holds(v));
+        let holds =
+            |(name, wanted): (&String, &ParamCondition)| params.get(name).is_some_and(|v| wanted.holds(v));
         self.probe.as_deref() == Some(probe) && self.params.iter().all(holds)
     }
 }

@@ -1,8 +1,8 @@
 //! This machine's figures in the definitions of published ones.
 
-use super::{ALL_PAIRS, Definition, NO_LOAD, PAIRS_OF_A_CORE, Reference, Statistic, Times};
+use super::{ALL_PAIRS, Definition, NO_LOAD, PAIRS_OF_A_CORE, Reference, ReferenceStatistic, Times};
 use crate::findings::{LevelRow, level_rows};
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Measurement, Report, Sampling, Semantics};
 use latscope_core::statistics::median;
 use latscope_core::units::{counted, format_time};
@@ -27,7 +27,7 @@ pub enum Likeness {
 
 /// Published figure beside this machine's.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Beside<'a> {
+pub struct ReferenceComparison<'a> {
     /// Published figure that the row is compared with.
     pub reference: &'a Reference,
     /// Name of this machine's row.
@@ -44,14 +44,14 @@ pub struct Beside<'a> {
 
 /// Published figures beside one row of this machine.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Group<'a> {
+pub struct ReferenceRowGroup<'a> {
     /// Name of the row.
     pub row: String,
     /// Figures beside it, from the fastest against this machine on.
-    pub all: Vec<Beside<'a>>,
+    pub all: Vec<ReferenceComparison<'a>>,
 }
 
-impl Beside<'_> {
+impl ReferenceComparison<'_> {
     /// Returns the published figure, divided by this machine's.
     pub fn ratio(&self) -> f64 {
         self.reference.ns / self.here
@@ -67,15 +67,15 @@ impl Beside<'_> {
     }
 }
 
-impl<'a> Group<'a> {
+impl<'a> ReferenceRowGroup<'a> {
     /// Returns the published figures beside the rows of a report, a group for each row, in the order of `references`.
-    pub fn of(report: &Report, references: &'a [Reference]) -> Vec<Group<'a>> {
-        let here = Here { report, levels: level_rows(report) };
-        let mut groups: Vec<Group> = Vec::new();
+    pub fn of(report: &Report, references: &'a [Reference]) -> Vec<ReferenceRowGroup<'a>> {
+        let here = MachineResult { report, levels: level_rows(report) };
+        let mut groups: Vec<ReferenceRowGroup> = Vec::new();
         for one in references.iter().filter_map(|reference| here.beside(reference)) {
             match groups.iter_mut().find(|group| group.row == one.row) {
                 Some(group) => group.all.push(one),
-                None => groups.push(Group { row: one.row.clone(), all: vec![one] }),
+                None => groups.push(ReferenceRowGroup { row: one.row.clone(), all: vec![one] }),
             }
         }
         for group in &mut groups {
@@ -85,7 +85,7 @@ impl<'a> Group<'a> {
     }
 
     /// Returns the three published figures below and the three above this machine's.
-    pub fn nearest(mut self) -> Group<'a> {
+    pub fn nearest(mut self) -> ReferenceRowGroup<'a> {
         let below = self.all.partition_point(|one| one.ratio() < 1.0);
         self.all.truncate(below + NEAREST);
         self.all.drain(..below.saturating_sub(NEAREST));
@@ -95,12 +95,13 @@ impl<'a> Group<'a> {
 
 /// Returns this machine's place among the published figures that have exactly the definition of one of its own, a
 /// sentence for each definition with at least ten.
-pub fn standings(groups: &[Group]) -> Vec<String> {
+pub fn standings(groups: &[ReferenceRowGroup]) -> Vec<String> {
     let mut sentences = Vec::new();
     for group in groups {
-        let mut left: Vec<&Beside> = group.all.iter().filter(|one| one.likeness == Likeness::Exact).collect();
+        let mut left: Vec<&ReferenceComparison> =
+            group.all.iter().filter(|one| one.likeness == Likeness::Exact).collect();
         while let Some(first) = left.first().copied() {
-            let (same, others): (Vec<&Beside>, Vec<&Beside>) =
+            let (same, others): (Vec<&ReferenceComparison>, Vec<&ReferenceComparison>) =
                 left.into_iter().partition(|one| is_one_definition(first, one));
             sentences.extend(standing(first, &same));
             left = others;
@@ -110,12 +111,12 @@ pub fn standings(groups: &[Group]) -> Vec<String> {
 }
 
 /// Returns true if two published figures differ in machine, value and tool only.
-fn is_one_definition(a: &Beside, b: &Beside) -> bool {
+fn is_one_definition(a: &ReferenceComparison, b: &ReferenceComparison) -> bool {
     let [a, b] = [&a.reference.definition, &b.reference.definition];
     (a.times, a.statistic, &a.over, &a.row, a.bytes) == (b.times, b.statistic, &b.over, &b.row, b.bytes)
 }
 
-fn standing(first: &Beside, same: &[&Beside]) -> Option<String> {
+fn standing(first: &ReferenceComparison, same: &[&ReferenceComparison]) -> Option<String> {
     let slower = same.iter().filter(|one| one.reference.ns > one.here).count();
     let (measured, all) = first.pairs.unwrap_or_default();
     let pairs = match measured {
@@ -136,24 +137,24 @@ fn standing(first: &Beside, same: &[&Beside]) -> Option<String> {
 }
 
 /// Figure of this machine.
-struct Row {
+struct MachineFigureRow {
     name: String,
     ns: f64,
-    level: Level,
+    level: QualityLevel,
     times: Semantics,
     sampling: Sampling,
     pairs: Option<(usize, usize)>,
 }
 
 /// Result of this machine, with its levels of memory.
-struct Here<'a> {
+struct MachineResult<'a> {
     report: &'a Report,
     levels: Vec<LevelRow>,
 }
 
-impl Here<'_> {
+impl MachineResult<'_> {
     /// Returns a published figure beside this machine's; `None` if there is none here.
-    fn beside<'r>(&self, reference: &'r Reference) -> Option<Beside<'r>> {
+    fn beside<'r>(&self, reference: &'r Reference) -> Option<ReferenceComparison<'r>> {
         let definition = &reference.definition;
         let row = if definition.row.level.is_some() {
             self.level(reference)?
@@ -165,14 +166,15 @@ impl Here<'_> {
         let likeness = self.likeness(reference, row.times, row.sampling);
         let here = row.ns / definition.factor;
         let is_doubtful = row.level.is_doubtful();
-        let one = Beside { reference, row: row.name, here, likeness, is_doubtful, pairs: row.pairs };
+        let one =
+            ReferenceComparison { reference, row: row.name, here, likeness, is_doubtful, pairs: row.pairs };
         (here > 0.0).then_some(one)
     }
 
-    fn level(&self, reference: &Reference) -> Option<Row> {
+    fn level(&self, reference: &Reference) -> Option<MachineFigureRow> {
         let mut sure = self.levels.iter().filter(|level| level.within.is_none());
         let level = sure.find(|level| reference.definition.row.is_level(&level.name))?;
-        Some(Row {
+        Some(MachineFigureRow {
             name: level.title(),
             ns: level.ns,
             level: level.quality.level,
@@ -182,7 +184,7 @@ impl Here<'_> {
         })
     }
 
-    fn over_pairs(&self, reference: &Reference) -> Option<Row> {
+    fn over_pairs(&self, reference: &Reference) -> Option<MachineFigureRow> {
         let Definition { over, statistic, .. } = &reference.definition;
         let of_a_core = over == PAIRS_OF_A_CORE;
         let is_wanted =
@@ -190,7 +192,7 @@ impl Here<'_> {
         let found: Vec<&Measurement> = self.meant(reference).filter(is_wanted).collect();
         let figures: Vec<f64> = found.iter().filter_map(|m| figure(m, *statistic)).collect();
         let first = *found.first()?;
-        Some(Row {
+        Some(MachineFigureRow {
             name: reference.figure.clone(),
             ns: median(&figures)?,
             level: found.iter().map(|m| m.quality.level).max()?,
@@ -200,7 +202,7 @@ impl Here<'_> {
         })
     }
 
-    fn of_point(&self, reference: &Reference) -> Option<Row> {
+    fn of_point(&self, reference: &Reference) -> Option<MachineFigureRow> {
         // The point of the survey's table, if there is one.
         let meant: Vec<&Measurement> = self.meant(reference).collect();
         let m = *meant.iter().find(|m| m.row).or(meant.first())?;
@@ -211,7 +213,7 @@ impl Here<'_> {
                 bytes as f64 / touched as f64
             }
         };
-        Some(Row {
+        Some(MachineFigureRow {
             name: if m.title.is_empty() { m.probe.clone() } else { m.title.clone() },
             ns: part * figure(m, reference.definition.statistic)?,
             level: m.quality.level,
@@ -224,7 +226,8 @@ impl Here<'_> {
     /// Returns the measured points that a figure may stand beside.
     fn meant<'m>(&'m self, reference: &'m Reference) -> impl Iterator<Item = &'m Measurement> {
         let row = &reference.definition.row;
-        let measured = |m: &&Measurement| m.typical().is_some() && m.quality.level != Level::Unsupported;
+        let measured =
+            |m: &&Measurement| m.typical().is_some() && m.quality.level != QualityLevel::Unsupported;
         self.report.measurements.iter().filter(measured).filter(|m| row.is_point(&m.probe, &m.params))
     }
 
@@ -255,8 +258,10 @@ impl Here<'_> {
                 | (Times::OneWay, Semantics::OneWay)
                 | (Times::Operation, Semantics::Operation)
         );
-        let of_events =
-            !matches!(definition.statistic, Statistic::Mean | Statistic::Median | Statistic::NotStated);
+        let of_events = !matches!(
+            definition.statistic,
+            ReferenceStatistic::Mean | ReferenceStatistic::Median | ReferenceStatistic::NotStated
+        );
         if !definition.differs.is_empty() {
             Likeness::Differs(definition.differs.clone())
         } else if !is_converted {
@@ -267,7 +272,7 @@ impl Here<'_> {
             && (definition.load == NO_LOAD) != self.report.plan.load.is_none()
         {
             Likeness::Differs(format!("load there: {}; another one here", definition.load))
-        } else if definition.statistic == Statistic::NotStated || definition.load == "not stated" {
+        } else if definition.statistic == ReferenceStatistic::NotStated || definition.load == "not stated" {
             Likeness::Stated
         } else {
             Likeness::Exact
@@ -276,13 +281,13 @@ impl Here<'_> {
 }
 
 /// Returns a statistic of a measurement, ns.
-fn figure(m: &Measurement, statistic: Statistic) -> Option<f64> {
+fn figure(m: &Measurement, statistic: ReferenceStatistic) -> Option<f64> {
     match statistic {
-        Statistic::Mean => m.summary.mean,
-        Statistic::Median | Statistic::NotStated => m.typical(),
-        Statistic::Minimum => m.summary.min,
-        Statistic::Maximum => m.summary.max,
-        Statistic::P99 => m.summary.p99,
+        ReferenceStatistic::Mean => m.summary.mean,
+        ReferenceStatistic::Median | ReferenceStatistic::NotStated => m.typical(),
+        ReferenceStatistic::Minimum => m.summary.min,
+        ReferenceStatistic::Maximum => m.summary.max,
+        ReferenceStatistic::P99 => m.summary.p99,
     }
 }
 
@@ -294,7 +299,7 @@ mod tests {
     fn pairs_of_a_thousand_cpus_are_counted_without_a_look_at_each() {
         let mut report = latscope_core::testing::report(Vec::new());
         report.machine = latscope_core::fixture::machines::thousand();
-        let here = Here { report: &report, levels: Vec::new() };
+        let here = MachineResult { report: &report, levels: Vec::new() };
         assert_eq!((here.possible(ALL_PAIRS), here.possible(PAIRS_OF_A_CORE)), (1024 * 1023 / 2, 512));
     }
 }

@@ -20,7 +20,8 @@ fn every_file_is_read_and_has_its_source() {
 fn a_figure_of_another_definition_says_how_it_differs() {
     for one in built_in() {
         let definition = &one.definition;
-        let typical = [Statistic::Median, Statistic::NotStated].contains(&definition.statistic);
+        let typical =
+            [ReferenceStatistic::Median, ReferenceStatistic::NotStated].contains(&definition.statistic);
         let over = [ALL_PAIRS, PAIRS_OF_A_CORE].contains(&definition.over.as_str());
         assert!(typical || over || !definition.differs.is_empty(), "{one:?}");
     }
@@ -67,7 +68,7 @@ fn what_is_wrong_is_named_with_file_and_key() {
 
 fn likeness(report: &Report, change: impl Fn(&str) -> String) -> Likeness {
     let references = read("f.toml", &change(WHOLE)).unwrap();
-    Group::of(report, &references)[0].all[0].likeness.clone()
+    ReferenceRowGroup::of(report, &references)[0].all[0].likeness.clone()
 }
 
 #[test]
@@ -89,7 +90,7 @@ fn only_one_definition_is_exact() {
 #[test]
 fn half_a_round_trip_is_compared_with_half_of_ours() {
     let mut report = fixture::report();
-    let groups = Group::of(&report, built_in());
+    let groups = ReferenceRowGroup::of(&report, built_in());
     let group = groups.iter().find(|group| group.row == "core to core").unwrap();
     let [first, last] = [group.all.first().unwrap(), group.all.last().unwrap()];
     assert!(first.ratio() < 1.0 && last.ratio() > 1.0 && first.here > 70.0 && first.here < 80.0, "{first:?}");
@@ -102,7 +103,7 @@ fn half_a_round_trip_is_compared_with_half_of_ours() {
     for m in report.measurements.iter_mut().filter(|m| m.probe == "sync.core-to-core") {
         m.times = Semantics::OneWay;
     }
-    assert!(standings(&Group::of(&report, built_in())).is_empty());
+    assert!(standings(&ReferenceRowGroup::of(&report, built_in())).is_empty());
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn a_contribution_is_a_file_of_references_without_the_name_of_the_machine() {
     assert!(!report.machine.name.is_empty() && !text.contains(&report.machine.name), "{text}");
     let own = read("own.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert!(own.len() > 20);
-    let groups = Group::of(&report, &own);
+    let groups = ReferenceRowGroup::of(&report, &own);
     for one in groups.iter().flat_map(|group| &group.all) {
         assert!((one.ratio() - 1.0).abs() < 0.001, "{one:?}");
         assert!(one.likeness == Likeness::Exact, "{one:?}");

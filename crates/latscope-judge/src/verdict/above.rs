@@ -8,7 +8,7 @@ use latscope_core::units::{counted, format_apart, format_count, format_time, wer
 
 /// Messages without a valid reply. Each lost message is above every limit.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lost {
+pub(super) struct MessageLosses {
     /// Number of messages without a reply in time.
     pub count: u64,
     /// Replies with other content: their messages may be among the lost ones, or have no time.
@@ -17,11 +17,11 @@ pub(super) struct Lost {
     timeout: f64,
 }
 
-impl Lost {
+impl MessageLosses {
     /// Returns the lost messages of a measurement.
-    pub fn of(m: &Measurement) -> Lost {
+    pub fn of(m: &Measurement) -> MessageLosses {
         let timeout = m.number(param::TIMEOUT).unwrap_or(0) as f64;
-        Lost { count: m.losses(), wrong: m.wrong_replies(), timeout }
+        MessageLosses { count: m.losses(), wrong: m.wrong_replies(), timeout }
     }
 
     /// Returns true if no message lacks a valid reply.
@@ -171,7 +171,7 @@ pub(super) fn remedy(m: &Measurement, above: &Above, limit: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::histogram::Bins;
+    use latscope_core::histogram::HistogramBinning;
     use proptest::prelude::*;
 
     proptest! {
@@ -205,7 +205,7 @@ mod tests {
             max: end(values.iter().max()),
             sum: values.iter().sum::<u64>() / 1000,
         };
-        let bins = Bins { extremes, ..Bins::of_width(width) };
+        let bins = HistogramBinning { extremes, ..HistogramBinning::of_width(width) };
         // In whole µs, unless the bins are of ns.
         let exact = values.iter().map(|ns| if extremes { *ns } else { ns / 1000 * 1000 }).collect();
         (Histogram::from_counts(1_000_000, counts, totals).in_bins(bins), exact)

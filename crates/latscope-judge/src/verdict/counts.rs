@@ -1,21 +1,29 @@
 //! Criteria on numbers of events and on shares of calls.
 
-use super::{Found, Share};
-use latscope_core::report::{Measurement, Status, Value};
+use super::{CallShareKind, CriterionOutcome};
+use latscope_core::report::{MeasuredQuantity, Measurement, VerdictStatus};
 use latscope_core::units::{format_apart, format_count, format_share};
 
 /// Result for a named quantity of which more is better: it must be at least `limit`.
-pub(super) fn reach(name: &str, value: &Value, limit: f64) -> Found {
-    let status = if value.value >= limit { Status::Pass } else { Status::Exceeded };
+pub(super) fn reach(name: &str, value: &MeasuredQuantity, limit: f64) -> CriterionOutcome {
+    let status = if value.value >= limit { VerdictStatus::Pass } else { VerdictStatus::Exceeded };
     let [wanted, found] = format_apart([limit, value.value], &value.unit);
-    Found { value: Some(value.value), status, text: format!("{name} {found}, at least {wanted} wanted") }
+    CriterionOutcome {
+        value: Some(value.value),
+        status,
+        text: format!("{name} {found}, at least {wanted} wanted"),
+    }
 }
 
 /// Result for a number that must be at most `limit`.
-pub(super) fn count(name: &str, value: f64, limit: f64) -> Found {
-    let status = if value <= limit { Status::Pass } else { Status::Exceeded };
+pub(super) fn count(name: &str, value: f64, limit: f64) -> CriterionOutcome {
+    let status = if value <= limit { VerdictStatus::Pass } else { VerdictStatus::Exceeded };
     let (value_text, limit_text) = (format_number(value), format_number(limit));
-    Found { value: Some(value), status, text: format!("{name} {value_text}, at most {limit_text} allowed") }
+    CriterionOutcome {
+        value: Some(value),
+        status,
+        text: format!("{name} {value_text}, at most {limit_text} allowed"),
+    }
 }
 
 /// Number of calls for which a priority was both inherited and restored, and of all calls with it.
@@ -26,35 +34,35 @@ fn inherited(m: &Measurement, kind: &str) -> Option<(f64, f64)> {
 }
 
 /// Result for a share of calls that must be reached, with the number of calls and of those for which it is known.
-pub(super) fn enough(m: &Measurement, share: Share, limit: f64) -> Found {
+pub(super) fn enough(m: &Measurement, share: CallShareKind, limit: f64) -> CriterionOutcome {
     let value = |name: &str| m.values.get(name).map(|value| value.value);
     let (found, what) = match share {
-        Share::Sync => {
+        CallShareKind::Sync => {
             let of = value("sync-of").filter(|of| *of > 0.0);
             let found = of.and_then(|of| Some(((value("sync")? * of / 100.0).round(), of)));
             (found, "were served on the caller's CPU")
         }
-        Share::InheritsFifo => {
+        CallShareKind::InheritsFifo => {
             (inherited(m, "rt"), "were served at the caller's real-time priority, and it was given back")
         }
-        Share::InheritsNice => {
+        CallShareKind::InheritsNice => {
             (inherited(m, "nice"), "were served at the caller's nice value, and it was given back")
         }
     };
     let Some((held, of)) = found.filter(|(_, of)| *of > 0.0) else {
         let text =
             "unknown for every call: the caller lacked the priority, or the run did not check".to_owned();
-        return Found { value: None, status: Status::Inconclusive, text };
+        return CriterionOutcome { value: None, status: VerdictStatus::Inconclusive, text };
     };
     let reached = 100.0 * held / of;
-    let status = if reached >= limit { Status::Pass } else { Status::Exceeded };
+    let status = if reached >= limit { VerdictStatus::Pass } else { VerdictStatus::Exceeded };
     let text = format!(
         "{} of {} calls {what}; {} wanted",
         format_count(held as u64),
         format_count(of as u64),
         format_share(limit / 100.0)
     );
-    Found { value: Some(reached), status, text }
+    CriterionOutcome { value: Some(reached), status, text }
 }
 
 fn format_number(value: f64) -> String {

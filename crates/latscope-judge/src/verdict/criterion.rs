@@ -5,7 +5,7 @@ use latscope_core::units::{ParseError, format_apart, format_count, format_share,
 
 /// A quantile that a criterion can be about.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Quantile {
+pub struct CriterionQuantile {
     /// Name in results and on the command line: `p99_9`.
     pub name: &'static str,
     /// The share of all values that may be above it: 0.001.
@@ -13,15 +13,15 @@ pub struct Quantile {
 }
 
 /// All quantiles, from the median to one in a million.
-pub const QUANTILES: [Quantile; 8] = [
-    Quantile { name: "p50", above: 0.5 },
-    Quantile { name: "p90", above: 0.1 },
-    Quantile { name: "p95", above: 0.05 },
-    Quantile { name: "p99", above: 0.01 },
-    Quantile { name: "p99_9", above: 1e-3 },
-    Quantile { name: "p99_99", above: 1e-4 },
-    Quantile { name: "p99_999", above: 1e-5 },
-    Quantile { name: "p99_9999", above: 1e-6 },
+pub const QUANTILES: [CriterionQuantile; 8] = [
+    CriterionQuantile { name: "p50", above: 0.5 },
+    CriterionQuantile { name: "p90", above: 0.1 },
+    CriterionQuantile { name: "p95", above: 0.05 },
+    CriterionQuantile { name: "p99", above: 0.01 },
+    CriterionQuantile { name: "p99_9", above: 1e-3 },
+    CriterionQuantile { name: "p99_99", above: 1e-4 },
+    CriterionQuantile { name: "p99_999", above: 1e-5 },
+    CriterionQuantile { name: "p99_9999", above: 1e-6 },
 ];
 
 /// A quantity of a measurement that can be limited.
@@ -30,20 +30,20 @@ pub enum Metric {
     /// The largest value, ns.
     Max,
     /// A quantile of the values, ns.
-    Quantile(Quantile),
+    Quantile(CriterionQuantile),
     /// Activations that did not take place.
     Missed,
     /// The threshold of the run, ns: no event above it.
     Threshold,
     /// A share of calls that must be reached, %.
-    Share(Share),
+    Share(CallShareKind),
     /// A named value of the measurement: `faults`, `early`.
     Value(String),
 }
 
 /// A share of calls between processes that must be high enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Share {
+pub enum CallShareKind {
     /// Share of calls served on the CPU of the caller, among those that can be judged.
     Sync,
     /// Share of calls served with the real-time priority of a SCHED_FIFO caller, which the server gave back after each.
@@ -52,26 +52,26 @@ pub enum Share {
     InheritsNice,
 }
 
-impl Share {
+impl CallShareKind {
     /// All shares, with their names in results.
-    pub const ALL: [(&'static str, Share); 3] = [
-        ("sync", Share::Sync),
-        ("inherits-fifo", Share::InheritsFifo),
-        ("inherits-nice", Share::InheritsNice),
+    pub const ALL: [(&'static str, CallShareKind); 3] = [
+        ("sync", CallShareKind::Sync),
+        ("inherits-fifo", CallShareKind::InheritsFifo),
+        ("inherits-nice", CallShareKind::InheritsNice),
     ];
 
     fn name(self) -> &'static str {
-        Share::ALL.iter().find(|(_, share)| *share == self).map_or("", |(name, _)| name)
+        CallShareKind::ALL.iter().find(|(_, share)| *share == self).map_or("", |(name, _)| name)
     }
 }
 
 /// A limit on a quantity of a measurement.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Criterion {
+pub struct MetricCriterion {
     /// Quantity that is limited.
     pub metric: Metric,
-    /// Largest permitted value: ns, or a number. For a [`Share`], and for a value of which more is better, the smallest
-    /// permitted value.
+    /// Largest permitted value: ns, or a number. For a [`CallShareKind`], and for a value of which more is better, the
+    /// smallest permitted value.
     pub limit: f64,
 }
 
@@ -141,7 +141,7 @@ impl Metric {
             name.strip_prefix('p').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
         let is_word = name.starts_with(|c: char| c.is_ascii_lowercase())
             && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c));
-        if let Some((_, share)) = Share::ALL.iter().find(|(known, _)| *known == name) {
+        if let Some((_, share)) = CallShareKind::ALL.iter().find(|(known, _)| *known == name) {
             return Ok(Metric::Share(*share));
         }
         match name {
@@ -176,31 +176,33 @@ impl Metric {
     }
 }
 
-impl Criterion {
+impl MetricCriterion {
     /// The criteria of a plan.
-    pub fn of_plan(plan: &Plan) -> Vec<Criterion> {
+    pub fn of_plan(plan: &Plan) -> Vec<MetricCriterion> {
         let criteria = plan.criteria.iter();
-        criteria.filter_map(|criterion| Criterion::new(&criterion.metric, criterion.limit).ok()).collect()
+        criteria
+            .filter_map(|criterion| MetricCriterion::new(&criterion.metric, criterion.limit).ok())
+            .collect()
     }
 
     /// The criterion as a plan has it.
-    pub fn planned(&self) -> plan::Criterion {
-        plan::Criterion { metric: self.metric.name().to_owned(), limit: self.limit }
+    pub fn planned(&self) -> plan::PlanCriterion {
+        plan::PlanCriterion { metric: self.metric.name().to_owned(), limit: self.limit }
     }
 
     /// A criterion from its name and its limit, in ns or as a number.
     ///
     /// # Errors
     /// The errors of [`Metric::named`].
-    pub fn new(name: &str, limit: f64) -> Result<Criterion, CriterionError> {
-        Ok(Criterion { metric: Metric::named(name)?, limit })
+    pub fn new(name: &str, limit: f64) -> Result<MetricCriterion, CriterionError> {
+        Ok(MetricCriterion { metric: Metric::named(name)?, limit })
     }
 
     /// A criterion from its name and its limit as written: `50us`, `0`.
     ///
     /// # Errors
     /// The errors of [`Metric::named`], or the limit is no duration or number.
-    pub fn parse(name: &str, limit: &str) -> Result<Criterion, CriterionError> {
+    pub fn parse(name: &str, limit: &str) -> Result<MetricCriterion, CriterionError> {
         let metric = Metric::named(name)?;
         let limit = if metric.is_duration() {
             let duration = parse_duration(limit).map_err(|e| CriterionError::Duration(name.to_owned(), e))?;
@@ -212,6 +214,6 @@ impl Criterion {
             let number = limit.parse().ok().filter(|number: &f64| *number >= 0.0 && number.is_finite());
             number.ok_or_else(|| CriterionError::Number(name.to_owned(), limit.to_owned()))?
         };
-        Ok(Criterion { metric, limit })
+        Ok(MetricCriterion { metric, limit })
     }
 }

@@ -1,20 +1,24 @@
 //! Doubts about a measurement, and which results of a criterion they leave standing.
 
-use super::above::Lost;
+use super::above::MessageLosses;
 use super::events::{Independent, events_above};
-use super::{Criterion, Found, Metric, Share};
+use super::{CallShareKind, CriterionOutcome, Metric, MetricCriterion};
 use latscope_core::param;
-use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, NOT_RUN, Reason};
-use latscope_core::report::{LATE, LOSSES, MESSAGES_LOST, MISMATCHES, Measurement, Status};
+use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, NOT_RUN, QualityLevel, Reason};
+use latscope_core::report::{LATE, LOSSES, MESSAGES_LOST, MISMATCHES, Measurement, VerdictStatus};
 
 /// Returns the result of a criterion with what speaks against the measurement: a distorted one proves nothing, and one
 /// that ended early or is unstable has not passed. What a doubt about times leaves as it is [stands](stands).
-pub(super) fn weakened(m: &Measurement, criterion: &Criterion, found: Found) -> Found {
+pub(super) fn weakened(
+    m: &Measurement,
+    criterion: &MetricCriterion,
+    found: CriterionOutcome,
+) -> CriterionOutcome {
     let stands = stands(m, criterion, found.status);
     let why = || m.reason().map(|reason| format!(" ({reason})")).unwrap_or_default();
     let words = match (doubt(m).filter(|_| !stands), not_run(m)) {
         (Some(doubt), _) => format!("{doubt}: not judged; as measured"),
-        _ if found.status != Status::Pass => return found,
+        _ if found.status != VerdictStatus::Pass => return found,
         _ if m.incomplete => format!("the run ended before this measurement did{}; so far", why()),
         (None, Some(reason)) => format!("{}; so far", reason.text),
         _ if may_lack_missed(m, criterion) => {
@@ -24,36 +28,40 @@ pub(super) fn weakened(m: &Measurement, criterion: &Criterion, found: Found) -> 
         _ if has(m, |reason| reason.id == LOAD_ENDED) => {
             "not all was measured under the load; as measured".to_owned()
         }
-        _ if !stands && has(m, |reason| reason.level == Level::Unstable) => {
+        _ if !stands && has(m, |reason| reason.level == QualityLevel::Unstable) => {
             let why = m.reason().unwrap_or_else(|| "its rounds disagree".to_owned());
             format!("unstable ({why}): another run may not pass; in this one")
         }
         _ => return found,
     };
-    Found { status: Status::Inconclusive, text: format!("{words}, {}", found.text), ..found }
+    CriterionOutcome {
+        status: VerdictStatus::Inconclusive,
+        text: format!("{words}, {}", found.text),
+        ..found
+    }
 }
 
 /// Returns true if a result holds whatever distorts the times: it is about facts. A disturbed machine makes replies
 /// late, not wrong; no fewer messages are lost because of it, and those whose reply never came are lost for sure.
-fn stands(m: &Measurement, criterion: &Criterion, status: Status) -> bool {
+fn stands(m: &Measurement, criterion: &MetricCriterion, status: VerdictStatus) -> bool {
     const CONTENT: [&str; 4] = [MISMATCHES, "duplicates", "reorderings", "faults"];
     let never_came = m.losses().saturating_sub(m.counted(LATE));
     match &criterion.metric {
-        Metric::Share(Share::InheritsFifo | Share::InheritsNice) => true,
+        Metric::Share(CallShareKind::InheritsFifo | CallShareKind::InheritsNice) => true,
         Metric::Value(name) if CONTENT.contains(&name.as_str()) => true,
-        Metric::Value(name) if name == LOSSES && status == Status::Exceeded => {
+        Metric::Value(name) if name == LOSSES && status == VerdictStatus::Exceeded => {
             never_came as f64 > criterion.limit
         }
-        Metric::Value(name) => [LOSSES, LATE].contains(&name.as_str()) && status == Status::Pass,
-        Metric::Max | Metric::Threshold if status == Status::Exceeded && never_came > 0 => true,
+        Metric::Value(name) => [LOSSES, LATE].contains(&name.as_str()) && status == VerdictStatus::Pass,
+        Metric::Max | Metric::Threshold if status == VerdictStatus::Exceeded && never_came > 0 => true,
         // No time was distorted where there is none.
-        metric => metric.is_duration() && m.summary.count == 0 && Lost::of(m).count > 0,
+        metric => metric.is_duration() && m.summary.count == 0 && MessageLosses::of(m).count > 0,
     }
 }
 
 /// Returns true if activations that were missed may decide a quantile: another program measured it, and does not state
 /// them. One that is longer than the interval may have swallowed as many as it has intervals.
-fn may_lack_missed(m: &Measurement, criterion: &Criterion) -> bool {
+fn may_lack_missed(m: &Measurement, criterion: &MetricCriterion) -> bool {
     let Metric::Quantile(quantile) = &criterion.metric else { return false };
     let interval = m.number(param::INTERVAL).filter(|_| m.is_imported() && m.corrected.is_none());
     let (Some(interval), Some((above, of))) = (interval, events_above(m, criterion.limit)) else {
@@ -74,8 +82,10 @@ fn may_lack_missed(m: &Measurement, criterion: &Criterion) -> bool {
 fn doubt(m: &Measurement) -> Option<String> {
     let why = m.reason().as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
     match m.quality.level {
-        Level::Unsupported => Some(format!("not supported here{why}")),
-        Level::Degraded if is_distorted(m) => Some(format!("measured under conditions that distort it{why}")),
+        QualityLevel::Unsupported => Some(format!("not supported here{why}")),
+        QualityLevel::Degraded if is_distorted(m) => {
+            Some(format!("measured under conditions that distort it{why}"))
+        }
         _ => None,
     }
 }
@@ -88,7 +98,7 @@ fn is_distorted(m: &Measurement) -> bool {
         CUT_SHORT => m.incomplete,
         id => [LOAD_ENDED, MESSAGES_LOST, NOT_RUN].contains(&id),
     };
-    m.quality.reasons.is_empty() || has(m, |reason| reason.level >= Level::Degraded && !limits(reason))
+    m.quality.reasons.is_empty() || has(m, |reason| reason.level >= QualityLevel::Degraded && !limits(reason))
 }
 
 /// The reason that a thread was due and had not run at the end: its longest event is known to have been longer.

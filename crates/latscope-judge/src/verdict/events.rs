@@ -1,26 +1,26 @@
 //! Criteria on single events: how many were above a limit, and what their share proves.
 
-use super::above::{Above, Lost, ends, remedy};
+use super::above::{Above, MessageLosses, ends, remedy};
 use super::criterion::limit_in_words;
 use super::doubt::not_run;
 use super::rounds::{is_of_rounds, is_sure};
-use super::{Found, Metric, Quantile, confidence, is_batch};
+use super::{CriterionOutcome, CriterionQuantile, Metric, confidence, is_batch};
 use crate::binomial::{proves_at_most, proves_more, samples_needed, share_bounds};
 use latscope_core::histogram::{Histogram, Span};
-use latscope_core::report::{Measurement, Sampling, Status};
+use latscope_core::report::{Measurement, Sampling, VerdictStatus};
 use latscope_core::units::{counted, format_apart, format_count, format_share};
 
 /// Events that are or may be above a limit, and how many there are, both with the missed activations; `None` for
 /// batches.
 pub(crate) fn events_above(m: &Measurement, limit: f64) -> Option<(u64, u64)> {
-    let (histogram, lost) = (m.with_missed(), Lost::of(m));
+    let (histogram, lost) = (m.with_missed(), MessageLosses::of(m));
     let above = lost.added_to(&Above::of(histogram, limit));
     (m.sampling == Sampling::Event).then(|| (above.most, lost.among(histogram.count())))
 }
 
 /// Result of `max` and `threshold`: no value may be above the limit, also none that a missed activation would have had.
-pub(super) fn none_above(m: &Measurement, limit: f64) -> Found {
-    let (histogram, lost) = (m.with_missed(), Lost::of(m));
+pub(super) fn none_above(m: &Measurement, limit: f64) -> CriterionOutcome {
+    let (histogram, lost) = (m.with_missed(), MessageLosses::of(m));
     let timed = Above::of(histogram, limit);
     let above = lost.added_to(&timed);
     let n = lost.among(histogram.count());
@@ -28,19 +28,27 @@ pub(super) fn none_above(m: &Measurement, limit: f64) -> Found {
     // A lost message took longer than every message with a reply.
     let value = longest.filter(|longest| lost.count == 0 || *longest > limit);
     if above.most == 0 {
-        return Found { value, status: Status::Pass, text: confidence::none_seen(n, limit, m.tested) };
+        return CriterionOutcome {
+            value,
+            status: VerdictStatus::Pass,
+            text: confidence::none_seen(n, limit, m.tested),
+        };
     }
     let (written, worst) = beside_longest(histogram, limit);
     let (words, with) = (above.words(n, &written), lost.words() + &missed_words(m));
     let of_replies = if lost.is_none() { "" } else { " that had a reply" };
     let worst = worst.map(|worst| format!("; the longest{of_replies} {worst}")).unwrap_or_default();
     if above.least > 0 {
-        return Found { value, status: Status::Exceeded, text: format!("{words}{with}{worst}") };
+        return CriterionOutcome {
+            value,
+            status: VerdictStatus::Exceeded,
+            text: format!("{words}{with}{worst}"),
+        };
     }
     let unsure = timed.unsure(histogram);
     let remedy = if timed.most > 0 { format!(": {}", remedy(m, &timed, limit)) } else { String::new() };
     let text = format!("{words}{unsure}{with}{worst}{remedy}");
-    Found { value, status: Status::Inconclusive, text }
+    CriterionOutcome { value, status: VerdictStatus::Inconclusive, text }
 }
 
 /// A limit in words, and how long the longest value of a histogram took, if there is one.
@@ -57,8 +65,8 @@ fn beside_longest(histogram: &Histogram, limit: f64) -> (String, Option<String>)
 
 /// Result of a quantile criterion: at most the quantile's share may be above the limit, in the distribution with the
 /// missed activations if there is one. The values of the bin around the limit count against either verdict.
-pub(super) fn few_above(m: &Measurement, quantile: Quantile, limit: f64) -> Found {
-    let (histogram, lost) = (m.with_missed(), Lost::of(m));
+pub(super) fn few_above(m: &Measurement, quantile: CriterionQuantile, limit: f64) -> CriterionOutcome {
+    let (histogram, lost) = (m.with_missed(), MessageLosses::of(m));
     let (n, share, independent) = (lost.among(histogram.count()), quantile.above, Independent::of(m));
     let timed = Above::of(histogram, limit);
     let above = lost.added_to(&timed);
@@ -72,20 +80,21 @@ pub(super) fn few_above(m: &Measurement, quantile: Quantile, limit: f64) -> Foun
         let condition = confidence::condition(m.tested);
         let text =
             format!("{seen}: at most {bound} are {condition}, with 95 % confidence, and {allowed} may be");
-        (Status::Pass, text)
+        (VerdictStatus::Pass, text)
     } else if independent.prove_more(above.least, n, share) {
         let bound = format_share(bounds(independent.number(above.least)).low);
         let text = format!("{seen}: at least {bound} are, with 95 % confidence, and {allowed} may be");
-        (Status::Exceeded, text)
+        (VerdictStatus::Exceeded, text)
     } else if independent.is_left_open(&above, n, share) {
-        (Status::Inconclusive, format!("{seen}, where {allowed} may be: {}", remedy(m, &timed, limit)))
+        (VerdictStatus::Inconclusive, format!("{seen}, where {allowed} may be: {}", remedy(m, &timed, limit)))
     } else {
         let needed = format_count(independent.wanting(above.most, n, share));
         // A longer run does not help a thread that gets no CPU.
-        let more = not_run(m).map_or(format!(". It takes {needed} more, none of them above"), |_| String::new());
-        (Status::Inconclusive, format!("{seen}, where {allowed} may be: too few to judge{more}"))
+        let more =
+            not_run(m).map_or(format!(". It takes {needed} more, none of them above"), |_| String::new());
+        (VerdictStatus::Inconclusive, format!("{seen}, where {allowed} may be: too few to judge{more}"))
     };
-    Found { value, status, text: text + &missed_words(m) }
+    CriterionOutcome { value, status, text: text + &missed_words(m) }
 }
 
 /// ` (with the 3 missed activations)`, where the distribution has them; otherwise empty.
@@ -98,13 +107,13 @@ fn missed_words(m: &Measurement) -> String {
 
 /// The smallest limit of a duration, ns, that the samples of a measurement pass; other doubts do not count. `None` if
 /// they pass no limit, or if nothing bounds how rare longer ones are: there are too few samples, or it is a maximum.
-pub fn passes_from(m: &Measurement, quantile: Quantile) -> Option<f64> {
+pub fn passes_from(m: &Measurement, quantile: CriterionQuantile) -> Option<f64> {
     if is_batch(m) || is_of_rounds(m, quantile) {
         let next = m.interval.filter(|next| is_of_rounds(m, quantile) && is_sure(next));
         return next.map(|next| next.high);
     }
     let histogram = m.with_missed();
-    let (lost, max) = (Lost::of(m).among(0), histogram.largest()?.high);
+    let (lost, max) = (MessageLosses::of(m).among(0), histogram.largest()?.high);
     let n = histogram.count() + lost;
     let (mut allowed, mut too_many) = (lost, n);
     let independent = Independent::of(m);

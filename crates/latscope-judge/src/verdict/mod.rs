@@ -19,20 +19,23 @@ mod tests;
 
 pub use confidence::{HOW_SURE, confidence_of};
 pub use criterion::{
-    Criterion, CriterionError, Metric, QUANTILES, Quantile, Share, describe, in_words, limit_in_words,
+    CallShareKind, CriterionError, CriterionQuantile, Metric, MetricCriterion, QUANTILES, describe, in_words,
+    limit_in_words,
 };
 pub use events::passes_from;
 pub(crate) use events::{at_most, events_above};
 
 use crate::binomial::samples_needed;
-use above::Lost;
+use above::MessageLosses;
 use counts::{count, enough, reach};
 use doubt::weakened;
 use events::{Independent, few_above, none_above};
 use latscope_core::events::groups;
 use latscope_core::merged::{is_merged, is_part_of};
-use latscope_core::quality::{Level, NO_VALID_REPLY, Reason};
-use latscope_core::report::{BEYOND, Better, Check, Measurement, Merged, Report, Sampling, Status, Verdict};
+use latscope_core::quality::{NO_VALID_REPLY, QualityLevel, Reason};
+use latscope_core::report::{
+    BEYOND, Better, CriterionCheck, Measurement, Merged, Report, Sampling, Verdict, VerdictStatus,
+};
 use latscope_core::units::{counted, format_span, format_time};
 use rounds::{is_of_rounds, median_of_rounds};
 
@@ -40,19 +43,19 @@ use rounds::{is_of_rounds, median_of_rounds};
 ///
 /// Quantiles are those of the activation-corrected distribution if there is one: a stall that swallowed activations
 /// counts as often as it was felt.
-pub fn judge(m: &Measurement, criteria: &[Criterion]) -> Verdict {
-    let checks: Vec<Check> = criteria.iter().map(|criterion| check(m, criterion)).collect();
-    let status = checks.iter().map(|check| check.status).max().unwrap_or(Status::Pass);
+pub fn judge(m: &Measurement, criteria: &[MetricCriterion]) -> Verdict {
+    let checks: Vec<CriterionCheck> = criteria.iter().map(|criterion| check(m, criterion)).collect();
+    let status = checks.iter().map(|check| check.status).max().unwrap_or(VerdictStatus::Pass);
     Verdict { status, checks }
 }
 
 /// Judges a measurement of a report as [`judge`] does. Merged runs that are of several things have not passed: a limit
 /// that one of them exceeds is exceeded all the same.
-pub fn judge_of(report: &Report, m: &Measurement, criteria: &[Criterion]) -> Verdict {
+pub fn judge_of(report: &Report, m: &Measurement, criteria: &[MetricCriterion]) -> Verdict {
     let mut verdict = judge(m, criteria);
     let Some(unlike) = report.merged.as_ref().and_then(Merged::unlike) else { return verdict };
-    for check in verdict.checks.iter_mut().filter(|check| check.status == Status::Pass) {
-        check.status = Status::Inconclusive;
+    for check in verdict.checks.iter_mut().filter(|check| check.status == VerdictStatus::Pass) {
+        check.status = VerdictStatus::Inconclusive;
         check.text = format!("{unlike}: not judged together; as measured, {}", check.text);
     }
     verdict.status = verdict.checks.iter().map(|check| check.status).max().unwrap_or(verdict.status);
@@ -61,7 +64,7 @@ pub fn judge_of(report: &Report, m: &Measurement, criteria: &[Criterion]) -> Ver
 
 /// Judges every measurement of a report that is a [subject](subjects), and
 /// leaves the verdicts in it.
-pub fn judge_report(report: &mut Report, criteria: &[Criterion]) {
+pub fn judge_report(report: &mut Report, criteria: &[MetricCriterion]) {
     if criteria.is_empty() {
         return;
     }
@@ -78,21 +81,21 @@ pub fn judge_report(report: &mut Report, criteria: &[Criterion]) {
 
 /// Takes quantiles that a part of a sum exceeds for exceeded: among many CPUs one that is always late is a small share
 /// of all events.
-fn exceed_by_parts(report: &Report, at: usize, criteria: &[Criterion], verdict: &mut Verdict) {
+fn exceed_by_parts(report: &Report, at: usize, criteria: &[MetricCriterion], verdict: &mut Verdict) {
     let all = &report.measurements[at];
     let parts: Vec<&Measurement> = report.measurements.iter().filter(|part| is_part_of(part, all)).collect();
     for (criterion, found) in criteria.iter().zip(&mut verdict.checks) {
-        if !matches!(criterion.metric, Metric::Quantile(_)) || found.status == Status::Exceeded {
+        if !matches!(criterion.metric, Metric::Quantile(_)) || found.status == VerdictStatus::Exceeded {
             continue;
         }
         let exceeded = parts.iter().filter_map(|part| {
             let check = check(part, criterion);
             let share = check.above.zip(check.of).map_or(0.0, |(above, of)| above as f64 / of as f64);
-            (check.status == Status::Exceeded).then_some((share, part, check))
+            (check.status == VerdictStatus::Exceeded).then_some((share, part, check))
         });
         if let Some((_, part, worst)) = exceeded.max_by(|a, b| a.0.total_cmp(&b.0)) {
             let text = format!("{}: {}", label_of(report, part), worst.text);
-            *found = Check { text, ..worst };
+            *found = CriterionCheck { text, ..worst };
         }
     }
     verdict.status = verdict.checks.iter().map(|check| check.status).max().unwrap_or(verdict.status);
@@ -121,10 +124,10 @@ fn only_part(report: &Report, all: &Measurement) -> Option<usize> {
 }
 
 /// The worst verdict in a report; `None` without criteria. A run that was [cut short](is_cut_short) has not passed.
-pub fn report_status(report: &Report) -> Option<Status> {
+pub fn report_status(report: &Report) -> Option<VerdictStatus> {
     let worst =
         report.measurements.iter().filter_map(|m| m.verdict.as_ref()).map(|verdict| verdict.status).max()?;
-    Some(if is_cut_short(report) { worst.max(Status::Inconclusive) } else { worst })
+    Some(if is_cut_short(report) { worst.max(VerdictStatus::Inconclusive) } else { worst })
 }
 
 /// Returns true if a run ended before it had measured all requested points. If points are measured one after the other,
@@ -136,12 +139,12 @@ pub fn is_cut_short(report: &Report) -> bool {
 
 /// The exit code of a run. An exceeded criterion counts even before an early end. A run that was cut short has not
 /// passed, and is an error if it has no criteria.
-pub fn exit_code(status: Option<Status>, cut_short: bool) -> u8 {
+pub fn exit_code(status: Option<VerdictStatus>, cut_short: bool) -> u8 {
     match (status, cut_short) {
-        (Some(Status::Exceeded), _) => 2,
-        (Some(_), true) | (Some(Status::Inconclusive), false) => 3,
+        (Some(VerdictStatus::Exceeded), _) => 2,
+        (Some(_), true) | (Some(VerdictStatus::Inconclusive), false) => 3,
         (None, true) => 1,
-        (Some(Status::Pass) | None, false) => 0,
+        (Some(VerdictStatus::Pass) | None, false) => 0,
     }
 }
 
@@ -168,7 +171,7 @@ pub(crate) enum OutOfReach {
 pub(crate) const FEWEST_ROUNDS: usize = 3;
 
 /// Returns the reason why a criterion is out of reach; `None` if another run can hold it.
-pub(crate) fn out_of_reach(m: &Measurement, criterion: &Criterion) -> Option<OutOfReach> {
+pub(crate) fn out_of_reach(m: &Measurement, criterion: &MetricCriterion) -> Option<OutOfReach> {
     let count = Independent::of(m).number(m.with_missed().count());
     match &criterion.metric {
         Metric::Quantile(quantile) if is_of_rounds(m, *quantile) => {
@@ -184,28 +187,28 @@ pub(crate) fn out_of_reach(m: &Measurement, criterion: &Criterion) -> Option<Out
 }
 
 /// Result of a criterion, apart from doubts about the measurement.
-struct Found {
+struct CriterionOutcome {
     value: Option<f64>,
-    status: Status,
+    status: VerdictStatus,
     text: String,
 }
 
-fn check(m: &Measurement, criterion: &Criterion) -> Check {
+fn check(m: &Measurement, criterion: &MetricCriterion) -> CriterionCheck {
     let without_times = uneventful(m, criterion).or_else(|| unanswered(m, criterion));
     let found = match without_times {
         Some(found) => weakened(m, criterion, found),
         None if m.summary.count > 0 => weakened(m, criterion, find(m, criterion)),
         None => nothing(m),
     };
-    let Found { value, status, text } = found;
+    let CriterionOutcome { value, status, text } = found;
     let events = events_above(m, criterion.limit).filter(|_| criterion.metric.is_duration());
     let (above, of) = events.unzip();
     let metric = criterion.metric.name().to_owned();
-    Check { metric, limit: criterion.limit, value, above, of, status, text }
+    CriterionCheck { metric, limit: criterion.limit, value, above, of, status, text }
 }
 
 /// Result for lost or wrong messages if no message had a valid reply. Lost ones are above every limit.
-fn unanswered(m: &Measurement, criterion: &Criterion) -> Option<Found> {
+fn unanswered(m: &Measurement, criterion: &MetricCriterion) -> Option<CriterionOutcome> {
     if m.summary.count > 0 {
         return None;
     }
@@ -214,7 +217,9 @@ fn unanswered(m: &Measurement, criterion: &Criterion) -> Option<Found> {
             let value = m.values.get(name).filter(|it| it.better == Better::Less && it.unit == "count")?;
             (value.value > criterion.limit).then(|| count(name, value.value, criterion.limit))
         }
-        Metric::Max | Metric::Threshold | Metric::Quantile(_) if is_batch(m) || Lost::of(m).count == 0 => {
+        Metric::Max | Metric::Threshold | Metric::Quantile(_)
+            if is_batch(m) || MessageLosses::of(m).count == 0 =>
+        {
             None
         }
         Metric::Max | Metric::Threshold => Some(none_above(m, criterion.limit)),
@@ -224,23 +229,23 @@ fn unanswered(m: &Measurement, criterion: &Criterion) -> Option<Found> {
 }
 
 /// Result if nothing was measured.
-fn nothing(m: &Measurement) -> Found {
+fn nothing(m: &Measurement) -> CriterionOutcome {
     let says_it = |reason: &Reason| [NO_VALID_REPLY, "nothing-measured"].contains(&reason.id.as_str());
     let text = match &m.reason() {
         Some(reason) if m.quality.reasons.iter().any(says_it) && reason.starts_with("no") => reason.clone(),
         Some(reason) => format!("nothing was measured: {reason}"),
         None => "nothing was measured".to_owned(),
     };
-    Found { value: None, status: Status::Inconclusive, text }
+    CriterionOutcome { value: None, status: VerdictStatus::Inconclusive, text }
 }
 
 /// Result if there was no gap and gaps are searched from a length on: none was longer than that.
-fn uneventful(m: &Measurement, criterion: &Criterion) -> Option<Found> {
+fn uneventful(m: &Measurement, criterion: &MetricCriterion) -> Option<CriterionOutcome> {
     let gap = m.values.get("gap").filter(|_| m.summary.count == 0)?.value;
-    if !criterion.metric.is_duration() || m.quality.level == Level::Unsupported {
+    if !criterion.metric.is_duration() || m.quality.level == QualityLevel::Unsupported {
         return None;
     }
-    let status = if gap <= criterion.limit { Status::Pass } else { Status::Inconclusive };
+    let status = if gap <= criterion.limit { VerdictStatus::Pass } else { VerdictStatus::Inconclusive };
     let gap = format_time(gap);
     let text = match m.tested {
         None => format!("there was no gap of {gap} or more"),
@@ -249,30 +254,30 @@ fn uneventful(m: &Measurement, criterion: &Criterion) -> Option<Found> {
             format!("in {time} there was no gap of {gap} or more: {what}")
         }
     };
-    Some(Found { value: None, status, text })
+    Some(CriterionOutcome { value: None, status, text })
 }
 
-fn find(m: &Measurement, criterion: &Criterion) -> Found {
+fn find(m: &Measurement, criterion: &MetricCriterion) -> CriterionOutcome {
     let limit = criterion.limit;
     match &criterion.metric {
-        Metric::Missed if !m.can_miss() && !m.is_imported() => Found {
+        Metric::Missed if !m.can_miss() && !m.is_imported() => CriterionOutcome {
             value: None,
-            status: Status::Inconclusive,
+            status: VerdictStatus::Inconclusive,
             text: format!("nothing of {} can be missed: it has no interval and no deadline", m.probe),
         },
         Metric::Missed => match m.missed() {
             Some(missed) => count("missed", missed as f64, limit),
             None if m.missed_at_least() as f64 > limit => {
                 let least = m.missed_at_least();
-                Found {
+                CriterionOutcome {
                     value: Some(least as f64),
-                    status: Status::Exceeded,
+                    status: VerdictStatus::Exceeded,
                     text: format!("at least {}", counted(least, "activation")) + " did not take place",
                 }
             }
-            None => Found {
+            None => CriterionOutcome {
                 value: None,
-                status: Status::Inconclusive,
+                status: VerdictStatus::Inconclusive,
                 text: "another program measured it, which does not say how many activations were missed"
                     .to_owned(),
             },
@@ -283,21 +288,24 @@ fn find(m: &Measurement, criterion: &Criterion) -> Found {
             Some(value) => count(name, value.value, limit),
             // A row has the value only if a value is beyond the last bin.
             None if name == BEYOND && m.histogram.bins().is_some() => count(name, 0.0, limit),
-            None => Found {
+            None => CriterionOutcome {
                 value: None,
-                status: Status::Inconclusive,
+                status: VerdictStatus::Inconclusive,
                 text: format!("{} has no value called {name}", m.probe),
             },
         },
         Metric::Quantile(quantile) if is_of_rounds(m, *quantile) => median_of_rounds(m, limit),
-        Metric::Max | Metric::Threshold if is_batch(m) && m.histogram.max() > Some(limit) => Found {
-            value: m.histogram.max(),
-            status: Status::Exceeded,
-            text: "the mean of a batch of operations was above, and so was the longest of them".to_owned(),
-        },
-        _ if is_batch(m) => Found {
+        Metric::Max | Metric::Threshold if is_batch(m) && m.histogram.max() > Some(limit) => {
+            CriterionOutcome {
+                value: m.histogram.max(),
+                status: VerdictStatus::Exceeded,
+                text: "the mean of a batch of operations was above, and so was the longest of them"
+                    .to_owned(),
+            }
+        }
+        _ if is_batch(m) => CriterionOutcome {
             value: None,
-            status: Status::Inconclusive,
+            status: VerdictStatus::Inconclusive,
             text: "many operations were timed at once: of single ones nothing is known".to_owned(),
         },
         Metric::Max | Metric::Threshold => none_above(m, limit),

@@ -1,8 +1,8 @@
 //! The median of a row as every table shows it: that of its rounds.
 
-use super::above::Lost;
-use super::{Found, Quantile, is_batch};
-use latscope_core::report::{Account, Measurement, Status};
+use super::above::MessageLosses;
+use super::{CriterionOutcome, CriterionQuantile, is_batch};
+use latscope_core::report::{Account, Measurement, VerdictStatus};
 use latscope_core::rounds::{self, Prediction};
 use latscope_core::units::format_apart;
 
@@ -11,9 +11,9 @@ const MEDIAN: f64 = 0.5;
 
 /// Returns true if a quantile is the median of those of the rounds, as every table shows it: for batches, and for
 /// events that were measured in several rounds without missed or lost ones, and without a median beyond the last bin.
-pub(super) fn is_of_rounds(m: &Measurement, quantile: Quantile) -> bool {
+pub(super) fn is_of_rounds(m: &Measurement, quantile: CriterionQuantile) -> bool {
     let missed = m.corrected.as_ref().is_some_and(|corrected| corrected.count() > m.histogram.count());
-    let whole = || !missed && Lost::of(m).is_none() && !rounds::figures(&m.rounds).is_empty();
+    let whole = || !missed && MessageLosses::of(m).is_none() && !rounds::figures(&m.rounds).is_empty();
     quantile.above == MEDIAN && (is_batch(m) || m.rounds.len() > 1 && whole())
 }
 
@@ -23,7 +23,7 @@ pub(super) fn is_sure(next: &Prediction) -> bool {
 }
 
 /// The median of rounds: the figure of the row, which is known as well as they agree.
-pub(super) fn median_of_rounds(m: &Measurement, limit: f64) -> Found {
+pub(super) fn median_of_rounds(m: &Measurement, limit: f64) -> CriterionOutcome {
     let beside_limit = |ns: f64| -> String {
         let [_, text] = format_apart([limit, ns], "ns");
         text
@@ -31,18 +31,19 @@ pub(super) fn median_of_rounds(m: &Measurement, limit: f64) -> Found {
     let shown = m.typical().map(beside_limit).unwrap_or_default();
     let (status, text) = match m.interval.filter(is_sure) {
         None => (
-            Status::Inconclusive,
+            VerdictStatus::Inconclusive,
             format!(
                 "the median is {shown}; fewer than three rounds do not say where that of another run will be"
             ),
         ),
         Some(next) => {
             let status = match () {
-                () if next.high <= limit => Status::Pass,
-                () if next.low > limit => Status::Exceeded,
-                () => Status::Inconclusive,
+                () if next.high <= limit => VerdictStatus::Pass,
+                () if next.low > limit => VerdictStatus::Exceeded,
+                () => VerdictStatus::Inconclusive,
             };
-            let unsure = if status == Status::Inconclusive { ", on both sides of the limit" } else { "" };
+            let unsure =
+                if status == VerdictStatus::Inconclusive { ", on both sides of the limit" } else { "" };
             let (low, high) = (beside_limit(next.low), beside_limit(next.high));
             let busy = m.account.as_ref().is_some_and(Account::is_disturbed);
             let run = if busy { "the next run of a machine as busy as this" } else { "the next run" };
@@ -52,5 +53,5 @@ pub(super) fn median_of_rounds(m: &Measurement, limit: f64) -> Found {
             (status, format!("the median is {shown}{expected}"))
         }
     };
-    Found { value: m.typical(), status, text }
+    CriterionOutcome { value: m.typical(), status, text }
 }

@@ -66,8 +66,8 @@ fn watched(m: &Measurement) -> Option<u64> {
     wall.or_else(|| between_blocks(m))
 }
 
-/// Time from the first block to the begin of the last one, ns. `None` over several rounds: the time between them was not
-/// watched.
+/// Time from the first block to the begin of the last one, ns. `None` over several rounds: the time between them was
+/// not watched.
 fn between_blocks(m: &Measurement) -> Option<u64> {
     let begins = || m.blocks.iter().map(|block| block.from);
     begins().max().zip(begins().min()).map(|(last, first)| last - first).filter(|_| m.rounds.len() <= 1)
@@ -89,8 +89,8 @@ mod tests {
     use crate::imports::{read_report, read_report_without_blocks};
     use latscope_core::histogram::Histogram;
     use latscope_core::plan::params;
-    use latscope_core::quality::{IMPORTED, Level, Reason};
-    use latscope_core::report::{Block, Contention, Semantics, Summary};
+    use latscope_core::quality::{IMPORTED, QualityLevel, Reason};
+    use latscope_core::report::{Contention, SampleBlock, Semantics, Summary};
     use latscope_core::statistics::SplitMix;
     use latscope_core::testing::{point, report};
 
@@ -104,7 +104,7 @@ mod tests {
         let mut histogram = Histogram::new(1000);
         values.iter().for_each(|value| histogram.record(*value));
         let length = values.len().div_ceil(256);
-        let block = |(at, part): (usize, &[u64])| Block {
+        let block = |(at, part): (usize, &[u64])| SampleBlock {
             from: (at * length) as u64 * 1_000_000,
             count: part.len() as u64,
             sum: part.iter().sum(),
@@ -180,7 +180,8 @@ mod tests {
         let m = point("ipc.pipe", params([]), Semantics::RoundTrip, 1.0);
         let mut histogram = Histogram::new(1000);
         (0..100).for_each(|_| histogram.record(duration));
-        let block = |at: u64| Block { from: from + at * 10_000_000, count: 10, ..Block::default() };
+        let block =
+            |at: u64| SampleBlock { from: from + at * 10_000_000, count: 10, ..SampleBlock::default() };
         let blocks = (0..100).step_by(10).map(block).collect();
         let summary = Summary::of(&histogram, &Summary::default());
         let contention = Some(Contention { wall_ns: 995_000_000, ..Contention::default() });
@@ -216,7 +217,7 @@ mod tests {
         assert_eq!(of(Measurement { blocks: Vec::new(), ..killed }), None);
         let mut imported = calls(0, 50_000_000);
         imported.contention = None;
-        imported.lower(Reason::new(Level::Ok, IMPORTED, "measured by fio", ""));
+        imported.lower(Reason::new(QualityLevel::Ok, IMPORTED, "measured by fio", ""));
         assert_eq!(of(imported), None);
     }
 }

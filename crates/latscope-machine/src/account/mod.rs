@@ -4,11 +4,11 @@ pub(crate) mod cpus;
 mod peers;
 pub(crate) mod processes;
 
-use crate::Root;
+use crate::SystemRoot;
 use crate::control_group::{self, Throttling};
 use crate::kernel_log::KernelLog;
 use cpus::CpuTime;
-use latscope_core::report::{Account, Consumer, Quota};
+use latscope_core::report::{Account, Consumer, QuotaThrottling};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::usage;
 use processes::Processes;
@@ -23,14 +23,14 @@ const TICK_NS: u64 = 10_000_000;
 
 /// Keeps the account of the CPUs of a run.
 pub struct Accountant {
-    root: Root,
+    root: SystemRoot,
     cpus: Vec<u32>,
     /// CPUs of the measuring threads.
     measuring: Vec<u32>,
-    began: Option<Reading>,
+    began: Option<CpuTimeReading>,
     /// Time since boot at the begin, µs.
     began_us: u64,
-    last: Option<Reading>,
+    last: Option<CpuTimeReading>,
     processes: Processes,
     /// Time of the last look at the processes.
     looked: Instant,
@@ -46,23 +46,23 @@ pub struct Accountant {
 
 /// Counts of CPU time at one moment.
 #[derive(Debug, Clone)]
-struct Reading {
+struct CpuTimeReading {
     at: Instant,
     cpus: BTreeMap<u32, CpuTime>,
     /// CPU time of this process, of its children that have ended, and of the workers that served them, ns.
     own_ns: u64,
     load_ns: Option<u64>,
     peer_ns: Option<u64>,
-    quotas: Vec<(control_group::Quota, Throttling)>,
+    quotas: Vec<(control_group::CgroupCpuQuota, Throttling)>,
 }
 
 impl Accountant {
     /// Watches these CPUs from now on.
     pub fn watch(cpus: &[u32]) -> Accountant {
-        Accountant::at(Root::real(), cpus)
+        Accountant::at(SystemRoot::real(), cpus)
     }
 
-    fn at(root: Root, cpus: &[u32]) -> Accountant {
+    fn at(root: SystemRoot, cpus: &[u32]) -> Accountant {
         let mut accountant = Accountant {
             root,
             cpus: cpus.to_vec(),
@@ -159,7 +159,7 @@ impl Accountant {
     /// CPU time of the noted processes, as a share of the CPUs; 0 if the run does not have all CPUs, since they may
     /// have run on another one. It is a second lower bound: the kernel counts short interruptions as idle time, and a
     /// quiet machine has little else.
-    fn seen(&self, now: &Reading, wall_ns: u64) -> f64 {
+    fn seen(&self, now: &CpuTimeReading, wall_ns: u64) -> f64 {
         if now.cpus.len() > self.cpus.len() {
             return 0.0;
         }
@@ -167,7 +167,7 @@ impl Accountant {
         used_ns as f64 / (wall_ns as f64 * self.cpus.len() as f64).max(1.0)
     }
 
-    fn read(&self) -> Option<Reading> {
+    fn read(&self) -> Option<CpuTimeReading> {
         let cpus = cpus::parse(&self.root.text("/proc/stat")?);
         let quotas = control_group::quotas(&self.root).into_iter();
         let quotas = quotas.filter_map(|quota| {
@@ -177,7 +177,7 @@ impl Accountant {
         let quotas = quotas.collect();
         let load_ns = (!self.load.is_empty()).then(|| processes::load_ns(&self.root, &self.load));
         let own_ns = usage::process_and_ended_children_cpu_ns() + self.served_ns;
-        Some(Reading { at: Instant::now(), cpus, own_ns, load_ns, peer_ns: self.peer_ns, quotas })
+        Some(CpuTimeReading { at: Instant::now(), cpus, own_ns, load_ns, peer_ns: self.peer_ns, quotas })
     }
 }
 
@@ -187,7 +187,7 @@ fn share(share: f64) -> f64 {
 }
 
 /// Account of the time between two readings.
-fn account(from: &Reading, to: &Reading, cpus: &[u32]) -> Account {
+fn account(from: &CpuTimeReading, to: &CpuTimeReading, cpus: &[u32]) -> Account {
     let wall_ns = (to.at - from.at).as_nanos() as u64;
     let available = wall_ns as f64 * cpus.len() as f64;
     let (mut free, mut stolen) = (0, 0);
@@ -219,7 +219,7 @@ fn account(from: &Reading, to: &Reading, cpus: &[u32]) -> Account {
 }
 
 /// Share of the CPUs that any process used between two readings; `None` without a CPU.
-fn used_of(from: &Reading, to: &Reading, cpus: &[u32]) -> Option<f64> {
+fn used_of(from: &CpuTimeReading, to: &CpuTimeReading, cpus: &[u32]) -> Option<f64> {
     let wall_ns = (to.at - from.at).as_nanos() as f64;
     let known = cpus.iter().filter_map(|cpu| from.cpus.get(cpu).zip(to.cpus.get(cpu)));
     let free: Vec<u64> = known.map(|(from, to)| to.free_ns().saturating_sub(from.free_ns())).collect();
@@ -229,12 +229,12 @@ fn used_of(from: &Reading, to: &Reading, cpus: &[u32]) -> Option<f64> {
 }
 
 /// The limit that stopped the run for the longest time, else the tightest, with its counts between two readings.
-fn quota(from: &Reading, to: &Reading) -> Option<Quota> {
+fn quota(from: &CpuTimeReading, to: &CpuTimeReading) -> Option<QuotaThrottling> {
     let quotas = to.quotas.iter().map(|(quota, now)| {
         let known = from.quotas.iter().find(|(before, _)| before.group == quota.group);
         // A limit of before that cannot be found is new.
         let before = known.map_or(*now, |(_, counts)| *counts);
-        Quota {
+        QuotaThrottling {
             cpus: quota.cpus(),
             period_ns: quota.period.saturating_mul(1_000),
             group: quota.group.clone(),

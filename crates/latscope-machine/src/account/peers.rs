@@ -1,7 +1,7 @@
 //! Processes at the other end of this process's open sockets, terminals and shared memory.
 
 use super::processes::{self, exact_ns};
-use crate::Root;
+use crate::SystemRoot;
 use latscope_os::socket_peer;
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ const STREAMS: i32 = 2;
 impl Peers {
     /// Finds the peers of this process that are not part of a run: neither `run` itself nor its descendants.
     pub fn find(run: u32) -> Peers {
-        let root = Root::real();
+        let root = SystemRoot::real();
         let links = Links::of_this_process();
         let mut found: BTreeSet<u32> = links.sockets.iter().filter_map(|fd| socket_peer::of(*fd)).collect();
         if !links.files.is_empty() || !links.terminals.is_empty() {
@@ -35,7 +35,7 @@ impl Peers {
 
     /// CPU time that the peers used since the last call, ns.
     pub fn used_ns(&mut self) -> u64 {
-        let root = Root::real();
+        let root = SystemRoot::real();
         let used = self.0.iter_mut().filter_map(|(pid, last)| {
             let now = exact_ns(&root, *pid)?.max(*last);
             Some(now - std::mem::replace(last, now))

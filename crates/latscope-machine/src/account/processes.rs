@@ -1,6 +1,6 @@
 //! Processes and their CPU time: other processes, and the load.
 
-use crate::Root;
+use crate::SystemRoot;
 use latscope_core::report::{Consumer, RealTime};
 use latscope_core::units::first_words;
 use latscope_os::usage;
@@ -28,12 +28,12 @@ const WORKERS: [&str; 7] = ["kworker/", "jbd2/", "xfs", "btrfs", "f2fs", "loop",
 /// Other processes seen so far, with their CPU time at the first and at the last look.
 #[derive(Default)]
 pub(super) struct Processes {
-    seen: BTreeMap<(u32, u64), Seen>,
+    seen: BTreeMap<(u32, u64), ProcessCpuTime>,
     /// Processes with which the run exchanges messages.
     pub peers: BTreeSet<u32>,
 }
 
-struct Seen {
+struct ProcessCpuTime {
     name: String,
     first_ns: u64,
     last_ns: u64,
@@ -43,7 +43,7 @@ struct Seen {
     latscope: Option<String>,
 }
 
-impl Seen {
+impl ProcessCpuTime {
     fn used_ns(&self) -> u64 {
         self.last_ns.saturating_sub(self.first_ns)
     }
@@ -58,7 +58,7 @@ impl Seen {
 
 impl Processes {
     /// Notes the existing processes and the CPU time that they used so far.
-    pub fn look(&mut self, root: &Root) {
+    pub fn look(&mut self, root: &SystemRoot) {
         let all: BTreeMap<u32, Stat> = stats(root).collect();
         let own = std::process::id();
         let latscopes = latscopes(root, &all, own);
@@ -71,7 +71,7 @@ impl Processes {
                 continue;
             }
             let used_ns = leader.map_or(stat.used_ns, |leader| tree_ns(*leader, &all));
-            let seen = self.seen.entry((*pid, stat.started)).or_insert_with(|| Seen {
+            let seen = self.seen.entry((*pid, stat.started)).or_insert_with(|| ProcessCpuTime {
                 name: stat.name.clone(),
                 first_ns: used_ns,
                 last_ns: used_ns,
@@ -94,7 +94,7 @@ impl Processes {
 
     /// Processes that used most CPU time, the largest first, without peers and without those that used hardly any.
     /// Every other latscope is among them, however many processes used more: it measures beside this one.
-    pub fn top(&self, root: &Root, wall_ns: u64) -> Vec<Consumer> {
+    pub fn top(&self, root: &SystemRoot, wall_ns: u64) -> Vec<Consumer> {
         let others = self.seen.iter().filter(|((pid, _), _)| !self.peers.contains(pid));
         let consumers = others.map(|((pid, _), seen)| Consumer {
             name: seen.name.clone(),
@@ -115,7 +115,7 @@ impl Processes {
 }
 
 /// Adds the policy of the real-time thread of a process that used most, if it has one.
-fn with_policy(root: &Root, process: &mut Consumer) {
+fn with_policy(root: &SystemRoot, process: &mut Consumer) {
     let tasks = format!("/proc/{}/task", process.pid);
     let threads = root.names(&tasks).into_iter();
     let threads = threads.filter_map(|thread| parse(&root.text(&format!("{tasks}/{thread}/stat"))?));
@@ -125,9 +125,9 @@ fn with_policy(root: &Root, process: &mut Consumer) {
     }
 }
 
-/// Real-time processes among `top` that used all the time that the kernel grants them, on one of the measured CPUs; `None` if
-/// the kernel does not stop them, or none did.
-pub(super) fn real_time(root: &Root, top: &[Consumer], cpus: &[u32]) -> Option<RealTime> {
+/// Real-time processes among `top` that used all the time that the kernel grants them, on one of the measured CPUs;
+/// `None` if the kernel does not stop them, or none did.
+pub(super) fn real_time(root: &SystemRoot, top: &[Consumer], cpus: &[u32]) -> Option<RealTime> {
     let runtime =
         root.number::<u64>("/proc/sys/kernel/sched_rt_runtime_us").filter(|runtime| *runtime > 0)?;
     let period =
@@ -141,7 +141,7 @@ pub(super) fn real_time(root: &Root, top: &[Consumer], cpus: &[u32]) -> Option<R
 }
 
 /// Command lines of other latscopes, by the process from which others of them descend.
-fn latscopes(root: &Root, all: &BTreeMap<u32, Stat>, own: u32) -> BTreeMap<u32, String> {
+fn latscopes(root: &SystemRoot, all: &BTreeMap<u32, Stat>, own: u32) -> BTreeMap<u32, String> {
     let commands = all.iter().filter(|(pid, stat)| {
         // The name, at hand already, spares the command line of every other process.
         stat.name.starts_with(PROGRAM) && !is_of(**pid, own, all) && !is_of(own, **pid, all)
@@ -159,7 +159,7 @@ fn latscopes(root: &Root, all: &BTreeMap<u32, Stat>, own: u32) -> BTreeMap<u32, 
 const PROGRAM: &str = "latscope";
 
 /// Command line of a process, as typed, if it is a latscope.
-fn latscope_command(root: &Root, pid: u32) -> Option<String> {
+fn latscope_command(root: &SystemRoot, pid: u32) -> Option<String> {
     let text = root.text(&format!("/proc/{pid}/cmdline"))?;
     let mut words = text.split('\0');
     let program = Path::new(words.next()?).file_name()?.to_str()?;
@@ -167,7 +167,7 @@ fn latscope_command(root: &Root, pid: u32) -> Option<String> {
 }
 
 /// CPU time of the kernel's threads that serve files and terminals, ns.
-pub(super) fn workers_ns(root: &Root) -> u64 {
+pub(super) fn workers_ns(root: &SystemRoot) -> u64 {
     let workers =
         stats(root).filter(|(_, stat)| stat.kernel && WORKERS.iter().any(|name| stat.name.starts_with(name)));
     workers.map(|(_, stat)| stat.used_ns).sum()
@@ -175,7 +175,7 @@ pub(super) fn workers_ns(root: &Root) -> u64 {
 
 /// CPU time of the processes of a load, ns: of the groups of its workers, of all descendants of these, and of children
 /// for which they waited. It lacks processes that ended without being waited for.
-pub(super) fn load_ns(root: &Root, workers: &[u32]) -> u64 {
+pub(super) fn load_ns(root: &SystemRoot, workers: &[u32]) -> u64 {
     if workers.is_empty() {
         return 0;
     }
@@ -187,7 +187,7 @@ pub(super) fn load_ns(root: &Root, workers: &[u32]) -> u64 {
 }
 
 /// CPU time of a process so far, ns; `None` if the process has ended, or is on another machine.
-pub(super) fn exact_ns(root: &Root, pid: u32) -> Option<u64> {
+pub(super) fn exact_ns(root: &SystemRoot, pid: u32) -> Option<u64> {
     root.is_real().then(|| usage::cpu_ns_of(pid).ok()).flatten()
 }
 
@@ -209,18 +209,18 @@ fn is_of(mut pid: u32, ancestor: u32, all: &BTreeMap<u32, Stat>) -> bool {
 }
 
 /// Ids of all processes.
-pub(crate) fn all(root: &Root) -> impl Iterator<Item = u32> {
+pub(crate) fn all(root: &SystemRoot) -> impl Iterator<Item = u32> {
     root.names("/proc").into_iter().filter_map(|name| name.parse().ok())
 }
 
 /// A process and all that it started, directly or not.
-pub(crate) fn descendants(root: &Root, process: u32) -> Vec<u32> {
+pub(crate) fn descendants(root: &SystemRoot, process: u32) -> Vec<u32> {
     let all: BTreeMap<u32, Stat> = stats(root).collect();
     all.keys().copied().filter(|pid| is_of(*pid, process, &all)).collect()
 }
 
 /// Returns true if a process is `leader` or was started by it, directly or not.
-pub(super) fn is_part_of(root: &Root, mut pid: u32, leader: u32) -> bool {
+pub(super) fn is_part_of(root: &SystemRoot, mut pid: u32, leader: u32) -> bool {
     while pid != leader {
         let stat = root.text(&format!("/proc/{pid}/stat")).and_then(|text| parse(&text));
         match stat {
@@ -234,11 +234,11 @@ pub(super) fn is_part_of(root: &Root, mut pid: u32, leader: u32) -> bool {
 /// CPU time of the processes of a group and of children for which they waited, ns. It lacks processes that ended
 /// without being waited for.
 pub fn group_ns(group: u32) -> u64 {
-    load_ns(&Root::real(), &[group])
+    load_ns(&SystemRoot::real(), &[group])
 }
 
 /// Entries of `/proc/PID/stat` for all processes.
-fn stats(root: &Root) -> impl Iterator<Item = (u32, Stat)> {
+fn stats(root: &SystemRoot) -> impl Iterator<Item = (u32, Stat)> {
     all(root).filter_map(|pid| Some((pid, parse(&root.text(&format!("/proc/{pid}/stat"))?)?)))
 }
 

@@ -2,9 +2,9 @@ use super::*;
 use crate::root::tree;
 use std::time::Duration;
 
-fn reading(at: Instant, idle_ns: u64, own_ns: u64) -> Reading {
+fn reading(at: Instant, idle_ns: u64, own_ns: u64) -> CpuTimeReading {
     let cpus = BTreeMap::from([(0, CpuTime { idle_ns, stolen_ns: 0 }), (1, CpuTime::default())]);
-    Reading { at, cpus, own_ns, load_ns: None, peer_ns: None, quotas: Vec::new() }
+    CpuTimeReading { at, cpus, own_ns, load_ns: None, peer_ns: None, quotas: Vec::new() }
 }
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -16,7 +16,7 @@ fn what_others_use_is_what_is_neither_idle_nor_ours_nor_the_loads_nor_the_peers(
     let to = reading(at + SECOND, 500_000_000, 500_000_000);
     // Two ticks may be missing of the idle time.
     assert_eq!(account(&from, &to, &[0, 1]).others, 0.49);
-    let beside = Reading { load_ns: Some(400_000_000), peer_ns: Some(500_000_000), ..to.clone() };
+    let beside = CpuTimeReading { load_ns: Some(400_000_000), peer_ns: Some(500_000_000), ..to.clone() };
     let all = account(&from, &beside, &[0, 1]);
     assert_eq!((all.others, all.load, all.peer), (0.04, Some(0.2), Some(0.25)));
     let short = reading(at + SECOND / 100, 10_000_000, 0);
@@ -68,7 +68,7 @@ fn cpus_beside_the_measuring_ones_count_by_what_they_are_used() {
 }
 
 /// Control groups as files: `cpu.stat` of the group that has the limit, by version.
-fn group(version: u32, counts: [u64; 3]) -> (tempfile::TempDir, Root) {
+fn group(version: u32, counts: [u64; 3]) -> (tempfile::TempDir, SystemRoot) {
     let [periods, throttled, time] = counts;
     let head = format!("nr_periods {periods}\nnr_throttled {throttled}\n");
     let stat = ("/proc/stat", "cpu  0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0\n");

@@ -1,23 +1,23 @@
 //! Checks for measuring transactions through Android's binder.
 
-use super::{Context, Row, good, note, unknown};
-use crate::binder_presence::{self as presence, Holder, Module};
+use super::{DoctorContext, DoctorFinding, good, note, unknown};
+use crate::binder_presence::{self as presence, BinderModuleState, Holder};
 use latscope_core::catalogue::Condition;
 
 const STATE: &str = "/sys/kernel/debug/binder/state";
 
 /// Checks the driver, its devices and binderfs.
-pub(super) fn driver(context: &Context) -> Row {
+pub(super) fn driver(context: &DoctorContext) -> DoctorFinding {
     if !context.root.exists("/proc/filesystems") && !context.root.exists("/proc/modules") {
         return unknown("/proc cannot be read");
     }
     let root = context.root.path("/");
     let (module, devices) = (presence::module(&root), presence::devices(&root));
     let driver = match module {
-        Module::Loaded => "the module is loaded",
-        Module::BuiltIn => "part of the kernel",
-        Module::Loadable => "the module is not loaded",
-        Module::Absent => {
+        BinderModuleState::Loaded => "the module is loaded",
+        BinderModuleState::BuiltIn => "part of the kernel",
+        BinderModuleState::Loadable => "the module is not loaded",
+        BinderModuleState::Absent => {
             return note("not in this kernel: binder and hwbinder cannot be measured", Condition::Transports);
         }
     };
@@ -38,7 +38,7 @@ fn unprefixed(remedy: &str) -> String {
 
 /// Checks the context managers of the devices: latscope needs a device without one, or a binderfs to make its own
 /// device in.
-pub(super) fn context_manager(context: &Context) -> Row {
+pub(super) fn context_manager(context: &DoctorContext) -> DoctorFinding {
     let root = context.root.path("/");
     let devices = presence::devices(&root);
     if devices.is_empty() {

@@ -1,7 +1,7 @@
 //! Checks of the build options of the kernel and of the system.
 
-use super::{Context, Row, bad, good, note, unknown};
-use crate::root::Root;
+use super::{DoctorContext, DoctorFinding, bad, good, note, unknown};
+use crate::root::SystemRoot;
 use latscope_core::catalogue::Condition;
 use std::fs;
 
@@ -12,7 +12,7 @@ const SLOW: [&str; 12] = [
 ];
 
 /// Checks the debug options of the kernel.
-pub(super) fn kernel_debugging(context: &Context) -> Row {
+pub(super) fn kernel_debugging(context: &DoctorContext) -> DoctorFinding {
     let Some(configuration) = context.configuration() else {
         return unknown(NO_CONFIGURATION);
     };
@@ -37,7 +37,7 @@ pub(super) struct Configuration {
 
 impl Configuration {
     /// Reads the configuration of the kernel of this release.
-    pub fn read(root: &Root, release: &str) -> Option<Configuration> {
+    pub fn read(root: &SystemRoot, release: &str) -> Option<Configuration> {
         let packed = fs::read(root.path("/proc/config.gz")).ok();
         if let Some(text) = packed.and_then(|bytes| unpacked(&bytes)) {
             return Some(Configuration { text, file: "/proc/config.gz".to_owned() });
@@ -75,7 +75,7 @@ fn unpacked(file: &[u8]) -> Option<String> {
 }
 
 /// Checks the build type of an Android: `ro.build.type`.
-pub(super) fn android(context: &Context) -> Row {
+pub(super) fn android(context: &DoctorContext) -> DoctorFinding {
     let files = ["/system/build.prop", "/vendor/build.prop", "/default.prop"];
     let Some(text) = files.iter().find_map(|file| context.root.text(file)) else {
         return context.absent("/proc/self", "not an Android");

@@ -1,12 +1,12 @@
 //! Checks of the CPU time of this process: hypervisor, load, control groups, affinity, filters.
 
-use super::{Context, Row, bad, good, note, unknown};
+use super::{DoctorContext, DoctorFinding, bad, good, note, unknown};
 use crate::control_group;
 use crate::snapshot::load_average;
 use latscope_core::catalogue::Condition;
 use latscope_core::units::{format_share, format_time};
 
-pub(super) fn hypervisor(context: &Context) -> Row {
+pub(super) fn hypervisor(context: &DoctorContext) -> DoctorFinding {
     match context.machine.hypervisor.as_deref() {
         // Nothing was there to be asked.
         None if context.machine.cpu_model.is_empty() => unknown("neither CPUID nor /proc/cpuinfo says so"),
@@ -20,7 +20,7 @@ pub(super) fn hypervisor(context: &Context) -> Row {
     }
 }
 
-fn virtualised(name: &str) -> Row {
+fn virtualised(name: &str) -> DoctorFinding {
     let found = format!(
         "under {name}: the host decides when these CPUs run; wake-ups, timers and page faults may go through it"
     );
@@ -29,7 +29,7 @@ fn virtualised(name: &str) -> Row {
 
 /// Share of CPU time since boot that the hypervisor gave to others: field 8 of
 /// the first line of `/proc/stat` (proc_stat(5)).
-pub(super) fn steal(context: &Context) -> Row {
+pub(super) fn steal(context: &DoctorContext) -> DoctorFinding {
     let Some(line) = context.root.text("/proc/stat") else {
         return unknown("/proc/stat cannot be read");
     };
@@ -51,7 +51,7 @@ pub(super) fn steal(context: &Context) -> Row {
     }
 }
 
-pub(super) fn load(context: &Context) -> Row {
+pub(super) fn load(context: &DoctorContext) -> DoctorFinding {
     let Some(load) = load_average(context.root) else {
         return unknown("/proc/loadavg cannot be read");
     };
@@ -65,7 +65,7 @@ pub(super) fn load(context: &Context) -> Row {
     }
 }
 
-pub(super) fn quota(context: &Context) -> Row {
+pub(super) fn quota(context: &DoctorContext) -> DoctorFinding {
     if !context.root.exists("/proc/self/cgroup") {
         return context.absent("/proc/self", "no control groups in this kernel");
     }
@@ -81,7 +81,7 @@ pub(super) fn quota(context: &Context) -> Row {
     bad(found, Condition::Speed).with_remedy(context.write(quota.lift, &quota.file))
 }
 
-pub(super) fn cpus(context: &Context) -> Row {
+pub(super) fn cpus(context: &DoctorContext) -> DoctorFinding {
     let (online, allowed) = (&context.machine.online, &context.machine.allowed);
     if allowed.0.is_empty() {
         return unknown("neither sysfs nor /proc lists the CPUs");
@@ -111,7 +111,7 @@ pub(super) fn cpus(context: &Context) -> Row {
 }
 
 /// Checks `Seccomp:` of proc_pid_status(5): 0 off, 1 strict, 2 filter.
-pub(super) fn seccomp(context: &Context) -> Row {
+pub(super) fn seccomp(context: &DoctorContext) -> DoctorFinding {
     match context.root.field("/proc/self/status", "Seccomp").as_deref() {
         None => context.absent("/proc/self/status", "no seccomp in this kernel"),
         Some("0") => good("no filter"),

@@ -1,12 +1,12 @@
 //! Checks of the sources of interrupts: the tick, watchdogs, devices.
 
 use super::build::NO_CONFIGURATION;
-use super::{Context, Row, bad, good, note, unknown};
+use super::{DoctorContext, DoctorFinding, bad, good, note, unknown};
 use latscope_core::catalogue::Condition;
 use latscope_core::units::{CpuList, counted, format_time};
 
 /// Checks the kernel's tick, CONFIG_HZ, at which ordinary threads are preempted at the end of their slice.
-pub(super) fn tick(context: &Context) -> Row {
+pub(super) fn tick(context: &DoctorContext) -> DoctorFinding {
     let Some(configuration) = context.configuration() else { return unknown(NO_CONFIGURATION) };
     let Some(rate) =
         configuration.value("HZ").and_then(|rate| rate.parse::<u32>().ok()).filter(|rate| *rate > 0)
@@ -27,9 +27,9 @@ pub(super) fn tick(context: &Context) -> Row {
     note(found, Condition::WakeUp).with_remedy("a kernel with HZ=1000".to_owned())
 }
 
-/// Checks `kernel.timer_migration` (Documentation/admin-guide/sysctl/kernel.rst): timers of idle CPUs may expire on CPUs
-/// that are set apart.
-pub(super) fn timer_migration(context: &Context) -> Row {
+/// Checks `kernel.timer_migration` (Documentation/admin-guide/sysctl/kernel.rst): timers of idle CPUs may expire on
+/// CPUs that are set apart.
+pub(super) fn timer_migration(context: &DoctorContext) -> DoctorFinding {
     let file = "/proc/sys/kernel/timer_migration";
     let Some(value) = context.root.number::<u32>(file) else {
         return context.absent("/proc/sys/kernel", "not in this kernel");
@@ -47,7 +47,7 @@ pub(super) fn timer_migration(context: &Context) -> Row {
 }
 
 /// Checks the detectors of lockups (Documentation/admin-guide/lockup-watchdogs.rst).
-pub(super) fn watchdogs(context: &Context) -> Row {
+pub(super) fn watchdogs(context: &DoctorContext) -> DoctorFinding {
     let number = |name: &str| context.root.number::<u64>(&format!("/proc/sys/kernel/{name}"));
     let all = number("watchdog");
     let is_on = |name| all != Some(0) && number(name) == Some(1);
@@ -81,7 +81,7 @@ struct Interrupt {
 }
 
 /// Checks which interrupts of devices the measured CPUs serve (Documentation/core-api/irq/irq-affinity.rst).
-pub(super) fn devices(context: &Context) -> Row {
+pub(super) fn devices(context: &DoctorContext) -> DoctorFinding {
     let numbers = context.root.numbered("/proc/irq", "");
     let Some(table) = context.root.text("/proc/interrupts").filter(|_| !numbers.is_empty()) else {
         return context.absent("/proc/irq", "none");

@@ -1,7 +1,7 @@
 //! Row of the kernel's lockdown (kernel_lockdown(7)). A locked-down kernel refuses writable files of debugfs, to root
 //! as well.
 
-use super::{Context, Row, boot_option, good, note, unknown};
+use super::{DoctorContext, DoctorFinding, boot_option, good, note, unknown};
 use crate::kernel_log::KernelLog;
 
 /// A lockdown in force.
@@ -14,7 +14,7 @@ pub(super) struct Lockdown {
 
 impl Lockdown {
     /// Looks in securityfs, else in the log, which states the fact, and in the options, which state the level.
-    pub fn find(context: &Context) -> Option<Lockdown> {
+    pub fn find(context: &DoctorContext) -> Option<Lockdown> {
         if let Some(level) = context.root.choice(FILE) {
             return (level != "none").then_some(Lockdown { level, source: FILE });
         }
@@ -35,7 +35,7 @@ impl Lockdown {
 }
 
 /// The level that the kernel was built to have at each boot.
-fn forced(context: &Context) -> Option<&'static str> {
+fn forced(context: &DoctorContext) -> Option<&'static str> {
     let configuration = context.configuration()?;
     ["integrity", "confidentiality"]
         .into_iter()
@@ -45,7 +45,7 @@ fn forced(context: &Context) -> Option<&'static str> {
 const FILE: &str = "/sys/kernel/security/lockdown";
 
 /// Checks the lockdown and lists the refused files.
-pub(super) fn lockdown(context: &Context) -> Row {
+pub(super) fn lockdown(context: &DoctorContext) -> DoctorFinding {
     let Some(lockdown) = context.lockdown() else {
         let stated = context.root.exists(FILE)
             || context.configuration().is_some()

@@ -1,6 +1,6 @@
 //! Checks of settings that change the cost of memory: page sizes, swap, pages that move.
 
-use super::{Context, Row, bad, good, note, unknown};
+use super::{DoctorContext, DoctorFinding, bad, good, note, unknown};
 use crate::{snapshot::kibibytes, topology};
 use latscope_core::catalogue::Condition;
 use latscope_core::units::{format_amount, format_size, format_time};
@@ -8,7 +8,7 @@ use latscope_core::units::{format_amount, format_size, format_time};
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 
 /// Checks transparent huge pages (Documentation/admin-guide/mm/transhuge.rst).
-pub(super) fn transparent_huge_pages(context: &Context) -> Row {
+pub(super) fn transparent_huge_pages(context: &DoctorContext) -> DoctorFinding {
     let root = context.root;
     let enabled = format!("{THP}/enabled");
     let Some(mut mode) = root.choice(&enabled) else {
@@ -49,7 +49,7 @@ pub(super) fn transparent_huge_pages(context: &Context) -> Row {
 }
 
 /// Checks reserved huge pages (Documentation/admin-guide/mm/hugetlbpage.rst).
-pub(super) fn huge_pages(context: &Context) -> Row {
+pub(super) fn huge_pages(context: &DoctorContext) -> DoctorFinding {
     let pages = ["HugePages_Total", "HugePages_Free"]
         .map(|name| context.root.field("/proc/meminfo", name)?.parse::<u64>().ok());
     let [Some(total), Some(free)] = pages else {
@@ -68,7 +68,7 @@ pub(super) fn huge_pages(context: &Context) -> Row {
     note(format!("none of {size} reserved, and no transparent ones"), Condition::PageSize).with_remedy(remedy)
 }
 
-pub(super) fn swap(context: &Context) -> Row {
+pub(super) fn swap(context: &DoctorContext) -> DoctorFinding {
     let [Some(total), Some(free)] = ["SwapTotal", "SwapFree"].map(|name| kibibytes(context.root, name))
     else {
         return context.absent("/proc/meminfo", "not in this kernel");
@@ -87,7 +87,7 @@ pub(super) fn swap(context: &Context) -> Row {
 }
 
 /// Checks `kernel.numa_balancing`: 1 moves pages to their users, 2 between tiers.
-pub(super) fn numa_balancing(context: &Context) -> Row {
+pub(super) fn numa_balancing(context: &DoctorContext) -> DoctorFinding {
     let file = "/proc/sys/kernel/numa_balancing";
     let nodes = topology::nodes(context.root).len();
     match context.root.number::<u32>(file) {
@@ -103,7 +103,7 @@ pub(super) fn numa_balancing(context: &Context) -> Row {
 }
 
 /// Checks kernel same-page merging (Documentation/admin-guide/mm/ksm.rst).
-pub(super) fn same_page_merging(context: &Context) -> Row {
+pub(super) fn same_page_merging(context: &DoctorContext) -> DoctorFinding {
     let file = "/sys/kernel/mm/ksm/run";
     match context.root.number::<u32>(file) {
         None => context.absent("/sys/kernel/mm", "not in this kernel"),
@@ -116,7 +116,7 @@ pub(super) fn same_page_merging(context: &Context) -> Row {
 }
 
 /// Checks data access monitoring (Documentation/admin-guide/mm/damon).
-pub(super) fn access_monitoring(context: &Context) -> Row {
+pub(super) fn access_monitoring(context: &DoctorContext) -> DoctorFinding {
     let root = context.root;
     let threads = "/sys/kernel/mm/damon/admin/kdamonds";
     let mut running = Vec::new();

@@ -16,24 +16,29 @@ mod scheduling;
 mod tests;
 
 use super::kernel_log::KernelLog;
-use super::root::Root;
+use super::root::SystemRoot;
 use super::trials::Trials;
 use build::Configuration;
-use latscope_core::catalogue::{Catalogue, Condition};
-use latscope_core::machine::{Check, CheckState, Machine};
+use latscope_core::catalogue::{Condition, ProbeCatalogue};
+use latscope_core::machine::{CheckState, DoctorCheck, Machine};
 use latscope_core::units::CpuList;
 use lockdown::Lockdown;
 use std::cell::OnceCell;
 
 /// Examines a machine, described before by [`snapshot`](super::snapshot()). Permissions are determined by trying; every
 /// trial is undone.
-pub fn checks(root: &Root, machine: &Machine, trials: &mut dyn Trials, catalogue: &Catalogue) -> Vec<Check> {
-    let context = Context::new(root, machine, &machine.allowed);
+pub fn checks(
+    root: &SystemRoot,
+    machine: &Machine,
+    trials: &mut dyn Trials,
+    catalogue: &ProbeCatalogue,
+) -> Vec<DoctorCheck> {
+    let context = DoctorContext::new(root, machine, &machine.allowed);
     rows(&context, trials).into_iter().map(|(id, row)| row.check(id, catalogue)).collect()
 }
 
 /// All checks in their order, by their ids.
-fn rows(context: &Context, trials: &mut dyn Trials) -> [(&'static str, Row); 40] {
+fn rows(context: &DoctorContext, trials: &mut dyn Trials) -> [(&'static str, DoctorFinding); 40] {
     [
         ("virtualised", execution::hypervisor(context)),
         ("steal", execution::steal(context)),
@@ -79,9 +84,14 @@ fn rows(context: &Context, trials: &mut dyn Trials) -> [(&'static str, Row); 40]
 }
 
 /// Examines anew the checks that depend on the measured CPUs: the interrupts of devices, the fair server.
-pub(super) fn measured_on(root: &Root, machine: &mut Machine, cpus: &CpuList, catalogue: &Catalogue) {
+pub(super) fn measured_on(
+    root: &SystemRoot,
+    machine: &mut Machine,
+    cpus: &CpuList,
+    catalogue: &ProbeCatalogue,
+) {
     let examined = {
-        let context = Context::new(root, machine, cpus);
+        let context = DoctorContext::new(root, machine, cpus);
         let devices = Some(interrupts::devices(&context));
         [("device-interrupts", devices), ("fair-server", scheduling::shown_fair_server(&context))]
     };
@@ -95,8 +105,8 @@ pub(super) fn measured_on(root: &Root, machine: &mut Machine, cpus: &CpuList, ca
 
 /// Input of every check. Large files are read when a check asks for them first: of the kernel's log a read has one
 /// record, so that it takes thousands.
-struct Context<'a> {
-    root: &'a Root,
+struct DoctorContext<'a> {
+    root: &'a SystemRoot,
     machine: &'a Machine,
     /// CPUs that are measured.
     cpus: &'a CpuList,
@@ -105,9 +115,9 @@ struct Context<'a> {
     lockdown: OnceCell<Option<Lockdown>>,
 }
 
-impl<'a> Context<'a> {
-    fn new(root: &'a Root, machine: &'a Machine, cpus: &'a CpuList) -> Context<'a> {
-        Context {
+impl<'a> DoctorContext<'a> {
+    fn new(root: &'a SystemRoot, machine: &'a Machine, cpus: &'a CpuList) -> DoctorContext<'a> {
+        DoctorContext {
             root,
             machine,
             cpus,
@@ -135,7 +145,7 @@ impl<'a> Context<'a> {
 
 /// The value of a `name=value` word of the kernel's command line; empty for
 /// a single word.
-fn boot_option(root: &Root, name: &str) -> Option<String> {
+fn boot_option(root: &SystemRoot, name: &str) -> Option<String> {
     let line = root.text("/proc/cmdline")?;
     // What follows "--" is for init.
     let options = line.split_whitespace().take_while(|word| *word != "--");
@@ -146,7 +156,7 @@ fn boot_option(root: &Root, name: &str) -> Option<String> {
     values.last().map(str::to_owned)
 }
 
-impl Context<'_> {
+impl DoctorContext<'_> {
     /// The command that writes a value to a file of the kernel, if a lockdown does not forbid that; works for
     /// patterns of files too.
     fn write(&self, value: &str, path: &str) -> Option<String> {
@@ -164,7 +174,7 @@ impl Context<'_> {
     }
 
     /// The row of a missing knob: good if the tree that would contain it exists, unknown if the tree is missing too.
-    fn absent(&self, tree: &str, found: &str) -> Row {
+    fn absent(&self, tree: &str, found: &str) -> DoctorFinding {
         if self.root.exists(tree) { good(found) } else { unknown(format!("{tree} cannot be read")) }
     }
 
@@ -175,7 +185,7 @@ impl Context<'_> {
 }
 
 /// Result of a check, before the affected probes are known.
-struct Row {
+struct DoctorFinding {
     state: CheckState,
     found: String,
     /// Condition that the check is about; `None` if it distorts no figure.
@@ -183,33 +193,33 @@ struct Row {
     remedy: Option<String>,
 }
 
-impl Row {
-    fn with_remedy(self, remedy: impl Into<Option<String>>) -> Row {
-        Row { remedy: remedy.into(), ..self }
+impl DoctorFinding {
+    fn with_remedy(self, remedy: impl Into<Option<String>>) -> DoctorFinding {
+        DoctorFinding { remedy: remedy.into(), ..self }
     }
 
-    fn check(self, id: &str, catalogue: &Catalogue) -> Check {
+    fn check(self, id: &str, catalogue: &ProbeCatalogue) -> DoctorCheck {
         let affects = self.condition.map(|condition| catalogue.affected_by(condition)).unwrap_or_default();
-        Check { id: id.to_owned(), state: self.state, found: self.found, affects, remedy: self.remedy }
+        DoctorCheck { id: id.to_owned(), state: self.state, found: self.found, affects, remedy: self.remedy }
     }
 }
 
-fn row(state: CheckState, found: impl Into<String>, condition: Option<Condition>) -> Row {
-    Row { state, found: found.into(), condition, remedy: None }
+fn row(state: CheckState, found: impl Into<String>, condition: Option<Condition>) -> DoctorFinding {
+    DoctorFinding { state, found: found.into(), condition, remedy: None }
 }
 
-fn good(found: impl Into<String>) -> Row {
+fn good(found: impl Into<String>) -> DoctorFinding {
     row(CheckState::Good, found, None)
 }
 
-fn note(found: impl Into<String>, condition: impl Into<Option<Condition>>) -> Row {
+fn note(found: impl Into<String>, condition: impl Into<Option<Condition>>) -> DoctorFinding {
     row(CheckState::Note, found, condition.into())
 }
 
-fn bad(found: impl Into<String>, condition: Condition) -> Row {
+fn bad(found: impl Into<String>, condition: Condition) -> DoctorFinding {
     row(CheckState::Bad, found, Some(condition))
 }
 
-fn unknown(found: impl Into<String>) -> Row {
+fn unknown(found: impl Into<String>) -> DoctorFinding {
     row(CheckState::Unknown, found, None)
 }

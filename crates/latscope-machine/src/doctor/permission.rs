@@ -1,7 +1,7 @@
 //! Checks of the permissions of this process, determined by trying.
 
 use super::lockdown::Lockdown;
-use super::{Context, Row, bad, good, note, unknown};
+use super::{DoctorContext, DoctorFinding, bad, good, note, unknown};
 use crate::control_group;
 use crate::trials::Trials;
 use latscope_core::catalogue::Condition;
@@ -9,14 +9,14 @@ use latscope_core::units::format_size;
 use std::io;
 
 /// A soft limit of `/proc/self/limits`.
-fn limit(context: &Context, name: &str) -> Option<String> {
+fn limit(context: &DoctorContext, name: &str) -> Option<String> {
     let text = context.root.text("/proc/self/limits")?;
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_whitespace().next().map(str::to_owned)
 }
 
 /// Checks SCHED_FIFO at the top priority, else at the lowest (sched(7)).
-pub(super) fn real_time(context: &Context, trials: &mut dyn Trials) -> Row {
+pub(super) fn real_time(context: &DoctorContext, trials: &mut dyn Trials) -> DoctorFinding {
     let affects = Condition::RealTime;
     let Err(error) = trials.real_time(99) else {
         return good("SCHED_FIFO is granted up to priority 99");
@@ -43,7 +43,7 @@ pub(super) fn real_time(context: &Context, trials: &mut dyn Trials) -> Row {
 const LOCKED: usize = 256 << 20;
 
 /// Checks the limit of locked memory, RLIMIT_MEMLOCK (mlock(2)).
-pub(super) fn locked_memory(context: &Context, trials: &mut dyn Trials) -> Row {
+pub(super) fn locked_memory(context: &DoctorContext, trials: &mut dyn Trials) -> DoctorFinding {
     let amount = format_size(LOCKED as u64);
     let error = match trials.lock_memory(LOCKED) {
         Ok(()) => return good(format!("{amount} can be locked")),
@@ -63,7 +63,7 @@ pub(super) fn locked_memory(context: &Context, trials: &mut dyn Trials) -> Row {
 }
 
 /// Checks that a trace instance, a directory in `instances`, can be made (Documentation/trace/ftrace.rst).
-pub(super) fn tracing(context: &Context, trials: &mut dyn Trials) -> Row {
+pub(super) fn tracing(context: &DoctorContext, trials: &mut dyn Trials) -> DoctorFinding {
     // Time lines and the blame of spikes are lost without; no number changes.
     if context.lockdown().is_some_and(Lockdown::is_confidential) {
         return note("the kernel is locked down (confidentiality): outliers stay unexplained", None);
@@ -83,7 +83,7 @@ pub(super) fn tracing(context: &Context, trials: &mut dyn Trials) -> Row {
 }
 
 /// Explains a missing directory: it may be hidden from this user, not mounted, or not in the kernel.
-fn no_tracing(context: &Context) -> Row {
+fn no_tracing(context: &DoctorContext) -> DoctorFinding {
     let supported = context.root.text("/proc/filesystems").map(|text| text.contains("tracefs"));
     match supported {
         None => unknown("/proc/filesystems cannot be read"),
@@ -98,7 +98,7 @@ fn no_tracing(context: &Context) -> Row {
 }
 
 /// Checks the processor's own counters and the access to them: perf_event_open(2), `kernel.perf_event_paranoid`.
-pub(super) fn counters(context: &Context, trials: &mut dyn Trials) -> Row {
+pub(super) fn counters(context: &DoctorContext, trials: &mut dyn Trials) -> DoctorFinding {
     let file = "/proc/sys/kernel/perf_event_paranoid";
     let Some(level) = context.root.number::<i32>(file) else {
         return context.absent("/proc/sys/kernel", "not in this kernel");
@@ -117,7 +117,7 @@ pub(super) fn counters(context: &Context, trials: &mut dyn Trials) -> Row {
 }
 
 /// Explains that the processor has no counters of its own here, which most hypervisors withhold.
-fn no_counters(context: &Context, error: &io::Error) -> Row {
+fn no_counters(context: &DoctorContext, error: &io::Error) -> DoctorFinding {
     let found = format!("none of the processor's own ({error}): cycles cannot be counted, tracepoints can");
     let is_guest = context.machine.hypervisor.is_some();
     note(found, None)

@@ -1,6 +1,6 @@
 //! Checks of settings that change the processor's speed: clock rate, shared cores, sleep, mitigations, clock source.
 
-use super::{Context, Row, bad, good, note, unknown};
+use super::{DoctorContext, DoctorFinding, bad, good, note, unknown};
 use crate::topology;
 use crate::trials::Trials;
 use latscope_core::catalogue::Condition;
@@ -11,7 +11,7 @@ const CPUS: &str = "/sys/devices/system/cpu";
 const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
 
 /// Checks the governors of the clock rate (Documentation/admin-guide/pm/cpufreq.rst): one policy for each clock domain.
-pub(super) fn governor(context: &Context) -> Row {
+pub(super) fn governor(context: &DoctorContext) -> DoctorFinding {
     let root = context.root;
     // Those of one governor together: `performance`, the CPUs.
     let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
@@ -47,7 +47,7 @@ pub(super) fn governor(context: &Context) -> Row {
     bad(found, Condition::ClockRate).with_remedy(remedy)
 }
 
-fn no_frequency_control(context: &Context) -> Row {
+fn no_frequency_control(context: &DoctorContext) -> DoctorFinding {
     if context.machine.hypervisor.is_some() {
         return note("the host decides the clock rate; it cannot be seen from here", Condition::ClockRate);
     }
@@ -62,7 +62,7 @@ fn list(cpus: &[u32]) -> CpuList {
 }
 
 /// Checks `boost` of acpi-cpufreq and cppc, `no_turbo` of intel_pstate.
-pub(super) fn boost(context: &Context) -> Row {
+pub(super) fn boost(context: &DoctorContext) -> DoctorFinding {
     let no_turbo = format!("{CPUS}/intel_pstate/no_turbo");
     let boost = format!("{CPUS}/cpufreq/boost");
     let (on, off, file) = match (context.root.number::<u32>(&no_turbo), context.root.number::<u32>(&boost)) {
@@ -77,7 +77,7 @@ pub(super) fn boost(context: &Context) -> Row {
     note(found, Condition::ClockRate).with_remedy(context.write(off, &file))
 }
 
-pub(super) fn smt(context: &Context) -> Row {
+pub(super) fn smt(context: &DoctorContext) -> DoctorFinding {
     let shared: Vec<String> = context
         .machine
         .cpus
@@ -110,7 +110,7 @@ struct IdleState {
     latency: u64,
 }
 
-fn enabled_states(context: &Context) -> Vec<IdleState> {
+fn enabled_states(context: &DoctorContext) -> Vec<IdleState> {
     let cpu = context.machine.allowed.0.first().copied().unwrap_or(0);
     let directories = context.root.numbered(&format!("{CPUS}/cpu{cpu}/cpuidle"), "state");
     let states = directories.into_iter().filter_map(|(number, path)| {
@@ -127,7 +127,7 @@ const DEEP: u64 = 10;
 
 /// Checks the idle states (Documentation/admin-guide/pm/cpuidle.rst). A value written into /dev/cpu_dma_latency
 /// prevents all states slower than it.
-pub(super) fn idle_states(context: &Context, trials: &mut dyn Trials) -> Row {
+pub(super) fn idle_states(context: &DoctorContext, trials: &mut dyn Trials) -> DoctorFinding {
     let affects = Condition::WakeUp;
     let states = enabled_states(context);
     let driver = context.root.text(&format!("{CPUS}/cpuidle/current_driver")).unwrap_or_default();
@@ -155,7 +155,7 @@ pub(super) fn idle_states(context: &Context, trials: &mut dyn Trials) -> Row {
 }
 
 /// Checks the mitigations of vulnerabilities (Documentation/admin-guide/hw-vuln).
-pub(super) fn mitigations(context: &Context) -> Row {
+pub(super) fn mitigations(context: &DoctorContext) -> DoctorFinding {
     let directory = format!("{CPUS}/vulnerabilities");
     let (mut active, mut open) = (Vec::new(), Vec::new());
     for name in context.root.names(&directory) {
@@ -193,7 +193,7 @@ fn is_applied(how: &str) -> bool {
 }
 
 /// Checks if the CPUs are of several kinds.
-pub(super) fn kinds(context: &Context) -> Row {
+pub(super) fn kinds(context: &DoctorContext) -> DoctorFinding {
     let root = context.root;
     let kinds = topology::kinds(root);
     if kinds.is_empty() {
@@ -209,7 +209,7 @@ pub(super) fn kinds(context: &Context) -> Row {
 }
 
 /// Checks for CPUs that are switched off: a driver that does so to save energy stops the machine for it.
-pub(super) fn hotplug(context: &Context) -> Row {
+pub(super) fn hotplug(context: &DoctorContext) -> DoctorFinding {
     let Some(present) = context.root.cpu_list(&format!("{CPUS}/present")) else {
         return context.absent(CPUS, "no CPU can be switched off");
     };
@@ -221,7 +221,7 @@ pub(super) fn hotplug(context: &Context) -> Row {
 }
 
 /// Checks the counter from which the kernel reads the time.
-pub(super) fn clock_source(context: &Context) -> Row {
+pub(super) fn clock_source(context: &DoctorContext) -> DoctorFinding {
     let directory = "/sys/devices/system/clocksource/clocksource0";
     let file = format!("{directory}/current_clocksource");
     let Some(current) = context.root.text(&file) else {

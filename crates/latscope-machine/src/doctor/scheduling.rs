@@ -1,7 +1,7 @@
 //! Checks of the delay until a ready thread runs: scheduler, preemption, isolation, throttling, timer slack.
 
 use super::build::NO_CONFIGURATION;
-use super::{Context, Row, bad, good, note, unknown};
+use super::{DoctorContext, DoctorFinding, bad, good, note, unknown};
 use crate::control_group::{self, RealTimeBudget};
 use crate::snapshot::KERNEL_SCHEDULER;
 use latscope_core::catalogue::Condition;
@@ -11,7 +11,7 @@ const MODEL: &str = "/sys/kernel/debug/sched/preempt";
 
 /// Checks the kernel's preemption model: the active model from debugfs; else the choice at boot (`preempt=`,
 /// kernel/sched/core.c), the built-in model, the entry in the kernel's log.
-pub(super) fn preemption(context: &Context) -> Row {
+pub(super) fn preemption(context: &DoctorContext) -> DoctorFinding {
     let version = &context.machine.kernel_version;
     let [rt, dynamic, preempt] = ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT"]
         .map(|word| version.split_whitespace().any(|built| built == word));
@@ -24,17 +24,17 @@ pub(super) fn preemption(context: &Context) -> Row {
         Some("a kernel with CONFIG_PREEMPT or PREEMPT_RT".to_owned())
     };
     match model(context, dynamic) {
-        Some((Model::Full, source)) => good(format!("full, says {source}")),
-        Some((Model::Lazy, source)) => {
+        Some((PreemptionModel::Full, source)) => good(format!("full, says {source}")),
+        Some((PreemptionModel::Lazy, source)) => {
             let found = format!("lazy, says {source}: a normal thread may run on to the end of its tick");
             note(found, Condition::Fairness).with_remedy(remedy)
         }
-        Some((Model::Voluntary, source)) => {
+        Some((PreemptionModel::Voluntary, source)) => {
             let found =
                 format!("voluntary, says {source}: a thread inside the kernel is preempted at few places");
             note(found, Condition::WakeUp).with_remedy(remedy)
         }
-        Some((Model::None, source)) => {
+        Some((PreemptionModel::None, source)) => {
             let found = format!("none, says {source}: a thread inside the kernel is not preempted");
             bad(found, Condition::WakeUp).with_remedy(remedy)
         }
@@ -51,55 +51,55 @@ pub(super) fn preemption(context: &Context) -> Row {
 
 /// Preemption model: when a thread inside the kernel gives way.
 #[derive(Clone, Copy)]
-enum Model {
+enum PreemptionModel {
     None,
     Voluntary,
     Full,
     Lazy,
 }
 
-impl Model {
-    fn named(name: &str) -> Option<Model> {
+impl PreemptionModel {
+    fn named(name: &str) -> Option<PreemptionModel> {
         match name {
-            "none" => Some(Model::None),
-            "voluntary" => Some(Model::Voluntary),
-            "full" => Some(Model::Full),
-            "lazy" => Some(Model::Lazy),
+            "none" => Some(PreemptionModel::None),
+            "voluntary" => Some(PreemptionModel::Voluntary),
+            "full" => Some(PreemptionModel::Full),
+            "lazy" => Some(PreemptionModel::Lazy),
             _ => None,
         }
     }
 }
 
 /// The model, and its source.
-fn model(context: &Context, dynamic: bool) -> Option<(Model, String)> {
-    if let Some(model) = context.root.choice(MODEL).and_then(|name| Model::named(&name)) {
+fn model(context: &DoctorContext, dynamic: bool) -> Option<(PreemptionModel, String)> {
+    if let Some(model) = context.root.choice(MODEL).and_then(|name| PreemptionModel::named(&name)) {
         return Some((model, MODEL.to_owned()));
     }
     let log = context.log();
     // A mode that the kernel does not have is ignored at boot, with a message.
     let is_refused = log.is_some_and(|log| log.find("Dynamic Preempt: unsupported mode").is_some());
     let booted = context.boot_option("preempt").filter(|_| dynamic && !is_refused);
-    if let Some(model) = booted.and_then(|name| Model::named(&name)) {
+    if let Some(model) = booted.and_then(|name| PreemptionModel::named(&name)) {
         return Some((model, "the kernel's command line".to_owned()));
     }
     if let Some(configuration) = context.configuration() {
         let options = [
-            ("PREEMPT_NONE", Model::None),
-            ("PREEMPT_VOLUNTARY", Model::Voluntary),
-            ("PREEMPT", Model::Full),
-            ("PREEMPT_LAZY", Model::Lazy),
+            ("PREEMPT_NONE", PreemptionModel::None),
+            ("PREEMPT_VOLUNTARY", PreemptionModel::Voluntary),
+            ("PREEMPT", PreemptionModel::Full),
+            ("PREEMPT_LAZY", PreemptionModel::Lazy),
         ];
         let model = options.into_iter().find(|(option, _)| configuration.is_set(option));
         if let Some((_, model)) = model {
             return Some((model, configuration.file.clone()));
         }
     }
-    let model = Model::named(log?.after("Dynamic Preempt: ")?)?;
+    let model = PreemptionModel::named(log?.after("Dynamic Preempt: ")?)?;
     Some((model, "the kernel's log".to_owned()))
 }
 
 /// Command or boot option for full preemption in a kernel that has it.
-fn preempt_fully(context: &Context) -> Option<String> {
+fn preempt_fully(context: &DoctorContext) -> Option<String> {
     let boot = "preempt=full on the kernel's command line";
     match (context.lockdown(), context.root.exists(MODEL)) {
         (Some(_), _) => Some(format!("{boot} (lockdown forbids {MODEL})")),
@@ -108,7 +108,7 @@ fn preempt_fully(context: &Context) -> Option<String> {
     }
 }
 
-pub(super) fn isolation(context: &Context) -> Row {
+pub(super) fn isolation(context: &DoctorContext) -> DoctorFinding {
     let isolated =
         context.root.cpu_list("/sys/devices/system/cpu/isolated").filter(|cpus| !cpus.0.is_empty());
     let options = ["isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity"];
@@ -133,7 +133,7 @@ pub(super) fn isolation(context: &Context) -> Row {
 
 /// Checks `kernel.sched_rt_runtime_us` (Documentation/scheduler/sched-rt-group.rst). Since 6.12 it only throttles
 /// groups of real-time threads (CONFIG_RT_GROUP_SCHED), and the [`fair_server`] replaces it otherwise.
-pub(super) fn throttling(context: &Context) -> Row {
+pub(super) fn throttling(context: &DoctorContext) -> DoctorFinding {
     let affects = Condition::RealTime;
     let file = "/proc/sys/kernel/sched_rt_runtime_us";
     let Some(runtime) = context.root.number::<i64>(file) else {
@@ -167,7 +167,7 @@ pub(super) fn throttling(context: &Context) -> Row {
 
 /// Returns true if control groups have their own real-time budgets (CONFIG_RT_GROUP_SCHED, `rt_group_sched=`); `None`
 /// if it is not known.
-fn groups(context: &Context) -> Option<bool> {
+fn groups(context: &DoctorContext) -> Option<bool> {
     let configuration = context.configuration()?;
     let booted =
         context.boot_option("rt_group_sched").map(|value| !["0", "n", "off"].contains(&value.as_str()));
@@ -175,9 +175,9 @@ fn groups(context: &Context) -> Option<bool> {
     Some(configuration.is_set("RT_GROUP_SCHED") && booted.unwrap_or(default))
 }
 
-/// Checks CONFIG_RT_GROUP_SCHED: in a group without a budget the kernel refuses real-time policies, and with one it stops
-/// threads that have used it up. Both only while the limit of the whole machine is in force.
-pub(super) fn group_budgets(context: &Context) -> Row {
+/// Checks CONFIG_RT_GROUP_SCHED: in a group without a budget the kernel refuses real-time policies, and with one it
+/// stops threads that have used it up. Both only while the limit of the whole machine is in force.
+pub(super) fn group_budgets(context: &DoctorContext) -> DoctorFinding {
     let affects = Condition::RealTime;
     match groups(context) {
         None => return unknown(NO_CONFIGURATION),
@@ -209,7 +209,7 @@ pub(super) fn group_budgets(context: &Context) -> Row {
 }
 
 /// Returns true if the kernel has a deadline server for ordinary threads, by its version; `None` if that is not known.
-fn has_fair_server(context: &Context) -> Option<bool> {
+fn has_fair_server(context: &DoctorContext) -> Option<bool> {
     let mut numbers = context.machine.kernel.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
     match (numbers.next()?, numbers.next()?) {
         (Ok(major), Ok(minor)) => Some((major, minor) >= (6, 12)),
@@ -227,12 +227,12 @@ const FAIR_SERVER: &str = "/sys/kernel/debug/sched/fair_server";
 
 /// Checks the deadline server of ordinary threads: it takes its share of a CPU from real-time threads that keep
 /// ordinary threads waiting (kernel/sched/deadline.c, `dl_server`; kernel/sched/debug.c).
-pub(super) fn fair_server(context: &Context) -> Row {
+pub(super) fn fair_server(context: &DoctorContext) -> DoctorFinding {
     shown_fair_server(context).unwrap_or_else(|| hidden_fair_server(context))
 }
 
 /// Checks the share of ordinary threads on the measured CPUs; `None` if no file has it.
-pub(super) fn shown_fair_server(context: &Context) -> Option<Row> {
+pub(super) fn shown_fair_server(context: &DoctorContext) -> Option<DoctorFinding> {
     let cpus = context.root.numbered(FAIR_SERVER, "cpu").into_iter();
     let shares = cpus.filter(|(cpu, _)| context.cpus.0.contains(cpu)).filter_map(|(_, path)| {
         let times = ["runtime", "period"].map(|name| context.root.number::<u64>(&format!("{path}/{name}")));
@@ -247,7 +247,7 @@ pub(super) fn shown_fair_server(context: &Context) -> Option<Row> {
 }
 
 /// Judges by the kernel's release where no file has the share.
-fn hidden_fair_server(context: &Context) -> Row {
+fn hidden_fair_server(context: &DoctorContext) -> DoctorFinding {
     match has_fair_server(context) {
         Some(true) => {}
         Some(false) => return good("not in this kernel (since 6.12)"),
@@ -264,7 +264,7 @@ fn hidden_fair_server(context: &Context) -> Row {
 }
 
 /// Checks if a program has replaced the scheduler of ordinary threads (Documentation/scheduler/sched-ext.rst).
-pub(super) fn scheduler(context: &Context) -> Row {
+pub(super) fn scheduler(context: &DoctorContext) -> DoctorFinding {
     match context.machine.scheduler.as_deref() {
         None => unknown("/sys/kernel cannot be read"),
         Some(KERNEL_SCHEDULER) => good("the kernel's own"),
@@ -277,7 +277,7 @@ pub(super) fn scheduler(context: &Context) -> Row {
 
 /// Checks `/proc/self/timerslack_ns`, by which the kernel may delay the timers of a thread that is not real-time
 /// (prctl(2), PR_SET_TIMERSLACK).
-pub(super) fn timer_slack(context: &Context) -> Row {
+pub(super) fn timer_slack(context: &DoctorContext) -> DoctorFinding {
     let Some(slack) = context.root.number::<u64>("/proc/self/timerslack_ns") else {
         return context.absent("/proc/self", "the kernel does not say");
     };

@@ -12,19 +12,19 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 
 /// A detached instance of binderfs.
 #[derive(Debug)]
-pub struct Instance(OwnedFd);
+pub struct BinderfsInstance(OwnedFd);
 
-impl Instance {
+impl BinderfsInstance {
     /// Makes a binderfs instance.
     ///
     /// # Errors
     /// ENODEV: the kernel has no binderfs; ENOSYS: it is older than 5.2;
     /// EPERM: only root may.
-    pub fn create() -> Result<Instance> {
+    pub fn create() -> Result<BinderfsInstance> {
         let context = fsopen(c"binder", FsOpenFlags::FSOPEN_CLOEXEC)?;
         fsconfig_create(&context)?;
         let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-        Ok(Instance(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?))
+        Ok(BinderfsInstance(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?))
     }
 
     /// Adds a device, and returns a descriptor that names it (`O_PATH`).

@@ -1,13 +1,13 @@
 //! The stream of commands that a thread writes.
 
 use super::abi::*;
-use super::{Handle, Node};
+use super::{BinderNode, Handle};
 
 /// Commands one behind the other, each a number and its parameters, unaligned.
 #[derive(Debug, Default)]
-pub(super) struct Commands(Vec<u8>);
+pub(super) struct BinderCommandBuffer(Vec<u8>);
 
-impl Commands {
+impl BinderCommandBuffer {
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -32,7 +32,7 @@ impl Commands {
     }
 
     /// Confirms that a count of a node was changed.
-    pub fn confirm(&mut self, code: u32, node: Node) {
+    pub fn confirm(&mut self, code: u32, node: BinderNode) {
         self.push(code, &[&node.address.to_ne_bytes(), &node.cookie.to_ne_bytes()]);
     }
 
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn commands_stand_unaligned_one_behind_the_other() {
-        let mut commands = Commands::default();
+        let mut commands = BinderCommandBuffer::default();
         assert!(commands.is_empty());
         commands.bare(BC_ENTER_LOOPER);
         commands.count(BC_ACQUIRE, Handle(5));
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_transaction_is_its_number_and_its_structure() {
         let data = Transaction { target: 3, code: 7, data_size: 4, buffer: 0x1000, ..Transaction::default() };
-        let mut commands = Commands::default();
+        let mut commands = BinderCommandBuffer::default();
         commands.transaction((BC_TRANSACTION, BC_TRANSACTION_SG), &data, None);
         let flat = commands.bytes().to_vec();
         assert_eq!((flat.len(), &flat[..4]), (68, &[0, 0x63, 0x40, 0x40][..]));

@@ -1,7 +1,7 @@
 //! A process's opening of a binder device.
 
 use super::abi::*;
-use crate::mapping::Mapping;
+use crate::mapping::MemoryMapping;
 use crate::syscall::syscall;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Reason why a device cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum BinderOpenError {
     /// The device cannot be opened.
     Open(Errno),
     /// The device does not report a version: it is no binder device.
@@ -27,32 +27,33 @@ pub enum Refused {
 /// An open device with its buffer mapped. It belongs to the process that
 /// opened it: a child has to open its own.
 #[derive(Debug)]
-pub struct Driver {
+pub struct BinderDriver {
     device: OwnedFd,
     /// Mapped buffer of the device; read only, as the kernel requires.
-    buffer: Mapping,
+    buffer: MemoryMapping,
     id: u64,
 }
 
 /// Number of the next opening. It distinguishes the buffers of one opening from those of another.
 static OPENED: AtomicU64 = AtomicU64::new(1);
 
-impl Driver {
+impl BinderDriver {
     /// Opens a device and maps `bytes` (the driver takes at most 4 MiB) for data from other processes; half of them for
     /// one-way transactions.
     ///
     /// # Errors
-    /// See [`Refused`].
-    pub fn open(device: &Path, bytes: usize) -> std::result::Result<Driver, Refused> {
+    /// See [`BinderOpenError`].
+    pub fn open(device: &Path, bytes: usize) -> std::result::Result<BinderDriver, BinderOpenError> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
-        let device = rustix::fs::open(device, flags, Mode::empty()).map_err(Refused::Open)?;
+        let device = rustix::fs::open(device, flags, Mode::empty()).map_err(BinderOpenError::Open)?;
         let mut version = 0i32;
         // SAFETY: the driver writes one i32; what is no binder device refuses.
-        unsafe { control(&device, VERSION, &mut version) }.map_err(Refused::NoBinder)?;
+        unsafe { control(&device, VERSION, &mut version) }.map_err(BinderOpenError::NoBinder)?;
         speaks(version)?;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        let buffer = Mapping::file(&device, 0, bytes, ProtFlags::READ, flags).map_err(Refused::Map)?;
-        Ok(Driver { device, buffer, id: OPENED.fetch_add(1, Ordering::Relaxed) })
+        let buffer =
+            MemoryMapping::file(&device, 0, bytes, ProtFlags::READ, flags).map_err(BinderOpenError::Map)?;
+        Ok(BinderDriver { device, buffer, id: OPENED.fetch_add(1, Ordering::Relaxed) })
     }
 
     /// Makes the process the context manager of the device, which other processes reach as [`MANAGER`](super::MANAGER);
@@ -101,8 +102,8 @@ impl Driver {
         (error.error != 0).then_some(error)
     }
 
-    /// Freezes or thaws the binder of a process. The driver refuses calls to a frozen process. It waits a second at most
-    /// until the calls under way have ended: a client can have its reply before the server has ended the call.
+    /// Freezes or thaws the binder of a process. The driver refuses calls to a frozen process. It waits a second at
+    /// most until the calls under way have ended: a client can have its reply before the server has ended the call.
     ///
     /// # Errors
     /// EINVAL: the process has no binder open; EAGAIN: calls were still under way.
@@ -152,15 +153,15 @@ impl Driver {
     }
 }
 
-impl AsFd for Driver {
+impl AsFd for BinderDriver {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.device.as_fd()
     }
 }
 
 /// Refuses a protocol that is not spoken here.
-fn speaks(version: i32) -> std::result::Result<(), Refused> {
-    if version == PROTOCOL { Ok(()) } else { Err(Refused::Protocol(version)) }
+fn speaks(version: i32) -> std::result::Result<(), BinderOpenError> {
+    if version == PROTOCOL { Ok(()) } else { Err(BinderOpenError::Protocol(version)) }
 }
 
 /// Calls ioctl(2) on the device.
@@ -182,14 +183,14 @@ mod tests {
     #[test]
     fn another_protocol_is_refused_by_its_number() {
         assert_eq!(speaks(8), Ok(()));
-        assert_eq!(speaks(7), Err(Refused::Protocol(7)));
-        assert_eq!(speaks(9), Err(Refused::Protocol(9)));
+        assert_eq!(speaks(7), Err(BinderOpenError::Protocol(7)));
+        assert_eq!(speaks(9), Err(BinderOpenError::Protocol(9)));
     }
 
     #[test]
     fn what_is_no_binder_is_told_apart_from_what_is_not_there() {
-        let open = |path: &str| Driver::open(Path::new(path), 4096).unwrap_err();
-        assert_eq!(open("/nonexistent/binder"), Refused::Open(Errno::NOENT));
-        assert_eq!(open("/dev/null"), Refused::NoBinder(Errno::NOTTY));
+        let open = |path: &str| BinderDriver::open(Path::new(path), 4096).unwrap_err();
+        assert_eq!(open("/nonexistent/binder"), BinderOpenError::Open(Errno::NOENT));
+        assert_eq!(open("/dev/null"), BinderOpenError::NoBinder(Errno::NOTTY));
     }
 }

@@ -1,9 +1,9 @@
 //! Android's binder driver (drivers/android): transactions between processes
 //! through one system call a side.
 //!
-//! A process opens a device and maps its buffer ([`Driver`]); a thread writes
+//! A process opens a device and maps its buffer ([`BinderDriver`]); a thread writes
 //! commands and reads returns through a [`Port`]. What a transaction brought
-//! is a [`Buffer`] in the mapping, which its holder gives back. Nodes are
+//! is a [`BinderBuffer`] in the mapping, which its holder gives back. Nodes are
 //! what a process offers, handles what it has of others' nodes.
 //!
 //! Source: include/uapi/linux/android/{binder,binderfs}.h, protocol version 8.
@@ -17,10 +17,10 @@ mod port;
 mod returns;
 
 pub use abi::{ExtendedError, PROTOCOL};
-pub use driver::{Driver, Refused};
+pub use driver::{BinderDriver, BinderOpenError};
 pub use parcel::{Composed, Payload};
-pub use port::{Buffer, Incoming, Port, Return};
-pub use returns::Node;
+pub use port::{BinderBuffer, Incoming, Port, Return};
+pub use returns::BinderNode;
 
 /// A reference to another process's node, by its number in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 //! Contents of a transaction.
 
 use super::abi::*;
-use super::{Handle, Node};
+use super::{BinderNode, Handle};
 use std::mem::offset_of;
 
 /// Contents of a transaction or a reply.
@@ -39,7 +39,7 @@ impl Composed {
 
     /// Adds a node of the sender's: the receiver gets a handle. The lowest 8
     /// bits of `flags` are the least priority (a nice value) it is served with.
-    pub fn node(self, node: Node, flags: u32) -> Composed {
+    pub fn node(self, node: BinderNode, flags: u32) -> Composed {
         self.object(FlatObject { kind: TYPE_BINDER, flags, binder: node.address, cookie: node.cookie })
     }
 
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn objects_are_aligned_and_their_places_listed() {
-        let node = Node { address: 1, cookie: 2 };
+        let node = BinderNode { address: 1, cookie: 2 };
         let composed = Composed::new().bytes(b"name!").node(node, 0x813).handle(Handle(6));
         assert_eq!((composed.data.len(), composed.offsets.as_slice()), (8 + 2 * 24, &[8, 32][..]));
         assert_eq!(&composed.data[..8], b"name!\0\0\0");

@@ -1,10 +1,10 @@
 //! A thread's conversation with the driver.
 
 use super::abi::*;
-use super::commands::Commands;
-use super::driver::Driver;
+use super::commands::BinderCommandBuffer;
+use super::driver::BinderDriver;
 use super::parcel::{self, Composed, Payload, Pieces};
-use super::returns::{self, Node, Raw};
+use super::returns::{self, BinderNode, RawBinderReturn};
 use super::{Handle, ONE_WAY};
 use rustix::io::{Errno, Result};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const INBOX: usize = 512;
 /// Data from another process, in the mapping. The data stays there until it is given back ([`Port::free`], or with a
 /// reply); dropped, it fills the mapping until the device is closed.
 #[derive(Debug)]
-pub struct Buffer {
+pub struct BinderBuffer {
     driver: u64,
     at: usize,
     bytes: usize,
@@ -37,7 +37,7 @@ pub struct Incoming {
     /// The sender's effective user.
     pub sender_euid: u32,
     /// Data of the transaction or reply.
-    pub buffer: Buffer,
+    pub buffer: BinderBuffer,
 }
 
 impl Incoming {
@@ -63,7 +63,7 @@ pub enum Return {
     /// The last transaction's receiver is frozen.
     FrozenReply,
     /// No process has a strong reference to the node any more.
-    Released(Node),
+    Released(BinderNode),
     /// The process behind a handle died, for which this cookie was left.
     DeadBinder(u64),
     /// The driver reports an error of the protocol.
@@ -77,8 +77,8 @@ pub enum Return {
 /// Commands to the driver and returns from it, for one thread at a time.
 #[derive(Debug)]
 pub struct Port {
-    driver: Arc<Driver>,
-    commands: Commands,
+    driver: Arc<BinderDriver>,
+    commands: BinderCommandBuffer,
     inbox: Box<[u8; INBOX]>,
     at: usize,
     end: usize,
@@ -87,13 +87,13 @@ pub struct Port {
 
 impl Port {
     /// A port to an open device.
-    pub fn new(driver: Arc<Driver>) -> Port {
-        let (commands, inbox) = (Commands::default(), Box::new([0; INBOX]));
+    pub fn new(driver: Arc<BinderDriver>) -> Port {
+        let (commands, inbox) = (BinderCommandBuffer::default(), Box::new([0; INBOX]));
         Port { driver, commands, inbox, at: 0, end: 0, exchanges: 0 }
     }
 
     /// Returns the device of this port.
-    pub fn driver(&self) -> &Arc<Driver> {
+    pub fn driver(&self) -> &Arc<BinderDriver> {
         &self.driver
     }
 
@@ -116,7 +116,7 @@ impl Port {
     ///
     /// # Panics
     /// The buffer is of another opening.
-    pub fn free(&mut self, buffer: Buffer) {
+    pub fn free(&mut self, buffer: BinderBuffer) {
         assert_eq!(buffer.driver, self.driver.id());
         self.commands.word(BC_FREE_BUFFER, self.driver.address(buffer.at));
     }
@@ -193,7 +193,7 @@ impl Port {
     /// # Panics
     /// The buffer is of another opening.
     #[inline]
-    pub fn reply(&mut self, request: Buffer, payload: Payload) -> Result<()> {
+    pub fn reply(&mut self, request: BinderBuffer, payload: Payload) -> Result<()> {
         self.send((BC_REPLY, BC_REPLY_SG), Transaction::default(), payload, Some(request))
     }
 
@@ -205,7 +205,7 @@ impl Port {
     /// # Panics
     /// The buffer is of another opening.
     #[inline]
-    pub fn echo(&mut self, request: Buffer) -> Result<()> {
+    pub fn echo(&mut self, request: BinderBuffer) -> Result<()> {
         let data = Transaction {
             data_size: request.bytes as u64,
             offsets_size: request.offsets as u64,
@@ -230,7 +230,7 @@ impl Port {
         codes: (u32, u32),
         head: Transaction,
         payload: Payload,
-        request: Option<Buffer>,
+        request: Option<BinderBuffer>,
     ) -> Result<()> {
         match payload {
             Payload::Flat(data) => {
@@ -274,7 +274,7 @@ impl Port {
         codes: (u32, u32),
         data: &Transaction,
         room: Option<u64>,
-        request: Option<Buffer>,
+        request: Option<BinderBuffer>,
     ) -> Result<()> {
         self.commands.transaction(codes, data, room);
         if let Some(request) = request {
@@ -353,24 +353,28 @@ impl Port {
         let raw = returns::take(&mut stream);
         self.at = if raw.is_some() { self.end - stream.len() } else { self.end };
         Some(match raw? {
-            Raw::Transaction(data) => self.incoming(&data).map_or(Return::Outside, Return::Transaction),
-            Raw::Reply(data) => self.incoming(&data).map_or(Return::Outside, Return::Reply),
-            Raw::Complete => Return::Complete,
-            Raw::DeadReply => Return::DeadReply,
-            Raw::FailedReply => Return::FailedReply,
-            Raw::FrozenReply => Return::FrozenReply,
-            Raw::IncRefs(node) => {
+            RawBinderReturn::Transaction(data) => {
+                self.incoming(&data).map_or(Return::Outside, Return::Transaction)
+            }
+            RawBinderReturn::Reply(data) => self.incoming(&data).map_or(Return::Outside, Return::Reply),
+            RawBinderReturn::Complete => Return::Complete,
+            RawBinderReturn::DeadReply => Return::DeadReply,
+            RawBinderReturn::FailedReply => Return::FailedReply,
+            RawBinderReturn::FrozenReply => Return::FrozenReply,
+            RawBinderReturn::IncRefs(node) => {
                 self.commands.confirm(BC_INCREFS_DONE, node);
                 Return::Nothing
             }
-            Raw::Acquire(node) => {
+            RawBinderReturn::Acquire(node) => {
                 self.commands.confirm(BC_ACQUIRE_DONE, node);
                 Return::Nothing
             }
-            Raw::Release(node) => Return::Released(node),
-            Raw::DeadBinder(cookie) => Return::DeadBinder(cookie),
-            Raw::Error(error) => Return::Error(error),
-            Raw::DecRefs(_) | Raw::DeathCleared(_) | Raw::Nothing(_) => Return::Nothing,
+            RawBinderReturn::Release(node) => Return::Released(node),
+            RawBinderReturn::DeadBinder(cookie) => Return::DeadBinder(cookie),
+            RawBinderReturn::Error(error) => Return::Error(error),
+            RawBinderReturn::DecRefs(_) | RawBinderReturn::DeathCleared(_) | RawBinderReturn::Nothing(_) => {
+                Return::Nothing
+            }
         })
     }
 
@@ -382,7 +386,7 @@ impl Port {
             0 => at,
             bytes => self.driver.place(data.offsets, bytes)?,
         };
-        let buffer = Buffer {
+        let buffer = BinderBuffer {
             driver: self.driver.id(),
             at,
             bytes: data.data_size as usize,
@@ -404,7 +408,7 @@ impl Port {
     /// # Panics
     /// The buffer is of another opening.
     #[inline]
-    pub fn data<'a>(&'a self, buffer: &'a Buffer) -> &'a [u8] {
+    pub fn data<'a>(&'a self, buffer: &'a BinderBuffer) -> &'a [u8] {
         assert_eq!(buffer.driver, self.driver.id());
         // SAFETY: a buffer that was received, and not given back as it is borrowed.
         unsafe { self.driver.slice(buffer.at, buffer.bytes) }
@@ -415,7 +419,7 @@ impl Port {
     /// # Panics
     /// The buffer is of another opening.
     #[inline]
-    pub fn vector<'a>(&'a self, buffer: &'a Buffer) -> Option<&'a [u8]> {
+    pub fn vector<'a>(&'a self, buffer: &'a BinderBuffer) -> Option<&'a [u8]> {
         let (parent, child) = self.pieces(buffer)?;
         let at = self.driver.place(parent.buffer, parent.length)?;
         // SAFETY: the driver put the pieces of a transaction into its buffer,
@@ -435,23 +439,23 @@ impl Port {
     ///
     /// # Panics
     /// The buffer is of another opening.
-    pub fn handles(&self, buffer: &Buffer) -> Vec<Handle> {
+    pub fn handles(&self, buffer: &BinderBuffer) -> Vec<Handle> {
         parcel::handles(self.data(buffer), &self.offsets(buffer)).collect()
     }
 
-    fn pieces(&self, buffer: &Buffer) -> Option<(BufferObject, BufferObject)> {
+    fn pieces(&self, buffer: &BinderBuffer) -> Option<(BufferObject, BufferObject)> {
         let list = self.offset_bytes(buffer).as_chunks::<8>().0;
         let [first, second] = list else { return None };
         let offsets = [u64::from_ne_bytes(*first), u64::from_ne_bytes(*second)];
         parcel::vector_objects(self.data(buffer), &offsets)
     }
 
-    fn offsets(&self, buffer: &Buffer) -> Vec<u64> {
+    fn offsets(&self, buffer: &BinderBuffer) -> Vec<u64> {
         let list = self.offset_bytes(buffer).as_chunks::<8>().0;
         list.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect()
     }
 
-    fn offset_bytes<'a>(&'a self, buffer: &'a Buffer) -> &'a [u8] {
+    fn offset_bytes<'a>(&'a self, buffer: &'a BinderBuffer) -> &'a [u8] {
         assert_eq!(buffer.driver, self.driver.id());
         // SAFETY: as in `data`.
         unsafe { self.driver.slice(buffer.offsets_at, buffer.offsets) }

@@ -4,7 +4,7 @@ use super::abi::*;
 
 /// Object that a process offers to others, identified by two words of its choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Node {
+pub struct BinderNode {
     /// First word, unique among the nodes of a process. The driver takes it for an address and never accesses memory
     /// there.
     pub address: u64,
@@ -14,17 +14,17 @@ pub struct Node {
 
 /// A return as it stands in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Raw {
+pub(super) enum RawBinderReturn {
     Transaction(Transaction),
     Reply(Transaction),
     Complete,
     DeadReply,
     FailedReply,
     FrozenReply,
-    IncRefs(Node),
-    Acquire(Node),
-    Release(Node),
-    DecRefs(Node),
+    IncRefs(BinderNode),
+    Acquire(BinderNode),
+    Release(BinderNode),
+    DecRefs(BinderNode),
     DeadBinder(u64),
     DeathCleared(u64),
     Error(i32),
@@ -35,7 +35,7 @@ pub(super) enum Raw {
 
 /// Takes the first return off the stream; `None` at its end, and where it is
 /// cut off.
-pub(super) fn take(stream: &mut &[u8]) -> Option<Raw> {
+pub(super) fn take(stream: &mut &[u8]) -> Option<RawBinderReturn> {
     let code = u32::from_ne_bytes(stream.get(..4)?.try_into().ok()?);
     let end = 4 + parameters(code);
     let raw = parse(code, stream.get(4..end)?)?;
@@ -44,27 +44,29 @@ pub(super) fn take(stream: &mut &[u8]) -> Option<Raw> {
 }
 
 /// Parses the parameters of a return; `given` has the length that is part of the code.
-fn parse(code: u32, given: &[u8]) -> Option<Raw> {
+fn parse(code: u32, given: &[u8]) -> Option<RawBinderReturn> {
     let word = |at: usize| Some(u64::from_ne_bytes(given.get(at..at + 8)?.try_into().ok()?));
-    let node = || Some(Node { address: word(0)?, cookie: word(8)? });
+    let node = || Some(BinderNode { address: word(0)?, cookie: word(8)? });
     Some(match code {
         // The security context behind the second form was never asked for.
-        BR_TRANSACTION | BR_TRANSACTION_SEC_CTX => Raw::Transaction(Transaction::read(given)?),
-        BR_REPLY => Raw::Reply(Transaction::read(given)?),
+        BR_TRANSACTION | BR_TRANSACTION_SEC_CTX => RawBinderReturn::Transaction(Transaction::read(given)?),
+        BR_REPLY => RawBinderReturn::Reply(Transaction::read(given)?),
         // The other two stand in its place, to say more about a one-way transaction.
-        BR_TRANSACTION_COMPLETE | BR_ONEWAY_SPAM_SUSPECT | BR_TRANSACTION_PENDING_FROZEN => Raw::Complete,
-        BR_DEAD_REPLY => Raw::DeadReply,
-        BR_FAILED_REPLY => Raw::FailedReply,
-        BR_FROZEN_REPLY => Raw::FrozenReply,
-        BR_INCREFS => Raw::IncRefs(node()?),
-        BR_ACQUIRE => Raw::Acquire(node()?),
-        BR_RELEASE => Raw::Release(node()?),
-        BR_DECREFS => Raw::DecRefs(node()?),
-        BR_DEAD_BINDER => Raw::DeadBinder(word(0)?),
-        BR_CLEAR_DEATH_NOTIFICATION_DONE => Raw::DeathCleared(word(0)?),
-        BR_ERROR => Raw::Error(i32::from_ne_bytes(given.get(..4)?.try_into().ok()?)),
+        BR_TRANSACTION_COMPLETE | BR_ONEWAY_SPAM_SUSPECT | BR_TRANSACTION_PENDING_FROZEN => {
+            RawBinderReturn::Complete
+        }
+        BR_DEAD_REPLY => RawBinderReturn::DeadReply,
+        BR_FAILED_REPLY => RawBinderReturn::FailedReply,
+        BR_FROZEN_REPLY => RawBinderReturn::FrozenReply,
+        BR_INCREFS => RawBinderReturn::IncRefs(node()?),
+        BR_ACQUIRE => RawBinderReturn::Acquire(node()?),
+        BR_RELEASE => RawBinderReturn::Release(node()?),
+        BR_DECREFS => RawBinderReturn::DecRefs(node()?),
+        BR_DEAD_BINDER => RawBinderReturn::DeadBinder(word(0)?),
+        BR_CLEAR_DEATH_NOTIFICATION_DONE => RawBinderReturn::DeathCleared(word(0)?),
+        BR_ERROR => RawBinderReturn::Error(i32::from_ne_bytes(given.get(..4)?.try_into().ok()?)),
         // BR_NOOP and others that ask for nothing.
-        _ => Raw::Nothing(code),
+        _ => RawBinderReturn::Nothing(code),
     })
 }
 
@@ -80,7 +82,7 @@ mod tests {
         returns.iter().flat_map(|(code, given)| [&code.to_ne_bytes(), *given].concat()).collect()
     }
 
-    fn all(bytes: &[u8]) -> (Vec<Raw>, usize) {
+    fn all(bytes: &[u8]) -> (Vec<RawBinderReturn>, usize) {
         let (mut rest, mut found) = (bytes, Vec::new());
         while let Some(raw) = take(&mut rest) {
             found.push(raw);
@@ -92,29 +94,52 @@ mod tests {
     fn an_answer_is_a_completion_and_a_reply() {
         let data = Transaction { data_size: 4, buffer: 0x7f00_0000, ..Transaction::default() };
         let bytes = stream(&[(BR_NOOP, &[]), (BR_TRANSACTION_COMPLETE, &[]), (BR_REPLY, data.bytes())]);
-        assert_eq!(all(&bytes), (vec![Raw::Nothing(BR_NOOP), Raw::Complete, Raw::Reply(data)], 0));
+        assert_eq!(
+            all(&bytes),
+            (
+                vec![
+                    RawBinderReturn::Nothing(BR_NOOP),
+                    RawBinderReturn::Complete,
+                    RawBinderReturn::Reply(data)
+                ],
+                0
+            )
+        );
     }
 
     #[test]
     fn references_and_deaths_name_what_they_are_about() {
         let words = [7u64.to_ne_bytes(), 9u64.to_ne_bytes()].concat();
         let bytes = stream(&[(BR_INCREFS, &words), (BR_RELEASE, &words), (BR_DEAD_BINDER, &words[8..])]);
-        let node = Node { address: 7, cookie: 9 };
-        assert_eq!(all(&bytes), (vec![Raw::IncRefs(node), Raw::Release(node), Raw::DeadBinder(9)], 0));
+        let node = BinderNode { address: 7, cookie: 9 };
+        assert_eq!(
+            all(&bytes),
+            (
+                vec![
+                    RawBinderReturn::IncRefs(node),
+                    RawBinderReturn::Release(node),
+                    RawBinderReturn::DeadBinder(9)
+                ],
+                0
+            )
+        );
     }
 
     #[test]
     fn a_transaction_with_a_security_context_is_one() {
         let data = Transaction { cookie: 5, ..Transaction::default() };
         let given = [data.bytes(), &[0; 8]].concat();
-        assert_eq!(all(&stream(&[(BR_TRANSACTION_SEC_CTX, &given)])), (vec![Raw::Transaction(data)], 0));
+        assert_eq!(
+            all(&stream(&[(BR_TRANSACTION_SEC_CTX, &given)])),
+            (vec![RawBinderReturn::Transaction(data)], 0)
+        );
     }
 
     #[test]
     fn what_is_unknown_is_skipped_by_its_size() {
         let unknown = 2 << 30 | 24 << 16 | u32::from(b'r') << 8 | 21;
         let bytes = stream(&[(unknown, &[0xff; 24]), (BR_DEAD_REPLY, &[])]);
-        assert_eq!(all(&bytes), (vec![Raw::Nothing(unknown), Raw::DeadReply], 0));
+        assert_eq!(all(&bytes), (vec![RawBinderReturn::Nothing(unknown), RawBinderReturn::DeadReply], 0));
     }
 
     #[test]

@@ -148,7 +148,7 @@ fn portable(word: &AtomicU64, turns: u64, operation: fn(&AtomicU64, u64) -> u64)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::word::Word;
+    use latscope_core::word::KeywordEnum;
 
     #[test]
     fn names_lead_back() {

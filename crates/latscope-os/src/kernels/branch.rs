@@ -1,6 +1,6 @@
 //! Branches that can be predicted and branches that cannot.
 
-use super::random::Random;
+use super::random::ShuffleGenerator;
 
 /// Number of random bits that no branch predictor of today learns: a mebibit (128 KiB).
 ///
@@ -21,7 +21,7 @@ pub fn mispredict(bits: &[u64]) -> u64 {
 /// Returns at least 2²⁰ random bits.
 pub fn random_bits(seed: u64) -> Vec<u64> {
     let mut words = vec![0; (UNPREDICTABLE_BITS / 64) as usize];
-    Random::new(seed).fill(&mut words);
+    ShuffleGenerator::new(seed).fill(&mut words);
     words
 }
 

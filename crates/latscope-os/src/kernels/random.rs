@@ -2,9 +2,9 @@
 
 /// The generator SplitMix64 of Steele, Lea and Flood ("Fast splittable pseudorandom number generators", 2014).
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct ShuffleGenerator(u64);
 
-impl Random {
+impl ShuffleGenerator {
     /// Starts the sequence of `seed`; every seed is good, zero too.
     pub fn new(seed: u64) -> Self {
         Self(seed)
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn it_follows_its_published_sequence() {
-        let mut random = Random(1_234_567);
+        let mut random = ShuffleGenerator(1_234_567);
         let first: [u64; 5] = std::array::from_fn(|_| random.next_u64());
         assert_eq!(
             first,
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn below_stays_below_and_reaches_all() {
-        let mut random = Random::new(7);
+        let mut random = ShuffleGenerator::new(7);
         for bound in 1..20_u64 {
             let mut seen = vec![false; bound as usize];
             for _ in 0..1_000 {
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_shuffle_keeps_every_item() {
         let mut items: Vec<u32> = (0..1_000).collect();
-        Random::new(1).shuffle(&mut items);
+        ShuffleGenerator::new(1).shuffle(&mut items);
         assert_ne!(items, (0..1_000).collect::<Vec<u32>>());
         items.sort_unstable();
         assert_eq!(items, (0..1_000).collect::<Vec<u32>>());

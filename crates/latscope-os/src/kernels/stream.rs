@@ -11,7 +11,7 @@ pub const BLOCK: usize = 64;
 
 latscope_core::words! {
     /// A kernel of STREAM; they are in the order in which it runs them.
-    pub enum Stream {
+    pub enum StreamKernel {
         /// Copies: `to = x`.
         Copy = "copy",
         /// Scales: `to = scalar · x`.
@@ -23,7 +23,7 @@ latscope_core::words! {
     }
 }
 
-impl Stream {
+impl StreamKernel {
     /// Returns the bytes per element as STREAM counts them: each array that is read or written once.
     pub const fn bytes_per_element(self) -> u64 {
         match self {
@@ -42,14 +42,14 @@ impl Stream {
 /// returns how many elements those are. Copy and scale do not use `y`, copy and add not `scalar`.
 ///
 /// Align the arrays to 64 bytes, as vectors across two cache lines are slow.
-pub fn run(kind: Stream, to: &mut [f64], x: &[f64], y: &[f64], scalar: f64) -> usize {
+pub fn run(kind: StreamKernel, to: &mut [f64], x: &[f64], y: &[f64], scalar: f64) -> usize {
     pass(kind, Width::widest(), to, x, y, scalar)
 }
 
-fn pass(kind: Stream, width: Width, to: &mut [f64], x: &[f64], y: &[f64], scalar: f64) -> usize {
+fn pass(kind: StreamKernel, width: Width, to: &mut [f64], x: &[f64], y: &[f64], scalar: f64) -> usize {
     let elements = match kind {
-        Stream::Copy | Stream::Scale => to.len().min(x.len()),
-        Stream::Add | Stream::Triad => to.len().min(x.len()).min(y.len()),
+        StreamKernel::Copy | StreamKernel::Scale => to.len().min(x.len()),
+        StreamKernel::Add | StreamKernel::Triad => to.len().min(x.len()).min(y.len()),
     };
     let blocks = elements / BLOCK;
     if blocks > 0 {
@@ -66,11 +66,11 @@ fn pass(kind: Stream, width: Width, to: &mut [f64], x: &[f64], y: &[f64], scalar
 ///
 /// `to` and what the kernel uses of `x` and `y` are valid for so many blocks, and the processor has the
 /// instructions.
-type Kernel = unsafe fn(to: *mut f64, x: *const f64, y: *const f64, scalar: f64, blocks: u64);
+type StreamPassFn = unsafe fn(to: *mut f64, x: *const f64, y: *const f64, scalar: f64, blocks: u64);
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod machine {
-    use super::{Kernel, Stream};
+    use super::{StreamKernel, StreamPassFn};
     use crate::kernels::bandwidth::Width;
 
     /// A pass: what comes before the loop, the lines for each offset `\o` of so many bytes apart, what comes behind
@@ -115,8 +115,8 @@ mod machine {
         ($vectors:tt $($width:pat, $before:literal $apart:tt $behind:literal
             { $($kind:ident $name:literal $lines:literal;)+ })+
         ) => {
-            pub(super) fn kernel(kind: Stream, width: Width) -> Kernel {
-                use Stream::*;
+            pub(super) fn kernel(kind: StreamKernel, width: Width) -> StreamPassFn {
+                use StreamKernel::*;
                 #[allow(unused_imports)] // Only x86 has several.
                 use Width::*;
                 match (width, kind) {
@@ -176,7 +176,7 @@ mod machine {
 
 #[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod portable {
-    use super::{BLOCK, Kernel, Stream};
+    use super::{BLOCK, StreamKernel, StreamPassFn};
 
     macro_rules! kernel {
         ($name:ident, $both:literal, $element:expr) => {
@@ -198,22 +198,22 @@ mod portable {
     kernel!(add, true, |x, y, _| x + y);
     kernel!(triad, true, |x, y, scalar| x + scalar * y);
 
-    pub(super) fn kernel(kind: Stream) -> Kernel {
+    pub(super) fn kernel(kind: StreamKernel) -> StreamPassFn {
         match kind {
-            Stream::Copy => copy,
-            Stream::Scale => scale,
-            Stream::Add => add,
-            Stream::Triad => triad,
+            StreamKernel::Copy => copy,
+            StreamKernel::Scale => scale,
+            StreamKernel::Add => add,
+            StreamKernel::Triad => triad,
         }
     }
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod machine {
-    use super::{Kernel, Stream};
+    use super::{StreamKernel, StreamPassFn};
     use crate::kernels::bandwidth::Width;
 
-    pub(super) fn kernel(kind: Stream, _width: Width) -> Kernel {
+    pub(super) fn kernel(kind: StreamKernel, _width: Width) -> StreamPassFn {
         super::portable::kernel(kind)
     }
 }
@@ -221,11 +221,11 @@ mod machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::word::Word;
+    use latscope_core::word::KeywordEnum;
 
     #[test]
     fn each_kernel_computes_what_it_says_and_no_more() {
-        for &kind in Stream::ALL {
+        for &kind in StreamKernel::ALL {
             for width in Width::ALL.into_iter().filter(|width| width.is_available()) {
                 for (elements, done) in [(0, 0), (63, 0), (64, 64), (1_000, 960)] {
                     let x: Vec<f64> = (0..elements).map(|i| f64::from(i) / 3.0).collect();
@@ -236,10 +236,10 @@ mod tests {
                     for (i, value) in to.iter().enumerate() {
                         let expected = match kind {
                             _ if i >= done => -1.0,
-                            Stream::Copy => x[i],
-                            Stream::Scale => 3.1 * x[i],
-                            Stream::Add => x[i] + y[i],
-                            Stream::Triad => x[i] + 3.1 * y[i],
+                            StreamKernel::Copy => x[i],
+                            StreamKernel::Scale => 3.1 * x[i],
+                            StreamKernel::Add => x[i] + y[i],
+                            StreamKernel::Triad => x[i] + 3.1 * y[i],
                         };
                         assert_eq!(*value, expected, "{kind} {width} element {i}");
                     }
@@ -262,18 +262,18 @@ mod tests {
     #[test]
     fn the_shortest_array_in_use_ends_the_pass() {
         let (mut to, x, y) = (vec![0.0; 300], vec![1.0; 200], vec![1.0; 100]);
-        assert_eq!(run(Stream::Scale, &mut to, &x, &y, 2.0), 192);
-        assert_eq!(run(Stream::Triad, &mut to, &x, &y, 2.0), 64);
-        assert_eq!(run(Stream::Copy, &mut to, &x, &[], 2.0), 192);
+        assert_eq!(run(StreamKernel::Scale, &mut to, &x, &y, 2.0), 192);
+        assert_eq!(run(StreamKernel::Triad, &mut to, &x, &y, 2.0), 64);
+        assert_eq!(run(StreamKernel::Copy, &mut to, &x, &[], 2.0), 192);
     }
 
     #[test]
     fn bytes_are_counted_both_ways() {
-        let bytes = |kind: &Stream| (kind.bytes_per_element(), kind.bytes_per_element_moved());
-        let all: Vec<(u64, u64)> = Stream::ALL.iter().map(bytes).collect();
+        let bytes = |kind: &StreamKernel| (kind.bytes_per_element(), kind.bytes_per_element_moved());
+        let all: Vec<(u64, u64)> = StreamKernel::ALL.iter().map(bytes).collect();
         assert_eq!(all, [(16, 24), (16, 24), (24, 32), (24, 32)]);
-        for &kind in Stream::ALL {
-            assert_eq!(Stream::named(kind.word()), Some(kind));
+        for &kind in StreamKernel::ALL {
+            assert_eq!(StreamKernel::named(kind.word()), Some(kind));
         }
     }
 }

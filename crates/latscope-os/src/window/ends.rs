@@ -3,11 +3,11 @@
 //! They are those of [`latscope_rpmsg`], for one kind of memory. This crate is compiled for speed in every
 //! build, and what is generic is compiled where its types are known: for these, here.
 
-use super::Window;
-use latscope_rpmsg::echo::{self, Counts, Progress};
-use latscope_rpmsg::header::Address;
-use latscope_rpmsg::link::{Event, Link, Message, Unsent};
-use latscope_rpmsg::{Fault, Faults, Host, Remote};
+use super::MemoryWindow;
+use latscope_rpmsg::echo::{self, EchoProgress, RpmsgServiceCounts};
+use latscope_rpmsg::header::RpmsgAddress;
+use latscope_rpmsg::link::{RpmsgLink, RpmsgLinkEvent, RpmsgMessage, Unsent};
+use latscope_rpmsg::{Fault, Faults, RpmsgHost, RpmsgRemote};
 
 /// The most entries that a ring of a [`Near`] has.
 pub const ENTRIES: usize = 256;
@@ -15,9 +15,9 @@ pub const ENTRIES: usize = 256;
 /// The longest payload that an [`Echo`] answers, bytes.
 pub const PAYLOAD: usize = u16::MAX as usize;
 
-/// The host's end, the virtio driver: [`Link`] is how it is used.
+/// The host's end, the virtio driver: [`RpmsgLink`] is how it is used.
 #[derive(Debug)]
-pub struct Near(Host<Window, ENTRIES>);
+pub struct Near(RpmsgHost<MemoryWindow, ENTRIES>);
 
 impl Near {
     /// Starts the host's side, as [`latscope_rpmsg::Window::host_after`] does.
@@ -25,22 +25,27 @@ impl Near {
     /// # Errors
     /// The errors of [`latscope_rpmsg::Window::host_after`].
     pub fn start(
-        layout: &latscope_rpmsg::Window,
-        memory: Window,
+        layout: &latscope_rpmsg::RpmsgWindow,
+        memory: MemoryWindow,
         grace: impl FnOnce(),
     ) -> Result<Near, Fault> {
         layout.host_after(memory, grace).map(Near)
     }
 }
 
-impl Link for Near {
+impl RpmsgLink for Near {
     #[inline]
-    fn post(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<(), Unsent> {
+    fn post(
+        &mut self,
+        source: RpmsgAddress,
+        destination: RpmsgAddress,
+        payload: &[u8],
+    ) -> Result<(), Unsent> {
         self.0.post(source, destination, payload)
     }
 
     #[inline]
-    fn take(&mut self, into: &mut [u8]) -> Result<Option<Message>, Fault> {
+    fn take(&mut self, into: &mut [u8]) -> Result<Option<RpmsgMessage>, Fault> {
         self.0.take(into)
     }
 
@@ -50,29 +55,29 @@ impl Link for Near {
     }
 
     #[inline]
-    fn wants_kick(&self, event: Event) -> Result<bool, Fault> {
+    fn wants_kick(&self, event: RpmsgLinkEvent) -> Result<bool, Fault> {
         self.0.wants_kick(event)
     }
 
     #[inline]
-    fn listen(&mut self, event: Event) -> Result<bool, Fault> {
+    fn listen(&mut self, event: RpmsgLinkEvent) -> Result<bool, Fault> {
         self.0.listen(event)
     }
 
     #[inline]
-    fn mute(&mut self, event: Event) -> Result<(), Fault> {
+    fn mute(&mut self, event: RpmsgLinkEvent) -> Result<(), Fault> {
         self.0.mute(event)
     }
 }
 
 /// The remote's end, which replies.
 #[derive(Debug)]
-pub struct Echo(Box<echo::Echo<Remote<Window>, PAYLOAD>>);
+pub struct WindowEcho(Box<echo::RpmsgEcho<RpmsgRemote<MemoryWindow>, PAYLOAD>>);
 
-impl Echo {
+impl WindowEcho {
     /// Begins by announcing its services.
-    pub fn new(remote: Remote<Window>) -> Echo {
-        Echo(Box::new(echo::Echo::new(remote)))
+    pub fn new(remote: RpmsgRemote<MemoryWindow>) -> WindowEcho {
+        WindowEcho(Box::new(echo::RpmsgEcho::new(remote)))
     }
 
     /// States what the remote is: [`echo::Echo::describe`].
@@ -82,7 +87,7 @@ impl Echo {
 
     /// Does one step: [`echo::Echo::poll`].
     #[inline]
-    pub fn poll(&mut self) -> Progress {
+    pub fn poll(&mut self) -> EchoProgress {
         self.0.poll()
     }
 
@@ -105,7 +110,7 @@ impl Echo {
     }
 
     /// Returns the counts of the work done so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> RpmsgServiceCounts {
         self.0.counts()
     }
 
@@ -118,24 +123,24 @@ impl Echo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_rpmsg::Window as Layout;
-    use latscope_rpmsg::echo::{Service, Step};
+    use latscope_rpmsg::RpmsgWindow as Layout;
+    use latscope_rpmsg::echo::{EchoStepOutcome, RpmsgService};
     use latscope_rpmsg::messages::block;
 
     /// Every length that a header can name, at its ends and around.
     #[test]
     fn the_echo_answers_messages_of_every_length() {
         let layout = Layout::new(16, 65536 + 16, 65536 + 16).unwrap();
-        let memory = Window::create(layout.size).unwrap();
+        let memory = MemoryWindow::create(layout.size).unwrap();
         layout.reset(&memory).unwrap();
         let mut near = Near::start(&layout, memory.clone(), || ()).unwrap();
-        let mut echo = Echo::new(layout.remote(memory).unwrap().unwrap());
+        let mut echo = WindowEcho::new(layout.remote(memory).unwrap().unwrap());
         let mut message = vec![0; PAYLOAD + 1];
         let mut found = vec![0; PAYLOAD];
         for (sequence, length) in (0..).zip([8, 48, 496, 4096, 65_519, 65_520, PAYLOAD]) {
             block::write(sequence, &mut message[..length]);
-            near.post(0x500, Service::Bandwidth.address(), &message[..length]).unwrap();
-            while echo.poll().step != Step::Idle {}
+            near.post(0x500, RpmsgService::Bandwidth.address(), &message[..length]).unwrap();
+            while echo.poll().step != EchoStepOutcome::Idle {}
             let reply = loop {
                 let message = near.take(&mut found).unwrap().expect("a reply");
                 if message.header.destination == 0x500 {
@@ -144,7 +149,7 @@ mod tests {
             };
             assert_eq!((reply.len(), block::parse(reply)), (length, Ok(sequence)));
         }
-        assert_eq!(near.post(0x500, Service::Bandwidth.address(), &message), Err(Unsent::TooLong));
+        assert_eq!(near.post(0x500, RpmsgService::Bandwidth.address(), &message), Err(Unsent::TooLong));
         assert_eq!((echo.counts().replied, echo.faults().total()), (7, 0));
     }
 }

@@ -3,9 +3,9 @@
 
 pub mod ends;
 
-use crate::mapping::{self, Mapping};
+use crate::mapping::{self, MemoryMapping};
 use crate::{access, copy, shared_cell};
-use latscope_rpmsg::{Fault, Memory};
+use latscope_rpmsg::{Fault, RpmsgMemory};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::mm::MapFlags;
 use std::io;
@@ -18,23 +18,23 @@ use std::sync::atomic::{Ordering, fence};
 ///
 /// Its memory is only accessed by instructions and copies that expect others to write, in any sizes.
 #[derive(Debug, Clone)]
-pub struct Window(Arc<Mapped>);
+pub struct MemoryWindow(Arc<WindowMapping>);
 
 #[derive(Debug)]
-struct Mapped {
-    mapping: Mapping,
+struct WindowMapping {
+    mapping: MemoryMapping,
     /// The offset at which it begins.
     base: usize,
     descriptor: OwnedFd,
 }
 
-impl Window {
+impl MemoryWindow {
     /// A window of zeros in fresh memory that cannot be made shorter.
     ///
     /// # Errors
     /// No memory or descriptors left.
-    pub fn create(size: usize) -> io::Result<Window> {
-        Window::map(mapping::sealed("latscope-window", size)?)
+    pub fn create(size: usize) -> io::Result<MemoryWindow> {
+        MemoryWindow::map(mapping::sealed("latscope-window", size)?)
     }
 
     /// The whole of a file: that of [`create`](Window::create) in another
@@ -45,19 +45,19 @@ impl Window {
     /// # Errors
     /// The file is empty, that of a [`SharedCell`](shared_cell::SharedCell), or cannot be
     /// mapped for reading and writing.
-    pub fn map(descriptor: OwnedFd) -> io::Result<Window> {
+    pub fn map(descriptor: OwnedFd) -> io::Result<MemoryWindow> {
         let size = mapping::length(&descriptor)?;
-        Window::mapping(descriptor, 0, size, MapFlags::POPULATE, 0)
+        MemoryWindow::mapping(descriptor, 0, size, MapFlags::POPULATE, 0)
     }
 
     /// Maps like [`map`](Window::map), with offsets that begin at `base`, the other side's offset of the first byte.
     ///
     /// # Errors
     /// The errors of [`map`](Window::map); the last offset would overflow.
-    pub fn map_from(descriptor: OwnedFd, base: usize) -> io::Result<Window> {
+    pub fn map_from(descriptor: OwnedFd, base: usize) -> io::Result<MemoryWindow> {
         let size = mapping::length(&descriptor)?;
         base.checked_add(size).ok_or(io::ErrorKind::InvalidInput)?;
-        Window::mapping(descriptor, 0, size, MapFlags::POPULATE, base)
+        MemoryWindow::mapping(descriptor, 0, size, MapFlags::POPULATE, base)
     }
 
     /// A part of a file whose offsets are physical addresses. Offsets in the
@@ -65,16 +65,16 @@ impl Window {
     ///
     /// # Errors
     /// The errors of [`part`](Window::part).
-    pub fn map_at(descriptor: OwnedFd, base: usize, size: usize) -> io::Result<Window> {
+    pub fn map_at(descriptor: OwnedFd, base: usize, size: usize) -> io::Result<MemoryWindow> {
         within(&descriptor, base as u64, size)?;
-        Window::device(descriptor, base, size)
+        MemoryWindow::device(descriptor, base, size)
     }
 
     /// Maps like [`map_at`](Window::map_at), from a device, which has no size. The caller knows that the part is memory
     /// that is there to be shared.
-    pub(crate) fn device(descriptor: OwnedFd, base: usize, size: usize) -> io::Result<Window> {
+    pub(crate) fn device(descriptor: OwnedFd, base: usize, size: usize) -> io::Result<MemoryWindow> {
         base.checked_add(size).ok_or(io::ErrorKind::InvalidInput)?;
-        Window::mapping(descriptor, base as u64, size, MapFlags::POPULATE, base)
+        MemoryWindow::mapping(descriptor, base as u64, size, MapFlags::POPULATE, base)
     }
 
     /// A part of a file, such as the memory of a virtual machine, whose pages
@@ -82,9 +82,9 @@ impl Window {
     ///
     /// # Errors
     /// The errors of [`map`](Window::map); the part is not wholly in the file, or begins within a page.
-    pub fn part(descriptor: OwnedFd, offset: u64, size: usize) -> io::Result<Window> {
+    pub fn part(descriptor: OwnedFd, offset: u64, size: usize) -> io::Result<MemoryWindow> {
         within(&descriptor, offset, size)?;
-        Window::mapping(descriptor, offset, size, MapFlags::empty(), 0)
+        MemoryWindow::mapping(descriptor, offset, size, MapFlags::empty(), 0)
     }
 
     fn mapping(
@@ -93,10 +93,10 @@ impl Window {
         size: usize,
         flags: MapFlags,
         base: usize,
-    ) -> io::Result<Window> {
+    ) -> io::Result<MemoryWindow> {
         shared_cell::refuse(&descriptor)?;
-        let mapping = Mapping::shared(&descriptor, offset, size, flags)?;
-        Ok(Window(Arc::new(Mapped { mapping, base, descriptor })))
+        let mapping = MemoryMapping::shared(&descriptor, offset, size, flags)?;
+        Ok(MemoryWindow(Arc::new(WindowMapping { mapping, base, descriptor })))
     }
 
     /// The file behind it, to hand to another process.
@@ -136,7 +136,7 @@ fn within(file: impl AsFd, offset: u64, size: usize) -> io::Result<()> {
     }
 }
 
-impl Memory for Window {
+impl RpmsgMemory for MemoryWindow {
     #[inline]
     fn size(&self) -> usize {
         self.0.base + self.0.mapping.length
@@ -230,8 +230,8 @@ mod tests {
 
     #[test]
     fn two_mappings_are_one_memory() {
-        let first = Window::create(4096).unwrap();
-        let second = Window::map(first.descriptor().try_clone_to_owned().unwrap()).unwrap();
+        let first = MemoryWindow::create(4096).unwrap();
+        let second = MemoryWindow::map(first.descriptor().try_clone_to_owned().unwrap()).unwrap();
         assert_eq!((second.size(), second.load_u32(4092)), (4096, Ok(0)));
         first.store_u32(8, 0x0403_0201).unwrap();
         first.store_index(12, 0x0605).unwrap();
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn what_is_not_wholly_within_is_refused_and_untouched() {
-        let window = Window::create(4096).unwrap();
+        let window = MemoryWindow::create(4096).unwrap();
         let out = Err(Fault::OutOfWindow);
         assert_eq!((window.load_u8(4096).map(drop), window.load_u16(4095).map(drop)), (out, out));
         assert_eq!((window.load_u32(4094).map(drop), window.load_u32(usize::MAX).map(drop)), (out, out));
@@ -261,12 +261,12 @@ mod tests {
     /// Payloads of 65,520 bytes, in buffers of 64 KiB, until all indices have wrapped.
     #[test]
     fn long_messages_go_round_until_all_indices_wrapped() {
-        use latscope_rpmsg::{Host, Link, Window as Layout};
+        use latscope_rpmsg::{RpmsgHost, RpmsgLink, RpmsgWindow as Layout};
         const PAYLOAD: usize = 65_520;
         let layout = Layout::new(16, 65536, 512).unwrap();
-        let window = Window::create(layout.size).unwrap();
+        let window = MemoryWindow::create(layout.size).unwrap();
         layout.reset(&window).unwrap();
-        let mut host: Host<_, 16> = layout.host(&window).unwrap();
+        let mut host: RpmsgHost<_, 16> = layout.host(&window).unwrap();
         let mut remote = layout.remote(&window).unwrap().unwrap();
         let (mut message, mut found) = (vec![7; PAYLOAD], vec![0; PAYLOAD]);
         for turn in 0..66_000_u32 {
@@ -284,28 +284,30 @@ mod tests {
 
     #[test]
     fn a_part_of_a_file_has_the_offsets_of_the_file() {
-        let whole = Window::create(3 * 4096).unwrap();
-        let part = Window::map_at(whole.descriptor().try_clone_to_owned().unwrap(), 4096, 4096).unwrap();
+        let whole = MemoryWindow::create(3 * 4096).unwrap();
+        let part =
+            MemoryWindow::map_at(whole.descriptor().try_clone_to_owned().unwrap(), 4096, 4096).unwrap();
         part.store_u32(4100, 7).unwrap();
         part.write(8190, &[8, 9]).unwrap();
         assert_eq!((whole.load_u32(4100), whole.load_u8(8191)), (Ok(7), Ok(9)));
         let out = Err(Fault::OutOfWindow);
         assert_eq!((part.load_u32(4092).map(drop), part.load_u8(8192).map(drop)), (out, out));
         assert_eq!((part.read(4095, &mut [0; 2]), part.write(8191, &[1; 2]), part.size()), (out, out, 8192));
-        let part = |base, size| Window::map_at(whole.descriptor().try_clone_to_owned().unwrap(), base, size);
+        let part =
+            |base, size| MemoryWindow::map_at(whole.descriptor().try_clone_to_owned().unwrap(), base, size);
         for (base, size) in [(1, 4096), (4096, 2 * 4096 + 1), (usize::MAX - 4095, 8192), (0, usize::MAX)] {
             assert!(part(base, size).is_err(), "{size} bytes at {base}");
         }
         // A device has no size.
         let device = std::fs::OpenOptions::new().read(true).write(true).open("/dev/zero").unwrap();
-        assert!(Window::map_at(device.into(), 0, 4096).is_err());
+        assert!(MemoryWindow::map_at(device.into(), 0, 4096).is_err());
     }
 
     #[test]
     fn a_part_is_within_its_file() {
-        let whole = Window::create(3 * 4096).unwrap();
+        let whole = MemoryWindow::create(3 * 4096).unwrap();
         let part =
-            |offset, size| Window::part(whole.descriptor().try_clone_to_owned().unwrap(), offset, size);
+            |offset, size| MemoryWindow::part(whole.descriptor().try_clone_to_owned().unwrap(), offset, size);
         let second = part(4096, 4096).unwrap();
         second.store_u32(0, 7).unwrap();
         assert_eq!((whole.load_u32(4096), second.size()), (Ok(7), 4096));
@@ -317,6 +319,6 @@ mod tests {
 
     #[test]
     fn an_empty_file_is_no_window() {
-        assert!(Window::create(0).is_err());
+        assert!(MemoryWindow::create(0).is_err());
     }
 }

@@ -2,7 +2,7 @@
 //! wait.
 
 use crate::prelude::*;
-use latscope_os::kernels::arith::{self, Kernel, Number, Op};
+use latscope_os::kernels::arith::{self, ArithmeticKernel, Number, Op};
 
 settings! {
     /// Operands of a calculation, and its mode.
@@ -10,13 +10,13 @@ settings! {
         /// What the operands are.
         number("type"): Number;
         /// `latency`: each operation waits for the one before; `throughput`: none waits.
-        mode: Mode;
+        mode: OperationDependence;
     }
 }
 
 words! {
     /// Dependence of an operation on the one before it.
-    enum Mode {
+    enum OperationDependence {
         /// Each operation waits for the one before.
         Latency = "latency",
         /// No operation waits for another.
@@ -30,7 +30,7 @@ static EXPERIMENT: Experiment = Experiment::new("cpu.arithmetic", Cpus::One, run
 const SOURCE: &str = "the instruction tables of the processor's maker; the kernels are assembly";
 
 probes! {
-    EXPERIMENT, Calculation, plan, ..Facts::LOOPS;
+    EXPERIMENT, Calculation, plan, ..ProbeFacts::LOOPS;
     ADD "cpu.add", "add", SOURCE, "One addition of two registers.";
     SUB "cpu.sub", "subtract", SOURCE, "One subtraction of two registers.";
     MUL "cpu.mul", "multiply", SOURCE, "One multiplication of two registers.";
@@ -53,13 +53,13 @@ fn operation(probe: &str) -> Option<Op> {
     Op::named(probe.trim_start_matches("cpu."))
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let mut points = Vec::new();
     let Some(op) = operation(probe.id) else { return points };
     let asked = CalculationAsked::of(input);
     for number in asked.number.or(Number::ALL).into_iter().filter(|number| op.applies_to(*number)) {
-        for mode in asked.mode.or(Mode::ALL) {
-            let latency = mode == Mode::Latency;
+        for mode in asked.mode.or(OperationDependence::ALL) {
+            let latency = mode == OperationDependence::Latency;
             let addition = if latency && with_addition(op, number) { " + add" } else { "" };
             let title = format!("{number} {}{addition}, {}", probe.title, mode.word());
             let row = latency && is_row(op, number);
@@ -83,11 +83,11 @@ fn is_row(op: Op, number: Number) -> bool {
     }
 }
 
-fn kernel(probe: &str, Calculation { number, mode }: &Calculation) -> Option<Kernel> {
+fn kernel(probe: &str, Calculation { number, mode }: &Calculation) -> Option<ArithmeticKernel> {
     let op = operation(probe)?;
     match mode {
-        Mode::Latency => arith::latency(op, *number),
-        Mode::Throughput => arith::throughput(op, *number),
+        OperationDependence::Latency => arith::latency(op, *number),
+        OperationDependence::Throughput => arith::throughput(op, *number),
     }
 }
 
@@ -118,10 +118,10 @@ mod tests {
     use super::*;
     use crate::cpu::PROBES;
     use latscope_core::plan::ParamValue;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness;
 
-    fn all_points() -> Vec<Point> {
+    fn all_points() -> Vec<MeasurementPoint> {
         let ours = PROBES.iter().filter(|probe| std::ptr::eq(probe.experiment, &EXPERIMENT));
         ours.flat_map(|probe| harness::points(probe)).collect()
     }
@@ -161,7 +161,7 @@ mod tests {
     fn all_of_it_is_measured() {
         let measured = harness::measure(&EXPERIMENT, all_points());
         measured.iter().for_each(harness::check);
-        let known = |m: &&latscope_core::report::Measurement| m.quality.level != Level::Unsupported;
+        let known = |m: &&latscope_core::report::Measurement| m.quality.level != QualityLevel::Unsupported;
         assert!(measured.iter().filter(known).all(|m| m.summary.cycles.is_some()));
         assert!(measured.iter().filter(known).count() >= 2 * (10 * 2 + 4 * 2));
     }

@@ -22,7 +22,7 @@ words! {
 }
 
 probes! {
-    EXPERIMENT, Jump, plan, ..crate::Facts::LOOPS;
+    EXPERIMENT, Jump, plan, ..crate::ProbeFacts::LOOPS;
     BRANCH "cpu.branch", "branch", "the processor's optimisation manual: branch misprediction penalty",
         "One conditional jump on a bit and the shift to the next: on clear bits (taken, predicted); on random bits a \
         mispredicted jump and a predicted one, since half of the guesses are right.";
@@ -36,7 +36,7 @@ const WORDS: usize = 64;
 /// Random bits are guessed wrong half of the time: jumps to one miss.
 const JUMPS_PER_MISS: u64 = 2;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let point = |mode: Mode| probe.point(Jump { mode }, format!("branch, {}", mode.word()), true);
     JumpAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
 }

@@ -22,7 +22,7 @@ words! {
 }
 
 probes! {
-    EXPERIMENT, Call, plan, ..crate::Facts::LOOPS;
+    EXPERIMENT, Call, plan, ..crate::ProbeFacts::LOOPS;
     CALL "cpu.call", "function call", "the processor's optimisation manual: call, return stack, indirect branches",
         "One call of an empty function and its return, well predicted; on x86-64 the calls are 16 bytes apart."
         { revision: 2, };
@@ -30,7 +30,7 @@ probes! {
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.call", Cpus::One, run);
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let point = |mode: Mode| probe.point(Call { mode }, format!("function call, {}", mode.word()), true);
     CallAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
 }

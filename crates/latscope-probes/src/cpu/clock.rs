@@ -6,7 +6,7 @@ use latscope_os::clock;
 use latscope_os::kernels::code::calls::SystemCallLoop;
 
 probes! {
-    EXPERIMENT, (), crate::only_point, ..crate::Facts::BATCHES;
+    EXPERIMENT, (), crate::only_point, ..crate::ProbeFacts::BATCHES;
     RDTSC "cpu.rdtsc", "clock: processor's counter", "RDTSC of x86; CNTVCT_EL0 between barriers on arm64",
         "One reading of the processor's counter of time.";
     VDSO "cpu.clock-vdso", "clock: vDSO", "clock_gettime(2), vdso(7), CLOCK_MONOTONIC",
@@ -14,7 +14,7 @@ probes! {
         { sensitive_to: &[Condition::ClockCall, Condition::ClockSource], };
     SYSCALL "cpu.clock-syscall", "clock: system call", "clock_gettime(2), CLOCK_MONOTONIC",
         "One clock_gettime, by a real system call."
-        { by: Some(By::Instruction), at_addresses: true, sensitive_to: &[Condition::ClockSource], };
+        { by: Some(SyscallInvocation::Instruction), at_addresses: true, sensitive_to: &[Condition::ClockSource], };
 }
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.clock", Cpus::One, run);
@@ -45,12 +45,13 @@ fn run(bench: &mut Bench) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::plan::Point;
+    use latscope_core::plan::MeasurementPoint;
     use latscope_engine::harness;
 
     #[test]
     fn all_three_ways_to_the_time_are_measured() {
-        let points: Vec<Point> = [&RDTSC, &VDSO, &SYSCALL].into_iter().flat_map(harness::points).collect();
+        let points: Vec<MeasurementPoint> =
+            [&RDTSC, &VDSO, &SYSCALL].into_iter().flat_map(harness::points).collect();
         let measured = harness::measure(&EXPERIMENT, points);
         let ids: Vec<&str> = measured.iter().map(|m| m.probe.as_str()).collect();
         assert_eq!(ids, ["cpu.rdtsc", "cpu.clock-vdso", "cpu.clock-syscall"]);

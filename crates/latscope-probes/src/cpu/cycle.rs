@@ -4,7 +4,7 @@ use crate::prelude::*;
 use latscope_os::kernels::cycle;
 
 probes! {
-    EXPERIMENT, (), crate::only_point, ..crate::Facts::LOOPS;
+    EXPERIMENT, (), crate::only_point, ..crate::ProbeFacts::LOOPS;
     CYCLE "cpu.cycle", "core cycle", "the processor's optimisation manual: latency of add register, register",
         "One addition in a chain of dependent additions of registers: one cycle on every core of today.";
 }

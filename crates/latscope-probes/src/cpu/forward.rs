@@ -9,8 +9,8 @@ settings! {
         /// Place of the load: that of the store (`hit`), where a store of one byte precedes (`blocked`), 4 KiB behind
         /// it (`aliased`), or elsewhere (`apart`)
         mode: Mode;
-        /// Address of the store, where it is not known long before: `late` comes from the load before, as that of the load
-        /// does
+        /// Address of the store, where it is not known long before: `late` comes from the load before, as that of the
+        /// load does
         address: Option<Address>;
     }
 }
@@ -38,7 +38,7 @@ words! {
 }
 
 probes! {
-    EXPERIMENT, Pair, plan, ..crate::Facts::LOOPS;
+    EXPERIMENT, Pair, plan, ..crate::ProbeFacts::LOOPS;
     FORWARD "cpu.store-forward", "load behind a store",
         "the processor's optimisation manual: store forwarding, 4 KiB aliasing",
         "One store and one load of 8 bytes; the store's value and the load's address come from the load before. \
@@ -49,7 +49,7 @@ probes! {
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.store-forward", Cpus::One, run).first_rounds();
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = PairAsked::of(input);
     let modes = asked.mode.or(if input.survey { &Mode::ALL[..2] } else { Mode::ALL });
     let addresses = match (asked.address.given(), input.survey) {

@@ -8,7 +8,7 @@ use rustix::thread::{ClockId, Timespec, set_current_timer_slack};
 use std::fs;
 
 probes! {
-    EXPERIMENT, Idle, plan, ..Facts::DELAYS;
+    EXPERIMENT, Idle, plan, ..ProbeFacts::DELAYS;
     IDLE_EXIT "cpu.idle-exit", "out of idle",
         "Documentation/admin-guide/pm/cpuidle.rst: stateN/usage, current_governor",
         "By timer: from the instant for which clock_nanosleep was asked, with a timer slack of 1 ns, until the \
@@ -24,7 +24,7 @@ static EXPERIMENT: Experiment = Experiment::new("cpu.idle-exit", Cpus::Two, run)
 
 words! {
     /// Source of the wake-up.
-    enum By {
+    enum IdleWakeSource {
         /// The timer of the CPU.
         Timer = "timer",
         /// An interrupt by another CPU.
@@ -36,7 +36,7 @@ settings! {
     /// Settings of the end of an idle state.
     struct Idle, asked for as IdleAsked {
         /// What ends it: the timer of the CPU, or an interrupt by another CPU.
-        by: By;
+        by: IdleWakeSource;
         /// Time for which the CPU idles: the longer, the deeper the state.
         pause: u64 as Time;
         /// Governor that chooses the state; `none` without a driver.
@@ -46,17 +46,17 @@ settings! {
 
 const US: u64 = 1_000;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let pauses: &[u64] = match input.profile {
-        Profile::Quick => &[100 * US],
-        Profile::Normal => &[20 * US, 2_000 * US],
-        Profile::Full => &[10 * US, 50 * US, 200 * US, 1_000 * US, 5_000 * US, 20_000 * US],
+        SurveyProfile::Quick => &[100 * US],
+        SurveyProfile::Normal => &[20 * US, 2_000 * US],
+        SurveyProfile::Full => &[10 * US, 50 * US, 200 * US, 1_000 * US, 5_000 * US, 20_000 * US],
     };
     let asked = IdleAsked::of(input);
     let mut points = Vec::new();
-    for by in asked.by.or(By::ALL) {
+    for by in asked.by.or(IdleWakeSource::ALL) {
         for pause in asked.pause.or(pauses) {
-            let cause = if by == By::Timer { "its timer" } else { "another CPU" };
+            let cause = if by == IdleWakeSource::Timer { "its timer" } else { "another CPU" };
             let title = format!("out of idle after {}, by {cause}", format_time(pause as f64));
             points.push(probe.point(Idle { by, pause, governor: None }, title, false));
         }
@@ -72,12 +72,12 @@ fn run(bench: &mut Bench) -> Result<()> {
     for (point, Idle { by, pause, .. }) in bench.settings()?.into_iter().enumerate() {
         bench.set_param(point, "governor", ParamValue::from(states.governor.as_str()));
         match (by, cpus.as_slice()) {
-            (By::Timer, _) => measure(bench, point, &states, || timer(pause)),
-            (By::Ipi, [_, other, ..]) => {
+            (IdleWakeSource::Timer, _) => measure(bench, point, &states, || timer(pause)),
+            (IdleWakeSource::Ipi, [_, other, ..]) => {
                 let mut waker = Waker::start(bench.timebase().clock(), *other, pause)?;
                 measure(bench, point, &states, || waker.call());
             }
-            (By::Ipi, _) => crate::available::lacks_a_cpu(bench, point),
+            (IdleWakeSource::Ipi, _) => crate::available::lacks_a_cpu(bench, point),
         }
     }
     Ok(())
@@ -85,28 +85,28 @@ fn run(bench: &mut Bench) -> Result<()> {
 
 /// Exit from idle: its length, in the unit of its clock.
 #[derive(Debug, Clone, Copy)]
-enum Exit {
+enum IdleExitLatency {
     Ns(u64),
     Ticks(u64),
 }
 
 /// Sleeps for `pause` ns; how late the thread runs.
-fn timer(pause: u64) -> Option<Exit> {
+fn timer(pause: u64) -> Option<IdleExitLatency> {
     let at = monotonic_ns() + pause;
     let until = Timespec { tv_sec: (at / 1_000_000_000) as _, tv_nsec: (at % 1_000_000_000) as _ };
     while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &until).is_err() {}
-    monotonic_ns().checked_sub(at).map(Exit::Ns)
+    monotonic_ns().checked_sub(at).map(IdleExitLatency::Ns)
 }
 
 /// A thread on another CPU that wakes the measuring one.
 struct Waker {
-    shared: Arc<Cues>,
+    shared: Arc<IdleWakeSignals>,
     clock: AnyClock,
     thread: Option<Partner<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Cues {
+struct IdleWakeSignals {
     asked: Tokens,
     woken: Tokens,
     /// Stamp before the call that wakes.
@@ -116,7 +116,7 @@ struct Cues {
 
 impl Waker {
     fn start(clock: AnyClock, cpu: u32, pause: u64) -> Result<Waker> {
-        let shared = Arc::new(Cues::default());
+        let shared = Arc::new(IdleWakeSignals::default());
         let theirs = shared.clone();
         let body = move || loop {
             theirs.asked.take();
@@ -131,11 +131,11 @@ impl Waker {
         Ok(Waker { shared, clock, thread: Some(thread) })
     }
 
-    fn call(&mut self) -> Option<Exit> {
+    fn call(&mut self) -> Option<IdleExitLatency> {
         self.shared.asked.give();
         self.shared.woken.take();
         let now = self.clock.end();
-        now.checked_sub(self.shared.stamp.load(Relaxed)).map(Exit::Ticks)
+        now.checked_sub(self.shared.stamp.load(Relaxed)).map(IdleExitLatency::Ticks)
     }
 }
 
@@ -147,17 +147,22 @@ impl Drop for Waker {
     }
 }
 
-fn measure(bench: &mut Bench, point: usize, states: &States, mut exit: impl FnMut() -> Option<Exit>) {
+fn measure(
+    bench: &mut Bench,
+    point: usize,
+    states: &States,
+    mut exit: impl FnMut() -> Option<IdleExitLatency>,
+) {
     let timebase = bench.timebase();
     let mut by_state: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     let mut samples = 0u64;
-    bench.splits(&[point], Gate::Open, |splits| {
+    bench.splits(&[point], SampleGate::Open, |splits| {
         let before = states.usage();
         let Some(exit) = exit() else { return };
         samples += 1;
         let (ticks, ns) = match exit {
-            Exit::Ns(ns) => (timebase.ticks(ns), ns as f64),
-            Exit::Ticks(ticks) => (ticks, timebase.ns(ticks)),
+            IdleExitLatency::Ns(ns) => (timebase.ticks(ns), ns as f64),
+            IdleExitLatency::Ticks(ticks) => (ticks, timebase.ns(ticks)),
         };
         splits.between(0, 0, ticks);
         if let Some(state) = entered(&before, &states.usage()) {
@@ -216,7 +221,7 @@ impl States {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness;
 
     #[test]
@@ -255,7 +260,7 @@ mod tests {
             assert!(m.params.contains_key("governor"), "{m:?}");
             let states = m.values.keys().filter(|name| name.starts_with("in:")).count();
             assert!(
-                m.quality.level == Level::Unsupported
+                m.quality.level == QualityLevel::Unsupported
                     || states > 0
                     || m.is("governor", "none")
                     || m.summary.count > 0

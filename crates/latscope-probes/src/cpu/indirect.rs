@@ -13,7 +13,7 @@ settings! {
 }
 
 probes! {
-    EXPERIMENT, Places, plan, ..crate::Facts::LOOPS;
+    EXPERIMENT, Places, plan, ..crate::ProbeFacts::LOOPS;
     INDIRECT "cpu.indirect-branch", "indirect branch",
         "the processor's optimisation manual: prediction of indirect branches",
         "One indirect jump to a random one of so many places, with the load of its address, which is known \
@@ -26,9 +26,9 @@ const MOST: u64 = 1 << 20;
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.indirect-branch", Cpus::One, run);
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let numbers: &[u64] = match input.profile {
-        Profile::Quick => &[1, 2, 16],
+        SurveyProfile::Quick => &[1, 2, 16],
         _ => &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024],
     };
     let point = |targets: u64| {
@@ -49,14 +49,14 @@ fn run(bench: &mut Bench) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness::{check, measure, points};
 
     #[test]
     fn each_number_of_targets_is_measured() {
         for m in measure(&EXPERIMENT, points(&INDIRECT)) {
             check(&m);
-            assert_ne!(m.quality.level, Level::Unsupported, "{:?}", m.reason());
+            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{:?}", m.reason());
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::prelude::*;
 use latscope_os::kernels::code::Code;
 
 probes! {
-    EXPERIMENT, Chain, plan, ..Facts::LOOPS;
+    EXPERIMENT, Chain, plan, ..ProbeFacts::LOOPS;
     JUMP "cpu.jump", "jump in a chain",
         "the processor's optimisation manual: branch target buffer, instruction cache",
         "One direct jump of a chain in random order through so much memory, a jump each `stride` bytes. Beyond \
@@ -35,9 +35,9 @@ fn footprint(params: &Params) -> Option<Footprint> {
     Some(Footprint::of(size / stride.max(LINE) * LINE))
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let sizes: Vec<u64> = match input.profile {
-        Profile::Quick => vec![4 * KIB, 32 * KIB, 1024 * KIB],
+        SurveyProfile::Quick => vec![4 * KIB, 32 * KIB, 1024 * KIB],
         _ => (0..13).map(|octave| KIB << octave).collect(),
     };
     let asked = ChainAsked::of(input);
@@ -76,7 +76,7 @@ pub(super) fn time_code(bench: &mut Bench, index: usize, code: rustix::io::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness::{check, measure, points};
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
         let mut all = measure(&EXPERIMENT, [points(&JUMP), vec![wrong]].concat());
         all.iter().for_each(check);
         let wrong = all.pop().unwrap();
-        assert_eq!((all.len(), wrong.quality.level), (6, Level::Unsupported));
-        assert!(all.iter().all(|m| m.quality.level != Level::Unsupported), "{:?}", all[0].reason());
+        assert_eq!((all.len(), wrong.quality.level), (6, QualityLevel::Unsupported));
+        assert!(all.iter().all(|m| m.quality.level != QualityLevel::Unsupported), "{:?}", all[0].reason());
     }
 }

@@ -15,7 +15,7 @@ mod returns;
 mod vm_exit;
 
 use super::{Condition, Family, FamilyFacts, Probe};
-use latscope_core::plan::Step;
+use latscope_core::plan::PlanStep;
 
 /// The family of operations of the core.
 pub static FAMILY: Family = Family {
@@ -59,7 +59,7 @@ pub static PROBES: &[&Probe] = &[
 
 /// Gives a step whose samples contain long sleeps `times` as much time and at most `events` samples, unless a time or a
 /// count was asked for.
-fn sleepy(step: &mut Step, times: u64, events: u64) {
+fn sleepy(step: &mut PlanStep, times: u64, events: u64) {
     let planned = &mut step.stop;
     if planned.budget_ns != u64::MAX && planned.limit_ns != planned.budget_ns {
         planned.budget_ns *= times;

@@ -1,4 +1,5 @@
-//! The clock of a core after a pause: how long fixed work takes right after a sleep, beside the same work of a busy core.
+//! The clock of a core after a pause: how long fixed work takes right after a sleep, beside the same work of a busy
+//! core.
 
 use crate::prelude::*;
 use crate::siblings::switches;
@@ -35,9 +36,9 @@ const AFTER: usize = 200;
 /// Works after which a core that has not settled is given up: a governor of the clock rate may look only every 10 ms.
 const FURTHER: usize = 10_000;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let pauses: &[u64] = match input.profile {
-        Profile::Quick => &[MS],
+        SurveyProfile::Quick => &[MS],
         _ => &[MS, 10 * MS, 100 * MS],
     };
     let point = |pause: u64| {
@@ -64,7 +65,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         warm.sort_unstable();
         let warm = timebase.ns(warm[WARM / 2]);
         let mut steady = Vec::new();
-        bench.splits(&[point], Gate::Open, |splits| {
+        bench.splits(&[point], SampleGate::Open, |splits| {
             std::thread::sleep(Duration::from_nanos(pause));
             let before = switches();
             let warm = timebase.ticks(warm as u64);

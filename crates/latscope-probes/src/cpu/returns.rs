@@ -13,7 +13,7 @@ settings! {
 }
 
 probes! {
-    EXPERIMENT, Nested, plan, ..crate::Facts::LOOPS;
+    EXPERIMENT, Nested, plan, ..crate::ProbeFacts::LOOPS;
     RETURNS "cpu.return-depth", "call and return, nested",
         "the processor's optimisation manual: return stack buffer",
         "One call and its return, where so many functions call each other before the first returns; beyond the \
@@ -23,9 +23,9 @@ probes! {
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.return-depth", Cpus::One, run);
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let depths: &[u64] = match input.profile {
-        Profile::Quick => &[4, 16, 64],
+        SurveyProfile::Quick => &[4, 16, 64],
         _ => &[1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128],
     };
     let point = |depth: u64| {
@@ -46,14 +46,14 @@ fn run(bench: &mut Bench) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness::{check, measure, points};
 
     #[test]
     fn each_depth_is_measured() {
         for m in measure(&EXPERIMENT, points(&RETURNS)) {
             check(&m);
-            assert_ne!(m.quality.level, Level::Unsupported, "{:?}", m.reason());
+            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{:?}", m.reason());
         }
     }
 }

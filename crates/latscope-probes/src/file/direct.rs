@@ -1,7 +1,7 @@
 //! Reading from the device itself, past the page cache.
 
 use super::scratch::{Filled, Scratch, too_large};
-use super::{Place, in_each_directory};
+use super::{FileProbeDirectory, in_each_directory};
 use crate::prelude::*;
 use rustix::fs::{Advice, fadvise, fsync};
 use rustix::io::{Result, pread};
@@ -9,7 +9,7 @@ use rustix::io::{Result, pread};
 static DIRECT: Experiment = Experiment::new("file.read-direct", Cpus::One, run).in_scratch();
 
 probes! {
-    DIRECT, Read, plan, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
+    DIRECT, Read, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     READ_DIRECT "file.read-direct", "read from the device (O_DIRECT)", "open(2), O_DIRECT",
         "One pread past the page cache (O_DIRECT), at a random multiple of its size in a file of 16 MiB or more.";
 }
@@ -19,7 +19,7 @@ settings! {
     struct Read, asked for as ReadAsked {
         /// Bytes of one read, a multiple of 512
         size: u64 as Size;
-        ..place: Place;
+        ..place: FileProbeDirectory;
     }
 }
 
@@ -28,7 +28,7 @@ pub(super) fn has_no_device(filesystem: &str) -> bool {
     ["tmpfs", "ramfs"].contains(&filesystem)
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     in_each_directory(probe, input, |place| {
         let point = |size: u64| {
             let title = format!("O_DIRECT random read {}", format_size(size));
@@ -36,8 +36,11 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
         };
         // A family's --size means file sizes to its other probes: only sizes that a device reads at once count.
         let fits = |size: &u64| *size > 0 && size.is_multiple_of(512) && *size <= 1 << 20;
-        let sizes =
-            if input.profile == Profile::Full { vec![4 << 10, 64 << 10, 1 << 20] } else { vec![4 << 10] };
+        let sizes = if input.profile == SurveyProfile::Full {
+            vec![4 << 10, 64 << 10, 1 << 20]
+        } else {
+            vec![4 << 10]
+        };
         ReadAsked::of(input).size.or(&sizes).into_iter().filter(fits).map(point).collect()
     })
 }
@@ -93,7 +96,7 @@ pub(super) fn on_device(filled: &Filled) -> Result<()> {
 
 fn time(bench: &mut Bench, filled: &Filled, file: &OwnedFd, index: usize, read: &Read) -> anyhow::Result<()> {
     let size = read.size;
-    let mut memory = Mapping::anonymous((size as usize).next_multiple_of(page_size()))?;
+    let mut memory = PageMapping::anonymous((size as usize).next_multiple_of(page_size()))?;
     let buffer = &mut memory.as_mut_slice()[..size as usize];
     let mut random = Offsets { state: bench.seed() | 1, size };
     let mut first = FirstError::default();
@@ -102,8 +105,8 @@ fn time(bench: &mut Bench, filled: &Filled, file: &OwnedFd, index: usize, read: 
         bench.unsupported(index, reason, OTHERS);
         return Ok(());
     }
-    bench.set_work(index, Work { ops: 1, bytes_touched: size, bytes_moved: size });
-    bench.splits(&[index], Gate::Open, |splits| {
+    bench.set_work(index, OperationWork { ops: 1, bytes_touched: size, bytes_moved: size });
+    bench.splits(&[index], SampleGate::Open, |splits| {
         let offset = random.next();
         first.check(splits.time(0, || pread(file, &mut *buffer, offset)));
     });
@@ -116,10 +119,10 @@ pub(super) fn report(
     index: usize,
     first: FirstError,
     filled: &Filled,
-    place: &Place,
+    place: &FileProbeDirectory,
 ) -> anyhow::Result<()> {
     let bytes = filled.bytes as usize;
-    let cached = || Mapping::shared(&filled.file, bytes)?.resident(0, bytes);
+    let cached = || PageMapping::shared(&filled.file, bytes)?.resident(0, bytes);
     if first.report(bench, &[index], "read past the page cache")
         && (cached()? * page_size()) as u64 > FILE_BYTES / 4
     {

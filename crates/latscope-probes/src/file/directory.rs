@@ -1,6 +1,6 @@
 //! The directories in which files are made: their descriptions, and the defaults.
 
-use crate::Directory;
+use crate::ScratchDirectory;
 use crate::prelude::*;
 use rustix::fs::{statfs, statvfs};
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStringExt;
 /// # Errors
 /// The path does not exist, is no directory, or files cannot be made in it. The message is one line that states
 /// the directory and the remedy.
-pub fn resolve(path: &Path) -> Result<Directory> {
+pub fn resolve(path: &Path) -> Result<ScratchDirectory> {
     let shown = path.display();
     let advice = "choose a directory that exists and can be written";
     let path = path.canonicalize().with_context(|| format!("cannot use the directory {shown} ({advice})"))?;
@@ -29,14 +29,14 @@ pub fn resolve(path: &Path) -> Result<Directory> {
     };
     let space = statvfs(&path).with_context(|| format!("cannot read the free space of {shown}"))?;
     let free = space.f_bavail.saturating_mul(space.f_frsize);
-    Ok(Directory { path, filesystem, device, free })
+    Ok(ScratchDirectory { path, filesystem, device, free })
 }
 
 /// The directories used if none is given.
 #[derive(Debug, Default)]
 pub struct Defaults {
     /// The current directory, if files can be made in it, and one on a tmpfs.
-    pub directories: Vec<Directory>,
+    pub directories: Vec<ScratchDirectory>,
     /// Differences from that choice, with the reasons.
     pub notes: Vec<String>,
 }
@@ -52,7 +52,11 @@ pub fn defaults() -> Defaults {
 }
 
 /// The first usable candidate for the disk, and the first one on a tmpfs.
-fn choose(disk: &[PathBuf], memory: &[PathBuf], resolve: impl Fn(&Path) -> Result<Directory>) -> Defaults {
+fn choose(
+    disk: &[PathBuf],
+    memory: &[PathBuf],
+    resolve: impl Fn(&Path) -> Result<ScratchDirectory>,
+) -> Defaults {
     let given = |path: &&PathBuf| !path.as_os_str().is_empty();
     let mut chosen = Defaults::default();
     let mut refused = Vec::new();
@@ -195,13 +199,13 @@ mod tests {
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
     }
 
-    fn known(path: &Path) -> Result<Directory> {
+    fn known(path: &Path) -> Result<ScratchDirectory> {
         let filesystem = match path.to_str() {
             Some("/disk") => "ext4",
             Some("/memory") => "tmpfs",
             _ => anyhow::bail!("no {}", path.display()),
         };
-        Ok(Directory {
+        Ok(ScratchDirectory {
             path: path.to_owned(),
             filesystem: filesystem.to_owned(),
             device: "d".to_owned(),

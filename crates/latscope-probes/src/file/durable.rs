@@ -1,7 +1,7 @@
 //! Making written data durable: fsync and fdatasync.
 
 use super::scratch::Scratch;
-use super::{Place, in_each_directory};
+use super::{FileProbeDirectory, in_each_directory};
 use crate::prelude::*;
 use rustix::fs::{fdatasync, fsync, ftruncate};
 use rustix::io::{Result, pwrite};
@@ -23,21 +23,21 @@ settings! {
     struct Written, asked for as WrittenAsked {
         /// Way of reading, or of the write before fsync and fdatasync
         mode: Mode;
-        ..place: Place;
+        ..place: FileProbeDirectory;
     }
 }
 
 probes! {
-    DURABLE, Written, plan, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
+    DURABLE, Written, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     FSYNC "file.fsync", "fsync", "fsync(2)",
         "One fsync after a write of 4 KiB, which is not timed: until data and inode are on the device."
-        { headline: Some(crate::Headline { name: "fsync", preferred: &[] }), };
+        { headline: Some(crate::ProbeHeadline { name: "fsync", preferred: &[] }), };
     FDATASYNC "file.fdatasync", "fdatasync", "fdatasync(2)",
         "One fdatasync after a write of 4 KiB, which is not timed: until the data are on the device, and of the inode \
             what is needed to find them.";
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let modes = WrittenAsked::of(input).mode.or(Mode::ALL);
     in_each_directory(probe, input, |place| {
         let mut points = Vec::new();
@@ -107,7 +107,7 @@ fn time(bench: &mut Bench, point: usize, file: &OwnedFd, overwrite: bool, sync: 
     let tried = before().and_then(|()| sync(file));
     let Some(()) = possible(bench, point, "write and sync a file", tried) else { return };
     let mut first = FirstError::default();
-    bench.splits(&[point], Gate::Open, |splits| {
+    bench.splits(&[point], SampleGate::Open, |splits| {
         if first.happened() || first.check(before()).is_none() {
             return;
         }

@@ -2,8 +2,8 @@
 
 use super::read::SMALLER_FILE;
 use super::scratch::{Scratch, too_large};
-use super::{Place, in_each_directory};
-use crate::activity::Part;
+use super::{FileProbeDirectory, in_each_directory};
+use crate::activity::ActivityPart;
 use crate::prelude::*;
 use rustix::io::Result;
 
@@ -14,12 +14,12 @@ settings! {
     struct Written, asked for as WrittenAsked {
         /// Bytes written to the file
         size: u64 as Size, axis;
-        ..place: Place;
+        ..place: FileProbeDirectory;
     }
 }
 
 probes! {
-    LIFECYCLE, Written, plan, ..Facts { may_be_zero: &["size"], by: Some(By::Instruction), ..Facts::DEFAULT };
+    LIFECYCLE, Written, plan, ..ProbeFacts { may_be_zero: &["size"], by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     CREATE "file.create", "create", "open(2), O_CREAT",
         "One open that creates a file in an empty directory, by a name used and removed before. An ext4 also \
         looks at every inode freed in the last minute.";
@@ -33,10 +33,10 @@ probes! {
 
 const KIB: u64 = 1 << 10;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let sizes: &[u64] = match input.profile {
-        Profile::Quick => &[0, 4 * KIB],
-        Profile::Normal | Profile::Full => &[0, 4 * KIB, 64 * KIB, 1024 * KIB],
+        SurveyProfile::Quick => &[0, 4 * KIB],
+        SurveyProfile::Normal | SurveyProfile::Full => &[0, 4 * KIB, 64 * KIB, 1024 * KIB],
     };
     in_each_directory(probe, input, |place| {
         let point = |size: u64| {
@@ -75,14 +75,14 @@ const NAME: &CStr = c"file";
 
 /// The operations on a file, each timed if a point asks for it.
 struct Life {
-    create: Part,
-    write: Part,
-    close: Part,
-    unlink: Part,
+    create: ActivityPart,
+    write: ActivityPart,
+    close: ActivityPart,
+    unlink: ActivityPart,
 }
 
 fn lives(bench: &mut Bench, scratch: &Scratch, wanted: &[(&str, u64)], size: u64) {
-    let mut parts = Parts::default();
+    let mut parts = ActivityParts::default();
     let mut part = |probe: &Probe| parts.part(wanted, |point| *point == (probe.id, size));
     let life =
         Life { create: part(&CREATE), write: part(&WRITE), close: part(&CLOSE), unlink: part(&UNLINK) };
@@ -102,10 +102,10 @@ fn lives(bench: &mut Bench, scratch: &Scratch, wanted: &[(&str, u64)], size: u64
         life.close.time(splits, || drop(file));
         life.unlink.time(splits, || scratch.remove(NAME))
     };
-    let work = Work { ops: 1, bytes_touched: size, bytes_moved: 2 * size };
+    let work = OperationWork { ops: 1, bytes_touched: size, bytes_moved: 2 * size };
     let writes = wanted.iter().position(|point| *point == (WRITE.id, size));
     writes.into_iter().for_each(|index| bench.set_work(index, work));
-    bench.splits(parts.points(), Gate::Open, |splits| {
+    bench.splits(parts.points(), SampleGate::Open, |splits| {
         // After an error there is nothing to learn: the loop only runs out.
         if !first.happened() {
             first.check(once(splits));
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn fewer_files_are_made_unless_their_number_was_asked_for() {
-        let stop = Profile::Normal.stop();
+        let stop = SurveyProfile::Normal.stop();
         assert!(fewer_files(stop).events < stop.events);
         let counted = Stop { budget_ns: u64::MAX, events: 77, ..stop };
         assert_eq!(fewer_files(counted).events, 77);

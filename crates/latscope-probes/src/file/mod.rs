@@ -10,8 +10,8 @@ mod read;
 mod scratch;
 mod uring;
 
-use super::{Condition, Directory, Family, FamilyFacts, PlanInput, Probe, Settings, settings};
-use latscope_core::plan::Point;
+use super::{Condition, Family, FamilyFacts, PlanInput, PointSettings, Probe, ScratchDirectory, settings};
+use latscope_core::plan::MeasurementPoint;
 
 /// The family of operations on files.
 pub static FAMILY: Family = Family {
@@ -52,7 +52,7 @@ pub static PROBES: &[&Probe] = &[
 
 settings! {
     /// The directory of a point.
-    struct Place {
+    struct FileProbeDirectory {
         /// Where the files are made
         directory: String;
         /// File system of the directory
@@ -64,14 +64,14 @@ settings! {
 
 /// The points of a probe in all directories. `in_one` returns those of a directory, each with its title and
 /// row.
-fn in_each_directory<S: Settings>(
+fn in_each_directory<S: PointSettings>(
     probe: &Probe,
     input: &PlanInput,
-    in_one: impl Fn(Place) -> Vec<(S, String, bool)>,
-) -> Vec<Point> {
+    in_one: impl Fn(FileProbeDirectory) -> Vec<(S, String, bool)>,
+) -> Vec<MeasurementPoint> {
     let points = input.directories.iter().flat_map(|directory| {
-        let Directory { path, filesystem, device, .. } = directory.clone();
-        let place = Place { directory: path.to_string_lossy().into(), filesystem, device };
+        let ScratchDirectory { path, filesystem, device, .. } = directory.clone();
+        let place = FileProbeDirectory { directory: path.to_string_lossy().into(), filesystem, device };
         let point =
             |(settings, title, row)| probe.point(settings, format!("{title}, {}", directory.filesystem), row);
         in_one(place).into_iter().map(point).collect::<Vec<_>>()
@@ -85,14 +85,14 @@ mod tests {
     use crate::{Cpus, Experiment, find};
     use latscope_bench::bench::Bench;
     use latscope_core::plan::ParamValue;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_core::report::Sampling;
     use latscope_engine::harness::{self, check, measure};
     use std::collections::BTreeSet;
 
-    fn directory(path: &str, filesystem: &str) -> Directory {
+    fn directory(path: &str, filesystem: &str) -> ScratchDirectory {
         let (filesystem, device) = (filesystem.to_owned(), format!("{filesystem}-device"));
-        Directory { path: path.into(), filesystem, device, free: 1 << 30 }
+        ScratchDirectory { path: path.into(), filesystem, device, free: 1 << 30 }
     }
 
     fn input() -> PlanInput {
@@ -102,7 +102,7 @@ mod tests {
         }
     }
 
-    fn plan(input: &PlanInput) -> Vec<Point> {
+    fn plan(input: &PlanInput) -> Vec<MeasurementPoint> {
         PROBES.iter().flat_map(|probe| probe.plan(input, &harness::machine())).collect()
     }
 
@@ -120,13 +120,18 @@ mod tests {
     fn every_point_is_measured_and_no_file_is_left() {
         let names: BTreeSet<_> = PROBES.iter().map(|probe| probe.experiment.name).collect();
         for name in names {
-            let mine = |point: &Point| find(&point.probe).unwrap().experiment.name == name;
+            let mine = |point: &MeasurementPoint| find(&point.probe).unwrap().experiment.name == name;
             let planned = plan(&input()).into_iter().filter(mine).filter(|p| p.text("filesystem") == "ext4");
             for m in measure(&TIDY, planned.collect()) {
                 check(&m);
                 // Not every file system has direct reads.
                 let must = !["file.read-direct", "file.read-uring"].contains(&m.probe.as_str());
-                assert!(!must || m.quality.level != Level::Unsupported, "{}: {:?}", m.probe, m.reason());
+                assert!(
+                    !must || m.quality.level != QualityLevel::Unsupported,
+                    "{}: {:?}",
+                    m.probe,
+                    m.reason()
+                );
             }
         }
     }
@@ -147,7 +152,7 @@ mod tests {
         let planned = plan(&input()).into_iter().filter(|p| p.probe == "file.read-direct");
         let measured = measure(&TIDY, planned.filter(|p| p.text("filesystem") == "tmpfs").collect());
         check(&measured[0]);
-        assert_eq!(measured[0].quality.level, Level::Unsupported);
+        assert_eq!(measured[0].quality.level, QualityLevel::Unsupported);
     }
 
     #[test]
@@ -159,7 +164,7 @@ mod tests {
             for m in measure(&TIDY, mine.collect()) {
                 check(&m);
                 assert_eq!(
-                    m.quality.level == Level::Unsupported,
+                    m.quality.level == QualityLevel::Unsupported,
                     m.number("size") != Some(4096),
                     "{:?}",
                     m.reason()
@@ -183,7 +188,7 @@ mod tests {
         let points = plan(&input());
         let of = |filesystem: &str| -> Vec<(String, Option<ParamValue>, Option<ParamValue>)> {
             let mine = points.iter().filter(|p| p.text("filesystem") == filesystem);
-            let key = |name: &str, p: &Point| p.params.get(name).cloned();
+            let key = |name: &str, p: &MeasurementPoint| p.params.get(name).cloned();
             mine.map(|p| (p.probe.clone(), key("size", p), key("mode", p))).collect()
         };
         assert_eq!(of("ext4"), of("tmpfs"));

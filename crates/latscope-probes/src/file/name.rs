@@ -1,7 +1,7 @@
 //! Operations on a file by its name: rename, stat, open and close.
 
 use super::scratch::{Scratch, gate};
-use super::{Place, in_each_directory};
+use super::{FileProbeDirectory, in_each_directory};
 use crate::prelude::*;
 use crate::syscall::calls::{FACTS, time_loop_in};
 use latscope_os::kernels::code::calls::SystemCallLoop;
@@ -10,7 +10,7 @@ use rustix::fd::AsFd;
 static NAMES: Experiment = Experiment::new("file.name", Cpus::One, run).in_scratch();
 
 probes! {
-    NAMES, Place, plan, ..FACTS;
+    NAMES, FileProbeDirectory, plan, ..FACTS;
     RENAME "file.rename", "rename a file", "rename(2)",
         "One rename of an empty file within its directory, between two names in turn; nothing is replaced.";
     STAT "file.stat", "stat a file", "stat(2)",
@@ -20,7 +20,7 @@ probes! {
             caches.";
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     in_each_directory(probe, input, |place| vec![(place, probe.title.to_owned(), true)])
 }
 
@@ -28,7 +28,7 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let scratch = Scratch::open(bench)?;
     let (directory, seed) = (scratch.directory().as_fd(), bench.seed());
     for (index, point) in bench.points().iter().enumerate() {
-        let gate = gate(&Place::read(point)?);
+        let gate = gate(&FileProbeDirectory::read(point)?);
         let (here, there) = (c"one", c"other");
         let created = scratch.file(here, OFlags::WRONLY | OFlags::CREATE);
         let Some(_) = possible(bench, index, "create a file", created) else { continue };
@@ -36,7 +36,7 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
             // The file system may wait for its journal: that is part of renaming.
             "file.rename" => {
                 let calls = SystemCallLoop::rename_and_back(seed, directory, here, there);
-                ("rename a file", 2, Gate::Open, calls)
+                ("rename a file", 2, SampleGate::Open, calls)
             }
             "file.stat" => ("stat a file", 1, gate, SystemCallLoop::stat_in(seed, directory, here)),
             _ => ("open a file", 1, gate, SystemCallLoop::open_close_in(seed, directory, here)),

@@ -1,8 +1,8 @@
 //! Reading a file that is in the page cache, by size.
 
 use super::scratch::{CHUNK, Scratch, gate, too_large};
-use super::{Place, in_each_directory};
-use crate::buffer::{self, AS_MALLOC, Buffer};
+use super::{FileProbeDirectory, in_each_directory};
+use crate::buffer::{self, AS_MALLOC, PageOffsetBuffer};
 use crate::prelude::*;
 use crate::ways::{by_title, other_than_bare};
 use rustix::io::{Result, pread};
@@ -13,7 +13,7 @@ static READS: Experiment = Experiment::new("file.read", Cpus::One, run).in_scrat
 
 words! {
     /// Handling of the file: opened for each read, or kept open.
-    enum Mode {
+    enum FileReadMode {
         /// The file is opened before each read and closed after it.
         OpenClose = "open-close",
         /// The file stays open: the reads alone.
@@ -23,43 +23,43 @@ words! {
 
 settings! {
     /// A file that is read.
-    struct Reading, asked for as ReadingAsked {
+    struct FileReadSettings, asked for as ReadingAsked {
         /// Size of the file
         size: u64 as Size, axis;
         /// Way of reading, or of the write before fsync and fdatasync
-        mode: Mode;
+        mode: FileReadMode;
         /// Offset of the buffer from the start of a page; 16, as that of large buffers of malloc(3), if none is stated
         buffer: Option<u64> as Size;
         /// `libc`, where asked for or next to the bare instruction: by pread of the C library; the file is kept open
-        by: Option<By>;
-        ..place: Place;
+        by: Option<SyscallInvocation>;
+        ..place: FileProbeDirectory;
     }
 }
 
 settings! {
     /// A file that is mapped.
-    struct Mapped, asked for as MappedAsked {
+    struct FileMappingSettings, asked for as MappedAsked {
         /// Size of the file
         size: u64 as Size, axis;
-        ..place: Place;
+        ..place: FileProbeDirectory;
     }
 }
 
 probes! {
-    READS, Reading, plan_read, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
+    READS, FileReadSettings, plan_read, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     READ "file.read", "read a cached file", "pread(2), open(2)",
         "Reading a whole file from the page cache, at most 64 KiB a call. Kept open: the reads alone. \
         Open-close: with open and close. The buffer is 16 bytes behind the start of a page unless another place is \
         stated."
-        { samples: Samples::Either, may_be_zero: &["size", "buffer"], most: &[("buffer", 4095)],
-          headline: Some(Headline { name: "page-cache read", preferred: &[("mode", "kept-open")] }), };
+        { samples: ProbeSampleKind::Either, may_be_zero: &["size", "buffer"], most: &[("buffer", 4095)],
+          headline: Some(ProbeHeadline { name: "page-cache read", preferred: &[("mode", "kept-open")] }), };
 }
 
 probes! {
-    READS, Mapped, plan_mmap, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
+    READS, FileMappingSettings, plan_mmap, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     READ_MMAP "file.read-mmap", "read a cached file through a mapping", "mmap(2)",
         "mmap of a whole open file that is in the page cache, a load from every 64 bytes of it, and munmap."
-        { samples: Samples::Either, };
+        { samples: ProbeSampleKind::Either, };
 }
 
 /// Remedy for a file that is too large.
@@ -74,28 +74,28 @@ const MIB: u64 = 1 << 20;
 
 fn sizes(input: &PlanInput) -> Vec<u64> {
     let sizes: &[u64] = match input.profile {
-        Profile::Quick => &[1, 4 * KIB, 64 * KIB, MIB],
-        Profile::Normal | Profile::Full => &[1, KIB, 4 * KIB, 64 * KIB, MIB, 8 * MIB, 64 * MIB],
+        SurveyProfile::Quick => &[1, 4 * KIB, 64 * KIB, MIB],
+        SurveyProfile::Normal | SurveyProfile::Full => &[1, KIB, 4 * KIB, 64 * KIB, MIB, 8 * MIB, 64 * MIB],
     };
     // A file of no bytes has nothing to read, nor to map.
     MappedAsked::of(input).size.or(sizes).into_iter().filter(|size| *size > 0).collect()
 }
 
-fn plan_read(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan_read(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = ReadingAsked::of(input);
-    let modes = asked.mode.or(Mode::ALL);
+    let modes = asked.mode.or(FileReadMode::ALL);
     in_each_directory(probe, input, |place| {
         let mut points = Vec::new();
-        for mode in Mode::ALL.iter().copied().filter(|mode| modes.contains(mode)) {
+        for mode in FileReadMode::ALL.iter().copied().filter(|mode| modes.contains(mode)) {
             for size in sizes(input) {
                 let (title, row) = match mode {
-                    Mode::KeptOpen => ("read, kept open,", [1, 4 * KIB, MIB].contains(&size)),
-                    Mode::OpenClose => ("open, read, close,", [4 * KIB, MIB].contains(&size)),
+                    FileReadMode::KeptOpen => ("read, kept open,", [1, 4 * KIB, MIB].contains(&size)),
+                    FileReadMode::OpenClose => ("open, read, close,", [4 * KIB, MIB].contains(&size)),
                 };
                 for (offset, by) in places_and_ways(&asked, mode, size) {
                     let (buffer, way) = (buffer::stated(offset), other_than_bare(by));
                     points.push((
-                        Reading { size, mode, buffer, by: way, place: place.clone() },
+                        FileReadSettings { size, mode, buffer, by: way, place: place.clone() },
                         by_title(&format!("{title} {}{}", format_size(size), buffer::title(buffer)), by),
                         row,
                     ));
@@ -108,57 +108,70 @@ fn plan_read(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
 
 /// Returns the offsets of the buffer that a size is read into, and the ways of the calls: where copies of the kernel
 /// differ most also one at a page, and for one size also the C library.
-fn places_and_ways(asked: &ReadingAsked, mode: Mode, size: u64) -> Vec<(u64, By)> {
-    let kept = mode == Mode::KeptOpen;
+fn places_and_ways(asked: &ReadingAsked, mode: FileReadMode, size: u64) -> Vec<(u64, SyscallInvocation)> {
+    let kept = mode == FileReadMode::KeptOpen;
     let both = kept && [4 * KIB, 64 * KIB].contains(&size);
     let offsets = asked.buffer.or(if both { &[AS_MALLOC, 0] } else { &[AS_MALLOC] });
-    let usual: &[By] = if kept && size == 4 * KIB && !asked.buffer.given() { By::ALL } else { &By::ALL[..1] };
+    let usual: &[SyscallInvocation] = if kept && size == 4 * KIB && !asked.buffer.given() {
+        SyscallInvocation::ALL
+    } else {
+        &SyscallInvocation::ALL[..1]
+    };
     let mut all = Vec::new();
-    for by in asked.by.or(usual).into_iter().filter(|by| kept || *by == By::Instruction) {
+    for by in asked.by.or(usual).into_iter().filter(|by| kept || *by == SyscallInvocation::Instruction) {
         // Next to each other are points that differ in one way.
-        let offsets = if by == By::Libc && !asked.by.given() { &offsets[..1] } else { &offsets[..] };
+        let offsets =
+            if by == SyscallInvocation::Libc && !asked.by.given() { &offsets[..1] } else { &offsets[..] };
         all.extend(offsets.iter().map(|offset| (*offset, by)));
     }
     all
 }
 
-fn plan_mmap(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan_mmap(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     in_each_directory(probe, input, |place| {
         // Below a page the size makes no difference.
         let given = MappedAsked::of(input).size.given();
         let sizes = sizes(input).into_iter().filter(|size| given || *size >= 4 * KIB);
         let title = |size| format!("mmap, read, munmap, {}", format_size(size));
-        sizes.map(|size| (Mapped { size, place: place.clone() }, title(size), size == MIB)).collect()
+        sizes
+            .map(|size| (FileMappingSettings { size, place: place.clone() }, title(size), size == MIB))
+            .collect()
     })
 }
 
 const NAME: &CStr = c"read";
 
 /// Point that is wanted.
-struct Wanted {
+struct FileReadPoint {
     /// Size of the file to read.
     size: u64,
     /// Way of the reads; `None` for a mapping.
-    mode: Option<Mode>,
+    mode: Option<FileReadMode>,
     /// Offset of the buffer from the start of a page.
     offset: u64,
-    by: By,
-    gate: Gate,
+    by: SyscallInvocation,
+    gate: SampleGate,
 }
 
-fn wanted(point: &Point) -> anyhow::Result<Wanted> {
+fn wanted(point: &MeasurementPoint) -> anyhow::Result<FileReadPoint> {
     if point.probe == READ_MMAP.id {
-        let Mapped { size, place } = Mapped::read(point)?;
-        return Ok(Wanted { size, mode: None, offset: AS_MALLOC, by: By::Instruction, gate: gate(&place) });
+        let FileMappingSettings { size, place } = FileMappingSettings::read(point)?;
+        return Ok(FileReadPoint {
+            size,
+            mode: None,
+            offset: AS_MALLOC,
+            by: SyscallInvocation::Instruction,
+            gate: gate(&place),
+        });
     }
-    let Reading { size, mode, buffer, by, place } = Reading::read(point)?;
-    let (offset, by) = (buffer.unwrap_or(AS_MALLOC), by.unwrap_or(By::Instruction));
-    Ok(Wanted { size, mode: Some(mode), offset, by, gate: gate(&place) })
+    let FileReadSettings { size, mode, buffer, by, place } = FileReadSettings::read(point)?;
+    let (offset, by) = (buffer.unwrap_or(AS_MALLOC), by.unwrap_or(SyscallInvocation::Instruction));
+    Ok(FileReadPoint { size, mode: Some(mode), offset, by, gate: gate(&place) })
 }
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let scratch = Scratch::open(bench)?;
-    let files = bench.points().iter().map(wanted).collect::<anyhow::Result<Vec<Wanted>>>()?;
+    let files = bench.points().iter().map(wanted).collect::<anyhow::Result<Vec<FileReadPoint>>>()?;
     let room = scratch.room();
     let largest = files.iter().map(|wanted| wanted.size).filter(|size| *size <= room).max().unwrap_or(0);
     let filled = scratch.filled(NAME, largest)?;
@@ -182,26 +195,26 @@ fn read_point(
     scratch: &Scratch,
     file: &OwnedFd,
     index: usize,
-    Wanted { size, mode, offset, by, gate }: Wanted,
+    FileReadPoint { size, mode, offset, by, gate }: FileReadPoint,
 ) -> anyhow::Result<()> {
-    let mut memory = Buffer::new(CHUNK, offset);
+    let mut memory = PageOffsetBuffer::new(CHUNK, offset);
     let buffer = memory.bytes();
     // Out of the page cache, and into the buffer where there is one.
     let moved = if mode.is_none() { size } else { 2 * size };
-    bench.set_work(index, Work { ops: 1, bytes_touched: size, bytes_moved: moved });
+    bench.set_work(index, OperationWork { ops: 1, bytes_touched: size, bytes_moved: moved });
     let measured = match mode {
         None => time(bench, index, size, gate, || load_all(file, size as usize))?,
-        Some(Mode::KeptOpen) if by == By::Libc => {
+        Some(FileReadMode::KeptOpen) if by == SyscallInvocation::Libc => {
             let file = File::from(file.try_clone()?);
             let pread = |part: &mut [u8], at| {
                 file.read_at(part, at).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
             };
             time(bench, index, size, gate, || read_all(pread, size, buffer))?
         }
-        Some(Mode::KeptOpen) => {
+        Some(FileReadMode::KeptOpen) => {
             time(bench, index, size, gate, || read_all(|part, at| pread(file, part, at), size, buffer))?
         }
-        Some(Mode::OpenClose) => time(bench, index, size, gate, || {
+        Some(FileReadMode::OpenClose) => time(bench, index, size, gate, || {
             let file = scratch.file(NAME, OFlags::RDONLY)?;
             read_all(|part, at| pread(&file, part, at), size, buffer)
         })?,
@@ -229,11 +242,11 @@ fn time(
     bench: &mut Bench,
     index: usize,
     size: u64,
-    gate: Gate,
+    gate: SampleGate,
     mut operation: impl FnMut() -> Result<()>,
 ) -> anyhow::Result<bool> {
     // Longer than a turn of the scheduler: no sample could be expected to be undisturbed.
-    let gate = if size >= LONG { Gate::Open } else { gate };
+    let gate = if size >= LONG { SampleGate::Open } else { gate };
     if possible(bench, index, "read a file", operation()).is_none() {
         return Ok(false);
     }
@@ -267,7 +280,7 @@ fn read_all(pread: impl Fn(&mut [u8], u64) -> Result<usize>, size: u64, buffer: 
 /// Maps the first `size` bytes and loads from each line.
 fn load_all(file: &OwnedFd, size: usize) -> Result<()> {
     const LINE: usize = 64;
-    let mapping = Mapping::shared(file, size)?;
+    let mapping = PageMapping::shared(file, size)?;
     if size < 8 {
         black_box(mapping.read(0));
     } else {
@@ -278,7 +291,7 @@ fn load_all(file: &OwnedFd, size: usize) -> Result<()> {
 
 /// Share of the first `size` bytes that is in the page cache, 0 to 1.
 fn cached_share(file: &OwnedFd, size: u64) -> Result<f64> {
-    let mapping = Mapping::shared(file, size as usize)?;
+    let mapping = PageMapping::shared(file, size as usize)?;
     let pages = size.div_ceil(page_size() as u64);
     Ok(mapping.resident(0, size as usize)? as f64 / pages as f64)
 }
@@ -288,10 +301,11 @@ mod tests {
     use super::*;
     use latscope_engine::harness;
 
-    /// Returns the points of a size with the file kept open: the offset of the buffer and the way, as results have them.
-    fn planned(more: &[(&str, ParamValue)]) -> Vec<(Option<u64>, Option<By>)> {
+    /// Returns the points of a size with the file kept open: the offset of the buffer and the way, as results have
+    /// them.
+    fn planned(more: &[(&str, ParamValue)]) -> Vec<(Option<u64>, Option<SyscallInvocation>)> {
         let mut input = harness::input();
-        input.directories = vec![crate::Directory {
+        input.directories = vec![crate::ScratchDirectory {
             path: "/data".into(),
             filesystem: "ext4".to_owned(),
             device: "/dev/vda".to_owned(),
@@ -302,13 +316,20 @@ mod tests {
             .values
             .extend(given.iter().chain(more).map(|(name, value)| ((*name).to_owned(), vec![value.clone()])));
         let points = READ.plan(&input, &harness::machine());
-        points.iter().map(|point| Reading::read(point).unwrap()).map(|read| (read.buffer, read.by)).collect()
+        points
+            .iter()
+            .map(|point| FileReadSettings::read(point).unwrap())
+            .map(|read| (read.buffer, read.by))
+            .collect()
     }
 
     #[test]
     fn both_places_and_both_ways_are_next_to_the_point_of_earlier_versions() {
-        assert_eq!(planned(&[]), [(None, None), (Some(0), None), (None, Some(By::Libc))]);
+        assert_eq!(planned(&[]), [(None, None), (Some(0), None), (None, Some(SyscallInvocation::Libc))]);
         assert_eq!(planned(&[("buffer", 16.into())]), [(None, None)]);
-        assert_eq!(planned(&[("buffer", 64.into()), ("by", "libc".into())]), [(Some(64), Some(By::Libc))]);
+        assert_eq!(
+            planned(&[("buffer", 64.into()), ("by", "libc".into())]),
+            [(Some(64), Some(SyscallInvocation::Libc))]
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The directory of one step, empty at first and removed after it. Files are opened relative to it: only one
 //! name is looked up, independent of the path above.
 
-use super::Place;
+use super::FileProbeDirectory;
 use super::directory::waits_for_others;
 use crate::prelude::*;
 use anyhow::ensure;
@@ -114,8 +114,8 @@ pub(crate) fn too_large(needed: u64, room: u64) -> (String, &'static str) {
 
 /// The gate for operations that are served from memory: strict where only this
 /// thread is at work, open where the file system waits for others.
-pub(super) fn gate(place: &Place) -> Gate {
-    if waits_for_others(&place.filesystem) { Gate::Open } else { Gate::Thread }
+pub(super) fn gate(place: &FileProbeDirectory) -> SampleGate {
+    if waits_for_others(&place.filesystem) { SampleGate::Open } else { SampleGate::Thread }
 }
 
 #[cfg(test)]

@@ -2,14 +2,14 @@
 
 use super::direct::{FILE_BYTES, OTHERS, Offsets, obstacle, on_device, report};
 use super::scratch::{Filled, Scratch};
-use super::{Place, in_each_directory};
+use super::{FileProbeDirectory, in_each_directory};
 use crate::prelude::*;
-use latscope_os::uring::{Queue, Taker};
+use latscope_os::uring::{Taker, UringQueue};
 
 static URING: Experiment = Experiment::new("file.read-uring", Cpus::One, run).in_scratch();
 
 probes! {
-    URING, Reads, plan, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
+    URING, Reads, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     READ_URING "file.read-uring", "reads from the device, many at once (io_uring)",
         "io_uring(7), IORING_OP_READ, O_DIRECT",
         "One read of 4 KiB past the page cache at a random place in a file of 16 MiB; so many are submitted and \
@@ -23,7 +23,7 @@ settings! {
     struct Reads, asked for as ReadsAsked {
         /// Reads that are in flight at once, at most 4096
         depth: u64, axis;
-        ..place: Place;
+        ..place: FileProbeDirectory;
     }
 }
 
@@ -31,10 +31,10 @@ const NAME: &CStr = c"uring";
 const BYTES: u64 = 4 << 10;
 const MOST: u64 = 4096;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     in_each_directory(probe, input, |place| {
         let depths: &[u64] =
-            if input.profile == Profile::Quick { &[1, 8, 64] } else { &[1, 2, 4, 8, 16, 32, 64] };
+            if input.profile == SurveyProfile::Quick { &[1, 8, 64] } else { &[1, 2, 4, 8, 16, 32, 64] };
         let point = |depth: u64| {
             let of = if depth == 1 { "" } else { ": time per read" };
             let title = format!("O_DIRECT random read 4 KiB, {} in flight{of}", counted(depth, "read"));
@@ -69,9 +69,9 @@ fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-fn queue(scratch: &Scratch, depth: u64) -> rustix::io::Result<Queue> {
+fn queue(scratch: &Scratch, depth: u64) -> rustix::io::Result<UringQueue> {
     let file = scratch.file(NAME, OFlags::RDONLY | OFlags::DIRECT)?;
-    let mut queue = Queue::new((depth as u32).next_power_of_two(), Taker::Caller)?;
+    let mut queue = UringQueue::new((depth as u32).next_power_of_two(), Taker::Caller)?;
     queue.read_from(file, BYTES as usize)?;
     Ok(queue)
 }
@@ -80,15 +80,15 @@ fn read_at_once(
     bench: &mut Bench,
     index: usize,
     reads: &Reads,
-    mut queue: Queue,
+    mut queue: UringQueue,
     filled: &Filled,
 ) -> Result<()> {
     let depth = reads.depth;
     let mut random = Offsets { state: bench.seed() | 1, size: BYTES };
     let mut first = FirstError::default();
-    bench.set_work(index, Work { ops: 1, bytes_touched: BYTES, bytes_moved: BYTES });
+    bench.set_work(index, OperationWork { ops: 1, bytes_touched: BYTES, bytes_moved: BYTES });
     // Each submission alone: a mean of several would contain the turns of other threads on a busy machine.
-    bench.splits(&[index], Gate::Open, |splits| {
+    bench.splits(&[index], SampleGate::Open, |splits| {
         let start = splits.now();
         (0..depth).for_each(|_| queue.prepare_read(random.next()));
         let read = queue.finish();

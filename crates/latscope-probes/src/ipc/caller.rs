@@ -1,21 +1,21 @@
 //! A single call: the request is filled before the first stamp, and the reply is verified after the second.
 
 use super::hog::fifo;
-use super::message::{self, ONE_WAY, Reply, Request, STATE, VERBOSE, carried};
-use super::orders::{CallerOrder, ClientOrder, Tally};
-use super::point::{Caller, Mode};
+use super::message::{self, IpcReplyHeader, IpcRequestHeader, ONE_WAY, STATE, VERBOSE, carried};
+use super::orders::{CallerOrder, ClientOrder, IpcCallTally};
+use super::point::{Caller, IpcMeasureMode};
 use crate::prelude::*;
-use latscope_bench::alarm::Alarm;
-use latscope_core::report::Hop;
-use latscope_exchange::transaction::{Client, Failure};
-use latscope_os::sched::State;
+use latscope_bench::alarm::ExceedanceAlarm;
+use latscope_core::report::TransactionHop;
+use latscope_exchange::transaction::{TransactionClient, TransactionFailure};
+use latscope_os::sched::ThreadSchedState;
 use rustix::thread::sched_getcpu;
 use rustix::time::{ClockId, Timespec};
 
 /// Rules that all calls of a client have in common.
-pub struct Rules {
+pub struct IpcCallRules {
     /// Mode of the measurement.
-    pub mode: Mode,
+    pub mode: IpcMeasureMode,
     /// Duration above which a call misses, ns.
     pub deadline: u64,
     /// `CLOCK_MONOTONIC` at the epoch of the run.
@@ -33,19 +33,19 @@ pub struct Rules {
     /// True if the first exceedance ends the step.
     pub stops: bool,
     /// Alarm at a call above the threshold.
-    pub alarm: Alarm,
+    pub alarm: ExceedanceAlarm,
 }
 
 /// A client end of the transport with its buffers.
-pub struct Line {
+pub struct IpcClientChannel {
     /// Client end of the transport.
-    pub client: Box<dyn Client>,
+    pub client: Box<dyn TransactionClient>,
     request: Vec<u8>,
     reply: Vec<u8>,
 }
 
 /// Buffers of a request that was sent and of its reply.
-struct Carried<'a> {
+struct IpcMessageBuffers<'a> {
     request: &'a [u8],
     reply: &'a [u8],
 }
@@ -55,18 +55,18 @@ pub(crate) struct CallLoop {
     /// Orders of this caller.
     pub order: CallerOrder,
     /// Counts of this caller's calls.
-    pub tally: Tally,
+    pub tally: IpcCallTally,
     /// Writer of the durations of calls.
-    pub writer: Option<Writer>,
+    pub writer: Option<HistogramSlotWriter>,
     /// Writer of the durations from the due instant.
-    pub due: Option<Writer>,
-    state: State,
+    pub due: Option<HistogramSlotWriter>,
+    state: ThreadSchedState,
     settled: bool,
 }
 
 /// A turn of a caller.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Turn {
+pub(crate) struct IpcCallTurn {
     /// Sequence number of the turn's request.
     pub sequence: u64,
     /// Due instant of a paced call, ns of `CLOCK_MONOTONIC`.
@@ -77,28 +77,28 @@ pub(crate) struct Turn {
 
 /// Outcome of a caller's turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum IpcTurnOutcome {
     /// The caller continues, whatever the result was.
     On,
     /// The step is to end.
     Stop,
     /// No further call can succeed.
-    Over(Failure),
+    Over(TransactionFailure),
 }
 
 const PAGE: usize = 4096;
 
-impl Line {
+impl IpcClientChannel {
     /// A line for requests of `payload` bytes.
-    pub fn new(client: Box<dyn Client>, payload: usize) -> Line {
+    pub fn new(client: Box<dyn TransactionClient>, payload: usize) -> IpcClientChannel {
         let request = (0..payload).map(|at| (at % 251) as u8).collect();
-        Line { client, request, reply: vec![0; payload] }
+        IpcClientChannel { client, request, reply: vec![0; payload] }
     }
 
     /// Returns a separate line for one more thread, where the transport needs that.
-    pub fn another(&self) -> Option<Result<Line, Failure>> {
+    pub fn another(&self) -> Option<Result<IpcClientChannel, TransactionFailure>> {
         let client = self.client.another()?;
-        Some(client.map(|client| Line::new(client, self.request.len())))
+        Some(client.map(|client| IpcClientChannel::new(client, self.request.len())))
     }
 
     /// Takes requests of another length from here on.
@@ -109,9 +109,9 @@ impl Line {
 
     /// Writes the request and clears the reply. In throughput mode every page differs from call to call, so
     /// that no stale page passes.
-    fn fill(&mut self, mode: Mode, request: Request) {
-        Request { length: self.request.len() as u32, ..request }.write(&mut self.request);
-        if mode == Mode::Throughput {
+    fn fill(&mut self, mode: IpcMeasureMode, request: IpcRequestHeader) {
+        IpcRequestHeader { length: self.request.len() as u32, ..request }.write(&mut self.request);
+        if mode == IpcMeasureMode::Throughput {
             let nonce = request.sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
             let pages = self.request.chunks_exact_mut(PAGE).skip(1);
             pages.for_each(|page| page[..8].copy_from_slice(&nonce));
@@ -124,9 +124,13 @@ impl Line {
     /// Makes a call. If only the way there is measured and the transport can do that, it sends the request
     /// without waiting for a reply. A second call, which is not measured, then shows that the server has the
     /// request.
-    fn carry(&mut self, mode: Mode, sequence: u64) -> Result<Carried<'_>, Failure> {
-        if mode == Mode::OneWay {
-            let flags = Request::read(&self.request).flags;
+    fn carry(
+        &mut self,
+        mode: IpcMeasureMode,
+        sequence: u64,
+    ) -> Result<IpcMessageBuffers<'_>, TransactionFailure> {
+        if mode == IpcMeasureMode::OneWay {
+            let flags = IpcRequestHeader::read(&self.request).flags;
             message::set_flags(&mut self.request, flags | ONE_WAY);
             if let Some(sent) = self.client.send(&self.request) {
                 sent?;
@@ -139,48 +143,61 @@ impl Line {
     }
 
     #[inline]
-    fn call(&mut self) -> Result<Carried<'_>, Failure> {
+    fn call(&mut self) -> Result<IpcMessageBuffers<'_>, TransactionFailure> {
         let reply = self.client.ask(&self.request, &mut self.reply)?;
-        Ok(Carried { request: &self.request, reply })
+        Ok(IpcMessageBuffers { request: &self.request, reply })
     }
 
     /// Makes a separate call that is not timed, and returns the reply with the server's scheduling.
     ///
     /// # Errors
     /// The call failed, or the reply is not the one to the request.
-    pub fn ask(&mut self, sequence: u64, state: State) -> Result<Reply, Failure> {
+    pub fn ask(
+        &mut self,
+        sequence: u64,
+        state: ThreadSchedState,
+    ) -> Result<IpcReplyHeader, TransactionFailure> {
         let cpu = sched_getcpu() as u32;
-        self.fill(Mode::Latency, Request { sequence, cpu, caller: state, flags: STATE, length: 0 });
+        self.fill(
+            IpcMeasureMode::Latency,
+            IpcRequestHeader { sequence, cpu, caller: state, flags: STATE, length: 0 },
+        );
         if self.request.len() >= message::STAMPED {
             message::stamp(&mut self.request, 0);
         }
-        let wrong = || Failure::Refused("the reply is not the one to the request".to_owned());
-        self.call()?.verify(Mode::Latency).ok_or_else(wrong)
+        let wrong = || TransactionFailure::Refused("the reply is not the one to the request".to_owned());
+        self.call()?.verify(IpcMeasureMode::Latency).ok_or_else(wrong)
     }
 }
 
-impl Carried<'_> {
+impl IpcMessageBuffers<'_> {
     /// Returns the reply, if it is the one to the request.
-    fn verify(&self, mode: Mode) -> Option<Reply> {
-        let reply = Reply::read(self.reply);
-        let sequence = Request::read(self.request).sequence;
+    fn verify(&self, mode: IpcMeasureMode) -> Option<IpcReplyHeader> {
+        let reply = IpcReplyHeader::read(self.reply);
+        let sequence = IpcRequestHeader::read(self.request).sequence;
         let length = self.reply.len();
         let whole = length == self.request.len() && reply.sequence == carried(sequence, length);
         match mode {
             // An echo says nothing of the server.
-            Mode::Throughput => {
-                (whole && self.reply == self.request).then_some(Reply { server: None, ..reply })
+            IpcMeasureMode::Throughput => {
+                (whole && self.reply == self.request).then_some(IpcReplyHeader { server: None, ..reply })
             }
-            Mode::Latency | Mode::OneWay | Mode::Inversion => (whole && reply.verified).then_some(reply),
-            Mode::Ping => self.reply.is_empty().then_some(reply),
+            IpcMeasureMode::Latency | IpcMeasureMode::OneWay | IpcMeasureMode::Inversion => {
+                (whole && reply.verified).then_some(reply)
+            }
+            IpcMeasureMode::Ping => self.reply.is_empty().then_some(reply),
         }
     }
 }
 
 impl CallLoop {
     /// A caller that has done nothing yet.
-    pub fn new(order: CallerOrder, writer: Option<Writer>, due: Option<Writer>) -> CallLoop {
-        let (tally, state) = (Tally::default(), State::default());
+    pub fn new(
+        order: CallerOrder,
+        writer: Option<HistogramSlotWriter>,
+        due: Option<HistogramSlotWriter>,
+    ) -> CallLoop {
+        let (tally, state) = (IpcCallTally::default(), ThreadSchedState::default());
         CallLoop { order, tally, writer, due, state, settled: false }
     }
 
@@ -193,16 +210,21 @@ impl CallLoop {
             self.tally.shortfall.get_or_insert(shortfall);
         }
         self.state = sched::state(0).unwrap_or_default();
-        self.writers().for_each(Writer::adopt);
+        self.writers().for_each(HistogramSlotWriter::adopt);
         self.settled = true;
     }
 
-    fn writers(&self) -> impl Iterator<Item = &Writer> {
+    fn writers(&self) -> impl Iterator<Item = &HistogramSlotWriter> {
         self.writer.iter().chain(&self.due)
     }
 
     /// Waits until the turn is due, calls, and records.
-    pub fn take(&mut self, rules: &Rules, line: &mut Line, turn: Turn) -> Outcome {
+    pub fn take(
+        &mut self,
+        rules: &IpcCallRules,
+        line: &mut IpcClientChannel,
+        turn: IpcCallTurn,
+    ) -> IpcTurnOutcome {
         if !self.settled || self.order.fresh {
             self.settle();
         }
@@ -214,9 +236,15 @@ impl CallLoop {
         let before = sched_getcpu();
         line.fill(
             rules.mode,
-            Request { sequence: turn.sequence, cpu: before as u32, caller: self.state, flags, length: 0 },
+            IpcRequestHeader {
+                sequence: turn.sequence,
+                cpu: before as u32,
+                caller: self.state,
+                flags,
+                length: 0,
+            },
         );
-        if rules.mode == Mode::OneWay {
+        if rules.mode == IpcMeasureMode::OneWay {
             message::stamp(&mut line.request, monotonic_ns());
         }
         let begun = rules.clock.start();
@@ -225,9 +253,9 @@ impl CallLoop {
         let ended = monotonic_ns();
         let after = sched_getcpu();
         if self.writers().any(|writer| writer.let_go_at().is_some()) {
-            return Outcome::Stop;
+            return IpcTurnOutcome::Stop;
         }
-        self.writers().for_each(Writer::rest);
+        self.writers().for_each(HistogramSlotWriter::rest);
         let carried = match answered {
             Ok(carried) => carried,
             Err(failure) => return self.failed(failure),
@@ -237,16 +265,16 @@ impl CallLoop {
             self.tally
                 .first_failure
                 .get_or_insert_with(|| "a reply is not the one to its request".to_owned());
-            return Outcome::On;
+            return IpcTurnOutcome::On;
         };
         if !turn.recorded {
-            return Outcome::On;
+            return IpcTurnOutcome::On;
         }
         if verbose {
             self.note(rules, before as u32, &reply);
         }
         // An echo tells the caller's own CPU; behind a request without a reply there is another call.
-        if !matches!(rules.mode, Mode::Throughput | Mode::OneWay) {
+        if !matches!(rules.mode, IpcMeasureMode::Throughput | IpcMeasureMode::OneWay) {
             self.place(before, after, &reply, carried.reply.len());
         }
         self.inherits(&reply);
@@ -254,18 +282,18 @@ impl CallLoop {
     }
 
     #[cold]
-    fn failed(&mut self, failure: Failure) -> Outcome {
+    fn failed(&mut self, failure: TransactionFailure) -> IpcTurnOutcome {
         self.tally.failures += 1;
         self.tally.first_failure.get_or_insert_with(|| failure.to_string());
         match failure {
-            Failure::Refused(_) => Outcome::On,
-            Failure::Gone | Failure::Broken(_) => Outcome::Over(failure),
+            TransactionFailure::Refused(_) => IpcTurnOutcome::On,
+            TransactionFailure::Gone | TransactionFailure::Broken(_) => IpcTurnOutcome::Over(failure),
         }
     }
 
     /// Counts if the caller stayed on its CPU during the call and if the server was on that CPU, where the
     /// reply states it.
-    fn place(&mut self, before: usize, after: usize, reply: &Reply, length: usize) {
+    fn place(&mut self, before: usize, after: usize, reply: &IpcReplyHeader, length: usize) {
         if !message::tells_cpu(length) {
             return;
         }
@@ -278,7 +306,7 @@ impl CallLoop {
     }
 
     /// Counts if the server had no other real-time priority than the caller, where the reply states it.
-    fn inherits(&mut self, reply: &Reply) {
+    fn inherits(&mut self, reply: &IpcReplyHeader) {
         if let Some(server) = reply.server {
             self.tally.told += 1;
             self.tally.uninherited += u64::from(server.priority != self.state.priority);
@@ -286,10 +314,10 @@ impl CallLoop {
     }
 
     /// Records the duration of a call, and the time from its due instant to `ended`.
-    fn record(&mut self, rules: &Rules, took: u64, ended: u64, turn: Turn) -> Outcome {
+    fn record(&mut self, rules: &IpcCallRules, took: u64, ended: u64, turn: IpcCallTurn) -> IpcTurnOutcome {
         let number = self.tally.calls;
         self.tally.calls += 1;
-        let mut outcome = Outcome::On;
+        let mut outcome = IpcTurnOutcome::On;
         let spans = [
             (&mut self.writer, &mut self.tally.misses, Some(took)),
             (&mut self.due, &mut self.tally.due_misses, turn.due.map(|due| ended.saturating_sub(due))),
@@ -304,15 +332,15 @@ impl CallLoop {
                 let cpu = sched_getcpu();
                 let remark = format_args!("latscope: a call of {} ns on CPU {cpu}", sample.value);
                 rules.alarm.raise(writer, sample, rules.stops, remark);
-                outcome = if rules.stops { Outcome::Stop } else { outcome };
+                outcome = if rules.stops { IpcTurnOutcome::Stop } else { outcome };
             }
         }
         outcome
     }
 
     /// Adds both ends of a call to those that are reported in full.
-    fn note(&mut self, rules: &Rules, cpu: u32, reply: &Reply) {
-        let hop = |role: &str, pid, tid, cpu, state: State| Hop {
+    fn note(&mut self, rules: &IpcCallRules, cpu: u32, reply: &IpcReplyHeader) {
+        let hop = |role: &str, pid, tid, cpu, state: ThreadSchedState| TransactionHop {
             role: role.to_owned(),
             pid,
             tid,
@@ -338,10 +366,10 @@ fn sleep_until(ns: u64) {
     }
 }
 
-impl Rules {
+impl IpcCallRules {
     /// The rules of an order, with its files opened.
-    pub fn of(order: &ClientOrder, bell: Option<OwnedFd>) -> Rules {
-        Rules {
+    pub fn of(order: &ClientOrder, bell: Option<OwnedFd>) -> IpcCallRules {
+        IpcCallRules {
             mode: order.common.mode,
             deadline: order.common.deadline,
             epoch: order.common.epoch,
@@ -351,7 +379,7 @@ impl Rules {
             watched: order.watched,
             server: order.server.unwrap_or(0),
             stops: order.stops,
-            alarm: Alarm::new(bell, order.trace_marker.as_deref(), order.trace_switch.as_deref()),
+            alarm: ExceedanceAlarm::new(bell, order.trace_marker.as_deref(), order.trace_switch.as_deref()),
         }
     }
 }
@@ -362,16 +390,16 @@ mod tests {
 
     /// Answers as a server does, and then spoils the answer.
     struct Spoiled {
-        mode: Mode,
-        spoil: fn(&mut [u8]) -> Result<usize, Failure>,
+        mode: IpcMeasureMode,
+        spoil: fn(&mut [u8]) -> Result<usize, TransactionFailure>,
     }
 
-    impl Client for Spoiled {
-        fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, Failure> {
-            let Request { sequence, cpu, .. } = Request::read(request);
+    impl TransactionClient for Spoiled {
+        fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, TransactionFailure> {
+            let IpcRequestHeader { sequence, cpu, .. } = IpcRequestHeader::read(request);
             match self.mode {
-                Mode::Throughput => reply.copy_from_slice(request),
-                _ => Reply { sequence, cpu, server: None, thread: 0, verified: true }.write(reply),
+                IpcMeasureMode::Throughput => reply.copy_from_slice(request),
+                _ => IpcReplyHeader { sequence, cpu, server: None, thread: 0, verified: true }.write(reply),
             }
             (self.spoil)(reply)
         }
@@ -379,11 +407,11 @@ mod tests {
 
     /// Makes one call with a spoiled reply, and returns the caller's tally and the outcome.
     fn called(
-        mode: Mode,
+        mode: IpcMeasureMode,
         payload: usize,
-        spoil: fn(&mut [u8]) -> Result<usize, Failure>,
-    ) -> (Tally, Outcome) {
-        let rules = Rules {
+        spoil: fn(&mut [u8]) -> Result<usize, TransactionFailure>,
+    ) -> (IpcCallTally, IpcTurnOutcome) {
+        let rules = IpcCallRules {
             mode,
             deadline: u64::MAX,
             epoch: 0,
@@ -393,33 +421,34 @@ mod tests {
             watched: false,
             server: 0,
             stops: false,
-            alarm: Alarm::default(),
+            alarm: ExceedanceAlarm::default(),
         };
         let order = CallerOrder { caller: Caller::Other, fresh: false, point: None, due: None };
         let mut call_loop = CallLoop::new(order, None, None);
-        let mut line = Line::new(Box::new(Spoiled { mode, spoil }), payload);
-        let outcome = call_loop.take(&rules, &mut line, Turn { sequence: 2, due: None, recorded: true });
+        let mut line = IpcClientChannel::new(Box::new(Spoiled { mode, spoil }), payload);
+        let outcome =
+            call_loop.take(&rules, &mut line, IpcCallTurn { sequence: 2, due: None, recorded: true });
         (call_loop.tally, outcome)
     }
 
     #[test]
     fn a_reply_that_is_not_the_one_to_its_request_is_counted_apart() {
-        type Spoil = fn(&mut [u8]) -> Result<usize, Failure>;
-        let cases: [(Mode, Spoil, bool); 6] = [
-            (Mode::Latency, |reply| Ok(reply.len()), true),
-            (Mode::Throughput, |reply| Ok(reply.len()), true),
+        type Spoil = fn(&mut [u8]) -> Result<usize, TransactionFailure>;
+        let cases: [(IpcMeasureMode, Spoil, bool); 6] = [
+            (IpcMeasureMode::Latency, |reply| Ok(reply.len()), true),
+            (IpcMeasureMode::Throughput, |reply| Ok(reply.len()), true),
             // Another number, a short one, a server that saw another request.
             (
-                Mode::Latency,
+                IpcMeasureMode::Latency,
                 |reply| {
                     reply[0] ^= 1;
                     Ok(reply.len())
                 },
                 false,
             ),
-            (Mode::Latency, |reply| Ok(reply.len() - 1), false),
+            (IpcMeasureMode::Latency, |reply| Ok(reply.len() - 1), false),
             (
-                Mode::Latency,
+                IpcMeasureMode::Latency,
                 |reply| {
                     reply[28] = 0;
                     Ok(reply.len())
@@ -428,7 +457,7 @@ mod tests {
             ),
             // One byte of the last page.
             (
-                Mode::Throughput,
+                IpcMeasureMode::Throughput,
                 |reply| {
                     reply[2 * PAGE - 1] ^= 1;
                     Ok(reply.len())
@@ -439,24 +468,28 @@ mod tests {
         for (case, (mode, spoil, good)) in cases.into_iter().enumerate() {
             let (tally, outcome) = called(mode, 2 * PAGE, spoil);
             assert_eq!((tally.calls, tally.mismatches), (u64::from(good), u64::from(!good)), "{case}");
-            assert_eq!((tally.failures, outcome), (0, Outcome::On), "{case}");
+            assert_eq!((tally.failures, outcome), (0, IpcTurnOutcome::On), "{case}");
         }
     }
 
     #[test]
     fn a_failed_call_is_no_sample_and_ends_what_cannot_go_on() {
-        let (tally, outcome) = called(Mode::Latency, 32, |_| Err(Failure::Refused("full".to_owned())));
-        assert_eq!((tally.calls, tally.failures, outcome), (0, 1, Outcome::On));
+        let (tally, outcome) =
+            called(IpcMeasureMode::Latency, 32, |_| Err(TransactionFailure::Refused("full".to_owned())));
+        assert_eq!((tally.calls, tally.failures, outcome), (0, 1, IpcTurnOutcome::On));
         assert_eq!(tally.first_failure.as_deref(), Some("full"));
-        let (tally, outcome) = called(Mode::Latency, 32, |_| Err(Failure::Gone));
-        assert_eq!((tally.calls, tally.failures, outcome), (0, 1, Outcome::Over(Failure::Gone)));
+        let (tally, outcome) = called(IpcMeasureMode::Latency, 32, |_| Err(TransactionFailure::Gone));
+        assert_eq!(
+            (tally.calls, tally.failures, outcome),
+            (0, 1, IpcTurnOutcome::Over(TransactionFailure::Gone))
+        );
     }
 
     #[test]
     fn an_echo_tells_nothing_of_the_server() {
-        let (told, _) = called(Mode::Latency, 32, |reply| Ok(reply.len()));
+        let (told, _) = called(IpcMeasureMode::Latency, 32, |reply| Ok(reply.len()));
         assert_eq!((told.stayed + told.migrated, told.told), (1, 0));
-        let (echo, _) = called(Mode::Throughput, 32, |reply| Ok(reply.len()));
+        let (echo, _) = called(IpcMeasureMode::Throughput, 32, |reply| Ok(reply.len()));
         assert_eq!((echo.stayed + echo.migrated, echo.told), (0, 0));
     }
 }

@@ -1,46 +1,47 @@
 //! The client's process: its callers take turns, at their own pace or at a
 //! given one.
 
-use super::caller::{CallLoop, Line, Outcome, Rules, Turn};
+use super::caller::{CallLoop, IpcCallRules, IpcCallTurn, IpcClientChannel, IpcTurnOutcome};
 use super::message::STAMPED;
-use super::orders::{Called, CallerOrder, ClientOrder, Order, Word, handle};
+use super::orders::{CallerOrder, ClientOrder, IpcClientResult, IpcProcessOrder, IpcProcessResult, handle};
 use super::passthrough::{self, InProcess};
-use super::ping::Ping;
-use super::point::{Caller, Mode};
+use super::ping::BinderPingClient;
+use super::point::{Caller, IpcMeasureMode};
 use super::server::{myself, settle};
 use super::trial;
 use crate::prelude::*;
 use latscope_bench::recorder::Slots;
 use latscope_bench::waits::{self, Measuring};
 use latscope_core::report::Sampling;
-use latscope_exchange::transaction::{Client, Failure};
+use latscope_exchange::transaction::{TransactionClient, TransactionFailure};
 use latscope_os::usage;
 use latscope_os::worker::{self, inherited};
-use latscope_process::role::Messages;
+use latscope_process::role::MessageSocket;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Runs the client's process: takes its order, waits for the start signal, calls, and sends its results.
 ///
 /// # Errors
 /// The process was not started by latscope itself.
-pub fn main(worker: &mut Messages) -> Result<()> {
-    let Some(Order::Call(order)) = worker.receive()? else { bail!("a client takes another order") };
+pub fn main(worker: &mut MessageSocket) -> Result<()> {
+    let Some(IpcProcessOrder::Call(order)) = worker.receive()? else { bail!("a client takes another order") };
     worker::die_with(order.common.parent)?;
     let prepared = match Prepared::of(&order) {
         Ok(prepared) => prepared,
         Err(error) => return Ok(worker.answer::<()>(&Err(error))?),
     };
     worker.answer(&Ok(()))?;
-    let Some(Order::Go) = worker.receive()? else { bail!("a client waits for the go") };
+    let Some(IpcProcessOrder::Go) = worker.receive()? else { bail!("a client waits for the go") };
     let began = Some(myself("client"));
-    Ok(worker.send(&Word::Called(Box::new(Called { began, ..prepared.run(&order)? })))?)
+    Ok(worker
+        .send(&IpcProcessResult::Called(Box::new(IpcClientResult { began, ..prepared.run(&order)? })))?)
 }
 
 /// A client that is set up.
 struct Prepared {
-    rules: Rules,
+    rules: IpcCallRules,
     slots: Slots,
-    line: Line,
+    line: IpcClientChannel,
     call_loops: Vec<CallLoop>,
 }
 
@@ -48,19 +49,19 @@ impl Prepared {
     fn of(order: &ClientOrder) -> Result<Prepared> {
         let shortfall = settle(&order.common.cpus)?;
         let slots = order.common.slots()?;
-        let rules = Rules::of(order, inherited(2).ok());
+        let rules = IpcCallRules::of(order, inherited(2).ok());
         let common = &order.common;
-        let client: Box<dyn Client> = match (common.mode, common.words.first()) {
-            (Mode::Ping, Some(service)) => {
+        let client: Box<dyn TransactionClient> = match (common.mode, common.words.first()) {
+            (IpcMeasureMode::Ping, Some(service)) => {
                 let device = common.words.get(1).map(String::as_str);
-                Box::new(Ping::of(service, &common.transport, device)?)
+                Box::new(BinderPingClient::of(service, &common.transport, device)?)
             }
             _ if common.transport == passthrough::NAME => {
                 Box::new(InProcess::new(common.mode, common.payload))
             }
             _ => (common.transport()?.client)(handle(common)?)?,
         };
-        let writer = |point: Option<usize>| -> Option<Writer> {
+        let writer = |point: Option<usize>| -> Option<HistogramSlotWriter> {
             point.map(|point| slots.writer(point, Sampling::Event))
         };
         let call_loop = |order: &CallerOrder| {
@@ -72,10 +73,10 @@ impl Prepared {
         };
         let call_loops = order.callers.iter().map(call_loop).collect();
         let payload = order.payload.min(order.common.payload);
-        Ok(Prepared { rules, slots, line: Line::new(client, payload), call_loops })
+        Ok(Prepared { rules, slots, line: IpcClientChannel::new(client, payload), call_loops })
     }
 
-    fn run(self, order: &ClientOrder) -> Result<Called> {
+    fn run(self, order: &ClientOrder) -> Result<IpcClientResult> {
         let Prepared { rules, slots, line, call_loops } = self;
         let rules = &rules;
         std::thread::scope(|scope| {
@@ -86,7 +87,7 @@ impl Prepared {
                     let own = line.another().transpose()?.filter(|_| call_loop.order.caller != Caller::Other);
                     let kept = call_loop.order.caller != Caller::Other && !call_loop.order.fresh;
                     let thread = kept.then(|| {
-                        let (give, jobs) = sync_channel::<Job>(1);
+                        let (give, jobs) = sync_channel::<IpcTurnTask>(1);
                         let (back, take) = sync_channel(1);
                         let work = move || {
                             let _measuring = Measuring::hold();
@@ -109,20 +110,20 @@ impl Prepared {
 /// A caller's place: in this thread, in one of its own, or in a new one for each call.
 struct CallerPlace {
     call_loop: Option<CallLoop>,
-    own: Option<Line>,
-    thread: Option<(SyncSender<Job>, Receiver<Job>)>,
+    own: Option<IpcClientChannel>,
+    thread: Option<(SyncSender<IpcTurnTask>, Receiver<IpcTurnTask>)>,
 }
 
 /// A turn that is handed to a thread and back.
-struct Job {
+struct IpcTurnTask {
     call_loop: CallLoop,
-    line: Line,
-    turn: Turn,
-    outcome: Outcome,
+    line: IpcClientChannel,
+    turn: IpcCallTurn,
+    outcome: IpcTurnOutcome,
 }
 
-impl Job {
-    fn done(mut self, rules: &Rules) -> Job {
+impl IpcTurnTask {
+    fn done(mut self, rules: &IpcCallRules) -> IpcTurnTask {
         self.outcome = self.call_loop.take(rules, &mut self.line, self.turn);
         self
     }
@@ -130,23 +131,23 @@ impl Job {
 
 /// All callers of a client.
 struct ClientEndpoint<'a> {
-    rules: &'a Rules,
+    rules: &'a IpcCallRules,
     slots: Slots,
     callers: Vec<CallerPlace>,
     /// Line that callers without one of their own use in turn.
-    line: Option<Line>,
+    line: Option<IpcClientChannel>,
     sequence: u64,
-    ended: Option<Failure>,
+    ended: Option<TransactionFailure>,
 }
 
 impl ClientEndpoint<'_> {
-    fn measure(&mut self, order: &ClientOrder) -> Result<Called> {
+    fn measure(&mut self, order: &ClientOrder) -> Result<IpcClientResult> {
         let warm_up = order.common.warm_up;
         let going = (0..warm_up).all(|_| !self.slots.stopping() && self.round(None, false));
         let server = || order.server.and_then(|process| usage::cpu_ns_of(process).ok()).unwrap_or(0);
         let (servers, first) = (server(), self.sequence);
         let faults = usage::process_counts();
-        let (waited, cpu) = (Delays::so_far(order), usage::process_cpu_ns());
+        let (waited, cpu) = (IpcRunDelays::so_far(order), usage::process_cpu_ns());
         let begin = monotonic_ns();
         if going {
             self.rounds(order);
@@ -154,11 +155,11 @@ impl ClientEndpoint<'_> {
         let until = monotonic_ns();
         let server_cpu = server().saturating_sub(servers);
         let client_cpu = usage::process_cpu_ns().saturating_sub(cpu);
-        let waited = Delays::so_far(order).since(&waited);
+        let waited = IpcRunDelays::so_far(order).since(&waited);
         let transactions = (self.sequence - first) / 2;
         let after = usage::process_counts();
         let faults = after.minor_faults + after.major_faults - faults.minor_faults - faults.major_faults;
-        let mut called = Called {
+        let mut called = IpcClientResult {
             server_cpu,
             server_delay: waited.server,
             client_cpu,
@@ -166,12 +167,12 @@ impl ClientEndpoint<'_> {
             faults,
             from: begin,
             until,
-            ..Called::default()
+            ..IpcClientResult::default()
         };
         if self.ended.is_none() && !self.slots.stopping() && order.trials > 0 {
             self.try_inheritance(order, &mut called);
         }
-        called.ended = self.ended.as_ref().map(Failure::to_string);
+        called.ended = self.ended.as_ref().map(TransactionFailure::to_string);
         let call_loops = self.callers.iter_mut().filter_map(|caller| caller.call_loop.take());
         called.tallies = call_loops.map(|call_loop| closed(call_loop, &waited)).collect();
         Ok(called)
@@ -199,13 +200,13 @@ impl ClientEndpoint<'_> {
             let due = due.map(|(due, interval)| due + index as u64 * interval / callers);
             // The number after it is for the call that follows a request without a reply.
             self.sequence += 2;
-            match self.call(index, Turn { sequence: self.sequence, due, recorded }) {
-                Outcome::On => {}
-                Outcome::Stop => {
+            match self.call(index, IpcCallTurn { sequence: self.sequence, due, recorded }) {
+                IpcTurnOutcome::On => {}
+                IpcTurnOutcome::Stop => {
                     self.slots.ask_to_stop();
                     return false;
                 }
-                Outcome::Over(failure) => {
+                IpcTurnOutcome::Over(failure) => {
                     self.ended = Some(failure);
                     return false;
                 }
@@ -214,12 +215,12 @@ impl ClientEndpoint<'_> {
         true
     }
 
-    fn call(&mut self, index: usize, turn: Turn) -> Outcome {
+    fn call(&mut self, index: usize, turn: IpcCallTurn) -> IpcTurnOutcome {
         let caller = &mut self.callers[index];
         let shared = caller.own.is_none();
         let call_loop = caller.call_loop.take().expect("it was put back after its turn");
         let line = caller.own.take().or_else(|| self.line.take()).expect("it was put back after the turn");
-        let job = Job { call_loop, line, turn, outcome: Outcome::On };
+        let job = IpcTurnTask { call_loop, line, turn, outcome: IpcTurnOutcome::On };
         let job = match &caller.thread {
             Some((give, take)) => {
                 give.send(job).ok().and_then(|()| take.recv().ok()).expect("a caller's thread does not panic")
@@ -236,7 +237,7 @@ impl ClientEndpoint<'_> {
         job.outcome
     }
 
-    fn try_inheritance(&mut self, order: &ClientOrder, called: &mut Called) {
+    fn try_inheritance(&mut self, order: &ClientOrder, called: &mut IpcClientResult) {
         let Some(mut line) = self.line.take() else { return };
         line.resize(STAMPED);
         let priority = order.callers.iter().find_map(|caller| caller.caller.priority());
@@ -248,7 +249,7 @@ impl ClientEndpoint<'_> {
 const LEAD_NS: u64 = 100_000;
 
 /// Makes a call from a new thread that does nothing else.
-fn fresh(job: Job, rules: &Rules) -> Job {
+fn fresh(job: IpcTurnTask, rules: &IpcCallRules) -> IpcTurnTask {
     std::thread::scope(|scope| {
         let thread = scope.spawn(move || {
             let _measuring = Measuring::hold();
@@ -256,11 +257,11 @@ fn fresh(job: Job, rules: &Rules) -> Job {
                 None => job.done(rules),
                 // An end of its own, as long as the thread lives.
                 Some(Ok(own)) => {
-                    let Job { call_loop, line, turn, outcome } = job;
-                    let done = Job { call_loop, line: own, turn, outcome }.done(rules);
-                    Job { line, ..done }
+                    let IpcTurnTask { call_loop, line, turn, outcome } = job;
+                    let done = IpcTurnTask { call_loop, line: own, turn, outcome }.done(rules);
+                    IpcTurnTask { line, ..done }
                 }
-                Some(Err(failure)) => Job { outcome: Outcome::Over(failure), ..job },
+                Some(Err(failure)) => IpcTurnTask { outcome: IpcTurnOutcome::Over(failure), ..job },
             }
         });
         thread.join().expect("a caller's thread does not panic")
@@ -268,7 +269,7 @@ fn fresh(job: Job, rules: &Rules) -> Job {
 }
 
 /// Times for which the participants have waited for a CPU, ns.
-struct Delays {
+struct IpcRunDelays {
     /// Wait of the process' first thread, which is that of the SCHED_OTHER caller.
     other: Option<u64>,
     /// Wait of the threads of the SCHED_FIFO caller.
@@ -276,17 +277,17 @@ struct Delays {
     server: Option<u64>,
 }
 
-impl Delays {
+impl IpcRunDelays {
     /// Reads the waits so far from files; not to be used between stamps.
-    fn so_far(order: &ClientOrder) -> Delays {
+    fn so_far(order: &ClientOrder) -> IpcRunDelays {
         let other = waits::own();
         let fifo = other.map(|_| waits::of_measuring());
-        Delays { other, fifo, server: order.server.map_or(Some(0), waits::of_process) }
+        IpcRunDelays { other, fifo, server: order.server.map_or(Some(0), waits::of_process) }
     }
 
-    fn since(&self, before: &Delays) -> Delays {
+    fn since(&self, before: &IpcRunDelays) -> IpcRunDelays {
         let more = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
-        Delays {
+        IpcRunDelays {
             other: more(self.other, before.other),
             fifo: more(self.fifo, before.fifo),
             server: more(self.server, before.server),
@@ -294,9 +295,11 @@ impl Delays {
     }
 }
 
-fn closed(call_loop: CallLoop, waited: &Delays) -> super::orders::Tally {
+fn closed(call_loop: CallLoop, waited: &IpcRunDelays) -> super::orders::IpcCallTally {
     let run_delay = if call_loop.order.caller == Caller::Other { waited.other } else { waited.fifo };
-    let blocks = |writer: Option<Writer>| writer.map(Writer::into_blocks).unwrap_or_default();
+    let blocks = |writer: Option<HistogramSlotWriter>| {
+        writer.map(HistogramSlotWriter::into_blocks).unwrap_or_default()
+    };
     let mut tally = call_loop.tally;
     tally.run_delay = run_delay;
     (tally.blocks, tally.due_blocks) = (blocks(call_loop.writer), blocks(call_loop.due));

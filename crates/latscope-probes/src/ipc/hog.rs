@@ -25,7 +25,7 @@ pub(crate) const HIGH: u32 = 30;
 
 /// Puts the calling thread under SCHED_FIFO; returns the reason if that fails.
 pub(crate) fn fifo(priority: u32) -> Option<String> {
-    granted(sched::Policy::Fifo(priority)).map(|shortfall| shortfall.reason)
+    granted(sched::ThreadSchedPolicy::Fifo(priority)).map(|shortfall| shortfall.reason)
 }
 
 /// A thread of middle priority beside the server of a transaction.

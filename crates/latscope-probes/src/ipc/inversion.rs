@@ -12,10 +12,10 @@ use super::point::{self, Blocked};
 use super::setup::usual_rules;
 use crate::prelude::*;
 use latscope_bench::hold::real_time_remedy;
-use latscope_bench::recorder::Writer;
-use latscope_core::plan::{Periodic, Step};
-use latscope_exchange::transaction::{Transport, Unavailable};
-use latscope_os::futex::{Lock, PiLock, PlainLock, Tokens};
+use latscope_bench::recorder::HistogramSlotWriter;
+use latscope_core::plan::{Periodic, PlanStep};
+use latscope_exchange::transaction::{IpcTransport, TransportSetupError};
+use latscope_os::futex::{OneWordLock, PiLock, PlainLock, Tokens};
 use std::thread::Scope;
 
 probes! {
@@ -35,7 +35,7 @@ fn work(lock: &str) -> Blocked {
     Blocked { lock: lock.to_owned(), hold: HOLD, hog: HOG }
 }
 
-fn points() -> Vec<Point> {
+fn points() -> Vec<MeasurementPoint> {
     let point = |lock: &str, title: &str| INVERSION.point(work(lock), title, false);
     vec![
         point("plain", "blocked by a plain lock"),
@@ -45,9 +45,9 @@ fn points() -> Vec<Point> {
 
 /// The step that measures the time for which a server without a priority of its own blocks a client of high
 /// priority, in the same rounds: the transaction takes the place of the lock.
-pub fn of_transport(transport: &Transport, locks: &Step) -> Step {
+pub fn of_transport(transport: &IpcTransport, locks: &PlanStep) -> PlanStep {
     let title = format!("blocked by the server of a transaction, {}", transport.title);
-    Step {
+    PlanStep {
         name: super::STEP.to_owned(),
         points: vec![INVERSION.point(work(transport.name), &title, false)],
         periodic: Some(Periodic { warm_up: 0, ..usual_rules() }),
@@ -56,9 +56,9 @@ pub fn of_transport(transport: &Transport, locks: &Step) -> Step {
 }
 
 /// The step that measures both locks, `rounds` rounds each, on `cpu`.
-pub fn step(cpu: u32, rounds: Option<u64>, duration: u64, seed: u64) -> Step {
+pub fn step(cpu: u32, rounds: Option<u64>, duration: u64, seed: u64) -> PlanStep {
     let events = rounds.unwrap_or(ROUNDS);
-    Step { seed, ..Step::new(EXPERIMENT.name, points(), vec![cpu], Stop::after(events, duration)) }
+    PlanStep { seed, ..PlanStep::new(EXPERIMENT.name, points(), vec![cpu], Stop::after(events, duration)) }
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
@@ -85,8 +85,9 @@ fn run(bench: &mut Bench) -> Result<()> {
 }
 
 /// Tries out that the threads get their priorities and that the lock exists; otherwise returns the refusal.
-fn possible(pi: bool) -> Result<(), Unavailable> {
-    let refuse = |reason: String, remedy: &str| Err(Unavailable { reason, remedy: remedy.to_owned() });
+fn possible(pi: bool) -> Result<(), TransportSetupError> {
+    let refuse =
+        |reason: String, remedy: &str| Err(TransportSetupError { reason, remedy: remedy.to_owned() });
     let trial = std::thread::spawn(|| fifo(HIGH)).join().expect("a trial does not panic");
     if let Some(reason) = trial {
         let reason = format!("without real-time priorities nothing is inverted: {reason}");
@@ -108,7 +109,7 @@ struct Stage {
 
 /// Tokens by which the three threads of a round signal each other.
 #[derive(Default)]
-struct Cues {
+struct InversionSignals {
     owner: Tokens,
     hog: Tokens,
     waiter: Tokens,
@@ -117,8 +118,9 @@ struct Cues {
 
 impl Stage {
     /// Runs all rounds with one lock.
-    fn play(&self, lock: &impl Lock, writer: Writer) -> Writer {
-        let rounds = Rounds { stage: self, lock, cues: Cues::default(), over: AtomicBool::new(false) };
+    fn play(&self, lock: &impl OneWordLock, writer: HistogramSlotWriter) -> HistogramSlotWriter {
+        let rounds =
+            Rounds { stage: self, lock, cues: InversionSignals::default(), over: AtomicBool::new(false) };
         std::thread::scope(|scope| rounds.play(scope, writer))
     }
 
@@ -133,12 +135,12 @@ impl Stage {
 struct Rounds<'a, L> {
     stage: &'a Stage,
     lock: &'a L,
-    cues: Cues,
+    cues: InversionSignals,
     over: AtomicBool,
 }
 
-impl<L: Lock> Rounds<'_, L> {
-    fn play<'s>(&'s self, scope: &'s Scope<'s, '_>, writer: Writer) -> Writer {
+impl<L: OneWordLock> Rounds<'_, L> {
+    fn play<'s>(&'s self, scope: &'s Scope<'s, '_>, writer: HistogramSlotWriter) -> HistogramSlotWriter {
         scope.spawn(|| self.own());
         scope.spawn(|| self.disturb());
         let waiter = scope.spawn(|| self.wait(writer));
@@ -177,7 +179,7 @@ impl<L: Lock> Rounds<'_, L> {
     }
 
     /// Waits for the lock, and records for how long: the thread of high priority.
-    fn wait(&self, mut writer: Writer) -> Writer {
+    fn wait(&self, mut writer: HistogramSlotWriter) -> HistogramSlotWriter {
         self.stage.settle(HIGH);
         writer.adopt();
         self.cues.done.give();
@@ -195,7 +197,7 @@ impl<L: Lock> Rounds<'_, L> {
     /// Starts each round, and then leaves the CPU to others for the same time: real-time threads are throttled
     /// otherwise.
     fn direct(&self) {
-        let Cues { owner, hog, waiter, done } = &self.cues;
+        let InversionSignals { owner, hog, waiter, done } = &self.cues;
         // All three wait for their cue.
         (0..3).for_each(|_| done.take());
         let begun = monotonic_ns();
@@ -216,7 +218,7 @@ impl<L: Lock> Rounds<'_, L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness;
 
     #[test]
@@ -225,7 +227,7 @@ mod tests {
         assert_eq!(measured.len(), 2);
         for m in &measured {
             harness::check(m);
-            if m.quality.level == Level::Unsupported {
+            if m.quality.level == QualityLevel::Unsupported {
                 assert!(m.reason().as_ref().unwrap().contains("SCHED_FIFO"));
             }
         }

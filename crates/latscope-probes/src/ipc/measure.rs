@@ -1,15 +1,15 @@
 //! The experiment: runs of processes, and their results as named values.
 
-use super::orders::{Called, Served, Tally, Trial};
-use super::point::{Caller, Mode, Placement, Row, Since};
-use super::session::{self, Group, Outcome};
+use super::orders::{InheritanceTrial, IpcCallTally, IpcClientResult, IpcServerResult};
+use super::point::{Caller, IpcCallerPoint, IpcMeasureMode, IpcPairPlacement, Since};
+use super::session::{self, IpcPairOutcome, IpcPointGroup};
 use super::{passthrough, transport};
 use crate::prelude::*;
 use latscope_bench::hold::{Shortfall, real_time_remedy};
 use latscope_core::catalogue::RUN_ELAPSED;
 use latscope_core::quality::POLICY_REFUSED;
-use latscope_core::report::{Contention, Hop};
-use latscope_exchange::transaction::{Transport, Unavailable};
+use latscope_core::report::{Contention, TransactionHop};
+use latscope_exchange::transaction::{IpcTransport, TransportSetupError};
 
 /// Measures the points of a step, run by run. Points that a transport cannot measure are closed with the
 /// reason.
@@ -17,9 +17,9 @@ use latscope_exchange::transaction::{Transport, Unavailable};
 /// # Errors
 /// A point has invalid parameters.
 pub fn run(bench: &mut Bench) -> Result<()> {
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<IpcPointGroup> = Vec::new();
     for (point, planned) in bench.points().iter().enumerate() {
-        let row = Row::of(planned)?;
+        let row = IpcCallerPoint::of(planned)?;
         match groups.iter_mut().find(|group| group[0].1.runs_with(&row)) {
             Some(group) => group.push((point, row)),
             None => groups.push(vec![(point, row)]),
@@ -34,22 +34,22 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-fn measure(bench: &mut Bench, group: &Group) {
+fn measure(bench: &mut Bench, group: &IpcPointGroup) {
     let points: Vec<usize> = group.iter().map(|(point, _)| *point).collect();
     for (point, row) in group {
         match row.mode {
-            Mode::OneWay => bench.set_times(*point, Semantics::OneWay),
+            IpcMeasureMode::OneWay => bench.set_times(*point, Semantics::OneWay),
             _ if row.transport == passthrough::NAME => bench.set_times(*point, Semantics::Operation),
             _ => {}
         }
         bench.started(*point);
     }
-    let refuse = |bench: &mut Bench, Unavailable { reason, remedy }: Unavailable| {
+    let refuse = |bench: &mut Bench, TransportSetupError { reason, remedy }: TransportSetupError| {
         points.iter().for_each(|point| bench.unsupported(*point, reason.as_str(), remedy.as_str()));
     };
     let Some(transport) = transport(&group[0].1.transport) else {
         let reason = format!("this binary has no transport {:?}", group[0].1.transport);
-        return refuse(bench, Unavailable { reason, remedy: String::new() });
+        return refuse(bench, TransportSetupError { reason, remedy: String::new() });
     };
     if let Some(refusal) = unsuitable(bench, transport, group) {
         return refuse(bench, refusal);
@@ -60,20 +60,21 @@ fn measure(bench: &mut Bench, group: &Group) {
             outcomes.into_iter().for_each(|outcome| report(bench, group, outcome, run));
         }
         Err(error) => {
-            let other = |error| Unavailable { reason: format!("{error:#}"), remedy: String::new() };
+            let other = |error| TransportSetupError { reason: format!("{error:#}"), remedy: String::new() };
             refuse(bench, error.downcast().unwrap_or_else(other));
         }
     }
 }
 
 /// Returns the reason why this transport cannot be measured in this way, if there is one.
-fn unsuitable(bench: &Bench, transport: &Transport, group: &Group) -> Option<Unavailable> {
+fn unsuitable(bench: &Bench, transport: &IpcTransport, group: &IpcPointGroup) -> Option<TransportSetupError> {
     let row = &group[0].1;
-    let refuse = |reason: String, remedy: &str| Some(Unavailable { reason, remedy: remedy.to_owned() });
+    let refuse =
+        |reason: String, remedy: &str| Some(TransportSetupError { reason, remedy: remedy.to_owned() });
     let least = match row.mode {
-        Mode::OneWay => super::message::STAMPED,
-        Mode::Ping => 0,
-        Mode::Latency | Mode::Throughput | Mode::Inversion => 4,
+        IpcMeasureMode::OneWay => super::message::STAMPED,
+        IpcMeasureMode::Ping => 0,
+        IpcMeasureMode::Latency | IpcMeasureMode::Throughput | IpcMeasureMode::Inversion => 4,
     };
     if row.payload as usize > transport.max_payload {
         let limit = format_size(transport.max_payload as u64);
@@ -86,7 +87,7 @@ fn unsuitable(bench: &Bench, transport: &Transport, group: &Group) -> Option<Una
         return refuse(text, &format!("choose at least --payload {least}"));
     }
     let cpus = bench.cpus().len();
-    if cpus < 2 && (transport.spins || row.placement == Placement::TwoCores) {
+    if cpus < 2 && (transport.spins || row.placement == IpcPairPlacement::TwoCores) {
         // Who spins keeps the other from its one CPU, wherever they are placed.
         let remedy = match transport.spins {
             true => "allow a second CPU, or choose a transport that sleeps, such as --transport futex",
@@ -95,12 +96,12 @@ fn unsuitable(bench: &Bench, transport: &Transport, group: &Group) -> Option<Una
         return refuse("there is only one CPU to run on".to_owned(), remedy);
     }
     let endpoints = 2 * group.iter().map(|(_, row)| row.pair + 1).max().unwrap_or(1) as usize;
-    if transport.spins && (row.placement != Placement::TwoCores || endpoints > cpus) {
+    if transport.spins && (row.placement != IpcPairPlacement::TwoCores || endpoints > cpus) {
         let text = "both processes spin: on one CPU each takes the time that the other needs, without end \
                     under SCHED_FIFO";
         return refuse(text.to_owned(), "give each a CPU of its own: --placement two-cores, --pairs 1");
     }
-    if transport.name == passthrough::NAME && row.mode == Mode::OneWay {
+    if transport.name == passthrough::NAME && row.mode == IpcMeasureMode::OneWay {
         return refuse("a call within the process has no way to go".to_owned(), "");
     }
     None
@@ -108,16 +109,16 @@ fn unsuitable(bench: &Bench, transport: &Transport, group: &Group) -> Option<Una
 
 /// Time from the first recorded call of any pair to the end of the last of all,
 /// ns; `None` for one pair alone.
-fn together(outcomes: &[Outcome]) -> Option<u64> {
+fn together(outcomes: &[IpcPairOutcome]) -> Option<u64> {
     let called = || outcomes.iter().filter_map(|outcome| outcome.called.as_ref().ok());
     let from = called().map(|called| called.from).min()?;
     let until = called().map(|called| called.until).max()?;
     (outcomes.len() > 1).then(|| until - from)
 }
 
-fn report(bench: &mut Bench, group: &Group, outcome: Outcome, run: Option<u64>) {
-    let Outcome { pair, called, served, other_device, halted } = outcome;
-    let rows: Vec<&(usize, Row)> = group.iter().filter(|(_, row)| row.pair == pair).collect();
+fn report(bench: &mut Bench, group: &IpcPointGroup, outcome: IpcPairOutcome, run: Option<u64>) {
+    let IpcPairOutcome { pair, called, served, other_device, halted } = outcome;
+    let rows: Vec<&(usize, IpcCallerPoint)> = group.iter().filter(|(_, row)| row.pair == pair).collect();
     let called = match called {
         Ok(called) => called,
         Err(reason) => {
@@ -127,7 +128,7 @@ fn report(bench: &mut Bench, group: &Group, outcome: Outcome, run: Option<u64>) 
     };
     let fifo_first = rows.iter().any(|(_, row)| row.caller != Caller::Other);
     // The two processes as they began stand before the first calls.
-    let mut began: Vec<Hop> = served.iter().filter_map(|served| served.began.clone()).collect();
+    let mut began: Vec<TransactionHop> = served.iter().filter_map(|served| served.began.clone()).collect();
     began.extend(called.began.clone());
     for (point, row) in rows {
         let tally = &called.tallies[usize::from(fifo_first && row.caller == Caller::Other)];
@@ -135,7 +136,7 @@ fn report(bench: &mut Bench, group: &Group, outcome: Outcome, run: Option<u64>) 
         if row.hops > 0 {
             bench.set_hops(*point, began.drain(..).chain(tally.hops.iter().cloned()).collect());
         }
-        if let Some(run) = run.filter(|_| row.mode != Mode::Inversion) {
+        if let Some(run) = run.filter(|_| row.mode != IpcMeasureMode::Inversion) {
             bench.value(*point, RUN_ELAPSED, run as f64, "ns", Better::Neither);
         }
         waited(bench, *point, row, tally, &called);
@@ -154,12 +155,18 @@ fn report(bench: &mut Bench, group: &Group, outcome: Outcome, run: Option<u64>) 
 
 /// Reports the time for which caller and server waited for a CPU because of others. A caller under SCHED_OTHER
 /// can lose its CPU to any process. On a common CPU each also waits for the other, but then one of them runs.
-fn waited(bench: &mut Bench, point: usize, row: &Row, tally: &Tally, called: &Called) {
-    let distorts = row.caller == Caller::Other && row.mode != Mode::Inversion;
+fn waited(
+    bench: &mut Bench,
+    point: usize,
+    row: &IpcCallerPoint,
+    tally: &IpcCallTally,
+    called: &IpcClientResult,
+) {
+    let distorts = row.caller == Caller::Other && row.mode != IpcMeasureMode::Inversion;
     let wall_ns = called.until - called.from;
     let none_ran = match row.placement {
-        Placement::TwoCores => u64::MAX,
-        Placement::SameCore | Placement::Free => {
+        IpcPairPlacement::TwoCores => u64::MAX,
+        IpcPairPlacement::SameCore | IpcPairPlacement::Free => {
             wall_ns.saturating_sub(called.client_cpu + called.server_cpu)
         }
     };
@@ -172,13 +179,20 @@ fn waited(bench: &mut Bench, point: usize, row: &Row, tally: &Tally, called: &Ca
     bench.set_contention(point, contention);
 }
 
-fn tell(bench: &mut Bench, point: usize, row: &Row, tally: &Tally, called: &Called, served: Option<&Served>) {
-    if row.mode == Mode::Inversion {
+fn tell(
+    bench: &mut Bench,
+    point: usize,
+    row: &IpcCallerPoint,
+    tally: &IpcCallTally,
+    called: &IpcClientResult,
+    served: Option<&IpcServerResult>,
+) {
+    if row.mode == IpcMeasureMode::Inversion {
         // How long the waiter was blocked is all there is to tell.
         return bench.set_blocks(point, tally.blocks.clone());
     }
     let mut count = |name: &str, value: u64, better| bench.value(point, name, value as f64, "count", better);
-    let one_way = row.mode == Mode::OneWay;
+    let one_way = row.mode == IpcMeasureMode::OneWay;
     let misses = match (row.since, served) {
         (Since::Due, _) => tally.due_misses,
         (Since::Call, Some(served)) if one_way => served.misses,
@@ -206,7 +220,7 @@ fn tell(bench: &mut Bench, point: usize, row: &Row, tally: &Tally, called: &Call
         bench.value(point, "sync", share(tally.synced, tally.stayed), "%", Better::More);
     }
     // Behind a request without a reply there is a call that is not measured.
-    if called.transactions > 0 && row.mode != Mode::OneWay {
+    if called.transactions > 0 && row.mode != IpcMeasureMode::OneWay {
         cpu_time(bench, point, called);
     }
     let blocks = match (row.since, served) {
@@ -216,14 +230,14 @@ fn tell(bench: &mut Bench, point: usize, row: &Row, tally: &Tally, called: &Call
     };
     bench.set_blocks(point, blocks);
     bench.value(point, "elapsed", (called.until - called.from) as f64, "ns", Better::Neither);
-    if row.mode == Mode::Throughput {
+    if row.mode == IpcMeasureMode::Throughput {
         throughput(bench, point, row);
     }
 }
 
 /// Reports the CPU time of a call, from two readings around all calls. It includes the work of both sides
 /// between calls.
-fn cpu_time(bench: &mut Bench, point: usize, called: &Called) {
+fn cpu_time(bench: &mut Bench, point: usize, called: &IpcClientResult) {
     let each = |ns: u64| ns as f64 / called.transactions as f64;
     bench.value(point, "cpu-time", each(called.client_cpu + called.server_cpu), "ns", Better::Less);
     // Callers that take turns share the client's time.
@@ -234,13 +248,13 @@ fn cpu_time(bench: &mut Bench, point: usize, called: &Called) {
 
 /// Reports the bytes of one direction per time: payload times calls, by the sum of the calls' durations. The
 /// throughput of several pairs is by [`RUN_ELAPSED`].
-fn throughput(bench: &mut Bench, point: usize, row: &Row) {
+fn throughput(bench: &mut Bench, point: usize, row: &IpcCallerPoint) {
     let Some((calls, wall)) = bench.total(point).filter(|(_, wall)| *wall > 0.0) else { return };
     bench.value(point, "wall-time", wall, "ns", Better::Neither);
     bench.value(point, "throughput", row.payload as f64 * calls as f64 * 1e9 / wall, "B/s", Better::More);
 }
 
-fn trial(bench: &mut Bench, point: usize, what: &str, trial: &Trial) {
+fn trial(bench: &mut Bench, point: usize, what: &str, trial: &InheritanceTrial) {
     if trial.calls == 0 {
         return;
     }
@@ -252,14 +266,14 @@ fn trial(bench: &mut Bench, point: usize, what: &str, trial: &Trial) {
     count("restored", trial.restored);
 }
 
-/// Returns how many calls were not between CPUs as the placement has them: another program moved an end, or its CPU went
-/// offline. Calls whose server does not state its CPU are not counted.
-fn misplaced(placement: Placement, tally: &Tally) -> Option<Shortfall> {
-    let Tally { stayed, synced, migrated, .. } = *tally;
+/// Returns how many calls were not between CPUs as the placement has them: another program moved an end, or its CPU
+/// went offline. Calls whose server does not state its CPU are not counted.
+fn misplaced(placement: IpcPairPlacement, tally: &IpcCallTally) -> Option<Shortfall> {
+    let IpcCallTally { stayed, synced, migrated, .. } = *tally;
     let (misplaced, wanted) = match placement {
-        Placement::TwoCores => (synced + migrated, "between the two CPUs of client and server"),
-        Placement::SameCore => (stayed - synced + migrated, "between threads of one CPU"),
-        Placement::Free => return None,
+        IpcPairPlacement::TwoCores => (synced + migrated, "between the two CPUs of client and server"),
+        IpcPairPlacement::SameCore => (stayed - synced + migrated, "between threads of one CPU"),
+        IpcPairPlacement::Free => return None,
     };
     let calls = counted(stayed + migrated, "call");
     (misplaced > 0).then(|| {
@@ -268,7 +282,13 @@ fn misplaced(placement: Placement, tally: &Tally) -> Option<Shortfall> {
 }
 
 /// Marks a row as degraded or cut short, with the reasons.
-fn doubts(bench: &mut Bench, point: usize, tally: &Tally, called: &Called, served: Option<&Served>) {
+fn doubts(
+    bench: &mut Bench,
+    point: usize,
+    tally: &IpcCallTally,
+    called: &IpcClientResult,
+    served: Option<&IpcServerResult>,
+) {
     let shortfalls = [tally.shortfall.as_ref(), served.and_then(|served| served.shortfall.as_ref())];
     for reason in shortfalls.into_iter().flatten() {
         bench.degrade(point, POLICY_REFUSED, reason.as_str(), real_time_remedy());

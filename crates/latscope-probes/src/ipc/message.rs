@@ -3,7 +3,7 @@
 //! Shorter payloads carry as much of it as fits, at least the low four bytes of
 //! the sequence. What does not fit is read as zero.
 
-use latscope_os::sched::State;
+use latscope_os::sched::ThreadSchedState;
 
 /// Bytes of a request or a reply that have a meaning.
 pub const LENGTH: usize = 32;
@@ -22,13 +22,13 @@ pub const ONE_WAY: u32 = 4;
 
 /// Request of a client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct IpcRequestHeader {
     /// Sequence number, larger than that of the request before.
     pub sequence: u64,
     /// CPU on which the caller runs.
     pub cpu: u32,
     /// Scheduling of the calling thread.
-    pub caller: State,
+    pub caller: ThreadSchedState,
     /// Flags of the request: [`VERBOSE`], [`STATE`], [`ONE_WAY`].
     pub flags: u32,
     /// Length of the request, bytes; 0 if it is not stated.
@@ -37,13 +37,13 @@ pub struct Request {
 
 /// Reply of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reply {
+pub struct IpcReplyHeader {
     /// Sequence number of the request.
     pub sequence: u64,
     /// CPU on which the server runs.
     pub cpu: u32,
     /// Scheduling of the server during the call; `None` if it was not requested.
-    pub server: Option<State>,
+    pub server: Option<ThreadSchedState>,
     /// Id of the server's thread; 0 if it was not requested.
     pub thread: u32,
     /// True if the server expected this request.
@@ -53,18 +53,24 @@ pub struct Reply {
 /// Policy that stands for "not asked".
 const NOT_ASKED: u32 = u32::MAX;
 
-impl Request {
+impl IpcRequestHeader {
     /// Writes the request over the beginning of `payload`.
     pub fn write(&self, payload: &mut [u8]) {
-        let State { policy, priority, nice } = self.caller;
+        let ThreadSchedState { policy, priority, nice } = self.caller;
         put(payload, self.sequence, [self.cpu, policy, priority, nice as u32, self.flags, self.length]);
     }
 
     /// Reads a request from the beginning of `payload`.
     #[inline]
-    pub fn read(payload: &[u8]) -> Request {
+    pub fn read(payload: &[u8]) -> IpcRequestHeader {
         let (sequence, [cpu, policy, priority, nice, flags, length]) = get(payload);
-        Request { sequence, cpu, caller: State { policy, priority, nice: nice as i32 }, flags, length }
+        IpcRequestHeader {
+            sequence,
+            cpu,
+            caller: ThreadSchedState { policy, priority, nice: nice as i32 },
+            flags,
+            length,
+        }
     }
 
     /// Returns true if this request, of `length` bytes, is whole and comes after the request number `last`, as
@@ -81,21 +87,21 @@ impl Request {
     }
 }
 
-impl Reply {
+impl IpcReplyHeader {
     /// Writes the reply over the beginning of `payload`.
     pub fn write(&self, payload: &mut [u8]) {
-        let unknown = State { policy: NOT_ASKED, ..State::default() };
-        let State { policy, priority, nice } = self.server.unwrap_or(unknown);
+        let unknown = ThreadSchedState { policy: NOT_ASKED, ..ThreadSchedState::default() };
+        let ThreadSchedState { policy, priority, nice } = self.server.unwrap_or(unknown);
         let words = [self.cpu, policy, priority, nice as u32, self.thread, u32::from(self.verified)];
         put(payload, self.sequence, words);
     }
 
     /// Reads a reply from the beginning of `payload`. Fields that do not fit have the values of a good reply.
-    pub fn read(payload: &[u8]) -> Reply {
+    pub fn read(payload: &[u8]) -> IpcReplyHeader {
         let (sequence, [cpu, policy, priority, nice, thread, verified]) = get(payload);
-        let state = State { policy, priority, nice: nice as i32 };
+        let state = ThreadSchedState { policy, priority, nice: nice as i32 };
         let told = payload.len() >= LENGTH && policy != NOT_ASKED;
-        Reply {
+        IpcReplyHeader {
             sequence,
             cpu,
             server: told.then_some(state),
@@ -167,28 +173,33 @@ fn words(bytes: &[u8; LENGTH]) -> (u64, [u32; 6]) {
 mod tests {
     use super::*;
 
-    const FIFO: State = State { policy: 1, priority: 95, nice: -5 };
+    const FIFO: ThreadSchedState = ThreadSchedState { policy: 1, priority: 95, nice: -5 };
 
     #[test]
     fn what_is_written_is_read() {
-        let request =
-            Request { sequence: 1 << 40 | 7, cpu: 3, caller: FIFO, flags: VERBOSE | STATE, length: 64 };
-        let reply = Reply { sequence: 9, cpu: 1, server: Some(FIFO), thread: 4711, verified: true };
+        let request = IpcRequestHeader {
+            sequence: 1 << 40 | 7,
+            cpu: 3,
+            caller: FIFO,
+            flags: VERBOSE | STATE,
+            length: 64,
+        };
+        let reply = IpcReplyHeader { sequence: 9, cpu: 1, server: Some(FIFO), thread: 4711, verified: true };
         let mut payload = [0xff; 64];
         request.write(&mut payload);
-        assert_eq!(Request::read(&payload), request);
+        assert_eq!(IpcRequestHeader::read(&payload), request);
         assert_eq!(payload[32], 0xff);
         reply.write(&mut payload);
-        assert_eq!(Reply::read(&payload), reply);
-        Reply { server: None, ..reply }.write(&mut payload);
-        assert_eq!(Reply::read(&payload).server, None);
+        assert_eq!(IpcReplyHeader::read(&payload), reply);
+        IpcReplyHeader { server: None, ..reply }.write(&mut payload);
+        assert_eq!(IpcReplyHeader::read(&payload).server, None);
     }
 
     #[test]
     fn the_layout_is_the_one_agreed() {
         let mut payload = [0; 32];
-        let caller = State { policy: 1, priority: 4, nice: -1 };
-        Request { sequence: 1, cpu: 2, caller, flags: 6, length: 32 }.write(&mut payload);
+        let caller = ThreadSchedState { policy: 1, priority: 4, nice: -1 };
+        IpcRequestHeader { sequence: 1, cpu: 2, caller, flags: 6, length: 32 }.write(&mut payload);
         assert_eq!(payload[..12], [1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0]);
         assert_eq!(payload[12..], [1, 0, 0, 0, 4, 0, 0, 0, 255, 255, 255, 255, 6, 0, 0, 0, 32, 0, 0, 0]);
     }
@@ -196,20 +207,21 @@ mod tests {
     #[test]
     fn a_short_payload_carries_what_fits() {
         let mut payload = [0; 4];
-        Request { sequence: 1 << 32 | 5, ..Request::default() }.write(&mut payload);
-        assert_eq!(Request::read(&payload).sequence, carried(1 << 32 | 5, 4));
-        let reply = Reply::read(&payload);
+        IpcRequestHeader { sequence: 1 << 32 | 5, ..IpcRequestHeader::default() }.write(&mut payload);
+        assert_eq!(IpcRequestHeader::read(&payload).sequence, carried(1 << 32 | 5, 4));
+        let reply = IpcReplyHeader::read(&payload);
         assert!(reply.verified && reply.server.is_none());
         assert!(!tells_cpu(8) && tells_cpu(12));
     }
 
     #[test]
     fn what_is_cut_off_or_comes_again_is_not_the_next() {
-        let request = Request { sequence: 1 << 32 | 5, length: 64, ..Request::default() };
+        let request = IpcRequestHeader { sequence: 1 << 32 | 5, length: 64, ..IpcRequestHeader::default() };
         assert!(request.is_next(1 << 32 | 3, 64));
         assert!(!request.is_next(1 << 32 | 3, 63));
         assert!(!request.is_next(1 << 32 | 5, 64));
-        let short = |sequence, last| Request { sequence, ..Request::default() }.is_next(last, 4);
+        let short =
+            |sequence, last| IpcRequestHeader { sequence, ..IpcRequestHeader::default() }.is_next(last, 4);
         assert!(short(7, 5) && short(1, u64::from(u32::MAX)));
         assert!(!short(5, 5) && !short(5, 7));
     }

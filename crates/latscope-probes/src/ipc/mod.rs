@@ -18,29 +18,29 @@ mod trial;
 
 use super::{Family, FamilyFacts};
 use crate::prelude::*;
-use latscope_bench::settings::Asked;
+use latscope_bench::settings::ParamValueRequest;
 use latscope_core::report::Warning;
-use latscope_exchange::transaction::Transport;
-use latscope_process::role::{Messages, Role};
-use point::{Caller, Placement, Row};
+use latscope_exchange::transaction::IpcTransport;
+use latscope_process::role::{MessageSocket, ProcessRole};
+use point::{Caller, IpcCallerPoint, IpcPairPlacement};
 
 /// Every transport of this binary; the call within the process, the floor under them, is last.
-pub fn transports() -> impl Iterator<Item = &'static Transport> {
+pub fn transports() -> impl Iterator<Item = &'static IpcTransport> {
     carriers().chain([&passthrough::PASSTHROUGH])
 }
 
 /// Transports that carry something from one process to another.
-pub fn carriers() -> impl Iterator<Item = &'static Transport> {
+pub fn carriers() -> impl Iterator<Item = &'static IpcTransport> {
     latscope_exchange::transports::TRANSPORTS.iter().copied()
 }
 
 /// The transport of this name.
-pub fn transport(name: &str) -> Option<&'static Transport> {
+pub fn transport(name: &str) -> Option<&'static IpcTransport> {
     transports().find(|transport| transport.name == name)
 }
 
 /// Returns the warnings to show before the first number: more pairs than the machine has room for.
-pub fn warnings(steps: &[Step], machine: &Machine) -> Vec<Warning> {
+pub fn warnings(steps: &[PlanStep], machine: &Machine) -> Vec<Warning> {
     let cpus = machine.allowed.0.len() as u64;
     let mut warnings = Vec::new();
     let mut warn = |id: &str, text: String| {
@@ -51,7 +51,8 @@ pub fn warnings(steps: &[Step], machine: &Machine) -> Vec<Warning> {
         warnings.push(Warning { id: id.to_owned(), text, remedy: Some(remedy) });
     };
     let steps = || steps.iter().filter(|step| step.name == STEP);
-    let rows = || steps().flat_map(|step| step.points.iter().filter_map(|point| Row::of(point).ok()));
+    let rows =
+        || steps().flat_map(|step| step.points.iter().filter_map(|point| IpcCallerPoint::of(point).ok()));
     let pairs = rows().map(|row| row.pair + 1).max().unwrap_or(0);
     let real_time =
         rows().filter(|row| row.caller != Caller::Other).map(|row| row.pair + 1).max().unwrap_or(0);
@@ -104,14 +105,14 @@ pub static FAMILY: Family = Family {
 };
 
 /// Facts of the probes of all transports. A survey measures one of them; the others are there for comparison.
-const FACTS: Facts = Facts {
+const FACTS: ProbeFacts = ProbeFacts {
     timed: "From before the request is handed over until the reply is there, in the caller's thread, without \
             filling and verifying; with mode one-way until the stamp of the server.",
     times: Semantics::RoundTrip,
     revision: 2,
-    params: Row::LIST,
+    params: IpcCallerPoint::LIST,
     by_name_only: true,
-    ..Facts::DEFAULT
+    ..ProbeFacts::DEFAULT
 };
 
 /// A probe for each transport; in braces further facts of that one.
@@ -119,14 +120,14 @@ macro_rules! transports {
     ($($(#[$when:meta])? $name:literal: $title:literal, $source:literal $({ $($more:tt)+ })?;)+) => {
         /// The probes of the family.
         pub static PROBES: &[&Probe] = &[$($(#[$when])? &Probe {
-            facts: Facts {
+            facts: ProbeFacts {
                 id: concat!("ipc.", $name),
                 title: concat!("transaction, ", $title),
                 source: $source,
                 $($($more)+)?
                 ..FACTS
             },
-            check: Row::check,
+            check: IpcCallerPoint::check,
             experiment: &EXPERIMENT,
             plan,
         }),+, &inversion::INVERSION];
@@ -157,28 +158,28 @@ transports! {
 }
 
 /// The points of a survey, or of a program that asks for others: one pair.
-fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let Some(transport) = transport(probe.id.trim_start_matches("ipc.")) else { return Vec::new() };
-    let usual = setup::Setup::usual(transport, machine);
-    let placement = Asked::of::<Placement>(input, "placement").first();
-    let setup = setup::Setup {
+    let usual = setup::IpcStepSetup::usual(transport, machine);
+    let placement = ParamValueRequest::of::<IpcPairPlacement>(input, "placement").first();
+    let setup = setup::IpcStepSetup {
         placement: placement.unwrap_or(usual.placement),
-        payloads: Asked::of::<u64>(input, "payload").or(&usual.payloads),
+        payloads: ParamValueRequest::of::<u64>(input, "payload").or(&usual.payloads),
         ..usual
     };
-    let point = |row: Row| {
+    let point = |row: IpcCallerPoint| {
         let title = format!("transaction, {}, {} caller", transport.title, row.caller.word());
-        Point { title, row: true, ..row.point(transport) }
+        MeasurementPoint { title, row: true, ..row.point(transport) }
     };
     setup.rows().map(point).collect()
 }
 
 /// A process of a pair: `__ipc server|client`.
-pub(crate) const ROLE: Role = Role { name: "__ipc", terminates: false, main };
+pub(crate) const ROLE: ProcessRole = ProcessRole { name: "__ipc", terminates: false, main };
 
 fn main(arguments: &[String]) -> Result<()> {
     let by_hand = "a server or client is started by latscope itself: run `latscope ipc`";
-    let mut worker = Messages::inherited().context(by_hand)?;
+    let mut worker = MessageSocket::inherited().context(by_hand)?;
     match arguments.first().map(String::as_str) {
         Some("server") => {
             let _ = rustix::thread::set_name(c"ipc/server");

@@ -1,11 +1,11 @@
 //! Messages between the worker of a step and the processes of its pairs.
 
-use super::point::{Caller, Mode};
+use super::point::{Caller, IpcMeasureMode};
 use super::transport;
 use crate::prelude::*;
-use latscope_bench::recorder::{Layout, Slots};
-use latscope_core::report::{Block, Hop};
-use latscope_exchange::transaction::{EndpointHandle, Transport};
+use latscope_bench::recorder::{HistogramSlotLayout, Slots};
+use latscope_core::report::{SampleBlock, TransactionHop};
+use latscope_exchange::transaction::{EndpointHandle, IpcTransport};
 use latscope_os::worker::inherited;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub(crate) const OWN_DESCRIPTORS: u32 = 3;
 
 /// The orders of a process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub enum Order {
+pub enum IpcProcessOrder {
     /// Orders to act as a server.
     Serve(Box<ServerOrder>),
     /// Orders to act as a client.
@@ -25,11 +25,11 @@ pub enum Order {
 
 /// Orders that both processes of a pair need.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Common {
+pub struct IpcPairOrder {
     /// Name of the transport.
     pub transport: String,
     /// Mode of the measurement.
-    pub mode: Mode,
+    pub mode: IpcMeasureMode,
     /// The words of the endpoint pair.
     pub words: Vec<String>,
     /// Number of inherited descriptors of the endpoint pair.
@@ -39,7 +39,7 @@ pub struct Common {
     /// CPUs on which the process stays.
     pub cpus: Vec<u32>,
     /// The step, for the layout of its histograms.
-    pub step: Step,
+    pub step: PlanStep,
     /// `CLOCK_MONOTONIC` at the epoch of the run, ns.
     pub epoch: u64,
     /// The clock of durations.
@@ -56,7 +56,7 @@ pub struct Common {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ServerOrder {
     /// Orders that both processes need.
-    pub common: Common,
+    pub common: IpcPairOrder,
     /// Point that records arriving requests.
     pub point: Option<usize>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct ServerOrder {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ClientOrder {
     /// Orders that both processes need.
-    pub common: Common,
+    pub common: IpcPairOrder,
     /// Callers of each turn, in this order.
     pub callers: Vec<CallerOrder>,
     /// Bytes of a request.
@@ -107,16 +107,16 @@ pub(crate) struct CallerOrder {
 
 /// Final message of a process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub enum Word {
+pub enum IpcProcessResult {
     /// Results of a client that is done.
-    Called(Box<Called>),
+    Called(Box<IpcClientResult>),
     /// Results of a server that is done.
-    Served(Served),
+    Served(IpcServerResult),
 }
 
 /// Results of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Served {
+pub struct IpcServerResult {
     /// Number of requests received.
     pub requests: u64,
     /// Requests that were recorded.
@@ -130,16 +130,16 @@ pub struct Served {
     /// Scheduling that the server did not get, with the reason.
     pub shortfall: Option<String>,
     /// Recorded durations, in order of time.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<SampleBlock>,
     /// State of the server's thread at the start.
-    pub began: Option<Hop>,
+    pub began: Option<TransactionHop>,
 }
 
 /// Results of a client.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Called {
+pub struct IpcClientResult {
     /// Tallies of the callers, in their order.
-    pub tallies: Vec<Tally>,
+    pub tallies: Vec<IpcCallTally>,
     /// CPU time of the server's process during the measurement, ns.
     pub server_cpu: u64,
     /// Time for which the server's threads waited for a CPU in that time, ns; see [`Tally::run_delay`].
@@ -155,18 +155,18 @@ pub struct Called {
     /// `CLOCK_MONOTONIC` at the end of the last turn, ns.
     pub until: u64,
     /// State of the client's thread at the start.
-    pub began: Option<Hop>,
+    pub began: Option<TransactionHop>,
     /// Failure that ended the client before its count.
     pub ended: Option<String>,
     /// Trial of the inheritance of a real-time priority.
-    pub real_time: Trial,
+    pub real_time: InheritanceTrial,
     /// Trial of the inheritance of a nice value.
-    pub nice: Trial,
+    pub nice: InheritanceTrial,
 }
 
 /// Counts of one caller's calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
+pub struct IpcCallTally {
     /// Calls that were recorded.
     pub calls: u64,
     /// Recorded calls that took longer than the deadline.
@@ -195,16 +195,16 @@ pub struct Tally {
     /// Scheduling that the caller did not get, with the reason.
     pub shortfall: Option<String>,
     /// The first calls in full.
-    pub hops: Vec<Hop>,
+    pub hops: Vec<TransactionHop>,
     /// Recorded durations, in order of time.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<SampleBlock>,
     /// Recorded durations from the due instants, in order of time.
-    pub due_blocks: Vec<Block>,
+    pub due_blocks: Vec<SampleBlock>,
 }
 
 /// Calls by which inheritance is tried out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trial {
+pub struct InheritanceTrial {
     /// Calls in which the server stated its scheduling.
     pub calls: u64,
     /// Calls that were served with the caller's priority.
@@ -215,12 +215,12 @@ pub struct Trial {
     pub refused: Option<String>,
 }
 
-impl Common {
+impl IpcPairOrder {
     /// Returns the transport of the pair.
     ///
     /// # Errors
     /// This binary has no transport of that name.
-    pub fn transport(&self) -> Result<&'static Transport> {
+    pub fn transport(&self) -> Result<&'static IpcTransport> {
         transport(&self.transport).with_context(|| format!("no transport {:?}", self.transport))
     }
 
@@ -229,7 +229,7 @@ impl Common {
     /// # Errors
     /// The histograms were not inherited.
     pub fn slots(&self) -> Result<Slots> {
-        Ok(Slots::map(inherited(1)?, Layout::of(&self.step))?)
+        Ok(Slots::map(inherited(1)?, HistogramSlotLayout::of(&self.step))?)
     }
 }
 
@@ -237,7 +237,7 @@ impl Common {
 ///
 /// # Errors
 /// There are fewer descriptors than the orders state.
-pub fn handle(common: &Common) -> Result<EndpointHandle> {
+pub fn handle(common: &IpcPairOrder) -> Result<EndpointHandle> {
     let range = OWN_DESCRIPTORS..OWN_DESCRIPTORS + common.descriptors as u32;
     let descriptors: Vec<OwnedFd> = range.map(inherited).collect::<std::io::Result<_>>()?;
     Ok(EndpointHandle { descriptors, words: common.words.clone(), payload: common.payload })

@@ -4,8 +4,8 @@ use super::hog::{HIGH, ROUNDS_A_SECOND};
 use super::{message, transport};
 use crate::Param;
 use crate::prelude::*;
-use latscope_bench::settings::{Value, get, given, unless};
-use latscope_exchange::transaction::Transport;
+use latscope_bench::settings::{SettingValue, get, given, unless};
+use latscope_exchange::transaction::IpcTransport;
 use serde::{Deserialize, Serialize};
 
 /// Id of the probe of priority inversion.
@@ -14,7 +14,7 @@ pub const INVERSION: &str = "ipc.inversion";
 words! {
     /// Quantity that is measured of a transaction.
     #[derive(Serialize, Deserialize)]
-    pub enum Mode {
+    pub enum IpcMeasureMode {
         /// Each call, there and back, with a small payload.
         Latency = "latency",
         /// Each call, with a payload that is echoed and verified.
@@ -40,7 +40,7 @@ pub enum Caller {
 
 words! {
     /// Placement of client and server.
-    pub enum Placement {
+    pub enum IpcPairPlacement {
         /// Both on one CPU.
         SameCore = "same-core",
         /// Each on a CPU of its own.
@@ -62,17 +62,17 @@ words! {
 
 /// A row of the results: a caller of a pair, and its rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct IpcCallerPoint {
     /// Name of the transport.
     pub transport: String,
     /// Mode of the measurement.
-    pub mode: Mode,
+    pub mode: IpcMeasureMode,
     /// Policy of the calling thread.
     pub caller: Caller,
     /// Number of the pair of processes, from 0.
     pub pair: u64,
     /// Placement of client and server.
-    pub placement: Placement,
+    pub placement: IpcPairPlacement,
     /// Bytes of a request, and of its reply.
     pub payload: u64,
     /// A call that takes longer misses, ns.
@@ -108,7 +108,7 @@ impl Caller {
     }
 }
 
-impl Settings for Row {
+impl PointSettings for IpcCallerPoint {
     const LIST: &'static [Param] = &[
         Param::stated("transport", "What carries the transactions.", true),
         Param::stated("mode", "latency, throughput, one-way, or ping.", false),
@@ -163,8 +163,8 @@ impl Settings for Row {
         ])
     }
 
-    fn from_params(params: &Params) -> Option<Row> {
-        Some(Row {
+    fn from_params(params: &Params) -> Option<IpcCallerPoint> {
+        Some(IpcCallerPoint {
             transport: get(params, "transport")?,
             mode: get(params, "mode")?,
             caller: match get::<String>(params, "caller")?.as_str() {
@@ -199,11 +199,11 @@ settings! {
     }
 }
 
-impl Row {
+impl IpcCallerPoint {
     /// The point of this row.
-    pub fn point(&self, transport: &Transport) -> Point {
+    pub fn point(&self, transport: &IpcTransport) -> MeasurementPoint {
         let title = match self.mode {
-            Mode::Throughput => format!("{}, {}", transport.title, format_size(self.payload)),
+            IpcMeasureMode::Throughput => format!("{}, {}", transport.title, format_size(self.payload)),
             _ => format!("{}, {} caller, pair {}", transport.title, self.caller.word(), self.pair),
         };
         let probe = crate::find(&format!("ipc.{}", transport.name)).expect("every transport has a probe");
@@ -214,21 +214,21 @@ impl Row {
     ///
     /// # Errors
     /// The point is of neither kind.
-    pub fn of(point: &Point) -> Result<Row> {
+    pub fn of(point: &MeasurementPoint) -> Result<IpcCallerPoint> {
         if point.probe == INVERSION {
-            return Ok(Row::of_inversion(&Blocked::read(point)?.lock));
+            return Ok(IpcCallerPoint::of_inversion(&Blocked::read(point)?.lock));
         }
-        Row::read(point)
+        IpcCallerPoint::read(point)
     }
 
     /// The row of priority inversion over a transport; its point states only the transport.
-    fn of_inversion(transport: &str) -> Row {
-        Row {
+    fn of_inversion(transport: &str) -> IpcCallerPoint {
+        IpcCallerPoint {
             transport: transport.to_owned(),
-            mode: Mode::Inversion,
+            mode: IpcMeasureMode::Inversion,
             caller: Caller::Fifo(HIGH),
             pair: 0,
-            placement: Placement::SameCore,
+            placement: IpcPairPlacement::SameCore,
             payload: message::LENGTH as u64,
             deadline: u64::MAX,
             fresh: false,
@@ -243,9 +243,9 @@ impl Row {
 
     /// Returns true if both rows belong to one run of processes. Such rows differ only in the pair, in the
     /// caller and its thread, and in the start of their durations.
-    pub(crate) fn runs_with(&self, other: &Row) -> bool {
-        let Row { caller, pair, fresh, since, .. } = *self;
-        *self == Row { caller, pair, fresh, since, ..other.clone() }
+    pub(crate) fn runs_with(&self, other: &IpcCallerPoint) -> bool {
+        let IpcCallerPoint { caller, pair, fresh, since, .. } = *self;
+        *self == IpcCallerPoint { caller, pair, fresh, since, ..other.clone() }
     }
 }
 
@@ -254,13 +254,13 @@ mod tests {
     use super::*;
     use crate::ipc::transports;
 
-    fn row() -> Row {
-        Row {
+    fn row() -> IpcCallerPoint {
+        IpcCallerPoint {
             transport: transports().next().unwrap().name.to_owned(),
-            mode: Mode::Latency,
+            mode: IpcMeasureMode::Latency,
             caller: Caller::Fifo(95),
             pair: 2,
-            placement: Placement::TwoCores,
+            placement: IpcPairPlacement::TwoCores,
             payload: 32,
             deadline: 2_500_000,
             fresh: true,
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn a_row_is_read_back_from_its_point() {
         let transport = transports().next().unwrap();
-        let plain = Row {
+        let plain = IpcCallerPoint {
             caller: Caller::Other,
             fresh: false,
             rate: None,
@@ -285,22 +285,23 @@ mod tests {
             watched: false,
             ..row()
         };
-        let ping = Row { mode: Mode::Ping, service: Some("0".to_owned()), payload: 0, ..row() };
-        let chosen = Row { device: Some("/dev/vndbinder".to_owned()), ..row() };
+        let ping =
+            IpcCallerPoint { mode: IpcMeasureMode::Ping, service: Some("0".to_owned()), payload: 0, ..row() };
+        let chosen = IpcCallerPoint { device: Some("/dev/vndbinder".to_owned()), ..row() };
         for row in [row(), plain, ping, chosen] {
-            assert_eq!(Row::of(&row.point(transport)).unwrap(), row);
+            assert_eq!(IpcCallerPoint::of(&row.point(transport)).unwrap(), row);
         }
         for (name, value) in [("wait", "doze"), ("since", "then"), ("caller", "other"), ("transport", "post")]
         {
             let mut point = row().point(transport);
             point.params.insert(name.to_owned(), value.into());
-            assert!(Row::of(&point).is_err(), "{name}");
+            assert!(IpcCallerPoint::of(&point).is_err(), "{name}");
         }
     }
 
     #[test]
     fn the_callers_of_all_pairs_run_together() {
-        assert!(row().runs_with(&Row { caller: Caller::Other, fresh: false, pair: 0, ..row() }));
-        assert!(!row().runs_with(&Row { payload: 64, ..row() }));
+        assert!(row().runs_with(&IpcCallerPoint { caller: Caller::Other, fresh: false, pair: 0, ..row() }));
+        assert!(!row().runs_with(&IpcCallerPoint { payload: 64, ..row() }));
     }
 }

@@ -1,31 +1,31 @@
 //! The server's process: answers the client's requests, and reports its results.
 
 use super::hog::Hog;
-use super::message::{self, ONE_WAY, Reply, Request, STATE, VERBOSE, carried};
-use super::orders::{Common, Order, Served, ServerOrder, Word, handle};
-use super::point::Mode;
+use super::message::{self, IpcReplyHeader, IpcRequestHeader, ONE_WAY, STATE, VERBOSE, carried};
+use super::orders::{IpcPairOrder, IpcProcessOrder, IpcProcessResult, IpcServerResult, ServerOrder, handle};
+use super::point::IpcMeasureMode;
 use crate::prelude::*;
-use latscope_core::report::{Hop, Sampling};
-use latscope_exchange::transaction::{Answer, Service};
-use latscope_os::sched::{Policy, State};
+use latscope_core::report::{Sampling, TransactionHop};
+use latscope_exchange::transaction::{HandlerReply, RequestHandler};
+use latscope_os::sched::{ThreadSchedPolicy, ThreadSchedState};
 use latscope_os::worker;
-use latscope_process::role::Messages;
+use latscope_process::role::MessageSocket;
 
 /// Service that answers the requests of one client.
 pub(crate) struct Attendant {
-    mode: Mode,
+    mode: IpcMeasureMode,
     reply: Vec<u8>,
     last: u64,
     thread: u32,
     receiver: Option<Receiver>,
     hog: Option<Hog>,
-    served: Served,
+    served: IpcServerResult,
 }
 
 /// Recorder of arriving requests, where the way of a request is measured.
 pub struct Receiver {
     /// Writer of the durations.
-    pub writer: Writer,
+    pub writer: HistogramSlotWriter,
     /// `CLOCK_MONOTONIC` at the epoch of the run.
     pub epoch: u64,
     /// First requests that are not recorded.
@@ -43,16 +43,16 @@ impl Receiver {
         let Some(point) = order.point else { return Ok(None) };
         let writer = order.common.slots()?.writer(point, Sampling::Event);
         writer.adopt();
-        let Common { epoch, warm_up, deadline, .. } = order.common;
+        let IpcPairOrder { epoch, warm_up, deadline, .. } = order.common;
         Ok(Some(Receiver { writer, epoch, warm_up, deadline }))
     }
 }
 
 impl Attendant {
     /// Returns an attendant that answers payloads of up to `payload` bytes.
-    pub fn new(mode: Mode, payload: usize, receiver: Option<Receiver>) -> Attendant {
+    pub fn new(mode: IpcMeasureMode, payload: usize, receiver: Option<Receiver>) -> Attendant {
         let reply = vec![0; payload.max(message::STAMPED)];
-        Attendant { mode, reply, last: 0, thread: 0, receiver, hog: None, served: Served::default() }
+        Attendant { mode, reply, last: 0, thread: 0, receiver, hog: None, served: IpcServerResult::default() }
     }
 
     /// Forgets the thread's id, since another thread may serve the next request.
@@ -81,7 +81,7 @@ impl Attendant {
     // As above.
     #[inline(never)]
     fn reply(&mut self, sequence: u64, flags: u32, length: usize, verified: bool) -> &[u8] {
-        let reply = Reply {
+        let reply = IpcReplyHeader {
             sequence: carried(sequence, length),
             cpu: rustix::thread::sched_getcpu() as u32,
             server: self.state(flags),
@@ -93,7 +93,7 @@ impl Attendant {
         &self.reply[..length]
     }
 
-    fn state(&mut self, flags: u32) -> Option<State> {
+    fn state(&mut self, flags: u32) -> Option<ThreadSchedState> {
         if flags & (STATE | VERBOSE) == 0 {
             return None;
         }
@@ -104,10 +104,10 @@ impl Attendant {
     }
 }
 
-impl Service for Attendant {
-    fn answer(&mut self, request: &[u8]) -> Answer<'_> {
+impl RequestHandler for Attendant {
+    fn answer(&mut self, request: &[u8]) -> HandlerReply<'_> {
         let now = if self.receiver.is_some() { monotonic_ns() } else { 0 };
-        let asked = Request::read(request);
+        let asked = IpcRequestHeader::read(request);
         let verified = asked.is_next(self.last, request.len());
         self.last = asked.sequence;
         self.served.requests += 1;
@@ -116,15 +116,15 @@ impl Service for Attendant {
             self.receive(request, now);
         }
         if asked.flags & ONE_WAY != 0 {
-            return Answer::None;
+            return HandlerReply::None;
         }
         if let Some(hog) = self.hog.as_ref().filter(|_| asked.flags & STATE == 0) {
             hog.disturb();
         }
-        if self.mode == Mode::Throughput && asked.flags & STATE == 0 && verified {
-            return Answer::Echo;
+        if self.mode == IpcMeasureMode::Throughput && asked.flags & STATE == 0 && verified {
+            return HandlerReply::Echo;
         }
-        Answer::Bytes(self.reply(asked.sequence, asked.flags, request.len(), verified))
+        HandlerReply::Bytes(self.reply(asked.sequence, asked.flags, request.len(), verified))
     }
 }
 
@@ -133,9 +133,9 @@ impl Service for Attendant {
 pub fn settle(cpus: &[u32]) -> Result<Option<String>> {
     sched::pin(cpus).with_context(|| format!("CPUs {cpus:?} cannot be used"))?;
     // What a run is started under (chrt, nice) is not what it measures.
-    let set = sched::set_policy(Policy::Other);
+    let set = sched::set_policy(ThreadSchedPolicy::Other);
     let state = sched::state(0)?;
-    let wanted = State::default();
+    let wanted = ThreadSchedState::default();
     let why = || set.err().map(|error| format!(": {error}")).unwrap_or_default();
     Ok((state != wanted).then(|| {
         format!(
@@ -148,9 +148,9 @@ pub fn settle(cpus: &[u32]) -> Result<Option<String>> {
 }
 
 /// Returns the current state of the calling thread.
-pub(crate) fn myself(role: &str) -> Hop {
-    let State { policy, priority, nice } = sched::state(0).unwrap_or_default();
-    Hop {
+pub(crate) fn myself(role: &str) -> TransactionHop {
+    let ThreadSchedState { policy, priority, nice } = sched::state(0).unwrap_or_default();
+    TransactionHop {
         role: role.to_owned(),
         pid: std::process::id(),
         tid: rustix::thread::gettid().as_raw_nonzero().get() as u32,
@@ -165,51 +165,53 @@ pub(crate) fn myself(role: &str) -> Hop {
 ///
 /// # Errors
 /// The process was not started by latscope itself.
-pub fn main(worker: &mut Messages) -> Result<()> {
-    let Some(Order::Serve(order)) = worker.receive()? else { bail!("a server takes another order") };
+pub fn main(worker: &mut MessageSocket) -> Result<()> {
+    let Some(IpcProcessOrder::Serve(order)) = worker.receive()? else {
+        bail!("a server takes another order")
+    };
     worker::die_with(order.common.parent)?;
     match serve(&order, worker) {
-        Ok(served) => worker.send(&Word::Served(served))?,
+        Ok(served) => worker.send(&IpcProcessResult::Served(served))?,
         Err(error) => worker.answer::<()>(&Err(error))?,
     }
     Ok(())
 }
 
-fn serve(order: &ServerOrder, worker: &mut Messages) -> Result<Served> {
+fn serve(order: &ServerOrder, worker: &mut MessageSocket) -> Result<IpcServerResult> {
     let shortfall = settle(&order.common.cpus)?;
     let receiver = Receiver::of(order)?;
     let transport = order.common.transport()?;
     let mut server = (transport.server)(handle(&order.common)?)?;
     let mut attendant = Attendant::new(order.common.mode, order.common.payload, receiver);
     attendant.served.shortfall = shortfall;
-    attendant.hog = (order.common.mode == Mode::Inversion).then(Hog::start).transpose()?;
+    attendant.hog = (order.common.mode == IpcMeasureMode::Inversion).then(Hog::start).transpose()?;
     attendant.served.began = Some(myself("service"));
     worker.answer(&Ok(()))?;
     let outcome = server.serve(&mut attendant);
     let blocks = attendant.receiver.take().map(|receiver| receiver.writer.into_blocks());
     let ended = outcome.err().map(|failure| failure.to_string());
-    Ok(Served { blocks: blocks.unwrap_or_default(), ended, ..attendant.served })
+    Ok(IpcServerResult { blocks: blocks.unwrap_or_default(), ended, ..attendant.served })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn ask(attendant: &mut Attendant, sequence: u64, flags: u32, length: usize) -> Option<Reply> {
+    fn ask(attendant: &mut Attendant, sequence: u64, flags: u32, length: usize) -> Option<IpcReplyHeader> {
         let mut request = vec![0; length];
-        Request { sequence, flags, ..Request::default() }.write(&mut request);
+        IpcRequestHeader { sequence, flags, ..IpcRequestHeader::default() }.write(&mut request);
         match attendant.answer(&request) {
-            Answer::Bytes(bytes) => {
+            HandlerReply::Bytes(bytes) => {
                 assert_eq!(bytes.len(), length);
-                Some(Reply::read(bytes))
+                Some(IpcReplyHeader::read(bytes))
             }
-            Answer::Echo | Answer::None => None,
+            HandlerReply::Echo | HandlerReply::None => None,
         }
     }
 
     #[test]
     fn a_repeated_request_is_not_what_is_expected() {
-        let mut attendant = Attendant::new(Mode::Latency, 64, None);
+        let mut attendant = Attendant::new(IpcMeasureMode::Latency, 64, None);
         let first = ask(&mut attendant, 1, STATE, 64).unwrap();
         assert!(first.verified && first.sequence == 1);
         assert_eq!(first.server, sched::state(0).ok());
@@ -220,7 +222,7 @@ mod tests {
 
     #[test]
     fn throughput_is_echoed_and_what_is_unexpected_is_not() {
-        let mut attendant = Attendant::new(Mode::Throughput, 64, None);
+        let mut attendant = Attendant::new(IpcMeasureMode::Throughput, 64, None);
         assert_eq!(ask(&mut attendant, 1, 0, 64), None);
         assert!(!ask(&mut attendant, 1, 0, 64).unwrap().verified);
     }

@@ -2,34 +2,35 @@
 //! send their results, and are ended in any case.
 
 use super::orders::{
-    Called, CallerOrder, ClientOrder, Common, OWN_DESCRIPTORS, Order, Served, ServerOrder, Word,
+    CallerOrder, ClientOrder, IpcClientResult, IpcPairOrder, IpcProcessOrder, IpcProcessResult,
+    IpcServerResult, OWN_DESCRIPTORS, ServerOrder,
 };
 use super::passthrough;
-use super::ping::Ping;
-use super::point::{Caller, Mode, Placement, Row, Since};
+use super::ping::BinderPingClient;
+use super::point::{Caller, IpcCallerPoint, IpcMeasureMode, IpcPairPlacement, Since};
 use crate::prelude::*;
 use anyhow::anyhow;
 use latscope_exchange::binder;
 use latscope_exchange::notify::poll;
-use latscope_exchange::transaction::{EndpointPair, Transport};
+use latscope_exchange::transaction::{EndpointPair, IpcTransport};
 use latscope_os::worker::{self, Lifetime, MOST_DESCRIPTORS};
 use latscope_process::guardian::Guardian;
 use latscope_process::halted::{Standstill, is_halted, resume};
-use latscope_process::role::{self, KilledOnDrop, Messages};
+use latscope_process::role::{self, KilledOnDrop, MessageSocket};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use std::process::Child;
 
 /// Rows that are measured together, each with its point.
-pub type Group = Vec<(usize, Row)>;
+pub type IpcPointGroup = Vec<(usize, IpcCallerPoint)>;
 
 /// Outcome of a pair.
-pub struct Outcome {
+pub struct IpcPairOutcome {
     /// The number of the pair.
     pub pair: u64,
     /// Results of the client, or the reason why there are none.
-    pub called: Result<Called, String>,
+    pub called: Result<IpcClientResult, String>,
     /// Results of the server, if it sent them.
-    pub served: Option<Served>,
+    pub served: Option<IpcServerResult>,
     /// The device that stood in for that of the transport's name.
     pub other_device: Option<String>,
     /// True if client or server was stopped by a signal, and went on.
@@ -53,9 +54,9 @@ const TRIALS: u64 = 50;
 const WARM_UP: u64 = 100;
 
 /// A process of a pair and the socket to it; ended when dropped.
-struct EndpointProcess {
+struct IpcEndpointProcess {
     child: KilledOnDrop,
-    messages: Messages,
+    messages: MessageSocket,
     /// True if the process has sent its last message, or is gone.
     done: bool,
     /// True if the process was stopped by a signal, and went on.
@@ -63,8 +64,8 @@ struct EndpointProcess {
     standstill: Standstill,
 }
 
-impl EndpointProcess {
-    fn start(name: &str, own: &[&OwnedFd], endpoints: &[OwnedFd]) -> Result<EndpointProcess> {
+impl IpcEndpointProcess {
+    fn start(name: &str, own: &[&OwnedFd], endpoints: &[OwnedFd]) -> Result<IpcEndpointProcess> {
         let all: Vec<&OwnedFd> = own.iter().copied().chain(endpoints).collect();
         if all.len() >= MOST_DESCRIPTORS {
             bail!("the transport has {} descriptors, more than a process can inherit", endpoints.len());
@@ -72,19 +73,19 @@ impl EndpointProcess {
         let (child, messages) = role::start(&[super::ROLE.name, name], &all, Lifetime::WithParent)
             .with_context(|| format!("the {name}'s process does not start"))?;
         let (child, standstill) = (KilledOnDrop(child), Standstill::default());
-        Ok(EndpointProcess { child, messages, done: false, halted: false, standstill })
+        Ok(IpcEndpointProcess { child, messages, done: false, halted: false, standstill })
     }
 
     fn is_halted(&self) -> bool {
         is_halted(self.child.0.id())
     }
 
-    fn tell(&mut self, order: &Order) -> Result<()> {
+    fn tell(&mut self, order: &IpcProcessOrder) -> Result<()> {
         self.messages.send(order).map_err(|_| self.how_it_ended())
     }
 
     /// Receives the next message of the process.
-    fn word(&mut self) -> Result<Word> {
+    fn word(&mut self) -> Result<IpcProcessResult> {
         self.messages.receive()?.ok_or_else(|| self.how_it_ended())
     }
 
@@ -108,28 +109,28 @@ impl EndpointProcess {
 }
 
 /// A pair: its processes, their orders and their results.
-struct Pair {
+struct IpcProcessPair {
     number: u64,
     /// Endpoints, kept because dropping them removes their objects.
     _endpoints: EndpointPair,
     other_device: Option<String>,
-    server: Option<EndpointProcess>,
-    client: EndpointProcess,
-    called: Option<Result<Called, String>>,
-    served: Option<Served>,
+    server: Option<IpcEndpointProcess>,
+    client: IpcEndpointProcess,
+    called: Option<Result<IpcClientResult, String>>,
+    served: Option<IpcServerResult>,
     /// Time at which a client that did not notice the end of its server is killed.
     given_up: Option<Instant>,
 }
 
 /// The rules of a run that come from the step.
-struct Setting<'a, 'b> {
+struct IpcSessionContext<'a, 'b> {
     bench: &'a Bench<'b>,
-    step: Step,
+    step: PlanStep,
     memory: OwnedFd,
     bell: OwnedFd,
 }
 
-impl Setting<'_, '_> {
+impl IpcSessionContext<'_, '_> {
     fn periodic(&self) -> Option<&Periodic> {
         self.step.periodic.as_ref()
     }
@@ -145,13 +146,13 @@ impl Setting<'_, '_> {
 /// A process could not be started or set up; the text states the reason.
 pub fn run(
     bench: &Bench,
-    transport: &'static Transport,
-    group: &Group,
+    transport: &'static IpcTransport,
+    group: &IpcPointGroup,
     start: impl FnOnce(),
-) -> Result<Vec<Outcome>> {
+) -> Result<Vec<IpcPairOutcome>> {
     let bell = bench.bell().map_or_else(|| eventfd(0, EventfdFlags::CLOEXEC), Ok)?;
     let memory = bench.memory().context("no histograms to hand on")?;
-    let setting = Setting { bench, step: bench.step().clone(), memory, bell };
+    let setting = IpcSessionContext { bench, step: bench.step().clone(), memory, bell };
     // Leftovers stay in the journal until the guardian ends with this run.
     let guardian = Guardian::default();
     let mut pairs = Vec::new();
@@ -160,14 +161,14 @@ pub fn run(
     }
     start();
     for pair in &mut pairs {
-        pair.client.tell(&Order::Go)?;
+        pair.client.tell(&IpcProcessOrder::Go)?;
     }
     listen(&mut pairs, Duration::from_nanos(setting.bench.stop().limit_ns))?;
     Ok(pairs.into_iter().map(end).collect())
 }
 
 /// The numbers of the pairs of a group.
-fn numbers(group: &Group) -> Vec<u64> {
+fn numbers(group: &IpcPointGroup) -> Vec<u64> {
     let mut numbers: Vec<u64> = group.iter().map(|(_, row)| row.pair).collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -176,18 +177,18 @@ fn numbers(group: &Group) -> Vec<u64> {
 
 /// Starts the processes of a pair, up to the barrier.
 fn begin(
-    setting: &Setting,
-    transport: &'static Transport,
-    group: &Group,
+    setting: &IpcSessionContext,
+    transport: &'static IpcTransport,
+    group: &IpcPointGroup,
     number: u64,
     guardian: &Guardian,
-) -> Result<Pair> {
+) -> Result<IpcProcessPair> {
     let row = &group[0].1;
     let payload = (row.payload as usize).max(super::message::STAMPED).min(transport.max_payload);
     let endpoints = match &row.service {
         // Whom it meets is there without us.
         Some(service) => {
-            Ping::of(service, transport.name, row.device.as_deref())?;
+            BinderPingClient::of(service, transport.name, row.device.as_deref())?;
             EndpointPair::of_words([service.clone()].into_iter().chain(row.device.clone()).collect())
         }
         None => match &row.device {
@@ -199,7 +200,7 @@ fn begin(
         guardian.journal_leftover(leftover)?;
     }
     let (near, far) = places(row.placement, &setting.step.cpus, number);
-    let common = |cpus: Vec<u32>, descriptors: usize| Common {
+    let common = |cpus: Vec<u32>, descriptors: usize| IpcPairOrder {
         transport: transport.name.to_owned(),
         mode: row.mode,
         words: endpoints.words.clone(),
@@ -216,33 +217,42 @@ fn begin(
     let own = [&setting.memory, &setting.bell];
     debug_assert_eq!(own.len() as u32 + 1, OWN_DESCRIPTORS);
     let serves = transport.name != passthrough::NAME && row.service.is_none();
-    let server = serves.then(|| -> Result<EndpointProcess> {
-        let mut server = EndpointProcess::start("server", &own, &endpoints.server)?;
-        let point = (row.mode == Mode::OneWay).then(|| point_of(group, number, |_| true)).flatten();
+    let server = serves.then(|| -> Result<IpcEndpointProcess> {
+        let mut server = IpcEndpointProcess::start("server", &own, &endpoints.server)?;
+        let point = (row.mode == IpcMeasureMode::OneWay).then(|| point_of(group, number, |_| true)).flatten();
         let common = common(far.clone(), endpoints.server.len());
-        server.tell(&Order::Serve(Box::new(ServerOrder { common, point })))?;
+        server.tell(&IpcProcessOrder::Serve(Box::new(ServerOrder { common, point })))?;
         Ok(server)
     });
     let mut server = server.transpose()?;
-    let mut client = EndpointProcess::start("client", &own, &endpoints.client)?;
+    let mut client = IpcEndpointProcess::start("client", &own, &endpoints.client)?;
     let process = server.as_ref().map(|server| server.child.0.id());
     let order = client_order(setting, group, number, common(near, endpoints.client.len()), process);
-    client.tell(&Order::Call(Box::new(order)))?;
+    client.tell(&IpcProcessOrder::Call(Box::new(order)))?;
     // Some transports are made by both ends together: neither is ready alone.
-    server.as_mut().map_or(Ok(()), EndpointProcess::ready).context("the server")?;
+    server.as_mut().map_or(Ok(()), IpcEndpointProcess::ready).context("the server")?;
     client.ready().context("the client")?;
     let stand_in = || binder::other_device(transport.name, &endpoints.words).map(str::to_owned);
     let other_device = if row.device.is_none() { stand_in() } else { None };
     let endpoints = EndpointPair { server: Vec::new(), client: Vec::new(), ..endpoints };
     let (called, served, given_up) = (None, None, None);
-    Ok(Pair { number, _endpoints: endpoints, other_device, server, client, called, served, given_up })
+    Ok(IpcProcessPair {
+        number,
+        _endpoints: endpoints,
+        other_device,
+        server,
+        client,
+        called,
+        served,
+        given_up,
+    })
 }
 
 fn client_order(
-    setting: &Setting,
-    group: &Group,
+    setting: &IpcSessionContext,
+    group: &IpcPointGroup,
     number: u64,
-    common: Common,
+    common: IpcPairOrder,
     server: Option<u32>,
 ) -> ClientOrder {
     let row = &group[0].1;
@@ -258,7 +268,7 @@ fn client_order(
     let callers = wanted.filter(|caller| of_pair().any(|(_, row)| row.caller == *caller)).map(|caller| {
         let at = |since| point_of(group, number, |row| row.caller == caller && row.since == since);
         let fresh = of_pair().any(|(_, row)| row.caller == caller && row.fresh);
-        let point = at(Since::Call).filter(|_| row.mode != Mode::OneWay);
+        let point = at(Since::Call).filter(|_| row.mode != IpcMeasureMode::OneWay);
         CallerOrder { caller, fresh, point, due: at(Since::Due) }
     });
     ClientOrder {
@@ -269,7 +279,7 @@ fn client_order(
         rate: row.rate,
         hops: row.hops,
         watched: row.watched,
-        trials: if server.is_some() && planned && row.mode != Mode::Inversion { TRIALS } else { 0 },
+        trials: if server.is_some() && planned && row.mode != IpcMeasureMode::Inversion { TRIALS } else { 0 },
         server,
         stops: setting.periodic().is_some_and(|periodic| periodic.stop_at_threshold),
         trace_marker: setting.bench.trace_marker().map(std::path::Path::to_owned),
@@ -278,23 +288,23 @@ fn client_order(
     }
 }
 
-fn point_of(group: &Group, pair: u64, is: impl Fn(&Row) -> bool) -> Option<usize> {
+fn point_of(group: &IpcPointGroup, pair: u64, is: impl Fn(&IpcCallerPoint) -> bool) -> Option<usize> {
     group.iter().find(|(_, row)| row.pair == pair && is(row)).map(|(point, _)| *point)
 }
 
 /// The CPUs of a pair's client and of its server.
-pub fn places(placement: Placement, cpus: &[u32], pair: u64) -> (Vec<u32>, Vec<u32>) {
+pub fn places(placement: IpcPairPlacement, cpus: &[u32], pair: u64) -> (Vec<u32>, Vec<u32>) {
     let cpu = |index: u64| vec![cpus[index as usize % cpus.len()]];
     match placement {
-        Placement::SameCore => (cpu(pair), cpu(pair)),
-        Placement::TwoCores => (cpu(2 * pair), cpu(2 * pair + 1)),
-        Placement::Free => (cpus.to_vec(), cpus.to_vec()),
+        IpcPairPlacement::SameCore => (cpu(pair), cpu(pair)),
+        IpcPairPlacement::TwoCores => (cpu(2 * pair), cpu(2 * pair + 1)),
+        IpcPairPlacement::Free => (cpus.to_vec(), cpus.to_vec()),
     }
 }
 
 /// Receives messages until every client is done or gone. A process that stands still when its `time` is over goes on;
 /// a client that does not end then is killed.
-fn listen(pairs: &mut [Pair], time: Duration) -> Result<()> {
+fn listen(pairs: &mut [IpcProcessPair], time: Duration) -> Result<()> {
     let began = Instant::now();
     while pairs.iter().any(|pair| !pair.client.done) {
         let ready = wait(pairs)?;
@@ -322,7 +332,7 @@ fn listen(pairs: &mut [Pair], time: Duration) -> Result<()> {
 }
 
 /// Waits for messages. Returns the index of each pair with a message, and true if it is the server's.
-fn wait(pairs: &[Pair]) -> Result<Vec<(usize, bool)>> {
+fn wait(pairs: &[IpcProcessPair]) -> Result<Vec<(usize, bool)>> {
     let mut whose = Vec::new();
     let mut fds = Vec::new();
     for (index, pair) in pairs.iter().enumerate() {
@@ -338,7 +348,7 @@ fn wait(pairs: &[Pair]) -> Result<Vec<(usize, bool)>> {
     Ok(whose.into_iter().zip(fds).filter(|(_, fd)| !fd.revents().is_empty()).map(|(who, _)| who).collect())
 }
 
-impl Pair {
+impl IpcProcessPair {
     fn hear(&mut self, of_server: bool) {
         let process = match &mut self.server {
             Some(server) if of_server => server,
@@ -347,13 +357,13 @@ impl Pair {
         let word = process.word();
         process.done = true;
         match (of_server, word) {
-            (true, Ok(Word::Served(served))) => self.served = Some(served),
-            (false, Ok(Word::Called(called))) => self.called = Some(Ok(*called)),
+            (true, Ok(IpcProcessResult::Served(served))) => self.served = Some(served),
+            (false, Ok(IpcProcessResult::Called(called))) => self.called = Some(Ok(*called)),
             (false, Ok(_)) => self.called = Some(Err("the client speaks out of turn".to_owned())),
             (false, Err(error)) => self.called = Some(Err(format!("the client ended: {error}"))),
             (true, outcome) => {
                 let how = outcome.map_or_else(|error| error.to_string(), |_| "it failed".to_owned());
-                self.served = Some(Served { ended: Some(how), ..Served::default() });
+                self.served = Some(IpcServerResult { ended: Some(how), ..IpcServerResult::default() });
             }
         }
         if of_server && !self.client.done {
@@ -394,7 +404,7 @@ impl Pair {
 }
 
 /// Ends a pair. A server whose client is gone sends its last message.
-fn end(mut pair: Pair) -> Outcome {
+fn end(mut pair: IpcProcessPair) -> IpcPairOutcome {
     // It exits by itself after its last word; its end of the transport goes with it.
     if !pair.client.is_halted() {
         let _ = wait_for(&mut pair.client.child.0);
@@ -403,12 +413,12 @@ fn end(mut pair: Pair) -> Outcome {
         let grace = if server.is_halted() { LOOK } else { GRACE };
         let _ = server.messages.set_timeout(Some(grace));
         pair.served = match server.word() {
-            Ok(Word::Served(served)) => Some(served),
+            Ok(IpcProcessResult::Served(served)) => Some(served),
             Ok(_) => None,
             // The client has noticed and told before its end was seen here.
             Err(error) => {
                 pair.given_up = Some(Instant::now());
-                Some(Served { ended: Some(error.to_string()), ..Served::default() })
+                Some(IpcServerResult { ended: Some(error.to_string()), ..IpcServerResult::default() })
             }
         };
     }
@@ -423,7 +433,7 @@ fn end(mut pair: Pair) -> Outcome {
     });
     let halted = pair.client.halted || pair.server.as_ref().is_some_and(|server| server.halted);
     let (served, other_device) = (pair.served.take(), pair.other_device.take());
-    Outcome { pair: pair.number, called, served, other_device, halted }
+    IpcPairOutcome { pair: pair.number, called, served, other_device, halted }
 }
 
 fn wait_for(child: &mut Child) -> std::io::Result<()> {
@@ -444,9 +454,9 @@ mod tests {
     #[test]
     fn pairs_share_no_cpu_as_long_as_there_are_enough() {
         let cpus = [3, 2, 1, 0];
-        assert_eq!(places(Placement::SameCore, &cpus, 1), (vec![2], vec![2]));
-        assert_eq!(places(Placement::TwoCores, &cpus, 1), (vec![1], vec![0]));
-        assert_eq!(places(Placement::TwoCores, &cpus, 2), (vec![3], vec![2]));
-        assert_eq!(places(Placement::Free, &cpus, 7).1, cpus);
+        assert_eq!(places(IpcPairPlacement::SameCore, &cpus, 1), (vec![2], vec![2]));
+        assert_eq!(places(IpcPairPlacement::TwoCores, &cpus, 1), (vec![1], vec![0]));
+        assert_eq!(places(IpcPairPlacement::TwoCores, &cpus, 2), (vec![3], vec![2]));
+        assert_eq!(places(IpcPairPlacement::Free, &cpus, 7).1, cpus);
     }
 }

@@ -1,11 +1,11 @@
 //! Pairs of processes as a step of a plan, by pure functions.
 
 use super::message;
-use super::point::{Caller, Mode, Placement, Row, Since};
+use super::point::{Caller, IpcCallerPoint, IpcMeasureMode, IpcPairPlacement, Since};
 use crate::wake::timer::PRIORITY;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Conditions, Periodic, Phase, Step, Stop};
-use latscope_exchange::transaction::Transport;
+use latscope_core::plan::{Conditions, Periodic, Phase, PlanStep, Stop};
+use latscope_exchange::transaction::IpcTransport;
 
 /// The deadline of AOSP's tests: what interactive systems were found to need, ns.
 pub const DEADLINE: u64 = 2_500_000;
@@ -15,17 +15,17 @@ pub const PAYLOAD: u64 = message::LENGTH as u64;
 
 /// Pairs of processes over one transport, and the rules they run by.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub struct IpcStepSetup {
     /// Transport of the transactions.
-    pub transport: &'static Transport,
+    pub transport: &'static IpcTransport,
     /// Mode of the measurement.
-    pub mode: Mode,
+    pub mode: IpcMeasureMode,
     /// Policies of the calling threads.
     pub callers: Vec<Caller>,
     /// Number of pairs of processes.
     pub pairs: u64,
     /// Placement of client and server.
-    pub placement: Placement,
+    pub placement: IpcPairPlacement,
     /// Bytes of a request, each measured by itself.
     pub payloads: Vec<u64>,
     /// True if each SCHED_FIFO call is made by a new thread.
@@ -61,16 +61,16 @@ pub fn usual_rules() -> Periodic {
     Periodic::new(Phase::Free, 100)
 }
 
-impl Setup {
+impl IpcStepSetup {
     /// Usual setup: one pair, both callers, 2000 turns, and no option.
-    pub fn usual(transport: &'static Transport, machine: &Machine) -> Setup {
-        Setup {
+    pub fn usual(transport: &'static IpcTransport, machine: &Machine) -> IpcStepSetup {
+        IpcStepSetup {
             transport,
-            mode: Mode::Latency,
+            mode: IpcMeasureMode::Latency,
             callers: vec![Caller::Fifo(PRIORITY), Caller::Other],
             pairs: 1,
             // Of two endpoints that spin none may wait for a CPU.
-            placement: if transport.spins { Placement::TwoCores } else { Placement::Free },
+            placement: if transport.spins { IpcPairPlacement::TwoCores } else { IpcPairPlacement::Free },
             payloads: vec![PAYLOAD],
             fresh: false,
             rate: None,
@@ -89,20 +89,21 @@ impl Setup {
     }
 
     /// The step that measures this setup.
-    pub fn step(&self) -> Step {
+    pub fn step(&self) -> PlanStep {
         let points = self.rows().map(|row| row.point(self.transport)).collect();
         let stop = Stop::after(self.count, self.duration);
-        Step {
+        PlanStep {
             conditions: self.conditions.clone(),
             periodic: Some(self.rules.clone()),
             seed: self.seed,
-            ..Step::new(super::EXPERIMENT.name, points, self.cpus.clone(), stop)
+            ..PlanStep::new(super::EXPERIMENT.name, points, self.cpus.clone(), stop)
         }
     }
 
-    pub(super) fn rows(&self) -> impl Iterator<Item = Row> {
+    pub(super) fn rows(&self) -> impl Iterator<Item = IpcCallerPoint> {
         // The server does not know when a request was due.
-        let open = self.rate.is_some() && !matches!(self.mode, Mode::OneWay | Mode::Inversion);
+        let open =
+            self.rate.is_some() && !matches!(self.mode, IpcMeasureMode::OneWay | IpcMeasureMode::Inversion);
         let since: &[Since] = if open { &[Since::Call, Since::Due] } else { &[Since::Call] };
         let of_pair = move |payload: u64, pair: u64| {
             self.callers.iter().flat_map(move |caller| {
@@ -114,8 +115,8 @@ impl Setup {
             .flat_map(move |payload| (0..self.pairs).flat_map(move |pair| of_pair(*payload, pair)))
     }
 
-    fn row(&self, payload: u64, pair: u64, caller: Caller, since: Since) -> Row {
-        Row {
+    fn row(&self, payload: u64, pair: u64, caller: Caller, since: Since) -> IpcCallerPoint {
+        IpcCallerPoint {
             transport: self.transport.name.to_owned(),
             mode: self.mode,
             caller,
@@ -142,11 +143,11 @@ mod tests {
     #[test]
     fn a_point_for_each_pair_and_caller() {
         let machine = Machine { allowed: "0-3".parse().unwrap(), ..Machine::default() };
-        let usual = Setup::usual(transports().next().unwrap(), &machine);
-        let setup = Setup { pairs: 3, ..usual };
+        let usual = IpcStepSetup::usual(transports().next().unwrap(), &machine);
+        let setup = IpcStepSetup { pairs: 3, ..usual };
         let step = setup.step();
         assert_eq!((step.points.len(), step.cpus.as_slice()), (6, &[3, 2, 1, 0][..]));
-        let open = Setup { rate: Some(1000), ..setup };
+        let open = IpcStepSetup { rate: Some(1000), ..setup };
         assert_eq!(open.step().points.len(), 12);
     }
 }

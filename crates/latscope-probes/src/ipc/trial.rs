@@ -1,10 +1,10 @@
 //! Trial of the inheritance of a caller's priority: calls by threads that have one, and the server's own
 //! scheduling meanwhile.
 
-use super::caller::Line;
+use super::caller::IpcClientChannel;
 use super::hog::fifo;
-use super::orders::Trial;
-use latscope_os::sched::{self, State};
+use super::orders::InheritanceTrial;
+use latscope_os::sched::{self, ThreadSchedState};
 use std::time::Duration;
 
 /// The nice value of the caller that has one: better than that of any server.
@@ -14,7 +14,12 @@ const NICE: i32 = -5;
 const PRIORITY: u32 = 95;
 
 /// Tries out a real-time caller and a niced one, `calls` calls each.
-pub fn both(line: Line, calls: u64, priority: Option<u32>, sequence: &mut u64) -> (Trial, Trial) {
+pub fn both(
+    line: IpcClientChannel,
+    calls: u64,
+    priority: Option<u32>,
+    sequence: &mut u64,
+) -> (InheritanceTrial, InheritanceTrial) {
     let priority = priority.unwrap_or(PRIORITY);
     let (line, real_time) = tried(line, calls, sequence, move || fifo(priority).map_or(Ok(()), Err));
     let (_, nice) = tried(line, calls, sequence, || {
@@ -25,16 +30,16 @@ pub fn both(line: Line, calls: u64, priority: Option<u32>, sequence: &mut u64) -
 
 /// Makes calls from a thread that has been given a priority by `settle`.
 fn tried(
-    line: Line,
+    line: IpcClientChannel,
     calls: u64,
     sequence: &mut u64,
     settle: impl FnOnce() -> Result<(), String> + Send,
-) -> (Line, Trial) {
+) -> (IpcClientChannel, InheritanceTrial) {
     std::thread::scope(|scope| {
         let thread = scope.spawn(move || {
             let mut own = line.another().and_then(Result::ok);
             let mut line = line;
-            let mut trial = Trial::default();
+            let mut trial = InheritanceTrial::default();
             match settle() {
                 Err(refused) => trial.refused = Some(refused),
                 Ok(()) => (0..calls).for_each(|_| {
@@ -49,7 +54,7 @@ fn tried(
     })
 }
 
-fn one(line: &mut Line, sequence: u64, trial: &mut Trial) {
+fn one(line: &mut IpcClientChannel, sequence: u64, trial: &mut InheritanceTrial) {
     let state = sched::state(0).unwrap_or_default();
     let Ok(reply) = line.ask(sequence, state) else { return };
     let Some(server) = reply.server else { return };
@@ -63,7 +68,7 @@ fn one(line: &mut Line, sequence: u64, trial: &mut Trial) {
 fn restored(thread: u32) -> bool {
     for _ in 0..100 {
         match sched::state(thread) {
-            Ok(state) if state == State::default() => return true,
+            Ok(state) if state == ThreadSchedState::default() => return true,
             Ok(_) => std::thread::sleep(Duration::from_micros(100)),
             Err(_) => return false,
         }

@@ -5,10 +5,10 @@ use super::sizes::{self, KIB, LINE, MIB};
 use super::thread_group;
 use super::traffic::{STRIP, Traffic};
 use crate::prelude::*;
-use latscope_os::kernels::bandwidth::{self, BLOCK_BYTES, Operation, Step, Width};
+use latscope_os::kernels::bandwidth::{self, BLOCK_BYTES, BandwidthStride, Operation, Width};
 
 probes! {
-    EXPERIMENT, Transfer, plan, ..Facts::LOOPS;
+    EXPERIMENT, MemoryTransferSettings, plan, ..ProbeFacts::LOOPS;
     BANDWIDTH "memory.bandwidth", "memory bandwidth, per line of 64 bytes",
         "LMbench's bw_mem counts alike; write-allocation: the processor's manual",
         "One line of 64 bytes of a pass over a region, of which each byte (or 4 of every 16) is read, written, \
@@ -20,16 +20,16 @@ probes! {
 
 settings! {
     /// Operation, and memory that it works on.
-    struct Transfer, asked for as TransferAsked {
+    struct MemoryTransferSettings, asked for as TransferAsked {
         /// Bytes that all threads together work on; a copy is from one half to the other.
         size: u64 as Size, axis;
-        /// `modify` doubles each element in place; `non-temporal-write` goes past the caches; the mixes double some lines
-        /// in place and read the others, in strips of 4 KiB, so that memory reads two or three lines for each that it
-        /// writes.
+        /// `modify` doubles each element in place; `non-temporal-write` goes past the caches; the mixes double some
+        /// lines in place and read the others, in strips of 4 KiB, so that memory reads two or three lines for each
+        /// that it writes.
         operation: Traffic;
         /// Every element; or every fourth integer of 32 bits, which fetches just as many lines; or, where asked for,
         /// each integer by itself.
-        step: Step;
+        step: BandwidthStride;
         /// Threads, one on each CPU, each with memory of its own.
         threads: u64, axis;
         ..between: Between;
@@ -53,15 +53,15 @@ const GAP: usize = 2048 / size_of::<u64>();
 const QUICK: [Traffic; 3] = [Traffic::Read, Traffic::Write, Traffic::Copy];
 
 fn footprint(params: &Params) -> Option<Footprint> {
-    let transfer = Transfer::from_params(params)?;
+    let transfer = MemoryTransferSettings::from_params(params)?;
     Some(Footprint::of_threads(transfer.size, transfer.threads))
 }
 
-fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     if nodes::are_asked(input) {
         return between_nodes(input, machine);
     }
-    let quick = input.survey && input.profile == Profile::Quick;
+    let quick = input.survey && input.profile == SurveyProfile::Quick;
     let operations: &[Traffic] = if quick { &QUICK } else { &Traffic::USUAL };
     let asked = TransferAsked::of(input);
     let threads = if quick { vec![1] } else { thread_group::thread_counts(machine.allowed.0.len()) };
@@ -69,12 +69,15 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     for threads in asked.threads.or(&threads) {
         for operation in asked.operation.or(operations) {
             // In a survey one thread shows what the steps cost.
-            let only_every = input.profile == Profile::Quick || input.survey && threads > 1;
-            let steps = [Step::Every, Step::EveryFourth];
+            let only_every = input.profile == SurveyProfile::Quick || input.survey && threads > 1;
+            let steps = [BandwidthStride::Every, BandwidthStride::EveryFourth];
             for step in asked.step.or(&steps[..if only_every { 1 } else { 2 }]) {
                 for (size, place) in sizes_for(input, machine, threads.max(1)) {
                     let between = Between::default();
-                    points.push(point(&place, Transfer { size, operation, step, threads, between }));
+                    points.push(point(
+                        &place,
+                        MemoryTransferSettings { size, operation, step, threads, between },
+                    ));
                 }
             }
         }
@@ -83,11 +86,11 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
 }
 
 /// Points for each pair of nodes that is asked for, by all CPUs of a node unless a number of threads is.
-fn between_nodes(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn between_nodes(input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let asked = TransferAsked::of(input);
     let mut points = Vec::new();
     for operation in asked.operation.or(Traffic::ALL) {
-        for step in asked.step.or(&[Step::Every]) {
+        for step in asked.step.or(&[BandwidthStride::Every]) {
             for size in asked.size.or(&[nodes::size(machine, SURVEY_CAP)]) {
                 for between in nodes::pairs(input, machine, None) {
                     let all = between.cpus().len() as u64;
@@ -95,7 +98,10 @@ fn between_nodes(input: &PlanInput, machine: &Machine) -> Vec<Point> {
                         let size = share(size, threads.max(1)) * threads.max(1);
                         let between = between.clone();
                         if size > 0 {
-                            points.push(point("", Transfer { size, operation, step, threads, between }));
+                            points.push(point(
+                                "",
+                                MemoryTransferSettings { size, operation, step, threads, between },
+                            ));
                         }
                     }
                 }
@@ -116,7 +122,7 @@ fn sizes_for(input: &PlanInput, machine: &Machine, threads: u64) -> Vec<(u64, St
         levels(machine, threads)
     } else {
         let beyond = if sizes::is_capped(input) { beyond.min(SURVEY_CAP) } else { beyond };
-        let per_octave = if input.profile == Profile::Quick { 1 } else { 2 };
+        let per_octave = if input.profile == SurveyProfile::Quick { 1 } else { 2 };
         let curve = sizes::sweep(4 * KIB * threads, beyond.max(4 * KIB * threads), per_octave);
         curve.into_iter().map(|size| (size, String::new())).collect()
     };
@@ -146,19 +152,19 @@ fn share(size: u64, threads: u64) -> u64 {
     size / threads / unit * unit
 }
 
-fn point(place: &str, transfer: Transfer) -> Point {
-    let Transfer { size, operation, step, threads, .. } = transfer;
+fn point(place: &str, transfer: MemoryTransferSettings) -> MeasurementPoint {
+    let MemoryTransferSettings { size, operation, step, threads, .. } = transfer;
     let is_largest = place == "memory" || place.contains("in the declared");
-    let row = is_largest && step == Step::Every && threads == 1 && QUICK.contains(&operation);
+    let row = is_largest && step == BandwidthStride::Every && threads == 1 && QUICK.contains(&operation);
     let mut title = format!("{} 64 B", operation.word().replace('-', " "));
     title += &match place {
         "" => format!(", {}", format_size(size)),
         place => format!(", {place}, {}", format_size(size)),
     };
     title += match step {
-        Step::Every => "",
-        Step::EveryFourth => ", every fourth integer",
-        Step::EachInteger => ", integer by integer",
+        BandwidthStride::Every => "",
+        BandwidthStride::EveryFourth => ", every fourth integer",
+        BandwidthStride::EachInteger => ", integer by integer",
     };
     if threads != 1 {
         title += &format!(", {threads} threads");
@@ -168,7 +174,7 @@ fn point(place: &str, transfer: Transfer) -> Point {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let transfers: Vec<Transfer> = bench.settings()?;
+    let transfers: Vec<MemoryTransferSettings> = bench.settings()?;
     let (between, here): (Vec<usize>, Vec<usize>) =
         (0..transfers.len()).partition(|index| transfers[*index].between.node().is_some());
     for index in &between {
@@ -184,7 +190,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     let wanted: Vec<(usize, u64, u64)> =
         all.map(|(index, asked)| (index, asked.threads, asked.size)).collect();
     let (mut regions, possible) =
-        thread_group::regions(bench, Pages::Huge, &wanted, |part| part + 2 * GAP * size_of::<u64>());
+        thread_group::regions(bench, RegionPageSize::Huge, &wanted, |part| part + 2 * GAP * size_of::<u64>());
     let cpus = bench.cpus().to_vec();
     for index in possible.into_iter().filter(|index| here.contains(index)) {
         measure(bench, index, &transfers[index], &cpus, &mut regions)?;
@@ -193,7 +199,7 @@ fn run(bench: &mut Bench) -> Result<()> {
 }
 
 /// Measures a transfer between nodes, in memory of its own.
-fn measure_between(bench: &mut Bench, index: usize, transfer: &Transfer) -> Result<()> {
+fn measure_between(bench: &mut Bench, index: usize, transfer: &MemoryTransferSettings) -> Result<()> {
     let cpus = transfer.between.cpus();
     let threads = transfer.threads as usize;
     if !(1..=cpus.len()).contains(&threads) {
@@ -202,7 +208,7 @@ fn measure_between(bench: &mut Bench, index: usize, transfer: &Transfer) -> Resu
         return Ok(());
     }
     let bytes = vec![transfer.size as usize / threads + 2 * GAP * size_of::<u64>(); threads];
-    let made = nodes::regions(bench, vec![index], &transfer.between, Pages::Huge, &bytes);
+    let made = nodes::regions(bench, vec![index], &transfer.between, RegionPageSize::Huge, &bytes);
     let Some((mut regions, placed)) = made else { return Ok(()) };
     if !placed.is_empty() && nodes::go_to(bench, index, &transfer.between) {
         measure(bench, index, transfer, &cpus, &mut regions)?;
@@ -213,9 +219,9 @@ fn measure_between(bench: &mut Bench, index: usize, transfer: &Transfer) -> Resu
 fn measure(
     bench: &mut Bench,
     index: usize,
-    transfer: &Transfer,
+    transfer: &MemoryTransferSettings,
     cpus: &[u32],
-    regions: &mut [Region],
+    regions: &mut [MemoryRegion],
 ) -> Result<()> {
     let threads = transfer.threads as usize;
     let words = transfer.size as usize / threads / size_of::<u64>();
@@ -224,8 +230,10 @@ fn measure(
         bench.unsupported(index, reason, "choose a larger --size");
         return Ok(());
     }
-    let passes: Vec<Pass> =
-        regions[..threads].iter_mut().map(|region| Pass::new(transfer, region.words(), words)).collect();
+    let passes: Vec<BufferSweep> = regions[..threads]
+        .iter_mut()
+        .map(|region| BufferSweep::new(transfer, region.words(), words))
+        .collect();
     let lines = passes[0].lines() * threads as u64;
     // Once through all of it, as far as caches can hold it.
     let warm = passes[0].pieces().min(64);
@@ -236,9 +244,9 @@ fn measure(
 }
 
 /// A walk through a thread's memory, piece by piece, over and over.
-struct Pass<'a> {
+struct BufferSweep<'a> {
     operation: Traffic,
-    step: Step,
+    step: BandwidthStride,
     /// The memory; for a copy its second half.
     destination: &'a mut [u64],
     /// First half of the memory, for a copy.
@@ -251,11 +259,11 @@ struct Pass<'a> {
     next: usize,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> BufferSweep<'a> {
     /// A walk through the first `words` words of `memory`, for a copy with a gap
     /// between the halves.
-    fn new(transfer: &Transfer, memory: &'a mut [u64], words: usize) -> Pass<'a> {
-        let Transfer { operation, step, .. } = *transfer;
+    fn new(transfer: &MemoryTransferSettings, memory: &'a mut [u64], words: usize) -> BufferSweep<'a> {
+        let MemoryTransferSettings { operation, step, .. } = *transfer;
         let halves = if operation == Traffic::Copy { 2 } else { 1 };
         let whole = words / halves;
         let full = PIECE as usize / halves / size_of::<u64>();
@@ -267,7 +275,7 @@ impl<'a> Pass<'a> {
         let (source, rest) = memory.split_at_mut(if halves == 2 { whole } else { 0 });
         let gap = if halves == 2 { GAP } else { 0 };
         let destination = &mut rest[gap..gap + whole];
-        Pass { operation, step, destination, source, piece, passes, width: Width::widest(), next: 0 }
+        BufferSweep { operation, step, destination, source, piece, passes, width: Width::widest(), next: 0 }
     }
 
     fn lines(&self) -> u64 {
@@ -302,7 +310,7 @@ impl<'a> Pass<'a> {
 }
 
 /// Doubles the last of every few strips of memory in place and reads the others.
-fn mix(memory: &mut [u64], strips: usize, step: Step, width: Width) {
+fn mix(memory: &mut [u64], strips: usize, step: BandwidthStride, width: Width) {
     let words = STRIP as usize / size_of::<u64>();
     for stretch in memory.chunks_exact_mut(strips * words) {
         let (read, doubled) = stretch.split_at_mut((strips - 1) * words);
@@ -316,16 +324,16 @@ mod tests {
     use super::super::sizes::tests::machine;
     use super::*;
     use latscope_core::plan::ParamValue;
-    use latscope_core::report::Work;
+    use latscope_core::report::OperationWork;
     use latscope_engine::harness;
 
-    fn input(profile: Profile, survey: bool) -> PlanInput {
+    fn input(profile: SurveyProfile, survey: bool) -> PlanInput {
         PlanInput { profile, survey, ..PlanInput::default() }
     }
 
     #[test]
     fn a_survey_measures_half_of_each_cache_and_memory() {
-        let points = BANDWIDTH.plan(&input(Profile::Normal, true), &machine());
+        let points = BANDWIDTH.plan(&input(SurveyProfile::Normal, true), &machine());
         assert_eq!(points.len(), 5 * 2 * 4 + 5 * 4);
         let sizes = |threads| {
             let chosen = points.iter().filter(|p| {
@@ -338,7 +346,7 @@ mod tests {
         assert_eq!(rows(&points), ["read", "write", "copy"].map(|o| format!("{o} 64 B, memory, 128 MiB")));
     }
 
-    fn rows(points: &[Point]) -> Vec<&str> {
+    fn rows(points: &[MeasurementPoint]) -> Vec<&str> {
         points.iter().filter(|p| p.row).map(|p| p.title.as_str()).collect()
     }
 
@@ -350,12 +358,13 @@ mod tests {
         {
             let mut machine = machine();
             machine.caches.last_mut().unwrap().size = declared * MIB;
-            for profile in [Profile::Quick, Profile::Normal] {
+            for profile in [SurveyProfile::Quick, SurveyProfile::Normal] {
                 let points = BANDWIDTH.plan(&input(profile, true), &machine);
                 let expected = ["read", "write", "copy"].map(|o| format!("{o} 64 B, {place}, 256 MiB"));
                 assert_eq!(rows(&points), expected);
                 let reads = points.iter().filter(|p| p.row && p.text("operation") == "read");
-                let same = |p: &&Point| p.text("operation") == "read" && p.number("size") > 128 * MIB;
+                let same =
+                    |p: &&MeasurementPoint| p.text("operation") == "read" && p.number("size") > 128 * MIB;
                 let alike = points
                     .iter()
                     .filter(same)
@@ -367,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_quick_survey_has_the_rows_and_the_caches_of_one_thread() {
-        let points = BANDWIDTH.plan(&input(Profile::Quick, true), &machine());
+        let points = BANDWIDTH.plan(&input(SurveyProfile::Quick, true), &machine());
         assert_eq!(points.len(), 3 * 4);
         assert_eq!(points.iter().filter(|p| p.row).count(), 3);
     }
@@ -375,7 +384,7 @@ mod tests {
     #[test]
     fn each_thread_gets_whole_pieces() {
         for threads in [1, 2, 3, 7] {
-            for (size, _) in sizes_for(&input(Profile::Normal, false), &machine(), threads) {
+            for (size, _) in sizes_for(&input(SurveyProfile::Normal, false), &machine(), threads) {
                 let share = size / threads;
                 assert_eq!(share * threads, size);
                 assert!(share % PIECE == 0 || (share < PIECE && share % 1024 == 0), "{share}");
@@ -387,13 +396,13 @@ mod tests {
     #[test]
     fn both_ways_to_count_bytes_are_stated() {
         let work = Traffic::work;
-        let read = work(Traffic::Read, Step::Every);
-        assert_eq!(read, Work { ops: 1, bytes_touched: 64, bytes_moved: 64 });
-        let copy = work(Traffic::Copy, Step::Every);
-        assert_eq!(copy, Work { ops: 1, bytes_touched: 64, bytes_moved: 192 });
-        let write = work(Traffic::Write, Step::EveryFourth);
-        assert_eq!(write, Work { ops: 1, bytes_touched: 16, bytes_moved: 128 });
-        assert_eq!(work(Traffic::NonTemporalWrite, Step::Every).bytes_moved, 64);
+        let read = work(Traffic::Read, BandwidthStride::Every);
+        assert_eq!(read, OperationWork { ops: 1, bytes_touched: 64, bytes_moved: 64 });
+        let copy = work(Traffic::Copy, BandwidthStride::Every);
+        assert_eq!(copy, OperationWork { ops: 1, bytes_touched: 64, bytes_moved: 192 });
+        let write = work(Traffic::Write, BandwidthStride::EveryFourth);
+        assert_eq!(write, OperationWork { ops: 1, bytes_touched: 16, bytes_moved: 128 });
+        assert_eq!(work(Traffic::NonTemporalWrite, BandwidthStride::Every).bytes_moved, 64);
     }
 
     #[test]
@@ -401,8 +410,14 @@ mod tests {
         let mut memory = vec![7; 96 * 1024];
         let operation = Traffic::Write;
         let between = Between::default();
-        let transfer = Transfer { size: 768 * KIB, operation, step: Step::Every, threads: 1, between };
-        let mut pass = Pass::new(&transfer, &mut memory, 96 * 1024);
+        let transfer = MemoryTransferSettings {
+            size: 768 * KIB,
+            operation,
+            step: BandwidthStride::Every,
+            threads: 1,
+            between,
+        };
+        let mut pass = BufferSweep::new(&transfer, &mut memory, 96 * 1024);
         assert_eq!((pass.pieces(), pass.lines()), (3, 4096));
         (0..4).for_each(|_| pass.piece());
         assert_eq!(pass.next, 32 * 1024);
@@ -413,7 +428,7 @@ mod tests {
 
     #[test]
     fn every_operation_runs_with_one_thread_and_with_all() {
-        let mut input = input(Profile::Normal, true);
+        let mut input = input(SurveyProfile::Normal, true);
         input.values.insert("size".into(), [16 * KIB, MIB].map(ParamValue::Number).to_vec());
         let points = BANDWIDTH.plan(&input, &harness::machine());
         let measured = harness::measure(&EXPERIMENT, points);
@@ -426,8 +441,14 @@ mod tests {
         let mut memory = vec![1; 128 * 1024];
         let operation = Traffic::ThreeReadsAWrite;
         let between = Between::default();
-        let transfer = Transfer { size: MIB, operation, step: Step::Every, threads: 1, between };
-        let mut pass = Pass::new(&transfer, &mut memory, 128 * 1024);
+        let transfer = MemoryTransferSettings {
+            size: MIB,
+            operation,
+            step: BandwidthStride::Every,
+            threads: 1,
+            between,
+        };
+        let mut pass = BufferSweep::new(&transfer, &mut memory, 128 * 1024);
         assert_eq!((pass.lines() * LINE, pass.pieces()), (252 * KIB, 4));
         pass.piece();
         let doubled = memory.iter().filter(|word| **word != 1).count() as u64 * 8;
@@ -449,7 +470,7 @@ mod tests {
 
     #[test]
     fn more_threads_than_cpus_are_refused_by_name() {
-        let mut input = input(Profile::Normal, true);
+        let mut input = input(SurveyProfile::Normal, true);
         input.values.insert("size".into(), vec![ParamValue::Number(16 * KIB)]);
         input.values.insert("threads".into(), vec![ParamValue::Number(100_000)]);
         let measured = harness::measure(&EXPERIMENT, BANDWIDTH.plan(&input, &harness::machine()));

@@ -1,6 +1,6 @@
 //! Copies from one buffer to another, by the places of both in their pages.
 
-use crate::buffer::Buffer;
+use crate::buffer::PageOffsetBuffer;
 use crate::prelude::*;
 use crate::syscall::calls::time_loop_in;
 use latscope_os::kernels::code::calls::SystemCallLoop;
@@ -17,7 +17,7 @@ settings! {
         /// Bytes of a copy
         size: u64 as Size, axis;
         /// What copies: memcpy of the C library (`libc`), or the kernel, from the page cache by pread (`kernel`)
-        mode: Mode;
+        mode: BufferCopyMode;
         /// Offset of the source from the start of a page
         source: u64 as Size;
         /// Offset of the destination from the start of a page
@@ -27,7 +27,7 @@ settings! {
 
 words! {
     /// Code that makes the copy.
-    enum Mode {
+    enum BufferCopyMode {
         /// The function memcpy of the C library.
         Libc = "libc",
         /// The kernel, from the page cache to the user's buffer.
@@ -36,7 +36,7 @@ words! {
 }
 
 probes! {
-    COPIES, Copied, plan, ..Facts::BATCHES;
+    COPIES, Copied, plan, ..ProbeFacts::BATCHES;
     COPY "memory.copy", "copy", "memcpy(3), pread(2)",
         "One copy of n bytes that are in the cache. Mode libc: one memcpy. Mode kernel: one pread of a memfd, whose loop \
         lies at 16 addresses. Source and destination begin so many bytes behind the start of a page."
@@ -51,13 +51,13 @@ const PLACES: &[u64] = &[0, crate::buffer::AS_MALLOC];
 /// Size that a survey has.
 const USUAL: u64 = 4 << 10;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     // The place of the destination is what tells.
     let (sizes, sources): (&[u64], _) =
         if input.survey { (&[USUAL], &PLACES[..1]) } else { (&[USUAL, 64 << 10], PLACES) };
     let asked = CopiedAsked::of(input);
     let mut points = Vec::new();
-    for mode in asked.mode.or(Mode::ALL) {
+    for mode in asked.mode.or(BufferCopyMode::ALL) {
         for size in asked.size.or(sizes).into_iter().filter(|size| *size > 0) {
             for source in asked.source.or(sources) {
                 for buffer in asked.buffer.or(PLACES) {
@@ -73,8 +73,8 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
 
 fn title(copied: &Copied) -> String {
     let by = match copied.mode {
-        Mode::Libc => "memcpy",
-        Mode::Kernel => "pread",
+        BufferCopyMode::Libc => "memcpy",
+        BufferCopyMode::Kernel => "pread",
     };
     let place = |offset| if offset == 0 { "page".to_owned() } else { format!("page + {offset}") };
     format!("{by} {}, {} to {}", format_size(copied.size), place(copied.source), place(copied.buffer))
@@ -87,11 +87,11 @@ fn run(bench: &mut Bench) -> Result<()> {
             bench.unsupported(index, reason, remedy);
             continue;
         }
-        let mut to = Buffer::new(size as usize, buffer);
-        bench.set_work(index, Work { ops: 1, bytes_touched: size, bytes_moved: 2 * size });
+        let mut to = PageOffsetBuffer::new(size as usize, buffer);
+        bench.set_work(index, OperationWork { ops: 1, bytes_touched: size, bytes_moved: 2 * size });
         match mode {
-            Mode::Libc => {
-                let mut from = Buffer::new(size as usize, source);
+            BufferCopyMode::Libc => {
+                let mut from = PageOffsetBuffer::new(size as usize, source);
                 let (from, to) = (from.bytes(), to.bytes());
                 // Pages that were never written are all one page of zeros.
                 from.fill(1);
@@ -100,7 +100,7 @@ fn run(bench: &mut Bench) -> Result<()> {
                     black_box(&mut *to);
                 });
             }
-            Mode::Kernel => by_kernel(bench, index, source, to.bytes()),
+            BufferCopyMode::Kernel => by_kernel(bench, index, source, to.bytes()),
         }
     }
     Ok(())
@@ -131,7 +131,7 @@ fn filled(bytes: usize) -> rustix::io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness::{check, input, machine, measure, points};
 
     #[test]
@@ -146,19 +146,19 @@ mod tests {
 
     #[test]
     fn each_copy_is_measured() {
-        let odd = Copied { size: 100, mode: Mode::Kernel, source: 4095, buffer: 1 };
+        let odd = Copied { size: 100, mode: BufferCopyMode::Kernel, source: 4095, buffer: 1 };
         let all = [points(&COPY), vec![COPY.point(odd, "odd", false)]].concat();
         for m in measure(&COPIES, all) {
             check(&m);
-            assert_ne!(m.quality.level, Level::Unsupported, "{:?}: {:?}", m.params, m.reason());
+            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{:?}: {:?}", m.params, m.reason());
         }
     }
 
     #[test]
     fn a_size_without_memory_has_a_reason() {
-        let huge = Copied { size: 1 << 60, mode: Mode::Libc, source: 0, buffer: 0 };
+        let huge = Copied { size: 1 << 60, mode: BufferCopyMode::Libc, source: 0, buffer: 0 };
         let measured = measure(&COPIES, vec![COPY.point(huge, "huge", false)]);
-        assert!(measured[0].quality.level == Level::Unsupported && measured[0].reason().is_some());
+        assert!(measured[0].quality.level == QualityLevel::Unsupported && measured[0].reason().is_some());
     }
 
     #[test]

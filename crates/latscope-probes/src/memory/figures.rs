@@ -1,7 +1,7 @@
 //! Figures of the family: sizes, threads and chains.
 
 use super::{bandwidth, loaded, parallelism, sequential_sum, tlb};
-use latscope_core::catalogue::figures::{Along, Curves, Quantity, Scale, Unit};
+use latscope_core::catalogue::figures::{Along, Curves, FigureAxisScale, FigureAxisUnit, Quantity};
 
 pub(super) static CURVES: &[Curves] = &[
     Curves {
@@ -20,10 +20,10 @@ pub(super) static CURVES: &[Curves] = &[
         x: Along {
             of: Quantity::Value("load", 1e9),
             label: "what the others read and write",
-            scale: Scale::Linear,
-            unit: Unit::Rate,
+            scale: FigureAxisScale::Linear,
+            unit: FigureAxisUnit::Rate,
         },
-        y: Along { scale: Scale::Linear, ..Along::median("one load, median") },
+        y: Along { scale: FigureAxisScale::Linear, ..Along::median("one load, median") },
         within: &["delay"],
         ..Curves::DEFAULT
     },
@@ -31,7 +31,7 @@ pub(super) static CURVES: &[Curves] = &[
         id: "memory-parallelism",
         title: "A load, several chains at once",
         probes: &[&parallelism::PARALLELISM.facts],
-        x: Along::parameter("chains", Scale::Log2, Unit::Number),
+        x: Along::parameter("chains", FigureAxisScale::Log2, FigureAxisUnit::Number),
         y: Along::median("one load, median"),
         ..Curves::DEFAULT
     },

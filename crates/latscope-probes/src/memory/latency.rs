@@ -10,7 +10,7 @@ use latscope_os::kernels::chase::{ChaseMap, UNROLL};
 use std::cell::Cell;
 
 probes! {
-    EXPERIMENT, Walk, plan, ..Facts::LOOPS;
+    EXPERIMENT, PointerChaseSettings, plan, ..ProbeFacts::LOOPS;
     LATENCY "memory.latency", "load",
         "the processor's manual: load-to-use latency; the order is a single random cycle (Sattolo)",
         "One load in a chain of dependent loads that visits each line (or page, or stride) of the working set once a round, in the given order."
@@ -19,7 +19,7 @@ probes! {
 }
 
 probes! {
-    EXPERIMENT, Walk, single_loads;
+    EXPERIMENT, PointerChaseSettings, single_loads;
     SINGLE_LOAD "memory.single-load", "load, each timed alone",
         "the processor's manual: load-to-use latency, and stamps that wait for the load",
         "One load of a chain of dependent random loads, between two stamps of its own, whose time is in it."
@@ -29,24 +29,24 @@ probes! {
 
 settings! {
     /// A walk along a chain.
-    struct Walk, asked for as WalkAsked {
+    struct PointerChaseSettings, asked for as WalkAsked {
         /// Bytes of the working set.
         size: u64 as Size, axis;
         /// `random`: lines in random order; `window`: random inside of 256 KiB, one window after the
         /// other, without TLB misses; `page`: one line of each page, TLB misses only; `stride`:
         /// upwards, as prefetchers like it.
-        order: Order;
+        order: CacheAccessOrder;
         /// Bytes from one load to the next, for the order `stride`.
         stride: Option<u64> as Size;
         /// Size of the pages; those of 2 MiB are verified.
-        pages: Pages;
+        pages: RegionPageSize;
         ..between: Between;
     }
 }
 
 words! {
     /// Order in which the working set is visited.
-    enum Order {
+    enum CacheAccessOrder {
         /// Lines in random order.
         Random = "random",
         /// Random inside of a window, one window after the other.
@@ -85,32 +85,33 @@ const WARM_STEPS: u64 = 128 << 10;
 
 /// The lines that a walk loads, however far apart they are.
 fn footprint(params: &Params) -> Option<Footprint> {
-    let walk = Walk::from_params(params)?;
+    let walk = PointerChaseSettings::from_params(params)?;
     let distance = match walk.order {
-        Order::Random | Order::Window => LINE,
-        Order::Page => walk.pages.bytes(),
-        Order::Stride => walk.stride?,
+        CacheAccessOrder::Random | CacheAccessOrder::Window => LINE,
+        CacheAccessOrder::Page => walk.pages.bytes(),
+        CacheAccessOrder::Stride => walk.stride?,
     };
     Some(Footprint::of(walk.size / distance.max(LINE) * LINE))
 }
 
-fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     if nodes::are_asked(input) {
         let idle = between_nodes(input, machine).map(|walk| point(input, machine, walk));
         return idle.chain(SINGLE_LOAD.plan(input, machine)).collect();
     }
     let asked = WalkAsked::of(input);
     let mut points = Vec::new();
-    for pages in asked.pages.or(&[Pages::Huge, Pages::Base]) {
-        for order in asked.order.or(Order::ALL) {
-            let strides = order == Order::Stride;
+    for pages in asked.pages.or(&[RegionPageSize::Huge, RegionPageSize::Base]) {
+        for order in asked.order.or(CacheAccessOrder::ALL) {
+            let strides = order == CacheAccessOrder::Stride;
             let steps = if strides { asked.stride.or(&[STRIDE]) } else { vec![LINE] };
             for step in sizes::rounded(steps, 8) {
-                let step = if order == Order::Page { pages.bytes() } else { step };
+                let step = if order == CacheAccessOrder::Page { pages.bytes() } else { step };
                 let usual = usual_sizes(input, machine, (order, pages), step);
                 for size in sizes::rounded(asked.size.or(&usual), step) {
                     let stride = strides.then_some(step);
-                    let walk = Walk { size, order, stride, pages, between: Between::default() };
+                    let walk =
+                        PointerChaseSettings { size, order, stride, pages, between: Between::default() };
                     points.push(point(input, machine, walk));
                 }
             }
@@ -123,24 +124,28 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
 }
 
 /// Returns true for a point that a survey measures on each kind of core.
-fn is_of_each_kind(point: &Point) -> bool {
-    let Some(walk) = Walk::from_params(&point.params).filter(|walk| walk.between.node().is_none()) else {
+fn is_of_each_kind(point: &MeasurementPoint) -> bool {
+    let Some(walk) =
+        PointerChaseSettings::from_params(&point.params).filter(|walk| walk.between.node().is_none())
+    else {
         return false;
     };
-    (walk.order, walk.pages) == (Order::Random, Pages::Huge) && OF_EACH_KIND.contains(&walk.size)
+    (walk.order, walk.pages) == (CacheAccessOrder::Random, RegionPageSize::Huge)
+        && OF_EACH_KIND.contains(&walk.size)
 }
 
 /// Largest memory of a survey's rows of nodes: it has to be made for each of them.
 const NODE_CAP: u64 = 128 * MIB;
 
 /// A survey's rows of the memory of other nodes, and of the own beside it.
-fn of_other_nodes(machine: &Machine) -> Vec<Point> {
-    let (size, order, pages) = (nodes::size(machine, NODE_CAP), Order::Random, Pages::Huge);
+fn of_other_nodes(machine: &Machine) -> Vec<MeasurementPoint> {
+    let (size, order, pages) =
+        (nodes::size(machine, NODE_CAP), CacheAccessOrder::Random, RegionPageSize::Huge);
     let place = sizes::inside(machine, size);
     let read = if place.is_empty() { "memory read".to_owned() } else { format!("read {place}") };
     let mut points = Vec::new();
     for (what, between) in nodes::surveyed(machine) {
-        let walk = Walk { size, order, stride: None, pages, between };
+        let walk = PointerChaseSettings { size, order, stride: None, pages, between };
         points.push(LATENCY.point(walk, format!("{read}, {what}"), true));
     }
     points
@@ -148,25 +153,32 @@ fn of_other_nodes(machine: &Machine) -> Vec<Point> {
 
 /// Walks from each pair of nodes that is asked for: in random order, which no prefetcher follows, unless another is
 /// asked for.
-fn between_nodes(input: &PlanInput, machine: &Machine) -> impl Iterator<Item = Walk> {
+fn between_nodes(input: &PlanInput, machine: &Machine) -> impl Iterator<Item = PointerChaseSettings> {
     let asked = WalkAsked::of(input);
-    let orders = asked.order.or(&[Order::Random]);
+    let orders = asked.order.or(&[CacheAccessOrder::Random]);
     let sizes = asked.size.or(&[nodes::size(machine, SURVEY_CAP)]);
     let mut walks = Vec::new();
-    for pages in asked.pages.or(Pages::ALL) {
+    for pages in asked.pages.or(RegionPageSize::ALL) {
         for order in orders.iter().copied() {
-            let unit = if order == Order::Random { LINE } else { pages.bytes() };
+            let unit = if order == CacheAccessOrder::Random { LINE } else { pages.bytes() };
             for size in sizes::rounded(sizes.clone(), unit) {
-                let stride = (order == Order::Stride).then(|| asked.stride.first().unwrap_or(STRIDE));
+                let stride =
+                    (order == CacheAccessOrder::Stride).then(|| asked.stride.first().unwrap_or(STRIDE));
                 let pairs = nodes::pairs(input, machine, Some(1)).into_iter();
-                walks.extend(pairs.map(|between| Walk { size, order, stride, pages, between }));
+                walks.extend(pairs.map(|between| PointerChaseSettings {
+                    size,
+                    order,
+                    stride,
+                    pages,
+                    between,
+                }));
             }
         }
     }
     walks.into_iter()
 }
 
-fn single_load(walk: Walk) -> Point {
+fn single_load(walk: PointerChaseSettings) -> MeasurementPoint {
     let (size, pages) = (format_size(walk.size), format_size(walk.pages.bytes()));
     let title = match walk.between.node() {
         Some(_) => format!("single load{}, {pages} pages", walk.between.title()),
@@ -176,27 +188,32 @@ fn single_load(walk: Walk) -> Point {
 }
 
 /// Points of single loads: between the nodes asked for, or here, in memory.
-fn single_loads(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn single_loads(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     if nodes::are_asked(input) {
-        let walks = between_nodes(input, machine).filter(|walk| walk.order == Order::Random);
+        let walks = between_nodes(input, machine).filter(|walk| walk.order == CacheAccessOrder::Random);
         return walks.map(single_load).collect();
     }
     let asked = WalkAsked::of(input);
     let mut points = Vec::new();
-    for pages in asked.pages.or(Pages::ALL) {
+    for pages in asked.pages.or(RegionPageSize::ALL) {
         let sizes = asked.size.or(&[sizes::beyond_caches(machine).min(SURVEY_CAP)]);
-        let walk =
-            |size| Walk { size, order: Order::Random, stride: None, pages, between: Between::default() };
+        let walk = |size| PointerChaseSettings {
+            size,
+            order: CacheAccessOrder::Random,
+            stride: None,
+            pages,
+            between: Between::default(),
+        };
         points.extend(sizes::rounded(sizes, LINE).into_iter().map(|size| single_load(walk(size))));
     }
     points
 }
 
 /// Order and page size of a curve.
-type Curve = (Order, Pages);
+type LatencyCurveKey = (CacheAccessOrder, RegionPageSize);
 
 /// The sizes of a curve.
-fn usual_sizes(input: &PlanInput, machine: &Machine, curve: Curve, step: u64) -> Vec<u64> {
+fn usual_sizes(input: &PlanInput, machine: &Machine, curve: LatencyCurveKey, step: u64) -> Vec<u64> {
     let beyond = sizes::beyond_caches(machine);
     let largest = if sizes::is_capped(input) { beyond.min(SURVEY_CAP) } else { beyond };
     let usual = match density(input, curve) {
@@ -211,8 +228,10 @@ fn usual_sizes(input: &PlanInput, machine: &Machine, curve: Curve, step: u64) ->
 }
 
 /// Returns true for a curve that a usual survey shows beside that of the levels.
-fn is_beside(input: &PlanInput, curve: Curve) -> bool {
-    input.survey && input.profile == Profile::Normal && curve != (Order::Random, Pages::Huge)
+fn is_beside(input: &PlanInput, curve: LatencyCurveKey) -> bool {
+    input.survey
+        && input.profile == SurveyProfile::Normal
+        && curve != (CacheAccessOrder::Random, RegionPageSize::Huge)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -224,28 +243,28 @@ enum Density {
 
 /// Returns how close the points of a curve are. Levels are found on the random curve on large pages; a survey
 /// shows the others beside it.
-fn density(input: &PlanInput, curve: Curve) -> Density {
-    let main = curve == (Order::Random, Pages::Huge);
-    let few = curve == (Order::Random, Pages::Base);
+fn density(input: &PlanInput, curve: LatencyCurveKey) -> Density {
+    let main = curve == (CacheAccessOrder::Random, RegionPageSize::Huge);
+    let few = curve == (CacheAccessOrder::Random, RegionPageSize::Base);
     let beside = match curve.1 {
-        Pages::Base => curve.0 != Order::Stride,
-        Pages::Huge => curve.0 == Order::Stride,
+        RegionPageSize::Base => curve.0 != CacheAccessOrder::Stride,
+        RegionPageSize::Huge => curve.0 == CacheAccessOrder::Stride,
     };
     match (input.survey, input.profile) {
-        (true, Profile::Quick) if main => Density::PerOctave(2),
-        (true, Profile::Quick) if few => Density::Few,
-        (true, Profile::Quick) => Density::None,
+        (true, SurveyProfile::Quick) if main => Density::PerOctave(2),
+        (true, SurveyProfile::Quick) if few => Density::Few,
+        (true, SurveyProfile::Quick) => Density::None,
         (true, _) if main => Density::PerOctave(4),
-        (true, Profile::Normal) if beside => Density::PerOctave(1),
-        (true, Profile::Full) if beside => Density::PerOctave(4),
+        (true, SurveyProfile::Normal) if beside => Density::PerOctave(1),
+        (true, SurveyProfile::Full) if beside => Density::PerOctave(4),
         (true, _) => Density::None,
-        (false, Profile::Quick) if main => Density::PerOctave(2),
-        (false, Profile::Quick) => Density::PerOctave(1),
+        (false, SurveyProfile::Quick) if main => Density::PerOctave(2),
+        (false, SurveyProfile::Quick) => Density::PerOctave(1),
         (false, _) => Density::PerOctave(8),
     }
 }
 
-fn point(input: &PlanInput, machine: &Machine, walk: Walk) -> Point {
+fn point(input: &PlanInput, machine: &Machine, walk: PointerChaseSettings) -> MeasurementPoint {
     let stride = walk.stride.map_or(String::new(), |stride| format!(" {stride} B"));
     let (size, pages) = (format_size(walk.size), format_size(walk.pages.bytes()));
     let order = walk.order.word();
@@ -263,23 +282,24 @@ fn point(input: &PlanInput, machine: &Machine, walk: Walk) -> Point {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let walks: Vec<Walk> = bench.settings()?;
+    let walks: Vec<PointerChaseSettings> = bench.settings()?;
     run_between(bench, &walks)?;
-    for pages in [Pages::Huge, Pages::Base] {
+    for pages in [RegionPageSize::Huge, RegionPageSize::Base] {
         let indices: Vec<usize> = (0..walks.len())
             .filter(|i| walks[*i].pages == pages && walks[*i].between.node().is_none())
             .collect();
         let made = regions::for_points(bench, indices, pages, |index| walks[index].size);
         let Some((mut region, fitting)) = made else { continue };
-        let of =
-            |order: Order| fitting.iter().copied().filter(|i| walks[*i].order == order).collect::<Vec<_>>();
+        let of = |order: CacheAccessOrder| {
+            fitting.iter().copied().filter(|i| walks[*i].order == order).collect::<Vec<_>>()
+        };
         // Ascending sizes: the random chain grows from one to the next.
         let mut chase = GrowingChase::new(region.links(), LINE as usize, bench.seed());
-        for index in of(Order::Random) {
+        for index in of(CacheAccessOrder::Random) {
             let map = chase.grow(walks[index].size as usize);
             measure(bench, index, &map);
         }
-        for index in Order::ALL[1..].iter().flat_map(|order| of(*order)) {
+        for index in CacheAccessOrder::ALL[1..].iter().flat_map(|order| of(*order)) {
             let map = ordered(&walks[index], region.links(), bench.seed());
             measure(bench, index, &map);
         }
@@ -288,11 +308,13 @@ fn run(bench: &mut Bench) -> Result<()> {
 }
 
 /// Measures the walks between nodes: memory is made once for all CPUs that walk in it.
-fn run_between(bench: &mut Bench, walks: &[Walk]) -> Result<()> {
+fn run_between(bench: &mut Bench, walks: &[PointerChaseSettings]) -> Result<()> {
     let mut waiting: Vec<usize> = (0..walks.len()).filter(|i| walks[*i].between.node().is_some()).collect();
     let any = !waiting.is_empty();
     while let Some(first) = waiting.first().map(|index| &walks[*index]) {
-        let memory = |walk: &Walk| (walk.size, walk.order, walk.stride, walk.pages, walk.between.nodes);
+        let memory = |walk: &PointerChaseSettings| {
+            (walk.size, walk.order, walk.stride, walk.pages, walk.between.nodes)
+        };
         let (same, rest): (Vec<usize>, Vec<usize>) =
             waiting.iter().copied().partition(|index| memory(&walks[*index]) == memory(first));
         waiting = rest;
@@ -301,7 +323,7 @@ fn run_between(bench: &mut Bench, walks: &[Walk]) -> Result<()> {
         let Some((mut made, placed)) = made else { continue };
         let links = &mut made[0].links()[..first.size as usize / size_of::<usize>()];
         let map = match first.order {
-            Order::Random => ChaseMap::random(links, LINE as usize, bench.seed()),
+            CacheAccessOrder::Random => ChaseMap::random(links, LINE as usize, bench.seed()),
             _ => ordered(first, links, bench.seed()),
         };
         for index in placed {
@@ -314,12 +336,14 @@ fn run_between(bench: &mut Bench, walks: &[Walk]) -> Result<()> {
 }
 
 /// The chain of a walk whose order is not random.
-fn ordered<'a>(walk: &Walk, links: &'a mut [usize], seed: u64) -> ChaseMap<'a> {
+fn ordered<'a>(walk: &PointerChaseSettings, links: &'a mut [usize], seed: u64) -> ChaseMap<'a> {
     let links = &mut links[..walk.size as usize / size_of::<usize>()];
     match walk.order {
-        Order::Window => ChaseMap::window(links, LINE as usize, WINDOW as usize, seed),
-        Order::Page => ChaseMap::page(links, walk.pages.bytes() as usize, LINE as usize, seed),
-        Order::Random | Order::Stride => ChaseMap::stride(links, walk.stride.unwrap_or(STRIDE) as usize),
+        CacheAccessOrder::Window => ChaseMap::window(links, LINE as usize, WINDOW as usize, seed),
+        CacheAccessOrder::Page => ChaseMap::page(links, walk.pages.bytes() as usize, LINE as usize, seed),
+        CacheAccessOrder::Random | CacheAccessOrder::Stride => {
+            ChaseMap::stride(links, walk.stride.unwrap_or(STRIDE) as usize)
+        }
     }
 }
 
@@ -363,7 +387,7 @@ fn measure_single(bench: &mut Bench, index: usize, map: &ChaseMap) {
     let events = if counted { stop.events } else { stop.events.saturating_mul(SINGLE_LOADS) };
     bench.set_stop(Stop { events, ..stop });
     let warm = || cursor.set(map.walk(cursor.get(), warm_up(elements, 1)));
-    bench.each_with_stamps(index, Gate::Thread, warm, || cursor.set(black_box(map.step(cursor.get()))));
+    bench.each_with_stamps(index, SampleGate::Thread, warm, || cursor.set(black_box(map.step(cursor.get()))));
     bench.set_stop(stop);
 }
 
@@ -371,13 +395,13 @@ fn measure_single(bench: &mut Bench, index: usize, map: &ChaseMap) {
 mod tests {
     use super::super::sizes::tests::machine;
     use super::*;
-    use latscope_core::machine::Cache;
+    use latscope_core::machine::CpuCache;
     use latscope_core::plan::ParamValue;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness;
     use std::collections::BTreeMap;
 
-    fn curves(points: &[Point]) -> BTreeMap<(String, String), usize> {
+    fn curves(points: &[MeasurementPoint]) -> BTreeMap<(String, String), usize> {
         let mut curves = BTreeMap::new();
         for point in points {
             *curves.entry((point.text("order").into(), point.text("pages").into())).or_default() += 1;
@@ -385,7 +409,7 @@ mod tests {
         curves
     }
 
-    fn input(profile: Profile, survey: bool) -> PlanInput {
+    fn input(profile: SurveyProfile, survey: bool) -> PlanInput {
         PlanInput { profile, survey, ..PlanInput::default() }
     }
 
@@ -407,7 +431,7 @@ mod tests {
 
     #[test]
     fn single_loads_are_of_the_size_that_was_asked_for_on_both_pages() {
-        let mut input = input(Profile::Normal, false);
+        let mut input = input(SurveyProfile::Normal, false);
         input.values.insert("size".into(), vec![ParamValue::Number(16 * KIB)]);
         let points = SINGLE_LOAD.plan(&input, &machine());
         assert_eq!(points.iter().map(|point| point.number("size")).collect::<Vec<_>>(), [16 * KIB; 2]);
@@ -421,7 +445,7 @@ mod tests {
 
     #[test]
     fn no_single_load_is_shorter_than_the_stamps_in_it() {
-        let mut input = input(Profile::Quick, false);
+        let mut input = input(SurveyProfile::Quick, false);
         input.values.insert("size".into(), vec![ParamValue::Number(4 * KIB)]);
         input.values.insert("pages".into(), vec!["4KiB".into()]);
         for m in harness::measure(&EXPERIMENT, SINGLE_LOAD.plan(&input, &harness::machine())) {
@@ -440,13 +464,13 @@ mod tests {
         for m in &measured {
             harness::check(m);
             let elsewhere = m.values.get("pages-elsewhere").map(|pages| pages.value);
-            assert!(elsewhere.is_none_or(|pages| pages == 0.0) || m.quality.level != Level::Ok);
+            assert!(elsewhere.is_none_or(|pages| pages == 0.0) || m.quality.level != QualityLevel::Ok);
         }
     }
 
     #[test]
     fn a_survey_has_one_dense_curve_and_four_coarse_ones() {
-        let points = LATENCY.plan(&input(Profile::Normal, true), &machine());
+        let points = LATENCY.plan(&input(SurveyProfile::Normal, true), &machine());
         let expected = named([
             ("random", "2MiB", 65),
             ("random", "4KiB", 14),
@@ -456,33 +480,42 @@ mod tests {
         ]);
         assert_eq!(curves(&points), expected);
         assert!(points.iter().all(|p| !p.row && p.number("size") <= 128 * MIB));
-        let unit = |p: &Point| if p.text("order") == "page" { 4 * KIB } else { LINE };
-        let whole = |p: &Point| p.number("size").is_multiple_of(unit(p));
+        let unit = |p: &MeasurementPoint| if p.text("order") == "page" { 4 * KIB } else { LINE };
+        let whole = |p: &MeasurementPoint| p.number("size").is_multiple_of(unit(p));
         assert!(points.iter().all(whole));
     }
 
     #[test]
     fn a_quick_survey_has_few_points_of_small_pages() {
-        let curves = curves(&LATENCY.plan(&input(Profile::Quick, true), &machine()));
+        let curves = curves(&LATENCY.plan(&input(SurveyProfile::Quick, true), &machine()));
         assert_eq!(curves.values().sum::<usize>(), 33 + 4);
     }
 
     #[test]
     fn only_a_survey_stops_at_its_cap_and_says_so() {
         let mut machine = machine();
-        machine.caches.push(Cache { level: 4, kind: "Unified".into(), size: 256 * MIB, ..Cache::default() });
+        machine.caches.push(CpuCache {
+            level: 4,
+            kind: "Unified".into(),
+            size: 256 * MIB,
+            ..CpuCache::default()
+        });
         let last = |survey| {
-            LATENCY.plan(&input(Profile::Normal, survey), &machine).iter().map(|p| p.number("size")).max()
+            LATENCY
+                .plan(&input(SurveyProfile::Normal, survey), &machine)
+                .iter()
+                .map(|p| p.number("size"))
+                .max()
         };
         assert_eq!((last(true), last(false)), (Some(512 * MIB), Some(1024 * MIB)));
-        let points = LATENCY.plan(&input(Profile::Normal, true), &machine);
+        let points = LATENCY.plan(&input(SurveyProfile::Normal, true), &machine);
         let told = points.iter().filter(|p| p.title.contains("a survey ends here"));
         assert_eq!(told.count(), 5);
     }
 
     #[test]
     fn a_family_run_takes_the_values_it_was_given() {
-        let mut input = input(Profile::Normal, false);
+        let mut input = input(SurveyProfile::Normal, false);
         input.values.insert("size".into(), vec![ParamValue::Number(100_000), ParamValue::Number(1)]);
         input.values.insert("order".into(), vec!["stride".into(), "page".into()]);
         input.values.insert("stride".into(), vec![ParamValue::Number(128), ParamValue::Number(1024)]);
@@ -502,7 +535,7 @@ mod tests {
 
     #[test]
     fn every_order_is_measured_on_both_pages() {
-        let mut input = input(Profile::Quick, false);
+        let mut input = input(SurveyProfile::Quick, false);
         input.values.insert("size".into(), [4 * KIB, 3 * MIB].map(ParamValue::Number).to_vec());
         let measured = harness::measure(&EXPERIMENT, LATENCY.plan(&input, &machine()));
         // 4 KiB are less than a page of 2 MiB.
@@ -513,7 +546,7 @@ mod tests {
 
     #[test]
     fn what_there_is_no_memory_for_is_reported_and_the_rest_measured() {
-        let mut input = input(Profile::Quick, false);
+        let mut input = input(SurveyProfile::Quick, false);
         input.values.insert("size".into(), [4 * KIB, 1 << 50].map(ParamValue::Number).to_vec());
         input.values.insert("order".into(), vec!["random".into()]);
         let measured = harness::measure(&EXPERIMENT, LATENCY.plan(&input, &machine()));

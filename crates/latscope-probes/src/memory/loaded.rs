@@ -5,23 +5,23 @@ use super::nodes::{self, Between};
 use super::regions;
 use super::sizes::{self, KIB, LINE, MIB};
 use crate::prelude::*;
-use latscope_os::kernels::bandwidth::{self, Operation, Step};
+use latscope_os::kernels::bandwidth::{self, BandwidthStride, Operation};
 use latscope_os::kernels::chase::growing::GrowingChase;
-use latscope_os::kernels::chase::{ChaseMap, Cursor, UNROLL};
+use latscope_os::kernels::chase::{ChaseCursor, ChaseMap, UNROLL};
 
 probes! {
-    EXPERIMENT, Loaded, plan, ..Facts::LOOPS;
+    EXPERIMENT, LoadedLatencySettings, plan, ..ProbeFacts::LOOPS;
     LOADED "memory.loaded", "load from memory under load",
         "loaded latency, as Intel's Memory Latency Checker plots it",
         "One load in a chain of dependent random loads, while other threads copy memory on other CPUs; `load` is \
         what these read and write."
-        { revision: 2, footprint: |params| Some(Footprint::of(Loaded::from_params(params)?.size)), exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
+        { revision: 2, footprint: |params| Some(Footprint::of(LoadedLatencySettings::from_params(params)?.size)), exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
           may_be_zero: &["delay", "threads", "nodes", "cpu-nodes"], sensitive_to: &[Condition::TwoCpus], };
 }
 
 settings! {
     /// A load beside copying threads.
-    struct Loaded, asked for as LoadedAsked {
+    struct LoadedLatencySettings, asked for as LoadedAsked {
         /// Copying threads, one on each other CPU.
         threads: u64, axis;
         /// Pause of the copying threads after each 4 KiB.
@@ -46,7 +46,7 @@ const CAP: u64 = 256 * MIB;
 /// Memory of each copying thread; between nodes of all together.
 const COPIED: u64 = 64 * MIB;
 
-fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let asked = LoadedAsked::of(input);
     let mut points = Vec::new();
     if nodes::are_asked(input) {
@@ -60,7 +60,7 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
         }
     }
     for point in &mut points {
-        let idle = Loaded::from_params(&point.params).filter(|loaded| loaded.threads == 0);
+        let idle = LoadedLatencySettings::from_params(&point.params).filter(|loaded| loaded.threads == 0);
         let place = idle.map_or(String::new(), |idle| sizes::inside(machine, idle.size));
         if !place.is_empty() {
             point.title += &format!(", {place}");
@@ -70,8 +70,8 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
 }
 
 /// The points of a size: first nothing beside it, to compare with.
-fn of_size(input: &PlanInput, machine: &Machine, size: u64) -> Vec<Point> {
-    let quick = input.survey && input.profile == Profile::Quick;
+fn of_size(input: &PlanInput, machine: &Machine, size: u64) -> Vec<MeasurementPoint> {
+    let quick = input.survey && input.profile == SurveyProfile::Quick;
     let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
     let asked = LoadedAsked::of(input);
     let mut points = Vec::new();
@@ -87,7 +87,7 @@ fn of_size(input: &PlanInput, machine: &Machine, size: u64) -> Vec<Point> {
 }
 
 /// The curve of a pair of nodes: all other CPUs of the node copy, unless a number of threads is asked for.
-fn curve(input: &PlanInput, size: u64, between: Between) -> Vec<Point> {
+fn curve(input: &PlanInput, size: u64, between: Between) -> Vec<MeasurementPoint> {
     let asked = LoadedAsked::of(input);
     let others = between.cpus().len() as u64 - 1;
     let mut points = vec![point(size, 0, 0, between.clone())];
@@ -98,7 +98,7 @@ fn curve(input: &PlanInput, size: u64, between: Between) -> Vec<Point> {
     points
 }
 
-fn point(size: u64, threads: u64, delay: u64, between: Between) -> Point {
+fn point(size: u64, threads: u64, delay: u64, between: Between) -> MeasurementPoint {
     let beside = match (threads, delay) {
         (0, _) => "memory idle".to_owned(),
         (threads, 0) => format!("{} copying without pause", counted(threads, "thread")),
@@ -108,11 +108,11 @@ fn point(size: u64, threads: u64, delay: u64, between: Between) -> Point {
         }
     };
     let title = format!("load, {beside}, {}{}", format_size(size), between.title());
-    LOADED.point(Loaded { threads, delay, size, between }, title, false)
+    LOADED.point(LoadedLatencySettings { threads, delay, size, between }, title, false)
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let wanted: Vec<Loaded> = bench.settings()?;
+    let wanted: Vec<LoadedLatencySettings> = bench.settings()?;
     let (between, here): (Vec<usize>, Vec<usize>) =
         (0..wanted.len()).partition(|index| wanted[*index].between.node().is_some());
     run_between(bench, &wanted, between)?;
@@ -126,18 +126,20 @@ fn run(bench: &mut Bench) -> Result<()> {
         bench.unsupported(index, reason, "give more CPUs (--cpus) or fewer --threads");
     }
     let size = |index: usize| wanted[index].size;
-    let Some((mut region, mut possible)) = regions::for_points(bench, possible, Pages::Huge, size) else {
+    let Some((mut region, mut possible)) = regions::for_points(bench, possible, RegionPageSize::Huge, size)
+    else {
         return Ok(());
     };
     let threads = possible.iter().map(|index| wanted[*index].threads).max().unwrap_or(0) as usize;
-    let mut copies = match regions::for_threads(&cpus[1..], &vec![COPIED as usize; threads], Pages::Huge) {
-        Ok(copies) => copies,
-        Err(error) => {
-            let loaded = possible.extract_if(.., |index| wanted[*index].threads > 0);
-            loaded.for_each(|index| bench.unsupported(index, format!("{error:#}"), "free memory"));
-            Vec::new()
-        }
-    };
+    let mut copies =
+        match regions::for_threads(&cpus[1..], &vec![COPIED as usize; threads], RegionPageSize::Huge) {
+            Ok(copies) => copies,
+            Err(error) => {
+                let loaded = possible.extract_if(.., |index| wanted[*index].threads > 0);
+                loaded.for_each(|index| bench.unsupported(index, format!("{error:#}"), "free memory"));
+                Vec::new()
+            }
+        };
     let mut chase = GrowingChase::new(region.links(), LINE as usize, bench.seed());
     for of_one_size in possible.chunk_by(|a, b| size(*a) == size(*b)) {
         let map = chase.grow(size(of_one_size[0]) as usize);
@@ -150,9 +152,9 @@ fn run(bench: &mut Bench) -> Result<()> {
 }
 
 /// Measures the curves between nodes: the chain and the copies of a pair are made once.
-fn run_between(bench: &mut Bench, wanted: &[Loaded], mut waiting: Vec<usize>) -> Result<()> {
+fn run_between(bench: &mut Bench, wanted: &[LoadedLatencySettings], mut waiting: Vec<usize>) -> Result<()> {
     let any = !waiting.is_empty();
-    let pages = Pages::Huge;
+    let pages = RegionPageSize::Huge;
     while let Some(first) = waiting.first().map(|index| &wanted[*index]) {
         let (curve, rest): (Vec<usize>, Vec<usize>) =
             waiting.iter().copied().partition(|index| is_alike(&wanted[*index], first));
@@ -182,7 +184,7 @@ fn run_between(bench: &mut Bench, wanted: &[Loaded], mut waiting: Vec<usize>) ->
 }
 
 /// Returns true if two points are of one chain in the memory of one node.
-fn is_alike(a: &Loaded, b: &Loaded) -> bool {
+fn is_alike(a: &LoadedLatencySettings, b: &LoadedLatencySettings) -> bool {
     a.size == b.size && a.between == b.between
 }
 
@@ -197,17 +199,17 @@ fn measure<'a>(
     bench: &mut Bench,
     index: usize,
     map: &ChaseMap<'a>,
-    cursor: &mut Cursor<'a>,
+    cursor: &mut ChaseCursor<'a>,
     cpus: &[u32],
-    copies: &mut [Region],
+    copies: &mut [MemoryRegion],
 ) -> Result<()> {
-    let Loaded { threads, delay, .. } = Loaded::read(&bench.points()[index])?;
+    let LoadedLatencySettings { threads, delay, .. } = LoadedLatencySettings::read(&bench.points()[index])?;
     let threads = threads as usize;
     let (over, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
     let timebase = bench.timebase();
     std::thread::scope(|scope| {
         let (over, bytes) = (&over, &bytes);
-        let _over = threads::Over(over);
+        let _over = threads::StopFlagGuard(over);
         for (region, cpu) in copies[..threads].iter_mut().zip(&cpus[1..]) {
             let body = move || while copy(region.words(), delay, over, bytes, timebase) {};
             threads::start_in(scope, *cpu, body)?;
@@ -244,7 +246,7 @@ fn copy(memory: &mut [u64], delay: u64, over: &AtomicBool, bytes: &AtomicU64, ti
         if over.load(Ordering::Relaxed) {
             return false;
         }
-        bandwidth::run(Operation::Copy, Step::Every, to, from);
+        bandwidth::run(Operation::Copy, BandwidthStride::Every, to, from);
         bytes.fetch_add(2 * PIECE as u64, Ordering::Relaxed);
         let paused = clock.start();
         while delay > 0 && clock.end() - paused < pause {
@@ -263,7 +265,7 @@ mod tests {
 
     #[test]
     fn the_load_falls_from_all_to_nothing() {
-        let input = PlanInput { profile: Profile::Normal, ..harness::input() };
+        let input = PlanInput { profile: SurveyProfile::Normal, ..harness::input() };
         let points = LOADED.plan(&input, &machine());
         let pairs: Vec<(u64, u64)> =
             points.iter().map(|p| (p.number("threads"), p.number("delay"))).collect();

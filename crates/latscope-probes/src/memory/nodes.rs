@@ -3,7 +3,7 @@
 use super::regions;
 use super::sizes::{self, MIB};
 use crate::prelude::*;
-use latscope_core::machine::Node;
+use latscope_core::machine::NumaNode;
 use latscope_core::units::CpuList;
 
 settings! {
@@ -26,12 +26,12 @@ settings! {
 pub(super) const MAY_BE_ZERO: &[&str] = &["nodes", "cpu-nodes"];
 
 /// Nodes of a machine, each with those of its CPUs that the run may use. A kernel without nodes has one.
-pub fn nodes(machine: &Machine) -> Vec<Node> {
+pub fn nodes(machine: &Machine) -> Vec<NumaNode> {
     if machine.nodes.is_empty() {
         let memory = if machine.memory > 0 { machine.memory } else { u64::MAX };
-        return vec![Node { cpus: machine.allowed.clone(), memory, ..Node::default() }];
+        return vec![NumaNode { cpus: machine.allowed.clone(), memory, ..NumaNode::default() }];
     }
-    let usable = |node: &Node| {
+    let usable = |node: &NumaNode| {
         let mut node = node.clone();
         node.cpus.0.retain(|cpu| machine.allowed.0.contains(cpu));
         node
@@ -45,7 +45,7 @@ pub(super) fn are_asked(input: &PlanInput) -> bool {
 }
 
 /// The nodes that a parameter asks for; without it all.
-fn chosen(input: &PlanInput, name: &str, node: &Node) -> bool {
+fn chosen(input: &PlanInput, name: &str, node: &NumaNode) -> bool {
     let Some(values) = input.values.get(name) else { return true };
     values.iter().any(|value| match value {
         ParamValue::Number(number) => *number == u64::from(node.id),
@@ -85,7 +85,7 @@ pub(super) fn surveyed(machine: &Machine) -> Vec<(&'static str, Between)> {
         kind.max_by_key(|node| (machine.distance(from.id, node.id), std::cmp::Reverse(node.id)))
     };
     let others = [(OTHER, farthest(true)), (WITHOUT_CPUS, farthest(false))].into_iter();
-    let others: Vec<(&str, &Node)> = others.filter_map(|(what, node)| Some((what, node?))).collect();
+    let others: Vec<(&str, &NumaNode)> = others.filter_map(|(what, node)| Some((what, node?))).collect();
     let own = (!others.is_empty() && from.memory > 0).then_some((OWN, from));
     own.into_iter().chain(others).map(|(what, to)| (what, Between::new(from, to, Some(1)))).collect()
 }
@@ -99,7 +99,7 @@ pub(super) fn size(machine: &Machine, cap: u64) -> u64 {
 
 impl Between {
     /// Returns a pair. The last CPUs of a node come first, because the first ones get most interrupts.
-    pub fn new(from: &Node, to: &Node, threads: Option<usize>) -> Between {
+    pub fn new(from: &NumaNode, to: &NumaNode, threads: Option<usize>) -> Between {
         let cpus = from.cpus.0.iter().rev().take(threads.unwrap_or(usize::MAX)).copied();
         let mut cpus: Vec<u32> = cpus.collect();
         cpus.sort_unstable();
@@ -137,12 +137,12 @@ pub(super) fn regions(
     bench: &mut Bench,
     points: Vec<usize>,
     between: &Between,
-    pages: Pages,
+    pages: RegionPageSize,
     bytes: &[usize],
-) -> Option<(Vec<Region>, Vec<usize>)> {
+) -> Option<(Vec<MemoryRegion>, Vec<usize>)> {
     let node = between.node()?;
-    let made = bytes.iter().map(|bytes| Region::on_node(*bytes, pages, node)).collect();
-    let made: Result<Vec<Region>, _> = made;
+    let made = bytes.iter().map(|bytes| MemoryRegion::on_node(*bytes, pages, node)).collect();
+    let made: Result<Vec<MemoryRegion>, _> = made;
     match made {
         Ok(made) => {
             let points = points.into_iter().filter(|point| verify(bench, *point, between, pages, &made));
@@ -171,7 +171,13 @@ pub(super) fn go_to(bench: &mut Bench, point: usize, between: &Between) -> bool 
 
 /// States where the memory of a point is, page by page, and lowers its quality if that is elsewhere. Returns false for
 /// a point that is closed, since most of its memory is.
-fn verify(bench: &mut Bench, point: usize, between: &Between, pages: Pages, regions: &[Region]) -> bool {
+fn verify(
+    bench: &mut Bench,
+    point: usize,
+    between: &Between,
+    pages: RegionPageSize,
+    regions: &[MemoryRegion],
+) -> bool {
     let Some(node) = between.node() else { return true };
     regions.iter().find_map(|region| regions::doubt(region, pages)).iter().for_each(|doubt| {
         doubt.tell(bench, &[point]);
@@ -223,8 +229,12 @@ pub(super) mod tests {
 
     /// A machine of two nodes with two CPUs each, and one of memory only.
     pub fn machine() -> Machine {
-        let node =
-            |id, cpus: &str| Node { id, cpus: cpus.parse().unwrap(), memory: 256 << 20, ..Node::default() };
+        let node = |id, cpus: &str| NumaNode {
+            id,
+            cpus: cpus.parse().unwrap(),
+            memory: 256 << 20,
+            ..NumaNode::default()
+        };
         Machine { nodes: vec![node(0, "0-1"), node(1, "2-3"), node(2, "")], ..sizes::tests::machine() }
     }
 

@@ -7,7 +7,7 @@ use crate::prelude::*;
 use latscope_os::kernels::chase::{Chains, MAX_CHAINS, UNROLL};
 
 probes! {
-    EXPERIMENT, Loads, plan, ..Facts::LOOPS;
+    EXPERIMENT, Loads, plan, ..ProbeFacts::LOOPS;
     PARALLELISM "memory.parallelism", "load, several chains at once",
         "memory-level parallelism: line fill buffers and misses outstanding, the processor's manual",
         "One load, where several chains of dependent random loads are followed at once: the time of a step of all chains, divided by their number."
@@ -22,7 +22,7 @@ settings! {
         /// Bytes of the working set.
         size: u64 as Size;
         /// Size of the pages; those of 2 MiB are verified.
-        pages: Pages;
+        pages: RegionPageSize;
     }
 }
 
@@ -34,14 +34,14 @@ const QUICK_CHAINS: [u64; 3] = [1, 8, 16];
 /// The largest working set in a survey.
 const SURVEY_CAP: u64 = 256 * MIB;
 
-fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let chains: &[u64] =
-        if input.survey && input.profile == Profile::Quick { &QUICK_CHAINS } else { &CHAINS };
+        if input.survey && input.profile == SurveyProfile::Quick { &QUICK_CHAINS } else { &CHAINS };
     let beyond = sizes::beyond_caches(machine);
     let size = if sizes::is_capped(input) { beyond.min(SURVEY_CAP) } else { beyond };
     let asked = LoadsAsked::of(input);
     let mut points = Vec::new();
-    for pages in asked.pages.or(&[Pages::Huge]) {
+    for pages in asked.pages.or(&[RegionPageSize::Huge]) {
         for size in sizes::rounded(asked.size.or(&[size]), LINE) {
             for chains in asked.chains.or(chains) {
                 let title = format!("load, {} at once, {}", counted(chains, "chain"), format_size(size));
@@ -54,7 +54,7 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
 
 fn run(bench: &mut Bench) -> Result<()> {
     let loads: Vec<Loads> = bench.settings()?;
-    for pages in [Pages::Huge, Pages::Base] {
+    for pages in [RegionPageSize::Huge, RegionPageSize::Base] {
         let indices: Vec<usize> = (0..loads.len()).filter(|i| loads[*i].pages == pages).collect();
         let made = regions::for_points(bench, indices, pages, |index| loads[index].size);
         let Some((mut region, fitting)) = made else { continue };
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn one_to_thirty_two_chains_through_memory() {
-        let input = PlanInput { profile: Profile::Normal, ..harness::input() };
+        let input = PlanInput { profile: SurveyProfile::Normal, ..harness::input() };
         let points = PARALLELISM.plan(&input, &machine());
         assert_eq!(points.iter().map(|p| p.number("chains")).collect::<Vec<_>>(), CHAINS);
         assert!(points.iter().all(|p| p.number("size") == 128 * MIB && p.text("pages") == "2MiB"));

@@ -13,14 +13,14 @@ pub(crate) const SMALLER: &str = "choose a smaller --size, or free memory";
 pub(crate) fn for_points(
     bench: &mut Bench,
     indices: Vec<usize>,
-    pages: Pages,
+    pages: RegionPageSize,
     bytes: impl Fn(usize) -> u64,
-) -> Option<(Region, Vec<usize>)> {
+) -> Option<(MemoryRegion, Vec<usize>)> {
     let mut fitting = indices;
     fitting.sort_by_key(|index| bytes(*index));
     while let Some(largest) = fitting.last() {
         let wanted = usize::try_from(bytes(*largest)).unwrap_or(usize::MAX);
-        match Region::new(wanted, pages) {
+        match MemoryRegion::new(wanted, pages) {
             Ok(region) => {
                 doubt(&region, pages).into_iter().for_each(|doubt| doubt.tell(bench, &fitting));
                 return Some((region, fitting));
@@ -37,16 +37,20 @@ pub(crate) fn for_points(
 ///
 /// # Errors
 /// There is too little memory, or a CPU cannot be used.
-pub(crate) fn for_threads(cpus: &[u32], bytes: &[usize], pages: Pages) -> anyhow::Result<Vec<Region>> {
+pub(crate) fn for_threads(
+    cpus: &[u32],
+    bytes: &[usize],
+    pages: RegionPageSize,
+) -> anyhow::Result<Vec<MemoryRegion>> {
     let wanted: u64 = bytes.iter().map(|bytes| *bytes as u64).sum();
     let available = memory::available_memory();
     anyhow::ensure!(
         wanted <= available,
         "{wanted} bytes of memory are wanted for all threads, and only {available} are available"
     );
-    let make = |cpu: u32, bytes: usize| -> anyhow::Result<Region> {
+    let make = |cpu: u32, bytes: usize| -> anyhow::Result<MemoryRegion> {
         threads::pin(cpu)?;
-        Ok(Region::new(bytes, pages)?)
+        Ok(MemoryRegion::new(bytes, pages)?)
     };
     // One after the other: each has to see what the ones before took.
     cpus.iter()
@@ -78,27 +82,27 @@ impl Doubt {
 }
 
 /// Returns a doubt if the pages of a region are not of the requested size.
-pub fn doubt(region: &Region, pages: Pages) -> Option<Doubt> {
+pub fn doubt(region: &MemoryRegion, pages: RegionPageSize) -> Option<Doubt> {
     judge(pages, region.huge_share(), rustix::param::page_size())
 }
 
 /// Returns the first doubt about the regions of a thread group.
-pub fn doubts(regions: &[Region], pages: Pages) -> Option<Doubt> {
+pub fn doubts(regions: &[MemoryRegion], pages: RegionPageSize) -> Option<Doubt> {
     regions.iter().find_map(|region| doubt(region, pages))
 }
 
-fn judge(pages: Pages, huge_share: Option<f64>, base: usize) -> Option<Doubt> {
+fn judge(pages: RegionPageSize, huge_share: Option<f64>, base: usize) -> Option<Doubt> {
     match (pages, huge_share) {
-        (Pages::Base, _) if base != 4096 => Some(Doubt {
+        (RegionPageSize::Base, _) if base != 4096 => Some(Doubt {
             reason: format!("the smallest pages of this machine are of {} KiB, not 4 KiB", base >> 10),
             remedy: "",
         }),
-        (Pages::Base, _) => None,
-        (Pages::Huge, None) => Some(Doubt {
+        (RegionPageSize::Base, _) => None,
+        (RegionPageSize::Huge, None) => Some(Doubt {
             reason: "whether the memory is in pages of 2 MiB is not known: /proc/self/smaps cannot be read".to_owned(),
             remedy: "mount /proc",
         }),
-        (Pages::Huge, Some(share)) => (share < ENOUGH).then(|| Doubt {
+        (RegionPageSize::Huge, Some(share)) => (share < ENOUGH).then(|| Doubt {
             reason: format!(
                 "{} of the memory is in pages of 2 MiB, the rest in small ones that add misses of the TLB",
                 format_share(share)
@@ -114,21 +118,21 @@ mod tests {
 
     #[test]
     fn pages_are_doubted_unless_verified() {
-        assert_eq!(judge(Pages::Huge, Some(1.0), 4096), None);
-        assert_eq!(judge(Pages::Huge, Some(0.96), 4096), None);
-        let few = judge(Pages::Huge, Some(0.5), 4096).unwrap();
+        assert_eq!(judge(RegionPageSize::Huge, Some(1.0), 4096), None);
+        assert_eq!(judge(RegionPageSize::Huge, Some(0.96), 4096), None);
+        let few = judge(RegionPageSize::Huge, Some(0.5), 4096).unwrap();
         assert!(few.reason.starts_with("50 % of the memory") && few.remedy.contains("transparent_hugepage"));
-        assert!(judge(Pages::Huge, None, 4096).unwrap().reason.contains("not known"));
-        assert_eq!(judge(Pages::Base, Some(0.0), 4096), None);
-        assert!(judge(Pages::Base, Some(0.0), 65_536).unwrap().reason.contains("64 KiB"));
+        assert!(judge(RegionPageSize::Huge, None, 4096).unwrap().reason.contains("not known"));
+        assert_eq!(judge(RegionPageSize::Base, Some(0.0), 4096), None);
+        assert!(judge(RegionPageSize::Base, Some(0.0), 65_536).unwrap().reason.contains("64 KiB"));
     }
 
     #[test]
     fn threads_get_what_they_asked_for_or_an_error_that_says_why() {
         let cpus = latscope_os::sched::allowed_cpus().unwrap();
-        let regions = for_threads(&cpus[..1], &[3 << 20], Pages::Huge).unwrap();
+        let regions = for_threads(&cpus[..1], &[3 << 20], RegionPageSize::Huge).unwrap();
         assert_eq!(regions[0].bytes(), 4 << 20);
-        let error = for_threads(&cpus[..1], &[usize::MAX / 4], Pages::Huge).unwrap_err();
+        let error = for_threads(&cpus[..1], &[usize::MAX / 4], RegionPageSize::Huge).unwrap_err();
         assert!(error.to_string().contains("available"));
     }
 }

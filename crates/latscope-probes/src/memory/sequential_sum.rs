@@ -7,7 +7,7 @@ use latscope_core::units::three_digits;
 use latscope_os::kernels::bandwidth::{sequential_sum, sequential_xor};
 
 probes! {
-    EXPERIMENT, Summing, plan, ..Facts::LOOPS;
+    EXPERIMENT, Summing, plan, ..ProbeFacts::LOOPS;
     SEQUENTIAL_SUM "memory.sequential-sum", "sequential sum, per element",
         "the processor's optimisation manual: hardware prefetching",
         "One element of 8 bytes of an array that is added up in order, each addition waiting for the one before."
@@ -44,7 +44,7 @@ const BLOCK: u64 = 512;
 
 const ELEMENT: u64 = size_of::<u64>() as u64;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = SummingAsked::of(input);
     let mut points = Vec::new();
     for mode in asked.mode.or(Mode::ALL) {
@@ -69,7 +69,9 @@ fn decimal(bytes: u64) -> String {
 fn run(bench: &mut Bench) -> Result<()> {
     let wanted: Vec<Summing> = bench.settings()?;
     let all = (0..wanted.len()).collect();
-    let Some((mut region, fitting)) = regions::for_points(bench, all, Pages::Base, |i| wanted[i].size) else {
+    let Some((mut region, fitting)) =
+        regions::for_points(bench, all, RegionPageSize::Base, |i| wanted[i].size)
+    else {
         return Ok(());
     };
     for index in fitting {
@@ -77,7 +79,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         let blocks = size / BLOCK;
         let array = &region.words()[..(blocks * BLOCK / ELEMENT) as usize];
         let kernel = if mode == Mode::Sum { sequential_sum } else { sequential_xor };
-        let work = Some(Work { ops: 1, bytes_touched: ELEMENT, bytes_moved: ELEMENT });
+        let work = Some(OperationWork { ops: 1, bytes_touched: ELEMENT, bytes_moved: ELEMENT });
         let batch = Batch { ops: array.len() as u64, work, cycles: true, warm: 1, ..Batch::default() };
         bench.calls(index, batch, || kernel(array));
     }
@@ -102,6 +104,10 @@ mod tests {
     fn both_kinds_are_measured() {
         let measured = harness::measure(&EXPERIMENT, harness::points(&SEQUENTIAL_SUM));
         measured.iter().for_each(harness::check);
-        assert!(measured.iter().all(|m| m.work == Some(Work { ops: 1, bytes_touched: 8, bytes_moved: 8 })));
+        assert!(
+            measured
+                .iter()
+                .all(|m| m.work == Some(OperationWork { ops: 1, bytes_touched: 8, bytes_moved: 8 }))
+        );
     }
 }

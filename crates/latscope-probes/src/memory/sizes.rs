@@ -1,7 +1,7 @@
 //! Choice of the measured sizes: pure functions of the request and the declared caches.
 
-use latscope_bench::param::{PlanInput, Profile};
-use latscope_core::machine::{Cache, Machine};
+use latscope_bench::param::{PlanInput, SurveyProfile};
+use latscope_core::machine::{CpuCache, Machine};
 
 /// Bytes in 1 KiB.
 pub const KIB: u64 = 1 << 10;
@@ -35,7 +35,7 @@ pub(crate) fn inside(machine: &Machine, size: u64) -> String {
 
 /// Returns true if sizes end where a survey's do: larger memory takes longer to fill than to measure.
 pub(crate) fn is_capped(input: &PlanInput) -> bool {
-    input.survey || input.profile == Profile::Quick
+    input.survey || input.profile == SurveyProfile::Quick
 }
 
 /// Sizes from `from` to `to`, `per_octave` of them from each power of two times
@@ -62,7 +62,7 @@ pub fn rounded(sizes: Vec<u64>, unit: u64) -> Vec<u64> {
 /// come with it: `half of L2`.
 pub(crate) fn inside_caches(machine: &Machine, threads: u64) -> Vec<(u64, String)> {
     let data = machine.caches.iter().filter(|cache| cache.kind != "Instruction" && cache.size > 0);
-    let half = |cache: &Cache| {
+    let half = |cache: &CpuCache| {
         let sharers = cache.shared.0.iter().filter(|cpu| machine.allowed.0.contains(cpu)).count() as u64;
         (cache.size / 2 * threads.div_ceil(sharers.max(1)), format!("half of L{}", cache.level))
     };
@@ -75,7 +75,7 @@ pub mod tests {
 
     /// A machine of four CPUs with 32 KiB, 1 MiB and shared 32 MiB of cache.
     pub fn machine() -> Machine {
-        let cache = |level, size, shared: &str| Cache {
+        let cache = |level, size, shared: &str| CpuCache {
             level,
             kind: if level == 1 { "Data" } else { "Unified" }.into(),
             size,
@@ -88,7 +88,7 @@ pub mod tests {
             online: "0-3".parse().unwrap(),
             caches: vec![
                 cache(1, 32 * KIB, "0"),
-                Cache { kind: "Instruction".into(), ..cache(1, 48 * KIB, "0") },
+                CpuCache { kind: "Instruction".into(), ..cache(1, 48 * KIB, "0") },
                 cache(2, MIB, "0"),
                 cache(3, 32 * MIB, "0-3"),
             ],

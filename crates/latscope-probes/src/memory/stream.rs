@@ -3,10 +3,10 @@
 use super::sizes::{self, KIB, MIB};
 use super::thread_group;
 use crate::prelude::*;
-use latscope_os::kernels::stream::{self, Stream};
+use latscope_os::kernels::stream::{self, StreamKernel};
 
 probes! {
-    EXPERIMENT, Loop, plan, ..Facts::LOOPS;
+    EXPERIMENT, StreamLoopSettings, plan, ..ProbeFacts::LOOPS;
     STREAM "memory.stream", "STREAM, per element",
         "STREAM (McCalpin): copy c = a, scale b = s*c, add c = a + b, triad a = b + s*c",
         "One element of a pass over arrays of 8-byte floating-point numbers by vectors with ordinary stores; of \
@@ -17,15 +17,15 @@ probes! {
 
 settings! {
     /// A loop over how much memory.
-    struct Loop, asked for as LoopAsked {
+    struct StreamLoopSettings, asked for as LoopAsked {
         /// Which of the loops.
-        operation: Stream;
+        operation: StreamKernel;
         /// Bytes of each array, of all threads together.
         size: u64 as Size;
         /// Threads, one on each CPU, each with its part of the arrays.
         threads: u64;
         /// Size of the pages: `4KiB`, where asked for or next to huge ones; 2 MiB, verified, if none is stated.
-        pages: Option<Pages>;
+        pages: Option<RegionPageSize>;
     }
 }
 
@@ -44,13 +44,13 @@ const SCALAR: f64 = 3.0;
 
 /// Two arrays or three, as the loop has them.
 fn footprint(params: &Params) -> Option<Footprint> {
-    let asked = Loop::from_params(params)?;
+    let asked = StreamLoopSettings::from_params(params)?;
     let arrays = asked.operation.bytes_per_element() / ELEMENT;
     Some(Footprint::of_threads(arrays * asked.size, asked.threads))
 }
 
-fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
-    let quick = input.survey && input.profile == Profile::Quick;
+fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+    let quick = input.survey && input.profile == SurveyProfile::Quick;
     let beyond = sizes::beyond_caches(machine);
     let size = match (input.survey, quick) {
         (true, true) => beyond.min(SURVEY_CAP / 2),
@@ -58,17 +58,18 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
         _ => beyond,
     };
     let threads = if quick { vec![1] } else { thread_group::thread_counts(machine.allowed.0.len()) };
-    let operations: &[Stream] = if quick { &[Stream::Triad] } else { Stream::ALL };
+    let operations: &[StreamKernel] = if quick { &[StreamKernel::Triad] } else { StreamKernel::ALL };
     let asked = LoopAsked::of(input);
     let mut points = Vec::new();
     for threads in asked.threads.or(&threads) {
         for operation in asked.operation.or(operations) {
-            let both = operation == Stream::Triad && threads == 1;
-            let usual: &[Pages] = if both { &[Pages::Huge, Pages::Base] } else { &[Pages::Huge] };
+            let both = operation == StreamKernel::Triad && threads == 1;
+            let usual: &[RegionPageSize] =
+                if both { &[RegionPageSize::Huge, RegionPageSize::Base] } else { &[RegionPageSize::Huge] };
             for pages in asked.pages.or(usual) {
-                let pages = Some(pages).filter(|pages| *pages != Pages::Huge);
+                let pages = Some(pages).filter(|pages| *pages != RegionPageSize::Huge);
                 for size in sizes::rounded(asked.size.or(&[size]), PIECE * threads.max(1)) {
-                    points.push(point(Loop { operation, size, threads, pages }));
+                    points.push(point(StreamLoopSettings { operation, size, threads, pages }));
                 }
             }
         }
@@ -76,18 +77,18 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     points
 }
 
-fn point(asked: Loop) -> Point {
-    let Loop { operation, size, threads, pages } = asked;
-    let pages = format_size(pages.unwrap_or(Pages::Huge).bytes());
+fn point(asked: StreamLoopSettings) -> MeasurementPoint {
+    let StreamLoopSettings { operation, size, threads, pages } = asked;
+    let pages = format_size(pages.unwrap_or(RegionPageSize::Huge).bytes());
     let together = if threads == 1 { String::new() } else { format!(", {threads} threads") };
     let title = format!("STREAM {operation}, {}, pages of {pages}{together}", format_size(size));
-    STREAM.point(asked, title, operation == Stream::Triad && threads == 1)
+    STREAM.point(asked, title, operation == StreamKernel::Triad && threads == 1)
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let loops: Vec<Loop> = bench.settings()?;
-    for pages in [Pages::Huge, Pages::Base] {
-        let of_pages = |index: &usize| loops[*index].pages.unwrap_or(Pages::Huge) == pages;
+    let loops: Vec<StreamLoopSettings> = bench.settings()?;
+    for pages in [RegionPageSize::Huge, RegionPageSize::Base] {
+        let of_pages = |index: &usize| loops[*index].pages.unwrap_or(RegionPageSize::Huge) == pages;
         let indices: Vec<usize> = (0..loops.len()).filter(of_pages).collect();
         let wanted = indices.iter().map(|index| (*index, loops[*index].threads, loops[*index].size));
         let (mut regions, possible) =
@@ -103,15 +104,23 @@ fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-fn measure(bench: &mut Bench, index: usize, asked: &Loop, regions: &mut [Region]) -> Result<()> {
+fn measure(
+    bench: &mut Bench,
+    index: usize,
+    asked: &StreamLoopSettings,
+    regions: &mut [MemoryRegion],
+) -> Result<()> {
     let (kind, threads) = (asked.operation, asked.threads as usize);
     let elements = (asked.size / threads as u64 / ELEMENT) as usize;
     let events = regions[..threads].iter_mut().map(|region| {
         let mut arrays = Arrays::new(region.floats(), elements);
         move |n| (0..n).for_each(|_| arrays.piece(kind))
     });
-    let work =
-        Work { ops: 1, bytes_touched: kind.bytes_per_element(), bytes_moved: kind.bytes_per_element_moved() };
+    let work = OperationWork {
+        ops: 1,
+        bytes_touched: kind.bytes_per_element(),
+        bytes_moved: kind.bytes_per_element_moved(),
+    };
     let ops = PIECE / ELEMENT * threads as u64;
     let batch = Batch { ops, work: Some(work), cycles: threads == 1, ..Batch::default() };
     let events = events.collect();
@@ -133,7 +142,7 @@ impl<'a> Arrays<'a> {
         Arrays { to: &mut to[..elements], x: &x[..elements], y: &y[..elements], next: 0 }
     }
 
-    fn piece(&mut self, kind: Stream) {
+    fn piece(&mut self, kind: StreamKernel) {
         let length = (PIECE / ELEMENT) as usize;
         let piece = self.next..self.next + length;
         self.next = if piece.end + length > self.to.len() { 0 } else { piece.end };
@@ -152,7 +161,7 @@ mod tests {
 
     #[test]
     fn four_loops_with_one_thread_and_with_all() {
-        let input = PlanInput { profile: Profile::Normal, ..harness::input() };
+        let input = PlanInput { profile: SurveyProfile::Normal, ..harness::input() };
         let points = STREAM.plan(&input, &machine());
         assert_eq!(points.len(), 9);
         let rows: Vec<&str> = points.iter().filter(|p| p.row).map(|p| p.title.as_str()).collect();
@@ -165,7 +174,7 @@ mod tests {
         let elements = 2 * (PIECE / ELEMENT) as usize;
         let mut memory = vec![2.0; 3 * (elements + GAP)];
         let mut arrays = Arrays::new(&mut memory, elements);
-        (0..3).for_each(|_| arrays.piece(Stream::Triad));
+        (0..3).for_each(|_| arrays.piece(StreamKernel::Triad));
         assert_eq!(arrays.next, elements / 2);
         assert!(arrays.to.iter().all(|value| *value == 2.0 + SCALAR * 2.0));
         assert_eq!(memory[elements], 2.0);
@@ -173,11 +182,11 @@ mod tests {
 
     #[test]
     fn all_loops_are_measured_and_count_bytes_both_ways() {
-        let mut input = PlanInput { profile: Profile::Normal, ..harness::input() };
+        let mut input = PlanInput { profile: SurveyProfile::Normal, ..harness::input() };
         input.values.insert("size".into(), vec![ParamValue::Number(MIB)]);
         let measured = harness::measure(&EXPERIMENT, STREAM.plan(&input, &harness::machine()));
         measured.iter().for_each(harness::check);
         let triad = measured.iter().find(|m| m.is("operation", "triad")).unwrap();
-        assert_eq!(triad.work, Some(Work { ops: 1, bytes_touched: 24, bytes_moved: 32 }));
+        assert_eq!(triad.work, Some(OperationWork { ops: 1, bytes_touched: 24, bytes_moved: 32 }));
     }
 }

@@ -7,7 +7,7 @@ use std::hint::spin_loop;
 
 /// Signals between the members of a thread group.
 #[derive(Default)]
-struct Signals {
+struct MemoryBatchSignals {
     /// Number of the batch to work on.
     round: AtomicU64,
     /// Iterations in that batch.
@@ -48,15 +48,16 @@ pub fn measure_on<E>(
 where
     E: FnMut(u64) + Send,
 {
-    let signals = Signals::default();
+    let signals = MemoryBatchSignals::default();
     let timebase = bench.timebase();
     let mut events = events.into_iter();
     let Some(mut own) = events.next() else { return Ok(()) };
     let helpers = events.len() as u64;
-    batch.gate = if helpers == 0 { Gate::Thread } else { Gate::ThreadGroup(signals.disturbed.clone()) };
+    batch.gate =
+        if helpers == 0 { SampleGate::Thread } else { SampleGate::ThreadGroup(signals.disturbed.clone()) };
     std::thread::scope(|scope| {
         let signals = &signals;
-        let _over = threads::Over(&signals.over);
+        let _over = threads::StopFlagGuard(&signals.over);
         for (event, cpu) in events.zip(&cpus[1..]) {
             threads::start_in(scope, *cpu, move || work(signals, timebase, event))?;
         }
@@ -80,12 +81,12 @@ where
 const LOOKS: u32 = 2_000;
 
 /// Runs a helper: works on each batch until all are over.
-fn work(signals: &Signals, timebase: Timebase, mut event: impl FnMut(u64)) {
-    let _over = threads::Over(&signals.over);
+fn work(signals: &MemoryBatchSignals, timebase: Timebase, mut event: impl FnMut(u64)) {
+    let _over = threads::StopFlagGuard(&signals.over);
     let clock = timebase.clock();
     let mut done = 0;
     loop {
-        let watch = Watch::open();
+        let watch = DisturbanceWatch::open();
         let opened = clock.start();
         let begun = (0..LOOKS).any(|_| {
             spin_loop();
@@ -110,14 +111,14 @@ pub fn thread_counts(cpus: usize) -> Vec<u64> {
 }
 
 /// Returns a region of such pages for each thread, and the points that can be measured in them. A wanted point has its
-/// index, the number of its threads, and its bytes; the region of a thread has `bytes` of the largest part that the thread has in any of them.
-/// Points for which there are too few CPUs, or too little memory, are closed.
+/// index, the number of its threads, and its bytes; the region of a thread has `bytes` of the largest part that the
+/// thread has in any of them. Points for which there are too few CPUs, or too little memory, are closed.
 pub(crate) fn regions(
     bench: &mut Bench,
-    pages: Pages,
+    pages: RegionPageSize,
     wanted: &[(usize, u64, u64)],
     bytes: impl Fn(usize) -> usize,
-) -> (Vec<Region>, Vec<usize>) {
+) -> (Vec<MemoryRegion>, Vec<usize>) {
     let cpus = bench.cpus().to_vec();
     let count = cpus.len() as u64;
     let (few, many): (Vec<_>, Vec<_>) =
@@ -151,7 +152,7 @@ mod tests {
 
     static EXPERIMENT: Experiment = Experiment::new("test.team", Cpus::All, run);
     static PROBE: Probe = Probe {
-        facts: Facts {
+        facts: ProbeFacts {
             id: "test.team",
             title: "test",
             timed: "Nothing.",
@@ -159,7 +160,7 @@ mod tests {
             source: "this test",
             revision: 1,
             params: <()>::LIST,
-            ..Facts::DEFAULT
+            ..ProbeFacts::DEFAULT
         },
         check: <()>::check,
         experiment: &EXPERIMENT,

@@ -7,7 +7,7 @@ use crate::prelude::*;
 use latscope_os::kernels::chase::ChaseMap;
 
 probes! {
-    EXPERIMENT, Visits, plan, ..Facts::LOOPS;
+    EXPERIMENT, Visits, plan, ..ProbeFacts::LOOPS;
     TLB "memory.tlb", "load from another page each time",
         "the processor's manual: translation look-aside buffers and page walks",
         "One load in a chain of dependent loads from one line of each page, in random order; `cost`: longer than \
@@ -21,7 +21,7 @@ settings! {
         /// Bytes of all the pages visited.
         size: u64 as Size, axis;
         /// Size of the pages; those of 2 MiB are verified.
-        pages: Pages;
+        pages: RegionPageSize;
     }
 }
 
@@ -38,16 +38,17 @@ fn footprint(params: &Params) -> Option<Footprint> {
     Some(Footprint::of(visits.size / visits.pages.bytes() * LINE))
 }
 
-fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
-    let quick = input.survey && input.profile == Profile::Quick;
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+    let quick = input.survey && input.profile == SurveyProfile::Quick;
     let beyond = sizes::beyond_caches(machine);
     let largest = if sizes::is_capped(input) { beyond.min(SURVEY_CAP) } else { beyond };
-    let usual = if quick { &Pages::ALL[..1] } else { Pages::ALL };
+    let usual = if quick { &RegionPageSize::ALL[..1] } else { RegionPageSize::ALL };
     let asked = VisitsAsked::of(input);
     let mut points = Vec::new();
     for pages in asked.pages.or(usual) {
         let page = pages.bytes();
-        let per_octave = if pages == Pages::Base && input.profile != Profile::Quick { 2 } else { 1 };
+        let per_octave =
+            if pages == RegionPageSize::Base && input.profile != SurveyProfile::Quick { 2 } else { 1 };
         let default = sizes::sweep(FEWEST * page, largest.max(FEWEST * page), per_octave);
         for size in sizes::rounded(asked.size.or(&default), page) {
             let title = format!("load, each from another of {} pages of {}", size / page, format_size(page));
@@ -59,7 +60,7 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
 
 fn run(bench: &mut Bench) -> Result<()> {
     let visits: Vec<Visits> = bench.settings()?;
-    for pages in Pages::ALL.iter().copied() {
+    for pages in RegionPageSize::ALL.iter().copied() {
         let page = pages.bytes();
         let indices: Vec<usize> = (0..visits.len()).filter(|i| visits[*i].pages == pages).collect();
         let made = regions::for_points(bench, indices, pages, |index| visits[index].size);
@@ -67,7 +68,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         // The lines side by side stand on large pages, so that they miss no TLB.
         let lines = |index: &usize| visits[*index].size / page;
         let most = fitting.iter().map(lines).max().unwrap_or(1);
-        let mut packed = Region::new((most * LINE) as usize, Pages::Huge)?;
+        let mut packed = MemoryRegion::new((most * LINE) as usize, RegionPageSize::Huge)?;
         for index in fitting {
             let words = visits[index].size as usize / size_of::<usize>();
             let map =
@@ -98,7 +99,7 @@ fn control(bench: &Bench, map: &ChaseMap) -> Option<f64> {
     let mut cursor = map.walk(map.start(), map.len() as u64);
     let (mut clean, mut all) = (Vec::new(), Vec::new());
     for _ in 0..WALKS {
-        let watch = Watch::open();
+        let watch = DisturbanceWatch::open();
         let start = clock.start();
         cursor = map.walk(cursor, STEPS);
         let ns = timebase.ns(clock.end() - start);
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn both_kinds_of_pages_are_swept() {
-        let input = PlanInput { profile: Profile::Normal, ..harness::input() };
+        let input = PlanInput { profile: SurveyProfile::Normal, ..harness::input() };
         let points = TLB.plan(&input, &machine());
         let of = |pages| {
             points.iter().filter(|p| p.text("pages") == pages).map(|p| p.number("size")).collect::<Vec<_>>()
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_cost_is_the_difference_of_two_walks() {
-        let mut input = PlanInput { profile: Profile::Normal, ..harness::input() };
+        let mut input = PlanInput { profile: SurveyProfile::Normal, ..harness::input() };
         input.values.insert("size".into(), vec![ParamValue::Number(4 * MIB)]);
         let measured = harness::measure(&EXPERIMENT, TLB.plan(&input, &machine()));
         assert_eq!(measured.len(), 2);

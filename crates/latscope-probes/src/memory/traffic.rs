@@ -1,7 +1,7 @@
 //! Kinds of traffic with memory: the operations of the kernels, and mixes of reads and writes.
 
 use crate::prelude::*;
-use latscope_os::kernels::bandwidth::{self, Operation, Step};
+use latscope_os::kernels::bandwidth::{self, BandwidthStride, Operation};
 
 use super::sizes::{KIB, LINE};
 
@@ -59,9 +59,9 @@ impl Traffic {
     }
 
     /// Bytes touched and moved, for as many lines as a mix has, or for one.
-    pub fn work(self, step: Step) -> Work {
+    pub fn work(self, step: BandwidthStride) -> OperationWork {
         let read = self.reads() * LINE;
-        Work {
+        OperationWork {
             ops: self.reads() + 1,
             bytes_touched: bandwidth::bytes_touched(self.operation(), step, read + LINE),
             bytes_moved: read + bandwidth::bytes_moved(self.operation(), step, LINE),
@@ -72,14 +72,14 @@ impl Traffic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Word;
+    use crate::KeywordEnum;
 
     #[test]
     fn a_mix_reads_and_writes_lines_as_its_name_says() {
         for (traffic, reads, writes) in
             [(Traffic::ThreeReadsAWrite, 3, 1), (Traffic::TwoReadsAWrite, 2, 1), (Traffic::Modify, 1, 1)]
         {
-            let work = traffic.work(Step::Every);
+            let work = traffic.work(BandwidthStride::Every);
             // Each line but one is only read; that one is read and written.
             assert_eq!((work.ops, work.bytes_moved), (reads, (reads + writes) * LINE), "{}", traffic.word());
         }

@@ -1,14 +1,14 @@
 //! Gaps in a busy loop on each CPU: the time that is taken from a program that only computes.
 
-use super::counters::{Counters, Seen};
+use super::counters::{CpuCounterDelta, CpuKernelCounters};
 use super::duty::Duty;
-use super::gap_loop::{Class, GapsSeen, Order, Shared};
+use super::gap_loop::{GapCauseKind, GapLoopOrder, GapLoopState, GapsSeen};
 use crate::classes;
 use crate::prelude::*;
-use latscope_bench::alarm::Alarm;
+use latscope_bench::alarm::ExceedanceAlarm;
 
 probes! {
-    EXPERIMENT, Loop, plan, ..Facts::DELAYS;
+    EXPERIMENT, BusyLoopSettings, plan, ..ProbeFacts::DELAYS;
     BUSY "noise.busy", "gap in a busy loop",
         "user space on each CPU at once; counts from /proc/interrupts, /proc/softirqs, /proc/stat, getrusage(2)",
         "Between two readings of the clock in a loop that does nothing else, the loop's own time subtracted; only what is \
@@ -18,11 +18,11 @@ probes! {
 
 settings! {
     /// Settings of a busy loop on a CPU.
-    struct Loop, asked for as LoopAsked {
+    struct BusyLoopSettings, asked for as LoopAsked {
         /// Shortest gap that counts; at least ten times the loop's own time.
         gap: u64 as Time;
         /// Scheduling policy of the loops.
-        policy: Policy;
+        policy: BusyLoopPolicy;
         /// Priority under SCHED_FIFO, 1 to 99.
         priority: Option<u32>;
         /// CPU of the loop; `all` is their sum.
@@ -32,7 +32,7 @@ settings! {
 
 words! {
     /// The policy of a loop.
-    enum Policy {
+    enum BusyLoopPolicy {
         /// The normal policy, SCHED_OTHER.
         Other = "other",
         /// SCHED_FIFO, with a priority.
@@ -51,10 +51,10 @@ const PRIORITY: u32 = 1;
 /// Sources of interrupts and kinds of softirqs that are named.
 const NAMED: usize = 5;
 
-fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     // A priority means that a policy with priorities is wanted.
     let asked = LoopAsked::of(input);
-    let usual = if asked.priority.given() { Policy::Fifo } else { Policy::Other };
+    let usual = if asked.priority.given() { BusyLoopPolicy::Fifo } else { BusyLoopPolicy::Other };
     let (cpus, some) = match input.survey {
         true => classes::surveyed(machine),
         false => (machine.allowed.0.clone(), String::new()),
@@ -63,13 +63,13 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     for gap in asked.gap.or(&[SHORTEST]) {
         for policy in asked.policy.or(&[usual]) {
             let priorities = match policy {
-                Policy::Other => vec![None],
-                Policy::Fifo => asked.priority.or(&[PRIORITY]).into_iter().map(Some).collect(),
+                BusyLoopPolicy::Other => vec![None],
+                BusyLoopPolicy::Fifo => asked.priority.or(&[PRIORITY]).into_iter().map(Some).collect(),
             };
             for priority in priorities {
                 points.extend(cpus.iter().map(|cpu| {
                     let title = format!("gaps of {} or more on CPU {cpu}{some}", format_time(gap as f64));
-                    probe.point(Loop { gap, policy, priority, cpu: *cpu }, title, false)
+                    probe.point(BusyLoopSettings { gap, policy, priority, cpu: *cpu }, title, false)
                 }));
             }
         }
@@ -78,16 +78,16 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let loops: Vec<Loop> = bench.settings()?;
+    let loops: Vec<BusyLoopSettings> = bench.settings()?;
     // Points that differ only in the CPU are measured at once.
-    let group = |of: &Loop| (of.gap, of.policy, of.priority);
+    let group = |of: &BusyLoopSettings| (of.gap, of.policy, of.priority);
     for wanted in loops.iter().map(group).collect::<BTreeSet<_>>() {
         let chosen = loops.iter().enumerate().filter(|(_, of)| group(of) == wanted);
         let chosen: Vec<(usize, u32)> = chosen.map(|(index, of)| (index, of.cpu)).collect();
         let (gap, policy, priority) = wanted;
         let policy = match (policy, priority) {
-            (Policy::Other, None) => sched::Policy::Other,
-            (Policy::Fifo, Some(priority)) => sched::Policy::Fifo(priority),
+            (BusyLoopPolicy::Other, None) => sched::ThreadSchedPolicy::Other,
+            (BusyLoopPolicy::Fifo, Some(priority)) => sched::ThreadSchedPolicy::Fifo(priority),
             _ => bail!("SCHED_FIFO alone has a priority"),
         };
         measure(bench, &chosen, gap, policy)?;
@@ -95,25 +95,30 @@ fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-fn measure(bench: &mut Bench, chosen: &[(usize, u32)], gap_ns: u64, policy: sched::Policy) -> Result<()> {
+fn measure(
+    bench: &mut Bench,
+    chosen: &[(usize, u32)],
+    gap_ns: u64,
+    policy: sched::ThreadSchedPolicy,
+) -> Result<()> {
     let duty = Duty::here();
-    if policy != sched::Policy::Other && duty.is_none() {
+    if policy != sched::ThreadSchedPolicy::Other && duty.is_none() {
         let reason = "the kernel grants real-time threads next to no time (sched_rt_runtime_us)";
         let remedy = "run `sysctl kernel.sched_rt_runtime_us=950000` as root, or use --policy other";
         chosen.iter().for_each(|(point, _)| bench.unsupported(*point, reason, remedy));
         return Ok(());
     }
-    let order = Order {
+    let order = GapLoopOrder {
         gap_ns,
         policy,
-        duty: duty.filter(|_| policy != sched::Policy::Other),
+        duty: duty.filter(|_| policy != sched::ThreadSchedPolicy::Other),
         stop: bench.stop(),
         timebase: bench.timebase(),
         epoch_ns: bench.epoch_ns(),
         ends: bench.periodic().is_some_and(|rules| rules.stop_at_threshold),
     };
     let tasks = chosen.iter().map(|(index, cpu)| (*index, *cpu, bench.writer(*index))).collect();
-    let (outcomes, before, after) = watch_all(order, tasks, Alarm::new(bench.bell(), None, None))?;
+    let (outcomes, before, after) = watch_all(order, tasks, ExceedanceAlarm::new(bench.bell(), None, None))?;
     for (point, cpu, outcome) in outcomes {
         report(bench, point, &order, outcome?, &after.since(&before, cpu));
     }
@@ -123,11 +128,11 @@ fn measure(bench: &mut Bench, chosen: &[(usize, u32)], gap_ns: u64, policy: sche
 /// Runs a thread on each CPU, and reads the kernel's counters before and after.
 #[allow(clippy::type_complexity)]
 fn watch_all(
-    order: Order,
-    tasks: Vec<(usize, u32, Writer)>,
-    alarm: Alarm,
-) -> Result<(Vec<(usize, u32, Result<GapsSeen>)>, Counters, Counters)> {
-    let shared = Shared::new(alarm);
+    order: GapLoopOrder,
+    tasks: Vec<(usize, u32, HistogramSlotWriter)>,
+    alarm: ExceedanceAlarm,
+) -> Result<(Vec<(usize, u32, Result<GapsSeen>)>, CpuKernelCounters, CpuKernelCounters)> {
+    let shared = GapLoopState::new(alarm);
     let all: Vec<_> = tasks.iter().map(|(point, _, writer)| (writer.slots().clone(), *point)).collect();
     std::thread::scope(|scope| {
         // No thread watches while others are being started, or if one does not start.
@@ -142,7 +147,7 @@ fn watch_all(
             })
             .collect::<std::io::Result<_>>()
             .context("no thread can be created")?;
-        let before = Counters::read();
+        let before = CpuKernelCounters::read();
         let begin = monotonic_ns();
         shared.begin(begin);
         for (slots, point) in &all {
@@ -155,11 +160,11 @@ fn watch_all(
             (point, cpu, thread.join().expect("a measuring thread does not panic"))
         });
         let outcomes = joined.collect();
-        Ok((outcomes, before, Counters::read()))
+        Ok((outcomes, before, CpuKernelCounters::read()))
     })
 }
 
-fn report(bench: &mut Bench, point: usize, order: &Order, outcome: GapsSeen, seen: &Seen) {
+fn report(bench: &mut Bench, point: usize, order: &GapLoopOrder, outcome: GapsSeen, seen: &CpuCounterDelta) {
     let GapsSeen { turns, watched_ns, rested_ns, gaps, longest_ns, classes, .. } = outcome;
     let GapsSeen { loop_ns, gap_ns, switches, faults, shortfalls, writer, .. } = outcome;
     let lost: f64 = classes.iter().map(|class| class.lost_ns).sum();
@@ -176,7 +181,7 @@ fn report(bench: &mut Bench, point: usize, order: &Order, outcome: GapsSeen, see
     value("lost", 100.0 * lost / under_watch, "%", Better::Less);
     value("turns", turns as f64, "count", Better::Neither);
     value("gaps", gaps as f64 * 1e9 / under_watch, "1/s", Better::Less);
-    for class in Class::ALL {
+    for class in GapCauseKind::ALL {
         let share = &classes[*class as usize];
         let name = class.word();
         value(&format!("lost-{name}"), 100.0 * share.lost_ns / under_watch, "%", Better::Less);
@@ -214,13 +219,13 @@ fn report(bench: &mut Bench, point: usize, order: &Order, outcome: GapsSeen, see
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Profile;
+    use crate::SurveyProfile;
     use latscope_core::plan::ParamValue;
     use latscope_engine::harness;
 
-    fn asked(values: &[(&str, ParamValue)]) -> Vec<Point> {
+    fn asked(values: &[(&str, ParamValue)]) -> Vec<MeasurementPoint> {
         let values = values.iter().map(|(name, value)| ((*name).to_owned(), vec![value.clone()])).collect();
-        let input = PlanInput { profile: Profile::Normal, survey: false, values, directories: vec![] };
+        let input = PlanInput { profile: SurveyProfile::Normal, survey: false, values, directories: vec![] };
         let machine = Machine { allowed: "0,3".parse().unwrap(), ..Machine::default() };
         BUSY.plan(&input, &machine)
     }
@@ -244,9 +249,11 @@ mod tests {
             // Others may run while the kernel's counts are read for the last time: one gap more.
             assert!(!m.incomplete && m.histogram.count() <= harness::STOP.events + 1, "{m:?}");
             assert!(value("watched") > 0.0 && value("loop") > 0.0, "{m:?}");
-            let classes: f64 = Class::ALL.iter().map(|class| value(&format!("gaps-{}", class.word()))).sum();
+            let classes: f64 =
+                GapCauseKind::ALL.iter().map(|class| value(&format!("gaps-{}", class.word()))).sum();
             assert_eq!(classes, m.histogram.count() as f64);
-            let shares: f64 = Class::ALL.iter().map(|class| value(&format!("lost-{}", class.word()))).sum();
+            let shares: f64 =
+                GapCauseKind::ALL.iter().map(|class| value(&format!("lost-{}", class.word()))).sum();
             assert!((shares - value("lost")).abs() < 1e-6 && shares <= 100.0, "{m:?}");
         }
     }
@@ -258,7 +265,11 @@ mod tests {
             point.params.insert("gap".to_owned(), 3_600_000_000_000.into());
         }
         for m in harness::measure(&EXPERIMENT, points) {
-            assert_eq!((m.quality.level, m.summary.count), (latscope_core::quality::Level::Ok, 0), "{m:?}");
+            assert_eq!(
+                (m.quality.level, m.summary.count),
+                (latscope_core::quality::QualityLevel::Ok, 0),
+                "{m:?}"
+            );
             assert!(m.reason().as_ref().unwrap().contains("no gap"), "{m:?}");
             assert_eq!(m.values["lost"].value, 0.0);
             all_of_the_time(&m);
@@ -272,7 +283,7 @@ mod tests {
         let asked = harness::STOP.limit_ns as f64;
         // To the digits of a clock that ticks in fractions of a nanosecond.
         assert!(
-            m.quality.level == latscope_core::quality::Level::Unsupported
+            m.quality.level == latscope_core::quality::QualityLevel::Unsupported
                 || watched + rested >= 0.999 * asked,
             "{m:?}"
         );
@@ -289,7 +300,8 @@ mod tests {
         for m in harness::measure(&EXPERIMENT, points) {
             let refused = m.reason().as_ref().is_some_and(|reason| reason.contains("SCHED_OTHER"));
             assert!(
-                !m.incomplete && (refused || m.quality.level != latscope_core::quality::Level::Unsupported)
+                !m.incomplete
+                    && (refused || m.quality.level != latscope_core::quality::QualityLevel::Unsupported)
             );
             all_of_the_time(&m);
         }

@@ -6,16 +6,16 @@ use std::fs;
 
 /// The counters of all CPUs at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counters {
-    interrupts: Table,
-    softirqs: Table,
+pub struct CpuKernelCounters {
+    interrupts: ProcCounterTable,
+    softirqs: ProcCounterTable,
     /// Ticks that the hypervisor kept, by CPU; a tick is 10 ms.
     stolen: BTreeMap<u32, u64>,
 }
 
 /// Counts of one CPU between two moments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct CpuCounterDelta {
     /// Interrupts by source, most first.
     pub interrupts: Vec<(String, u64)>,
     /// Softirqs by kind, most first.
@@ -24,25 +24,25 @@ pub struct Seen {
     pub stolen_ms: u64,
 }
 
-impl Counters {
+impl CpuKernelCounters {
     /// Reads the current counters. Counters that cannot be read are missing.
-    pub fn read() -> Counters {
+    pub fn read() -> CpuKernelCounters {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        Counters::parse(&text("/proc/interrupts"), &text("/proc/softirqs"), &text("/proc/stat"))
+        CpuKernelCounters::parse(&text("/proc/interrupts"), &text("/proc/softirqs"), &text("/proc/stat"))
     }
 
-    fn parse(interrupts: &str, softirqs: &str, stat: &str) -> Counters {
-        Counters {
-            interrupts: Table::parse(interrupts),
-            softirqs: Table::parse(softirqs),
+    fn parse(interrupts: &str, softirqs: &str, stat: &str) -> CpuKernelCounters {
+        CpuKernelCounters {
+            interrupts: ProcCounterTable::parse(interrupts),
+            softirqs: ProcCounterTable::parse(softirqs),
             stolen: stat.lines().filter_map(stolen).collect(),
         }
     }
 
     /// Returns the counts of `cpu` since `before`.
-    pub fn since(&self, before: &Counters, cpu: u32) -> Seen {
-        let stolen = |counters: &Counters| counters.stolen.get(&cpu).copied().unwrap_or(0);
-        Seen {
+    pub fn since(&self, before: &CpuKernelCounters, cpu: u32) -> CpuCounterDelta {
+        let stolen = |counters: &CpuKernelCounters| counters.stolen.get(&cpu).copied().unwrap_or(0);
+        CpuCounterDelta {
             interrupts: self.interrupts.since(&before.interrupts, cpu),
             softirqs: self.softirqs.since(&before.softirqs, cpu),
             stolen_ms: stolen(self).saturating_sub(stolen(before)) * 10,
@@ -50,7 +50,7 @@ impl Counters {
     }
 }
 
-impl Seen {
+impl CpuCounterDelta {
     /// Number of interrupts from all sources.
     pub(crate) fn interrupt_count(&self) -> u64 {
         self.interrupts.iter().map(|(_, count)| count).sum()
@@ -69,19 +69,19 @@ impl Seen {
 
 /// Rows of counts, a column for each CPU that is online.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Table {
+struct ProcCounterTable {
     cpus: Vec<u32>,
     /// Name and counts of a row, by its first word, which is unique.
     rows: BTreeMap<String, (String, Vec<u64>)>,
 }
 
-impl Table {
-    fn parse(text: &str) -> Table {
+impl ProcCounterTable {
+    fn parse(text: &str) -> ProcCounterTable {
         let mut lines = text.lines();
         let header = lines.next().unwrap_or_default().split_whitespace();
         let cpus: Vec<u32> = header.filter_map(|word| word.strip_prefix("CPU")?.parse().ok()).collect();
         let rows = lines.filter_map(|line| row(line, cpus.len())).collect();
-        Table { cpus, rows }
+        ProcCounterTable { cpus, rows }
     }
 
     fn count(&self, row: &str, cpu: u32) -> u64 {
@@ -89,7 +89,7 @@ impl Table {
         column.and_then(|column| self.rows.get(row)?.1.get(column).copied()).unwrap_or(0)
     }
 
-    fn since(&self, before: &Table, cpu: u32) -> Vec<(String, u64)> {
+    fn since(&self, before: &ProcCounterTable, cpu: u32) -> Vec<(String, u64)> {
         let counted = self.rows.iter().map(|(key, (name, _))| {
             (name.clone(), self.count(key, cpu).saturating_sub(before.count(key, cpu)))
         });
@@ -148,10 +148,10 @@ intr 14844211 0 0
 
     #[test]
     fn what_a_cpu_saw_is_listed_by_name_most_first() {
-        let before = Counters::parse(INTERRUPTS, SOFTIRQS, STAT);
+        let before = CpuKernelCounters::parse(INTERRUPTS, SOFTIRQS, STAT);
         let later = advanced(INTERRUPTS, "2722459", "2722709");
         let later = advanced(&later, "2366114", "2366117");
-        let after = Counters::parse(
+        let after = CpuKernelCounters::parse(
             &later,
             &advanced(SOFTIRQS, "285696", "285700"),
             &advanced(STAT, "1488 989", "1488 992"),
@@ -161,23 +161,23 @@ intr 14844211 0 0
         assert_eq!(seen.softirqs, [("TIMER".to_owned(), 4)]);
         assert_eq!((seen.interrupt_count(), seen.softirq_count(), seen.stolen_ms), (253, 4, 30));
         assert_eq!((seen.of("LOC"), seen.of("TLB")), (250, 0));
-        assert_eq!(after.since(&before, 0), Seen::default());
-        assert_eq!(after.since(&before, 7), Seen::default());
+        assert_eq!(after.since(&before, 0), CpuCounterDelta::default());
+        assert_eq!(after.since(&before, 7), CpuCounterDelta::default());
     }
 
     #[test]
     fn counters_that_are_not_there_are_none() {
-        let none = Counters::parse("", "", "");
-        assert_eq!(none.since(&none, 0), Seen::default());
-        let odd = Counters::parse("CPU0 CPU1\nLOC: 1\nnonsense\n: : :\n", "\n", "cpu\ncpux 1 2\n");
-        assert_eq!(odd.since(&none, 0), Seen::default());
+        let none = CpuKernelCounters::parse("", "", "");
+        assert_eq!(none.since(&none, 0), CpuCounterDelta::default());
+        let odd = CpuKernelCounters::parse("CPU0 CPU1\nLOC: 1\nnonsense\n: : :\n", "\n", "cpu\ncpux 1 2\n");
+        assert_eq!(odd.since(&none, 0), CpuCounterDelta::default());
     }
 
     #[test]
     fn this_kernel_counts_interrupts() {
-        let before = Counters::read();
+        let before = CpuKernelCounters::read();
         std::thread::sleep(std::time::Duration::from_millis(50));
-        let (after, cpus) = (Counters::read(), latscope_os::sched::allowed_cpus().unwrap());
+        let (after, cpus) = (CpuKernelCounters::read(), latscope_os::sched::allowed_cpus().unwrap());
         assert!(cpus.iter().any(|cpu| after.since(&before, *cpu).interrupt_count() > 0));
     }
 }

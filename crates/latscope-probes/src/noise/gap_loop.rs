@@ -1,22 +1,22 @@
 //! A watching thread: its notes of each gap, its rests, and its end.
 
 use super::duty::Duty;
-use super::watch::{self, Host, Rules, Watched};
+use super::watch::{self, GapWatchHost, GapWatchLimits, GapWatchResult};
 use crate::prelude::*;
-use latscope_bench::alarm::Alarm;
-use latscope_bench::gate::Reading;
+use latscope_bench::alarm::ExceedanceAlarm;
+use latscope_bench::gate::SampleGateReading;
 use latscope_bench::hold::{Shortfall, granted};
 use latscope_bench::waits;
-use latscope_os::usage::Counts;
+use latscope_os::usage::ResourceUsageCounts;
 use std::sync::RwLock;
 
 /// Orders of a watching thread.
 #[derive(Debug, Clone, Copy)]
-pub struct Order {
+pub struct GapLoopOrder {
     /// Shortest gap wanted, ns.
     pub gap_ns: u64,
     /// Scheduling policy of the thread.
-    pub policy: sched::Policy,
+    pub policy: sched::ThreadSchedPolicy,
     /// Turns of watching and resting; `None` for a thread that never rests.
     pub duty: Option<Duty>,
     /// Limits of the time and of the number of gaps.
@@ -31,21 +31,21 @@ pub struct Order {
 
 /// State that the threads share.
 #[derive(Debug)]
-pub struct Shared {
+pub struct GapLoopState {
     /// Lock that is held for writing until all threads have been started; true if they have.
     pub started: RwLock<bool>,
     /// Alarm at a gap above the threshold.
-    alarm: Alarm,
+    alarm: ExceedanceAlarm,
     over: AtomicBool,
     /// `CLOCK_MONOTONIC` when all threads had been started, ns.
     began: AtomicU64,
 }
 
-impl Shared {
+impl GapLoopState {
     /// Returns the state for threads that are about to start.
-    pub fn new(alarm: Alarm) -> Shared {
+    pub fn new(alarm: ExceedanceAlarm) -> GapLoopState {
         let (started, over, began) = (RwLock::new(false), AtomicBool::new(false), AtomicU64::new(0));
-        Shared { started, alarm, over, began }
+        GapLoopState { started, alarm, over, began }
     }
 
     /// States that all threads are to watch from now on.
@@ -56,32 +56,33 @@ impl Shared {
 
 words! {
     /// Cause to which a gap is attributed; its words are in the names of values.
-    pub(crate) enum Class {
+    pub(crate) enum GapCauseKind {
         /// Another thread ran on the CPU.
         Preemption = "preemption",
         /// No other thread ran, and by the kernel's figures most of the time was not this thread's: the hypervisor
         /// kept it.
         Steal = "steal",
-        /// Neither of these: an interrupt, or an event that no kernel sees. The word names no cause, since none is known.
+        /// Neither of these: an interrupt, or an event that no kernel sees. The word names no cause, since none is
+        /// known.
         Unattributed = "unattributed",
     }
 }
 
-impl Class {
+impl GapCauseKind {
     /// Returns the class of a gap of `gap_ns`. `switched` is true if thread switches were counted since the
     /// last reading; `missing_ns` is the time since then that was not the thread's own.
-    fn of(gap_ns: f64, switched: bool, missing_ns: f64) -> Class {
+    fn of(gap_ns: f64, switched: bool, missing_ns: f64) -> GapCauseKind {
         match (switched, missing_ns > gap_ns / 2.0) {
-            (true, _) => Class::Preemption,
-            (false, true) => Class::Steal,
-            (false, false) => Class::Unattributed,
+            (true, _) => GapCauseKind::Preemption,
+            (false, true) => GapCauseKind::Steal,
+            (false, false) => GapCauseKind::Unattributed,
         }
     }
 }
 
 /// Gaps with a known cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Share {
+pub struct GapCauseTotal {
     /// Number of these gaps.
     pub gaps: u64,
     /// Sum of these gaps, ns.
@@ -101,8 +102,8 @@ pub(crate) struct GapsSeen {
     pub gaps: u64,
     /// The longest distance of two readings beyond the usual one, ns.
     pub longest_ns: f64,
-    /// The gaps of each [`Class`].
-    pub classes: [Share; 3],
+    /// The gaps of each [`GapCauseKind`].
+    pub classes: [GapCauseTotal; 3],
     /// The loop's own time, ns.
     pub loop_ns: f64,
     /// Shortest gap looked for, ns.
@@ -114,7 +115,7 @@ pub(crate) struct GapsSeen {
     /// Conditions that the thread did not get, or lost.
     pub shortfalls: Vec<Shortfall>,
     /// Writer of the thread's histogram.
-    pub writer: Writer,
+    pub writer: HistogramSlotWriter,
 }
 
 /// Readings of the clock from which the loop's own time is known.
@@ -143,9 +144,14 @@ const TRIES: usize = 3;
 ///
 /// # Errors
 /// The CPU cannot be used, or another thread did not start.
-pub fn watch(order: Order, cpu: u32, writer: Writer, shared: &Shared) -> Result<GapsSeen> {
+pub fn watch(
+    order: GapLoopOrder,
+    cpu: u32,
+    writer: HistogramSlotWriter,
+    shared: &GapLoopState,
+) -> Result<GapsSeen> {
     let pinned = threads::pin(cpu);
-    let asked = (order.policy != sched::Policy::Other).then_some(order.policy);
+    let asked = (order.policy != sched::ThreadSchedPolicy::Other).then_some(order.policy);
     let shortfall = asked.and_then(granted);
     writer.adopt();
     ensure!(*shared.started.read().expect("the starter does not panic"), "another thread did not start");
@@ -159,16 +165,20 @@ pub fn watch(order: Order, cpu: u32, writer: Writer, shared: &Shared) -> Result<
 
 fn run<C: Clock>(
     clock: C,
-    order: Order,
+    order: GapLoopOrder,
     cpu: u32,
-    writer: Writer,
+    writer: HistogramSlotWriter,
     shortfall: Option<Shortfall>,
-    shared: &Shared,
+    shared: &GapLoopState,
 ) -> GapsSeen {
     let timebase = order.timebase;
     let own = watch::own_ticks(clock, CALIBRATION).max(1);
     let gap_ns = (order.gap_ns as f64).max(FACTOR * timebase.span(own));
-    let rules = Rules { own, threshold: timebase.ticks(gap_ns as u64).max(1), look: timebase.ticks(LOOK_NS) };
+    let rules = GapWatchLimits {
+        own,
+        threshold: timebase.ticks(gap_ns as u64).max(1),
+        look: timebase.ticks(LOOK_NS),
+    };
     let before = thread_counts();
     let now = clock.end();
     let mut gap_loop = GapLoop {
@@ -182,7 +192,7 @@ fn run<C: Clock>(
         gaps: 0,
         unseen: 0,
         least_ns: gap_ns,
-        reading: Gate::Thread.read(),
+        reading: SampleGate::Thread.read(),
         read_at: now,
         switched: false,
         last: now,
@@ -193,11 +203,11 @@ fn run<C: Clock>(
         unwatched_ns: 0.0,
     };
     let watched = if gap_loop.misses_all() {
-        Watched { turns: 1, watched: own, ..Watched::default() }
+        GapWatchResult { turns: 1, watched: own, ..GapWatchResult::default() }
     } else {
         watch::watch(clock, rules, &mut gap_loop)
     };
-    let Counts { voluntary, involuntary, minor_faults, major_faults } = thread_counts();
+    let ResourceUsageCounts { voluntary, involuntary, minor_faults, major_faults } = thread_counts();
     let mut shortfalls = Vec::from_iter(shortfall);
     let let_go = gap_loop.writer.let_go_at().is_some();
     shortfalls.extend(gap_loop.left_cpu(now).filter(|_| !let_go));
@@ -236,21 +246,21 @@ fn is_gap(missing_ns: f64, least_ns: f64, switched: bool, before: bool) -> bool 
 /// A thread around its loop.
 struct GapLoop<'a, C> {
     clock: C,
-    order: Order,
+    order: GapLoopOrder,
     /// CPU of the thread.
     cpu: u32,
     /// Time between readings of which the later one was on another CPU, ticks.
     elsewhere: u64,
-    writer: Writer,
-    shared: &'a Shared,
-    classes: [Share; 3],
+    writer: HistogramSlotWriter,
+    shared: &'a GapLoopState,
+    classes: [GapCauseTotal; 3],
     gaps: u64,
     /// Gaps that the loop did not see.
     unseen: u64,
     /// Shortest gap looked for, ns.
     least_ns: f64,
     /// Last figures of the kernel for this thread; `read_at` is a reading of the clock just before, ticks.
-    reading: Reading,
+    reading: SampleGateReading,
     read_at: u64,
     /// True if there was a switch between that reading and the one before.
     switched: bool,
@@ -272,7 +282,7 @@ impl<C: Clock> GapLoop<'_, C> {
     fn read(&mut self) -> (bool, f64) {
         let (before, since) = (self.reading, self.read_at);
         self.read_at = self.clock.end();
-        self.reading = Gate::Thread.read();
+        self.reading = SampleGate::Thread.read();
         if rustix::thread::sched_getcpu() as u32 != self.cpu {
             self.elsewhere += self.read_at - since;
         }
@@ -301,7 +311,7 @@ impl<C: Clock> GapLoop<'_, C> {
         if late >= BEGAN_LATE_NS {
             self.unseen += 1;
             self.unwatched_ns = late as f64;
-            self.note(Class::Preemption, late as f64, now);
+            self.note(GapCauseKind::Preemption, late as f64, now);
         }
         self.writer.let_go_at().is_some()
     }
@@ -331,7 +341,11 @@ impl<C: Clock> GapLoop<'_, C> {
             self.unseen += 1;
             // In the run queue it waited for other threads; else it was not woken in time, which no kernel explains.
             let waited = own_run_delay().zip(delayed).map_or(0, |(now, before)| now.saturating_sub(before));
-            let class = if waited as f64 > overrun / 2.0 { Class::Preemption } else { Class::Unattributed };
+            let class = if waited as f64 > overrun / 2.0 {
+                GapCauseKind::Preemption
+            } else {
+                GapCauseKind::Unattributed
+            };
             self.note(class, overrun, at);
         }
     }
@@ -348,7 +362,7 @@ impl<C: Clock> GapLoop<'_, C> {
         let missing_ns = missing_ns - (now - at) as f64;
         if missing_ns >= self.least_ns {
             self.unseen += 1;
-            self.note(Class::Preemption, missing_ns, at);
+            self.note(GapCauseKind::Preemption, missing_ns, at);
         }
     }
 
@@ -358,7 +372,7 @@ impl<C: Clock> GapLoop<'_, C> {
         reading.saturating_sub(self.order.timebase.ticks(after))
     }
 
-    fn note(&mut self, class: Class, gap_ns: f64, at: u64) {
+    fn note(&mut self, class: GapCauseKind, gap_ns: f64, at: u64) {
         let share = &mut self.classes[class as usize];
         share.gaps += 1;
         share.lost_ns += gap_ns;
@@ -372,13 +386,13 @@ impl<C: Clock> GapLoop<'_, C> {
     }
 }
 
-impl<C: Clock> Host for GapLoop<'_, C> {
+impl<C: Clock> GapWatchHost for GapLoop<'_, C> {
     fn gap(&mut self, ticks: u64) {
         let now = monotonic_ns();
         let at = self.until(now);
         let gap_ns = self.order.timebase.span(ticks) - (now - at) as f64;
         let (switched, missing) = self.read();
-        self.note(Class::of(gap_ns, switched, missing), gap_ns, at);
+        self.note(GapCauseKind::of(gap_ns, switched, missing), gap_ns, at);
         if at == now {
             self.account(switched, missing - gap_ns);
         }
@@ -430,23 +444,23 @@ impl<C: Clock> Host for GapLoop<'_, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Word;
+    use crate::KeywordEnum;
 
     #[test]
     fn the_word_of_a_class_names_a_cause_only_where_one_was_seen() {
-        let words: Vec<&str> = Class::ALL.iter().map(|class| class.word()).collect();
+        let words: Vec<&str> = GapCauseKind::ALL.iter().map(|class| class.word()).collect();
         assert_eq!(words, ["preemption", "steal", "unattributed"]);
     }
 
     #[test]
     fn a_gap_is_put_down_to_who_had_the_cpu() {
-        assert_eq!(Class::of(4e6, true, 4e6), Class::Preemption);
-        assert_eq!(Class::of(4e6, false, 3.9e6), Class::Steal);
-        assert_eq!(Class::of(4e3, false, 150.0), Class::Unattributed);
+        assert_eq!(GapCauseKind::of(4e6, true, 4e6), GapCauseKind::Preemption);
+        assert_eq!(GapCauseKind::of(4e6, false, 3.9e6), GapCauseKind::Steal);
+        assert_eq!(GapCauseKind::of(4e3, false, 150.0), GapCauseKind::Unattributed);
         assert!(
             !is_gap(4e6, 1e3, false, false) && is_gap(4e6, 1e3, false, true) && is_gap(4e3, 1e3, true, false)
         );
         assert!(!is_gap(900.0, 1e3, true, true) && !is_gap(4e3, 1e3, false, true));
-        assert!(Class::ALL.iter().enumerate().all(|(place, class)| place == *class as usize));
+        assert!(GapCauseKind::ALL.iter().enumerate().all(|(place, class)| place == *class as usize));
     }
 }

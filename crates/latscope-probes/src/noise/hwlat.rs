@@ -1,11 +1,11 @@
 //! Time taken from the kernel itself: by firmware, hypervisor, NMIs.
 
-use super::kernel::{self, TracedCpu};
+use super::kernel::{self, TracerCpuPoint};
 use crate::prelude::*;
-use latscope_trace::kernel_tracer::{Line, Wanted};
+use latscope_trace::kernel_tracer::{LatencyTracerLine, LatencyTracerRequest};
 
 probes! {
-    EXPERIMENT, Watched, plan, ..Facts::DELAYS;
+    EXPERIMENT, Watched, plan, ..ProbeFacts::DELAYS;
     HWLAT "noise.hwlat", "gap with interrupts off",
         "the hwlat tracer, Documentation/trace/hwlat_detector.rst (Linux 4.9)",
         "The longest distance of two readings of the clock by a kernel thread with interrupts off, in each of \
@@ -23,7 +23,7 @@ settings! {
 
 static EXPERIMENT: Experiment = Experiment::new("noise.hwlat", Cpus::All, run).adapted_by(super::adapt);
 
-fn plan(probe: &Probe, _: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, _: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let point = |cpu| probe.point(Watched { cpu }, format!("hwlat on CPU {cpu}"), false);
     machine.allowed.0.iter().copied().map(point).collect()
 }
@@ -44,14 +44,14 @@ fn run(bench: &mut Bench) -> Result<()> {
         setting("width", WIDTH_US.to_string()),
         setting("window", WINDOW_US.to_string()),
     ];
-    let wanted = Wanted { tracer: "hwlat", settings, events: &[], cpus: &cpus };
+    let wanted = LatencyTracerRequest { tracer: "hwlat", settings, events: &[], cpus: &cpus };
     let Some(mut tracer) = kernel::prepare(bench, &wanted) else { return Ok(()) };
     let events = bench.stop().events;
-    let enough = |cpu: &TracedCpu<Notes>| cpu.notes.turns >= events;
+    let enough = |cpu: &TracerCpuPoint<Notes>| cpu.notes.turns >= events;
     let (traced, lasted) = kernel::record(bench, &mut tracer, watched, note, enough)?;
     // The kernel goes over all CPUs of the instance in turn.
     let each = lasted.as_secs_f64() * WIDTH_US as f64 / WINDOW_US as f64 / online() as f64;
-    for TracedCpu { point, writer, notes } in traced.into_values() {
+    for TracerCpuPoint { point, writer, notes } in traced.into_values() {
         bench.value(point, "watched", each, "s", Better::Neither);
         bench.value(point, "gaps", notes.gaps as f64, "count", Better::Less);
         if notes.turns == 0 {
@@ -80,16 +80,16 @@ struct Notes {
 
 /// A turn in which there was a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct HwlatGapSample {
     /// The longest gap, ns.
     pub longest: u64,
     /// Number of gaps in the turn.
     pub gaps: u64,
 }
 
-impl Turn {
+impl HwlatGapSample {
     /// Parses a line such as `#1     inner/outer(us): 8050/8377  ts:1795245609.810217840 count:121`.
-    pub fn parse(text: &str) -> Option<Turn> {
+    pub fn parse(text: &str) -> Option<HwlatGapSample> {
         let (_, rest) = text.strip_prefix('#')?.split_once("inner/outer(us): ")?;
         let mut words = rest.split_whitespace();
         // A pair may be padded behind the stroke.
@@ -100,12 +100,12 @@ impl Turn {
         let (inner, outer) = pair.split_once('/')?;
         let longest = inner.parse::<u64>().ok()?.max(outer.parse().ok()?).checked_mul(1000)?;
         let count = |word: &str| word.strip_prefix("count:")?.parse().ok();
-        Some(Turn { longest, gaps: words.find_map(count).unwrap_or(1) })
+        Some(HwlatGapSample { longest, gaps: words.find_map(count).unwrap_or(1) })
     }
 }
 
-fn note(cpu: &mut TracedCpu<Notes>, line: Line, epoch_ns: u64) {
-    if let Some(turn) = Turn::parse(line.text) {
+fn note(cpu: &mut TracerCpuPoint<Notes>, line: LatencyTracerLine, epoch_ns: u64) {
+    if let Some(turn) = HwlatGapSample::parse(line.text) {
         let sample = Exceedance { turn: cpu.notes.turns, at: line.at, value: turn.longest };
         cpu.writer.record_event(sample, epoch_ns, 0, 1);
         cpu.notes.turns += 1;
@@ -120,21 +120,24 @@ mod tests {
     #[test]
     fn a_recorded_trace_is_understood() {
         let trace = include_str!("../../tests/traces/hwlat-6.1.txt");
-        let turns: Vec<(u32, Turn)> =
-            trace.lines().filter_map(Line::parse).map(|l| (l.cpu, Turn::parse(l.text).unwrap())).collect();
+        let turns: Vec<(u32, HwlatGapSample)> = trace
+            .lines()
+            .filter_map(LatencyTracerLine::parse)
+            .map(|l| (l.cpu, HwlatGapSample::parse(l.text).unwrap()))
+            .collect();
         assert_eq!(turns.len(), 4);
-        assert_eq!(turns[0], (1, Turn { longest: 8_377_000, gaps: 121 }));
-        assert_eq!(turns[1], (0, Turn { longest: 16_025_000, gaps: 230 }));
+        assert_eq!(turns[0], (1, HwlatGapSample { longest: 8_377_000, gaps: 121 }));
+        assert_eq!(turns[1], (0, HwlatGapSample { longest: 16_025_000, gaps: 230 }));
     }
 
     #[test]
     fn short_figures_and_other_lines() {
         let padded = "#12    inner/outer(us):   12/9     ts:1.2 count:3 nmi-total:4 nmi-count:1";
-        assert_eq!(Turn::parse(padded), Some(Turn { longest: 12_000, gaps: 3 }));
+        assert_eq!(HwlatGapSample::parse(padded), Some(HwlatGapSample { longest: 12_000, gaps: 3 }));
         let old = "#1     inner/outer(us): 7/  15    ts:1.2";
-        assert_eq!(Turn::parse(old), Some(Turn { longest: 15_000, gaps: 1 }));
+        assert_eq!(HwlatGapSample::parse(old), Some(HwlatGapSample { longest: 15_000, gaps: 1 }));
         for none in ["", "#1", "#1 inner/outer(us): x/y", "1 2 3"] {
-            assert_eq!(Turn::parse(none), None, "{none}");
+            assert_eq!(HwlatGapSample::parse(none), None, "{none}");
         }
     }
 }

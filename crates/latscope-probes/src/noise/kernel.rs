@@ -1,17 +1,17 @@
 //! Reads a tracer of the kernel for as long as a step lasts.
 
 use crate::prelude::*;
-use latscope_trace::kernel_tracer::{Line, Tracer, Wanted};
+use latscope_trace::kernel_tracer::{LatencyTracer, LatencyTracerLine, LatencyTracerRequest};
 use std::cell::RefCell;
 
 /// Time between two readings of the lines.
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// Point of one CPU, and the records of it.
-pub(crate) struct TracedCpu<T> {
+pub(crate) struct TracerCpuPoint<T> {
     pub point: usize,
     /// Writer of the CPU's histogram.
-    pub writer: Writer,
+    pub writer: HistogramSlotWriter,
     /// Further facts about the CPU.
     pub notes: T,
 }
@@ -23,16 +23,17 @@ pub(crate) struct TracedCpu<T> {
 /// The kernel refuses the tracer.
 pub(crate) fn record<T: Default>(
     bench: &mut Bench,
-    tracer: &mut Tracer,
+    tracer: &mut LatencyTracer,
     cpus: Vec<u32>,
-    note: fn(&mut TracedCpu<T>, Line, u64),
-    enough: impl Fn(&TracedCpu<T>) -> bool,
-) -> Result<(BTreeMap<u32, TracedCpu<T>>, Duration)> {
+    note: fn(&mut TracerCpuPoint<T>, LatencyTracerLine, u64),
+    enough: impl Fn(&TracerCpuPoint<T>) -> bool,
+) -> Result<(BTreeMap<u32, TracerCpuPoint<T>>, Duration)> {
     let (limit, epoch_ns) = (Duration::from_nanos(bench.stop().limit_ns), bench.epoch_ns());
-    let cpu = |(point, cpu)| (cpu, TracedCpu { point, writer: bench.writer(point), notes: T::default() });
-    let traced: RefCell<BTreeMap<u32, TracedCpu<T>>> =
+    let cpu =
+        |(point, cpu)| (cpu, TracerCpuPoint { point, writer: bench.writer(point), notes: T::default() });
+    let traced: RefCell<BTreeMap<u32, TracerCpuPoint<T>>> =
         RefCell::new(cpus.into_iter().enumerate().map(cpu).collect());
-    let line = |line: Line| {
+    let line = |line: LatencyTracerLine| {
         if let Some(cpu) = traced.borrow_mut().get_mut(&line.cpu) {
             note(cpu, line, epoch_ns);
         }
@@ -47,9 +48,9 @@ pub(crate) fn record<T: Default>(
 }
 
 /// Sets the tracer up. If that fails, closes all points with the reason.
-pub fn prepare(bench: &mut Bench, wanted: &Wanted) -> Option<Tracer> {
+pub fn prepare(bench: &mut Bench, wanted: &LatencyTracerRequest) -> Option<LatencyTracer> {
     stay_off(bench, wanted.cpus);
-    match Tracer::prepare(wanted) {
+    match LatencyTracer::prepare(wanted) {
         Ok(tracer) => Some(tracer),
         Err(refusal) => {
             let all = 0..bench.points().len();
@@ -72,9 +73,9 @@ pub fn stay_off(bench: &Bench, watched: &[u32]) {
 /// # Errors
 /// The kernel refuses the tracer.
 pub fn follow(
-    tracer: &mut Tracer,
+    tracer: &mut LatencyTracer,
     limit: Duration,
-    mut line: impl FnMut(Line),
+    mut line: impl FnMut(LatencyTracerLine),
     mut over: impl FnMut() -> bool,
     ending: impl FnOnce(),
 ) -> Result<Duration> {
@@ -95,7 +96,7 @@ pub fn follow(
 }
 
 /// Marks points of which lines were lost.
-pub(crate) fn check_lost(bench: &mut Bench, tracer: &Tracer, points: &[usize]) {
+pub(crate) fn check_lost(bench: &mut Bench, tracer: &LatencyTracer, points: &[usize]) {
     let lost = tracer.lost();
     if lost > 0 {
         let reason =

@@ -15,7 +15,7 @@ pub use hwlat::HWLAT;
 pub use osnoise::OSNOISE;
 
 use super::{Condition, Family, FamilyFacts, PlanInput, Probe};
-use latscope_core::plan::{Periodic, Phase, Step};
+use latscope_core::plan::{Periodic, Phase, PlanStep};
 
 /// The family of time taken from a busy loop.
 pub static FAMILY: Family = Family {
@@ -38,7 +38,7 @@ const SURVEYED: u64 = 2;
 
 /// Adapts a planned step of this family: it runs for a time, since the number of events is not known
 /// beforehand.
-pub(crate) fn adapt(step: &mut Step, input: &PlanInput) {
+pub(crate) fn adapt(step: &mut PlanStep, input: &PlanInput) {
     if step.stop.limit_ns == u64::MAX {
         step.stop.limit_ns = usual_time(input);
     }
@@ -47,7 +47,7 @@ pub(crate) fn adapt(step: &mut Step, input: &PlanInput) {
 
 /// Adapts a planned step whose threads watch all requested CPUs. It runs for the requested time or number of
 /// events, else for the usual time. If it is not one of many steps, it can be ended early.
-pub(crate) fn for_a_time(step: &mut Step, input: &PlanInput) {
+pub(crate) fn for_a_time(step: &mut PlanStep, input: &PlanInput) {
     let planned = &mut step.stop;
     if planned.budget_ns != u64::MAX && planned.limit_ns != planned.budget_ns {
         // Neither a time nor a count was asked for: the profile's are for other things.
@@ -70,21 +70,21 @@ fn rules() -> Periodic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Profile;
+    use crate::SurveyProfile;
     use latscope_core::machine::Machine;
-    use latscope_engine::planner::{self, Request};
+    use latscope_engine::planner::{self, RunRequest};
 
-    fn planned(survey: bool, request: impl FnOnce(&mut Request)) -> Step {
-        let input = PlanInput { profile: Profile::Normal, survey, ..PlanInput::default() };
+    fn planned(survey: bool, request: impl FnOnce(&mut RunRequest)) -> PlanStep {
+        let input = PlanInput { profile: SurveyProfile::Normal, survey, ..PlanInput::default() };
         let machine = Machine { allowed: "0-2".parse().unwrap(), ..Machine::default() };
-        let mut asked = Request::new("noise", input);
+        let mut asked = RunRequest::new("noise", input);
         request(&mut asked);
         planner::plan(&crate::REGISTRY, &[&BUSY], &asked, &machine).steps.remove(0)
     }
 
     #[test]
     fn it_lasts_as_long_as_asked_and_a_moment_in_a_survey() {
-        let limits = |step: &Step| (step.stop.limit_ns, step.stop.events);
+        let limits = |step: &PlanStep| (step.stop.limit_ns, step.stop.events);
         assert_eq!(limits(&planned(true, |_| ())), (200_000_000, u64::MAX));
         assert_eq!(limits(&planned(false, |_| ())), (3_000_000_000, u64::MAX));
         assert_eq!(limits(&planned(false, |r| r.duration = Some(7))), (7, u64::MAX));

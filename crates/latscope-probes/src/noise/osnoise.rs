@@ -1,12 +1,12 @@
 //! The kernel's own busy loop on each CPU, which sees every interrupt and thread that interrupts it.
 
-use super::kernel::{self, TracedCpu};
+use super::kernel::{self, TracerCpuPoint};
 use crate::prelude::*;
 use latscope_core::units::CpuList;
-use latscope_trace::kernel_tracer::{self, Line, Wanted};
+use latscope_trace::kernel_tracer::{self, LatencyTracerLine, LatencyTracerRequest};
 
 probes! {
-    EXPERIMENT, Workload, plan, ..Facts::DELAYS;
+    EXPERIMENT, Workload, plan, ..ProbeFacts::DELAYS;
     OSNOISE "noise.osnoise", "gap in the kernel's busy loop",
         "the osnoise tracer, Documentation/trace/osnoise-tracer.rst (Linux 5.14)",
         "Between two readings of the clock in the kernel's osnoise thread; only what is longer than its threshold."
@@ -23,7 +23,7 @@ settings! {
 
 static EXPERIMENT: Experiment = Experiment::new("noise.osnoise", Cpus::All, run).adapted_by(super::adapt);
 
-fn plan(probe: &Probe, _: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, _: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let point = |cpu| probe.point(Workload { cpu }, format!("osnoise on CPU {cpu}"), false);
     machine.allowed.0.iter().copied().map(point).collect()
 }
@@ -58,10 +58,10 @@ fn run(bench: &mut Bench) -> Result<()> {
     if kernel_tracer::tracefs_with("osnoise").is_ok_and(has_options) {
         settings.push(setting("options", "OSNOISE_WORKLOAD".to_owned()));
     }
-    let wanted = Wanted { tracer: "osnoise", settings, events: &EVENTS, cpus: &cpus };
+    let wanted = LatencyTracerRequest { tracer: "osnoise", settings, events: &EVENTS, cpus: &cpus };
     let Some(mut tracer) = kernel::prepare(bench, &wanted) else { return Ok(()) };
     let events = bench.stop().events;
-    let enough = |cpu: &TracedCpu<Notes>| cpu.notes.gaps >= events && cpu.notes.periods > 0;
+    let enough = |cpu: &TracerCpuPoint<Notes>| cpu.notes.gaps >= events && cpu.notes.periods > 0;
     let (traced, _) = kernel::record(bench, &mut tracer, watched, note, enough)?;
     let lost = tracer.lost();
     for cpu in traced.into_values() {
@@ -84,41 +84,41 @@ pub struct Notes {
     /// Gaps in which the kernel did nothing.
     pub hardware: u64,
     /// Number of times and time (ns) taken, for each source of each kind.
-    pub taken: BTreeMap<(Source, String), (u64, u64)>,
+    pub taken: BTreeMap<(OsnoiseSource, String), (u64, u64)>,
 }
 
 /// Kinds of sources that the kernel distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)] // the names say it
-pub enum Source {
+pub enum OsnoiseSource {
     Nmi,
     Irq,
     Softirq,
     Thread,
 }
 
-impl Source {
-    const ALL: [(Source, &'static str); 4] = [
-        (Source::Nmi, "nmi"),
-        (Source::Irq, "irq"),
-        (Source::Softirq, "softirq"),
-        (Source::Thread, "thread"),
+impl OsnoiseSource {
+    const ALL: [(OsnoiseSource, &'static str); 4] = [
+        (OsnoiseSource::Nmi, "nmi"),
+        (OsnoiseSource::Irq, "irq"),
+        (OsnoiseSource::Softirq, "softirq"),
+        (OsnoiseSource::Thread, "thread"),
     ];
 
     /// The source of an event, by its name.
-    fn of(event: &str) -> Option<Source> {
+    fn of(event: &str) -> Option<OsnoiseSource> {
         let kind = event.strip_suffix("_noise")?;
-        Source::ALL.iter().find(|(_, word)| *word == kind).map(|(source, _)| *source)
+        OsnoiseSource::ALL.iter().find(|(_, word)| *word == kind).map(|(source, _)| *source)
     }
 }
 
 /// Content of a line of the tracer or its events.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
+pub enum OsnoiseTraceRecord {
     /// Length of a gap, ns.
     Gap(u64),
     /// Time that a source took, ns, without the time of what interrupted it.
-    Taken(Source, String, u64),
+    Taken(OsnoiseSource, String, u64),
     /// A period is over.
     Period {
         /// Time the loop ran, µs.
@@ -130,17 +130,17 @@ pub enum Told {
     },
 }
 
-impl Told {
+impl OsnoiseTraceRecord {
     /// Parses the part of a line after the time.
-    pub fn parse(text: &str) -> Option<Told> {
+    pub fn parse(text: &str) -> Option<OsnoiseTraceRecord> {
         match text.split_once(": ") {
-            Some(("sample_threshold", rest)) => duration(rest).map(Told::Gap),
+            Some(("sample_threshold", rest)) => duration(rest).map(OsnoiseTraceRecord::Gap),
             Some((event, rest)) => {
-                let source = Source::of(event)?;
+                let source = OsnoiseSource::of(event)?;
                 // A name and a number, except for an NMI: `local_timer:236 start …`.
                 let (name, _) = rest.split_once("start ")?;
                 let name = name.trim().rsplit_once(':').map_or("", |(name, _)| name);
-                Some(Told::Taken(source, name.to_owned(), duration(rest)?))
+                Some(OsnoiseTraceRecord::Taken(source, name.to_owned(), duration(rest)?))
             }
             None => period(text),
         }
@@ -154,27 +154,27 @@ fn duration(text: &str) -> Option<u64> {
 
 /// Parses a line of nine numbers: runtime, noise, share available, longest, then the counts of hardware, NMIs,
 /// interrupts, softirqs and threads.
-fn period(text: &str) -> Option<Told> {
+fn period(text: &str) -> Option<OsnoiseTraceRecord> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let number = |index: usize| words.get(index)?.parse().ok();
     let (runtime_us, noise_us, hardware) = (number(0)?, number(1)?, number(4)?);
-    (words.len() == 9).then_some(Told::Period { runtime_us, noise_us, hardware })
+    (words.len() == 9).then_some(OsnoiseTraceRecord::Period { runtime_us, noise_us, hardware })
 }
 
-fn note(cpu: &mut TracedCpu<Notes>, line: Line, epoch_ns: u64) {
+fn note(cpu: &mut TracerCpuPoint<Notes>, line: LatencyTracerLine, epoch_ns: u64) {
     let notes = &mut cpu.notes;
-    match Told::parse(line.text) {
-        Some(Told::Gap(value)) => {
+    match OsnoiseTraceRecord::parse(line.text) {
+        Some(OsnoiseTraceRecord::Gap(value)) => {
             let sample = Exceedance { turn: notes.gaps, at: line.at, value };
             cpu.writer.record_event(sample, epoch_ns, 0, 1);
             notes.gaps += 1;
         }
-        Some(Told::Taken(source, name, ns)) => {
+        Some(OsnoiseTraceRecord::Taken(source, name, ns)) => {
             let (times, sum) = notes.taken.entry((source, name)).or_default();
             *times += 1;
             *sum += ns;
         }
-        Some(Told::Period { runtime_us, noise_us, hardware }) => {
+        Some(OsnoiseTraceRecord::Period { runtime_us, noise_us, hardware }) => {
             notes.periods += 1;
             notes.runtime_us += runtime_us;
             notes.noise_us += noise_us;
@@ -187,8 +187,8 @@ fn note(cpu: &mut TracedCpu<Notes>, line: Line, epoch_ns: u64) {
 /// Sources that are named.
 const NAMED: usize = 8;
 
-fn report(bench: &mut Bench, cpu: TracedCpu<Notes>, lost: u64) {
-    let TracedCpu { point, writer, notes } = cpu;
+fn report(bench: &mut Bench, cpu: TracerCpuPoint<Notes>, lost: u64) {
+    let TracerCpuPoint { point, writer, notes } = cpu;
     if notes.periods == 0 {
         let period = format!("no period of {} ms was over", PERIOD_US / 1000);
         if lost == 0 {
@@ -200,7 +200,7 @@ fn report(bench: &mut Bench, cpu: TracedCpu<Notes>, lost: u64) {
     let mut value = |name: &str, value: f64, unit: &str| bench.value(point, name, value, unit, Better::Less);
     value("lost", 100.0 * notes.noise_us as f64 / notes.runtime_us.max(1) as f64, "%");
     value("gaps-hardware", notes.hardware as f64, "count");
-    for (kind, word) in Source::ALL {
+    for (kind, word) in OsnoiseSource::ALL {
         let of_kind = notes.taken.iter().filter(|((source, _), _)| *source == kind);
         let (times, ns) = of_kind.fold((0, 0), |(times, ns), (_, (n, sum))| (times + n, ns + sum));
         value(&format!("lost-{word}"), ns as f64 / 10.0 / notes.runtime_us.max(1) as f64, "%");
@@ -209,7 +209,7 @@ fn report(bench: &mut Bench, cpu: TracedCpu<Notes>, lost: u64) {
     let mut sources: Vec<_> = notes.taken.iter().filter(|((_, name), _)| !name.is_empty()).collect();
     sources.sort_by_key(|(_, (_, ns))| std::cmp::Reverse(*ns));
     for ((kind, name), (_, ns)) in sources.into_iter().take(NAMED) {
-        let word = Source::ALL.iter().find(|(source, _)| source == kind).map_or("", |(_, word)| word);
+        let word = OsnoiseSource::ALL.iter().find(|(source, _)| source == kind).map_or("", |(_, word)| word);
         value(&format!("{word}:{name}"), *ns as f64 / 1e6, "ms");
     }
     bench.value(point, "watched", notes.runtime_us as f64 / 1e6, "s", Better::Neither);
@@ -227,21 +227,30 @@ mod tests {
 
     #[test]
     fn a_recorded_trace_is_understood_line_by_line() {
-        let lines: Vec<Line> = TRACE.lines().filter_map(Line::parse).collect();
-        let told: Vec<Told> = lines.iter().filter_map(|line| Told::parse(line.text)).collect();
+        let lines: Vec<LatencyTracerLine> = TRACE.lines().filter_map(LatencyTracerLine::parse).collect();
+        let told: Vec<OsnoiseTraceRecord> =
+            lines.iter().filter_map(|line| OsnoiseTraceRecord::parse(line.text)).collect();
         assert_eq!(
             (lines.len(), told.len()),
             (TRACE.lines().filter(|l| !l.starts_with('#')).count(), lines.len())
         );
-        assert_eq!(told[0], Told::Gap(17_500));
-        let irq = Told::Taken(Source::Irq, "local_timer".to_owned(), 663_081);
+        assert_eq!(told[0], OsnoiseTraceRecord::Gap(17_500));
+        let irq = OsnoiseTraceRecord::Taken(OsnoiseSource::Irq, "local_timer".to_owned(), 663_081);
         assert!(told.contains(&irq), "{told:?}");
-        assert!(told.contains(&Told::Taken(Source::Thread, "rcuc/1".to_owned(), 1_904_579)));
-        let periods: Vec<&Told> = told.iter().filter(|told| matches!(told, Told::Period { .. })).collect();
+        assert!(told.contains(&OsnoiseTraceRecord::Taken(
+            OsnoiseSource::Thread,
+            "rcuc/1".to_owned(),
+            1_904_579
+        )));
+        let periods: Vec<&OsnoiseTraceRecord> =
+            told.iter().filter(|told| matches!(told, OsnoiseTraceRecord::Period { .. })).collect();
         assert_eq!(periods.len(), 2);
-        assert_eq!(*periods[0], Told::Period { runtime_us: 190_460, noise_us: 172_623, hardware: 71 });
+        assert_eq!(
+            *periods[0],
+            OsnoiseTraceRecord::Period { runtime_us: 190_460, noise_us: 172_623, hardware: 71 }
+        );
         for period in periods {
-            let Told::Period { runtime_us, noise_us, .. } = period else { unreachable!() };
+            let OsnoiseTraceRecord::Period { runtime_us, noise_us, .. } = period else { unreachable!() };
             assert!(*runtime_us > 0 && noise_us <= runtime_us, "{period:?}");
         }
     }
@@ -249,15 +258,21 @@ mod tests {
     #[test]
     fn other_lines_tell_nothing() {
         for text in ["", "1 2 3", "sched_switch: a ==> b", "irq_noise: nonsense", "1 2 3 4 x 6 7 8 9"] {
-            assert_eq!(Told::parse(text), None, "{text}");
+            assert_eq!(OsnoiseTraceRecord::parse(text), None, "{text}");
         }
         // The thread's own name has a colon in it.
         let worker = "thread_noise: kworker/0:1:22 start 9.299330202 duration 288831 ns";
-        assert_eq!(Told::parse(worker), Some(Told::Taken(Source::Thread, "kworker/0:1".to_owned(), 288_831)));
+        assert_eq!(
+            OsnoiseTraceRecord::parse(worker),
+            Some(OsnoiseTraceRecord::Taken(OsnoiseSource::Thread, "kworker/0:1".to_owned(), 288_831))
+        );
         let nmi = "nmi_noise: start 5.000000001 duration 70 ns";
-        assert_eq!(Told::parse(nmi), Some(Told::Taken(Source::Nmi, String::new(), 70)));
+        assert_eq!(
+            OsnoiseTraceRecord::parse(nmi),
+            Some(OsnoiseTraceRecord::Taken(OsnoiseSource::Nmi, String::new(), 70))
+        );
         let period = "1000000        190  99.98100       9     18      0   1007     18      1";
-        let expected = Told::Period { runtime_us: 1_000_000, noise_us: 190, hardware: 18 };
-        assert_eq!(Told::parse(period), Some(expected));
+        let expected = OsnoiseTraceRecord::Period { runtime_us: 1_000_000, noise_us: 190, hardware: 18 };
+        assert_eq!(OsnoiseTraceRecord::parse(period), Some(expected));
     }
 }

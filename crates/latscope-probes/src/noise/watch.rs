@@ -5,7 +5,7 @@ use latscope_os::clock::Clock;
 
 /// Limits of the loop, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
+pub struct GapWatchLimits {
     /// Ticks between two readings when nothing comes between them.
     pub own: u64,
     /// Ticks beyond these that make a gap.
@@ -16,7 +16,7 @@ pub struct Rules {
 
 /// Result of the loop; times are in ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Watched {
+pub struct GapWatchResult {
     /// Readings of the clock.
     pub turns: u64,
     /// Time in the loop, gaps included.
@@ -30,7 +30,7 @@ pub struct Watched {
 }
 
 /// Surroundings of the loop: what happens between two of its stretches.
-pub trait Host {
+pub trait GapWatchHost {
     /// Takes a gap of so many ticks beyond the loop's own.
     fn gap(&mut self, ticks: u64);
     /// Looks around, also after a gap. Returns true to go on. `now` is the last reading.
@@ -40,8 +40,8 @@ pub trait Host {
 }
 
 /// Watches until the host ends the loop.
-pub fn watch<C: Clock>(clock: C, rules: Rules, host: &mut impl Host) -> Watched {
-    let mut seen = Watched::default();
+pub fn watch<C: Clock>(clock: C, rules: GapWatchLimits, host: &mut impl GapWatchHost) -> GapWatchResult {
+    let mut seen = GapWatchResult::default();
     let limit = rules.own + rules.threshold;
     let mut began = clock.end();
     let (mut last, mut look) = (began, began + rules.look);
@@ -116,7 +116,7 @@ mod tests {
         until: u64,
     }
 
-    impl Host for Noted<'_> {
+    impl GapWatchHost for Noted<'_> {
         fn gap(&mut self, ticks: u64) {
             self.gaps.push(ticks);
         }
@@ -132,11 +132,11 @@ mod tests {
     }
 
     /// Runs the loop; returns its result, the gaps, and the number of looks.
-    fn run(script: &[u64], until: u64) -> (Watched, Vec<u64>, u64) {
+    fn run(script: &[u64], until: u64) -> (GapWatchResult, Vec<u64>, u64) {
         let (time, steps) = (Cell::new(0), Cell::new(script));
         let clock = Scripted(&time, &steps);
         let mut noted = Noted { clock, gaps: Vec::new(), looks: 0, until };
-        let rules = Rules { own: 20, threshold: 100, look: 1000 };
+        let rules = GapWatchLimits { own: 20, threshold: 100, look: 1000 };
         let seen = watch(clock, rules, &mut noted);
         (seen, noted.gaps, noted.looks)
     }

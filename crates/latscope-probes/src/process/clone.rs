@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use latscope_os::process_probe::{fork_exit_in, fork_exit_into, keep_children};
-use latscope_process::guardian::{Guardian, Undo};
+use latscope_process::guardian::{Guardian, UndoAction};
 use rustix::fs::{Mode as FileMode, open};
 use rustix::thread::UnshareFlags;
 use std::fs;
@@ -11,15 +11,15 @@ static CLONE: Experiment = Experiment::new("process.clone", Cpus::One, run).setu
 
 settings! {
     /// Place of a child.
-    struct Child, asked for as ChildAsked {
+    struct CloneChildSettings, asked for as ChildAsked {
         /// Kind of the namespace that the child gets, beside none (`plain`) and another control group
-        mode: Mode;
+        mode: CloneIsolationKind;
     }
 }
 
 words! {
     /// What a child does not share with its parent.
-    enum Mode {
+    enum CloneIsolationKind {
         /// Nothing: as fork.
         Plain = "plain",
         /// The control group: a new one of version 2.
@@ -40,7 +40,7 @@ words! {
 }
 
 probes! {
-    CLONE, Child, plan;
+    CLONE, CloneChildSettings, plan;
     CHILD "process.clone", "clone, exit, wait", "clone(2), clone3(2), namespaces(7), cgroups(7)",
         "clone with a copy of the memory, a child that exits at once, and the wait for it, on one CPU. Mode \
         plain: as fork. Mode control-group: into a new group of version 2 (CLONE_INTO_CGROUP). The other modes: \
@@ -48,44 +48,46 @@ probes! {
             { by_name_only: true, };
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let mut points = Vec::new();
-    for mode in ChildAsked::of(input).mode.or(Mode::ALL) {
+    for mode in ChildAsked::of(input).mode.or(CloneIsolationKind::ALL) {
         let title = match mode {
-            Mode::Plain => format!("{}, nothing new", probe.title),
-            Mode::ControlGroup => format!("{}, into a control group", probe.title),
+            CloneIsolationKind::Plain => format!("{}, nothing new", probe.title),
+            CloneIsolationKind::ControlGroup => format!("{}, into a control group", probe.title),
             mode => format!("{}, new {} namespace", probe.title, mode.word()),
         };
-        points.push(probe.point(Child { mode }, title, true));
+        points.push(probe.point(CloneChildSettings { mode }, title, true));
     }
     points
 }
 
-impl Mode {
+impl CloneIsolationKind {
     fn namespaces(self) -> UnshareFlags {
         match self {
-            Mode::Plain | Mode::ControlGroup => UnshareFlags::empty(),
-            Mode::Uts => UnshareFlags::NEWUTS,
-            Mode::Ipc => UnshareFlags::NEWIPC,
-            Mode::Net => UnshareFlags::NEWNET,
-            Mode::Mount => UnshareFlags::NEWNS,
-            Mode::Pid => UnshareFlags::NEWPID,
-            Mode::User => UnshareFlags::NEWUSER,
+            CloneIsolationKind::Plain | CloneIsolationKind::ControlGroup => UnshareFlags::empty(),
+            CloneIsolationKind::Uts => UnshareFlags::NEWUTS,
+            CloneIsolationKind::Ipc => UnshareFlags::NEWIPC,
+            CloneIsolationKind::Net => UnshareFlags::NEWNET,
+            CloneIsolationKind::Mount => UnshareFlags::NEWNS,
+            CloneIsolationKind::Pid => UnshareFlags::NEWPID,
+            CloneIsolationKind::User => UnshareFlags::NEWUSER,
         }
     }
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
     keep_children();
-    for (index, Child { mode }) in bench.settings::<Child>()?.into_iter().enumerate() {
-        if mode != Mode::ControlGroup {
+    for (index, CloneChildSettings { mode }) in
+        bench.settings::<CloneChildSettings>()?.into_iter().enumerate()
+    {
+        if mode != CloneIsolationKind::ControlGroup {
             time(bench, index, mode, || fork_exit_in(mode.namespaces()));
             continue;
         }
         // It removes the group if this process is killed.
         let guardian = Guardian::default();
-        let journal = |path: &Path| guardian.journal(Undo::RemoveInstance(path.to_owned())).map(drop);
-        match Group::create(journal) {
+        let journal = |path: &Path| guardian.journal(UndoAction::RemoveInstance(path.to_owned())).map(drop);
+        match ChildControlGroup::create(journal) {
             Ok(group) => time(bench, index, mode, || fork_exit_into(&group.descriptor)),
             Err(error) => bench.unsupported(
                 index,
@@ -100,7 +102,12 @@ fn run(bench: &mut Bench) -> Result<()> {
 /// Most children of a point. Network namespaces are freed by workers of the kernel, which are slower than the makers.
 const MOST: u64 = 500;
 
-fn time(bench: &mut Bench, index: usize, mode: Mode, child: impl Fn() -> rustix::io::Result<()>) {
+fn time(
+    bench: &mut Bench,
+    index: usize,
+    mode: CloneIsolationKind,
+    child: impl Fn() -> rustix::io::Result<()>,
+) {
     if let Err(error) = child() {
         let (reason, remedy) = refused(mode, error);
         bench.unsupported(index, reason, remedy);
@@ -108,19 +115,19 @@ fn time(bench: &mut Bench, index: usize, mode: Mode, child: impl Fn() -> rustix:
     }
     let stop = bench.stop();
     bench.set_stop(Stop { events: stop.events.min(MOST), ..stop });
-    time_each(bench, index, Gate::Open, "clone", child);
+    time_each(bench, index, SampleGate::Open, "clone", child);
     bench.set_stop(stop);
 }
 
 /// Returns the reason why there is no such child, and the remedy.
-fn refused(mode: Mode, error: Errno) -> (String, &'static str) {
+fn refused(mode: CloneIsolationKind, error: Errno) -> (String, &'static str) {
     let operation = format!("clone ({})", mode.word());
     match error {
-        Errno::PERM | Errno::ACCESS if mode == Mode::User => {
+        Errno::PERM | Errno::ACCESS if mode == CloneIsolationKind::User => {
             let sysctl = "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)";
             (explain(&operation, error).0, sysctl)
         }
-        Errno::PERM | Errno::ACCESS if mode != Mode::Plain => {
+        Errno::PERM | Errno::ACCESS if mode != CloneIsolationKind::Plain => {
             (explain(&operation, error).0, "run as root or with CAP_SYS_ADMIN")
         }
         Errno::INVAL => (format!("{operation}: {error}: the kernel has none of this kind"), ""),
@@ -132,14 +139,14 @@ fn refused(mode: Mode, error: Errno) -> (String, &'static str) {
 }
 
 /// A new control group below that of this process, removed when dropped.
-struct Group {
+struct ChildControlGroup {
     path: PathBuf,
     descriptor: OwnedFd,
 }
 
-impl Group {
+impl ChildControlGroup {
     /// Makes the group, whose path is journalled before that.
-    fn create(journal: impl FnOnce(&Path) -> Result<()>) -> Result<Group> {
+    fn create(journal: impl FnOnce(&Path) -> Result<()>) -> Result<ChildControlGroup> {
         let own = own_group(&fs::read_to_string("/proc/mounts")?, &fs::read_to_string("/proc/self/cgroup")?);
         let own = own.context("no cgroup2 file system is mounted")?;
         // Two threads may each have one.
@@ -148,7 +155,7 @@ impl Group {
         fs::create_dir(&path).with_context(|| path.display().to_string())?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match open(&path, flags, FileMode::empty()) {
-            Ok(descriptor) => Ok(Group { path, descriptor }),
+            Ok(descriptor) => Ok(ChildControlGroup { path, descriptor }),
             Err(error) => {
                 let _ = fs::remove_dir(&path);
                 Err(error).with_context(|| path.display().to_string())
@@ -157,7 +164,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ChildControlGroup {
     fn drop(&mut self) {
         // All of its processes have been waited for.
         let _ = fs::remove_dir(&self.path);
@@ -179,7 +186,7 @@ fn own_group(mounts: &str, groups: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
     use crate::skipped::skipped;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness::{check, measure, points};
 
     #[test]
@@ -187,7 +194,7 @@ mod tests {
         let all = measure(&CLONE, points(&CHILD));
         assert_eq!(all.len(), 8);
         all.iter().for_each(check);
-        assert_ne!(all[0].quality.level, Level::Unsupported, "{:?}", all[0].reason());
+        assert_ne!(all[0].quality.level, QualityLevel::Unsupported, "{:?}", all[0].reason());
     }
 
     #[test]
@@ -208,7 +215,7 @@ mod tests {
             journalled = Some(path.to_owned());
             Ok(())
         };
-        let group = match Group::create(journal) {
+        let group = match ChildControlGroup::create(journal) {
             Ok(group) => group,
             Err(refused) => return skipped("a_group_is_made_and_removed", &format!("{refused:#}")),
         };
@@ -229,13 +236,13 @@ mod tests {
             path = Some(place.to_owned());
             anyhow::bail!("no guardian")
         };
-        assert!(Group::create(refused).is_err());
+        assert!(ChildControlGroup::create(refused).is_err());
         assert!(path.is_none_or(|path| !path.exists()));
     }
 
     #[test]
     fn a_missing_right_is_named() {
-        assert!(refused(Mode::Net, Errno::PERM).1.contains("CAP_SYS_ADMIN"));
-        assert!(refused(Mode::User, Errno::PERM).1.contains("user namespaces"));
+        assert!(refused(CloneIsolationKind::Net, Errno::PERM).1.contains("CAP_SYS_ADMIN"));
+        assert!(refused(CloneIsolationKind::User, Errno::PERM).1.contains("user namespaces"));
     }
 }

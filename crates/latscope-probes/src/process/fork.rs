@@ -3,7 +3,7 @@
 use crate::available;
 use crate::prelude::*;
 use crate::scheduled::{Free, place, suffix};
-use latscope_os::process_probe::{Memory, fork_exit, keep_children};
+use latscope_os::process_probe::{ChildMemoryMode, fork_exit, keep_children};
 
 static FORKS: Experiment = Experiment::new("process.fork", Cpus::One, run)
     .setup(0.05)
@@ -19,7 +19,7 @@ settings! {
 }
 
 probes! {
-    FORKS, Parent, plan_fork, ..Facts { by: Some(By::Libc), ..Facts::DEFAULT };
+    FORKS, Parent, plan_fork, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..ProbeFacts::DEFAULT };
     FORK "process.fork", "fork, exit, wait", "fork(2), wait(2)",
         "fork (the clone system call), a child that exits at once, and the wait for it; the parent has written \
         that much memory in 4 KiB pages, and does not write to it between the forks.";
@@ -33,11 +33,11 @@ probes! {
 
 const MIB: u64 = 1 << 20;
 
-fn plan_fork(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan_fork(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let sizes: &[u64] = match input.profile {
-        Profile::Quick => &[MIB, 64 * MIB],
-        Profile::Normal => &[MIB, 64 * MIB, 256 * MIB],
-        Profile::Full => &[MIB, 64 * MIB, 256 * MIB, 1024 * MIB],
+        SurveyProfile::Quick => &[MIB, 64 * MIB],
+        SurveyProfile::Normal => &[MIB, 64 * MIB, 256 * MIB],
+        SurveyProfile::Full => &[MIB, 64 * MIB, 256 * MIB, 1024 * MIB],
     };
     let asked = ParentAsked::of(input);
     let placement = asked.placement.first();
@@ -53,7 +53,7 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
         if point.probe == VFORK.id {
             place(bench, None)?;
-            time_children(bench, index, Memory::Shared);
+            time_children(bench, index, ChildMemoryMode::Shared);
         } else {
             let Parent { size, placement } = Parent::read(point)?;
             place(bench, placement)?;
@@ -68,35 +68,35 @@ fn fork(bench: &mut Bench, point: usize, size: u64) {
         bench.unsupported(point, reason, remedy);
         return;
     }
-    match Mapping::anonymous(size as usize) {
+    match PageMapping::anonymous(size as usize) {
         Err(error) => refuse(bench, point, "map memory", error),
         Ok(mut memory) => {
             // EINVAL: a kernel without huge pages, which is as good.
             let _ = memory.refuse_huge_pages();
             memory.populate();
-            time_children(bench, point, Memory::Copied);
+            time_children(bench, point, ChildMemoryMode::Copied);
         }
     }
 }
 
-fn time_children(bench: &mut Bench, point: usize, memory: Memory) {
+fn time_children(bench: &mut Bench, point: usize, memory: ChildMemoryMode) {
     let Some(()) = possible(bench, point, "fork", fork_exit(memory)) else { return };
-    time_each(bench, point, Gate::Open, "fork", || fork_exit(memory));
+    time_each(bench, point, SampleGate::Open, "fork", || fork_exit(memory));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness::{check, measure, points};
 
     #[test]
     fn children_are_made_and_none_is_left() {
-        let planned: Vec<Point> = [&FORK, &VFORK].into_iter().flat_map(points).collect();
+        let planned: Vec<MeasurementPoint> = [&FORK, &VFORK].into_iter().flat_map(points).collect();
         assert_eq!(planned.len(), 3);
         for m in measure(&FORKS, planned) {
             check(&m);
-            assert_eq!(m.quality.level, Level::Ok, "{:?}", m.reason());
+            assert_eq!(m.quality.level, QualityLevel::Ok, "{:?}", m.reason());
         }
     }
 
@@ -105,7 +105,7 @@ mod tests {
         let point = FORK.point(Parent { size: 1 << 50, placement: None }, "too large", false);
         let measured = measure(&FORKS, vec![point]);
         check(&measured[0]);
-        assert_eq!(measured[0].quality.level, Level::Unsupported);
+        assert_eq!(measured[0].quality.level, QualityLevel::Unsupported);
         assert!(measured[0].remedy().is_some());
     }
 }

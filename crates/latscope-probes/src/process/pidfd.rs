@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use crate::syscall::calls::{FACTS, time_loop};
 use latscope_os::kernels::code::calls::SystemCallLoop;
-use latscope_os::process_probe::{Ended, keep_children};
+use latscope_os::process_probe::{ZombieChild, keep_children};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
@@ -25,7 +25,8 @@ fn run(bench: &mut Bench) -> Result<()> {
             time_loop(bench, index, "pidfd_open", &mut SystemCallLoop::pidfd_open_close(bench.seed()));
             continue;
         }
-        match Ended::child().and_then(|child| Ok((pidfd_open(child.id(), PidfdFlags::empty())?, child))) {
+        match ZombieChild::child().and_then(|child| Ok((pidfd_open(child.id(), PidfdFlags::empty())?, child)))
+        {
             Err(error) => refuse(bench, index, "open the descriptor of a child", error),
             Ok((descriptor, _child)) => {
                 let mut list = [PollFd::new(&descriptor, PollFlags::IN)];
@@ -41,14 +42,14 @@ fn run(bench: &mut Bench) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness::{check, measure, points};
 
     #[test]
     fn both_calls_are_measured() {
         for m in measure(&PIDFD, [points(&OPEN), points(&POLL)].concat()) {
             check(&m);
-            assert_ne!(m.quality.level, Level::Unsupported, "{:?}", m.reason());
+            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{:?}", m.reason());
         }
     }
 }

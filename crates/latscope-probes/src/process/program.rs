@@ -3,7 +3,7 @@
 use super::tiny_program;
 use crate::prelude::*;
 use crate::scheduled::{Free, place, suffix};
-use latscope_os::process_probe::{Program, fork_execute, keep_children, spawn};
+use latscope_os::process_probe::{ExecProgram, fork_execute, keep_children, spawn};
 use latscope_process::files::may_be_replaced;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::io::Result;
@@ -15,7 +15,7 @@ static PROGRAMS: Experiment = Experiment::new("process.program", Cpus::One, run)
 
 words! {
     /// Linking of a program.
-    enum Mode {
+    enum ProgramLinkMode {
         /// A static program of one page, which exits at once.
         Static = "static",
         /// `true`, which the dynamic linker prepares first.
@@ -27,7 +27,7 @@ settings! {
     /// Settings of a program that is started.
     struct Linked, asked for as LinkedAsked {
         /// How the program is linked
-        mode: Mode;
+        mode: ProgramLinkMode;
         /// `free`, where asked for: the scheduler places parent and child. Otherwise both are on one CPU
         placement: Option<Free>;
     }
@@ -70,21 +70,21 @@ probes! {
             page that exits at once. Dynamic: `true`, which the dynamic linker prepares first.";
 }
 
-fn plan_exec(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan_exec(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = LinkedAsked::of(input);
     let placement = asked.placement.first();
     let mut points = Vec::new();
-    for mode in asked.mode.or(Mode::ALL) {
+    for mode in asked.mode.or(ProgramLinkMode::ALL) {
         let what = match mode {
-            Mode::Static => "fork, exec, tiny static program",
-            Mode::Dynamic => "fork, exec, `true` (dynamic)",
+            ProgramLinkMode::Static => "fork, exec, tiny static program",
+            ProgramLinkMode::Dynamic => "fork, exec, `true` (dynamic)",
         };
         points.push(probe.point(Linked { mode, placement }, format!("{what}{}", suffix(placement)), true));
     }
     points
 }
 
-fn plan_shell(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan_shell(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = ShellAsked::of(input);
     // Others of the family have modes of their own.
     let (mode, placement) = (asked.mode.first(), asked.placement.first());
@@ -107,12 +107,12 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
         place(bench, placement)?;
         match point.probe.as_str() {
             "process.spawn" => run_tiny(bench, index, &tiny, spawn),
-            "process.exec" if Linked::read(point)?.mode == Mode::Static => {
+            "process.exec" if Linked::read(point)?.mode == ProgramLinkMode::Static => {
                 run_tiny(bench, index, &tiny, fork_execute)
             }
             "process.shell" => run_shell(bench, index, Shell::read(point)?.mode),
             _ => match TRUE.into_iter().find(|path| is_dynamic(path)) {
-                Some(path) => time_program(bench, index, &Program::new(path, &[c"true"]), fork_execute),
+                Some(path) => time_program(bench, index, &ExecProgram::new(path, &[c"true"]), fork_execute),
                 None => {
                     let reason = "no dynamically linked `true` in /bin or /usr/bin";
                     bench.unsupported(index, reason, "install coreutils, dynamically linked");
@@ -130,10 +130,10 @@ fn run_shell(bench: &mut Bench, index: usize, mode: Option<ShellMode>) {
         return;
     };
     match mode {
-        None => time_program(bench, index, &Program::new(shell, &[c"sh", c"-c", c":"]), spawn),
+        None => time_program(bench, index, &ExecProgram::new(shell, &[c"sh", c"-c", c":"]), spawn),
         Some(ShellMode::ForkProgram) => {
             let program = TRUE.into_iter().find(exists).unwrap_or(TRUE[0]);
-            time_program(bench, index, &Program::new(shell, &[c"sh", c"-c", program]), fork_execute)
+            time_program(bench, index, &ExecProgram::new(shell, &[c"sh", c"-c", program]), fork_execute)
         }
     }
 }
@@ -157,12 +157,12 @@ impl Tiny {
     }
 }
 
-type Start = fn(&Program<'_>) -> Result<i32>;
+type Start = fn(&ExecProgram<'_>) -> Result<i32>;
 
 fn run_tiny(bench: &mut Bench, point: usize, tiny: &Result<Tiny>, start: Start) {
     match tiny {
         Ok(tiny) => {
-            time_program(bench, point, &Program::new(&tiny.path, &[c"exit"]), start);
+            time_program(bench, point, &ExecProgram::new(&tiny.path, &[c"exit"]), start);
             if tiny.memory.is_some() {
                 let reason = "the program lies in a memfd, since in the directory for temporary files programs cannot run, or \
                      another user can replace them";
@@ -174,20 +174,20 @@ fn run_tiny(bench: &mut Bench, point: usize, tiny: &Result<Tiny>, start: Start) 
     }
 }
 
-fn time_program(bench: &mut Bench, point: usize, program: &Program<'_>, start: Start) {
+fn time_program(bench: &mut Bench, point: usize, program: &ExecProgram<'_>, start: Start) {
     // posix_spawn tells why a program cannot run; a forked child could not.
     if let Err((reason, remedy)) = try_once(program) {
         bench.unsupported(point, reason, remedy);
         return;
     }
-    time_each(bench, point, Gate::Open, "run a program", || start(program).and_then(successful));
+    time_each(bench, point, SampleGate::Open, "run a program", || start(program).and_then(successful));
 }
 
 fn successful(code: i32) -> Result<()> {
     if code == 0 { Ok(()) } else { Err(Errno::NOEXEC) }
 }
 
-fn try_once(program: &Program<'_>) -> std::result::Result<(), (String, &'static str)> {
+fn try_once(program: &ExecProgram<'_>) -> std::result::Result<(), (String, &'static str)> {
     let mut outcome = spawn(program);
     // A process forked while the program was written still has it open, and
     // then it cannot be run; such a process lives for a moment only.
@@ -238,12 +238,12 @@ fn names_linker(head: &[u8]) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness::{self, check, measure, points};
 
     #[test]
     fn programs_are_run() {
-        let planned: Vec<Point> = [&SPAWN, &EXEC, &SHELL].into_iter().flat_map(points).collect();
+        let planned: Vec<MeasurementPoint> = [&SPAWN, &EXEC, &SHELL].into_iter().flat_map(points).collect();
         assert_eq!(planned.len(), 4);
         let mut input = latscope_engine::harness::input();
         input.values.insert("placement".into(), vec!["free".into()]);
@@ -252,7 +252,7 @@ mod tests {
             EXEC.plan(&input, &harness::machine()).into_iter().chain(SHELL.plan(&input, &harness::machine()));
         for m in measure(&PROGRAMS, planned.into_iter().chain(placed).collect()) {
             check(&m);
-            assert_eq!(m.quality.level, Level::Ok, "{:?}", m.reason());
+            assert_eq!(m.quality.level, QualityLevel::Ok, "{:?}", m.reason());
         }
     }
 
@@ -261,7 +261,7 @@ mod tests {
         keep_children();
         let directory = tempfile::tempdir().unwrap();
         let path = tiny_program::write(directory.path()).unwrap();
-        let program = Program::new(&path, &[c"exit"]);
+        let program = ExecProgram::new(&path, &[c"exit"]);
         assert_eq!(try_once(&program), Ok(()));
         assert_eq!(fork_execute(&program), Ok(0));
     }
@@ -270,7 +270,7 @@ mod tests {
     fn the_tiny_program_runs_from_memory() {
         keep_children();
         let (path, _memory) = tiny_program::write_to_memory().unwrap();
-        let program = Program::new(&path, &[c"exit"]);
+        let program = ExecProgram::new(&path, &[c"exit"]);
         assert_eq!(try_once(&program), Ok(()));
         assert_eq!(fork_execute(&program), Ok(0));
     }
@@ -287,9 +287,9 @@ mod tests {
     #[test]
     fn a_program_that_fails_is_no_measurement() {
         keep_children();
-        let (reason, _) = try_once(&Program::new(c"/bin/sh", &[c"sh", c"-c", c"exit 4"])).unwrap_err();
+        let (reason, _) = try_once(&ExecProgram::new(c"/bin/sh", &[c"sh", c"-c", c"exit 4"])).unwrap_err();
         assert!(reason.contains("exit code 4"), "{reason}");
-        let (reason, _) = try_once(&Program::new(c"/nonexistent", &[c"x"])).unwrap_err();
+        let (reason, _) = try_once(&ExecProgram::new(c"/nonexistent", &[c"x"])).unwrap_err();
         assert!(reason.starts_with("run a program: /nonexistent: "), "{reason}");
     }
 }

@@ -8,15 +8,15 @@ const PIECE: u64 = 250_000_000;
 
 /// Instants, the first of which is now; without an interval, every instant.
 #[derive(Debug)]
-pub struct Deadlines {
+pub struct PingSchedule {
     interval: u64,
     due: u64,
 }
 
-impl Deadlines {
+impl PingSchedule {
     /// Returns instants that are `interval` ns apart; 0 for back to back.
-    pub fn every(interval: u64) -> Deadlines {
-        Deadlines { interval, due: monotonic_ns() }
+    pub fn every(interval: u64) -> PingSchedule {
+        PingSchedule { interval, due: monotonic_ns() }
     }
 
     /// Sleeps until the next instant, or until an end is requested. Returns the number of instants that passed
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn instants_lie_evenly_and_none_comes_early() {
         let interval = 2_000_000;
-        let mut deadlines = Deadlines::every(interval);
+        let mut deadlines = PingSchedule::every(interval);
         let (first, mut left_out) = (deadlines.due, 0);
         for turn in 0..10 {
             let due = deadlines.due;
@@ -59,8 +59,8 @@ mod tests {
             assert!(monotonic_ns() >= due);
             assert_eq!(deadlines.due, first + interval * (turn + 1 + left_out));
         }
-        let mut endless = Deadlines { interval: u64::MAX / 4, due: u64::MAX / 2 };
+        let mut endless = PingSchedule { interval: u64::MAX / 4, due: u64::MAX / 2 };
         assert_eq!(endless.wait(|| true), 0, "who is asked to end does not sleep");
-        assert_eq!(Deadlines::every(0).wait(|| false), 0);
+        assert_eq!(PingSchedule::every(0).wait(|| false), 0);
     }
 }

@@ -1,6 +1,6 @@
 //! Record of the sent messages: which of them came back, and in what order.
 
-use super::tally::Tally;
+use super::tally::RemoteFaultTally;
 use std::collections::VecDeque;
 
 /// Number of lost blocks that are remembered, so that they count as late if they come.
@@ -8,7 +8,7 @@ const REMEMBERED: usize = 4096;
 
 /// Messages on their way, and counts of the others.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct RemoteMessageLedger {
     first: u64,
     next: u64,
     /// Messages on their way, in the order sent.
@@ -20,13 +20,13 @@ pub(crate) struct Ledger {
     /// Blocks that came as they were sent, once each, in time.
     pub received: u64,
     /// Counts of messages that are no sample.
-    pub tally: Tally,
+    pub tally: RemoteFaultTally,
 }
 
-impl Ledger {
+impl RemoteMessageLedger {
     /// Returns a ledger whose numbers begin with `first`; another run's blocks have others.
-    pub fn from(first: u64) -> Ledger {
-        Ledger { first, next: first, ..Ledger::default() }
+    pub fn from(first: u64) -> RemoteMessageLedger {
+        RemoteMessageLedger { first, next: first, ..RemoteMessageLedger::default() }
     }
 
     /// The number of the block to send next.
@@ -98,8 +98,8 @@ impl Ledger {
 mod tests {
     use super::*;
 
-    fn ledger(sent: u64) -> Ledger {
-        let mut ledger = Ledger::from(1000);
+    fn ledger(sent: u64) -> RemoteMessageLedger {
+        let mut ledger = RemoteMessageLedger::from(1000);
         (0..sent).for_each(|_| ledger.send());
         ledger
     }
@@ -109,7 +109,7 @@ mod tests {
         let mut ledger = ledger(5);
         assert!((1000..1005).all(|number| ledger.receive(number)));
         assert_eq!((ledger.received, ledger.sent(), ledger.outstanding()), (5, 5, 0));
-        assert_eq!(ledger.tally, Tally::default());
+        assert_eq!(ledger.tally, RemoteFaultTally::default());
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
         ledger.give_up();
         assert!(!ledger.receive(1002), "what comes late does not count");
         assert!(!ledger.receive(1002));
-        let expected = Tally { lost: 3, late: 1, mismatched: 2, duplicated: 2, reordered: 1 };
+        let expected = RemoteFaultTally { lost: 3, late: 1, mismatched: 2, duplicated: 2, reordered: 1 };
         assert_eq!(ledger.tally, expected);
     }
 }

@@ -1,17 +1,18 @@
-//! The experiment: each point over a connection of its own, or over that of the point before where the transport allows it.
+//! The experiment: each point over a connection of its own, or over that of the point before where the transport allows
+//! it.
 
-use super::deadlines::Deadlines;
-use super::ping_loop::{Kind, MOST_LOSSES, PingLoop};
-use super::plan::{Content, Direction, MAILBOX, Mode, Sent};
+use super::deadlines::PingSchedule;
+use super::ping_loop::{MOST_LOSSES, PingContentKind, PingLoop};
+use super::plan::{LongPingMode, MAILBOX, RemoteBlockDirection, RemoteMessagePlan, Sent};
 use super::status;
-use super::stream::{Outcome, Stream};
+use super::stream::{RemoteBlockStream, RemoteStreamOutcome};
 use crate::prelude::*;
 use latscope_core::histogram::Histogram;
-use latscope_exchange::remote::{Channel, Failure, MAILBOXES, Order, tty};
+use latscope_exchange::remote::{ChannelFailure, ChannelRequest, MAILBOXES, RemoteChannel, tty};
 use latscope_process::guardian::Guardian;
 use latscope_process::leftover::Leftover;
-use latscope_rpmsg::echo::Service;
-use latscope_rpmsg::messages::{LongPing, Ping, Status};
+use latscope_rpmsg::echo::RpmsgService;
+use latscope_rpmsg::messages::{LongPing, RpmsgStatus, ShortPing};
 use std::cell::RefCell;
 
 /// First pings that are not recorded, back to back and paced.
@@ -43,7 +44,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
 
 /// Returns true if blocks would go to a remote that verifies them, and the transport is a terminal, which only echoes.
 fn is_without_sink(sent: &Sent) -> bool {
-    let to_remote = matches!(sent.content, Content::Blocks(Direction::ToRemote, _));
+    let to_remote = matches!(sent.content, RemoteMessagePlan::Blocks(RemoteBlockDirection::ToRemote, _));
     to_remote && [tty::TTY.name, "tty-line"].contains(&sent.transport.name)
 }
 
@@ -51,22 +52,24 @@ fn is_without_sink(sent: &Sent) -> bool {
 fn measure(
     bench: &mut Bench,
     index: usize,
-    (mut channel, point): (Box<dyn Channel>, &Point),
+    (mut channel, point): (Box<dyn RemoteChannel>, &MeasurementPoint),
     sent: &Sent,
-) -> Box<dyn Channel> {
+) -> Box<dyn RemoteChannel> {
     let (limit, payload) = (channel.limit(), sent.payload());
     let before = asked_status(&mut *channel, sent);
     let mut channel = match sent.content {
         // A long ping is in packets, and states all of its data.
-        Content::LongPing(..) => pings(bench, index, (channel, point), sent),
+        RemoteMessagePlan::LongPing(..) => pings(bench, index, (channel, point), sent),
         _ if payload > limit as u64 => {
             let name = sent.transport.name;
             let reason = format!("a payload of {payload} bytes is above the limit of {name}");
             bench.unsupported(index, reason, format!("choose at most {limit}"));
             channel
         }
-        Content::Blocks(direction, payload) => stream(bench, index, (channel, sent), direction, payload),
-        Content::Message(_) => pings(bench, index, (channel, point), sent),
+        RemoteMessagePlan::Blocks(direction, payload) => {
+            stream(bench, index, (channel, sent), direction, payload)
+        }
+        RemoteMessagePlan::Message(_) => pings(bench, index, (channel, point), sent),
     };
     if let Some(before) = before
         && let Some(after) = asked_status(&mut *channel, sent)
@@ -77,24 +80,24 @@ fn measure(
 }
 
 /// What a remote says of itself, where this program did not start it.
-fn asked_status(channel: &mut dyn Channel, sent: &Sent) -> Option<Status> {
+fn asked_status(channel: &mut dyn RemoteChannel, sent: &Sent) -> Option<RpmsgStatus> {
     if sent.transport.ours || channel.ended().is_some() { None } else { channel.status() }
 }
 
 /// Connection of the last point, with its transport and the options of that, if the next point may use it.
 #[derive(Default)]
-struct Kept(Option<(Box<dyn Channel>, &'static str, Params)>);
+struct Kept(Option<(Box<dyn RemoteChannel>, &'static str, Params)>);
 
 impl Kept {
     /// Keeps the connection of a point that is done, if it serves further ones.
-    fn keep(&mut self, mut channel: Box<dyn Channel>, sent: &Sent) {
+    fn keep(&mut self, mut channel: Box<dyn RemoteChannel>, sent: &Sent) {
         if channel.lasts() && channel.ended().is_none() {
             self.0 = Some((channel, sent.transport.name, sent.options.clone()));
         }
     }
 
     /// Returns the connection that was kept, if it leads to the remote of a point. Any other is closed.
-    fn take(&mut self, sent: &Sent) -> Option<Box<dyn Channel>> {
+    fn take(&mut self, sent: &Sent) -> Option<Box<dyn RemoteChannel>> {
         let (channel, transport, options) = self.0.take()?;
         (transport == sent.transport.name && options == sent.options).then_some(channel)
     }
@@ -103,25 +106,26 @@ impl Kept {
 /// Connects to the service that a point needs.
 fn connect(
     bench: &mut Bench,
-    point: &Point,
+    point: &MeasurementPoint,
     sent: &Sent,
     (kept, guardian): (&mut Kept, &Guardian),
-) -> Result<Box<dyn Channel>> {
+) -> Result<Box<dyn RemoteChannel>> {
     let name = sent.transport.name;
     let here = bench.cpus()[0];
     threads::pin(here)?;
     let service = match sent.content {
-        Content::LongPing(..) => Service::LongPing,
-        Content::Blocks(Direction::Echoed, _) => Service::Bandwidth,
-        Content::Blocks(Direction::ToRemote, _) => Service::Sink,
-        Content::Message(payload) if payload == Ping::SIZE as u64 => Service::Ping,
+        RemoteMessagePlan::LongPing(..) => RpmsgService::LongPing,
+        RemoteMessagePlan::Blocks(RemoteBlockDirection::Echoed, _) => RpmsgService::Bandwidth,
+        RemoteMessagePlan::Blocks(RemoteBlockDirection::ToRemote, _) => RpmsgService::Sink,
+        RemoteMessagePlan::Message(payload) if payload == ShortPing::SIZE as u64 => RpmsgService::Ping,
         // It echoes what the service of pings would refuse.
-        Content::Message(_) => Service::Pty,
+        RemoteMessagePlan::Message(_) => RpmsgService::Pty,
     };
     let journal = |leftover: &Leftover| guardian.journal_leftover(leftover);
     let (cpus, bench) = (bench.cpus().to_vec(), RefCell::new(bench));
     let notice = |text: &str| bench.borrow_mut().waiting(text);
-    let order = Order { params: &point.params, service, cpus: &cpus, journal: &journal, notice: &notice };
+    let order =
+        ChannelRequest { params: &point.params, service, cpus: &cpus, journal: &journal, notice: &notice };
     let channel = if point.probe == MAILBOX.id {
         let of_name = MAILBOXES.iter().find(|(known, _)| *known == name);
         (of_name.context("this transport has no single-word mailbox")?.1)(&order)?
@@ -138,19 +142,19 @@ fn connect(
 /// Message that is sent repeatedly.
 #[derive(Debug, Clone, Copy)]
 enum What {
-    Ping(Kind, usize),
+    Ping(PingContentKind, usize),
     Long { sent: LongPing, lock_step: bool },
 }
 
 impl What {
-    fn of(point: &Point, sent: &Sent) -> What {
-        if let Content::LongPing(mode, packets) = sent.content {
-            return What::Long { sent: packets.ping(), lock_step: mode == Mode::LockStep };
+    fn of(point: &MeasurementPoint, sent: &Sent) -> What {
+        if let RemoteMessagePlan::LongPing(mode, packets) = sent.content {
+            return What::Long { sent: packets.ping(), lock_step: mode == LongPingMode::LockStep };
         }
         match sent.payload() as usize {
-            payload if point.probe == MAILBOX.id => What::Ping(Kind::Word, payload),
-            Ping::SIZE => What::Ping(Kind::Ping, Ping::SIZE),
-            payload => What::Ping(Kind::Block, payload),
+            payload if point.probe == MAILBOX.id => What::Ping(PingContentKind::Word, payload),
+            ShortPing::SIZE => What::Ping(PingContentKind::Ping, ShortPing::SIZE),
+            payload => What::Ping(PingContentKind::Block, payload),
         }
     }
 }
@@ -159,9 +163,9 @@ impl What {
 fn pings(
     bench: &mut Bench,
     index: usize,
-    (channel, point): (Box<dyn Channel>, &Point),
+    (channel, point): (Box<dyn RemoteChannel>, &MeasurementPoint),
     sent: &Sent,
-) -> Box<dyn Channel> {
+) -> Box<dyn RemoteChannel> {
     let mut ping_loop = PingLoop::new(channel, sent.timeout);
     let mut pinging = Pinging {
         what: What::of(point, sent),
@@ -196,8 +200,8 @@ fn pings(
 fn finish(
     bench: &mut Bench,
     index: usize,
-    channel: &mut dyn Channel,
-    ended: Result<(), Failure>,
+    channel: &mut dyn RemoteChannel,
+    ended: Result<(), ChannelFailure>,
     answered: Option<(u64, u64)>,
 ) {
     bench.account_for_peers();
@@ -207,8 +211,8 @@ fn finish(
     match (ended, channel.ended()) {
         (Ok(()), None) => {}
         (_, Some(end)) => bench.cut_short(index, ended_with(end.to_string(), answered)),
-        (Err(Failure::Timeout), None) if answered.is_some() => {
-            let silence = format!("{} for the last {MOST_LOSSES}", Failure::Timeout);
+        (Err(ChannelFailure::Timeout), None) if answered.is_some() => {
+            let silence = format!("{} for the last {MOST_LOSSES}", ChannelFailure::Timeout);
             bench.cut_short(index, ended_with(silence, answered));
         }
         (Err(failure), None) => bench.cut_short(index, failure.to_string()),
@@ -237,12 +241,12 @@ impl Pinging {
         ping_loop: &mut PingLoop,
         bench: &Bench,
         sent: &Sent,
-        writer: &mut Writer,
-    ) -> Result<(), Failure> {
+        writer: &mut HistogramSlotWriter,
+    ) -> Result<(), ChannelFailure> {
         let (timebase, stop, epoch) = (bench.timebase(), bench.stop(), bench.epoch_ns());
         let interval = sent.pace.unwrap_or(0);
         let mut cold = sent.warm_up.unwrap_or(WARM_UP[usize::from(interval > 0)]);
-        let mut deadlines = Deadlines::every(interval);
+        let mut deadlines = PingSchedule::every(interval);
         let begin = monotonic_ns();
         let after = |ns: u64| monotonic_ns() >= begin.saturating_add(ns);
         let over = || bench.is_stopping() || after(stop.limit_ns);
@@ -265,7 +269,7 @@ impl Pinging {
                     done += 1;
                     writer.record(ns, monotonic_ns().saturating_sub(epoch));
                 }
-                Ok(None) | Err(Failure::Timeout) => self.settle(ping_loop)?,
+                Ok(None) | Err(ChannelFailure::Timeout) => self.settle(ping_loop)?,
                 Err(failure) => return Err(failure),
             }
         }
@@ -278,7 +282,7 @@ impl Pinging {
         ping_loop: &mut PingLoop,
         ns: impl Fn(u64) -> u64,
         recorded: bool,
-    ) -> Result<Option<u64>, Failure> {
+    ) -> Result<Option<u64>, ChannelFailure> {
         let ticks = match self.what {
             What::Ping(kind, length) => ping_loop.ping(kind, length, self.clock).map(Some),
             What::Long { sent, lock_step: false } => ping_loop.long_ping(sent, self.clock),
@@ -296,18 +300,18 @@ impl Pinging {
 
     /// Keeps late messages out of the next sample: waits for the echo of a message that is no sample. Three
     /// losses in a row end the pings.
-    fn settle(&mut self, ping_loop: &mut PingLoop) -> Result<(), Failure> {
+    fn settle(&mut self, ping_loop: &mut PingLoop) -> Result<(), ChannelFailure> {
         for _ in 1..MOST_LOSSES {
             let settled = match self.what {
                 What::Ping(kind, length) => ping_loop.ping(kind, length, self.clock).map(drop),
                 What::Long { .. } => ping_loop.fence(),
             };
             match settled {
-                Err(Failure::Timeout) => {}
+                Err(ChannelFailure::Timeout) => {}
                 settled => return settled,
             }
         }
-        Err(Failure::Timeout)
+        Err(ChannelFailure::Timeout)
     }
 
     /// Reports the times of the packets of long pings.
@@ -334,16 +338,16 @@ impl Pinging {
 fn stream(
     bench: &mut Bench,
     index: usize,
-    (channel, sent): (Box<dyn Channel>, &Sent),
-    direction: Direction,
+    (channel, sent): (Box<dyn RemoteChannel>, &Sent),
+    direction: RemoteBlockDirection,
     payload: u64,
-) -> Box<dyn Channel> {
+) -> Box<dyn RemoteChannel> {
     let timebase = bench.timebase();
-    let mut stream = Stream::new(channel, payload as usize, sent.timeout, timebase.clock());
+    let mut stream = RemoteBlockStream::new(channel, payload as usize, sent.timeout, timebase.clock());
     let stretch = stream.stretch();
     bench.set_work(
         index,
-        Work { ops: stretch, bytes_touched: stretch * payload, bytes_moved: stretch * payload },
+        OperationWork { ops: stretch, bytes_touched: stretch * payload, bytes_moved: stretch * payload },
     );
     let mut writer = bench.writer(index);
     let (stop, epoch) = (bench.stop(), bench.epoch_ns());
@@ -358,8 +362,8 @@ fn stream(
         }
     };
     let ended = match direction {
-        Direction::Echoed => stream.echoed(&mut more, &mut record),
-        Direction::ToRemote => stream.sunk(&mut more, &mut record),
+        RemoteBlockDirection::Echoed => stream.echoed(&mut more, &mut record),
+        RemoteBlockDirection::ToRemote => stream.sunk(&mut more, &mut record),
     };
     let outcome = stream.outcome();
     outcome.tally.tell(&*stream.channel, bench, index);
@@ -371,7 +375,13 @@ fn stream(
 }
 
 /// Reports the result of a stream.
-fn bandwidth(bench: &mut Bench, index: usize, outcome: Outcome, payload: u64, ns: impl Fn(u64) -> f64) {
+fn bandwidth(
+    bench: &mut Bench,
+    index: usize,
+    outcome: RemoteStreamOutcome,
+    payload: u64,
+    ns: impl Fn(u64) -> f64,
+) {
     let (blocks, ticks) = outcome.timed;
     if ticks > 0 {
         let rate = (blocks * payload) as f64 * 1e9 / ns(ticks);

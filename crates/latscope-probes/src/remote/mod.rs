@@ -12,9 +12,9 @@ mod tally;
 #[cfg(test)]
 mod testing;
 
-use super::{Cpus, Experiment, Family, FamilyFacts, Kind, Param, PlanInput, Probe};
-use crate::{Facts, Settings, Subject};
-use latscope_core::plan::{Periodic, Step};
+use super::{Cpus, Experiment, Family, FamilyFacts, Param, ParamValueKind, PlanInput, Probe};
+use crate::{PointSettings, ProbeFacts, Subject};
+use latscope_core::plan::{Periodic, PlanStep};
 use latscope_core::report::Semantics;
 use latscope_exchange::remote;
 
@@ -41,43 +41,51 @@ static EXPERIMENT: Experiment =
     Experiment::new("remote", Cpus::Two, measure::run).setup(0.02).adapted_by(adapt);
 
 /// Outside of a survey a user may watch, and end it before its time.
-fn adapt(step: &mut Step, input: &PlanInput) {
+fn adapt(step: &mut PlanStep, input: &PlanInput) {
     // What warms up is not counted in activations of a thread.
     let rules = || Periodic { warm_up: 0, ..super::ipc::setup::usual_rules() };
     step.periodic = (!input.survey).then(rules);
 }
 
-const TRANSPORT: Param =
-    Param { name: "transport", help: "Way to the remote.", kind: Kind::Choice(remote::NAMES), axis: false };
+const TRANSPORT: Param = Param {
+    name: "transport",
+    help: "Way to the remote.",
+    kind: ParamValueKind::Choice(remote::NAMES),
+    axis: false,
+};
 
 const WAIT: Param = Param {
     name: "wait",
     help: "How the host waits, and the remote of `shm` and `ivshmem`, too.",
-    kind: Kind::Choice(remote::WAITS),
+    kind: ParamValueKind::Choice(remote::WAITS),
     axis: false,
 };
 
 const PAYLOAD: Param = Param {
     name: "payload",
     help: "Bytes of a message, 1 (of a block 8) to the limit of the transport: of a ping 48, of a block also the longest.",
-    kind: Kind::Size,
+    kind: ParamValueKind::Size,
     axis: true,
 };
 
-const TIMEOUT: Param =
-    Param { name: "timeout", help: "What takes longer to come back is lost.", kind: Kind::Time, axis: false };
+const TIMEOUT: Param = Param {
+    name: "timeout",
+    help: "What takes longer to come back is lost.",
+    kind: ParamValueKind::Time,
+    axis: false,
+};
 
 const PACE: Param = Param {
     name: "pace",
     help: "Time from one ping to the next, such as the 200ms of MCS; without it they go back to back.",
-    kind: Kind::Time,
+    kind: ParamValueKind::Time,
     axis: false,
 };
 
 const WARM_UP: Param = Param {
     name: "warm-up",
     help: "Pings before the first that is recorded; without it 100, with `--pace` 1, for at most a tenth of the time.",
-    kind: Kind::Number,
+    kind: ParamValueKind::Number,
     axis: false,
 };
 
@@ -90,6 +98,7 @@ const fn probe(
     params: &'static [Param],
 ) -> Probe {
     const SOURCE: &str = "the RPMsg bus of Linux, drivers/rpmsg/virtio_rpmsg_bus.c; virtio 1.2, section 2.7 (split virtqueues)";
-    let facts = Facts { id, title, timed, times, source: SOURCE, params, subject, ..Facts::DEFAULT };
+    let facts =
+        ProbeFacts { id, title, timed, times, source: SOURCE, params, subject, ..ProbeFacts::DEFAULT };
     Probe { facts, check: plan::Sent::check, experiment: &EXPERIMENT, plan: plan::plan }
 }

@@ -2,12 +2,12 @@
 
 use super::{PACE, PAYLOAD, TIMEOUT, TRANSPORT, WAIT, WARM_UP, probe};
 use crate::prelude::*;
-use crate::{Kind, Param};
-use latscope_bench::settings::{Asked, Value, get, given};
+use crate::{Param, ParamValueKind};
+use latscope_bench::settings::{ParamValueRequest, SettingValue, get, given};
 use latscope_exchange::remote::{
-    self, LONGEST, MAILBOXES, Opt, PAYLOAD as USUAL, TRANSPORTS, Transport, shm,
+    self, LONGEST, MAILBOXES, PAYLOAD as USUAL, RemoteOption, RemoteTransport, TRANSPORTS, shm,
 };
-use latscope_rpmsg::messages::{self, Form, LongPing, Ping, block};
+use latscope_rpmsg::messages::{self, LongPing, LongPingDivision, ShortPing, block};
 
 /// Probe of a message there and back.
 pub static PING: Probe = probe(
@@ -33,16 +33,21 @@ pub static LONG_PING: Probe = probe(
             name: "mode",
             help: "`pipelined`: all are sent back to back; `lock-step`: each waits for the echo of the one before, and the \
                    times of single packets are reported, too.",
-            kind: Kind::Choice(Mode::MEANINGS),
+            kind: ParamValueKind::Choice(LongPingMode::MEANINGS),
             axis: false,
         },
         Param {
             name: "form",
             help: "`exact`: 4096 bytes of data; `legacy`: the eight packets of MCS, with 3776.",
-            kind: Kind::Stated,
+            kind: ParamValueKind::Stated,
             axis: false,
         },
-        Param { name: "payload", help: "Bytes of data in all packets.", kind: Kind::Stated, axis: false },
+        Param {
+            name: "payload",
+            help: "Bytes of data in all packets.",
+            kind: ParamValueKind::Stated,
+            axis: false,
+        },
         TIMEOUT,
         PACE,
         WARM_UP,
@@ -62,7 +67,7 @@ pub static BANDWIDTH: Probe = probe(
             name: "direction",
             help: "`echoed`: there and back, verified by the host, order included; `to-remote`: verified by the remote, which \
                    reports from time to time.",
-            kind: Kind::Choice(Direction::MEANINGS),
+            kind: ParamValueKind::Choice(RemoteBlockDirection::MEANINGS),
             axis: false,
         },
         PAYLOAD,
@@ -80,7 +85,7 @@ pub static MAILBOX: Probe = probe(
     &[
         TRANSPORT,
         WAIT,
-        Param { name: "payload", help: "Bytes of the word.", kind: Kind::Stated, axis: false },
+        Param { name: "payload", help: "Bytes of the word.", kind: ParamValueKind::Stated, axis: false },
         TIMEOUT,
         PACE,
         WARM_UP,
@@ -89,7 +94,7 @@ pub static MAILBOX: Probe = probe(
 
 words! {
     /// Order in which the packets of a long ping are sent.
-    pub(super) enum Mode {
+    pub(super) enum LongPingMode {
         /// All back to back.
         Pipelined = "pipelined",
         /// Each waits for the echo of the one before.
@@ -111,16 +116,16 @@ impl Packets {
     /// The long ping of these packets.
     pub(super) fn ping(self) -> LongPing {
         let form = match self {
-            Packets::Exact => Form::Exact,
-            Packets::Legacy => Form::Legacy,
+            Packets::Exact => LongPingDivision::Exact,
+            Packets::Legacy => LongPingDivision::Legacy,
         };
-        LongPing { form, word: messages::Word::Eight }
+        LongPing { form, word: messages::PingWordSize::Eight }
     }
 }
 
 words! {
     /// Direction of the blocks.
-    pub(super) enum Direction {
+    pub(super) enum RemoteBlockDirection {
         /// The remote sends them back.
         Echoed = "echoed",
         /// The remote verifies them.
@@ -130,22 +135,22 @@ words! {
 
 /// Content of the messages: parameters in which the probes differ.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Content {
+pub(super) enum RemoteMessagePlan {
     /// A message of so many bytes.
     Message(u64),
     /// The packets of a long ping.
-    LongPing(Mode, Packets),
+    LongPing(LongPingMode, Packets),
     /// Blocks of so many bytes.
-    Blocks(Direction, u64),
+    Blocks(RemoteBlockDirection, u64),
 }
 
 /// The parameters of a point.
 pub(super) struct Sent {
     /// Transport of the messages.
-    pub transport: &'static Transport,
+    pub transport: &'static RemoteTransport,
     /// Way of waiting for a message, out of those of the transport.
     pub wait: String,
-    pub content: Content,
+    pub content: RemoteMessagePlan,
     /// Time after which a message is lost, ns.
     pub timeout: u64,
     /// Time from one ping to the next, ns; `None` for back to back.
@@ -161,12 +166,12 @@ impl Sent {
     ///
     /// # Errors
     /// The parameters are not those of the point's probe.
-    pub fn of(point: &Point) -> Result<Sent> {
+    pub fn of(point: &MeasurementPoint) -> Result<Sent> {
         let sent = Sent::read(point)?;
         let probes: &[&Probe] = match sent.content {
-            Content::Message(_) => &[&PING, &MAILBOX],
-            Content::LongPing(..) => &[&LONG_PING],
-            Content::Blocks(..) => &[&BANDWIDTH],
+            RemoteMessagePlan::Message(_) => &[&PING, &MAILBOX],
+            RemoteMessagePlan::LongPing(..) => &[&LONG_PING],
+            RemoteMessagePlan::Blocks(..) => &[&BANDWIDTH],
         };
         ensure!(probes.iter().any(|probe| probe.id == point.probe), "{} sends something else", point.probe);
         Ok(sent)
@@ -175,8 +180,8 @@ impl Sent {
     /// Bytes of data in a message, a block, or all packets of a long ping.
     pub fn payload(&self) -> u64 {
         match self.content {
-            Content::Message(payload) | Content::Blocks(_, payload) => payload,
-            Content::LongPing(_, packets) => data(packets.ping()),
+            RemoteMessagePlan::Message(payload) | RemoteMessagePlan::Blocks(_, payload) => payload,
+            RemoteMessagePlan::LongPing(_, packets) => data(packets.ping()),
         }
     }
 
@@ -184,24 +189,26 @@ impl Sent {
         let over = (self.transport.name != shm::SHM.name).then_some(self.transport.name);
         let size = format_size(self.payload());
         let (how, payload) = match self.content {
-            Content::Message(_) => (None, size),
-            Content::LongPing(mode, _) => (Some(mode.word()), size),
+            RemoteMessagePlan::Message(_) => (None, size),
+            RemoteMessagePlan::LongPing(mode, _) => (Some(mode.word()), size),
             // A sample is of many blocks.
-            Content::Blocks(direction, _) => (Some(direction.word()), format!("stretch of {size} blocks")),
+            RemoteMessagePlan::Blocks(direction, _) => {
+                (Some(direction.word()), format!("stretch of {size} blocks"))
+            }
         };
         let words: Vec<&str> = [over, how, Some(&self.wait)].into_iter().flatten().collect();
         format!("{}, {payload} ({})", probe.title, words.join(", "))
     }
 }
 
-impl Settings for Sent {
+impl PointSettings for Sent {
     const LIST: &'static [Param] = &[];
 
     fn params(&self) -> Params {
         let (mode, form, direction) = match self.content {
-            Content::Message(_) => (None, None, None),
-            Content::LongPing(mode, packets) => (Some(mode), Some(packets), None),
-            Content::Blocks(direction, _) => (None, None, Some(direction)),
+            RemoteMessagePlan::Message(_) => (None, None, None),
+            RemoteMessagePlan::LongPing(mode, packets) => (Some(mode), Some(packets), None),
+            RemoteMessagePlan::Blocks(direction, _) => (None, None, Some(direction)),
         };
         let mut params = given([
             ("transport", Some(self.transport.name.into())),
@@ -221,13 +228,15 @@ impl Settings for Sent {
     fn from_params(params: &Params) -> Option<Sent> {
         let transport = remote::transport(&get::<String>(params, "transport")?)?;
         let wait = get::<String>(params, "wait").filter(|wait| transport.waits.contains(&wait.as_str()))?;
-        let content =
-            match (get::<Option<Mode>>(params, "mode")?, get::<Option<Direction>>(params, "direction")?) {
-                (None, None) => Content::Message(get(params, "payload")?),
-                (Some(mode), None) => Content::LongPing(mode, get(params, "form")?),
-                (None, Some(direction)) => Content::Blocks(direction, get(params, "payload")?),
-                (Some(_), Some(_)) => return None,
-            };
+        let content = match (
+            get::<Option<LongPingMode>>(params, "mode")?,
+            get::<Option<RemoteBlockDirection>>(params, "direction")?,
+        ) {
+            (None, None) => RemoteMessagePlan::Message(get(params, "payload")?),
+            (Some(mode), None) => RemoteMessagePlan::LongPing(mode, get(params, "form")?),
+            (None, Some(direction)) => RemoteMessagePlan::Blocks(direction, get(params, "payload")?),
+            (Some(_), Some(_)) => return None,
+        };
         let own = params.iter().filter(|(name, _)| transport.has(name));
         Some(Sent {
             transport,
@@ -251,19 +260,19 @@ const WORD: u64 = 4;
 const SECOND: u64 = 1_000_000_000;
 
 /// The points of a probe on each transport.
-pub(super) fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
-    let asked = Asked::of::<String>(input, "transport").or(&[shm::SHM.name.to_owned()]);
+pub(super) fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+    let asked = ParamValueRequest::of::<String>(input, "transport").or(&[shm::SHM.name.to_owned()]);
     let transports = TRANSPORTS.iter().copied().filter(|known| asked.iter().any(|name| name == known.name));
     transports.flat_map(|transport| over(probe, input, transport)).collect()
 }
 
 /// The points of a probe on one transport.
-fn over(probe: &Probe, input: &PlanInput, transport: &'static Transport) -> Vec<Point> {
+fn over(probe: &Probe, input: &PlanInput, transport: &'static RemoteTransport) -> Vec<MeasurementPoint> {
     let mut points = Vec::new();
     for wait in waits(probe, input, transport) {
         for content in contents(probe, input, transport) {
             for pace in paces(probe, input) {
-                for timeout in Asked::of::<u64>(input, "timeout").or(&[SECOND]) {
+                for timeout in ParamValueRequest::of::<u64>(input, "timeout").or(&[SECOND]) {
                     let (wait, options) = (wait.clone(), options(transport, input));
                     let warm_up = warm_up(probe, input);
                     let sent = Sent { transport, wait, content, timeout, pace, warm_up, options };
@@ -277,7 +286,7 @@ fn over(probe: &Probe, input: &PlanInput, transport: &'static Transport) -> Vec<
 }
 
 /// The ways to wait; empty if the transport does not have what the probe needs.
-fn waits(probe: &Probe, input: &PlanInput, transport: &Transport) -> Vec<String> {
+fn waits(probe: &Probe, input: &PlanInput, transport: &RemoteTransport) -> Vec<String> {
     let bare = probe.id == MAILBOX.id;
     if bare && !MAILBOXES.iter().any(|(name, _)| *name == transport.name) {
         return Vec::new();
@@ -289,7 +298,7 @@ fn waits(probe: &Probe, input: &PlanInput, transport: &Transport) -> Vec<String>
     };
     let usual = if input.survey && (bare || probe.id == BANDWIDTH.id) { &usual[..1] } else { usual };
     let usual: Vec<String> = usual.iter().map(ToString::to_string).collect();
-    let mut waits = Asked::of::<String>(input, "wait").or(&usual);
+    let mut waits = ParamValueRequest::of::<String>(input, "wait").or(&usual);
     // A single word cannot say that no side sleeps.
     waits.retain(|wait| transport.waits.contains(&wait.as_str()) && !(bare && wait == "spin-then-park"));
     waits
@@ -297,7 +306,7 @@ fn waits(probe: &Probe, input: &PlanInput, transport: &Transport) -> Vec<String>
 
 /// Intervals between pings; none for back to back.
 fn paces(probe: &Probe, input: &PlanInput) -> Vec<Option<u64>> {
-    let asked = Asked::of::<u64>(input, "pace");
+    let asked = ParamValueRequest::of::<u64>(input, "pace");
     if probe.id == BANDWIDTH.id || !asked.given() {
         return vec![None];
     }
@@ -306,24 +315,24 @@ fn paces(probe: &Probe, input: &PlanInput) -> Vec<Option<u64>> {
 
 /// Number of pings before the first that is recorded, if it was given.
 fn warm_up(probe: &Probe, input: &PlanInput) -> Option<u64> {
-    let asked = Asked::of::<u64>(input, "warm-up");
+    let asked = ParamValueRequest::of::<u64>(input, "warm-up");
     if probe.id == BANDWIDTH.id || !asked.given() { None } else { asked.first() }
 }
 
 /// Contents that a probe sends over a transport.
-fn contents(probe: &Probe, input: &PlanInput, transport: &Transport) -> Vec<Content> {
+fn contents(probe: &Probe, input: &PlanInput, transport: &RemoteTransport) -> Vec<RemoteMessagePlan> {
     let longest = if transport.name == shm::SHM.name { LONGEST } else { USUAL } as u64;
     let payloads = |usual: &[u64]| match input.values.contains_key("sweep") {
         true => sweep(longest),
-        false => Asked::of::<u64>(input, "payload").or(usual),
+        false => ParamValueRequest::of::<u64>(input, "payload").or(usual),
     };
     match probe.id {
-        id if id == MAILBOX.id => vec![Content::Message(WORD)],
+        id if id == MAILBOX.id => vec![RemoteMessagePlan::Message(WORD)],
         id if id == LONG_PING.id => {
-            let packets = Asked::of::<Packets>(input, "form").first().unwrap_or(Packets::Exact);
-            let usual = if input.survey { &Mode::ALL[..1] } else { Mode::ALL };
-            let modes = Asked::of::<Mode>(input, "mode").or(usual).into_iter();
-            modes.map(|mode| Content::LongPing(mode, packets)).collect()
+            let packets = ParamValueRequest::of::<Packets>(input, "form").first().unwrap_or(Packets::Exact);
+            let usual = if input.survey { &LongPingMode::ALL[..1] } else { LongPingMode::ALL };
+            let modes = ParamValueRequest::of::<LongPingMode>(input, "mode").or(usual).into_iter();
+            modes.map(|mode| RemoteMessagePlan::LongPing(mode, packets)).collect()
         }
         id if id == BANDWIDTH.id => {
             let usual = if input.survey || longest == USUAL as u64 {
@@ -332,10 +341,16 @@ fn contents(probe: &Probe, input: &PlanInput, transport: &Transport) -> Vec<Cont
                 vec![USUAL as u64, longest]
             };
             let payloads = payloads(&usual);
-            let of = |direction| payloads.iter().map(move |payload| Content::Blocks(direction, *payload));
-            Asked::of::<Direction>(input, "direction").or(Direction::ALL).into_iter().flat_map(of).collect()
+            let of = |direction| {
+                payloads.iter().map(move |payload| RemoteMessagePlan::Blocks(direction, *payload))
+            };
+            ParamValueRequest::of::<RemoteBlockDirection>(input, "direction")
+                .or(RemoteBlockDirection::ALL)
+                .into_iter()
+                .flat_map(of)
+                .collect()
         }
-        _ => payloads(&[Ping::SIZE as u64]).into_iter().map(Content::Message).collect(),
+        _ => payloads(&[ShortPing::SIZE as u64]).into_iter().map(RemoteMessagePlan::Message).collect(),
     }
 }
 
@@ -354,8 +369,8 @@ fn sweep(longest: u64) -> Vec<u64> {
 }
 
 /// The options of a transport.
-fn options(transport: &Transport, input: &PlanInput) -> Params {
-    let option = |option: &Opt| {
+fn options(transport: &RemoteTransport, input: &PlanInput) -> Params {
+    let option = |option: &RemoteOption| {
         let value = input.values.get(option.name).and_then(|values| values.first());
         let usual = (!option.default.is_empty()).then(|| ParamValue::from(option.default));
         Some((option.name.to_owned(), value.cloned().or(usual)?))
@@ -372,7 +387,7 @@ mod tests {
         PlanInput { survey: false, ..input() }
     }
 
-    fn numbers(points: &[Point]) -> Vec<u64> {
+    fn numbers(points: &[MeasurementPoint]) -> Vec<u64> {
         points.iter().map(|point| point.number("payload")).collect()
     }
 
@@ -411,7 +426,7 @@ mod tests {
     fn what_another_probe_or_transport_has_is_refused() {
         let point = LONG_PING.plan(&family(), &machine()).remove(0);
         assert!(Sent::of(&point).is_ok());
-        assert!(Sent::of(&Point { probe: PING.id.to_owned(), ..point.clone() }).is_err());
+        assert!(Sent::of(&MeasurementPoint { probe: PING.id.to_owned(), ..point.clone() }).is_err());
         for (name, value) in [("wait", "doorbell".into()), ("payload", 7u64.into()), ("port", 1u64.into())] {
             let mut other = point.clone();
             other.params.insert(name.to_owned(), value);

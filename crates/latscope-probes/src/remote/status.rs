@@ -2,11 +2,11 @@
 
 use crate::prelude::*;
 use latscope_core::report::RemoteIdentity;
-use latscope_rpmsg::messages::Status;
+use latscope_rpmsg::messages::RpmsgStatus;
 
 /// Reports what a remote said before and after a point. Counts that went back are those of a remote that began again:
 /// nothing is said of them.
-pub fn tell(bench: &mut Bench, point: usize, (before, after): (&Status, &Status)) {
+pub fn tell(bench: &mut Bench, point: usize, (before, after): (&RpmsgStatus, &RpmsgStatus)) {
     let identity = identity(after);
     if identity != RemoteIdentity::default() {
         bench.set_remote(point, identity);
@@ -27,7 +27,7 @@ pub fn tell(bench: &mut Bench, point: usize, (before, after): (&Status, &Status)
     }
 }
 
-fn identity(status: &Status) -> RemoteIdentity {
+fn identity(status: &RpmsgStatus) -> RemoteIdentity {
     RemoteIdentity {
         core: status.core().to_owned(),
         clock_hz: (status.clock_hz > 0).then_some(status.clock_hz),
@@ -48,8 +48,8 @@ struct Meanwhile {
 }
 
 impl Meanwhile {
-    fn between(before: &Status, after: &Status) -> Option<Meanwhile> {
-        let grown = |of: fn(&Status) -> u64| of(after).checked_sub(of(before));
+    fn between(before: &RpmsgStatus, after: &RpmsgStatus) -> Option<Meanwhile> {
+        let grown = |of: fn(&RpmsgStatus) -> u64| of(after).checked_sub(of(before));
         let replied = grown(|status| status.counts.replied)?;
         let busy_ns = grown(|status| status.busy_ns)?;
         Some(Meanwhile {
@@ -69,11 +69,12 @@ impl Meanwhile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_rpmsg::echo::Counts;
+    use latscope_rpmsg::echo::RpmsgServiceCounts;
 
-    fn status(replied: u64, busy_ns: u64, longest_ns: u64) -> Status {
-        let counts = Counts { replied, mismatched: replied / 10, ..Counts::default() };
-        let mut status = Status::new(counts, 1, "", "Zephyr 4.2");
+    fn status(replied: u64, busy_ns: u64, longest_ns: u64) -> RpmsgStatus {
+        let counts =
+            RpmsgServiceCounts { replied, mismatched: replied / 10, ..RpmsgServiceCounts::default() };
+        let mut status = RpmsgStatus::new(counts, 1, "", "Zephyr 4.2");
         (status.busy_ns, status.longest_ns) = (busy_ns, longest_ns);
         status
     }

@@ -1,11 +1,11 @@
 //! Counts of messages that are no sample.
 
 use crate::prelude::*;
-use latscope_exchange::remote::Channel;
+use latscope_exchange::remote::RemoteChannel;
 
 /// Counts of messages that are no sample, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct RemoteFaultTally {
     /// Messages that did not come back in time.
     pub lost: u64,
     /// Messages that came after their timeout: those that were still waited for are samples, those that had been given
@@ -19,10 +19,10 @@ pub struct Tally {
     pub reordered: u64,
 }
 
-impl Tally {
+impl RemoteFaultTally {
     /// Returns the reason why nothing was measured, if nothing came back as it was sent: `4 sent, 4 with
     /// another payload`.
-    pub fn without_a_reply(&self, channel: &dyn Channel, sent: u64) -> String {
+    pub fn without_a_reply(&self, channel: &dyn RemoteChannel, sent: u64) -> String {
         let counts = [
             (self.mismatched, "with another payload"),
             (channel.misaddressed(), "to another address"),
@@ -39,8 +39,8 @@ impl Tally {
     }
 
     /// Reports the counts of a point, with those of the channel.
-    pub fn tell(&self, channel: &dyn Channel, bench: &mut Bench, index: usize) {
-        let Tally { lost, late, mismatched, duplicated, reordered } = *self;
+    pub fn tell(&self, channel: &dyn RemoteChannel, bench: &mut Bench, index: usize) {
+        let RemoteFaultTally { lost, late, mismatched, duplicated, reordered } = *self;
         let all = [
             ("losses", lost),
             ("late", late),

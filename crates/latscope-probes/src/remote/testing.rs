@@ -1,6 +1,6 @@
 //! A remote for tests that keeps, loses and changes messages as ordered.
 
-use latscope_exchange::remote::{Channel, Failure};
+use latscope_exchange::remote::{ChannelFailure, RemoteChannel};
 use latscope_rpmsg::link::Unsent;
 use latscope_rpmsg::messages::block::Receipt;
 use std::collections::VecDeque;
@@ -62,10 +62,10 @@ impl Scripted {
     }
 }
 
-impl Channel for Scripted {
-    fn send(&mut self, message: &[u8]) -> Result<(), Failure> {
+impl RemoteChannel for Scripted {
+    fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
         if self.coming.len() >= self.room {
-            return Err(Failure::Unsent(Unsent::NoBuffer));
+            return Err(ChannelFailure::Unsent(Unsent::NoBuffer));
         }
         let mut message = message.to_vec();
         if let Some(receipt) = &mut self.sink {
@@ -107,8 +107,8 @@ impl Channel for Scripted {
         Ok(())
     }
 
-    fn receive(&mut self, into: &mut [u8], _: u64) -> Result<usize, Failure> {
-        let message = self.coming.pop_front().or(self.flood.clone()).ok_or(Failure::Timeout)?;
+    fn receive(&mut self, into: &mut [u8], _: u64) -> Result<usize, ChannelFailure> {
+        let message = self.coming.pop_front().or(self.flood.clone()).ok_or(ChannelFailure::Timeout)?;
         into[..message.len()].copy_from_slice(&message);
         Ok(message.len())
     }

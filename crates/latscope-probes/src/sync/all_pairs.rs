@@ -1,8 +1,8 @@
-//! Round trips of all pairs of CPUs, many pairs at the same time: each CPU is in one pair of a round, and after all rounds
-//! each has been with each. Some pairs of each class are then measured alone and at once in turn; a class in which that
-//! differs is measured alone.
+//! Round trips of all pairs of CPUs, many pairs at the same time: each CPU is in one pair of a round, and after all
+//! rounds each has been with each. Some pairs of each class are then measured alone and at once in turn; a class in
+//! which that differs is measured alone.
 
-use super::lines::{Lines, Side, Sides};
+use super::lines::{PingPongLines, PingPongLoop, PingPongLoopPair};
 use crate::prelude::*;
 use latscope_core::statistics::ratio_of_medians;
 
@@ -27,7 +27,7 @@ pub(super) fn tournament(count: usize) -> Vec<Vec<(usize, usize)>> {
 
 /// A pair to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pair {
+pub(super) struct CpuPairPoint {
     /// Index of its point.
     pub point: usize,
     pub cpus: (u32, u32),
@@ -46,7 +46,7 @@ const COMPARED: usize = 4;
 
 /// Difference between pairs that are measured alone and at once with others.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Difference {
+enum PairConcurrencyEffect {
     /// No pair was measured with others.
     Alone,
     /// The interval of the ratio is within what is accepted.
@@ -57,32 +57,34 @@ enum Difference {
     Unknown(Option<(f64, f64)>),
 }
 
-impl Difference {
-    /// Compares times at once and alone, in pairs that were taken one right after the other: the median of their ratios,
-    /// and its interval of 95 %.
-    fn of(compared: &[(f64, f64)], seed: u64) -> Difference {
-        let Some((_, ratio)) = ratio_of_medians(compared, seed) else { return Difference::Unknown(None) };
+impl PairConcurrencyEffect {
+    /// Compares times at once and alone, in pairs that were taken one right after the other: the median of their
+    /// ratios, and its interval of 95 %.
+    fn of(compared: &[(f64, f64)], seed: u64) -> PairConcurrencyEffect {
+        let Some((_, ratio)) = ratio_of_medians(compared, seed) else {
+            return PairConcurrencyEffect::Unknown(None);
+        };
         let (least, most) = (1.0 - MOST_DIFFERENCE, 1.0 + MOST_DIFFERENCE);
         if ratio.low >= least && ratio.high <= most {
-            Difference::Same
+            PairConcurrencyEffect::Same
         } else if ratio.high < least || ratio.low > most {
-            Difference::Differs
+            PairConcurrencyEffect::Differs
         } else {
-            Difference::Unknown(Some((ratio.low, ratio.high)))
+            PairConcurrencyEffect::Unknown(Some((ratio.low, ratio.high)))
         }
     }
 
     /// Way in which the pairs of a class were measured, as it stands in the result.
     fn taken(self) -> &'static str {
         match self {
-            Difference::Alone | Difference::Differs => "alone",
-            Difference::Same | Difference::Unknown(_) => "at-once",
+            PairConcurrencyEffect::Alone | PairConcurrencyEffect::Differs => "alone",
+            PairConcurrencyEffect::Same | PairConcurrencyEffect::Unknown(_) => "at-once",
         }
     }
 
     /// Reason why figures at once may not be those alone.
     fn doubt(self) -> Option<String> {
-        let Difference::Unknown(ratio) = self else { return None };
+        let PairConcurrencyEffect::Unknown(ratio) = self else { return None };
         Some(match ratio {
             Some((low, high)) => format!(
                 "pairs of its class took {low:.2} to {high:.2} times as long at once as alone: whether they disturb each \
@@ -106,7 +108,7 @@ const MOST: u64 = 5_000;
 
 /// Measured times of a pair.
 #[derive(Debug, Clone, Default)]
-struct Taken {
+struct CpuPairTimes {
     /// Time of a round trip in each batch, ns, and the stamp at its begin.
     batches: Vec<(f64, u64)>,
     /// Round trips in a batch.
@@ -115,7 +117,7 @@ struct Taken {
     disturbed: bool,
 }
 
-impl Taken {
+impl CpuPairTimes {
     fn median(&self) -> Option<f64> {
         median(&self.batches.iter().map(|(ns, _)| *ns).collect::<Vec<_>>())
     }
@@ -125,8 +127,8 @@ impl Taken {
 ///
 /// # Errors
 /// A thread cannot be started.
-pub(super) fn measure(bench: &mut Bench, pairs: &[Pair], sides: Sides) -> Result<()> {
-    let mut taken: BTreeMap<usize, Taken> = BTreeMap::new();
+pub(super) fn measure(bench: &mut Bench, pairs: &[CpuPairPoint], sides: PingPongLoopPair) -> Result<()> {
+    let mut taken: BTreeMap<usize, CpuPairTimes> = BTreeMap::new();
     let rounds = rounds(pairs);
     for (number, round) in rounds.iter().enumerate() {
         if bench.is_stopping() {
@@ -137,17 +139,17 @@ pub(super) fn measure(bench: &mut Bench, pairs: &[Pair], sides: Sides) -> Result
         }
         taken.extend(at_once(bench, round, sides)?);
     }
-    let mut classes: BTreeMap<&str, Vec<&Pair>> = BTreeMap::new();
+    let mut classes: BTreeMap<&str, Vec<&CpuPairPoint>> = BTreeMap::new();
     for pair in pairs.iter().filter(|pair| taken.contains_key(&pair.point)) {
         classes.entry(&pair.class).or_default().push(pair);
     }
     for members in classes.into_values() {
         let difference = compare(bench, &members, &rounds, sides)?;
-        let differs = difference == Difference::Differs;
+        let differs = difference == PairConcurrencyEffect::Differs;
         let again = if differs { alone(bench, &members, sides)? } else { BTreeMap::new() };
         for pair in members {
             let ended = differs && !again.contains_key(&pair.point);
-            let difference = if ended { Difference::Unknown(None) } else { difference };
+            let difference = if ended { PairConcurrencyEffect::Unknown(None) } else { difference };
             bench.set_param(pair.point, "taken", difference.taken().into());
             if let Some(doubt) = difference.doubt() {
                 let remedy = "run it on a quieter machine, or without --all-pairs";
@@ -161,8 +163,14 @@ pub(super) fn measure(bench: &mut Bench, pairs: &[Pair], sides: Sides) -> Result
 }
 
 /// Compares some of the pairs of a class alone and with all others of their round.
-fn compare(bench: &mut Bench, members: &[&Pair], rounds: &[Vec<&Pair>], sides: Sides) -> Result<Difference> {
-    let with_others = |pair: &Pair| rounds.iter().find(|round| round.len() > 1 && round.contains(&pair));
+fn compare(
+    bench: &mut Bench,
+    members: &[&CpuPairPoint],
+    rounds: &[Vec<&CpuPairPoint>],
+    sides: PingPongLoopPair,
+) -> Result<PairConcurrencyEffect> {
+    let with_others =
+        |pair: &CpuPairPoint| rounds.iter().find(|round| round.len() > 1 && round.contains(&pair));
     let (mut any, mut compared) = (false, Vec::new());
     for pair in crate::classes::spread(members, CHECKED) {
         let Some(round) = with_others(pair) else { continue };
@@ -172,18 +180,22 @@ fn compare(bench: &mut Bench, members: &[&Pair], rounds: &[Vec<&Pair>], sides: S
             if bench.is_stopping() {
                 break;
             }
-            let median_in = |all: &[&Pair]| -> Result<Option<f64>> {
+            let median_in = |all: &[&CpuPairPoint]| -> Result<Option<f64>> {
                 Ok(at_once(bench, all, sides)?.remove(&pair.point).and_then(|taken| taken.median()))
             };
             let together = median_in(round)?;
             compared.extend(together.zip(median_in(&[pair])?));
         }
     }
-    Ok(if any { Difference::of(&compared, bench.seed()) } else { Difference::Alone })
+    Ok(if any { PairConcurrencyEffect::of(&compared, bench.seed()) } else { PairConcurrencyEffect::Alone })
 }
 
 /// Measures pairs one after the other.
-fn alone(bench: &mut Bench, pairs: &[&Pair], sides: Sides) -> Result<BTreeMap<usize, Taken>> {
+fn alone(
+    bench: &mut Bench,
+    pairs: &[&CpuPairPoint],
+    sides: PingPongLoopPair,
+) -> Result<BTreeMap<usize, CpuPairTimes>> {
     let mut taken = BTreeMap::new();
     for (number, pair) in pairs.iter().enumerate() {
         if bench.is_stopping() {
@@ -198,18 +210,18 @@ fn alone(bench: &mut Bench, pairs: &[&Pair], sides: Sides) -> Result<BTreeMap<us
 }
 
 /// The pairs in rounds of a tournament of their CPUs.
-fn rounds(pairs: &[Pair]) -> Vec<Vec<&Pair>> {
-    let by_cpus: BTreeMap<(u32, u32), &Pair> = pairs.iter().map(|pair| (pair.cpus, pair)).collect();
+fn rounds(pairs: &[CpuPairPoint]) -> Vec<Vec<&CpuPairPoint>> {
+    let by_cpus: BTreeMap<(u32, u32), &CpuPairPoint> = pairs.iter().map(|pair| (pair.cpus, pair)).collect();
     let mut cpus: Vec<u32> = pairs.iter().flat_map(|pair| [pair.cpus.0, pair.cpus.1]).collect();
     cpus.sort_unstable();
     cpus.dedup();
     let wanted = |(a, b): (usize, usize)| by_cpus.get(&(cpus[a], cpus[b])).copied();
     let rounds =
         tournament(cpus.len()).into_iter().map(|round| round.into_iter().filter_map(wanted).collect());
-    rounds.filter(|round: &Vec<&Pair>| !round.is_empty()).collect()
+    rounds.filter(|round: &Vec<&CpuPairPoint>| !round.is_empty()).collect()
 }
 
-fn report(bench: &mut Bench, point: usize, taken: &Taken) {
+fn report(bench: &mut Bench, point: usize, taken: &CpuPairTimes) {
     bench.batch_means(point, taken.trips, &taken.batches, taken.disturbed);
     if let Some(median) = bench.median(point) {
         bench.value(point, "one-way", median / 2.0, "ns", latscope_core::report::Better::Less);
@@ -225,7 +237,7 @@ const OVER: u64 = u64::MAX;
 /// Orders to the answering thread of a pair.
 #[repr(align(128))]
 #[derive(Default)]
-struct Order {
+struct CpuPairOrder {
     /// Number of the batch to answer.
     batch: AtomicU64,
     /// Round trips of the batch, and those of all before it.
@@ -236,18 +248,23 @@ struct Order {
 }
 
 /// Measures disjoint pairs at the same time.
-fn at_once(bench: &Bench, pairs: &[&Pair], (ask, answer): Sides) -> Result<BTreeMap<usize, Taken>> {
+fn at_once(
+    bench: &Bench,
+    pairs: &[&CpuPairPoint],
+    (ask, answer): PingPongLoopPair,
+) -> Result<BTreeMap<usize, CpuPairTimes>> {
     let timebase = bench.timebase();
     let stop = bench.stop();
     let limits = (stop.samples.clamp(1, 100) as usize, stop.batch_ns as f64);
-    let orders: Vec<Order> = pairs.iter().map(|_| Order::default()).collect();
-    let mut taken: Vec<Taken> = vec![Taken::default(); pairs.len()];
+    let orders: Vec<CpuPairOrder> = pairs.iter().map(|_| CpuPairOrder::default()).collect();
+    let mut taken: Vec<CpuPairTimes> = vec![CpuPairTimes::default(); pairs.len()];
     let begin = AtomicU64::new(0);
     let threads = 2 * pairs.len() as u64;
     std::thread::scope(|scope| {
         for ((pair, order), taken) in pairs.iter().zip(&orders).zip(&mut taken) {
             let begin = &begin;
-            let lines = SharedCell::<Lines>::create(Scope::Threads).context("no memory for the lines")?;
+            let lines = SharedCell::<PingPongLines>::create(SharingScope::Threads)
+                .context("no memory for the lines")?;
             let theirs = lines.clone();
             threads::start_in(scope, pair.cpus.1, move || {
                 begin.fetch_add(1, Ordering::AcqRel);
@@ -280,7 +297,13 @@ fn wait_for(begin: &AtomicU64, threads: u64) {
 
 /// Measures batches until there are enough, or the time is over. The first one shows how long a trip takes, and brings
 /// the lines and the code into the caches.
-fn lead(lines: &Lines, order: &Order, timebase: Timebase, ask: Side, limits: (usize, f64)) -> Taken {
+fn lead(
+    lines: &PingPongLines,
+    order: &CpuPairOrder,
+    timebase: Timebase,
+    ask: PingPongLoop,
+    limits: (usize, f64),
+) -> CpuPairTimes {
     let (clock, begun) = (timebase.clock(), Instant::now());
     let (samples, batch_ns) = limits;
     let (mut clean, mut disturbed) = (Vec::new(), Vec::new());
@@ -288,7 +311,7 @@ fn lead(lines: &Lines, order: &Order, timebase: Timebase, ask: Side, limits: (us
     for batch in 0..=samples as u64 {
         order.trips.store(trips, Ordering::Relaxed);
         order.before.store(before, Ordering::Relaxed);
-        let watch = Watch::open();
+        let watch = DisturbanceWatch::open();
         order.batch.store(batch + 1, Ordering::Release);
         let start = clock.start();
         ask(lines, before, trips);
@@ -306,18 +329,18 @@ fn lead(lines: &Lines, order: &Order, timebase: Timebase, ask: Side, limits: (us
         }
     }
     match clean.is_empty() {
-        true => Taken { batches: disturbed, trips, disturbed: true },
-        false => Taken { batches: clean, trips, disturbed: false },
+        true => CpuPairTimes { batches: disturbed, trips, disturbed: true },
+        false => CpuPairTimes { batches: clean, trips, disturbed: false },
     }
 }
 
 /// Answers batch after batch.
-fn respond(lines: &Lines, order: &Order, timebase: Timebase, answer: Side) {
+fn respond(lines: &PingPongLines, order: &CpuPairOrder, timebase: Timebase, answer: PingPongLoop) {
     let clock = timebase.clock();
     let mut done = 0;
     loop {
         let mut looks = 0_u32;
-        let watch = Watch::open();
+        let watch = DisturbanceWatch::open();
         let opened = clock.start();
         let batch = loop {
             match order.batch.load(Ordering::Acquire) {
@@ -363,40 +386,42 @@ mod tests {
     }
 
     /// The difference of ratios of the time at once to that alone.
-    fn difference(ratios: &[f64]) -> Difference {
-        Difference::of(&ratios.iter().map(|ratio| (100.0 * ratio, 100.0)).collect::<Vec<_>>(), 1)
+    fn difference(ratios: &[f64]) -> PairConcurrencyEffect {
+        PairConcurrencyEffect::of(&ratios.iter().map(|ratio| (100.0 * ratio, 100.0)).collect::<Vec<_>>(), 1)
     }
 
     #[test]
     fn pairs_that_disturb_each_other_are_told_from_noise() {
         let steady = [1.01, 0.99, 1.0, 1.02, 0.98, 1.0, 1.01, 1.0, 0.99, 1.0, 1.0, 1.02];
-        assert_eq!(difference(&steady), Difference::Same);
-        assert_eq!(difference(&steady.map(|ratio| ratio * 1.2)), Difference::Differs);
-        assert_eq!(difference(&steady.map(|ratio| ratio / 1.2)), Difference::Differs);
+        assert_eq!(difference(&steady), PairConcurrencyEffect::Same);
+        assert_eq!(difference(&steady.map(|ratio| ratio * 1.2)), PairConcurrencyEffect::Differs);
+        assert_eq!(difference(&steady.map(|ratio| ratio / 1.2)), PairConcurrencyEffect::Differs);
         // A single pair that the host moved meanwhile decides nothing.
         let mut moved = steady;
         moved[3] = 4.7;
-        assert_eq!(difference(&moved), Difference::Same);
+        assert_eq!(difference(&moved), PairConcurrencyEffect::Same);
         let noisy = [0.7, 1.4, 0.8, 1.3, 0.9, 1.2, 1.0, 1.1, 0.75, 1.35, 0.85, 1.25];
         assert!(
-            matches!(difference(&noisy), Difference::Unknown(Some((low, high))) if low < 0.95 && high > 1.05)
+            matches!(difference(&noisy), PairConcurrencyEffect::Unknown(Some((low, high))) if low < 0.95 && high > 1.05)
         );
-        assert!(matches!(difference(&steady.map(|ratio| ratio * 1.05)), Difference::Unknown(..)));
+        assert!(matches!(difference(&steady.map(|ratio| ratio * 1.05)), PairConcurrencyEffect::Unknown(..)));
     }
 
     #[test]
     fn what_was_not_compared_is_doubted_and_what_was_alone_is_not() {
-        assert_eq!(difference(&[]), Difference::Unknown(None));
-        assert_eq!((difference(&[]).taken(), Difference::Alone.taken()), ("at-once", "alone"));
+        assert_eq!(difference(&[]), PairConcurrencyEffect::Unknown(None));
+        assert_eq!((difference(&[]).taken(), PairConcurrencyEffect::Alone.taken()), ("at-once", "alone"));
         assert!(difference(&[]).doubt().is_some() && difference(&[0.9, 1.1, 1.0]).doubt().is_some());
         assert!(
-            [Difference::Alone, Difference::Same, Difference::Differs].iter().all(|d| d.doubt().is_none())
+            [PairConcurrencyEffect::Alone, PairConcurrencyEffect::Same, PairConcurrencyEffect::Differs]
+                .iter()
+                .all(|d| d.doubt().is_none())
         );
     }
 
     #[test]
     fn only_wanted_pairs_are_in_the_rounds() {
-        let pair = |point, cpus| Pair { point, cpus, class: String::new() };
+        let pair = |point, cpus| CpuPairPoint { point, cpus, class: String::new() };
         let pairs = [pair(0, (0, 700)), pair(1, (0, 2000)), pair(2, (5, 700))];
         let rounds = rounds(&pairs);
         assert_eq!(rounds.iter().map(Vec::len).sum::<usize>(), 3);

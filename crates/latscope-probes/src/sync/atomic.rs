@@ -2,13 +2,13 @@
 //! other half.
 
 use super::placement;
-use super::thread_group::{Done, Line, Share, ThreadGroup};
+use super::thread_group::{BatchWork, BatchWorkTotal, CacheLineCell, ThreadGroup};
 use crate::available;
 use crate::prelude::*;
 use latscope_os::kernels::atomics::{self, Atomic, UNROLL};
 
 probes! {
-    EXPERIMENT, Setting, plan, ..Facts::LOOPS;
+    EXPERIMENT, AtomicSettings, plan, ..ProbeFacts::LOOPS;
     ATOMIC "sync.atomic", "atomic operation",
         "C++ memory model, sequentially consistent operations (std::sync::atomic)",
         "One atomic operation of one thread; a compare-exchange counts when it succeeds, the failed \
@@ -33,7 +33,7 @@ words! {
 
 settings! {
     /// Threads and what they do.
-    struct Setting, asked for as Asked {
+    struct AtomicSettings, asked for as Asked {
         /// What is done: fetch-add, compare-exchange, swap and store are sequentially consistent,
         /// load is an acquire load, fence a full one after a plain store.
         operation: Atomic;
@@ -44,7 +44,7 @@ settings! {
     }
 }
 
-fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let given = Asked::of(input);
     let chosen = given.operation.given() || given.threads.given() || given.sharing.given();
     let combinations = if chosen { asked(&given) } else { usual(input, machine.allowed.0.len() as u64) };
@@ -52,13 +52,13 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
 }
 
 /// Every combination of the values given; values that are not given are the simplest.
-fn asked(given: &Asked) -> Vec<Setting> {
+fn asked(given: &Asked) -> Vec<AtomicSettings> {
     let mut all = Vec::new();
     for sharing in given.sharing.or(&[Sharing::Private]) {
         let threads = if sharing == Sharing::Private { 1 } else { 2 };
         for threads in given.threads.or(&[threads]) {
             for operation in given.operation.or(Atomic::ALL) {
-                all.push(Setting { operation, threads: threads.max(1), sharing });
+                all.push(AtomicSettings { operation, threads: threads.max(1), sharing });
             }
         }
     }
@@ -67,10 +67,10 @@ fn asked(given: &Asked) -> Vec<Setting> {
 
 /// Usual settings: each operation alone, the cost of contention, and that of false sharing beside two threads
 /// that share nothing.
-fn usual(input: &PlanInput, cpus: u64) -> Vec<Setting> {
-    let setting = |operation, threads, sharing| Setting { operation, threads, sharing };
+fn usual(input: &PlanInput, cpus: u64) -> Vec<AtomicSettings> {
+    let setting = |operation, threads, sharing| AtomicSettings { operation, threads, sharing };
     let alone = |operation: &Atomic| setting(*operation, 1, Sharing::Private);
-    let mut all: Vec<Setting> = Atomic::ALL.iter().map(alone).collect();
+    let mut all: Vec<AtomicSettings> = Atomic::ALL.iter().map(alone).collect();
     for operation in [Atomic::FetchAdd, Atomic::CompareExchange] {
         let contended = |threads| setting(operation, threads, Sharing::Contended);
         all.extend(contenders(input, cpus).into_iter().map(contended));
@@ -91,7 +91,7 @@ fn contenders(input: &PlanInput, cpus: u64) -> BTreeSet<u64> {
     }
 }
 
-fn point(setting: Setting) -> Point {
+fn point(setting: AtomicSettings) -> MeasurementPoint {
     let operation = setting.operation.word();
     let title = match (setting.sharing, setting.threads) {
         // Nothing waits for the word that was loaded: several loads are under way at once.
@@ -105,7 +105,7 @@ fn point(setting: Setting) -> Point {
 }
 
 /// Words on which the threads work, eight to a line, on lines of their own.
-type Words = Arc<[Line<[AtomicU64; 8]>]>;
+type AtomicWordLines = Arc<[CacheLineCell<[AtomicU64; 8]>]>;
 
 /// Place of a thread's word: its line, and its index there.
 fn place(sharing: Sharing, thread: usize) -> (usize, usize) {
@@ -119,7 +119,7 @@ fn place(sharing: Sharing, thread: usize) -> (usize, usize) {
 fn run(bench: &mut Bench) -> Result<()> {
     let mut cool = true;
     for (index, point) in bench.points().iter().enumerate() {
-        let setting = Setting::read(point)?;
+        let setting = AtomicSettings::read(point)?;
         let threads = setting.threads as usize;
         if cool && threads > 1 && bench.cpus().len() > 1 {
             placement::heat(bench);
@@ -143,11 +143,11 @@ fn lacks_cpus(bench: &mut Bench, point: usize, threads: usize, cpus: usize) {
     bench.unsupported(point, reason, "allow more CPUs, or ask for fewer threads (--threads)");
 }
 
-fn measure(bench: &mut Bench, index: usize, setting: Setting, cpus: &[u32]) -> Result<()> {
-    let Setting { operation, sharing, .. } = setting;
-    let words: Words = cpus.iter().map(|_| Line::default()).collect();
+fn measure(bench: &mut Bench, index: usize, setting: AtomicSettings, cpus: &[u32]) -> Result<()> {
+    let AtomicSettings { operation, sharing, .. } = setting;
+    let words: AtomicWordLines = cpus.iter().map(|_| CacheLineCell::default()).collect();
     let batch = Batch { ops: UNROLL, cycles: cpus.len() == 1, ..Batch::default() };
-    let word = |words: &Words, thread: usize| {
+    let word = |words: &AtomicWordLines, thread: usize| {
         let (line, place) = place(sharing, thread);
         (words.clone(), line, place)
     };
@@ -173,7 +173,7 @@ fn measure(bench: &mut Bench, index: usize, setting: Setting, cpus: &[u32]) -> R
 const BETWEEN_LOOKS: u64 = 128;
 
 /// Returns the work of a helper: the leader's operation, for as long as the leader works.
-fn share((words, line, place): (Words, usize, usize), operation: Atomic) -> Share {
+fn share((words, line, place): (AtomicWordLines, usize, usize), operation: Atomic) -> BatchWork {
     Box::new(move |_, over: &AtomicBool| {
         let mut operations = 0;
         while !over.load(Relaxed) {
@@ -185,7 +185,7 @@ fn share((words, line, place): (Words, usize, usize), operation: Atomic) -> Shar
 
 /// Ratio of the rate of the slowest thread to that of the fastest: 1 if all are equal. `own_ns` is the leader's
 /// time for an operation.
-fn fairness(own_ns: f64, helpers: &[Done]) -> Option<f64> {
+fn fairness(own_ns: f64, helpers: &[BatchWorkTotal]) -> Option<f64> {
     let rates =
         helpers.iter().filter(|helper| helper.ns > 0.0).map(|helper| helper.operations as f64 / helper.ns);
     let rates: Vec<f64> = rates.chain((own_ns > 0.0).then(|| 1.0 / own_ns)).collect();
@@ -198,7 +198,7 @@ fn fairness(own_ns: f64, helpers: &[Done]) -> Option<f64> {
 mod tests {
     use super::*;
     use latscope_core::plan::ParamValue;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness;
 
     fn machine(cpus: &str) -> Machine {
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!([place(Sharing::Private, 0), place(Sharing::Private, 9)], [(0, 0), (9, 0)]);
         assert_eq!([place(Sharing::Contended, 0), place(Sharing::Contended, 9)], [(0, 0), (0, 0)]);
         assert_eq!([place(Sharing::FalselyShared, 1), place(Sharing::FalselyShared, 9)], [(0, 1), (1, 1)]);
-        assert_eq!(size_of::<Line<[AtomicU64; 8]>>(), 128);
+        assert_eq!(size_of::<CacheLineCell<[AtomicU64; 8]>>(), 128);
     }
 
     #[test]
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn fairness_is_the_slowest_to_the_fastest() {
-        let helper = |operations, ns| Done { operations, ns };
+        let helper = |operations, ns| BatchWorkTotal { operations, ns };
         assert_eq!(fairness(10.0, &[helper(10, 100.0), helper(5, 100.0)]), Some(0.5));
         assert_eq!(fairness(10.0, &[helper(0, 0.0)]), None);
     }
@@ -256,7 +256,7 @@ mod tests {
             harness::check(&m);
             let alone = m.number("threads") == Some(1);
             assert!(
-                alone || m.quality.level != Level::Ok || m.values.contains_key("fairness"),
+                alone || m.quality.level != QualityLevel::Ok || m.values.contains_key("fairness"),
                 "{:?}",
                 m.params
             );

@@ -1,6 +1,6 @@
 //! Bytes per second through pipes, Unix sockets and TCP on the loopback.
 
-use crate::buffer::{self, AS_MALLOC, Buffer};
+use crate::buffer::{self, AS_MALLOC, PageOffsetBuffer};
 use crate::prelude::*;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -8,19 +8,21 @@ use std::os::unix::net::UnixStream;
 
 settings! {
     /// Messages from a writer to a reader.
-    struct Messages, asked for as MessagesAsked {
+    struct MessageStreamSettings, asked for as MessagesAsked {
         /// Bytes of a message: of each write.
         size: u64 as Size;
-        /// Where asked for: both threads on one CPU, each on one of its own, as usual, or where the scheduler puts them.
-        placement: Option<Placement>;
-        /// Offset of both buffers from the start of a page; 16, as that of large buffers of malloc(3), if none is stated.
+        /// Where asked for: both threads on one CPU, each on one of its own, as usual, or where the scheduler puts
+        /// them.
+        placement: Option<MessageStreamPlacement>;
+        /// Offset of both buffers from the start of a page; 16, as that of large buffers of malloc(3), if none is
+        /// stated.
         buffer: Option<u64> as Size;
     }
 }
 
 words! {
     /// Placement of reader and writer.
-    enum Placement {
+    enum MessageStreamPlacement {
         /// Both in turn on one CPU.
         SameCore = "same-core",
         /// Each on a CPU of its own.
@@ -35,7 +37,7 @@ static EXPERIMENT: Experiment = Experiment::new("sync.bandwidth", Cpus::Two, run
 const TIMED: &str = "Reading one message whole while another thread, on another CPU where there is one, writes such messages all the time.";
 
 probes! {
-    EXPERIMENT, Messages, plan, ..Facts { by: Some(By::Libc), subject: Subject::Many, may_be_zero: &["buffer"], most: &[("buffer", 4095)], ..Facts::BATCHES };
+    EXPERIMENT, MessageStreamSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Libc), subject: Subject::Many, may_be_zero: &["buffer"], most: &[("buffer", 4095)], ..ProbeFacts::BATCHES };
     PIPE "sync.pipe-bandwidth", "pipe bandwidth", "pipe(7)", TIMED;
     UNIX "sync.unix-bandwidth", "Unix socket bandwidth", "unix(7)", TIMED;
     TCP "sync.tcp-bandwidth", "TCP loopback bandwidth", "tcp(7)", TIMED;
@@ -44,7 +46,7 @@ probes! {
 /// Bytes of the largest message, which stands in memory twice.
 const LARGEST: u64 = 64 << 20;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let what = probe.title.trim_end_matches(" bandwidth");
     let asked = MessagesAsked::of(input);
     let mut placements: Vec<_> = asked.placement.or(&[]).into_iter().map(Some).collect();
@@ -57,14 +59,14 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
         for placement in placements.iter().copied() {
             let place = match placement {
                 None => "",
-                Some(Placement::SameCore) => ", same core",
-                Some(Placement::TwoCores) => ", two cores",
-                Some(Placement::Free) => ", placed by the scheduler",
+                Some(MessageStreamPlacement::SameCore) => ", same core",
+                Some(MessageStreamPlacement::TwoCores) => ", two cores",
+                Some(MessageStreamPlacement::Free) => ", placed by the scheduler",
             };
             for offset in &offsets {
                 let buffer = buffer::stated(*offset);
                 let title = format!("{what}, {} messages{place}{}", format_size(size), buffer::title(buffer));
-                points.push(probe.point(Messages { size, placement, buffer }, title, true));
+                points.push(probe.point(MessageStreamSettings { size, placement, buffer }, title, true));
             }
         }
     }
@@ -73,7 +75,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
 
 fn run(bench: &mut Bench) -> Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
-        let messages = Messages::read(point)?;
+        let messages = MessageStreamSettings::read(point)?;
         let measured = match point.probe.as_str() {
             "sync.pipe-bandwidth" => measure(bench, index, messages, io::pipe()),
             "sync.unix-bandwidth" => measure(bench, index, messages, UnixStream::pair()),
@@ -94,12 +96,12 @@ fn tcp_pair() -> io::Result<(TcpStream, TcpStream)> {
 fn measure<R: Read, W: Write + Send + 'static>(
     bench: &mut Bench,
     index: usize,
-    Messages { size, placement, buffer }: Messages,
+    MessageStreamSettings { size, placement, buffer }: MessageStreamSettings,
     ends: io::Result<(R, W)>,
 ) -> Result<()> {
     let (mut reader, mut writer) = ends.context("the two ends cannot be connected")?;
-    let shared = placement == Some(Placement::SameCore);
-    let free = placement == Some(Placement::Free);
+    let shared = placement == Some(MessageStreamPlacement::SameCore);
+    let free = placement == Some(MessageStreamPlacement::Free);
     let cpu = *bench.cpus().get(usize::from(!shared)).unwrap_or(&bench.cpus()[0]);
     sched::pin(if free { bench.allowed() } else { &bench.cpus()[..1] })?;
     if bench.cpus().len() < 2 && !shared && !free {
@@ -110,16 +112,16 @@ fn measure<R: Read, W: Write + Send + 'static>(
     let writing = threads::start(
         move || if free { Ok(()) } else { threads::pin(cpu) },
         move || {
-            let mut message = Buffer::new(size as usize, offset);
+            let mut message = PageOffsetBuffer::new(size as usize, offset);
             // It ends with an error, when the reader is gone.
             while writer.write_all(message.bytes()).is_ok() {}
         },
     )?;
-    let mut message = Buffer::new(size as usize, offset);
+    let mut message = PageOffsetBuffer::new(size as usize, offset);
     let mut lost = false;
     // Through the kernel's memory each byte is read and written twice.
-    let work = Work { ops: 1, bytes_touched: size, bytes_moved: 4 * size };
-    let batch = Batch { work: Some(work), gate: Gate::Open, ..Batch::default() };
+    let work = OperationWork { ops: 1, bytes_touched: size, bytes_moved: 4 * size };
+    let batch = Batch { work: Some(work), gate: SampleGate::Open, ..Batch::default() };
     bench.calls(index, batch, || lost = lost || reader.read_exact(message.bytes()).is_err());
     drop(reader);
     writing.join();

@@ -2,22 +2,22 @@
 //! happen taken off; and of a ring of processes with their working sets.
 
 use super::pipes;
-use super::placement::{self, Placement};
+use super::placement::{self, HandOffPlacement};
 use crate::prelude::*;
 use crate::scheduled::{Free, place, suffix};
-use latscope_exchange::{Call, echo, links};
-use latscope_os::child::{self, Child, sum};
+use latscope_exchange::{RoundTripCall, echo, links};
+use latscope_os::child::{self, ForkChild, sum};
 use rustix::fd::AsFd;
 
 probes! {
-    EXPERIMENT, Switch, plan, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
+    EXPERIMENT, Switch, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     CONTEXT_SWITCH "sync.context-switch", "context switch", "pipe(7); the method of LMbench's lat_ctx",
         "Half of a pipe round trip between two endpoints on one CPU, less a write and a read in one thread."
         { revision: 2, };
 }
 
 probes! {
-    RING_EXPERIMENT, Ring, plan_ring, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
+    RING_EXPERIMENT, ProcessRingSettings, plan_ring, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     RING "sync.ring", "context switch in a ring of processes", "pipe(7); the method of LMbench's lat_ctx",
         "One hop of a token round a ring of processes on one CPU, each summing its own memory, less the same \
         write, read and sum in one process."
@@ -31,7 +31,7 @@ static RING_EXPERIMENT: Experiment =
 
 words! {
     /// Endpoints of a switch.
-    enum Mode {
+    enum SwitchEndpointKind {
         /// Threads of one process.
         Threads = "threads",
         /// Processes: the address space is switched, too.
@@ -43,13 +43,13 @@ settings! {
     /// A switch between two.
     struct Switch, asked for as SwitchAsked {
         /// Whether the two share their memory or the switch changes the address space as well.
-        mode: Mode;
+        mode: SwitchEndpointKind;
     }
 }
 
 settings! {
     /// A ring of processes.
-    struct Ring, asked for as RingAsked {
+    struct ProcessRingSettings, asked for as RingAsked {
         /// Processes in the ring, at least 2.
         processes: u64, axis;
         /// Memory each process sums.
@@ -62,15 +62,15 @@ settings! {
 /// Largest number of processes in a ring, so that a typing error cannot start too many.
 const MOST_PROCESSES: u64 = 256;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
-    let point = |mode: Mode| {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+    let point = |mode: SwitchEndpointKind| {
         let title = format!("context switch between {}", mode.word());
         probe.point(Switch { mode }, title, true)
     };
-    SwitchAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
+    SwitchAsked::of(input).mode.or(SwitchEndpointKind::ALL).into_iter().map(point).collect()
 }
 
-fn plan_ring(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan_ring(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = RingAsked::of(input);
     let placement = asked.placement.first();
     let mut points = Vec::new();
@@ -80,7 +80,7 @@ fn plan_ring(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
             let title =
                 format!("ring of {processes}, {} each, a switch{}", format_size(size), suffix(placement));
             let row = (processes, size) == (16, 64 << 10);
-            points.push(probe.point(Ring { processes, size, placement }, title, row));
+            points.push(probe.point(ProcessRingSettings { processes, size, placement }, title, row));
         }
     }
     points
@@ -89,11 +89,12 @@ fn plan_ring(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
 fn run(bench: &mut Bench) -> Result<()> {
     let cpu = bench.cpus()[0];
     for (index, point) in bench.points().iter().enumerate() {
-        let _awake = placement::keep_awake(bench, index, Placement::SameCore, [cpu; 2]);
-        placement::settle(Placement::SameCore, cpu).context("the measuring thread cannot be set up")?;
+        let _awake = placement::keep_awake(bench, index, HandOffPlacement::SameCore, [cpu; 2]);
+        placement::settle(HandOffPlacement::SameCore, cpu)
+            .context("the measuring thread cannot be set up")?;
         let measured = match Switch::read(point)?.mode {
-            Mode::Threads => between_threads(bench, index, cpu),
-            Mode::Processes => ring(bench, index, Some(cpu), 2, 0),
+            SwitchEndpointKind::Threads => between_threads(bench, index, cpu),
+            SwitchEndpointKind::Processes => ring(bench, index, Some(cpu), 2, 0),
         };
         match measured {
             Ok(alone) => show_parts(bench, index, alone),
@@ -113,11 +114,11 @@ fn show_parts(bench: &mut Bench, point: usize, alone_ns: f64) {
 fn run_ring(bench: &mut Bench) -> Result<()> {
     let cpu = bench.cpus()[0];
     for (index, point) in bench.points().iter().enumerate() {
-        let Ring { processes, size, placement } = Ring::read(point)?;
+        let ProcessRingSettings { processes, size, placement } = ProcessRingSettings::read(point)?;
         let cpu = if placement.is_none() { Some(cpu) } else { None };
-        let _awake = cpu.map(|cpu| placement::keep_awake(bench, index, Placement::SameCore, [cpu; 2]));
+        let _awake = cpu.map(|cpu| placement::keep_awake(bench, index, HandOffPlacement::SameCore, [cpu; 2]));
         match cpu {
-            Some(cpu) => placement::settle(Placement::SameCore, cpu),
+            Some(cpu) => placement::settle(HandOffPlacement::SameCore, cpu),
             None => Ok(place(bench, placement)?),
         }
         .context("the measuring thread cannot be set up")?;
@@ -131,9 +132,10 @@ fn run_ring(bench: &mut Bench) -> Result<()> {
 fn between_threads(bench: &mut Bench, point: usize, cpu: u32) -> Result<f64> {
     let alone = alone(&bench.timebase(), &[])?;
     let (mut near, far) = links::pipe()?;
-    let partner = threads::start(move || placement::settle(Placement::SameCore, cpu), move || echo(far))
-        .context("the other thread")?;
-    let went = rounds(bench, point, Placement::SameCore.gate(), &alone, 2, || near.call().is_ok())?;
+    let partner =
+        threads::start(move || placement::settle(HandOffPlacement::SameCore, cpu), move || echo(far))
+            .context("the other thread")?;
+    let went = rounds(bench, point, HandOffPlacement::SameCore.gate(), &alone, 2, || near.call().is_ok())?;
     drop(near);
     partner.join();
     ensure!(went, "the other thread was gone");
@@ -148,7 +150,7 @@ fn ring(bench: &mut Bench, point: usize, cpu: Option<u32>, processes: usize, siz
     let (first, output) = pipes::open()?;
     let (_others, input) = relays(first, cpu, processes - 1, memory.len())?;
     // CPU time of other processes cannot be asked for: no gate.
-    let went = rounds(bench, point, Gate::Open, &alone, processes as u64, || {
+    let went = rounds(bench, point, SampleGate::Open, &alone, processes as u64, || {
         black_box(sum(black_box(&memory)));
         pipes::give(&output) && pipes::take(&input)
     })?;
@@ -157,11 +159,16 @@ fn ring(bench: &mut Bench, point: usize, cpu: Option<u32>, processes: usize, siz
 }
 
 /// Starts a chain of processes from `input` to the returned descriptor.
-fn relays(mut input: OwnedFd, cpu: Option<u32>, count: usize, words: usize) -> Result<(Vec<Child>, OwnedFd)> {
+fn relays(
+    mut input: OwnedFd,
+    cpu: Option<u32>,
+    count: usize,
+    words: usize,
+) -> Result<(Vec<ForkChild>, OwnedFd)> {
     let mut children = Vec::new();
     for _ in 0..count {
         let (next, output) = pipes::open()?;
-        let policy = Placement::SameCore.policy();
+        let policy = HandOffPlacement::SameCore.policy();
         let child = child::relay(cpu, policy, input.as_fd(), output.as_fd(), words);
         children.push(child.context("no further process can be made")?);
         input = next;
@@ -177,8 +184,8 @@ const WARM_UP: Duration = Duration::from_millis(8);
 fn rounds(
     bench: &mut Bench,
     point: usize,
-    gate: Gate,
-    alone: &Alone,
+    gate: SampleGate,
+    alone: &RingOverheadTime,
     hops: u64,
     mut lap: impl FnMut() -> bool,
 ) -> Result<bool> {
@@ -224,7 +231,7 @@ fn too_much_subtracted(laps: u64, faster: u64) -> Option<String> {
 }
 
 /// Time in which one thread sums its memory, writes to a pipe and reads from it.
-struct Alone {
+struct RingOverheadTime {
     ticks: u64,
     ns: f64,
 }
@@ -234,7 +241,7 @@ struct Alone {
 const TRIALS: usize = 101;
 const REPETITIONS: u64 = 16;
 
-fn alone(timebase: &Timebase, memory: &[u64]) -> Result<Alone> {
+fn alone(timebase: &Timebase, memory: &[u64]) -> Result<RingOverheadTime> {
     let (input, output) = pipes::open()?;
     let clock = timebase.clock();
     let mut went = true;
@@ -250,7 +257,7 @@ fn alone(timebase: &Timebase, memory: &[u64]) -> Result<Alone> {
     let trials: Vec<f64> = (0..TRIALS).map(|_| trial()).collect();
     ensure!(went, "a pipe does not carry a byte");
     let ticks = median(&trials).unwrap_or(0.0) as u64;
-    Ok(Alone { ticks, ns: timebase.ns(ticks) })
+    Ok(RingOverheadTime { ticks, ns: timebase.ns(ticks) })
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! Time that a cache line takes from one core to another and back.
 
-use super::all_pairs::{self, Pair};
-use super::lines::{Lines, Side};
+use super::all_pairs::{self, CpuPairPoint};
+use super::lines::{PingPongLines, PingPongLoop};
 use super::placement;
-use super::thread_group::{Share, ThreadGroup};
+use super::thread_group::{BatchWork, ThreadGroup};
 use crate::available;
-use crate::classes::{self, Class, Places};
+use crate::classes::{self, CpuPairClass, CpuTopologyMap};
 use crate::prelude::*;
 
 probes! {
-    EXPERIMENT, Travel, plan, ..Facts::BATCHES;
+    EXPERIMENT, Travel, plan, ..ProbeFacts::BATCHES;
     CORE_TO_CORE "sync.core-to-core", "core to core, round trip of a cache line",
         "the processor's cache coherence protocol",
         "One thread writes a cache line, the other sees it and answers, the first sees the answer; both spin, each on its own CPU."
@@ -23,7 +23,7 @@ static EXPERIMENT: Experiment = Experiment::new("sync.core-to-core", Cpus::All, 
 
 words! {
     /// Lines that go between the cores.
-    enum Mode {
+    enum CoreTransferMode {
         /// A single line that both change by compare and exchange.
         Cas = "cas",
         /// A line for each direction.
@@ -37,9 +37,9 @@ settings! {
         /// The two CPUs.
         pair: String, axis;
         /// One line that both change by compare-and-exchange, or a line for each direction.
-        mode: Mode;
-        /// All pairs of CPUs, as many at the same time as there are CPUs for. Some of each class are measured again, alone and
-        /// at once in turn; if that surely differs by more than 5 %, all of the class are measured alone.
+        mode: CoreTransferMode;
+        /// All pairs of CPUs, as many at the same time as there are CPUs for. Some of each class are measured again,
+        /// alone and at once in turn; if that surely differs by more than 5 %, all of the class are measured alone.
         all_pairs("all-pairs"): Option<AllPairs>;
         /// The CPU of the pair on whose node the lines are, where asked for: they are on a fresh page that it touches
         /// first. Without it they are on the node of the first CPU.
@@ -79,15 +79,15 @@ const MOST_CPUS: usize = 64;
 const SAMPLED: usize = 256;
 
 /// Two CPUs and what they share.
-pub(super) type Shared = (u32, u32, Option<Class>);
+pub(super) type CpuPairTopology = (u32, u32, Option<CpuPairClass>);
 
-fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     if TravelAsked::of(input).all_pairs.given() {
         return all_pairs_of(input, machine);
     }
     let cpus = &machine.allowed.0;
     let total = cpus.len() * cpus.len().saturating_sub(1) / 2;
-    let quick = input.survey && input.profile == Profile::Quick;
+    let quick = input.survey && input.profile == SurveyProfile::Quick;
     let pairs = match cpus.as_slice() {
         // Reported as unsupported rather than left out.
         [only] => vec![(*only, *only, None)],
@@ -100,12 +100,12 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
         total if total > pairs.len() => format!(" ({} of {total} pairs measured)", pairs.len()),
         _ => String::new(),
     };
-    let mut classes: Vec<Option<Class>> = Vec::new();
+    let mut classes: Vec<Option<CpuPairClass>> = Vec::new();
     let mut points = Vec::new();
     let asked = TravelAsked::of(input);
     let homes =
         if asked.home.given() { asked.home.or(&[]).into_iter().map(Some).collect() } else { vec![None] };
-    let modes = asked.mode.or(Mode::ALL);
+    let modes = asked.mode.or(CoreTransferMode::ALL);
     for (mode, home) in modes.iter().flat_map(|mode| homes.iter().map(move |home| (*mode, *home))) {
         for (a, b, class) in &pairs {
             // The first pair of each class is a row, and beside others it is named after the class.
@@ -132,10 +132,10 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
 }
 
 /// Points of all pairs, measured many at the same time.
-fn all_pairs_of(input: &PlanInput, machine: &Machine) -> Vec<Point> {
-    let pairs = Places::of(machine).pairs(&machine.allowed.0);
+fn all_pairs_of(input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+    let pairs = CpuTopologyMap::of(machine).pairs(&machine.allowed.0);
     let mut points = Vec::new();
-    for mode in TravelAsked::of(input).mode.or(&[Mode::Cas]) {
+    for mode in TravelAsked::of(input).mode.or(&[CoreTransferMode::Cas]) {
         for (a, b, class) in &pairs {
             let pair = format!("{a}-{b}");
             let title = format!("core to core {pair}, {}", mode.word().replace('-', " "));
@@ -150,10 +150,10 @@ fn all_pairs_of(input: &PlanInput, machine: &Machine) -> Vec<Point> {
 
 /// At most `most` pairs, as many of each class as of the others, those of a class evenly spaced. A class is named if
 /// there are several.
-pub(super) fn sampled(machine: &Machine, most: usize) -> Vec<Shared> {
-    let all = Places::of(machine).pairs(&machine.allowed.0);
-    let mut classes: Vec<Vec<Shared>> = Vec::new();
-    for class in Class::ALL {
+pub(super) fn sampled(machine: &Machine, most: usize) -> Vec<CpuPairTopology> {
+    let all = CpuTopologyMap::of(machine).pairs(&machine.allowed.0);
+    let mut classes: Vec<Vec<CpuPairTopology>> = Vec::new();
+    for class in CpuPairClass::ALL {
         let members = all.iter().filter(|pair| pair.2 == *class);
         classes.push(members.map(|(a, b, class)| (*a, *b, Some(*class))).collect());
     }
@@ -182,14 +182,14 @@ fn run(bench: &mut Bench) -> Result<()> {
 }
 
 /// Measures the points of all pairs, if there are any.
-fn run_all_pairs(bench: &mut Bench, points: &[Point]) -> Result<()> {
-    for mode in Mode::ALL {
+fn run_all_pairs(bench: &mut Bench, points: &[MeasurementPoint]) -> Result<()> {
+    for mode in CoreTransferMode::ALL {
         let mut pairs = Vec::new();
         for (index, point) in points.iter().enumerate().filter(|(_, p)| p.params.contains_key("all-pairs")) {
             let travel = Travel::read(point)?;
             if travel.mode == *mode {
                 let class = travel.class.unwrap_or_default();
-                pairs.push(Pair { point: index, cpus: cpus_of(&travel.pair)?, class });
+                pairs.push(CpuPairPoint { point: index, cpus: cpus_of(&travel.pair)?, class });
             }
         }
         if pairs.is_empty() {
@@ -208,7 +208,7 @@ pub(super) fn cpus_of(pair: &str) -> Result<(u32, u32)> {
     Ok((here.parse()?, there.parse()?))
 }
 
-fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
+fn measure(bench: &mut Bench, index: usize, point: &MeasurementPoint) -> Result<()> {
     let Travel { pair, mode, home, .. } = Travel::read(point)?;
     let (here, there) = cpus_of(&pair)?;
     if here == there {
@@ -217,12 +217,12 @@ fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
     }
     // Fresh pages for each pair, first touched on the CPU whose node they shall be of.
     threads::pin(if home == Some(Home::Second) { there } else { here })?;
-    let lines = SharedCell::<Lines>::create(Scope::Threads)?;
+    let lines = SharedCell::<PingPongLines>::create(SharingScope::Threads)?;
     threads::pin(here)?;
     let answer = answer(mode);
     let theirs = lines.clone();
     let mut turn = 0;
-    let share: Share = Box::new(move |iterations, _| {
+    let share: BatchWork = Box::new(move |iterations, _| {
         answer(&theirs, turn, iterations);
         turn += iterations;
         iterations
@@ -241,30 +241,34 @@ fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
     Ok(())
 }
 
-fn ask(mode: Mode) -> Side {
-    if mode == Mode::Cas { |lines, _, count| swap(lines, 0, 1, count) } else { ask_by_two_lines }
+fn ask(mode: CoreTransferMode) -> PingPongLoop {
+    if mode == CoreTransferMode::Cas { |lines, _, count| swap(lines, 0, 1, count) } else { ask_by_two_lines }
 }
 
-fn answer(mode: Mode) -> Side {
-    if mode == Mode::Cas { |lines, _, count| swap(lines, 1, 0, count) } else { answer_by_two_lines }
+fn answer(mode: CoreTransferMode) -> PingPongLoop {
+    if mode == CoreTransferMode::Cas {
+        |lines, _, count| swap(lines, 1, 0, count)
+    } else {
+        answer_by_two_lines
+    }
 }
 
 /// Waits for `from` and makes it `to`, `count` times. Each attempt wants the
 /// line for itself, as a lock does that many wait for.
-fn swap(lines: &Lines, from: u64, to: u64, count: u64) {
+fn swap(lines: &PingPongLines, from: u64, to: u64, count: u64) {
     for _ in 0..count {
         while lines[0].signal.compare_exchange_weak(from, to, Ordering::AcqRel, Ordering::Relaxed).is_err() {}
     }
 }
 
-fn ask_by_two_lines(lines: &Lines, turn: u64, count: u64) {
+fn ask_by_two_lines(lines: &PingPongLines, turn: u64, count: u64) {
     for number in turn + 1..=turn + count {
         lines[0].signal.store(number, Ordering::Release);
         while lines[1].signal.load(Ordering::Acquire) != number {}
     }
 }
 
-fn answer_by_two_lines(lines: &Lines, turn: u64, count: u64) {
+fn answer_by_two_lines(lines: &PingPongLines, turn: u64, count: u64) {
     for number in turn + 1..=turn + count {
         while lines[0].signal.load(Ordering::Acquire) != number {}
         lines[1].signal.store(number, Ordering::Release);
@@ -274,12 +278,12 @@ fn answer_by_two_lines(lines: &Lines, turn: u64, count: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness;
-    use latscope_engine::planner::{self, Request};
+    use latscope_engine::planner::{self, RunRequest};
     use std::collections::BTreeSet;
 
-    fn planned(cpus: &str, survey: bool) -> Vec<Point> {
+    fn planned(cpus: &str, survey: bool) -> Vec<MeasurementPoint> {
         let machine = Machine { allowed: cpus.parse().unwrap(), ..Machine::default() };
         CORE_TO_CORE.plan(&PlanInput { survey, ..harness::input() }, &machine)
     }
@@ -300,7 +304,7 @@ mod tests {
             if all_pairs {
                 input.values.insert("all-pairs".into(), vec!["yes".into()]);
             }
-            let request = Request { cpus: cpus.to_vec(), ..Request::new("sync", input) };
+            let request = RunRequest { cpus: cpus.to_vec(), ..RunRequest::new("sync", input) };
             let plan = planner::plan(&crate::REGISTRY, &[&CORE_TO_CORE], &request, &machine);
             let pairs = plan.steps[0].points.iter().map(|point| point.text("pair").to_owned());
             pairs.collect::<BTreeSet<String>>().into_iter().collect::<Vec<_>>()
@@ -317,7 +321,7 @@ mod tests {
         let plan_for = |machine: &Machine, profile| {
             CORE_TO_CORE.plan(&PlanInput { survey: true, profile, ..PlanInput::default() }, machine)
         };
-        let points = plan_for(&machines::two_packages(), Profile::Normal);
+        let points = plan_for(&machines::two_packages(), SurveyProfile::Normal);
         assert_eq!(points.len(), 2 * SURVEYED);
         let rows: Vec<&str> = points.iter().filter(|p| p.row).map(|p| p.title.as_str()).take(4).collect();
         let expected = ["same last cache", "same node", "other package", "threads of a core"]
@@ -327,8 +331,8 @@ mod tests {
         let mut wanted = expected.to_vec();
         wanted.sort();
         assert_eq!(rows, wanted);
-        assert_eq!(plan_for(&machines::thousand(), Profile::Quick).len(), 2 * (SURVEYED / 3));
-        let sparse = plan_for(&machines::sparse(), Profile::Normal);
+        assert_eq!(plan_for(&machines::thousand(), SurveyProfile::Quick).len(), 2 * (SURVEYED / 3));
+        let sparse = plan_for(&machines::sparse(), SurveyProfile::Normal);
         assert!(sparse.iter().any(|point| point.text("pair").ends_with("-1503")));
     }
 
@@ -373,7 +377,7 @@ mod tests {
     fn lines_travel_in_both_modes() {
         for m in harness::measure(&EXPERIMENT, harness::points(&CORE_TO_CORE)) {
             harness::check(&m);
-            assert_eq!(m.values.contains_key("one-way"), m.quality.level != Level::Unsupported);
+            assert_eq!(m.values.contains_key("one-way"), m.quality.level != QualityLevel::Unsupported);
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Figures of the family: rings of processes, hand-offs beside each other.
 
 use super::{context_switch, hand_off};
-use latscope_core::catalogue::figures::{Along, Bars, Curves, Scale, Unit};
+use latscope_core::catalogue::figures::{Along, Bars, Curves, FigureAxisScale, FigureAxisUnit};
 
 pub(super) static CURVES: &[Curves] = &[Curves {
     id: "sync-ring",
     title: "A switch in a ring of processes",
     probes: &[&context_switch::RING.facts],
-    x: Along::parameter("processes", Scale::Log2, Unit::Number),
+    x: Along::parameter("processes", FigureAxisScale::Log2, FigureAxisUnit::Number),
     y: Along::median("one switch, median"),
     ..Curves::DEFAULT
 }];

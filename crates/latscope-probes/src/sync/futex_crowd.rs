@@ -1,11 +1,11 @@
 //! Waking many threads that sleep on one futex: how long the call takes, when the first of them runs and when the last.
 
 use crate::prelude::*;
-use latscope_os::futex::{Crowd, hash_slots, set_hash_slots};
+use latscope_os::futex::{FutexWaiterGroup, hash_slots, set_hash_slots};
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel};
 
 probes! {
-    EXPERIMENT, Woken, plan, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
+    EXPERIMENT, FutexCrowdSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     FUTEX_CROWD "sync.futex-crowd", "futex that many threads sleep on", "futex(2), PR_FUTEX_HASH(2const)",
         "Seen call: the call that wakes all (FUTEX_WAKE), or wakes one and moves the others to a second futex \
         (FUTEX_CMP_REQUEUE), from which each wakes the next. Seen first, last: from before it until the first, \
@@ -49,7 +49,7 @@ words! {
 
 settings! {
     /// Threads that are woken.
-    struct Woken, asked for as WokenAsked {
+    struct FutexCrowdSettings, asked for as WokenAsked {
         /// All by one call, or one, and the others moved to a second futex and woken one after the other.
         mode: Way;
         /// Threads that sleep on the futex.
@@ -66,19 +66,19 @@ const SLOTS: u32 = 16;
 /// Time that sleepers get to fall asleep before they are woken.
 const FALL_ASLEEP: Duration = Duration::from_micros(200);
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = WokenAsked::of(input);
     let threads: &[u64] = match input.profile {
-        Profile::Quick => &[4],
-        Profile::Normal => &[1, 4, 16],
-        Profile::Full => &[1, 2, 4, 8, 16, 64],
+        SurveyProfile::Quick => &[4],
+        SurveyProfile::Normal => &[1, 4, 16],
+        SurveyProfile::Full => &[1, 2, 4, 8, 16, 64],
     };
     let mut points = Vec::new();
     for hash in asked.hash.or(Hash::ALL) {
         for mode in asked.mode.or(Way::ALL) {
             for threads in asked.threads.or(threads) {
                 for seen in asked.seen.or(Timed::ALL) {
-                    let of = Woken { mode, threads, seen, hash };
+                    let of = FutexCrowdSettings { mode, threads, seen, hash };
                     points.push(probe.point(of.clone(), title(&of), false));
                 }
             }
@@ -87,7 +87,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     points
 }
 
-fn title(of: &Woken) -> String {
+fn title(of: &FutexCrowdSettings) -> String {
     let what = match of.seen {
         Timed::Call => "call",
         Timed::First => "first runs",
@@ -97,16 +97,16 @@ fn title(of: &Woken) -> String {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let wanted: Vec<Woken> = bench.settings()?;
+    let wanted: Vec<FutexCrowdSettings> = bench.settings()?;
     // A process that uses the global table keeps it: the other one comes first.
     for hash in Hash::ALL {
         let set = set_hash_slots(if *hash == Hash::Private { SLOTS } else { 0 });
         let groups: BTreeSet<(Way, u64)> =
             wanted.iter().filter(|of| of.hash == *hash).map(|of| (of.mode, of.threads)).collect();
         for (mode, threads) in groups {
-            let mut parts = Parts::default();
+            let mut parts = ActivityParts::default();
             let places = [Timed::Call, Timed::First, Timed::Last].map(|seen| {
-                let of = Woken { mode, threads, seen, hash: *hash };
+                let of = FutexCrowdSettings { mode, threads, seen, hash: *hash };
                 parts.part(&wanted, |woken| *woken == of)
             });
             // A kernel without tables of processes has the global one only.
@@ -126,8 +126,8 @@ fn run(bench: &mut Bench) -> Result<()> {
 
 /// State that the sleepers share.
 #[derive(Debug)]
-struct Shared {
-    crowd: Crowd,
+struct FutexCrowdState {
+    crowd: FutexWaiterGroup,
     mode: Way,
     clock: AnyClock,
     /// Stamps of the first and the last that ran.
@@ -140,7 +140,7 @@ struct Shared {
     ending: AtomicBool,
 }
 
-impl Shared {
+impl FutexCrowdState {
     /// Body of a sleeper. Returns how often it slept.
     fn sleep(&self) -> u64 {
         let before = thread_counts().voluntary;
@@ -167,7 +167,7 @@ impl Shared {
 
 /// Sleepers, spread over the CPUs.
 struct Sleepers {
-    shared: Arc<Shared>,
+    shared: Arc<FutexCrowdState>,
     count: u32,
     threads: Vec<Partner<u64>>,
 }
@@ -175,8 +175,8 @@ struct Sleepers {
 impl Sleepers {
     fn start(mode: Way, clock: AnyClock, count: u64, cpus: &[u32]) -> Result<Sleepers> {
         let count = u32::try_from(count).context("too many threads")?;
-        let shared = Arc::new(Shared {
-            crowd: Crowd::default(),
+        let shared = Arc::new(FutexCrowdState {
+            crowd: FutexWaiterGroup::default(),
             mode,
             clock,
             first: AtomicU64::new(u64::MAX),
@@ -246,10 +246,16 @@ impl Drop for Sleepers {
     }
 }
 
-fn measure(bench: &mut Bench, mode: Way, threads: u64, points: &[usize], places: [Part; 3]) -> Result<()> {
+fn measure(
+    bench: &mut Bench,
+    mode: Way,
+    threads: u64,
+    points: &[usize],
+    places: [ActivityPart; 3],
+) -> Result<()> {
     let mut sleepers = Sleepers::start(mode, bench.timebase().clock(), threads, bench.cpus())?;
     let mut rounds = 0u64;
-    bench.splits(points, Gate::Open, |splits| {
+    bench.splits(points, SampleGate::Open, |splits| {
         sleepers.fall_asleep();
         let [start, end, first, last] = sleepers.wake();
         rounds += 1;
@@ -272,7 +278,7 @@ fn measure(bench: &mut Bench, mode: Way, threads: u64, points: &[usize], places:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness;
 
     #[test]
@@ -288,7 +294,7 @@ mod tests {
         let measured = harness::measure(&EXPERIMENT, harness::points(&FUTEX_CROWD));
         for m in &measured {
             harness::check(m);
-            if m.quality.level == Level::Unsupported {
+            if m.quality.level == QualityLevel::Unsupported {
                 continue;
             }
             assert!(m.values["blocked"].value > 0.0, "{m:?}");
@@ -297,7 +303,8 @@ mod tests {
             }
         }
         // The first is one of those of which the last is the latest.
-        for of_one in measured.chunks(3).filter(|of_one| of_one[0].quality.level != Level::Unsupported) {
+        for of_one in measured.chunks(3).filter(|of_one| of_one[0].quality.level != QualityLevel::Unsupported)
+        {
             assert!(of_one[1].summary.p50 <= of_one[2].summary.p50, "{of_one:?}");
         }
     }

@@ -1,12 +1,12 @@
 //! Hand-off between two threads: round trips by each mechanism, by placement.
 
-use super::placement::{self, Placement};
+use super::placement::{self, HandOffPlacement};
 use crate::available;
 use crate::prelude::*;
 use crate::ways::{by_title, other_than_bare};
 use latscope_core::param;
-use latscope_exchange::{Call, Closed, Link, echo, links};
-use latscope_os::monitor::Monitor;
+use latscope_exchange::{Closed, RoundTripCall, TokenLink, echo, links};
+use latscope_os::monitor::CondvarCounter;
 use rustix::thread::sched_getcpu;
 use std::sync::atomic::AtomicU32;
 
@@ -16,15 +16,15 @@ settings! {
         /// Where the two threads run: on one CPU; on two that idle while their thread waits (the round trip then
         /// contains two exits from idle); on two that are kept from idling; or, where asked for, wherever the scheduler
         /// puts them, with the share of trips in which both were in one last-level cache.
-        placement: Placement;
+        placement: HandOffPlacement;
     }
 }
 
 settings! {
     /// Settings of two threads that hand over by calls of the kernel.
-    struct Called, asked for as CalledAsked {
+    struct HandOffCallSettings, asked for as CalledAsked {
         /// `libc`, where asked for or next to the bare instruction on one CPU: by functions of the C library
-        by: Option<By>;
+        by: Option<SyscallInvocation>;
         ..threads: Threads;
     }
 }
@@ -33,7 +33,7 @@ static EXPERIMENT: Experiment =
     Experiment::new("sync.hand-off", Cpus::Two, run).setup(0.02).fewer_rounds(4, placement::AWAKE);
 
 probes! {
-    EXPERIMENT, Threads, plan, ..Facts { by: Some(By::Libc), ..FACTS };
+    EXPERIMENT, Threads, plan, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..FACTS };
     SEMAPHORE "sync.semaphore", "semaphore hand-off, round trip", "sem_post(3), sem_wait(3)",
         "sem_post to a thread that sleeps in sem_wait, and back by another semaphore.";
     CONDVAR "sync.condvar", "condvar hand-off, round trip", "pthread_cond_signal(3), pthread_cond_wait(3)",
@@ -41,19 +41,23 @@ probes! {
 }
 
 probes! {
-    EXPERIMENT, Called, plan_called, ..FACTS;
+    EXPERIMENT, HandOffCallSettings, plan_called, ..FACTS;
     EVENTFD "sync.eventfd", "eventfd hand-off, round trip", "eventfd(2), EFD_SEMAPHORE",
         "write(2) of an eventfd to a thread that sleeps in read(2), and back by another eventfd.";
 }
 
-const FACTS: Facts =
-    Facts { times: Semantics::RoundTrip, revision: 2, by: Some(By::Instruction), ..Facts::DEFAULT };
+const FACTS: ProbeFacts = ProbeFacts {
+    times: Semantics::RoundTrip,
+    revision: 2,
+    by: Some(SyscallInvocation::Instruction),
+    ..ProbeFacts::DEFAULT
+};
 
 probes! {
     EXPERIMENT, Threads, plan, ..FACTS;
     FUTEX "sync.futex", "futex hand-off, round trip", "futex(2)",
         "Atomic add and FUTEX_WAKE to a thread that sleeps in FUTEX_WAIT, and back by another futex."
-        { headline: Some(Headline { name: "hand-off", preferred: &[("placement", "two-cores"), ("placement", "same-core")] }), };
+        { headline: Some(ProbeHeadline { name: "hand-off", preferred: &[("placement", "two-cores"), ("placement", "same-core")] }), };
     PIPE "sync.pipe", "pipe hand-off, round trip", "pipe(7)",
         "write(2) of one byte to a pipe whose reader sleeps in read(2), and back by another pipe.";
     UNIX_STREAM "sync.unix-stream", "socket hand-off, round trip", "unix(7), socketpair(2)",
@@ -61,15 +65,16 @@ probes! {
 }
 
 /// Returns the points of a mechanism by each way: by the C library on one CPU, where no exit from idle hides the calls.
-fn plan_called(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan_called(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let asked = CalledAsked::of(input).by;
     let mut points = Vec::new();
-    for by in asked.or(By::ALL) {
+    for by in asked.or(SyscallInvocation::ALL) {
         for point in plan(probe, input, machine) {
-            let same_core = point.params.get(param::PLACEMENT) == Some(&Placement::SameCore.word().into());
-            if by == By::Instruction || same_core || asked.given() {
+            let same_core =
+                point.params.get(param::PLACEMENT) == Some(&HandOffPlacement::SameCore.word().into());
+            if by == SyscallInvocation::Instruction || same_core || asked.given() {
                 let by_param = other_than_bare(by).map(|by| by.word().into());
-                let mut point = Point { title: by_title(&point.title, by), ..point };
+                let mut point = MeasurementPoint { title: by_title(&point.title, by), ..point };
                 point.params.extend(by_param.map(|by| (param::BY.to_owned(), by)));
                 points.push(point);
             }
@@ -78,15 +83,15 @@ fn plan_called(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point
     points
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let what = probe.title.trim_end_matches(", round trip");
     let mut points = Vec::new();
-    for placement in ThreadsAsked::of(input).placement.or(&Placement::FIXED) {
+    for placement in ThreadsAsked::of(input).placement.or(&HandOffPlacement::FIXED) {
         let place = match placement {
-            Placement::SameCore => "same core",
-            Placement::TwoCores => "two cores",
-            Placement::TwoCoresAwake => "two awake",
-            Placement::Scheduler => "placed by the scheduler",
+            HandOffPlacement::SameCore => "same core",
+            HandOffPlacement::TwoCores => "two cores",
+            HandOffPlacement::TwoCoresAwake => "two awake",
+            HandOffPlacement::Scheduler => "placed by the scheduler",
         };
         points.push(probe.point(Threads { placement }, format!("{what}, {place}"), true));
     }
@@ -94,11 +99,11 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let called: Vec<Called> = bench.settings()?;
+    let called: Vec<HandOffCallSettings> = bench.settings()?;
     let all = called.iter().enumerate().map(|(index, called)| (index, called.threads.placement));
     // Those whose CPUs are kept awake come last, for that heats up the machine.
     let (last, first): (Vec<_>, Vec<_>) =
-        all.partition(|(_, placement)| *placement == Placement::TwoCoresAwake);
+        all.partition(|(_, placement)| *placement == HandOffPlacement::TwoCoresAwake);
     measure_all(bench, &first)?;
     if !last.is_empty() {
         placement::heat(bench);
@@ -106,7 +111,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     measure_all(bench, &last)
 }
 
-fn measure_all(bench: &mut Bench, placed: &[(usize, Placement)]) -> Result<()> {
+fn measure_all(bench: &mut Bench, placed: &[(usize, HandOffPlacement)]) -> Result<()> {
     let points = bench.points();
     for (index, placement) in placed.iter().copied() {
         let Some(cpus) = placement.cpus(bench.cpus()) else {
@@ -115,12 +120,18 @@ fn measure_all(bench: &mut Bench, placed: &[(usize, Placement)]) -> Result<()> {
         };
         let measured = match points[index].probe.as_str() {
             "sync.semaphore" => {
-                measure(bench, index, placement, cpus, links::counters::<Semaphore>(Scope::Threads))
+                measure(bench, index, placement, cpus, links::counters::<Semaphore>(SharingScope::Threads))
             }
-            "sync.futex" => measure(bench, index, placement, cpus, links::counters::<Tokens>(Scope::Threads)),
-            "sync.condvar" => {
-                measure(bench, index, placement, cpus, links::counters::<Monitor>(Scope::Threads))
+            "sync.futex" => {
+                measure(bench, index, placement, cpus, links::counters::<Tokens>(SharingScope::Threads))
             }
+            "sync.condvar" => measure(
+                bench,
+                index,
+                placement,
+                cpus,
+                links::counters::<CondvarCounter>(SharingScope::Threads),
+            ),
             "sync.eventfd" if points[index].params.contains_key(param::BY) => {
                 measure(bench, index, placement, cpus, links::eventfd_by_libc())
             }
@@ -139,10 +150,10 @@ fn measure_all(bench: &mut Bench, placed: &[(usize, Placement)]) -> Result<()> {
 /// after which the scheduler treats the two as it does on a busy machine.
 const WARM_UP: Duration = Duration::from_millis(8);
 
-fn measure<L: Link + 'static>(
+fn measure<L: TokenLink + 'static>(
     bench: &mut Bench,
     point: usize,
-    placement: Placement,
+    placement: HandOffPlacement,
     cpus: [u32; 2],
     ends: std::io::Result<(L, L)>,
 ) -> Result<()> {
@@ -150,7 +161,7 @@ fn measure<L: Link + 'static>(
     let awake = placement::keep_awake(bench, point, placement, cpus);
     let settle = settling(placement, bench.allowed());
     settle(cpus[0]).context("the measuring thread cannot be set up")?;
-    let mut places = (placement == Placement::Scheduler).then(Places::default);
+    let mut places = (placement == HandOffPlacement::Scheduler).then(HandOffCpuTrips::default);
     let noted = places.as_ref().map(|places| places.there.clone());
     let partner = threads::start(
         move || settle(cpus[1]),
@@ -200,24 +211,27 @@ fn measure<L: Link + 'static>(
 }
 
 /// Returns what puts a thread where the placement has it.
-fn settling(placement: Placement, allowed: &[u32]) -> impl Fn(u32) -> Result<()> + Clone + Send + 'static {
+fn settling(
+    placement: HandOffPlacement,
+    allowed: &[u32],
+) -> impl Fn(u32) -> Result<()> + Clone + Send + 'static {
     let allowed = allowed.to_vec();
     move |cpu| match placement {
-        Placement::Scheduler => placement::settle_freely(&allowed),
+        HandOffPlacement::Scheduler => placement::settle_freely(&allowed),
         _ => placement::settle(placement, cpu),
     }
 }
 
 /// CPUs on which the two threads of trips were.
 #[derive(Default)]
-struct Places {
+struct HandOffCpuTrips {
     /// CPU on which the other thread received last.
     there: Arc<AtomicU32>,
     /// Trips by the CPUs of the measuring and the other thread.
     trips: BTreeMap<(u32, u32), u64>,
 }
 
-impl Places {
+impl HandOffCpuTrips {
     /// Counts a trip that has just ended. The reading of the CPU, some 30 ns, is in the time of the trip.
     fn note(&mut self) {
         *self.trips.entry((sched_getcpu() as u32, self.there.load(Ordering::Relaxed))).or_default() += 1;
@@ -245,7 +259,7 @@ struct Noting<L> {
     cpu: Arc<AtomicU32>,
 }
 
-impl<L: Link> Link for Noting<L> {
+impl<L: TokenLink> TokenLink for Noting<L> {
     fn send(&mut self) -> Result<(), Closed> {
         self.link.send()
     }
@@ -258,7 +272,7 @@ impl<L: Link> Link for Noting<L> {
 }
 
 /// Runs the other thread, which answers until the first thread is done. Returns how often it slept.
-fn answer(link: impl Link) -> u64 {
+fn answer(link: impl TokenLink) -> u64 {
     let before = thread_counts().voluntary;
     echo(link);
     thread_counts().voluntary - before
@@ -266,10 +280,10 @@ fn answer(link: impl Link) -> u64 {
 
 /// Returns a longer stop on one CPU, where a trip is short: four times as many trips make up a stretch in which
 /// a busy scheduler changes its decision several times. A requested count stays as it is.
-fn longer(stop: Stop, placement: Placement) -> Stop {
+fn longer(stop: Stop, placement: HandOffPlacement) -> Stop {
     let counted = stop.budget_ns == u64::MAX;
     match placement {
-        Placement::SameCore if !counted => Stop { events: stop.events.saturating_mul(4), ..stop },
+        HandOffPlacement::SameCore if !counted => Stop { events: stop.events.saturating_mul(4), ..stop },
         _ => stop,
     }
 }
@@ -278,10 +292,10 @@ fn longer(stop: Stop, placement: Placement) -> Stop {
 mod tests {
     use super::*;
     use latscope_core::plan::ParamValue;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness;
 
-    fn all() -> Vec<Point> {
+    fn all() -> Vec<MeasurementPoint> {
         [&SEMAPHORE, &FUTEX, &CONDVAR, &EVENTFD, &PIPE, &UNIX_STREAM]
             .into_iter()
             .flat_map(harness::points)
@@ -307,7 +321,7 @@ mod tests {
         assert_eq!(points[0].title, "futex hand-off, placed by the scheduler");
         let measured = harness::measure(&EXPERIMENT, points);
         harness::check(&measured[0]);
-        if measured[0].quality.level != Level::Unsupported {
+        if measured[0].quality.level != QualityLevel::Unsupported {
             let share = |name: &str| measured[0].values.get(name).map(|share| share.value);
             let same_cpu = share("same-cpu").unwrap();
             assert!((0.0..=100.0).contains(&same_cpu));
@@ -319,7 +333,7 @@ mod tests {
     fn every_mechanism_is_measured_and_really_blocks() {
         for m in harness::measure(&EXPERIMENT, all()) {
             harness::check(&m);
-            if m.quality.level != Level::Unsupported {
+            if m.quality.level != QualityLevel::Unsupported {
                 let blocked = m.values["blocked"].value;
                 assert!(blocked > 0.0 && blocked <= 100.0, "{} {:?}: blocked {blocked}", m.probe, m.params);
             }

@@ -1,16 +1,16 @@
 //! Loads of lines that another core has, by how that core got them.
 
-use super::core_to_core::{SURVEYED, Shared, cpus_of, sampled};
+use super::core_to_core::{CpuPairTopology, SURVEYED, cpus_of, sampled};
 use super::placement;
 use crate::available;
-use crate::classes::{Class, Places};
+use crate::classes::{CpuPairClass, CpuTopologyMap};
 use crate::memory::doubt;
 use crate::prelude::*;
 use latscope_os::kernels::chase::shared::SharedCycle;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 probes! {
-    EXPERIMENT, Line, plan, ..Facts::BATCHES;
+    EXPERIMENT, LineStateSettings, plan, ..ProbeFacts::BATCHES;
     LINE_STATE "sync.line-state", "load of a line that another core has",
         "the processor's cache coherence protocol (MESI); no instruction reads the state of a line",
         "One load in a chain of dependent loads, each of a line that another core has in its caches. State modified: that core \
@@ -26,7 +26,7 @@ static EXPERIMENT: Experiment = Experiment::new("sync.line-state", Cpus::All, ru
 
 words! {
     /// Way in which another core got a line.
-    enum State {
+    enum CacheLineState {
         /// Written to.
         Modified = "modified",
         /// Loaded by that core alone.
@@ -38,12 +38,12 @@ words! {
 
 settings! {
     /// Lines of one core that another loads.
-    struct Line, asked for as LineAsked {
+    struct LineStateSettings, asked for as LineAsked {
         /// The two CPUs.
         pair: String, axis;
-        /// Lines that the second CPU wrote to (`modified`), that it alone loaded (`exclusive`), or that it and a third CPU
-        /// loaded (`shared`).
-        state: State;
+        /// Lines that the second CPU wrote to (`modified`), that it alone loaded (`exclusive`), or that it and a third
+        /// CPU loaded (`shared`).
+        state: CacheLineState;
         /// The third CPU, for the state `shared`.
         sharer: Option<String>;
         /// Nearest thing that the two CPUs share.
@@ -51,8 +51,9 @@ settings! {
     }
 }
 
-/// Lines in a chain, one of each page: few enough for the first cache of each core of today, whose sets they fill evenly.
-/// With one line in a page no prefetcher finds a pattern, and the other line of a pair of 128 bytes is not in the chain.
+/// Lines in a chain, one of each page: few enough for the first cache of each core of today, whose sets they fill
+/// evenly. With one line in a page no prefetcher finds a pattern, and the other line of a pair of 128 bytes is not in
+/// the chain.
 const LINES: usize = 256;
 
 /// Bytes of such a page, and of a line.
@@ -62,16 +63,16 @@ const LINE: usize = 64;
 /// Bound of the ratio to the same walk in the own cache from which on the lines came from elsewhere.
 const ELSEWHERE: f64 = 1.25;
 
-fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
-    let pairs: Vec<Shared> = match machine.allowed.0.as_slice() {
+fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+    let pairs: Vec<CpuPairTopology> = match machine.allowed.0.as_slice() {
         // Reported as unsupported rather than left out.
         [only] => vec![(*only, *only, None)],
         _ => sampled(machine, SURVEYED),
     };
-    let places = Places::of(machine);
+    let places = CpuTopologyMap::of(machine);
     let mut points = Vec::new();
-    for state in LineAsked::of(input).state.or(State::ALL) {
-        let mut classes: Vec<Option<Class>> = Vec::new();
+    for state in LineAsked::of(input).state.or(CacheLineState::ALL) {
+        let mut classes: Vec<Option<CpuPairClass>> = Vec::new();
         for (a, b, class) in &pairs {
             let row = !classes.contains(class);
             if row {
@@ -83,18 +84,24 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     points
 }
 
-fn point(machine: &Machine, state: State, (a, b): (u32, u32), class: Class, row: bool) -> Point {
+fn point(
+    machine: &Machine,
+    state: CacheLineState,
+    (a, b): (u32, u32),
+    class: CpuPairClass,
+    row: bool,
+) -> MeasurementPoint {
     let third = machine.allowed.0.iter().find(|cpu| ![a, b].contains(cpu));
-    let sharer = third.filter(|_| state == State::Shared).map(u32::to_string);
+    let sharer = third.filter(|_| state == CacheLineState::Shared).map(u32::to_string);
     let state_of = match state {
-        State::Modified => "modified by another core",
-        State::Exclusive => "loaded by another core alone",
-        State::Shared => "loaded by two other cores",
+        CacheLineState::Modified => "modified by another core",
+        CacheLineState::Exclusive => "loaded by another core alone",
+        CacheLineState::Shared => "loaded by two other cores",
     };
     let class = (a != b).then_some(class.word());
     let title =
         format!("line {state_of}{} {a}-{b}", class.map_or(String::new(), |class| format!(", {class}")));
-    let line = Line { pair: format!("{a}-{b}"), state, sharer, class: class.map(str::to_owned) };
+    let line = LineStateSettings { pair: format!("{a}-{b}"), state, sharer, class: class.map(str::to_owned) };
     LINE_STATE.point(line, title, row)
 }
 
@@ -102,20 +109,20 @@ fn run(bench: &mut Bench) -> Result<()> {
     if bench.cpus().len() > 1 {
         placement::heat(bench);
     }
-    for (index, line) in bench.settings::<Line>()?.iter().enumerate() {
+    for (index, line) in bench.settings::<LineStateSettings>()?.iter().enumerate() {
         let measured = measure(bench, index, line);
         close_failed(bench, &[index], measured, placement::REMEDY);
     }
     threads::pin(bench.cpus()[0])
 }
 
-fn measure(bench: &mut Bench, index: usize, line: &Line) -> Result<()> {
+fn measure(bench: &mut Bench, index: usize, line: &LineStateSettings) -> Result<()> {
     let (here, there) = cpus_of(&line.pair)?;
     if here == there {
         available::lacks_a_cpu(bench, index);
         return Ok(());
     }
-    if line.state == State::Shared && line.sharer.is_none() {
+    if line.state == CacheLineState::Shared && line.sharer.is_none() {
         let reason =
             "it takes three CPUs, one that loads and two that share the line, and this run may use two";
         bench.unsupported(index, reason, "allow a third CPU (--cpus, taskset, the cgroup's cpuset)");
@@ -123,10 +130,10 @@ fn measure(bench: &mut Bench, index: usize, line: &Line) -> Result<()> {
     }
     // The memory is on the node of the CPU that touches it first.
     threads::pin(here)?;
-    let mut region = Region::new(LINES * PAGE, Pages::Huge)?;
-    doubt(&region, Pages::Huge).iter().for_each(|doubt| doubt.tell(bench, &[index]));
+    let mut region = MemoryRegion::new(LINES * PAGE, RegionPageSize::Huge)?;
+    doubt(&region, RegionPageSize::Huge).iter().for_each(|doubt| doubt.tell(bench, &[index]));
     let cycle = cycle(&mut region, bench.seed());
-    if line.state != State::Modified && !cycle.flush() {
+    if line.state != CacheLineState::Modified && !cycle.flush() {
         bench.unsupported(index, "no program may take a line out of all caches on this architecture", "");
         return Ok(());
     }
@@ -138,13 +145,13 @@ fn measure(bench: &mut Bench, index: usize, line: &Line) -> Result<()> {
 }
 
 /// Returns a walk of all lines. A region of large pages may be longer than was asked for.
-fn cycle(region: &mut Region, seed: u64) -> SharedCycle<'_> {
+fn cycle(region: &mut MemoryRegion, seed: u64) -> SharedCycle<'_> {
     SharedCycle::page(&mut region.links()[..LINES * PAGE / size_of::<usize>()], PAGE, LINE, seed)
 }
 
 /// Measured times of a point.
 #[derive(Debug, Default)]
-struct Taken {
+struct LineLoadTimes {
     /// Time of a load in each undisturbed walk, ns, and the stamp at its begin.
     clean: Vec<(f64, u64)>,
     /// The same of walks beside which something else ran.
@@ -155,7 +162,7 @@ struct Taken {
     own_disturbed: Vec<f64>,
 }
 
-fn report(bench: &mut Bench, index: usize, line: &Line, taken: &Taken) {
+fn report(bench: &mut Bench, index: usize, line: &LineStateSettings, taken: &LineLoadTimes) {
     let nothing_clean = taken.clean.is_empty();
     let walks = if nothing_clean { &taken.disturbed } else { &taken.clean };
     bench.batch_means(index, LINES as u64, walks, nothing_clean);
@@ -164,7 +171,7 @@ fn report(bench: &mut Bench, index: usize, line: &Line, taken: &Taken) {
     let own = median(if is_known { &taken.own } else { &taken.own_disturbed });
     let Some((load, own)) = bench.median(index).zip(own) else { return };
     bench.value(index, "own-cache", own, "ns", Better::Neither);
-    let siblings = line.class.as_deref() == Some(Class::Siblings.word());
+    let siblings = line.class.as_deref() == Some(CpuPairClass::Siblings.word());
     if is_known && !siblings && is_own_cache(load, own) {
         let reason = format!(
             "a load took {load:.1} ns, and {own:.1} ns when the core had the line itself: the two CPUs share a cache, or the \
@@ -182,7 +189,7 @@ fn is_own_cache(load: f64, own: f64) -> bool {
 /// Orders to a thread that gets the lines: odd numbers begin a sample, even ones end it.
 #[repr(align(128))]
 #[derive(Default)]
-struct Order {
+struct LineStateOrder {
     number: AtomicU64,
     done: AtomicU64,
     /// True if something else ran on the CPU of the thread during the sample.
@@ -195,7 +202,7 @@ const OVER: u64 = u64::MAX;
 /// Looks at a word before a thread lets others run.
 const LOOKS: u32 = 20_000;
 
-impl Order {
+impl LineStateOrder {
     /// Gives an order and waits until it is done.
     fn give(&self, number: u64) {
         self.number.store(number, Release);
@@ -220,7 +227,7 @@ fn wait_until(mut condition: impl FnMut() -> bool) {
 }
 
 /// Ends the threads of all orders when dropped, also by an error.
-struct Dismissal<'a>(&'a [Order]);
+struct Dismissal<'a>(&'a [LineStateOrder]);
 
 impl Drop for Dismissal<'_> {
     fn drop(&mut self) {
@@ -229,9 +236,9 @@ impl Drop for Dismissal<'_> {
 }
 
 /// Starts the threads that get the lines, and measures.
-fn take(bench: &Bench, cycle: &SharedCycle, state: State, others: &[u32]) -> Result<Taken> {
+fn take(bench: &Bench, cycle: &SharedCycle, state: CacheLineState, others: &[u32]) -> Result<LineLoadTimes> {
     let (timebase, stop) = (bench.timebase(), bench.stop());
-    let orders: Vec<Order> = others.iter().map(|_| Order::default()).collect();
+    let orders: Vec<LineStateOrder> = others.iter().map(|_| LineStateOrder::default()).collect();
     std::thread::scope(|scope| {
         let _dismissal = Dismissal(&orders);
         for (cpu, order) in others.iter().zip(&orders) {
@@ -245,21 +252,21 @@ fn take(bench: &Bench, cycle: &SharedCycle, state: State, others: &[u32]) -> Res
 /// caches and is not kept.
 fn lead(
     cycle: &SharedCycle,
-    orders: &[Order],
-    state: State,
+    orders: &[LineStateOrder],
+    state: CacheLineState,
     (timebase, stop): (Timebase, Stop),
     is_over: impl Fn() -> bool,
-) -> Taken {
+) -> LineLoadTimes {
     let clock = timebase.clock();
     let (begun, limit) = (Instant::now(), Duration::from_nanos(stop.limit_ns));
-    let mut taken = Taken::default();
+    let mut taken = LineLoadTimes::default();
     let mut spent = 0.0;
     for sample in 0_u64.. {
-        if state != State::Modified {
+        if state != CacheLineState::Modified {
             cycle.flush();
         }
         orders.iter().for_each(|order| order.give(2 * sample + 1));
-        let watch = Watch::open();
+        let watch = DisturbanceWatch::open();
         let start = clock.start();
         cycle.walk();
         let ns = timebase.ns(clock.end() - start);
@@ -268,7 +275,7 @@ fn lead(
             order.give(2 * sample + 2);
             bad |= order.disturbed.load(Relaxed);
         }
-        let watch = Watch::open();
+        let watch = DisturbanceWatch::open();
         let again = clock.start();
         cycle.walk();
         let own = timebase.ns(clock.end() - again);
@@ -287,17 +294,17 @@ fn lead(
 }
 
 /// Gets the lines at each odd order and says at each even one whether it was disturbed since.
-fn obey(cycle: &SharedCycle, order: &Order, state: State, timebase: Timebase) {
+fn obey(cycle: &SharedCycle, order: &LineStateOrder, state: CacheLineState, timebase: Timebase) {
     let clock = timebase.clock();
-    let (mut last, mut opened, mut watch) = (0, clock.start(), Watch::open());
+    let (mut last, mut opened, mut watch) = (0, clock.start(), DisturbanceWatch::open());
     loop {
         last = order.next(last);
         if last == OVER {
             return;
         }
         if last % 2 == 1 {
-            (opened, watch) = (clock.start(), Watch::open());
-            if state == State::Modified { cycle.write() } else { cycle.read() }
+            (opened, watch) = (clock.start(), DisturbanceWatch::open());
+            if state == CacheLineState::Modified { cycle.write() } else { cycle.read() }
         } else {
             order.disturbed.store(watch.disturbed(timebase.ns(clock.end() - opened)), Relaxed);
         }
@@ -309,10 +316,10 @@ fn obey(cycle: &SharedCycle, order: &Order, state: State, timebase: Timebase) {
 mod tests {
     use super::*;
     use latscope_core::fixture::machines;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness;
 
-    fn planned(machine: &Machine) -> Vec<Point> {
+    fn planned(machine: &Machine) -> Vec<MeasurementPoint> {
         LINE_STATE.plan(&PlanInput { survey: false, ..harness::input() }, machine)
     }
 
@@ -344,7 +351,7 @@ mod tests {
         for m in harness::measure(&EXPERIMENT, planned(&harness::machine())) {
             harness::check(&m);
             let needed = if m.is("state", "shared") { 3 } else { 2 };
-            assert_eq!(m.quality.level == Level::Unsupported, cpus < needed, "{m:?}");
+            assert_eq!(m.quality.level == QualityLevel::Unsupported, cpus < needed, "{m:?}");
             assert_eq!(m.values.contains_key("own-cache"), cpus >= needed);
         }
     }
@@ -357,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_walk_has_as_many_loads_as_it_is_divided_by() {
-        let mut region = Region::new(LINES * PAGE, Pages::Huge).unwrap();
+        let mut region = MemoryRegion::new(LINES * PAGE, RegionPageSize::Huge).unwrap();
         assert_eq!(cycle(&mut region, 1).len(), LINES);
     }
 
@@ -366,14 +373,14 @@ mod tests {
         let (timebase, _) = Timebase::calibrate();
         let mut memory = vec![0_usize; LINES * PAGE / size_of::<usize>()];
         let cycle = SharedCycle::page(&mut memory, PAGE, LINE, 1);
-        let orders = [Order::default(), Order::default()];
+        let orders = [LineStateOrder::default(), LineStateOrder::default()];
         let taken = std::thread::scope(|scope| {
             let _dismissal = Dismissal(&orders);
             for order in &orders {
                 let cycle = &cycle;
-                scope.spawn(move || obey(cycle, order, State::Shared, timebase));
+                scope.spawn(move || obey(cycle, order, CacheLineState::Shared, timebase));
             }
-            lead(&cycle, &orders, State::Shared, (timebase, harness::STOP), || false)
+            lead(&cycle, &orders, CacheLineState::Shared, (timebase, harness::STOP), || false)
         });
         let walks = taken.clean.len() + taken.disturbed.len();
         assert!(walks > 0 && walks == taken.own.len() + taken.own_disturbed.len());

@@ -5,12 +5,12 @@
 //! the number has changed.
 
 use crate::prelude::*;
-use latscope_os::futex::{Lock, PiLock, PlainLock, SpinLock};
+use latscope_os::futex::{OneWordLock, PiLock, PlainLock, SpinLock};
 use latscope_os::kernels::cycle::dependent_adds;
 use latscope_os::slice_extension::SliceExtension;
 
 probes! {
-    EXPERIMENT, Crowd, plan, ..Facts::DELAYS;
+    EXPERIMENT, LockContentionSettings, plan, ..ProbeFacts::DELAYS;
     LOCK "sync.lock", "lock whose holder may be preempted",
         "futex(2), getrusage(2) ru_nivcsw; Documentation/userspace-api/rseq.rst",
         "From a failed first try until a thread has a lock that a thread for each CPU and `extra` more want. \
@@ -26,7 +26,7 @@ static EXPERIMENT: Experiment = Experiment::new("sync.lock", Cpus::All, run)
 
 words! {
     /// Kind of a lock.
-    pub(crate) enum Waiting {
+    pub(crate) enum ContendedLockKind {
         /// A word that is tried again and again.
         Spin = "spin",
         /// A futex on which waiters sleep.
@@ -48,10 +48,10 @@ words! {
 
 settings! {
     /// Threads and the lock that they want.
-    struct Crowd, asked for as CrowdAsked {
+    struct LockContentionSettings, asked for as CrowdAsked {
         /// Kind of the lock: a word that is tried again and again, a futex on which waiters sleep, or one
         /// with priority inheritance.
-        lock: Waiting;
+        lock: ContendedLockKind;
         /// Threads above the number of CPUs.
         extra: u64;
         /// Time for which a thread holds the lock if nothing interrupts it.
@@ -71,23 +71,23 @@ const KEPT: usize = 1 << 21;
 /// Time by which a hold without a switch is longer than it should be, ns, that no cache miss explains.
 const STALLED_NS: f64 = 20_000.0;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = CrowdAsked::of(input);
     let mut points = Vec::new();
-    let (locks, extras): (&[Waiting], &[u64]) = match (input.survey, input.profile) {
-        (true, _) => (&[Waiting::Futex], &[1]),
-        (false, Profile::Full) => (Waiting::ALL, &[1, 2, 4]),
-        (false, _) => (Waiting::ALL, &[1]),
+    let (locks, extras): (&[ContendedLockKind], &[u64]) = match (input.survey, input.profile) {
+        (true, _) => (&[ContendedLockKind::Futex], &[1]),
+        (false, SurveyProfile::Full) => (ContendedLockKind::ALL, &[1, 2, 4]),
+        (false, _) => (ContendedLockKind::ALL, &[1]),
     };
     for hold in asked.hold.or(&[HOLD]) {
         for lock in asked.lock.or(locks) {
             // A thread for each CPU is the comparison, of one lock.
-            let compared = !input.survey && lock == Waiting::Futex && !asked.extra.given();
+            let compared = !input.survey && lock == ContendedLockKind::Futex && !asked.extra.given();
             for extra in compared.then_some(0).into_iter().chain(asked.extra.or(extras)) {
                 // The request is worth a row only where a holder can be preempted.
                 let usual = if input.survey || extra == 0 { &Asks::ALL[..1] } else { Asks::ALL };
                 for asks in asked.asks.or(usual) {
-                    let setting = Crowd { lock, extra, hold, asks };
+                    let setting = LockContentionSettings { lock, extra, hold, asks };
                     points.push(probe.point(setting.clone(), title(&setting), input.survey));
                 }
             }
@@ -96,11 +96,11 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     points
 }
 
-fn title(crowd: &Crowd) -> String {
+fn title(crowd: &LockContentionSettings) -> String {
     let kind = match crowd.lock {
-        Waiting::Spin => "spinning lock",
-        Waiting::Futex => "futex lock",
-        Waiting::Pi => "PI lock",
+        ContendedLockKind::Spin => "spinning lock",
+        ContendedLockKind::Futex => "futex lock",
+        ContendedLockKind::Pi => "PI lock",
     };
     let threads = match crowd.extra {
         0 => "a thread a CPU".to_owned(),
@@ -111,7 +111,7 @@ fn title(crowd: &Crowd) -> String {
 }
 
 /// Lets a step run for a time in which holders are preempted, unless a time or a count was asked for.
-fn adapt(step: &mut Step, input: &PlanInput) {
+fn adapt(step: &mut PlanStep, input: &PlanInput) {
     let planned = &mut step.stop;
     if planned.budget_ns != u64::MAX && planned.limit_ns != planned.budget_ns {
         let times = if input.survey { SURVEYED } else { OWN };
@@ -120,23 +120,23 @@ fn adapt(step: &mut Step, input: &PlanInput) {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    for (index, crowd) in bench.settings::<Crowd>()?.into_iter().enumerate() {
+    for (index, crowd) in bench.settings::<LockContentionSettings>()?.into_iter().enumerate() {
         if let Some((reason, remedy)) = refused(&crowd) {
             bench.unsupported(index, reason, remedy);
             continue;
         }
         match crowd.lock {
-            Waiting::Spin => measure(bench, index, &crowd, &SpinLock::default()),
-            Waiting::Futex => measure(bench, index, &crowd, &PlainLock::default()),
-            Waiting::Pi => measure(bench, index, &crowd, &PiLock::default()),
+            ContendedLockKind::Spin => measure(bench, index, &crowd, &SpinLock::default()),
+            ContendedLockKind::Futex => measure(bench, index, &crowd, &PlainLock::default()),
+            ContendedLockKind::Pi => measure(bench, index, &crowd, &PiLock::default()),
         }?;
     }
     Ok(())
 }
 
 /// Tries out that the lock and the request exist; otherwise returns the reason and the remedy.
-fn refused(crowd: &Crowd) -> Option<(String, &'static str)> {
-    if crowd.lock == Waiting::Pi
+fn refused(crowd: &LockContentionSettings) -> Option<(String, &'static str)> {
+    if crowd.lock == ContendedLockKind::Pi
         && let Err(error) = PiLock::supported()
     {
         return Some((format!("FUTEX_LOCK_PI: {error}"), "use a kernel with CONFIG_FUTEX_PI"));
@@ -150,12 +150,17 @@ fn refused(crowd: &Crowd) -> Option<(String, &'static str)> {
     None
 }
 
-fn measure<L: Lock>(bench: &mut Bench, point: usize, crowd: &Crowd, lock: &L) -> Result<()> {
+fn measure<L: OneWordLock>(
+    bench: &mut Bench,
+    point: usize,
+    crowd: &LockContentionSettings,
+    lock: &L,
+) -> Result<()> {
     let cpus = bench.cpus().to_vec();
     let threads = cpus.len() + crowd.extra as usize;
     let timebase = bench.timebase();
     let hold = iterations(timebase, crowd.hold);
-    let contest = Contest {
+    let contest = LockContention {
         lock,
         clock: timebase.clock(),
         hold,
@@ -197,14 +202,14 @@ fn iterations(timebase: Timebase, ns: u64) -> u64 {
     ((ns as f64 / each) as u64).max(1)
 }
 
-fn stop_now(writer: &Writer, waits: &AtomicU64, stop: Stop, started: Instant) -> bool {
+fn stop_now(writer: &HistogramSlotWriter, waits: &AtomicU64, stop: Stop, started: Instant) -> bool {
     let late = started.elapsed() >= Duration::from_nanos(stop.limit_ns);
     late || waits.load(Relaxed) >= stop.events || writer.stopping()
 }
 
 /// A wait for the lock.
 #[derive(Debug, Clone, Copy)]
-struct Wait {
+struct LockWaitTime {
     /// Length of the wait, and its end, ticks.
     ticks: u64,
     at: u64,
@@ -214,8 +219,8 @@ struct Wait {
 
 /// Observations of a thread.
 #[derive(Debug, Default)]
-struct Seen {
-    waits: Vec<Wait>,
+struct LockThreadTally {
+    waits: Vec<LockWaitTime>,
     /// Times that it had the lock; was switched out then; was held up then without a switch; was granted more time.
     holds: u64,
     switched_out: u64,
@@ -226,7 +231,7 @@ struct Seen {
 }
 
 /// The lock and all who want it.
-struct Contest<'a, L> {
+struct LockContention<'a, L> {
     lock: &'a L,
     clock: AnyClock,
     hold: u64,
@@ -242,9 +247,14 @@ struct Contest<'a, L> {
     over: AtomicBool,
 }
 
-impl<L: Lock> Contest<'_, L> {
+impl<L: OneWordLock> LockContention<'_, L> {
     /// Lets `threads` threads contend on all `cpus` until `is_over`.
-    fn contend(&self, cpus: &[u32], threads: usize, is_over: impl Fn() -> bool) -> Result<Vec<Seen>> {
+    fn contend(
+        &self,
+        cpus: &[u32],
+        threads: usize,
+        is_over: impl Fn() -> bool,
+    ) -> Result<Vec<LockThreadTally>> {
         std::thread::scope(|scope| {
             let started: std::io::Result<Vec<_>> = (0..threads)
                 .map(|_| std::thread::Builder::new().spawn_scoped(scope, || self.take_part(cpus)))
@@ -258,9 +268,12 @@ impl<L: Lock> Contest<'_, L> {
         })
     }
 
-    fn take_part(&self, cpus: &[u32]) -> Result<Seen> {
+    fn take_part(&self, cpus: &[u32]) -> Result<LockThreadTally> {
         let extension = if self.extended { Some(SliceExtension::enable()?) } else { None };
-        let mut seen = Seen { waits: Vec::with_capacity(self.most.min(1 << 12)), ..Seen::default() };
+        let mut seen = LockThreadTally {
+            waits: Vec::with_capacity(self.most.min(1 << 12)),
+            ..LockThreadTally::default()
+        };
         sched::pin(cpus).context("the CPUs cannot be used")?;
         let mut switches = thread_counts().involuntary;
         while !self.over.load(Relaxed) {
@@ -287,16 +300,16 @@ impl<L: Lock> Contest<'_, L> {
         Ok(seen)
     }
 
-    fn wait(&self) -> Wait {
+    fn wait(&self) -> LockWaitTime {
         let before = self.switched_out.load(Relaxed);
         let asked = self.clock.start();
         self.lock.lock();
         let at = self.clock.end();
-        Wait { ticks: at - asked, at, met: self.switched_out.load(Relaxed) != before }
+        LockWaitTime { ticks: at - asked, at, met: self.switched_out.load(Relaxed) != before }
     }
 
     /// Works with the lock held. Returns the involuntary switches of the thread so far.
-    fn work(&self, before: u64, seen: &mut Seen) -> u64 {
+    fn work(&self, before: u64, seen: &mut LockThreadTally) -> u64 {
         let since = self.clock.start();
         std::hint::black_box(dependent_adds(self.hold));
         let lasted = self.clock.end() - since;
@@ -313,8 +326,13 @@ impl<L: Lock> Contest<'_, L> {
 }
 
 /// Records the waits of all threads in order of time.
-fn record(mut writer: Writer, seen: &[Seen], timebase: Timebase, at: impl Fn(u64) -> u64) -> Writer {
-    let mut waits: Vec<Wait> = seen.iter().flat_map(|thread| thread.waits.iter().copied()).collect();
+fn record(
+    mut writer: HistogramSlotWriter,
+    seen: &[LockThreadTally],
+    timebase: Timebase,
+    at: impl Fn(u64) -> u64,
+) -> HistogramSlotWriter {
+    let mut waits: Vec<LockWaitTime> = seen.iter().flat_map(|thread| thread.waits.iter().copied()).collect();
     waits.sort_unstable_by_key(|wait| wait.at);
     for wait in waits {
         writer.record(timebase.ns(wait.ticks).round() as u64, at(wait.at));
@@ -323,11 +341,11 @@ fn record(mut writer: Writer, seen: &[Seen], timebase: Timebase, at: impl Fn(u64
 }
 
 /// Quantities beside the waits: name, value, unit, the better direction.
-type Figure = (&'static str, f64, &'static str, Better);
+type LockContentionFigure = (&'static str, f64, &'static str, Better);
 
 /// Figures of a contest of `lasted` seconds; `ns` is the length of so many ticks.
-fn figures(seen: &[Seen], ns: impl Fn(u64) -> f64, lasted: f64) -> Vec<Figure> {
-    let sum = |count: fn(&Seen) -> u64| seen.iter().map(count).sum::<u64>();
+fn figures(seen: &[LockThreadTally], ns: impl Fn(u64) -> f64, lasted: f64) -> Vec<LockContentionFigure> {
+    let sum = |count: fn(&LockThreadTally) -> u64| seen.iter().map(count).sum::<u64>();
     let (holds, waits) = (sum(|seen| seen.holds), sum(|seen| seen.waits.len() as u64));
     let share = |part: u64, all: u64| 100.0 * part as f64 / all.max(1) as f64;
     let lengths = |met: bool| -> Vec<f64> {
@@ -348,7 +366,13 @@ fn figures(seen: &[Seen], ns: impl Fn(u64) -> f64, lasted: f64) -> Vec<Figure> {
     figures
 }
 
-fn report(bench: &mut Bench, point: usize, crowd: &Crowd, seen: &[Seen], lasted: Duration) {
+fn report(
+    bench: &mut Bench,
+    point: usize,
+    crowd: &LockContentionSettings,
+    seen: &[LockThreadTally],
+    lasted: Duration,
+) {
     let timebase = bench.timebase();
     let mut figures = figures(seen, |ticks| timebase.ns(ticks), lasted.as_secs_f64());
     let holds: u64 = seen.iter().map(|seen| seen.holds).sum();
@@ -384,13 +408,13 @@ fn request_ns(timebase: Timebase) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness;
     use latscope_os::usage::process_counts;
 
-    fn planned(survey: bool, values: &[(&str, latscope_core::plan::ParamValue)]) -> Vec<Point> {
+    fn planned(survey: bool, values: &[(&str, latscope_core::plan::ParamValue)]) -> Vec<MeasurementPoint> {
         let values = values.iter().map(|(name, value)| ((*name).to_owned(), vec![value.clone()])).collect();
-        let input = PlanInput { profile: Profile::Normal, survey, values, directories: vec![] };
+        let input = PlanInput { profile: SurveyProfile::Normal, survey, values, directories: vec![] };
         LOCK.plan(&input, &Machine::default())
     }
 
@@ -415,11 +439,17 @@ mod tests {
 
     #[test]
     fn shares_are_of_all_holds_or_all_waits() {
-        let wait = |ticks, met| Wait { ticks, at: 0, met };
+        let wait = |ticks, met| LockWaitTime { ticks, at: 0, met };
         let waits = vec![wait(1_000, true), wait(10, false), wait(30, false), wait(3_000, true)];
-        let first =
-            Seen { waits, holds: 30, switched_out: 1, stalled: 2, lost_its_cpu: 1, ..Seen::default() };
-        let second = Seen { holds: 10, switched_out: 1, ..Seen::default() };
+        let first = LockThreadTally {
+            waits,
+            holds: 30,
+            switched_out: 1,
+            stalled: 2,
+            lost_its_cpu: 1,
+            ..LockThreadTally::default()
+        };
+        let second = LockThreadTally { holds: 10, switched_out: 1, ..LockThreadTally::default() };
         let figures = figures(&[first, second], |ticks| ticks as f64 * 2.0, 4.0);
         let values: Vec<(&str, f64)> = figures.iter().map(|(name, value, ..)| (*name, *value)).collect();
         let expected = [
@@ -440,7 +470,7 @@ mod tests {
     fn a_holder_that_was_switched_out_was_counted_by_the_kernel() {
         let cpu = sched::allowed_cpus().unwrap()[0];
         let (timebase, _) = Timebase::calibrate();
-        let contest = Contest {
+        let contest = LockContention {
             lock: &PlainLock::default(),
             clock: timebase.clock(),
             hold: iterations(timebase, 2_000_000),
@@ -467,7 +497,7 @@ mod tests {
         let points = planned(false, &[("extra", 2.into())]);
         assert_eq!(points.len(), 6);
         for m in harness::measure(&EXPERIMENT, points) {
-            if m.quality.level == Level::Unsupported {
+            if m.quality.level == QualityLevel::Unsupported {
                 assert!(m.reason().is_some() && m.remedy().is_some(), "{m:?}");
                 continue;
             }

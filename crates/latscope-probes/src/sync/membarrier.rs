@@ -1,7 +1,7 @@
 //! Barriers on all CPUs at once: by interrupting those that run threads of the process, and by waiting for a grace
 //! period of the kernel.
 
-use crate::noise::counters::Counters;
+use crate::noise::counters::CpuKernelCounters;
 use crate::prelude::*;
 use crate::siblings::{Siblings, doubled, switches};
 use latscope_bench::bench::Addresses;
@@ -9,7 +9,7 @@ use latscope_os::kernels::code::calls::SystemCallLoop;
 use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 
 probes! {
-    EXPERIMENT, Barrier, plan, ..Facts { by: Some(By::Instruction), at_addresses: true, ..Facts::DEFAULT };
+    EXPERIMENT, Barrier, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), at_addresses: true, ..ProbeFacts::DEFAULT };
     MEMBARRIER "sync.membarrier", "barrier on all CPUs",
         "membarrier(2) PRIVATE_EXPEDITED, GLOBAL; CAL of proc_interrupts(5)",
         "One membarrier. Mode private: the kernel interrupts each CPU that runs a thread of this process; so \
@@ -24,7 +24,7 @@ static EXPERIMENT: Experiment = Experiment::new("sync.membarrier", Cpus::All, ru
 
 words! {
     /// Kind of the barrier.
-    enum Mode {
+    enum MembarrierKind {
         /// Interrupts of the CPUs that run threads of this process.
         Private = "private",
         /// A grace period of RCU.
@@ -36,32 +36,32 @@ settings! {
     /// Settings of a call of membarrier(2).
     struct Barrier, asked for as BarrierAsked {
         /// Interrupts of the CPUs that run this process (private), or a grace period of RCU (global).
-        mode: Mode;
+        mode: MembarrierKind;
         /// Other threads that compute meanwhile, each on its own CPU.
         threads: u64, axis;
     }
 }
 
-impl Mode {
+impl MembarrierKind {
     fn command(self) -> MembarrierCommand {
         match self {
-            Mode::Private => MembarrierCommand::PrivateExpedited,
-            Mode::Global => MembarrierCommand::Global,
+            MembarrierKind::Private => MembarrierCommand::PrivateExpedited,
+            MembarrierKind::Global => MembarrierCommand::Global,
         }
     }
 }
 
-fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
     let asked = BarrierAsked::of(input);
     let mut points = Vec::new();
     // In a survey the grace period alone: it is as long as the kernel's settings make it.
-    let modes = if input.survey { &[Mode::Private][..] } else { Mode::ALL };
+    let modes = if input.survey { &[MembarrierKind::Private][..] } else { MembarrierKind::ALL };
     for mode in asked.mode.or(modes) {
         let usual = match (mode, input.survey) {
-            (Mode::Global, _) => BTreeSet::from([0]),
-            (Mode::Private, true) => BTreeSet::from([others]),
-            (Mode::Private, false) => doubled(others),
+            (MembarrierKind::Global, _) => BTreeSet::from([0]),
+            (MembarrierKind::Private, true) => BTreeSet::from([others]),
+            (MembarrierKind::Private, false) => doubled(others),
         };
         for threads in asked.threads.or(&usual.into_iter().collect::<Vec<_>>()) {
             let beside = match threads {
@@ -69,8 +69,8 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
                 threads => format!("{} running", counted(threads, "other thread")),
             };
             let title = match mode {
-                Mode::Private => format!("membarrier, {beside}"),
-                Mode::Global => format!("RCU grace period by membarrier, {beside}"),
+                MembarrierKind::Private => format!("membarrier, {beside}"),
+                MembarrierKind::Global => format!("RCU grace period by membarrier, {beside}"),
             };
             points.push(probe.point(Barrier { mode, threads }, title, input.survey));
         }
@@ -93,46 +93,46 @@ fn run(bench: &mut Bench) -> Result<()> {
 }
 
 /// Registers the process for the barrier. Otherwise returns the reason and the remedy.
-fn ready(mode: Mode) -> Result<(), (String, &'static str)> {
+fn ready(mode: MembarrierKind) -> Result<(), (String, &'static str)> {
     let operation = format!("membarrier, {}", mode.word());
     // A kernel with nohz_full has no global barrier, and a filter answers that there is none at all.
     if !membarrier_query().contains_command(mode.command()) {
         return Err(explain(&operation, Errno::NOSYS));
     }
     match mode {
-        Mode::Global => Ok(()),
-        Mode::Private => membarrier(MembarrierCommand::RegisterPrivateExpedited)
+        MembarrierKind::Global => Ok(()),
+        MembarrierKind::Private => membarrier(MembarrierCommand::RegisterPrivateExpedited)
             .map_err(|error| explain(&operation, error)),
     }
 }
 
-fn measure(bench: &mut Bench, point: usize, mode: Mode, threads: usize) -> Result<()> {
+fn measure(bench: &mut Bench, point: usize, mode: MembarrierKind, threads: usize) -> Result<()> {
     let timebase = bench.timebase();
     let cpus = bench.cpus()[1..=threads].to_vec();
     let mut siblings = Siblings::start(timebase, &cpus, || Box::new(|| ()))?;
     let mut first = FirstError::default();
     let (mut gaps, mut calls) = (Vec::new(), SystemCallLoop::membarrier(bench.seed(), mode.command()));
     let mut addresses = Addresses::new(calls.addresses(), bench.stop().events);
-    let counted = Counters::read();
-    bench.splits(&[point], Gate::Open, |splits| {
+    let counted = CpuKernelCounters::read();
+    bench.splits(&[point], SampleGate::Open, |splits| {
         siblings.begin();
         let (before, address) = (switches(), addresses.next_event());
         let start = splits.now();
         let barrier = first.check(calls.run(address, 1));
         let end = splits.now();
         // The global barrier sleeps.
-        let alone = mode == Mode::Global || switches() == before;
+        let alone = mode == MembarrierKind::Global || switches() == before;
         if let Some(seen) = siblings.end().filter(|_| alone && barrier.is_some()) {
             gaps.extend(seen.max().map(|gap| timebase.span(gap)));
             splits.between(0, start, end);
             addresses.saw(timebase.ns(end.saturating_sub(start)));
         }
     });
-    let after = Counters::read();
+    let after = CpuKernelCounters::read();
     if !first.report(bench, &[point], "membarrier") {
         return Ok(());
     }
-    if mode == Mode::Global {
+    if mode == MembarrierKind::Global {
         // A grace period is thousands of times as long as what an address could decide.
         return Ok(());
     }
@@ -156,13 +156,13 @@ fn measure(bench: &mut Bench, point: usize, mode: Mode, threads: usize) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Profile;
-    use latscope_core::quality::Level;
+    use crate::SurveyProfile;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness;
 
     fn planned(cpus: &str, survey: bool) -> Vec<(String, u64)> {
         let machine = Machine { allowed: cpus.parse().unwrap(), ..Machine::default() };
-        let input = PlanInput { profile: Profile::Normal, survey, ..harness::input() };
+        let input = PlanInput { profile: SurveyProfile::Normal, survey, ..harness::input() };
         MEMBARRIER
             .plan(&input, &machine)
             .iter()
@@ -187,8 +187,11 @@ mod tests {
         for m in harness::measure(&EXPERIMENT, points) {
             harness::check(&m);
             let other = m.number("threads") != Some(0);
-            assert!(m.quality.level != Level::Unsupported || other && alone || m.remedy().is_some(), "{m:?}");
-            if other && m.quality.level != Level::Unsupported {
+            assert!(
+                m.quality.level != QualityLevel::Unsupported || other && alone || m.remedy().is_some(),
+                "{m:?}"
+            );
+            if other && m.quality.level != QualityLevel::Unsupported {
                 assert!(m.values["interrupts"].value > 0.0 || !text.contains("CAL:"), "{m:?}");
             }
         }

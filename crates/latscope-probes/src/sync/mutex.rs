@@ -5,16 +5,16 @@ use latscope_os::monitor::Mutex;
 use std::sync::mpsc;
 
 probes! {
-    EXPERIMENT, (), crate::only_point, ..Facts { by: Some(By::Libc), ..Facts::BATCHES };
+    EXPERIMENT, (), crate::only_point, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..ProbeFacts::BATCHES };
     MUTEX "sync.mutex", "mutex lock + unlock, uncontended", "pthread_mutex_lock(3)",
         "pthread_mutex_lock and pthread_mutex_unlock of an uncontended mutex, in a process with two threads."
-        { headline: Some(Headline { name: "mutex", preferred: &[] }), };
+        { headline: Some(ProbeHeadline { name: "mutex", preferred: &[] }), };
 }
 
 static EXPERIMENT: Experiment = Experiment::new("sync.mutex", Cpus::One, run);
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let mutex = SharedCell::<Mutex>::create(Scope::Threads).context("no memory for a mutex")?;
+    let mutex = SharedCell::<Mutex>::create(SharingScope::Threads).context("no memory for a mutex")?;
     // glibc leaves out the atomic instruction while a process has one thread
     // only; programs that need a mutex have more.
     let (end, ended) = mpsc::channel::<()>();

@@ -17,13 +17,13 @@
 //! to those who may.
 
 use crate::prelude::*;
-use latscope_os::child::{self, Child};
+use latscope_os::child::{self, ForkChild};
 use latscope_os::kernels::cycle::dependent_adds;
-use latscope_os::sched::Policy;
+use latscope_os::sched::ThreadSchedPolicy;
 
 words! {
     /// Placement of the two threads.
-    pub enum Placement {
+    pub enum HandOffPlacement {
         /// Both on one CPU.
         SameCore = "same-core",
         /// Each on its own, which idles while its thread waits.
@@ -38,36 +38,37 @@ words! {
 /// Length of a time slice, as short as the kernel grants.
 const SLICE_NS: u64 = 100_000;
 
-impl Placement {
+impl HandOffPlacement {
     /// CPUs of the two threads; `None` where there are not enough.
     pub fn cpus(self, granted: &[u32]) -> Option<[u32; 2]> {
         match (self, granted) {
             (_, []) => None,
-            (Placement::SameCore, [first, ..]) => Some([*first; 2]),
+            (HandOffPlacement::SameCore, [first, ..]) => Some([*first; 2]),
             (_, [first, second, ..]) => Some([*first, *second]),
             _ => None,
         }
     }
 
     /// Placements that threads are put into; the scheduler's own is measured where it is asked for.
-    pub const FIXED: [Placement; 3] = [Placement::SameCore, Placement::TwoCores, Placement::TwoCoresAwake];
+    pub const FIXED: [HandOffPlacement; 3] =
+        [HandOffPlacement::SameCore, HandOffPlacement::TwoCores, HandOffPlacement::TwoCoresAwake];
 
     /// Gate that decides which groups of round trips are clean.
-    pub fn gate(self) -> Gate {
+    pub fn gate(self) -> SampleGate {
         match self {
-            Placement::SameCore => Gate::OneCpu,
+            HandOffPlacement::SameCore => SampleGate::OneCpu,
             // The waiting side sleeps while the other works: no CPU time is missing that could be asked for.
-            _ => Gate::Open,
+            _ => SampleGate::Open,
         }
     }
 
     /// The scheduling policy of both threads.
-    pub fn policy(self) -> Policy {
-        Policy::Other
+    pub fn policy(self) -> ThreadSchedPolicy {
+        ThreadSchedPolicy::Other
     }
 
     fn awake(self) -> bool {
-        self == Placement::TwoCoresAwake
+        self == HandOffPlacement::TwoCoresAwake
     }
 }
 
@@ -78,7 +79,7 @@ pub const REMEDY: &str = "allow the call (a container's seccomp filter?), more t
 ///
 /// # Errors
 /// The CPU or the policy is refused.
-pub fn settle(placement: Placement, cpu: u32) -> Result<()> {
+pub fn settle(placement: HandOffPlacement, cpu: u32) -> Result<()> {
     threads::pin(cpu)?;
     // Where the call is refused altogether, the policy may still be the right one.
     if sched::policy()? != placement.policy() {
@@ -96,8 +97,8 @@ pub fn settle(placement: Placement, cpu: u32) -> Result<()> {
 /// The CPUs or the policy are refused.
 pub(crate) fn settle_freely(cpus: &[u32]) -> Result<()> {
     sched::pin(cpus).context("the CPUs cannot be used")?;
-    if sched::policy()? != Placement::Scheduler.policy() {
-        sched::set_policy(Placement::Scheduler.policy())?;
+    if sched::policy()? != HandOffPlacement::Scheduler.policy() {
+        sched::set_policy(HandOffPlacement::Scheduler.policy())?;
     }
     Ok(())
 }
@@ -134,7 +135,12 @@ pub fn heat(bench: &Bench) {
 
 /// Starts the processes that keep the CPUs of a placement from idling, until they are dropped. A point for
 /// which that fails is marked.
-pub fn keep_awake(bench: &mut Bench, point: usize, placement: Placement, cpus: [u32; 2]) -> Vec<Child> {
+pub fn keep_awake(
+    bench: &mut Bench,
+    point: usize,
+    placement: HandOffPlacement,
+    cpus: [u32; 2],
+) -> Vec<ForkChild> {
     let mut children = Vec::new();
     if placement.awake() {
         let second = if cpus[0] == cpus[1] { 1 } else { 2 };
@@ -166,8 +172,8 @@ pub(crate) fn check_count(bench: &mut Bench, point: usize, trips: u64) {
 }
 
 /// Marks a point for which a CPU may have idled after all.
-pub(crate) fn check_awake(bench: &mut Bench, point: usize, children: &[Child]) {
-    if children.iter().any(Child::ended) {
+pub(crate) fn check_awake(bench: &mut Bench, point: usize, children: &[ForkChild]) {
+    if children.iter().any(ForkChild::ended) {
         let reason = "the CPU was not kept from idling: its process got no CPU, or not the policy SCHED_IDLE";
         bench.degrade(point, "not-kept-awake", reason, "allow sched_setattr(2) in the seccomp filter");
     }
@@ -176,22 +182,22 @@ pub(crate) fn check_awake(bench: &mut Bench, point: usize, children: &[Child]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Word;
+    use crate::KeywordEnum;
 
     #[test]
     fn a_placement_takes_the_cpus_it_needs() {
-        assert_eq!(Placement::SameCore.cpus(&[3, 5]), Some([3, 3]));
-        assert_eq!(Placement::TwoCores.cpus(&[3, 5]), Some([3, 5]));
-        assert_eq!(Placement::TwoCoresAwake.cpus(&[3]), None);
-        assert_eq!(Placement::SameCore.cpus(&[]), None);
-        assert!(Placement::ALL.iter().all(|placement| placement.cpus(&[0, 1]).is_some()));
+        assert_eq!(HandOffPlacement::SameCore.cpus(&[3, 5]), Some([3, 3]));
+        assert_eq!(HandOffPlacement::TwoCores.cpus(&[3, 5]), Some([3, 5]));
+        assert_eq!(HandOffPlacement::TwoCoresAwake.cpus(&[3]), None);
+        assert_eq!(HandOffPlacement::SameCore.cpus(&[]), None);
+        assert!(HandOffPlacement::ALL.iter().all(|placement| placement.cpus(&[0, 1]).is_some()));
     }
 
     #[test]
     fn a_settled_thread_has_its_cpu_and_policy() {
         std::thread::spawn(|| {
             let cpu = sched::allowed_cpus().unwrap()[0];
-            for placement in [Placement::SameCore, Placement::TwoCores] {
+            for placement in [HandOffPlacement::SameCore, HandOffPlacement::TwoCores] {
                 settle(placement, cpu).unwrap();
                 assert_eq!(sched::allowed_cpus().unwrap(), [cpu]);
                 assert_eq!(sched::policy().unwrap(), placement.policy());

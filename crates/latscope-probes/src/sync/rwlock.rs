@@ -1,23 +1,23 @@
 //! The read-write lock: uncontended, and a writer that waits for readers.
 
-use super::placement::{self, Placement};
+use super::placement::{self, HandOffPlacement};
 use crate::prelude::*;
 use latscope_os::rwlock::RwLock;
 
 probes! {
-    EXPERIMENT, Lock, plan, ..Facts { by: Some(By::Libc), ..Facts::DEFAULT };
+    EXPERIMENT, RwLockSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..ProbeFacts::DEFAULT };
     RWLOCK "sync.rwlock", "read-write lock", "pthread_rwlock_rdlock(3p), pthread_rwlock_wrlock(3p)",
         "Modes read and write: lock and unlock of an uncontended lock, in a process with two threads. Mode \
         writer-waits: from before the only reader unlocks until a writer that waits on the same CPU has the \
         lock."
-        { samples: Samples::Either, };
+        { samples: ProbeSampleKind::Either, };
 }
 
 static EXPERIMENT: Experiment = Experiment::new("sync.rwlock", Cpus::One, run);
 
 words! {
     /// Kind of a lock, and the state in which it is taken.
-    enum Mode {
+    enum RwLockMode {
         /// Lock for reading, uncontended.
         Read = "read",
         /// Lock for writing, uncontended.
@@ -29,41 +29,43 @@ words! {
 
 settings! {
     /// A use of the lock.
-    struct Lock, asked for as LockAsked {
+    struct RwLockSettings, asked for as LockAsked {
         /// Uncontended for reading or for writing, or a writer that waits for a reader.
-        mode: Mode;
+        mode: RwLockMode;
     }
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
-    let title = |mode: Mode| match mode {
-        Mode::WriterWaits => "read-write lock, a writer waits for a reader".to_owned(),
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+    let title = |mode: RwLockMode| match mode {
+        RwLockMode::WriterWaits => "read-write lock, a writer waits for a reader".to_owned(),
         mode => format!("read-write lock, {} lock + unlock, uncontended", mode.word()),
     };
-    let point = |mode| probe.point(Lock { mode }, title(mode), false);
-    LockAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
+    let point = |mode| probe.point(RwLockSettings { mode }, title(mode), false);
+    LockAsked::of(input).mode.or(RwLockMode::ALL).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
     let cpu = bench.cpus()[0];
     for (index, point) in bench.points().iter().enumerate() {
-        let lock = SharedCell::<RwLock>::create(Scope::Threads).context("no memory for a lock")?;
+        let lock = SharedCell::<RwLock>::create(SharingScope::Threads).context("no memory for a lock")?;
         // glibc's locks may take a shorter way while a process has one thread only.
-        let mut reader = Reader::start(bench.timebase().clock(), lock.clone(), cpu)?;
-        match Lock::read(point)?.mode {
-            Mode::Read => bench.calls(index, Batch { cycles: true, ..Batch::default() }, || lock.read(|| ())),
-            Mode::Write => {
+        let mut reader = RwLockReader::start(bench.timebase().clock(), lock.clone(), cpu)?;
+        match RwLockSettings::read(point)?.mode {
+            RwLockMode::Read => {
+                bench.calls(index, Batch { cycles: true, ..Batch::default() }, || lock.read(|| ()))
+            }
+            RwLockMode::Write => {
                 bench.calls(index, Batch { cycles: true, ..Batch::default() }, || lock.write(|| ()))
             }
-            Mode::WriterWaits => writer_waits(bench, index, &lock, &mut reader)?,
+            RwLockMode::WriterWaits => writer_waits(bench, index, &lock, &mut reader)?,
         }
     }
     Ok(())
 }
 
-fn writer_waits(bench: &mut Bench, point: usize, lock: &RwLock, reader: &mut Reader) -> Result<()> {
+fn writer_waits(bench: &mut Bench, point: usize, lock: &RwLock, reader: &mut RwLockReader) -> Result<()> {
     bench.set_times(point, Semantics::OneWay);
-    let placement = Placement::SameCore;
+    let placement = HandOffPlacement::SameCore;
     placement::settle(placement, bench.cpus()[0]).context("the measuring thread cannot be set up")?;
     bench.splits(&[point], placement.gate(), |splits| {
         reader.holds_the_lock();
@@ -78,12 +80,12 @@ fn writer_waits(bench: &mut Bench, point: usize, lock: &RwLock, reader: &mut Rea
 }
 
 /// A thread that locks for reading on request.
-struct Reader {
-    shared: Arc<Shared>,
+struct RwLockReader {
+    shared: Arc<RwLockReaderState>,
     thread: Option<Partner<()>>,
 }
 
-struct Shared {
+struct RwLockReaderState {
     asked: SharedCell<Semaphore>,
     holds: SharedCell<Semaphore>,
     /// True if the writer is about to lock.
@@ -93,21 +95,22 @@ struct Shared {
     ending: AtomicBool,
 }
 
-impl Reader {
-    fn start(clock: AnyClock, lock: SharedCell<RwLock>, cpu: u32) -> Result<Reader> {
+impl RwLockReader {
+    fn start(clock: AnyClock, lock: SharedCell<RwLock>, cpu: u32) -> Result<RwLockReader> {
         let semaphore =
-            || SharedCell::<Semaphore>::create(Scope::Threads).context("no memory for a semaphore");
+            || SharedCell::<Semaphore>::create(SharingScope::Threads).context("no memory for a semaphore");
         let (asked, holds) = (semaphore()?, semaphore()?);
         let [called, ending] = [false; 2].map(AtomicBool::new);
-        let shared = Arc::new(Shared { asked, holds, called, unlocked: AtomicU64::new(0), ending });
+        let shared =
+            Arc::new(RwLockReaderState { asked, holds, called, unlocked: AtomicU64::new(0), ending });
         let theirs = Arc::clone(&shared);
         let set_up = move || {
             // Where that is refused, the writer's thread is refused it, too, and says so.
-            let _ = placement::settle(Placement::SameCore, cpu);
+            let _ = placement::settle(HandOffPlacement::SameCore, cpu);
             Ok(())
         };
         let thread = threads::start(set_up, move || theirs.read(&clock, &lock))?;
-        Ok(Reader { shared, thread: Some(thread) })
+        Ok(RwLockReader { shared, thread: Some(thread) })
     }
 
     /// Waits until the reader has the lock.
@@ -118,7 +121,7 @@ impl Reader {
     }
 }
 
-impl Shared {
+impl RwLockReaderState {
     fn read(&self, clock: &AnyClock, lock: &RwLock) {
         loop {
             self.asked.wait();
@@ -138,7 +141,7 @@ impl Shared {
     }
 }
 
-impl Drop for Reader {
+impl Drop for RwLockReader {
     fn drop(&mut self) {
         self.shared.ending.store(true, Ordering::Relaxed);
         let _ = self.shared.asked.post();

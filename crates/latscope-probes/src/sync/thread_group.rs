@@ -12,15 +12,15 @@ use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
 /// A value on cache lines of its own.
 #[repr(align(128))]
 #[derive(Debug, Default)]
-pub struct Line<T>(pub T);
+pub struct CacheLineCell<T>(pub T);
 
 /// Work of a helper in a batch. It gets the iterations of the leader and a flag that is raised when the leader
 /// is done with them, and returns the number of its own operations.
-pub type Share = Box<dyn FnMut(u64, &AtomicBool) -> u64 + Send>;
+pub type BatchWork = Box<dyn FnMut(u64, &AtomicBool) -> u64 + Send>;
 
 /// Operations of a helper and the time it took for them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Done {
+pub struct BatchWorkTotal {
     /// Operations in batches in which the helper was not disturbed.
     pub operations: u64,
     /// Time of those batches, ns.
@@ -28,12 +28,12 @@ pub struct Done {
 }
 
 #[derive(Debug, Default)]
-struct Control {
+struct ThreadGroupControl {
     /// The number of the batch; [`DISMISSED`] at the end.
-    batch: Line<AtomicU64>,
-    iterations: Line<AtomicU64>,
-    over: Line<AtomicBool>,
-    done: Line<AtomicU32>,
+    batch: CacheLineCell<AtomicU64>,
+    iterations: CacheLineCell<AtomicU64>,
+    over: CacheLineCell<AtomicBool>,
+    done: CacheLineCell<AtomicU32>,
     tainted: Arc<AtomicBool>,
 }
 
@@ -56,14 +56,14 @@ const SLICE_NS: u64 = 100_000;
 struct Helper {
     call: SharedCell<Semaphore>,
     /// True if the helper spins for the next batch.
-    present: Arc<Line<AtomicBool>>,
-    thread: Partner<Done>,
+    present: Arc<CacheLineCell<AtomicBool>>,
+    thread: Partner<BatchWorkTotal>,
 }
 
 /// The helpers of the measuring thread.
 #[derive(Debug)]
 pub struct ThreadGroup {
-    control: Arc<Control>,
+    control: Arc<ThreadGroupControl>,
     timebase: Timebase,
     helpers: Vec<Helper>,
 }
@@ -73,14 +73,14 @@ impl ThreadGroup {
     ///
     /// # Errors
     /// A thread cannot be started or put on its CPU.
-    pub fn start(timebase: Timebase, helpers: Vec<(u32, Share)>) -> Result<ThreadGroup> {
+    pub fn start(timebase: Timebase, helpers: Vec<(u32, BatchWork)>) -> Result<ThreadGroup> {
         let mut thread_group = ThreadGroup { control: Arc::default(), timebase, helpers: Vec::new() };
         // Not granted by old kernels; it only helps on a busy machine.
         let _ = sched::set_slice(SLICE_NS);
         for (cpu, share) in helpers {
-            let call = SharedCell::<Semaphore>::create(Scope::Threads)?;
-            let present = Arc::<Line<AtomicBool>>::default();
-            let mut part = Part {
+            let call = SharedCell::<Semaphore>::create(SharingScope::Threads)?;
+            let present = Arc::<CacheLineCell<AtomicBool>>::default();
+            let mut part = ThreadGroupWorker {
                 control: thread_group.control.clone(),
                 timebase,
                 call: call.clone(),
@@ -99,7 +99,7 @@ impl ThreadGroup {
     pub fn measure(&self, bench: &mut Bench, point: usize, ops: u64, mut work: impl FnMut(u64)) {
         // The engine's own calibration would take a helper that waits for its CPU for a long operation.
         let iterations = self.calibrate(bench.stop().batch_ns as f64, &mut work);
-        let gate = Gate::ThreadGroup(self.control.tainted.clone());
+        let gate = SampleGate::ThreadGroup(self.control.tainted.clone());
         let batch = Batch { ops: iterations * ops, gate, ..Batch::default() };
         bench.batch_prepared(point, batch, &mut || self.assemble(), &mut |times| {
             self.batch(times * iterations, || work(times * iterations))
@@ -116,7 +116,7 @@ impl ThreadGroup {
         for _ in 0..TRIALS {
             self.assemble();
             self.control.tainted.store(false, Relaxed);
-            let watch = Watch::open();
+            let watch = DisturbanceWatch::open();
             let start = clock.start();
             self.batch(iterations, || work(iterations));
             let ns = self.timebase.ns(clock.end() - start).max(1.0);
@@ -180,11 +180,11 @@ impl ThreadGroup {
     }
 
     /// Ends the thread group; returns what each helper did.
-    pub(crate) fn dismiss(mut self) -> Vec<Done> {
+    pub(crate) fn dismiss(mut self) -> Vec<BatchWorkTotal> {
         self.end()
     }
 
-    fn end(&mut self) -> Vec<Done> {
+    fn end(&mut self) -> Vec<BatchWorkTotal> {
         self.control.batch.0.store(DISMISSED, SeqCst);
         self.helpers.iter().for_each(|helper| {
             let _ = helper.call.post();
@@ -200,19 +200,19 @@ impl Drop for ThreadGroup {
 }
 
 /// A helper, in its own thread.
-struct Part {
-    control: Arc<Control>,
+struct ThreadGroupWorker {
+    control: Arc<ThreadGroupControl>,
     timebase: Timebase,
     call: SharedCell<Semaphore>,
-    present: Arc<Line<AtomicBool>>,
-    share: Share,
+    present: Arc<CacheLineCell<AtomicBool>>,
+    share: BatchWork,
     last: u64,
 }
 
-impl Part {
-    fn take(&mut self) -> Done {
+impl ThreadGroupWorker {
+    fn take(&mut self) -> BatchWorkTotal {
         let clock = self.timebase.clock();
-        let mut total = Done::default();
+        let mut total = BatchWorkTotal::default();
         loop {
             let (watch, opened) = self.wait();
             if self.last == DISMISSED {
@@ -232,11 +232,11 @@ impl Part {
     }
 
     /// Waits for the next batch. Returns the counters and the clock as read shortly before it began.
-    fn wait(&mut self) -> (Watch, u64) {
+    fn wait(&mut self) -> (DisturbanceWatch, u64) {
         let clock = self.timebase.clock();
         let mut arrived = clock.start();
         let mut opened = arrived;
-        let mut watch = Watch::open();
+        let mut watch = DisturbanceWatch::open();
         self.present.0.store(true, SeqCst);
         loop {
             let batch = self.control.batch.0.load(SeqCst);
@@ -252,11 +252,11 @@ impl Part {
                 }
                 arrived = clock.start();
                 opened = arrived;
-                watch = Watch::open();
+                watch = DisturbanceWatch::open();
                 self.present.0.store(true, SeqCst);
             } else if self.timebase.ns(now - opened) > FRESH {
                 opened = clock.start();
-                watch = Watch::open();
+                watch = DisturbanceWatch::open();
             }
         }
     }
@@ -273,7 +273,7 @@ mod tests {
         let total = Arc::new(AtomicU64::new(0));
         let helpers = (0..2).map(|_| {
             let total = total.clone();
-            let share: Share = Box::new(move |iterations, _| total.fetch_add(iterations, Relaxed));
+            let share: BatchWork = Box::new(move |iterations, _| total.fetch_add(iterations, Relaxed));
             (cpu, share)
         });
         let thread_group = ThreadGroup::start(timebase, helpers.collect()).unwrap();

@@ -1,7 +1,7 @@
 //! Round trips of datagrams: over loopback, with busy polling, and between two network namespaces.
 
 use super::network::{bring_up, make_pair};
-use super::placement::{self, Placement};
+use super::placement::{self, HandOffPlacement};
 use crate::apart::measure_apart;
 use crate::available;
 use crate::prelude::*;
@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::sync::mpsc;
 
 probes! {
-    EXPERIMENT, Datagrams, plan, ..Facts { by: Some(By::Libc), ..Facts::DEFAULT };
+    EXPERIMENT, UdpRoundTripSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..ProbeFacts::DEFAULT };
     UDP "sync.udp", "UDP datagram, round trip", "udp(7), socket(7), veth(4), network_namespaces(7)",
         "send(2) of one byte by UDP to a thread that sleeps in recv(2), and back. Via loopback; busy-poll: the \
         same with SO_BUSY_POLL; veth: between two new network namespaces joined by virtual Ethernet devices."
@@ -23,18 +23,18 @@ static EXPERIMENT: Experiment = Experiment::new("sync.udp", Cpus::Two, run).setu
 
 settings! {
     /// Datagrams between two threads.
-    struct Datagrams, asked for as DatagramsAsked {
+    struct UdpRoundTripSettings, asked for as DatagramsAsked {
         /// Device between the threads
-        via: Via;
+        via: UdpLinkKind;
         /// Where the two threads run: on one CPU; on two that idle while their thread waits (the round trip then
         /// contains two exits from idle); on two that are kept from idling.
-        placement: Placement;
+        placement: HandOffPlacement;
     }
 }
 
 words! {
     /// Way of the datagrams.
-    enum Via {
+    enum UdpLinkKind {
         /// The loopback device.
         Loopback = "loopback",
         /// The loopback device, with SO_BUSY_POLL.
@@ -44,15 +44,15 @@ words! {
     }
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = DatagramsAsked::of(input);
     let mut points = Vec::new();
-    for via in asked.via.or(Via::ALL) {
-        for placement in asked.placement.or(&[Placement::SameCore, Placement::TwoCores]) {
-            let over = if via == Via::BusyPoll { "loopback with busy polling" } else { via.word() };
+    for via in asked.via.or(UdpLinkKind::ALL) {
+        for placement in asked.placement.or(&[HandOffPlacement::SameCore, HandOffPlacement::TwoCores]) {
+            let over = if via == UdpLinkKind::BusyPoll { "loopback with busy polling" } else { via.word() };
             let place = placement.word().replace('-', " ");
             points.push(probe.point(
-                Datagrams { via, placement },
+                UdpRoundTripSettings { via, placement },
                 format!("probe over {over}, {place}"),
                 true,
             ));
@@ -62,13 +62,15 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    for (index, Datagrams { via, placement }) in bench.settings::<Datagrams>()?.into_iter().enumerate() {
+    for (index, UdpRoundTripSettings { via, placement }) in
+        bench.settings::<UdpRoundTripSettings>()?.into_iter().enumerate()
+    {
         let Some(cpus) = placement.cpus(bench.cpus()) else {
             available::lacks_a_cpu(bench, index);
             continue;
         };
         let measured = measure_apart(bench, |bench| measure(bench, index, via, placement, cpus));
-        let remedy = if via == Via::Loopback { placement::REMEDY } else { RIGHTS };
+        let remedy = if via == UdpLinkKind::Loopback { placement::REMEDY } else { RIGHTS };
         close_failed(bench, &[index], measured, remedy);
     }
     Ok(())
@@ -89,16 +91,22 @@ const POLLED: u32 = 50;
 const END: u8 = 255;
 
 /// Measures in a thread of its own, which may get a network namespace of its own.
-fn measure(bench: &mut Bench, index: usize, via: Via, placement: Placement, cpus: [u32; 2]) -> Result<()> {
-    if via == Via::Veth {
+fn measure(
+    bench: &mut Bench,
+    index: usize,
+    via: UdpLinkKind,
+    placement: HandOffPlacement,
+    cpus: [u32; 2],
+) -> Result<()> {
+    if via == UdpLinkKind::Veth {
         own_network().context("a network namespace (CAP_SYS_ADMIN)")?;
     }
     let (there, partner) = start_partner(via, placement, cpus[1])?;
-    let here = if via == Via::Veth { HERE } else { Ipv4Addr::LOCALHOST };
+    let here = if via == UdpLinkKind::Veth { HERE } else { Ipv4Addr::LOCALHOST };
     let socket = UdpSocket::bind((here, 0)).context("a socket")?;
     socket.connect(there)?;
     socket.set_read_timeout(Some(LOST))?;
-    if via == Via::BusyPoll {
+    if via == UdpLinkKind::BusyPoll {
         set_busy_poll(&socket, POLLED).context("busy polling (CAP_NET_ADMIN)")?;
     }
     placement::settle(placement, cpus[0])?;
@@ -108,7 +116,7 @@ fn measure(bench: &mut Bench, index: usize, via: Via, placement: Placement, cpus
         exchange(&socket, number)
     };
     let ready = first_contact(&socket, &mut trip).context("the first datagrams");
-    let polled = via != Via::BusyPoll || polled_queue(&socket).is_ok_and(|queue| queue != 0);
+    let polled = via != UdpLinkKind::BusyPoll || polled_queue(&socket).is_ok_and(|queue| queue != 0);
     let mut lost = 0;
     if ready.is_ok() && polled {
         let awake = placement::keep_awake(bench, index, placement, cpus);
@@ -149,12 +157,16 @@ fn first_contact(socket: &UdpSocket, trip: &mut impl FnMut() -> std::io::Result<
 
 /// Starts the thread that answers, in a namespace of its own if they are joined by a pair of devices. Returns its
 /// address.
-fn start_partner(via: Via, placement: Placement, cpu: u32) -> Result<(SocketAddr, Partner<()>)> {
+fn start_partner(
+    via: UdpLinkKind,
+    placement: HandOffPlacement,
+    cpu: u32,
+) -> Result<(SocketAddr, Partner<()>)> {
     let (send_namespace, namespace) = mpsc::channel::<File>();
     let (joined, wait_joined) = mpsc::channel::<()>();
     let (send_address, address) = mpsc::channel::<Result<SocketAddr>>();
     let set_up = move || {
-        if via == Via::Veth {
+        if via == UdpLinkKind::Veth {
             own_network().context("a second network namespace")?;
             let _ = send_namespace.send(File::open("/proc/thread-self/ns/net")?);
         }
@@ -172,7 +184,7 @@ fn start_partner(via: Via, placement: Placement, cpu: u32) -> Result<(SocketAddr
         }
     };
     let partner = threads::start(set_up, body).context("the other thread")?;
-    if via == Via::Veth {
+    if via == UdpLinkKind::Veth {
         let namespace = namespace.recv().context("the other namespace")?;
         make_pair(DEVICE, namespace.as_fd())?;
         bring_up(DEVICE, HERE)?;
@@ -181,16 +193,16 @@ fn start_partner(via: Via, placement: Placement, cpu: u32) -> Result<(SocketAddr
     Ok((address.recv().context("the other thread ended")??, partner))
 }
 
-fn answering(via: Via) -> Result<UdpSocket> {
+fn answering(via: UdpLinkKind) -> Result<UdpSocket> {
     let mut here = Ipv4Addr::LOCALHOST;
-    if via == Via::Veth {
+    if via == UdpLinkKind::Veth {
         bring_up(DEVICE, THERE)?;
         here = THERE;
     }
     let socket = UdpSocket::bind((here, 0)).context("a socket")?;
     // It ends also when the other thread does not tell it.
     socket.set_read_timeout(Some(5 * LOST))?;
-    if via == Via::BusyPoll {
+    if via == UdpLinkKind::BusyPoll {
         set_busy_poll(&socket, POLLED).context("busy polling (CAP_NET_ADMIN)")?;
     }
     Ok(socket)
@@ -208,7 +220,7 @@ fn answer(socket: &UdpSocket) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness::{check, measure, points};
 
     #[test]
@@ -218,12 +230,12 @@ mod tests {
         all.iter().for_each(check);
         let same = |m: &&latscope_core::report::Measurement| m.is("placement", "same-core");
         let mut same = all.iter().filter(same);
-        assert_ne!(same.next().unwrap().quality.level, Level::Unsupported);
+        assert_ne!(same.next().unwrap().quality.level, QualityLevel::Unsupported);
         // Loopback has no queue to poll.
-        assert_eq!(same.next().unwrap().quality.level, Level::Unsupported);
+        assert_eq!(same.next().unwrap().quality.level, QualityLevel::Unsupported);
         let veth = same.next().unwrap();
         let refused =
             veth.reason().is_some_and(|reason| reason.contains("CAP_SYS_ADMIN") || reason.contains("veth"));
-        assert!(veth.quality.level != Level::Unsupported || refused, "{:?}", veth.reason());
+        assert!(veth.quality.level != QualityLevel::Unsupported || refused, "{:?}", veth.reason());
     }
 }

@@ -12,26 +12,27 @@ use std::ffi::CString;
 static CALLS: Experiment =
     Experiment::new("syscall.calls", Cpus::One, run).per_kind(|point| point.row && is_bare_getppid(point));
 
-fn is_bare_getppid(point: &Point) -> bool {
+fn is_bare_getppid(point: &MeasurementPoint) -> bool {
     point.probe == GETPPID.id && point.params.is_empty()
 }
 
 settings! {
     /// A call by one of two ways.
-    struct Called, asked for as CalledAsked {
+    struct SyscallSettings, asked for as CalledAsked {
         /// `libc`, where asked for or next to the bare instruction: by the function of the C library
-        by: Option<By>;
+        by: Option<SyscallInvocation>;
     }
 }
 
 probes! {
-    CALLS, Called, plan_called, ..FACTS;
+    CALLS, SyscallSettings, plan_called, ..FACTS;
     GETPPID "syscall.getppid", "getppid, the cheapest system call", "getppid(2)",
         "One getppid: into the kernel and back.";
 }
 
 /// Facts of calls by the bare instruction, at several addresses.
-pub(crate) const FACTS: Facts = Facts { by: Some(By::Instruction), at_addresses: true, ..Facts::BATCHES };
+pub(crate) const FACTS: ProbeFacts =
+    ProbeFacts { by: Some(SyscallInvocation::Instruction), at_addresses: true, ..ProbeFacts::BATCHES };
 
 probes! {
     CALLS, (), crate::only_point, ..FACTS;
@@ -45,14 +46,14 @@ probes! {
 
 settings! {
     /// A file by its path.
-    struct Named, asked for as NamedAsked {
+    struct PathSyscallSettings, asked for as NamedAsked {
         /// Path of the file; /etc, if none is given
         path: Option<String>;
     }
 }
 
 probes! {
-    CALLS, Named, plan_named, ..FACTS;
+    CALLS, PathSyscallSettings, plan_named, ..FACTS;
     STAT "syscall.stat", "stat /etc", "stat(2)",
         "One stat of /etc by its path, which is in the kernel's cache.";
     FSTAT "syscall.fstat", "fstat of an open file", "fstat(2)",
@@ -61,20 +62,20 @@ probes! {
         "One open of /etc for reading, by its cached path, and one close.";
 }
 
-fn plan_called(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
-    let ways = CalledAsked::of(input).by.or(By::ALL);
+fn plan_called(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+    let ways = CalledAsked::of(input).by.or(SyscallInvocation::ALL);
     ways.into_iter()
-        .map(|by| probe.point(Called { by: other_than_bare(by) }, by_title(probe.title, by), true))
+        .map(|by| probe.point(SyscallSettings { by: other_than_bare(by) }, by_title(probe.title, by), true))
         .collect()
 }
 
-fn plan_named(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan_named(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let path = NamedAsked::of(input).path.first();
     let title = match &path {
         Some(path) => format!("{} of {path}", probe.id.trim_start_matches("syscall.")),
         None => probe.title.to_owned(),
     };
-    vec![probe.point(Named { path }, title, true)]
+    vec![probe.point(PathSyscallSettings { path }, title, true)]
 }
 
 /// Path that exists on every Linux and has no symbolic link.
@@ -84,7 +85,7 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
         let operation = point.title.as_str();
         let path = match point.probe.as_str() {
-            "syscall.stat" | "syscall.fstat" | "syscall.open-close" => Named::read(point)?.path,
+            "syscall.stat" | "syscall.fstat" | "syscall.open-close" => PathSyscallSettings::read(point)?.path,
             _ => None,
         };
         let path = path.map_or_else(|| Ok(KNOWN_PATH.to_owned()), CString::new);
@@ -119,7 +120,7 @@ fn measure(
         Err(error) => return Ok(Err(error)),
     };
     match probe {
-        "syscall.getppid" if Called::read(&bench.points()[point])?.by.is_some() => {
+        "syscall.getppid" if SyscallSettings::read(&bench.points()[point])?.by.is_some() => {
             time_call(bench, point, operation, || {
                 black_box(std::os::unix::process::parent_id());
                 Ok(())
@@ -147,10 +148,10 @@ fn measure(
 /// busy machine and an idle one give the same figure. Under SCHED_OTHER the scheduler weighs waiting threads
 /// also in batches in which it does not choose them.
 fn time_yield(bench: &mut Bench, point: usize, operation: &str) -> anyhow::Result<()> {
-    let granted = sched::set_policy(sched::Policy::Fifo(1));
+    let granted = sched::set_policy(sched::ThreadSchedPolicy::Fifo(1));
     time_loop(bench, point, operation, &mut SystemCallLoop::sched_yield(bench.seed()));
     match granted {
-        Ok(()) => sched::set_policy(sched::Policy::Other)?,
+        Ok(()) => sched::set_policy(sched::ThreadSchedPolicy::Other)?,
         Err(error) => {
             let otherwise = "each call weighed the threads that want the CPU, if any";
             let reason = format!("SCHED_FIFO was refused ({error}): {otherwise}");
@@ -202,7 +203,7 @@ pub(crate) fn time_call(
 mod tests {
     use super::*;
     use crate::syscall::PROBES;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness::{check, measure, points};
 
     #[test]
@@ -210,7 +211,7 @@ mod tests {
         let here = PROBES.iter().filter(|probe| std::ptr::eq(probe.experiment, &CALLS));
         for m in measure(&CALLS, here.flat_map(|probe| points(probe)).collect()) {
             check(&m);
-            assert_ne!(m.quality.level, Level::Unsupported, "{}: {:?}", m.probe, m.reason());
+            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{}: {:?}", m.probe, m.reason());
         }
     }
 
@@ -223,7 +224,7 @@ mod tests {
         static REFUSED: Experiment = Experiment::new("refused", Cpus::One, refused);
         let measured = measure(&REFUSED, points(&GETPPID));
         check(&measured[0]);
-        assert_eq!(measured[0].quality.level, Level::Unsupported);
+        assert_eq!(measured[0].quality.level, QualityLevel::Unsupported);
         assert!(measured[0].reason().as_ref().unwrap().starts_with("some call: "));
     }
 }

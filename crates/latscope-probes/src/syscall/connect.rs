@@ -28,13 +28,13 @@ words! {
 }
 
 probes! {
-    CONNECT, Connection, plan, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
+    CONNECT, Connection, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     ESTABLISH "syscall.connect", "connect + accept", "connect(2), accept(2), tcp(7), unix(7)",
         "One connect to a listening socket and one accept, by one thread; for TCP with the handshake over \
         loopback. Making and closing the sockets is not timed.";
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let usual = if input.survey { &Mode::ALL[..1] } else { Mode::ALL };
     let point = |mode: Mode| {
         let kind = if mode == Mode::Tcp { "TCP over loopback" } else { "Unix stream" };
@@ -98,7 +98,7 @@ fn measure(bench: &mut Bench, index: usize, listener: &Listener) {
     let tried = listener.client().and_then(|client| listener.establish(&client));
     let Some(_) = possible(bench, index, "connect", tried) else { return };
     let mut first = FirstError::default();
-    bench.splits(&[index], Gate::Thread, |splits| {
+    bench.splits(&[index], SampleGate::Thread, |splits| {
         let Some(client) = first.check(listener.client()) else { return };
         first.check(splits.time(0, || listener.establish(&client)));
     });
@@ -108,7 +108,7 @@ fn measure(bench: &mut Bench, index: usize, listener: &Listener) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness::{check, input, machine, measure, points};
 
     #[test]
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(points(&ESTABLISH).len(), 1);
         for m in measure(&CONNECT, ESTABLISH.plan(&PlanInput { survey: false, ..input() }, &machine())) {
             check(&m);
-            assert_ne!(m.quality.level, Level::Unsupported, "{:?}", m.reason());
+            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{:?}", m.reason());
         }
     }
 

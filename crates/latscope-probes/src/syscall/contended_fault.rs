@@ -1,11 +1,12 @@
-//! A page fault while other threads of the process change its address space, so that both want the lock of the mappings.
+//! A page fault while other threads of the process change its address space, so that both want the lock of the
+//! mappings.
 
 use crate::prelude::*;
 use crate::siblings::doubled;
 use crate::siblings::switches;
 
 probes! {
-    EXPERIMENT, Beside, plan;
+    EXPERIMENT, ContendedFaultSettings, plan;
     CONTENDED_FAULT "syscall.contended-fault", "page fault beside mmap and munmap",
         "mmap(2), madvise(2), getrusage(2) ru_minflt; Documentation/mm/process_addrs.rst",
         "The first store to a page of 4 KiB of private anonymous memory, while so many other threads of the \
@@ -18,13 +19,13 @@ static EXPERIMENT: Experiment = Experiment::new("syscall.contended-fault", Cpus:
 
 settings! {
     /// Threads beside a fault.
-    struct Beside, asked for as BesideAsked {
+    struct ContendedFaultSettings, asked for as BesideAsked {
         /// Other threads that map and unmap meanwhile, each on its own CPU.
         threads: u64, axis;
     }
 }
 
-fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
     let mut points = Vec::new();
     for threads in BesideAsked::of(input).threads.or(&Vec::from_iter(doubled(others))) {
@@ -32,13 +33,13 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
             0 => "nothing beside it".to_owned(),
             threads => format!("{} mapping and unmapping", counted(threads, "thread")),
         };
-        points.push(probe.point(Beside { threads }, format!("page fault, {beside}"), false));
+        points.push(probe.point(ContendedFaultSettings { threads }, format!("page fault, {beside}"), false));
     }
     points
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    for (point, Beside { threads }) in bench.settings()?.into_iter().enumerate() {
+    for (point, ContendedFaultSettings { threads }) in bench.settings()?.into_iter().enumerate() {
         if !enough_cpus(bench, &[point], threads) {
             continue;
         }
@@ -66,7 +67,7 @@ impl Mappers {
             let body = move || {
                 while !over.load(Relaxed) {
                     // The caller meets the same refusal, and says so.
-                    let Ok(mut mapping) = Mapping::anonymous(page_size()) else { return };
+                    let Ok(mut mapping) = PageMapping::anonymous(page_size()) else { return };
                     mapping.write(0);
                     drop(mapping);
                     pairs.fetch_add(1, Relaxed);
@@ -89,7 +90,7 @@ impl Drop for Mappers {
 const PAGES: usize = 512;
 
 fn measure(bench: &mut Bench, point: usize, mappers: &Mappers) -> rustix::io::Result<()> {
-    let mut memory = Mapping::huge_aligned(PAGES * page_size())?;
+    let mut memory = PageMapping::huge_aligned(PAGES * page_size())?;
     // EINVAL: a kernel without huge pages, which is as good.
     let _ = memory.refuse_huge_pages();
     memory.populate();
@@ -98,7 +99,7 @@ fn measure(bench: &mut Bench, point: usize, mappers: &Mappers) -> rustix::io::Re
     let mut refused = None;
     let (mut touched, before) = (0u64, thread_counts().minor_faults);
     let (pairs, began) = (mappers.pairs.load(Relaxed), Instant::now());
-    bench.splits(&[point], Gate::Open, |splits| {
+    bench.splits(&[point], SampleGate::Open, |splits| {
         if next == PAGES {
             next = 0;
             refused = refused.or(memory.discard().err());
@@ -129,7 +130,7 @@ fn measure(bench: &mut Bench, point: usize, mappers: &Mappers) -> rustix::io::Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness;
 
     /// The second method: the kernel counts a fault for each touch.
@@ -139,7 +140,7 @@ mod tests {
         assert!(points.len() >= 2);
         for m in harness::measure(&EXPERIMENT, points) {
             harness::check(&m);
-            if m.quality.level == Level::Unsupported {
+            if m.quality.level == QualityLevel::Unsupported {
                 continue;
             }
             assert!(m.values["faults"].value >= 1.0, "{m:?}");

@@ -25,11 +25,11 @@ settings! {
 /// Bytes of the seed of a hash table, for the survey's table.
 const SEED: u64 = 16;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let sizes: &[u64] = match input.profile {
-        Profile::Quick => &[SEED],
-        Profile::Normal => &[SEED, 256],
-        Profile::Full => &[SEED, 32, 64, 256, 4 << 10],
+        SurveyProfile::Quick => &[SEED],
+        SurveyProfile::Normal => &[SEED, 256],
+        SurveyProfile::Full => &[SEED, 32, 64, 256, 4 << 10],
     };
     let point = |size: u64| {
         let title = format!("getrandom {}", format_size(size));
@@ -65,18 +65,20 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness;
 
-    fn sizes(profile: Profile) -> Vec<u64> {
+    fn sizes(profile: SurveyProfile) -> Vec<u64> {
         let points = GETRANDOM.plan(&PlanInput { profile, ..harness::input() }, &harness::machine());
         points.iter().map(|point| Wanted::read(point).unwrap().size).collect()
     }
 
     #[test]
     fn a_seed_and_a_few_keys_are_usual() {
-        assert_eq!(sizes(Profile::Normal), [16, 256]);
-        assert!([Profile::Quick, Profile::Full].into_iter().all(|profile| sizes(profile)[0] == SEED));
+        assert_eq!(sizes(SurveyProfile::Normal), [16, 256]);
+        assert!(
+            [SurveyProfile::Quick, SurveyProfile::Full].into_iter().all(|profile| sizes(profile)[0] == SEED)
+        );
     }
 
     #[test]
@@ -86,8 +88,8 @@ mod tests {
         all.iter().for_each(harness::check);
         let (too_large, measured) = all.split_last().unwrap();
         for m in measured {
-            assert_ne!(m.quality.level, Level::Unsupported, "{:?}", m.reason());
+            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{:?}", m.reason());
         }
-        assert!(too_large.quality.level == Level::Unsupported && too_large.remedy().is_some());
+        assert!(too_large.quality.level == QualityLevel::Unsupported && too_large.remedy().is_some());
     }
 }

@@ -17,7 +17,7 @@ settings! {
 }
 
 probes! {
-    MAPPING, Mapped, plan, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
+    MAPPING, Mapped, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     MMAP "syscall.mmap", "mmap", "mmap(2)",
         "One mmap of private anonymous memory, without the first touch of its pages.";
     MUNMAP "syscall.munmap", "munmap", "munmap(2)",
@@ -29,11 +29,11 @@ probes! {
 
 const MIB: u64 = 1 << 20;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let sizes: &[u64] = match input.profile {
-        Profile::Quick => &[MIB],
-        Profile::Normal => &[4 << 10, 64 << 10, MIB],
-        Profile::Full => &[4 << 10, 64 << 10, MIB, 16 * MIB, 64 * MIB],
+        SurveyProfile::Quick => &[MIB],
+        SurveyProfile::Normal => &[4 << 10, 64 << 10, MIB],
+        SurveyProfile::Full => &[4 << 10, 64 << 10, MIB, 16 * MIB, 64 * MIB],
     };
     let point = |size: u64| {
         let title = format!("{} {}", probe.title, format_size(size));
@@ -63,16 +63,16 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
 }
 
 fn map_and_unmap(bench: &mut Bench, wanted: &[(&str, u64)], size: u64) {
-    let mut parts = Parts::default();
+    let mut parts = ActivityParts::default();
     let mut part = |probe: &Probe| parts.part(wanted, |point| *point == (probe.id, size));
     let (mmap, munmap) = (part(&MMAP), part(&MUNMAP));
     let mut first = FirstError::default();
-    bench.splits(parts.points(), Gate::Thread, |splits| {
+    bench.splits(parts.points(), SampleGate::Thread, |splits| {
         // After an error there is nothing to learn: the loop only runs out.
         if first.happened() {
             return;
         }
-        if let Some(mut mapping) = first.check(mmap.time(splits, || Mapping::anonymous(size as usize))) {
+        if let Some(mut mapping) = first.check(mmap.time(splits, || PageMapping::anonymous(size as usize))) {
             // EINVAL: a kernel without huge pages, which is as good.
             let _ = mapping.refuse_huge_pages();
             mapping.populate();
@@ -89,8 +89,8 @@ fn protect(bench: &mut Bench, point: usize, size: u64) {
     time_loop_in(bench, point, Batch { ops: 2, ..Batch::default() }, "mprotect", &mut calls);
 }
 
-fn populated(bytes: usize) -> Result<Mapping> {
-    let mut mapping = Mapping::anonymous(bytes)?;
+fn populated(bytes: usize) -> Result<PageMapping> {
+    let mut mapping = PageMapping::anonymous(bytes)?;
     // EINVAL: a kernel without huge pages, which is as good.
     let _ = mapping.refuse_huge_pages();
     mapping.populate();
@@ -100,17 +100,17 @@ fn populated(bytes: usize) -> Result<Mapping> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness::{check, measure, points};
 
     #[test]
     fn each_part_is_measured_and_may_be_left_out() {
         for probes in [vec![&MMAP, &MUNMAP, &MPROTECT], vec![&MUNMAP]] {
-            let planned: Vec<Point> = probes.iter().flat_map(|probe| points(probe)).collect();
+            let planned: Vec<MeasurementPoint> = probes.iter().flat_map(|probe| points(probe)).collect();
             assert_eq!(planned.len(), probes.len());
             for m in measure(&MAPPING, planned) {
                 check(&m);
-                assert_ne!(m.quality.level, Level::Unsupported, "{}: {:?}", m.probe, m.reason());
+                assert_ne!(m.quality.level, QualityLevel::Unsupported, "{}: {:?}", m.probe, m.reason());
             }
         }
     }
@@ -120,7 +120,7 @@ mod tests {
         let planned =
             [&MMAP, &MPROTECT].map(|probe| probe.point(Mapped { size: 1 << 60 }, "too large", false));
         for m in measure(&MAPPING, planned.to_vec()) {
-            assert_eq!(m.quality.level, Level::Unsupported);
+            assert_eq!(m.quality.level, QualityLevel::Unsupported);
             assert!(m.reason().is_some() && m.remedy().is_some());
         }
     }

@@ -1,7 +1,7 @@
 //! Page faults that need no device: the first touch of a page.
 
 use crate::prelude::*;
-use latscope_os::kernels::random::Random;
+use latscope_os::kernels::random::ShuffleGenerator;
 use latscope_os::page::HUGE_PAGE;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Result;
@@ -13,9 +13,9 @@ settings! {
     /// A page that is touched.
     struct Touched, asked for as TouchedAsked {
         /// Page size
-        pages: Pages;
+        pages: RegionPageSize;
         /// What is behind the page
-        mode: Mode;
+        mode: PageFaultKind;
         /// The file whose pages are touched in mode file-around and file-mapped; a memfd otherwise
         path: Option<String>;
         /// Bytes of the file that are mapped in mode file-mapped
@@ -29,7 +29,7 @@ settings! {
 
 words! {
     /// Backing of a page.
-    enum Mode {
+    enum PageFaultKind {
         /// A store to a page that the kernel clears.
         Anonymous = "anonymous",
         /// A load from a page of a file that is in the page cache.
@@ -44,7 +44,7 @@ words! {
 }
 
 /// Modes that are measured if no mode is requested.
-const USUAL: [Mode; 3] = [Mode::Anonymous, Mode::File, Mode::CopyOnWrite];
+const USUAL: [PageFaultKind; 3] = [PageFaultKind::Anonymous, PageFaultKind::File, PageFaultKind::CopyOnWrite];
 
 probes! {
     PAGE_FAULTS, Touched, plan;
@@ -59,17 +59,17 @@ probes! {
           sensitive_to: &[Condition::Virtualisation, Condition::PageSize, Condition::UnaskedHugePages, Condition::MovedPages], };
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = TouchedAsked::of(input);
     let mut points = Vec::new();
-    for pages in asked.pages.or(Pages::ALL) {
+    for pages in asked.pages.or(RegionPageSize::ALL) {
         for mode in asked.mode.or(&USUAL) {
             // Huge pages of files depend on the file system; only anonymous ones can be relied upon.
-            if pages == Pages::Base || mode == Mode::Anonymous {
+            if pages == RegionPageSize::Base || mode == PageFaultKind::Anonymous {
                 let title = format!("page fault, {}, {}", mode.word(), format_size(pages.bytes()));
-                let whole = matches!(mode, Mode::FileAround | Mode::FileMapped);
+                let whole = matches!(mode, PageFaultKind::FileAround | PageFaultKind::FileMapped);
                 let path = asked.path.first().filter(|_| whole);
-                let mapped = mode == Mode::FileMapped;
+                let mapped = mode == PageFaultKind::FileMapped;
                 let size = mapped.then(|| asked.size.first().unwrap_or(PAGES as u64 * pages.bytes()));
                 let stride = mapped.then(|| asked.stride.first().unwrap_or(pages.bytes()));
                 let touched = asked.touched.first().filter(|_| mapped);
@@ -83,9 +83,9 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, touched) in bench.settings()?.into_iter().enumerate() {
         match touched {
-            Touched { pages: Pages::Huge, .. } => huge(bench, index),
-            Touched { mode: Mode::FileAround, path, .. } => around(bench, index, path),
-            touched @ Touched { mode: Mode::FileMapped, .. } => mapped(bench, index, &touched),
+            Touched { pages: RegionPageSize::Huge, .. } => huge(bench, index),
+            Touched { mode: PageFaultKind::FileAround, path, .. } => around(bench, index, path),
+            touched @ Touched { mode: PageFaultKind::FileMapped, .. } => mapped(bench, index, &touched),
             Touched { mode, .. } => {
                 if let Some(pages) = possible(bench, index, "map memory", FaultingPages::new(mode)) {
                     small(bench, index, pages);
@@ -102,17 +102,19 @@ const PAGES: usize = 512;
 
 /// Pages that fault when touched, one after the other.
 struct FaultingPages {
-    memory: Mapping,
-    mode: Mode,
+    memory: PageMapping,
+    mode: PageFaultKind,
     next: usize,
 }
 
 impl FaultingPages {
-    fn new(mode: Mode) -> Result<FaultingPages> {
+    fn new(mode: PageFaultKind) -> Result<FaultingPages> {
         let memory = match mode {
-            Mode::Anonymous => Mapping::anonymous(PAGES * page_size())?,
-            Mode::File | Mode::FileAround | Mode::FileMapped => Mapping::page_by_page(cached_file()?, PAGES)?,
-            Mode::CopyOnWrite => Mapping::private(cached_file()?, PAGES * page_size())?,
+            PageFaultKind::Anonymous => PageMapping::anonymous(PAGES * page_size())?,
+            PageFaultKind::File | PageFaultKind::FileAround | PageFaultKind::FileMapped => {
+                PageMapping::page_by_page(cached_file()?, PAGES)?
+            }
+            PageFaultKind::CopyOnWrite => PageMapping::private(cached_file()?, PAGES * page_size())?,
         };
         // EINVAL: a kernel without huge pages, which is as good.
         let _ = memory.refuse_huge_pages();
@@ -124,7 +126,7 @@ impl FaultingPages {
     /// Makes all pages fault again.
     fn renew(&mut self) -> Result<()> {
         self.memory.discard()?;
-        if self.mode == Mode::CopyOnWrite {
+        if self.mode == PageFaultKind::CopyOnWrite {
             for page in 0..PAGES {
                 self.memory.read(page * page_size());
             }
@@ -136,7 +138,7 @@ impl FaultingPages {
     /// Makes a page of a file fault once, untimed, and removes it again. Each page has a mapping of its own,
     /// and the kernel's data for it would be in no cache after another process ran.
     fn prepare(&mut self, offset: usize) -> Result<()> {
-        if self.mode == Mode::File {
+        if self.mode == PageFaultKind::File {
             self.memory.read(offset);
             self.memory.discard_page(offset)?;
         }
@@ -147,10 +149,10 @@ impl FaultingPages {
     #[inline(always)]
     fn touch(&mut self, offset: usize) {
         match self.mode {
-            Mode::File | Mode::FileAround | Mode::FileMapped => {
+            PageFaultKind::File | PageFaultKind::FileAround | PageFaultKind::FileMapped => {
                 self.memory.read(offset);
             }
-            Mode::Anonymous | Mode::CopyOnWrite => self.memory.write(offset),
+            PageFaultKind::Anonymous | PageFaultKind::CopyOnWrite => self.memory.write(offset),
         }
     }
 }
@@ -168,7 +170,7 @@ fn cached_file() -> Result<OwnedFd> {
 fn small(bench: &mut Bench, point: usize, mut pages: FaultingPages) {
     let (mut first, mut touched) = (FirstError::default(), 0u64);
     let before = thread_counts().minor_faults;
-    bench.splits(&[point], Gate::Thread, |splits| {
+    bench.splits(&[point], SampleGate::Thread, |splits| {
         if pages.next == PAGES && first.check(pages.renew()).is_none() {
             return;
         }
@@ -180,7 +182,7 @@ fn small(bench: &mut Bench, point: usize, mut pages: FaultingPages) {
         pages.touch(offset);
         splits.stop(0);
         pages.next += 1;
-        touched += 1 + u64::from(pages.mode == Mode::File);
+        touched += 1 + u64::from(pages.mode == PageFaultKind::File);
     });
     let faults = thread_counts().minor_faults - before;
     if first.happened() {
@@ -243,12 +245,12 @@ fn mapped(bench: &mut Bench, point: usize, asked: &Touched) {
     let touched = bytes(asked.touched, size).clamp(1, size);
     let stride = bytes(asked.stride, page_size()).max(1);
     let mut first = FirstError::default();
-    bench.splits(&[point], Gate::Thread, |splits| {
+    bench.splits(&[point], SampleGate::Thread, |splits| {
         if first.happened() {
             return;
         }
         splits.start();
-        if let Some(mut mapping) = first.check(Mapping::shared_writable(&file, size)) {
+        if let Some(mut mapping) = first.check(PageMapping::shared_writable(&file, size)) {
             for offset in (0..touched).step_by(stride) {
                 mapping.write(offset);
             }
@@ -262,14 +264,14 @@ fn mapped(bench: &mut Bench, point: usize, asked: &Touched) {
 /// Loads from all pages of a file, mapped anew each time, in random order.
 fn around(bench: &mut Bench, point: usize, path: Option<String>) {
     let mapped =
-        file_of(path.as_deref()).and_then(|(file, length)| Ok((Mapping::shared(file, length)?, length)));
+        file_of(path.as_deref()).and_then(|(file, length)| Ok((PageMapping::shared(file, length)?, length)));
     let Some((mut memory, length)) = possible(bench, point, "map the file", mapped) else { return };
     let pages = length / page_size();
     let order = shuffled(pages, bench.seed());
     let mut first = FirstError::default();
     let before = thread_counts().minor_faults;
-    bench.set_work(point, Work { ops: pages as u64, ..Work::default() });
-    bench.splits(&[point], Gate::Thread, |splits| {
+    bench.set_work(point, OperationWork { ops: pages as u64, ..OperationWork::default() });
+    bench.splits(&[point], SampleGate::Thread, |splits| {
         if first.check(memory.discard()).is_none() {
             return;
         }
@@ -290,7 +292,7 @@ fn around(bench: &mut Bench, point: usize, path: Option<String>) {
 /// The numbers below `count` in an order that follows from the seed.
 fn shuffled(count: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
-    Random::new(seed).shuffle(&mut order);
+    ShuffleGenerator::new(seed).shuffle(&mut order);
     order
 }
 
@@ -302,7 +304,7 @@ const HUGE_PAGES: usize = 8;
 
 fn huge(bench: &mut Bench, point: usize) {
     let remedy = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root), and free memory";
-    let prepared = Mapping::huge_aligned(HUGE_PAGES * HUGE_PAGE).and_then(|memory| {
+    let prepared = PageMapping::huge_aligned(HUGE_PAGES * HUGE_PAGE).and_then(|memory| {
         memory.want_huge_pages()?;
         Ok(memory)
     });
@@ -322,7 +324,7 @@ fn huge(bench: &mut Bench, point: usize) {
     memory.populate();
     let (mut first, mut next, mut flushed) = (FirstError::default(), HUGE_PAGES, true);
     let (mut touched, mut small) = (0u64, 0u64);
-    bench.splits(&[point], Gate::Thread, |splits| {
+    bench.splits(&[point], SampleGate::Thread, |splits| {
         if next == HUGE_PAGES {
             flushed = memory.flush(0, memory.len());
             if first.check(memory.discard()).is_none() {
@@ -357,14 +359,14 @@ fn huge(bench: &mut Bench, point: usize) {
 }
 
 /// Returns true if one touch brought a whole huge page.
-fn is_huge(memory: &Mapping, offset: usize) -> bool {
+fn is_huge(memory: &PageMapping, offset: usize) -> bool {
     memory.resident(offset, HUGE_PAGE) == Ok(HUGE_PAGE / page_size())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness::{self, check, measure, points};
 
     #[test]
@@ -419,16 +421,16 @@ mod tests {
         put("stride", (16 << 10).into());
         let measured = measure(&PAGE_FAULTS, PAGE_FAULT.plan(&input, &harness::machine()));
         check(&measured[0]);
-        assert_eq!(measured[0].quality.level, Level::Ok, "{:?}", measured[0].reason());
+        assert_eq!(measured[0].quality.level, QualityLevel::Ok, "{:?}", measured[0].reason());
         assert!(std::fs::read(&path).unwrap().iter().all(|byte| *byte == 7), "the file itself was stored to");
         std::fs::remove_file(&path).unwrap();
         let gone = measure(&PAGE_FAULTS, PAGE_FAULT.plan(&input, &harness::machine()));
-        assert_eq!(gone[0].quality.level, Level::Unsupported);
+        assert_eq!(gone[0].quality.level, QualityLevel::Unsupported);
     }
 
     #[test]
     fn small_pages_do_not_pass_for_huge_ones() {
-        let mut memory = Mapping::huge_aligned(HUGE_PAGE).unwrap();
+        let mut memory = PageMapping::huge_aligned(HUGE_PAGE).unwrap();
         let _ = memory.refuse_huge_pages();
         memory.write(0);
         assert!(!is_huge(&memory, 0));
@@ -441,7 +443,7 @@ mod tests {
         for m in measure(&PAGE_FAULTS, planned) {
             check(&m);
             let huge = m.is("pages", "2MiB");
-            assert!(huge || m.quality.level != Level::Unsupported, "{:?}", m.reason());
+            assert!(huge || m.quality.level != QualityLevel::Unsupported, "{:?}", m.reason());
         }
     }
 }

@@ -15,7 +15,7 @@ static READY: Experiment = Experiment::new("syscall.ready", Cpus::One, run);
 
 settings! {
     /// A question about descriptors.
-    struct Asking, asked for as AskingAsked {
+    struct ReadinessQuerySettings, asked for as AskingAsked {
         /// How many descriptors are asked about; the last one is ready
         descriptors: u64, axis;
     }
@@ -28,13 +28,13 @@ settings! {
         descriptors: u64, axis;
         /// `write-file` or `write-tcp`, where asked for: whether descriptors of one file, or connections, can be
         /// written to, which all can
-        mode: Option<Mode>;
+        mode: Option<WriteDescriptorKind>;
     }
 }
 
 words! {
     /// Descriptors of a query for writing, instead of reading.
-    enum Mode {
+    enum WriteDescriptorKind {
         /// Descriptors of one file, as LMbench has them.
         WriteFile = "write-file",
         /// TCP connections over loopback, as LMbench has them.
@@ -43,32 +43,32 @@ words! {
 }
 
 probes! {
-    READY, Selecting, plan, ..Facts { by: Some(By::Instruction), ..Facts::BATCHES };
+    READY, Selecting, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::BATCHES };
     SELECT "syscall.select", "select", "select(2)",
         "One select (pselect6) for reading on n eventfds, the last of them ready, with a zero timeout; filling \
         the set is included.";
 }
 
 probes! {
-    READY, Asking, plan, ..FACTS;
+    READY, ReadinessQuerySettings, plan, ..FACTS;
     POLL "syscall.poll", "poll", "poll(2)",
         "One poll for reading on n eventfds, the last of them ready, with a zero timeout.";
     EPOLL "syscall.epoll", "epoll_wait", "epoll_wait(2)",
         "One epoll_wait on a set of n eventfds of which one is ready (level-triggered), with a zero timeout.";
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let numbers: &[u64] = match input.profile {
-        Profile::Quick => &[100],
-        Profile::Normal => &[10, 100, 1_000],
-        Profile::Full => &[10, 100, 1_000, 10_000],
+        SurveyProfile::Quick => &[100],
+        SurveyProfile::Normal => &[10, 100, 1_000],
+        SurveyProfile::Full => &[10, 100, 1_000, 10_000],
     };
     let asked = SelectingAsked::of(input);
     let mode = asked.mode.first().filter(|_| probe.id == SELECT.id);
     let of = match mode {
         None => "",
-        Some(Mode::WriteFile) => " of a file",
-        Some(Mode::WriteTcp) => " of TCP connections",
+        Some(WriteDescriptorKind::WriteFile) => " of a file",
+        Some(WriteDescriptorKind::WriteTcp) => " of TCP connections",
     };
     let point = |descriptors: u64| {
         let title = format!("{} on {}{of}", probe.title, counted(descriptors, "descriptor"));
@@ -84,8 +84,8 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
         let written = mode.is_some();
         let opened = match mode {
             None => open_eventfds(count),
-            Some(Mode::WriteFile) => open_file(count),
-            Some(Mode::WriteTcp) => open_connections(count),
+            Some(WriteDescriptorKind::WriteFile) => open_file(count),
+            Some(WriteDescriptorKind::WriteTcp) => open_connections(count),
         };
         let Some(files) = possible(bench, index, "open that many descriptors", opened) else { continue };
         match point.probe.as_str() {
@@ -190,8 +190,8 @@ fn wait(set: &OwnedFd) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Word;
-    use latscope_core::quality::Level;
+    use crate::KeywordEnum;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness::{self, check, measure, points};
 
     #[test]
@@ -217,10 +217,10 @@ mod tests {
 
     #[test]
     fn every_way_is_measured() {
-        let planned: Vec<Point> = [&SELECT, &POLL, &EPOLL].into_iter().flat_map(points).collect();
+        let planned: Vec<MeasurementPoint> = [&SELECT, &POLL, &EPOLL].into_iter().flat_map(points).collect();
         for m in measure(&READY, planned) {
             check(&m);
-            assert_ne!(m.quality.level, Level::Unsupported, "{}: {:?}", m.probe, m.reason());
+            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{}: {:?}", m.probe, m.reason());
         }
     }
 
@@ -230,17 +230,17 @@ mod tests {
         assert!(
             SELECT.plan(&input, &harness::machine()).iter().all(|point| !point.params.contains_key("mode"))
         );
-        input.values.insert("mode".to_owned(), vec![Mode::WriteFile.word().into()]);
+        input.values.insert("mode".to_owned(), vec![WriteDescriptorKind::WriteFile.word().into()]);
         assert!(
             POLL.plan(&input, &harness::machine()).iter().all(|point| !point.params.contains_key("mode"))
         );
-        for mode in [Mode::WriteFile, Mode::WriteTcp] {
+        for mode in [WriteDescriptorKind::WriteFile, WriteDescriptorKind::WriteTcp] {
             input.values.insert("mode".to_owned(), vec![mode.word().into()]);
             for m in measure(&READY, SELECT.plan(&input, &harness::machine())) {
                 check(&m);
                 assert_eq!(
                     (m.quality.level, &m.params["mode"]),
-                    (Level::Ok, &mode.word().into()),
+                    (QualityLevel::Ok, &mode.word().into()),
                     "{:?}",
                     m.reason()
                 );
@@ -252,7 +252,7 @@ mod tests {
     fn more_descriptors_than_allowed_close_the_point_with_a_reason() {
         let point = SELECT.point(Selecting { descriptors: 1 << 40, mode: None }, "too many", false);
         let measured = measure(&READY, vec![point]);
-        assert_eq!(measured[0].quality.level, Level::Unsupported);
+        assert_eq!(measured[0].quality.level, QualityLevel::Unsupported);
         assert!(measured[0].remedy().as_ref().unwrap().contains("ulimit"));
     }
 }

@@ -4,7 +4,7 @@ use super::calls::{FACTS, time_loop};
 use crate::apart::measure_apart;
 use crate::prelude::*;
 use latscope_os::kernels::code::calls::SystemCallLoop;
-use latscope_os::seccomp::{Filter, Looks, installed};
+use latscope_os::seccomp::{Looks, SeccompFilter, installed};
 
 static SECCOMP: Experiment = Experiment::new("syscall.seccomp", Cpus::One, run).setup(0.02);
 
@@ -27,11 +27,11 @@ probes! {
             { by_name_only: true, most: &[("instructions", 4096)], };
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let counts: &[u64] = match input.profile {
-        Profile::Quick => &[1, 100],
-        Profile::Normal => &[1, 100, 1000],
-        Profile::Full => &[1, 10, 100, 1000, 4096],
+        SurveyProfile::Quick => &[1, 100],
+        SurveyProfile::Normal => &[1, 100, 1000],
+        SurveyProfile::Full => &[1, 10, 100, 1000, 4096],
     };
     let asked = FilteredAsked::of(input);
     let mut points = Vec::new();
@@ -49,7 +49,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
 
 fn run(bench: &mut Bench) -> Result<()> {
     for (index, filtered) in bench.settings::<Filtered>()?.into_iter().enumerate() {
-        match Filter::new(filtered.instructions as usize, filtered.mode) {
+        match SeccompFilter::new(filtered.instructions as usize, filtered.mode) {
             None => bench.unsupported(index, "a filter has from 1 (by argument 2) to 4096 instructions", ""),
             Some(filter) => measure_apart(bench, |bench| measure(bench, index, &filter))?,
         }
@@ -57,7 +57,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-fn measure(bench: &mut Bench, index: usize, filter: &Filter) -> Result<()> {
+fn measure(bench: &mut Bench, index: usize, filter: &SeccompFilter) -> Result<()> {
     // The same addresses before and after.
     let mut calls = SystemCallLoop::getppid(bench.seed());
     let (plain, before) = (median_of_loop(&mut calls), installed());
@@ -95,7 +95,7 @@ pub(super) fn median_ns(mut stretch: impl FnMut(usize)) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness::{check, measure, points};
 
     #[test]
@@ -104,7 +104,7 @@ mod tests {
         let too_long = FILTERED.point(Filtered { instructions: 4097, mode: Looks::Number }, "", false);
         let mut all = measure(&SECCOMP, [points(&FILTERED), vec![too_long]].concat());
         all.iter().for_each(check);
-        assert_eq!(all.pop().unwrap().quality.level, Level::Unsupported);
+        assert_eq!(all.pop().unwrap().quality.level, QualityLevel::Unsupported);
         assert_eq!(all.len(), 4);
         assert!(all.iter().all(|m| m.values.contains_key("cost") || m.reason().is_some()));
         assert_eq!(installed(), before);

@@ -1,14 +1,14 @@
 //! Cost of taking a page away that other CPUs use: the call waits until all of them have flushed their TLBs, and
 //! each of them is interrupted (TLB shoot-down).
 
-use crate::noise::counters::Counters;
+use crate::noise::counters::CpuKernelCounters;
 use crate::prelude::*;
 use crate::siblings::{Prepare, Siblings, doubled, switches};
 use latscope_os::page::Access;
 use std::sync::Mutex;
 
 probes! {
-    EXPERIMENT, Taken, plan, ..FACTS;
+    EXPERIMENT, ShootdownSettings, plan, ..FACTS;
     SHOOTDOWN "syscall.shootdown", "page taken away that other CPUs use", FACTS.source,
         "One munmap of a page of 4 KiB, or one mprotect of it to read-only, while so many other threads of the \
         process compute on CPUs of their own and have just read the page: the kernel makes their CPUs forget the \
@@ -19,12 +19,12 @@ probes! {
         { subject: crate::Subject::Delay, by_name_only: true, };
 }
 
-const FACTS: Facts = Facts {
+const FACTS: ProbeFacts = ProbeFacts {
     source: "munmap(2), mprotect(2); TLB of proc_interrupts(5)",
     exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
     may_be_zero: &["threads"],
     sensitive_to: &[Condition::Virtualisation, Condition::TwoCpus, Condition::Interrupts],
-    ..Facts::DEFAULT
+    ..ProbeFacts::DEFAULT
 };
 
 static EXPERIMENT: Experiment = Experiment::new("syscall.shootdown", Cpus::All, run)
@@ -33,7 +33,7 @@ static EXPERIMENT: Experiment = Experiment::new("syscall.shootdown", Cpus::All, 
 
 words! {
     /// Call that takes a page away.
-    enum Call {
+    enum ShootdownCall {
         /// Removal of the mapping.
         Munmap = "munmap",
         /// Protection against stores.
@@ -43,18 +43,21 @@ words! {
 
 settings! {
     /// A page and its users.
-    struct Taken, asked for as TakenAsked {
+    struct ShootdownSettings, asked for as TakenAsked {
         /// Call that takes the page away: munmap, or mprotect to read-only.
-        call: Call;
+        call: ShootdownCall;
         /// Other threads of the process that use the page, each on its own CPU.
         threads: u64, axis;
     }
 }
 
-fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
-    let (calls, threads) =
-        if input.survey { (&Call::ALL[..1], BTreeSet::from([others])) } else { (Call::ALL, doubled(others)) };
+    let (calls, threads) = if input.survey {
+        (&ShootdownCall::ALL[..1], BTreeSet::from([others]))
+    } else {
+        (ShootdownCall::ALL, doubled(others))
+    };
     let asked = TakenAsked::of(input);
     let threads: Vec<u64> = asked.threads.or(&threads.into_iter().collect::<Vec<_>>());
     let mut points = Vec::new();
@@ -67,7 +70,7 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
             };
             let what = if probe.id == GAP.id { "gap by " } else { "" };
             let title = format!("{what}{} of a page {users}", call.word());
-            points.push(probe.point(Taken { call, threads }, title, input.survey));
+            points.push(probe.point(ShootdownSettings { call, threads }, title, input.survey));
         }
     }
     points
@@ -75,33 +78,34 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
 
 fn run(bench: &mut Bench) -> Result<()> {
     let points = bench.points();
-    let settings: Vec<Taken> = bench.settings()?;
-    let wanted: Vec<(String, Taken)> = points.iter().map(|point| point.probe.clone()).zip(settings).collect();
-    let groups: BTreeSet<(Call, u64)> = wanted.iter().map(|(_, of)| (of.call, of.threads)).collect();
+    let settings: Vec<ShootdownSettings> = bench.settings()?;
+    let wanted: Vec<(String, ShootdownSettings)> =
+        points.iter().map(|point| point.probe.clone()).zip(settings).collect();
+    let groups: BTreeSet<(ShootdownCall, u64)> = wanted.iter().map(|(_, of)| (of.call, of.threads)).collect();
     for (call, threads) in groups {
-        let of_group = |(_, of): &(String, Taken)| of.call == call && of.threads == threads;
-        let mut parts = Parts::default();
+        let of_group = |(_, of): &(String, ShootdownSettings)| of.call == call && of.threads == threads;
+        let mut parts = ActivityParts::default();
         let mut part = |probe: &Probe| parts.part(&wanted, |point| point.0 == probe.id && of_group(point));
         let places = [part(&SHOOTDOWN), part(&GAP)];
         if !enough_cpus(bench, parts.points(), threads) {
             continue;
         }
         let cpus = bench.cpus()[1..=threads as usize].to_vec();
-        let page = Shared::default();
+        let page = ShootdownPage::default();
         let siblings = Siblings::start(bench.timebase(), &cpus, || page.user())?;
-        measure(bench, &parts, Measured { call, page, siblings, cpus, places });
+        measure(bench, &parts, ShootdownGroup { call, page, siblings, cpus, places });
     }
     Ok(())
 }
 
 /// The page that all threads use, if there is one.
 #[derive(Debug, Clone, Default)]
-struct Shared(Arc<Mutex<Option<Arc<Mapping>>>>);
+struct ShootdownPage(Arc<Mutex<Option<Arc<PageMapping>>>>);
 
-impl Shared {
+impl ShootdownPage {
     /// Puts a page there, which has been written.
     fn put(&self) -> rustix::io::Result<()> {
-        let mut mapping = Mapping::anonymous(page_size())?;
+        let mut mapping = PageMapping::anonymous(page_size())?;
         // EINVAL: a kernel without huge pages, which is as good.
         let _ = mapping.refuse_huge_pages();
         mapping.populate();
@@ -109,12 +113,12 @@ impl Shared {
         Ok(())
     }
 
-    fn page(&self) -> Option<Arc<Mapping>> {
+    fn page(&self) -> Option<Arc<PageMapping>> {
         self.0.lock().expect("no thread panics with it").clone()
     }
 
     /// Takes the page out, which no sibling holds any more.
-    fn take(&self) -> Option<Mapping> {
+    fn take(&self) -> Option<PageMapping> {
         Arc::into_inner(self.0.lock().expect("no thread panics with it").take()?)
     }
 
@@ -130,22 +134,22 @@ impl Shared {
 }
 
 /// A group that is measured together.
-struct Measured {
-    call: Call,
-    page: Shared,
+struct ShootdownGroup {
+    call: ShootdownCall,
+    page: ShootdownPage,
     siblings: Siblings,
     cpus: Vec<u32>,
     /// Places of the call and of the gap among the parts, if they are asked for.
-    places: [Part; 2],
+    places: [ActivityPart; 2],
 }
 
-fn measure(bench: &mut Bench, parts: &Parts, mut of: Measured) {
+fn measure(bench: &mut Bench, parts: &ActivityParts, mut of: ShootdownGroup) {
     let timebase = bench.timebase();
     let mut first = FirstError::default();
     let mut gaps: Vec<Vec<f64>> = of.cpus.iter().map(|_| Vec::new()).collect();
     let mut calls = 0u64;
-    let before = Counters::read();
-    bench.splits(parts.points(), Gate::Open, |splits| {
+    let before = CpuKernelCounters::read();
+    bench.splits(parts.points(), SampleGate::Open, |splits| {
         if first.happened() || first.check(of.page.put()).is_none() {
             return;
         }
@@ -164,7 +168,7 @@ fn measure(bench: &mut Bench, parts: &Parts, mut of: Measured) {
         of.places[0].between(splits, start, end);
         of.places[1].between(splits, 0, longest);
     });
-    let after = Counters::read();
+    let after = CpuKernelCounters::read();
     if !first.report(bench, parts.points(), of.call.word()) {
         return;
     }
@@ -185,14 +189,14 @@ fn measure(bench: &mut Bench, parts: &Parts, mut of: Measured) {
 const NAMED: usize = 16;
 
 /// Takes the page away; returns the stamps around the call.
-fn timed(splits: &Splits, call: Call, mut mapping: Mapping) -> rustix::io::Result<(u64, u64)> {
+fn timed(splits: &Splits, call: ShootdownCall, mut mapping: PageMapping) -> rustix::io::Result<(u64, u64)> {
     let start = splits.now();
     match call {
-        Call::Munmap => {
+        ShootdownCall::Munmap => {
             mapping.unmap()?;
             Ok((start, splits.now()))
         }
-        Call::Mprotect => {
+        ShootdownCall::Mprotect => {
             mapping.protect(Access::Read)?;
             Ok((start, splits.now()))
         }
@@ -202,13 +206,13 @@ fn timed(splits: &Splits, call: Call, mut mapping: Mapping) -> rustix::io::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Profile;
-    use latscope_core::quality::Level;
+    use crate::SurveyProfile;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness;
 
-    fn planned(cpus: &str, survey: bool) -> Vec<Point> {
+    fn planned(cpus: &str, survey: bool) -> Vec<MeasurementPoint> {
         let machine = Machine { allowed: cpus.parse().unwrap(), ..Machine::default() };
-        let input = PlanInput { profile: Profile::Normal, survey, ..harness::input() };
+        let input = PlanInput { profile: SurveyProfile::Normal, survey, ..harness::input() };
         [&SHOOTDOWN, &GAP].into_iter().flat_map(|probe| probe.plan(&input, &machine)).collect()
     }
 
@@ -237,8 +241,11 @@ mod tests {
         let interrupted = cfg!(target_arch = "x86_64") && !info.contains("invlpgb");
         for m in harness::measure(&EXPERIMENT, points) {
             harness::check(&m);
-            assert_eq!(m.quality.level == Level::Unsupported, m.number("threads") == Some(1) && cpus == 1);
-            if m.quality.level != Level::Unsupported && m.number("threads") == Some(1) {
+            assert_eq!(
+                m.quality.level == QualityLevel::Unsupported,
+                m.number("threads") == Some(1) && cpus == 1
+            );
+            if m.quality.level != QualityLevel::Unsupported && m.number("threads") == Some(1) {
                 assert!(m.values["shootdowns"].value > 0.0 || !interrupted, "{m:?}");
                 assert!(m.values.keys().any(|name| name.starts_with("gap:cpu")), "{m:?}");
             }

@@ -92,7 +92,7 @@ fn fault(bench: &mut Bench, point: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness::{check, measure, points};
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
         let planned = [&INSTALL, &DELIVER, &FAULT].into_iter().flat_map(points).collect();
         for m in measure(&SIGNAL, planned) {
             check(&m);
-            assert_ne!(m.quality.level, Level::Unsupported, "{}: {:?}", m.probe, m.reason());
+            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{}: {:?}", m.probe, m.reason());
             assert_eq!(m.values.contains_key("nothing-sent"), m.probe == DELIVER.id);
         }
     }

@@ -6,7 +6,7 @@ use latscope_os::timer_slack;
 use std::thread::Builder;
 
 probes! {
-    EXPERIMENT, Sleep, plan, ..Facts::DELAYS;
+    EXPERIMENT, Sleep, plan, ..ProbeFacts::DELAYS;
     SLACK "syscall.sleep", "late end of a sleep", "nanosleep(2), PR_SET_TIMERSLACK(2const)",
         "From 200 µs after a thread of SCHED_OTHER called nanosleep for 200 µs to its return, with the given \
         timer slack. Other sleepers on the CPU do the same; `interrupts`: of the CPU's timer for each sleep."
@@ -32,9 +32,9 @@ const MOST: u64 = 256;
 /// Length of a sleep.
 const SLEEP: Duration = Duration::from_micros(200);
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let usual: &[u64] = match input.profile {
-        Profile::Quick => &[1, 50_000],
+        SurveyProfile::Quick => &[1, 50_000],
         _ => &[1, 50_000, 200_000, 1_000_000],
     };
     let asked = SleepAsked::of(input);
@@ -95,7 +95,7 @@ fn time(bench: &mut Bench, index: usize, others: &AtomicU64) {
         || timer_interrupts(&std::fs::read_to_string("/proc/interrupts").unwrap_or_default(), cpu);
     let (before, slept) = (interrupts(), others.load(Relaxed));
     let (mut sleeps, mut early) = (0_u64, 0_u64);
-    bench.splits(&[index], Gate::Open, |splits| {
+    bench.splits(&[index], SampleGate::Open, |splits| {
         let began = splits.now();
         std::thread::sleep(SLEEP);
         let ended = splits.now();

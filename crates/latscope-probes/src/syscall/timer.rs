@@ -33,7 +33,7 @@ words! {
 }
 
 probes! {
-    TIMER, Among, plan, ..Facts { by: Some(By::Instruction), at_addresses: true, ..Facts::DEFAULT };
+    TIMER, Among, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), at_addresses: true, ..ProbeFacts::DEFAULT };
     SET "syscall.timer-set", "set a timer again", "timerfd_settime(2)",
         "One timerfd_settime of an armed timer, among so many others of this thread on the same clock. Mode \
         first: to 50 µs from now, mostly before all else that the CPU's clock waits for; it is set again before \
@@ -41,9 +41,9 @@ probes! {
             { by_name_only: true, may_be_zero: &["armed"], };
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let numbers: &[u64] = match input.profile {
-        Profile::Quick => &[1, 1_000],
+        SurveyProfile::Quick => &[1, 1_000],
         _ => &[1, 1_000, 10_000, 100_000],
     };
     let asked = AmongAsked::of(input);
@@ -58,8 +58,8 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     points
 }
 
-/// Instants, from now. That of the first is near, since the clock is programmed only if nothing else comes before: 50 µs
-/// were that in three of four calls (KVM, busy machine), 500 µs in one of four. If it comes, nothing waits for it.
+/// Instants, from now. That of the first is near, since the clock is programmed only if nothing else comes before: 50
+/// µs were that in three of four calls (KVM, busy machine), 500 µs in one of four. If it comes, nothing waits for it.
 const FIRST: Duration = Duration::from_micros(50);
 const OTHERS: u64 = 20_000;
 const LAST: Duration = Duration::from_secs(90_000);
@@ -81,7 +81,7 @@ fn measure(bench: &mut Bench, index: usize, timer: &OwnedFd, mode: Mode, from_no
     let mut calls = SystemCallLoop::set_timer(bench.seed(), timer.as_fd(), from_now);
     let mut addresses = Addresses::new(calls.addresses(), bench.stop().events);
     let (timebase, mut first) = (bench.timebase(), FirstError::default());
-    bench.splits(&[index], Gate::Thread, |splits| {
+    bench.splits(&[index], SampleGate::Thread, |splits| {
         let address = addresses.next_event();
         first.check(splits.time(0, || calls.run(address, 1)));
         addresses.saw(timebase.ns(splits.taken(0)));
@@ -115,7 +115,7 @@ fn set(timer: &OwnedFd, from_now: Duration) -> rustix::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness::{check, measure, points};
     use rustix::time::timerfd_gettime;
 
@@ -123,10 +123,10 @@ mod tests {
     fn timers_are_set_among_many() {
         for m in measure(&TIMER, points(&SET)) {
             check(&m);
-            assert_ne!(m.quality.level, Level::Unsupported, "{:?}: {:?}", m.params, m.reason());
+            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{:?}: {:?}", m.params, m.reason());
         }
         let impossible = SET.point(Among { armed: 1 << 40, mode: Mode::First }, "", false);
-        assert_eq!(measure(&TIMER, vec![impossible])[0].quality.level, Level::Unsupported);
+        assert_eq!(measure(&TIMER, vec![impossible])[0].quality.level, QualityLevel::Unsupported);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::seccomp::{CALLS, median_ns};
 use crate::prelude::*;
-use latscope_os::counted_event::{Counted, probed};
+use latscope_os::counted_event::{PerfEventCounter, probed};
 use latscope_os::kernels::code::calls::SystemCallLoop;
 use latscope_trace::tracefs;
 use std::io;
@@ -28,14 +28,14 @@ words! {
 }
 
 probes! {
-    TRACED, Event, plan, ..crate::Facts::BATCHES;
+    TRACED, Event, plan, ..crate::ProbeFacts::BATCHES;
     EVENTS "syscall.traced", "event counted by the kernel", "perf_event_open(2)",
         "Mode tracepoint: one getppid while raw_syscalls:sys_enter is counted for this thread. Mode uprobe: one \
         call of an empty function with a breakpoint that is counted. `cost`: longer than without the event."
             { by_name_only: true, };
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let mut points = Vec::new();
     for mode in EventAsked::of(input).mode.or(Mode::ALL) {
         let title = match mode {
@@ -68,8 +68,10 @@ fn measure(bench: &mut Bench, index: usize, mode: Mode) {
     };
     let plain = median_ns(|stretch| run(stretch % addresses, CALLS));
     let counted = match mode {
-        Mode::Tracepoint => tracefs::event_id("raw_syscalls/sys_enter").and_then(Counted::tracepoint),
-        Mode::Uprobe => Counted::uprobe(),
+        Mode::Tracepoint => {
+            tracefs::event_id("raw_syscalls/sys_enter").and_then(PerfEventCounter::tracepoint)
+        }
+        Mode::Uprobe => PerfEventCounter::uprobe(),
     };
     let counted = match counted {
         Ok(counted) => counted,

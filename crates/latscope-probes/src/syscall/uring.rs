@@ -1,7 +1,7 @@
 //! Operations by io_uring: what the queue costs, with the caller and with a thread of the kernel to take them.
 
 use crate::prelude::*;
-use latscope_os::uring::{Queue, Taker};
+use latscope_os::uring::{Taker, UringQueue};
 
 static URING: Experiment = Experiment::new("syscall.uring", Cpus::Two, run).first_rounds();
 
@@ -12,13 +12,13 @@ settings! {
         batch: u64, axis;
         /// Who takes submissions: the caller in its system call (`enter`), or a thread of the kernel on a second CPU
         /// that looks for them all the time (`poller`) or has to be woken (`poller-asleep`, one operation at a time)
-        mode: Mode;
+        mode: UringSubmitMode;
     }
 }
 
 words! {
     /// Taker of the submissions.
-    enum Mode {
+    enum UringSubmitMode {
         /// The caller in its system call.
         Enter = "enter",
         /// A kernel thread on a second CPU that looks for submissions all the time.
@@ -29,12 +29,12 @@ words! {
 }
 
 probes! {
-    URING, Submission, plan, ..Facts { by: Some(By::Instruction), at_addresses: true, ..Facts::DEFAULT };
+    URING, Submission, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), at_addresses: true, ..ProbeFacts::DEFAULT };
     NOP "syscall.uring-nop", "io_uring NOP", "io_uring(7), io_uring_enter(2), IORING_OP_NOP",
         "One operation that does nothing, from before its submission until its completion is read; of several at \
         once, their time divided by their number. Mode enter: by one system call. Mode poller: by a kernel \
         thread that polls on another CPU. Mode poller-asleep: that thread sleeps, and is woken by a system call."
-            { samples: crate::Samples::Either, most: &[("batch", MOST)], };
+            { samples: crate::ProbeSampleKind::Either, most: &[("batch", MOST)], };
 }
 
 /// Most operations at once: a queue of them is small, and a batch of them short.
@@ -44,21 +44,21 @@ const MOST: u64 = 4096;
 const SHORT: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_secs(10);
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let (batches, modes): (&[u64], _) = match (input.survey, input.profile) {
-        (true, _) => (&[1], &Mode::ALL[..1]),
-        (false, Profile::Full) => (&[1, 2, 4, 8, 16, 32, 64, 128], Mode::ALL),
-        (false, _) => (&[1, 32], Mode::ALL),
+        (true, _) => (&[1], &UringSubmitMode::ALL[..1]),
+        (false, SurveyProfile::Full) => (&[1, 2, 4, 8, 16, 32, 64, 128], UringSubmitMode::ALL),
+        (false, _) => (&[1, 32], UringSubmitMode::ALL),
     };
     let asked = SubmissionAsked::of(input);
     let mut points = Vec::new();
     for mode in asked.mode.or(modes) {
-        let most = if mode == Mode::PollerAsleep { 1 } else { MOST };
+        let most = if mode == UringSubmitMode::PollerAsleep { 1 } else { MOST };
         for batch in asked.batch.or(batches).into_iter().filter(|batch| (1..=most).contains(batch)) {
             let taker = match mode {
-                Mode::Enter => "",
-                Mode::Poller => ", by a poller",
-                Mode::PollerAsleep => ", by a poller that sleeps",
+                UringSubmitMode::Enter => "",
+                UringSubmitMode::Poller => ", by a poller",
+                UringSubmitMode::PollerAsleep => ", by a poller that sleeps",
             };
             let of =
                 if batch == 1 { String::new() } else { format!(", {batch} at once: time per operation") };
@@ -72,15 +72,15 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, Submission { batch, mode }) in bench.settings()?.into_iter().enumerate() {
         let taker = match (mode, bench.cpus().get(1).copied()) {
-            (Mode::Enter, _) => Taker::Caller,
+            (UringSubmitMode::Enter, _) => Taker::Caller,
             (_, None) => {
                 crate::available::lacks_a_cpu(bench, index);
                 continue;
             }
-            (Mode::Poller, Some(cpu)) => Taker::Poller { cpu, idle: LONG },
-            (Mode::PollerAsleep, Some(cpu)) => Taker::Poller { cpu, idle: SHORT },
+            (UringSubmitMode::Poller, Some(cpu)) => Taker::Poller { cpu, idle: LONG },
+            (UringSubmitMode::PollerAsleep, Some(cpu)) => Taker::Poller { cpu, idle: SHORT },
         };
-        let queue = Queue::new((batch as u32).next_power_of_two(), taker);
+        let queue = UringQueue::new((batch as u32).next_power_of_two(), taker);
         if let Some(queue) = possible(bench, index, "io_uring_setup", queue) {
             measure(bench, index, batch, mode, queue);
         }
@@ -88,15 +88,15 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn measure(bench: &mut Bench, index: usize, batch: u64, mode: Mode, mut queue: Queue) {
-    let submit = |queue: &mut Queue| {
+fn measure(bench: &mut Bench, index: usize, batch: u64, mode: UringSubmitMode, mut queue: UringQueue) {
+    let submit = |queue: &mut UringQueue| {
         (0..batch).for_each(|_| queue.prepare_nop());
         queue.finish().map(drop)
     };
     let Some(()) = possible(bench, index, "io_uring_enter", submit(&mut queue)) else { return };
     let mut first = FirstError::default();
     match mode {
-        Mode::Enter => {
+        UringSubmitMode::Enter => {
             let addresses = queue.place_call(bench.seed(), batch as u32);
             let timed = Batch { ops: batch, cycles: true, ..Batch::default() };
             bench.batch_at_addresses(index, timed, addresses, |address, iterations| {
@@ -106,10 +106,10 @@ fn measure(bench: &mut Bench, index: usize, batch: u64, mode: Mode, mut queue: Q
                 }
             });
         }
-        Mode::Poller => bench.calls(index, Batch { ops: batch, ..Batch::default() }, || {
+        UringSubmitMode::Poller => bench.calls(index, Batch { ops: batch, ..Batch::default() }, || {
             first.check(submit(&mut queue));
         }),
-        Mode::PollerAsleep => bench.splits(&[index], Gate::Open, |splits| {
+        UringSubmitMode::PollerAsleep => bench.splits(&[index], SampleGate::Open, |splits| {
             while !queue.is_asleep() {
                 std::thread::sleep(SHORT / 10);
             }
@@ -122,9 +122,9 @@ fn measure(bench: &mut Bench, index: usize, batch: u64, mode: Mode, mut queue: Q
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Settings;
+    use crate::PointSettings;
     use latscope_core::plan::ParamValue;
-    use latscope_core::quality::Level;
+    use latscope_core::quality::QualityLevel;
     use latscope_engine::harness::{check, input, machine, measure, points};
 
     #[test]
@@ -135,7 +135,10 @@ mod tests {
         alone.values.insert("batch".into(), [0, 7, 4097].map(ParamValue::from).to_vec());
         let planned: Vec<Submission> =
             NOP.plan(&alone, &machine()).iter().map(|point| Submission::read(point).unwrap()).collect();
-        assert_eq!(planned, [Mode::Enter, Mode::Poller].map(|mode| Submission { batch: 7, mode }));
+        assert_eq!(
+            planned,
+            [UringSubmitMode::Enter, UringSubmitMode::Poller].map(|mode| Submission { batch: 7, mode })
+        );
     }
 
     #[test]
@@ -144,7 +147,12 @@ mod tests {
         for m in measure(&URING, all) {
             check(&m);
             let alone = machine().allowed.0.len() == 1;
-            assert!(m.quality.level != Level::Unsupported || alone, "{:?}: {:?}", m.params, m.reason());
+            assert!(
+                m.quality.level != QualityLevel::Unsupported || alone,
+                "{:?}: {:?}",
+                m.params,
+                m.reason()
+            );
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Figures of the family: pools by their threads, the steps of a life beside each other.
 
 use super::{life, overhead, pool};
-use latscope_core::catalogue::figures::{Along, Bars, Curves, Scale, Unit};
+use latscope_core::catalogue::figures::{Along, Bars, Curves, FigureAxisScale, FigureAxisUnit};
 
 pub(super) static CURVES: &[Curves] = &[Curves {
     id: "thread-pool",
     title: "A pool by its threads: until each has done its task",
     probes: &[&pool::POOL.facts],
-    x: Along::parameter("threads", Scale::Log2, Unit::Number),
+    x: Along::parameter("threads", FigureAxisScale::Log2, FigureAxisUnit::Number),
     y: Along::median("all tasks, median"),
     ..Curves::DEFAULT
 }];

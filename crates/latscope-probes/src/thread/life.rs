@@ -2,14 +2,14 @@
 
 use super::{Placement, place};
 use crate::prelude::*;
-use latscope_os::thread::{self, Attributes};
+use latscope_os::thread::{self, PosixThreadAttributes};
 
 settings! {
     /// A thread that does nothing.
     struct Life, asked for as LifeAsked {
         /// warm: a stack that libc kept from a thread before (musl keeps none). cold: a stack of 64 MiB, more
         /// than libc keeps, so that it is mapped by the creation and unmapped by the join.
-        mode: Mode;
+        mode: ThreadStackKind;
         /// Where the threads run: on whichever allowed CPU the kernel chooses, as in most programs, or all on one.
         placement: Placement;
     }
@@ -17,7 +17,7 @@ settings! {
 
 words! {
     /// The stack that a thread gets.
-    enum Mode {
+    enum ThreadStackKind {
         /// A stack that libc keeps and gives again.
         Warm = "warm",
         /// A stack that libc does not keep.
@@ -25,12 +25,12 @@ words! {
     }
 }
 
-impl Mode {
+impl ThreadStackKind {
     /// Bytes of the stack. glibc keeps up to 40 MiB of stacks (glibc.pthread.stack_cache_size).
     fn stack(self) -> usize {
         match self {
-            Mode::Warm => 256 << 10,
-            Mode::Cold => 64 << 20,
+            ThreadStackKind::Warm => 256 << 10,
+            ThreadStackKind::Cold => 64 << 20,
         }
     }
 }
@@ -41,7 +41,7 @@ static EXPERIMENT: Experiment = Experiment::new("thread.life", Cpus::All, run);
 const PARTS: [&str; 5] = ["thread.create", "thread.start", "thread.end", "thread.join", "thread.total"];
 
 probes! {
-    EXPERIMENT, Life, plan, ..Facts { by: Some(By::Libc), ..Facts::DEFAULT };
+    EXPERIMENT, Life, plan, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..ProbeFacts::DEFAULT };
     CREATE "thread.create", "thread create, call", "pthread_create(3), clone3(2)",
         "The call of pthread_create, from before it to after its return.";
     START "thread.start", "thread start", "pthread_create(3), clone3(2)",
@@ -54,16 +54,16 @@ probes! {
         "The call of pthread_join right after pthread_create: the wait for a thread that does nothing is part of it.";
     TOTAL "thread.total", "thread create + join", "pthread_create(3), pthread_join(3)",
         "From before the call of pthread_create of a thread that does nothing to the return of pthread_join."
-        { headline: Some(Headline { name: "thread", preferred: &[("mode", "warm")] }), };
+        { headline: Some(ProbeHeadline { name: "thread", preferred: &[("mode", "warm")] }), };
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = LifeAsked::of(input);
     let mut points = Vec::new();
     for placement in asked.placement.or(&[Placement::Free]) {
-        for mode in asked.mode.or(Mode::ALL) {
+        for mode in asked.mode.or(ThreadStackKind::ALL) {
             let title = format!("{}, {} stack{}", probe.title, mode.word(), placement.suffix());
-            points.push(probe.point(Life { mode, placement }, title, mode == Mode::Warm));
+            points.push(probe.point(Life { mode, placement }, title, mode == ThreadStackKind::Warm));
         }
     }
     points
@@ -98,18 +98,20 @@ fn live(traces: &Traces, clock: AnyClock) {
 fn measure(bench: &mut Bench, life: &Life, together: &[usize]) -> Result<()> {
     let points = bench.points();
     place(bench, life.placement).context("the CPUs cannot be used")?;
-    let attributes = Attributes::new(Some(life.mode.stack())).context("no such stack")?;
+    let attributes = PosixThreadAttributes::new(Some(life.mode.stack())).context("no such stack")?;
     let clock = bench.timebase().clock();
     // The thread's body and what it writes to live for ever: neither side
     // allocates or frees while the stamps are taken.
     let traces: &'static Traces = Box::leak(Box::default());
     let body: &'static _ = Box::leak(Box::new(move || live(traces, clock)));
     // The first thread of a process costs libc more than any other.
-    thread::create(&attributes, body).and_then(thread::Thread::join).context("no thread can be created")?;
+    thread::create(&attributes, body)
+        .and_then(thread::PosixThread::join)
+        .context("no thread can be created")?;
     let split_of: Vec<Option<usize>> =
         PARTS.iter().map(|id| together.iter().position(|point| points[*point].probe == *id)).collect();
     let mut failure = None;
-    bench.splits(together, Gate::Open, |splits| {
+    bench.splits(together, SampleGate::Open, |splits| {
         if failure.is_none() {
             failure = once(splits, &split_of, &attributes, body, traces).err();
         }
@@ -124,7 +126,7 @@ fn measure(bench: &mut Bench, life: &Life, together: &[usize]) -> Result<()> {
 fn once<F: Fn() + Sync>(
     splits: &mut Splits,
     split_of: &[Option<usize>],
-    attributes: &Attributes,
+    attributes: &PosixThreadAttributes,
     body: &'static F,
     traces: &Traces,
 ) -> std::io::Result<()> {
@@ -150,14 +152,14 @@ mod tests {
     use latscope_core::plan::ParamValue;
     use latscope_engine::harness;
 
-    fn all() -> Vec<Point> {
+    fn all() -> Vec<MeasurementPoint> {
         [&CREATE, &START, &END, &JOIN, &TOTAL].into_iter().flat_map(harness::points).collect()
     }
 
     #[test]
     fn all_parts_are_measured_in_both_modes() {
         let measured = harness::measure(&EXPERIMENT, all());
-        assert_eq!(measured.len(), PARTS.len() * Mode::ALL.len());
+        assert_eq!(measured.len(), PARTS.len() * ThreadStackKind::ALL.len());
         measured.iter().for_each(harness::check);
     }
 
@@ -178,7 +180,7 @@ mod tests {
             let of = measured.iter().find(|m| m.probe == id && m.is("mode", mode));
             of.unwrap().summary.min.unwrap()
         };
-        for mode in Mode::WORDS {
+        for mode in ThreadStackKind::WORDS {
             // The same stamps bound them: this holds however long they take.
             assert!(fastest("thread.total", mode) >= fastest("thread.create", mode));
             assert!(fastest("thread.total", mode) >= fastest("thread.join", mode));

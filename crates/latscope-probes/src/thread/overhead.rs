@@ -3,7 +3,7 @@
 use super::{Placement, place};
 use crate::prelude::*;
 use latscope_os::child::sum;
-use latscope_os::thread::{self, Attributes};
+use latscope_os::thread::{self, PosixThreadAttributes};
 
 probes! {
     STD_EXPERIMENT, Spawn, plan_std;
@@ -39,7 +39,7 @@ static STD_EXPERIMENT: Experiment = Experiment::new("thread.std", Cpus::All, run
 
 static EXPERIMENT: Experiment = Experiment::new("thread.overhead", Cpus::All, run);
 
-fn plan_std(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan_std(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let point = |placement: Placement| {
         let title = format!("std::thread spawn and join{}", placement.suffix());
         probe.point(Spawn { placement }, title, true)
@@ -47,7 +47,7 @@ fn plan_std(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     SpawnAsked::of(input).placement.or(&[Placement::Free]).into_iter().map(point).collect()
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = SumAsked::of(input);
     let mut points = Vec::new();
     for placement in asked.placement.or(&[Placement::Free]) {
@@ -63,7 +63,7 @@ fn run_std(bench: &mut Bench) -> Result<()> {
     for (index, Spawn { placement }) in bench.settings()?.into_iter().enumerate() {
         place(bench, placement).context("the CPUs cannot be used")?;
         let mut failure = None;
-        bench.each(index, Gate::Open, || {
+        bench.each(index, SampleGate::Open, || {
             if failure.is_none() {
                 failure = std::thread::Builder::new().spawn(|| ()).map(std::thread::JoinHandle::join).err();
             }
@@ -103,12 +103,14 @@ fn measure(bench: &mut Bench, point: usize, words: usize) -> Result<()> {
     direct();
     let direct: Vec<f64> = (0..DIRECT).map(|_| direct()).collect();
     let direct = median(&direct).unwrap_or(0.0) as u64;
-    let attributes = Attributes::new(None)?;
-    thread::create(&attributes, body).and_then(thread::Thread::join).context("no thread can be created")?;
+    let attributes = PosixThreadAttributes::new(None)?;
+    thread::create(&attributes, body)
+        .and_then(thread::PosixThread::join)
+        .context("no thread can be created")?;
     let mut failed = false;
-    bench.splits(&[point], Gate::Open, |splits| {
+    bench.splits(&[point], SampleGate::Open, |splits| {
         let from = splits.now();
-        failed = failed || thread::create(&attributes, body).and_then(thread::Thread::join).is_err();
+        failed = failed || thread::create(&attributes, body).and_then(thread::PosixThread::join).is_err();
         let to = splits.now();
         // A thread whose sum was faster than the median has no overhead to show.
         splits.between(0, (from + direct).min(to), to);

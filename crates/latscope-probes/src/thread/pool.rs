@@ -4,7 +4,7 @@ use super::{Placement, place};
 use crate::prelude::*;
 use latscope_core::statistics::quantile;
 use latscope_os::child::sum;
-use latscope_os::usage::Counts;
+use latscope_os::usage::ResourceUsageCounts;
 use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 
@@ -36,9 +36,9 @@ const TASK: u64 = 10 << 20;
 /// Largest number of threads in a pool, so that a typing error cannot start too many.
 const MOST_THREADS: u64 = 1024;
 
-fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let cores = machine.allowed.0.len().max(1) as u64;
-    let quick = input.survey && input.profile == Profile::Quick;
+    let quick = input.survey && input.profile == SurveyProfile::Quick;
     let mut usual: BTreeSet<u64> = [1, cores, 16].into();
     if !quick {
         usual.extend([2 * cores, 3 * cores, 4 * cores]);
@@ -93,7 +93,7 @@ fn run(bench: &mut Bench) -> Result<()> {
 const ROUNDS: usize = 5;
 
 fn one_task(timebase: &Timebase, size: usize) -> Result<f64> {
-    let mut pool = Pool::start(*timebase, 1, size)?;
+    let mut pool = ProbeThreadPool::start(*timebase, 1, size)?;
     pool.round();
     let rounds = (0..ROUNDS).map(|_| {
         let start = timebase.clock().start();
@@ -106,12 +106,12 @@ fn one_task(timebase: &Timebase, size: usize) -> Result<f64> {
 }
 
 fn measure(bench: &mut Bench, point: usize, threads: usize, size: usize) -> Result<()> {
-    let mut pool = Pool::start(bench.timebase(), threads, size)?;
+    let mut pool = ProbeThreadPool::start(bench.timebase(), threads, size)?;
     pool.round();
     let bytes = (threads * size) as u64;
-    bench.set_work(point, Work { ops: threads as u64, bytes_touched: bytes, bytes_moved: bytes });
+    bench.set_work(point, OperationWork { ops: threads as u64, bytes_touched: bytes, bytes_moved: bytes });
     let mut waits: Vec<f64> = Vec::with_capacity(1 << 16);
-    bench.each(point, Gate::Open, || {
+    bench.each(point, SampleGate::Open, || {
         pool.round();
         // Between rounds, when all threads sleep again.
         pool.waits_of_last_round(&mut waits);
@@ -130,7 +130,7 @@ fn measure(bench: &mut Bench, point: usize, threads: usize, size: usize) -> Resu
 }
 
 /// State that the threads of a pool share.
-struct Shared {
+struct ThreadPoolState {
     start: SharedCell<Semaphore>,
     finished: SharedCell<Semaphore>,
     over: AtomicBool,
@@ -141,24 +141,24 @@ struct Shared {
 }
 
 /// Threads that wait on one semaphore and sum, each its own memory.
-struct Pool {
-    shared: Arc<Shared>,
-    threads: Vec<JoinHandle<Counts>>,
+struct ProbeThreadPool {
+    shared: Arc<ThreadPoolState>,
+    threads: Vec<JoinHandle<ResourceUsageCounts>>,
     timebase: Timebase,
     posted: u64,
     rounds: u64,
 }
 
-impl Pool {
-    fn start(timebase: Timebase, threads: usize, size: usize) -> Result<Pool> {
-        let shared = Arc::new(Shared {
-            start: SharedCell::create(Scope::Threads)?,
-            finished: SharedCell::create(Scope::Threads)?,
+impl ProbeThreadPool {
+    fn start(timebase: Timebase, threads: usize, size: usize) -> Result<ProbeThreadPool> {
+        let shared = Arc::new(ThreadPoolState {
+            start: SharedCell::create(SharingScope::Threads)?,
+            finished: SharedCell::create(SharingScope::Threads)?,
             over: AtomicBool::new(false),
             began: (0..threads).map(|_| AtomicU64::new(0)).collect(),
             taken: AtomicUsize::new(0),
         });
-        let mut pool = Pool { shared, threads: Vec::new(), timebase, posted: 0, rounds: 0 };
+        let mut pool = ProbeThreadPool { shared, threads: Vec::new(), timebase, posted: 0, rounds: 0 };
         for _ in 0..threads {
             let mut memory = Vec::new();
             memory.try_reserve_exact(size / 8).context("not enough memory for the tasks")?;
@@ -195,8 +195,8 @@ impl Pool {
     }
 
     /// Ends the threads; returns the switches of all of them.
-    fn dismiss(mut self) -> Counts {
-        let mut total = Counts::default();
+    fn dismiss(mut self) -> ResourceUsageCounts {
+        let mut total = ResourceUsageCounts::default();
         for counts in self.end() {
             total.voluntary += counts.voluntary;
             total.involuntary += counts.involuntary;
@@ -204,7 +204,7 @@ impl Pool {
         total
     }
 
-    fn end(&mut self) -> Vec<Counts> {
+    fn end(&mut self) -> Vec<ResourceUsageCounts> {
         self.shared.over.store(true, Ordering::Relaxed);
         for _ in &self.threads {
             let _ = self.shared.start.post();
@@ -214,7 +214,7 @@ impl Pool {
     }
 }
 
-impl Drop for Pool {
+impl Drop for ProbeThreadPool {
     fn drop(&mut self) {
         self.end();
     }
@@ -222,16 +222,16 @@ impl Drop for Pool {
 
 /// Runs a thread of the pool. A thread that is done early may take a second task before a late thread has taken
 /// its first, as in any pool.
-fn work(shared: &Shared, timebase: &Timebase, memory: &[u64]) -> Counts {
+fn work(shared: &ThreadPoolState, timebase: &Timebase, memory: &[u64]) -> ResourceUsageCounts {
     let before = thread_counts();
     loop {
         shared.start.wait();
         if shared.over.load(Ordering::Relaxed) {
             let now = thread_counts();
-            return Counts {
+            return ResourceUsageCounts {
                 voluntary: now.voluntary - before.voluntary,
                 involuntary: now.involuntary - before.involuntary,
-                ..Counts::default()
+                ..ResourceUsageCounts::default()
             };
         }
         let task = shared.taken.fetch_add(1, Ordering::Relaxed) % shared.began.len();
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn pools_grow_to_four_times_the_cores_and_sixteen() {
-        let input = PlanInput { profile: Profile::Normal, ..harness::input() };
+        let input = PlanInput { profile: SurveyProfile::Normal, ..harness::input() };
         let threads = |cpus: &str, memory_available| -> Vec<u64> {
             let machine = Machine { allowed: cpus.parse().unwrap(), memory_available, ..Machine::default() };
             POOL.plan(&input, &machine).iter().map(|p| p.number("threads")).collect()
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn every_task_of_a_round_is_done_and_the_threads_end() {
         let (timebase, _) = Timebase::calibrate();
-        let mut pool = Pool::start(timebase, 5, 4096).unwrap();
+        let mut pool = ProbeThreadPool::start(timebase, 5, 4096).unwrap();
         let mut waits = Vec::with_capacity(100);
         for round in 1..=3 {
             pool.round();

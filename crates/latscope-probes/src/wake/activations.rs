@@ -5,12 +5,12 @@ use latscope_core::report::Exceedance;
 /// A way to wait for the next activation of a thread.
 pub trait Waiter {
     /// Waits for the activation that is due at `due`, an instant of the clock.
-    fn wait(&mut self, due: u64) -> Woken;
+    fn wait(&mut self, due: u64) -> ThreadActivation;
 }
 
 /// A thread that has just been activated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Woken {
+pub struct ThreadActivation {
     /// Instant at which it should have been activated: the requested instant, or, where the time runs from the
     /// call, that much after the call.
     pub due: u64,
@@ -21,7 +21,7 @@ pub struct Woken {
 }
 
 /// Receiver of the activations of a thread.
-pub trait Sink {
+pub trait ActivationSink {
     /// Returns true if an end was requested.
     fn stopping(&self) -> bool;
     /// Returns true if an instant has passed by more than an interval.
@@ -37,12 +37,12 @@ pub trait Sink {
     fn recorded(&self, next: u64);
     /// Does the work of an activation, after its stamp: `woken` has how many of those that it swallowed count. Returns
     /// true to go on.
-    fn act(&mut self, woken: Woken, sample: Exceedance) -> bool;
+    fn act(&mut self, woken: ThreadActivation, sample: Exceedance) -> bool;
 }
 
 /// Interval of the loop, and its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
+pub struct ActivationLimits {
     /// Time from one activation to the next, ns.
     pub interval: u64,
     /// Intervals at the beginning whose activations are not recorded.
@@ -57,7 +57,12 @@ pub struct Rules {
 ///
 /// An activation that comes more than an interval late has swallowed the ones that were due meanwhile: those before the
 /// end of the run are counted as missed, and the next one is the first that lies ahead, on the grid of the first.
-pub fn run<S: Sink>(rules: Rules, first: u64, waiter: &mut impl Waiter, sink: &mut S) -> u64 {
+pub fn run<S: ActivationSink>(
+    rules: ActivationLimits,
+    first: u64,
+    waiter: &mut impl Waiter,
+    sink: &mut S,
+) -> u64 {
     // By the clock and not by activations: where most are missed a warm-up would never end.
     let warm = first.saturating_add(rules.warm_up.saturating_mul(rules.interval));
     let (mut due, mut turn) = (first, 0);
@@ -84,7 +89,7 @@ pub fn run<S: Sink>(rules: Rules, first: u64, waiter: &mut impl Waiter, sink: &m
             let swallowed = (missed - warming.min(missed)).min(rest);
             sink.record(sample, swallowed, woken.now < counted);
             sink.recorded(if next < rules.until { next } else { u64::MAX });
-            if !sink.act(Woken { due: counted, swallowed: Some(swallowed), ..woken }, sample) {
+            if !sink.act(ThreadActivation { due: counted, swallowed: Some(swallowed), ..woken }, sample) {
                 return turn;
             }
         }
@@ -99,16 +104,17 @@ mod tests {
     use proptest::prelude::*;
     use std::cell::RefCell;
 
-    const RULES: Rules = Rules { interval: 1000, warm_up: 0, count: u64::MAX, until: 11_000 };
+    const RULES: ActivationLimits =
+        ActivationLimits { interval: 1000, warm_up: 0, count: u64::MAX, until: 11_000 };
 
     /// Waiter that wakes late by these times, in turn, and early by negative ones.
     struct Script(Vec<i64>, usize);
 
     impl Waiter for Script {
-        fn wait(&mut self, due: u64) -> Woken {
+        fn wait(&mut self, due: u64) -> ThreadActivation {
             let late = self.0[self.1 % self.0.len()];
             self.1 += 1;
-            Woken { due, now: due.saturating_add_signed(late), swallowed: None }
+            ThreadActivation { due, now: due.saturating_add_signed(late), swallowed: None }
         }
     }
 
@@ -125,7 +131,7 @@ mod tests {
         let_go_at: Option<usize>,
     }
 
-    impl Sink for Kept {
+    impl ActivationSink for Kept {
         fn stopping(&self) -> bool {
             self.asked
         }
@@ -145,13 +151,13 @@ mod tests {
             self.samples.push((sample.turn, sample.value, missed));
             self.early += u64::from(early);
         }
-        fn act(&mut self, woken: Woken, sample: Exceedance) -> bool {
+        fn act(&mut self, woken: ThreadActivation, sample: Exceedance) -> bool {
             self.swallowed.extend(woken.swallowed);
             self.stop_at.is_none_or(|limit| sample.value <= limit)
         }
     }
 
-    fn kept(rules: Rules, late: &[i64]) -> Kept {
+    fn kept(rules: ActivationLimits, late: &[i64]) -> Kept {
         let mut kept = Kept::default();
         run(rules, 1000, &mut Script(late.to_vec(), 0), &mut kept);
         kept
@@ -173,7 +179,7 @@ mod tests {
     #[test]
     fn an_end_that_is_asked_for_in_the_warm_up_ends_it() {
         let mut kept = Kept { asked: true, overdue: true, ..Kept::default() };
-        let rules = Rules { warm_up: 100, until: 1_000_000, ..RULES };
+        let rules = ActivationLimits { warm_up: 100, until: 1_000_000, ..RULES };
         assert_eq!(run(rules, 1000, &mut Script(vec![5], 0), &mut kept), 0);
         assert_eq!((kept.due.borrow().len(), kept.samples.len()), (1, 0), "it waited for one instant");
     }
@@ -193,7 +199,7 @@ mod tests {
         fn as_many_are_due_as_the_time_has_intervals(
             late in prop::collection::vec(0..30_000i64, 1..6), warm_up in 0..4u64, time in 1..20_000u64,
         ) {
-            let rules = Rules { warm_up, until: 1000 + warm_up * 1000 + time, ..RULES };
+            let rules = ActivationLimits { warm_up, until: 1000 + warm_up * 1000 + time, ..RULES };
             let kept = kept(rules, &late);
             let due: u64 = kept.samples.iter().map(|(_, _, missed)| 1 + missed).sum();
             prop_assert_eq!(due, time.div_ceil(1000));
@@ -211,7 +217,7 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_swallows_at_once_what_would_have_been() {
         let decades = 56 * 365 * 86_400 * 1_000_000_000;
-        let rules = Rules { interval: 1_000_000, until: u64::MAX, count: 2, ..RULES };
+        let rules = ActivationLimits { interval: 1_000_000, until: u64::MAX, count: 2, ..RULES };
         let kept = kept(rules, &[decades, 3]);
         assert_eq!(kept.samples, [(0, decades as u64, (decades as u64 - 1) / 1_000_000), (1, 3, 0)]);
     }
@@ -220,33 +226,36 @@ mod tests {
     fn so_many_activations_are_recorded_as_there_are_intervals_in_the_time() {
         for (warm_up, intervals) in [(0, 5), (1, 5), (3, 1)] {
             let until = 1000 + (warm_up + intervals) * RULES.interval;
-            let kept = kept(Rules { warm_up, until, ..RULES }, &[5]);
+            let kept = kept(ActivationLimits { warm_up, until, ..RULES }, &[5]);
             assert_eq!(kept.samples.len() as u64, intervals, "{warm_up} of warm-up");
         }
         // A part of an interval at the end begins one more.
-        assert_eq!(kept(Rules { until: 6001, ..RULES }, &[5]).samples.len(), 6);
+        assert_eq!(kept(ActivationLimits { until: 6001, ..RULES }, &[5]).samples.len(), 6);
     }
 
     #[test]
     fn the_warm_up_is_not_recorded_and_not_counted() {
-        let kept = kept(Rules { warm_up: 3, count: 2, ..RULES }, &[9, 9, 9, 1, 2]);
+        let kept = kept(ActivationLimits { warm_up: 3, count: 2, ..RULES }, &[9, 9, 9, 1, 2]);
         assert_eq!(kept.samples, [(0, 1, 0), (1, 2, 0)]);
     }
 
     #[test]
     fn what_a_late_one_of_the_warm_up_swallows_after_it_is_counted() {
         // Due at 1000, 4000 is the first instant that counts, and 5000 and 6000 are missed.
-        let rules = Rules { warm_up: 3, ..RULES };
-        assert_eq!(kept(Rules { count: 2, ..rules }, &[5500, 1]).samples, [(0, 2500, 2), (1, 1, 0)]);
+        let rules = ActivationLimits { warm_up: 3, ..RULES };
+        assert_eq!(
+            kept(ActivationLimits { count: 2, ..rules }, &[5500, 1]).samples,
+            [(0, 2500, 2), (1, 1, 0)]
+        );
         // As late as the run is long: it is the only one, and none of what was due is forgotten.
         assert_eq!(kept(rules, &[20_500]).samples, [(0, 17_500, 6)]);
         // Within the warm-up it swallows what is not counted.
-        assert_eq!(kept(Rules { count: 1, ..rules }, &[1500, 7, 7]).samples, [(0, 7, 0)]);
+        assert_eq!(kept(ActivationLimits { count: 1, ..rules }, &[1500, 7, 7]).samples, [(0, 7, 0)]);
     }
 
     #[test]
     fn an_early_one_is_late_by_nothing_and_counted_apart() {
-        let kept = kept(Rules { count: 2, ..RULES }, &[-20, 4]);
+        let kept = kept(ActivationLimits { count: 2, ..RULES }, &[-20, 4]);
         assert_eq!((kept.samples, kept.early), (vec![(0, 0, 0), (1, 4, 0)], 1));
     }
 
@@ -257,7 +266,7 @@ mod tests {
         assert_eq!((late.samples.len(), late.due.take()), (2, vec![1000, 2000, 3000]));
         assert_eq!(late.next.take(), [2000, 3000], "while it works it is not late for what it recorded");
         // Within the warm-up the first instant that counts is the one to be late for.
-        let rules = Rules { warm_up: 3, ..RULES };
+        let rules = ActivationLimits { warm_up: 3, ..RULES };
         let mut warming = Kept { let_go_at: Some(1), ..Kept::default() };
         assert_eq!(run(rules, 1000, &mut Script(vec![3], 0), &mut warming), 0);
         assert_eq!((warming.samples.len(), warming.due.take()), (0, vec![4000, 4000]));
@@ -266,7 +275,7 @@ mod tests {
     #[test]
     fn it_ends_at_the_instant_at_the_count_at_the_threshold_and_when_asked() {
         assert_eq!(kept(RULES, &[1]).samples.len(), 10);
-        assert_eq!(kept(Rules { count: 4, ..RULES }, &[1]).samples.len(), 4);
+        assert_eq!(kept(ActivationLimits { count: 4, ..RULES }, &[1]).samples.len(), 4);
         let mut stops = Kept { stop_at: Some(50), ..Kept::default() };
         assert_eq!(run(RULES, 1000, &mut Script(vec![1, 51, 1], 0), &mut stops), 2);
         let mut asked = Kept { asked: true, ..Kept::default() };

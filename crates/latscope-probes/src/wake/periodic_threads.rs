@@ -1,13 +1,13 @@
 //! The measuring threads: set up one by one, started together.
 
-use super::activations::{self, Rules, Sink, Waiter, Woken};
-use super::thread::{ClockName, Policy, Thread};
+use super::activations::{self, ActivationLimits, ActivationSink, ThreadActivation, Waiter};
+use super::thread::{ClockName, WakeThreadPolicy, WakeThreadSettings};
 use super::waiter::{self, KernelClock, Monotonic, Realtime, WithWaiter, now};
 use crate::prelude::*;
-use latscope_bench::alarm::Alarm;
+use latscope_bench::alarm::ExceedanceAlarm;
 use latscope_bench::hold::{Shortfall, granted};
 use latscope_bench::recorder::Slots;
-use latscope_core::plan::{End, Phase};
+use latscope_core::plan::{PeriodicEndCondition, Phase};
 use latscope_core::units::{self, format_count};
 use latscope_os::usage;
 use std::sync::{RwLock, mpsc};
@@ -39,21 +39,21 @@ pub(crate) struct Member {
     /// Point of the member in the step.
     pub point: usize,
     /// Parameters of the thread.
-    pub thread: Thread,
+    pub thread: WakeThreadSettings,
     /// Writer of the samples.
-    pub writer: Writer,
+    pub writer: HistogramSlotWriter,
     /// Point and writer of the time from the due instant to the end of the work.
-    pub response: Option<(usize, Writer)>,
+    pub response: Option<(usize, HistogramSlotWriter)>,
     /// Alarm at an activation above the threshold.
-    pub alarm: Alarm,
+    pub alarm: ExceedanceAlarm,
 }
 
 /// Results of a member.
-pub struct Done {
+pub struct PeriodicThreadResult {
     /// The member, whose writers have the samples.
     pub member: Member,
     /// Counts of its activations.
-    pub counted: Counted,
+    pub counted: ActivationCounts,
     /// True if another thread ended the run before the first activation of this thread.
     pub unbegun: bool,
     /// Conditions that the thread did not get, or lost.
@@ -62,7 +62,7 @@ pub struct Done {
 
 /// Counts of a thread's activations.
 #[derive(Debug, Default)]
-pub struct Counted {
+pub struct ActivationCounts {
     /// Number of recorded activations.
     recorded: u64,
     /// Number of activations before their time.
@@ -104,7 +104,11 @@ impl PeriodicThreads {
     ///
     /// # Errors
     /// A thread cannot be started or set up.
-    pub fn measure(&self, members: Vec<Member>, forewarn: impl FnMut(&Shortfall)) -> Result<Vec<Done>> {
+    pub fn measure(
+        &self,
+        members: Vec<Member>,
+        forewarn: impl FnMut(&Shortfall),
+    ) -> Result<Vec<PeriodicThreadResult>> {
         let slots: Vec<_> = members
             .iter()
             .flat_map(|member| {
@@ -144,7 +148,7 @@ impl PeriodicThreads {
     }
 
     /// States when each thread is due first, and when the last one is through.
-    fn announce(&self, members: &[(Slots, usize, Thread)], begin: u64) {
+    fn announce(&self, members: &[(Slots, usize, WakeThreadSettings)], begin: u64) {
         for (slots, point, thread) in members {
             let warm_up = self.periodic.warm_up.saturating_mul(thread.interval);
             let first = self.first(thread, begin, begin).saturating_add(warm_up);
@@ -156,7 +160,11 @@ impl PeriodicThreads {
 
     /// Runs a measuring thread: reports that it is set up, waits for the others, and measures. Returns nothing if
     /// another thread could not be set up.
-    fn live(&self, member: Member, tell: mpsc::Sender<Option<Settled>>) -> Result<Option<Done>> {
+    fn live(
+        &self,
+        member: Member,
+        tell: mpsc::Sender<Option<Settled>>,
+    ) -> Result<Option<PeriodicThreadResult>> {
         let settled = settle(&member.thread);
         let policy = sched::policy().ok();
         member.writer.adopt();
@@ -184,14 +192,15 @@ impl PeriodicThreads {
         clock: C,
         begin: u64,
         shortfall: Settled,
-    ) -> Result<Done> {
+    ) -> Result<PeriodicThreadResult> {
         let thread = member.thread.clone();
         let first = self.first(&thread, begin, now::<C>());
-        let job = Job { all: self, first, member: &mut member, to_monotonic: to_monotonic::<C>() };
+        let job =
+            PeriodicThreadLoop { all: self, first, member: &mut member, to_monotonic: to_monotonic::<C>() };
         let mut shortfalls = Vec::from_iter(shortfall);
         let counted = match waiter::hop(&thread)? {
             None => waiter::with_waiter(clock, &thread, job)?,
-            Some((hop, hopper)) => std::thread::scope(|scope| -> Result<Counted> {
+            Some((hop, hopper)) => std::thread::scope(|scope| -> Result<ActivationCounts> {
                 let of = thread.clone();
                 let body = move || {
                     // The same place and policy as the receiver, which has read its own back.
@@ -211,7 +220,7 @@ impl PeriodicThreads {
         };
         shortfalls.extend(left_cpu(&thread, &counted));
         let unbegun = counted.recorded == 0 && self.over.load(Ordering::Relaxed);
-        Ok(Done { member, counted, unbegun, shortfalls })
+        Ok(PeriodicThreadResult { member, counted, unbegun, shortfalls })
     }
 
     fn first_instant(&self) -> Begin {
@@ -222,7 +231,7 @@ impl PeriodicThreads {
     }
 
     /// The first instant of a thread that is due `begin` with all others.
-    fn first(&self, thread: &Thread, begin: u64, now: u64) -> u64 {
+    fn first(&self, thread: &WakeThreadSettings, begin: u64, now: u64) -> u64 {
         let size = self.phases.len().max(1) as u64;
         let index = thread.index % size;
         match self.periodic.phase {
@@ -241,7 +250,7 @@ impl PeriodicThreads {
 }
 
 /// Returns the shortfall of a thread of whose activations some were on other CPUs than its own.
-fn left_cpu(thread: &Thread, counted: &Counted) -> Option<Shortfall> {
+fn left_cpu(thread: &WakeThreadSettings, counted: &ActivationCounts) -> Option<Shortfall> {
     let cpu = thread.cpu.filter(|_| counted.elsewhere > 0)?;
     Some(Shortfall::other_cpu(format!(
         "{} of {} were not on CPU {cpu}, where the thread was to stay",
@@ -251,7 +260,7 @@ fn left_cpu(thread: &Thread, counted: &Counted) -> Option<Shortfall> {
 }
 
 /// Returns the shortfall of the calling thread if its policy or priority is no longer that of the begin.
-fn left_policy(began: Option<sched::Policy>) -> Option<Shortfall> {
+fn left_policy(began: Option<sched::ThreadSchedPolicy>) -> Option<Shortfall> {
     let reason = "another program changed the policy or the priority of the thread meanwhile";
     let remedy = "leave the scheduling of measuring threads as it is (chrt, sched_setscheduler)";
     (began != sched::policy().ok()).then(|| Shortfall {
@@ -267,20 +276,20 @@ fn to_monotonic<C: KernelClock>() -> i64 {
 }
 
 /// Puts the calling thread on its CPU and under its policy; returns the shortfall, if any.
-fn settle(thread: &Thread) -> Result<Settled> {
+fn settle(thread: &WakeThreadSettings) -> Result<Settled> {
     if let Some(cpu) = thread.cpu {
         threads::pin(cpu)?;
     }
     let wanted = match thread.policy {
-        Policy::Other => {
+        WakeThreadPolicy::Other => {
             // Without it a sleep of the normal class may last 50 µs longer (prctl(2)).
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
             return Ok(thread.slice.and_then(granted_slice));
         }
-        Policy::Fifo(priority) => sched::Policy::Fifo(priority),
-        Policy::RoundRobin(priority) => sched::Policy::RoundRobin(priority),
-        Policy::Deadline { runtime, deadline } => {
-            let wanted = sched::Policy::Deadline { runtime, deadline, period: thread.interval };
+        WakeThreadPolicy::Fifo(priority) => sched::ThreadSchedPolicy::Fifo(priority),
+        WakeThreadPolicy::RoundRobin(priority) => sched::ThreadSchedPolicy::RoundRobin(priority),
+        WakeThreadPolicy::Deadline { runtime, deadline } => {
+            let wanted = sched::ThreadSchedPolicy::Deadline { runtime, deadline, period: thread.interval };
             sched::set_policy(wanted).with_context(|| refused_deadline(runtime, thread))?;
             wanted
         }
@@ -298,7 +307,8 @@ fn granted_slice(wanted: u64) -> Option<Shortfall> {
     other_slice(wanted, has.map_err(|error| error.to_string()))
 }
 
-/// Returns the shortfall of a thread that `has` a time slice, or why that is not known; 0 where the kernel does not say.
+/// Returns the shortfall of a thread that `has` a time slice, or why that is not known; 0 where the kernel does not
+/// say.
 fn other_slice(wanted: u64, has: Result<u64, String>) -> Option<Shortfall> {
     let asked = format_time(wanted as f64);
     let newer = "use Linux 6.12 or later";
@@ -315,7 +325,7 @@ fn other_slice(wanted: u64, has: Result<u64, String>) -> Option<Shortfall> {
     Some(Shortfall { id: "not-as-asked", reason, remedy })
 }
 
-fn refused_deadline(runtime: u64, thread: &Thread) -> String {
+fn refused_deadline(runtime: u64, thread: &WakeThreadSettings) -> String {
     let (runtime, interval) = (format_time(runtime as f64), format_time(thread.interval as f64));
     format!(
         "SCHED_DEADLINE with {runtime} in every {interval} is not granted: it takes root, all CPUs (no --cpus, no \
@@ -331,31 +341,31 @@ fn touch_stack() {
 }
 
 /// A member's loop, for any waiter.
-struct Job<'a> {
+struct PeriodicThreadLoop<'a> {
     all: &'a PeriodicThreads,
     first: u64,
     member: &'a mut Member,
     to_monotonic: i64,
 }
 
-impl WithWaiter for Job<'_> {
-    type Output = Counted;
+impl WithWaiter for PeriodicThreadLoop<'_> {
+    type Output = ActivationCounts;
 
-    fn with(self, mut waiter: impl Waiter) -> Counted {
-        let Job { all, first, member, to_monotonic } = self;
+    fn with(self, mut waiter: impl Waiter) -> ActivationCounts {
+        let PeriodicThreadLoop { all, first, member, to_monotonic } = self;
         let thread = &member.thread;
         let warm_up = all.periodic.warm_up;
-        let rules = Rules {
+        let rules = ActivationLimits {
             interval: thread.interval,
             warm_up,
             count: all.count,
             until: first.saturating_add(all.duration).saturating_add(warm_up * thread.interval),
         };
-        let mut sink = Recording {
+        let mut sink = ActivationRecorder {
             all,
             to_monotonic,
             touched: vec![1; member.thread.touch as usize],
-            counted: Counted::default(),
+            counted: ActivationCounts::default(),
             cpu: member.thread.cpu.unwrap_or_else(current_cpu),
             member,
         };
@@ -363,12 +373,12 @@ impl WithWaiter for Job<'_> {
         let before = usage::thread_counts();
         let recorded = activations::run(rules, first, &mut waiter, &mut sink);
         let after = usage::thread_counts();
-        sink.writers().for_each(Writer::end);
-        if recorded >= all.count && all.periodic.end == End::Any {
+        sink.writers().for_each(HistogramSlotWriter::end);
+        if recorded >= all.count && all.periodic.end == PeriodicEndCondition::Any {
             all.over.store(true, Ordering::Relaxed);
         }
-        let faults = |counts: usage::Counts| counts.minor_faults + counts.major_faults;
-        Counted {
+        let faults = |counts: usage::ResourceUsageCounts| counts.minor_faults + counts.major_faults;
+        ActivationCounts {
             recorded,
             faults: faults(after) - faults(before),
             involuntary: after.involuntary - before.involuntary,
@@ -378,12 +388,12 @@ impl WithWaiter for Job<'_> {
 }
 
 /// Records activations and does the work of each.
-struct Recording<'a> {
+struct ActivationRecorder<'a> {
     all: &'a PeriodicThreads,
     member: &'a mut Member,
     to_monotonic: i64,
     touched: Vec<u8>,
-    counted: Counted,
+    counted: ActivationCounts,
     /// CPU of the last activation; before the first one the thread's own.
     cpu: u32,
 }
@@ -392,7 +402,7 @@ fn current_cpu() -> u32 {
     rustix::thread::sched_getcpu() as u32
 }
 
-impl Sink for Recording<'_> {
+impl ActivationSink for ActivationRecorder<'_> {
     #[inline(always)]
     fn stopping(&self) -> bool {
         self.all.over.load(Ordering::Relaxed) || self.member.writer.stopping()
@@ -431,7 +441,7 @@ impl Sink for Recording<'_> {
     }
 
     #[inline(always)]
-    fn act(&mut self, woken: Woken, sample: Exceedance) -> bool {
+    fn act(&mut self, woken: ThreadActivation, sample: Exceedance) -> bool {
         // Also of a thread that is to stay on one: it may be moved from outside, or its CPU taken offline.
         let cpu = current_cpu();
         // The coordinator moves what it lets go, also a thread that ran just before.
@@ -453,9 +463,9 @@ impl Sink for Recording<'_> {
     }
 }
 
-impl Recording<'_> {
+impl ActivationRecorder<'_> {
     /// Writers of the wake-up and of its response.
-    fn writers(&self) -> impl Iterator<Item = &Writer> {
+    fn writers(&self) -> impl Iterator<Item = &HistogramSlotWriter> {
         [&self.member.writer].into_iter().chain(self.member.response.iter().map(|(_, writer)| writer))
     }
 
@@ -470,7 +480,7 @@ impl Recording<'_> {
     }
 
     /// Touches memory and computes, and records when that is done.
-    fn work(&mut self, woken: Woken) {
+    fn work(&mut self, woken: ThreadActivation) {
         for line in self.touched.iter_mut().step_by(64) {
             *line = line.wrapping_add(1);
         }

@@ -1,15 +1,15 @@
 //! A set of periodic threads as a step of a plan, by pure functions.
 
-use super::thread::Thread;
+use super::thread::WakeThreadSettings;
 use super::{RESPONSE, TIMER};
-use latscope_core::plan::{Conditions, Periodic, Step, Stop};
+use latscope_core::plan::{Conditions, Periodic, PlanStep, Stop};
 use latscope_core::units::format_time;
 
 /// Periodic threads and the rules they run by.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Setup {
+pub struct WakeStepSetup {
     /// The threads, a point each.
-    pub threads: Vec<Thread>,
+    pub threads: Vec<WakeThreadSettings>,
     /// Rules of the run.
     pub periodic: Periodic,
     /// Activations of each thread; `u64::MAX` for no limit.
@@ -22,11 +22,11 @@ pub struct Setup {
     pub seed: u64,
 }
 
-impl Setup {
+impl WakeStepSetup {
     /// The step that measures this setup. The worker's main thread only waits; it is of the normal class and on
     /// any of the CPUs.
-    pub fn step(&self) -> Step {
-        let title = |thread: &Thread, what: &str| {
+    pub fn step(&self) -> PlanStep {
+        let title = |thread: &WakeThreadSettings, what: &str| {
             let place = thread.cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
             format!("{what} every {}, {place}", format_time(thread.interval as f64))
         };
@@ -38,11 +38,11 @@ impl Setup {
         cpus.sort_unstable();
         cpus.dedup();
         let stop = Stop::after(self.count, self.duration);
-        Step {
+        PlanStep {
             conditions: self.conditions.clone(),
             periodic: Some(self.periodic.clone()),
             seed: self.seed,
-            ..Step::new(TIMER.experiment.name, points, cpus, stop)
+            ..PlanStep::new(TIMER.experiment.name, points, cpus, stop)
         }
     }
 }

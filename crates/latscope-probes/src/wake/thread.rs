@@ -2,11 +2,11 @@
 
 use crate::Param;
 use crate::prelude::*;
-use latscope_bench::settings::{Value, get, given, unless};
+use latscope_bench::settings::{SettingValue, get, given, unless};
 
 /// A periodic measuring thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Thread {
+pub struct WakeThreadSettings {
     /// Number of the thread in the run, from 0.
     pub index: u64,
     /// CPU on which the thread stays; `None` lets the scheduler choose.
@@ -14,13 +14,13 @@ pub struct Thread {
     /// Time from one activation to the next, ns.
     pub interval: u64,
     /// Scheduling policy of the thread.
-    pub policy: Policy,
+    pub policy: WakeThreadPolicy,
     /// Method of waiting for the next activation.
     pub method: Method,
     /// Clock of the thread's timer and stamps.
     pub clock: ClockName,
     /// Hop from the thread whose timer expires to the thread that stamps.
-    pub via: Via,
+    pub via: WakeHopKind,
     /// Computing time of each activation after the stamp, ns.
     pub work: u64,
     /// Bytes of memory that each activation reads and writes.
@@ -31,7 +31,7 @@ pub struct Thread {
 
 /// A scheduling policy as a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
+pub enum WakeThreadPolicy {
     /// SCHED_OTHER, with a timer slack of 1 ns.
     Other,
     /// SCHED_FIFO with this priority.
@@ -77,7 +77,7 @@ words! {
 
 words! {
     /// The hop after the timer.
-    pub enum Via {
+    pub enum WakeHopKind {
         /// None: the thread whose timer expires stamps.
         Direct = "direct",
         /// A futex wakes a second thread.
@@ -89,35 +89,39 @@ words! {
     }
 }
 
-impl Policy {
+impl WakeThreadPolicy {
     /// Words of the policies, as on the command line.
     pub const WORDS: &'static [&'static str] = &["other", "fifo", "rr", "deadline"];
 
     /// Word of this policy.
     pub fn word(self) -> &'static str {
         match self {
-            Policy::Other => "other",
-            Policy::Fifo(_) => "fifo",
-            Policy::RoundRobin(_) => "rr",
-            Policy::Deadline { .. } => "deadline",
+            WakeThreadPolicy::Other => "other",
+            WakeThreadPolicy::Fifo(_) => "fifo",
+            WakeThreadPolicy::RoundRobin(_) => "rr",
+            WakeThreadPolicy::Deadline { .. } => "deadline",
         }
     }
 
     /// Real-time priority; 0 if the policy has none.
     pub fn priority(self) -> u32 {
         match self {
-            Policy::Fifo(priority) | Policy::RoundRobin(priority) => priority,
+            WakeThreadPolicy::Fifo(priority) | WakeThreadPolicy::RoundRobin(priority) => priority,
             _ => 0,
         }
     }
 
     /// CPU time reserved in each period, and the time within which it is, ns.
     fn reservation(self) -> Option<(u64, u64)> {
-        if let Policy::Deadline { runtime, deadline } = self { Some((runtime, deadline)) } else { None }
+        if let WakeThreadPolicy::Deadline { runtime, deadline } = self {
+            Some((runtime, deadline))
+        } else {
+            None
+        }
     }
 }
 
-impl Settings for Thread {
+impl PointSettings for WakeThreadSettings {
     const LIST: &'static [Param] = &[
         Param::stated("interval", "Time from one activation to the next, ns.", false),
         Param::stated("cpu", "CPU of the measuring thread, or `any`; `all` is their sum.", true),
@@ -150,31 +154,32 @@ impl Settings for Thread {
             ("deadline", deadline.to_param()),
             ("method", self.method.to_param()),
             ("clock", self.clock.to_param()),
-            ("via", unless(&Via::Direct, &self.via)),
+            ("via", unless(&WakeHopKind::Direct, &self.via)),
             ("work", unless(&0, &self.work)),
             ("touch", unless(&0, &self.touch)),
             ("slice", self.slice.to_param()),
         ])
     }
 
-    fn from_params(params: &Params) -> Option<Thread> {
+    fn from_params(params: &Params) -> Option<WakeThreadSettings> {
         let priority = || get(params, "priority");
-        Some(Thread {
+        Some(WakeThreadSettings {
             index: get(params, "thread")?,
             cpu: get(params, "cpu"),
             interval: get(params, "interval")?,
             policy: match get::<String>(params, "policy")?.as_str() {
-                "other" => Policy::Other,
-                "fifo" => Policy::Fifo(priority()?),
-                "rr" => Policy::RoundRobin(priority()?),
-                "deadline" => {
-                    Policy::Deadline { runtime: get(params, "runtime")?, deadline: get(params, "deadline")? }
-                }
+                "other" => WakeThreadPolicy::Other,
+                "fifo" => WakeThreadPolicy::Fifo(priority()?),
+                "rr" => WakeThreadPolicy::RoundRobin(priority()?),
+                "deadline" => WakeThreadPolicy::Deadline {
+                    runtime: get(params, "runtime")?,
+                    deadline: get(params, "deadline")?,
+                },
                 _ => return None,
             },
             method: get(params, "method")?,
             clock: get(params, "clock")?,
-            via: get::<Option<Via>>(params, "via")?.unwrap_or(Via::Direct),
+            via: get::<Option<WakeHopKind>>(params, "via")?.unwrap_or(WakeHopKind::Direct),
             work: get::<Option<u64>>(params, "work")?.unwrap_or(0),
             touch: get::<Option<u64>>(params, "touch")?.unwrap_or(0),
             slice: get(params, "slice")?,
@@ -189,44 +194,53 @@ mod tests {
 
     #[test]
     fn a_thread_survives_its_parameters() {
-        let usual = Thread {
+        let usual = WakeThreadSettings {
             index: 1,
             cpu: Some(3),
             interval: 1_000_000,
-            policy: Policy::Fifo(95),
+            policy: WakeThreadPolicy::Fifo(95),
             method: Method::Nanosleep,
             clock: ClockName::Monotonic,
-            via: Via::Direct,
+            via: WakeHopKind::Direct,
             work: 0,
             touch: 0,
             slice: None,
         };
-        let policies = [Policy::Other, Policy::RoundRobin(1), Policy::Deadline { runtime: 5, deadline: 9 }];
-        let mut threads: Vec<Thread> = policies.map(|policy| Thread { policy, ..usual.clone() }).into();
-        threads.extend(Method::ALL.iter().map(|method| Thread {
+        let policies = [
+            WakeThreadPolicy::Other,
+            WakeThreadPolicy::RoundRobin(1),
+            WakeThreadPolicy::Deadline { runtime: 5, deadline: 9 },
+        ];
+        let mut threads: Vec<WakeThreadSettings> =
+            policies.map(|policy| WakeThreadSettings { policy, ..usual.clone() }).into();
+        threads.extend(Method::ALL.iter().map(|method| WakeThreadSettings {
             method: *method,
             cpu: None,
-            via: Via::Pipe,
+            via: WakeHopKind::Pipe,
             clock: ClockName::Realtime,
             work: 50_000,
             touch: 4096,
             ..usual.clone()
         }));
-        threads.push(Thread { policy: Policy::Other, slice: Some(100_000), ..usual.clone() });
+        threads.push(WakeThreadSettings {
+            policy: WakeThreadPolicy::Other,
+            slice: Some(100_000),
+            ..usual.clone()
+        });
         threads.push(usual);
         for thread in threads {
-            assert_eq!(Thread::read(&TIMER.point(thread.clone(), "", true)).unwrap(), thread);
+            assert_eq!(WakeThreadSettings::read(&TIMER.point(thread.clone(), "", true)).unwrap(), thread);
         }
     }
 
     #[test]
     fn what_another_thread_has_is_refused() {
-        let point = |params| Point { params, ..TIMER.point(usual(0, None), "", true) };
+        let point = |params| MeasurementPoint { params, ..TIMER.point(usual(0, None), "", true) };
         let usual = usual(0, None).params();
         let with = |name: &str, value: ParamValue| {
             let mut params = usual.clone();
             params.insert(name.to_owned(), value);
-            Thread::read(&point(params))
+            WakeThreadSettings::read(&point(params))
         };
         assert!(with("policy", "fifo".into()).is_ok());
         for (name, value) in [

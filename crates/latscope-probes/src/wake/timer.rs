@@ -1,28 +1,28 @@
 //! Lateness of a periodic thread after its timer.
 
 use super::activations::Waiter;
-use super::periodic_threads::{Done, Member, PeriodicThreads};
-use super::thread::{ClockName, Method, Policy, Thread, Via};
+use super::periodic_threads::{Member, PeriodicThreadResult, PeriodicThreads};
+use super::thread::{ClockName, Method, WakeHopKind, WakeThreadPolicy, WakeThreadSettings};
 use super::waiter::{Monotonic, Nanosleep};
 use crate::classes;
 use crate::prelude::*;
 use latscope_bench::hold::Shortfall;
 use latscope_core::plan::{Conditions, Phase};
-use latscope_os::kernels::random::Random;
+use latscope_os::kernels::random::ShuffleGenerator;
 
 probes! {
-    EXPERIMENT, Thread, plan, ..Facts::DELAYS;
+    EXPERIMENT, WakeThreadSettings, plan, ..ProbeFacts::DELAYS;
     TIMER "wake.timer", "timer wake-up, late by",
         "clock_nanosleep(2), timerfd_create(2), timer_create(2), sched_setattr(2)",
         "From the programmed instant of a timer to the first stamp of the thread that it woke, or, with `via`, \
         of the thread that this one handed over to."
         { times: Semantics::OneWay,
-          headline: Some(Headline { name: "wake-up", preferred: &[("cpu", "all")] }), };
+          headline: Some(ProbeHeadline { name: "wake-up", preferred: &[("cpu", "all")] }), };
 }
 
 // Measured beside the wake-up, and only where there is work.
 probes! {
-    EXPERIMENT, Thread, |_, _, _| Vec::new(), ..Facts::DELAYS;
+    EXPERIMENT, WakeThreadSettings, |_, _, _| Vec::new(), ..ProbeFacts::DELAYS;
     RESPONSE "wake.response", "timer wake-up and work, done after", "clock_nanosleep(2)",
         "From the programmed instant of a timer to the end of the work (`work`, `touch`) of the woken thread."
         { times: Semantics::OneWay, };
@@ -40,15 +40,15 @@ pub const PRIORITY: u32 = 95;
 pub const INTERVAL: u64 = 1_000_000;
 
 /// The usual thread: SCHED_FIFO, absolute sleeps, and no work.
-pub fn usual(index: u64, cpu: Option<u32>) -> Thread {
-    Thread {
+pub fn usual(index: u64, cpu: Option<u32>) -> WakeThreadSettings {
+    WakeThreadSettings {
         index,
         cpu,
         interval: INTERVAL,
-        policy: Policy::Fifo(PRIORITY),
+        policy: WakeThreadPolicy::Fifo(PRIORITY),
         method: Method::Nanosleep,
         clock: ClockName::Monotonic,
-        via: Via::Direct,
+        via: WakeHopKind::Direct,
         work: 0,
         touch: 0,
         slice: None,
@@ -60,8 +60,8 @@ pub fn usual_conditions() -> Conditions {
     Conditions { lock_memory: true, cpu_dma_latency: Some(0), scratch_in: None }
 }
 
-/// Returns how many intervals a usual warm-up has: those of 100 ms, from one to 100 of them. Of long intervals 100 would
-/// take longer than many a run.
+/// Returns how many intervals a usual warm-up has: those of 100 ms, from one to 100 of them. Of long intervals 100
+/// would take longer than many a run.
 pub fn warm_up(interval: u64) -> u64 {
     (100 * INTERVAL / interval).clamp(1, 100)
 }
@@ -72,7 +72,7 @@ pub fn usual_rules() -> Periodic {
 }
 
 /// The points of a survey: a thread on each CPU, of very many on some of each node.
-fn plan(probe: &Probe, _: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, _: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let (cpus, some) = classes::surveyed(machine);
     let threads = cpus.iter().zip(0..).map(|(cpu, index)| usual(index, Some(*cpu)));
     threads
@@ -114,7 +114,7 @@ fn run(bench: &mut Bench) -> Result<()> {
 }
 
 fn members(bench: &mut Bench) -> Result<Vec<Member>> {
-    let (points, threads): (_, Vec<Thread>) = (bench.points(), bench.settings()?);
+    let (points, threads): (_, Vec<WakeThreadSettings>) = (bench.points(), bench.settings()?);
     let of_probe = |probe: &Probe| (0..points.len()).filter(|i| points[*i].probe == probe.id).collect();
     let (timers, responses): (Vec<usize>, Vec<usize>) = (of_probe(&TIMER), of_probe(&RESPONSE));
     let mut members = Vec::new();
@@ -155,12 +155,13 @@ fn check_interval(members: &[Member]) -> Result<()> {
 /// Phases that differ from thread to thread, and are the same for a seed.
 fn random_phases(seed: u64, threads: usize) -> Vec<u64> {
     let mut phases = vec![0; threads];
-    Random::new(seed).fill(&mut phases);
+    ShuffleGenerator::new(seed).fill(&mut phases);
     phases
 }
 
-fn report(bench: &mut Bench, done: Done) {
-    let Done { member: Member { point, writer, response, .. }, counted, unbegun, shortfalls } = done;
+fn report(bench: &mut Bench, done: PeriodicThreadResult) {
+    let PeriodicThreadResult { member: Member { point, writer, response, .. }, counted, unbegun, shortfalls } =
+        done;
     let counts = [
         ("early", counted.early, Better::Neither),
         ("faults", counted.faults, Better::Less),
@@ -186,14 +187,14 @@ fn report(bench: &mut Bench, done: Done) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Profile, Word};
+    use crate::{KeywordEnum, SurveyProfile};
     use latscope_core::plan::ParamValue;
     use latscope_engine::harness;
 
     #[test]
     fn a_point_for_each_allowed_cpu() {
         let machine = Machine { allowed: "0,3".parse().unwrap(), ..Machine::default() };
-        let input = PlanInput { profile: Profile::Normal, survey: true, ..PlanInput::default() };
+        let input = PlanInput { profile: SurveyProfile::Normal, survey: true, ..PlanInput::default() };
         let cpus: Vec<_> = TIMER.plan(&input, &machine).iter().map(|p| p.params["cpu"].clone()).collect();
         assert_eq!(cpus, [ParamValue::Number(0), ParamValue::Number(3)]);
     }
@@ -210,12 +211,12 @@ mod tests {
     #[test]
     fn every_method_hop_and_work_is_measured_without_an_early_wake_up() {
         let cpu = latscope_os::sched::allowed_cpus().unwrap()[0];
-        let usual = Thread { policy: Policy::Other, ..usual(0, Some(cpu)) };
+        let usual = WakeThreadSettings { policy: WakeThreadPolicy::Other, ..usual(0, Some(cpu)) };
         let methods = Method::ALL.iter().filter(|method| **method != Method::Yield);
-        let mut threads: Vec<Thread> =
-            methods.map(|method| Thread { method: *method, ..usual.clone() }).collect();
-        threads.extend(Via::ALL.iter().map(|via| Thread { via: *via, ..usual.clone() }));
-        threads.push(Thread { clock: ClockName::Realtime, cpu: None, ..usual.clone() });
+        let mut threads: Vec<WakeThreadSettings> =
+            methods.map(|method| WakeThreadSettings { method: *method, ..usual.clone() }).collect();
+        threads.extend(WakeHopKind::ALL.iter().map(|via| WakeThreadSettings { via: *via, ..usual.clone() }));
+        threads.push(WakeThreadSettings { clock: ClockName::Realtime, cpu: None, ..usual.clone() });
         for thread in threads {
             let point = TIMER.point(thread.clone(), "a thread", true);
             let m = &harness::measure(&EXPERIMENT, vec![point])[0];
@@ -227,7 +228,12 @@ mod tests {
     #[test]
     fn the_response_contains_the_work() {
         let cpu = latscope_os::sched::allowed_cpus().unwrap()[0];
-        let thread = Thread { work: 50_000, touch: 4096, policy: Policy::Other, ..usual(0, Some(cpu)) };
+        let thread = WakeThreadSettings {
+            work: 50_000,
+            touch: 4096,
+            policy: WakeThreadPolicy::Other,
+            ..usual(0, Some(cpu))
+        };
         let points = [&TIMER, &RESPONSE].map(|probe| probe.point(thread.clone(), "a thread", true));
         let measured = harness::measure(&EXPERIMENT, points.into());
         measured.iter().for_each(harness::check);
@@ -237,7 +243,7 @@ mod tests {
 
     #[test]
     fn an_impossible_interval_is_refused_with_the_floor() {
-        let thread = Thread { interval: 1, policy: Policy::Other, ..usual(0, None) };
+        let thread = WakeThreadSettings { interval: 1, policy: WakeThreadPolicy::Other, ..usual(0, None) };
         let measured = std::panic::catch_unwind(|| {
             harness::measure(&EXPERIMENT, vec![TIMER.point(thread.clone(), "a thread", true)])
         });

@@ -1,16 +1,16 @@
 //! Wake-up latency as the kernel's timerlat tracer sees it, at three stages: the timer's interrupt ran, the
 //! thread ran, the thread was back in user space.
 
-use super::setup::Setup;
+use super::setup::WakeStepSetup;
 use crate::noise::{self, kernel};
 use crate::prelude::*;
 use latscope_core::units::CpuList;
-use latscope_trace::kernel_tracer::{self, Line, Tracer, Wanted};
+use latscope_trace::kernel_tracer::{self, LatencyTracer, LatencyTracerLine, LatencyTracerRequest};
 use std::fs::File;
 use std::io::Read;
 
 probes! {
-    EXPERIMENT, Latency, plan, ..Facts::DELAYS;
+    EXPERIMENT, TimerlatSettings, plan, ..ProbeFacts::DELAYS;
     TIMERLAT "wake.timerlat", "timer latency",
         "the timerlat tracer, Documentation/trace/timerlat-tracer.rst (Linux 5.14; user 6.5)",
         "From the programmed instant of a timer to its interrupt (irq), to the thread that it wakes (thread), \
@@ -23,15 +23,15 @@ static EXPERIMENT: Experiment =
 
 settings! {
     /// Parameters of a timed part of the activations of a CPU.
-    struct Latency, asked for as LatencyAsked {
+    struct TimerlatSettings, asked for as LatencyAsked {
         /// Time from one wake-up to the next.
         interval: u64 as Time;
         /// How far the activation had come.
-        context: Context as Stated;
+        context: TimerlatContext as Stated;
         /// CPU of the timer; `all` is their sum.
         cpu: u32 as Stated, axis;
         /// Scheduling policy of the thread.
-        policy: Policy as Stated;
+        policy: TimerlatPolicy as Stated;
         /// Its priority.
         priority: u32 as Stated;
     }
@@ -39,7 +39,7 @@ settings! {
 
 words! {
     /// Stage of an activation.
-    enum Context {
+    enum TimerlatContext {
         /// The timer's interrupt ran.
         Irq = "irq",
         /// The thread ran in the kernel.
@@ -51,7 +51,7 @@ words! {
 
 words! {
     /// The policy of the thread.
-    enum Policy {
+    enum TimerlatPolicy {
         /// The real-time policy, SCHED_FIFO.
         Fifo = "fifo",
     }
@@ -69,14 +69,20 @@ const INTERVAL: u64 = 1_000_000;
 /// The intervals that the kernel accepts, ns.
 const INTERVALS: std::ops::RangeInclusive<u64> = 100_000..=1_000_000_000;
 
-fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let of_cpus = |interval| machine.allowed.0.iter().flat_map(move |cpu| points(interval, *cpu));
     LatencyAsked::of(input).interval.or(&[INTERVAL]).into_iter().flat_map(of_cpus).collect()
 }
 
-fn points(interval: u64, cpu: u32) -> impl Iterator<Item = Point> {
-    Context::ALL.iter().map(move |context| {
-        let latency = Latency { interval, context: *context, cpu, policy: Policy::Fifo, priority: PRIORITY };
+fn points(interval: u64, cpu: u32) -> impl Iterator<Item = MeasurementPoint> {
+    TimerlatContext::ALL.iter().map(move |context| {
+        let latency = TimerlatSettings {
+            interval,
+            context: *context,
+            cpu,
+            policy: TimerlatPolicy::Fifo,
+            priority: PRIORITY,
+        };
         let (every, context) = (format_time(interval as f64), context.word());
         TIMERLAT.point(latency, format!("timerlat every {every}, {context}, CPU {cpu}"), false)
     })
@@ -84,15 +90,15 @@ fn points(interval: u64, cpu: u32) -> impl Iterator<Item = Point> {
 
 /// The step in which the kernel times the threads of `setup`: its CPUs, interval, count and duration, by its
 /// rules.
-pub fn step(setup: &Setup) -> Step {
+pub fn step(setup: &WakeStepSetup) -> PlanStep {
     let step = setup.step();
     let interval = setup.threads.first().map_or(INTERVAL, |thread| thread.interval);
     let points = step.cpus.iter().flat_map(|cpu| points(interval, *cpu)).collect();
-    Step { name: EXPERIMENT.name.to_owned(), points, ..step }
+    PlanStep { name: EXPERIMENT.name.to_owned(), points, ..step }
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let latencies: Vec<Latency> = bench.settings()?;
+    let latencies: Vec<TimerlatSettings> = bench.settings()?;
     for interval in latencies.iter().map(|latency| latency.interval).collect::<BTreeSet<_>>() {
         let chosen = latencies.iter().enumerate().filter(|(_, latency)| latency.interval == interval);
         let chosen: Vec<Chosen> = chosen.collect();
@@ -104,19 +110,19 @@ fn run(bench: &mut Bench) -> Result<()> {
 }
 
 /// A point and its parameters.
-type Chosen<'a> = (usize, &'a Latency);
+type Chosen<'a> = (usize, &'a TimerlatSettings);
 
 /// Reason why a measurement is impossible, and the remedy.
-type Refusal = (String, &'static str);
+type TimerlatRefusal = (String, &'static str);
 
 /// Points of one CPU by context, and the number of its recorded activations.
 #[derive(Default)]
-struct TracedCpu {
-    writers: BTreeMap<Context, (usize, Writer)>,
+struct TimerlatCpuPoints {
+    writers: BTreeMap<TimerlatContext, (usize, HistogramSlotWriter)>,
     recorded: u64,
 }
 
-fn measure(bench: &mut Bench, chosen: &[Chosen], interval: u64) -> Result<Result<(), Refusal>> {
+fn measure(bench: &mut Bench, chosen: &[Chosen], interval: u64) -> Result<Result<(), TimerlatRefusal>> {
     if !INTERVALS.contains(&interval) {
         let reason = format!("the kernel accepts no interval of {} here", format_time(interval as f64));
         return Ok(Err((reason, "choose 100us to 1s (--interval)")));
@@ -129,9 +135,9 @@ fn measure(bench: &mut Bench, chosen: &[Chosen], interval: u64) -> Result<Result
     let cpus = Vec::from_iter(cpus);
     let user = descriptor(&tracefs, cpus[0]).exists();
     let settings = settings(&cpus, interval, user);
-    let wanted = Wanted { tracer: "timerlat", settings, events: &[], cpus: &cpus };
+    let wanted = LatencyTracerRequest { tracer: "timerlat", settings, events: &[], cpus: &cpus };
     kernel::stay_off(bench, &cpus);
-    let mut tracer = match Tracer::prepare(&wanted) {
+    let mut tracer = match LatencyTracer::prepare(&wanted) {
         Ok(tracer) => tracer,
         Err(refusal) => return Ok(Err((refusal.reason, refusal.remedy))),
     };
@@ -165,10 +171,10 @@ fn descriptor(tracefs: &Path, cpu: u32) -> PathBuf {
     tracefs.join(format!("osnoise/per_cpu/cpu{cpu}/timerlat_fd"))
 }
 
-fn traced(bench: &mut Bench, chosen: &[Chosen], user: bool) -> BTreeMap<u32, TracedCpu> {
-    let mut traced: BTreeMap<u32, TracedCpu> = BTreeMap::new();
+fn traced(bench: &mut Bench, chosen: &[Chosen], user: bool) -> BTreeMap<u32, TimerlatCpuPoints> {
+    let mut traced: BTreeMap<u32, TimerlatCpuPoints> = BTreeMap::new();
     for (index, latency) in chosen.iter().copied() {
-        if latency.context == Context::User && !user {
+        if latency.context == TimerlatContext::User && !user {
             let reason =
                 "this kernel does not time the return to user space (osnoise/per_cpu/cpuN/timerlat_fd)";
             bench.unsupported(index, reason, "use Linux 6.5 or later");
@@ -183,8 +189,8 @@ fn traced(bench: &mut Bench, chosen: &[Chosen], user: bool) -> BTreeMap<u32, Tra
 /// Records lines until there are enough.
 fn follow(
     bench: &mut Bench,
-    tracer: &mut Tracer,
-    traced: BTreeMap<u32, TracedCpu>,
+    tracer: &mut LatencyTracer,
+    traced: BTreeMap<u32, TimerlatCpuPoints>,
     interval: u64,
     ending: &mut dyn FnMut(),
 ) -> Result<()> {
@@ -193,7 +199,7 @@ fn follow(
     let wanted = stop.events.max(1);
     let over = AtomicBool::new(false);
     let traced = std::cell::RefCell::new(traced);
-    let line = |line: Line| {
+    let line = |line: LatencyTracerLine| {
         let mut traced = traced.borrow_mut();
         let Some(cpu) = traced.get_mut(&line.cpu) else { return };
         let exceeded = note(cpu, line, wanted, epoch_ns, interval, limit.map(|(threshold, _)| threshold));
@@ -201,7 +207,7 @@ fn follow(
     };
     let enough = || {
         let traced = traced.borrow();
-        let stopping = |cpu: &TracedCpu| cpu.writers.values().any(|(_, writer)| writer.stopping());
+        let stopping = |cpu: &TimerlatCpuPoints| cpu.writers.values().any(|(_, writer)| writer.stopping());
         traced.values().all(|cpu| cpu.recorded >= wanted)
             || traced.values().any(stopping)
             || over.load(Relaxed)
@@ -216,47 +222,47 @@ fn follow(
 
 /// A line of the tracer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Told {
+struct TimerlatTraceRecord {
     /// Number of the activation on its CPU, from 1.
     activation: u64,
     /// Stage of the activation.
-    context: Context,
+    context: TimerlatContext,
     /// Lateness of the activation, ns.
     latency: u64,
 }
 
-impl Told {
+impl TimerlatTraceRecord {
     /// Parses a line such as `#463   context    irq timer_latency   1185220 ns`.
-    fn parse(text: &str) -> Option<Told> {
+    fn parse(text: &str) -> Option<TimerlatTraceRecord> {
         let mut words = text.strip_prefix('#')?.split_whitespace();
         let activation = words.next()?.parse().ok()?;
         let context = match (words.next()?, words.next()?) {
-            ("context", "irq") => Context::Irq,
-            ("context", "thread") => Context::Thread,
-            ("context", "user-ret") => Context::User,
+            ("context", "irq") => TimerlatContext::Irq,
+            ("context", "thread") => TimerlatContext::Thread,
+            ("context", "user-ret") => TimerlatContext::User,
             _ => return None,
         };
         let latency = words.next().filter(|word| *word == "timer_latency").and_then(|_| words.next())?;
-        Some(Told { activation, context, latency: latency.parse().ok()? })
+        Some(TimerlatTraceRecord { activation, context, latency: latency.parse().ok()? })
     }
 }
 
 /// Records a line, if it is of a wanted activation; returns true if it is above the threshold.
 fn note(
-    cpu: &mut TracedCpu,
-    line: Line,
+    cpu: &mut TimerlatCpuPoints,
+    line: LatencyTracerLine,
     wanted: u64,
     epoch_ns: u64,
     interval: u64,
     threshold: Option<u64>,
 ) -> bool {
-    let Some(told) = Told::parse(line.text) else { return false };
+    let Some(told) = TimerlatTraceRecord::parse(line.text) else { return false };
     let turn = told.activation.checked_sub(WARM_UP + 1).filter(|turn| *turn < wanted);
     let (Some(turn), Some((_, writer))) = (turn, cpu.writers.get_mut(&told.context)) else { return false };
     let sample = Exceedance { turn, at: line.at, value: told.latency };
     writer.record_event(sample, epoch_ns, 0, interval);
     // The thread comes after the interrupt; its return is reported with the next one.
-    if told.context == Context::Thread {
+    if told.context == TimerlatContext::Thread {
         cpu.recorded = turn + 1;
     }
     let exceeds = threshold.is_some_and(|threshold| sample.value > threshold);
@@ -272,10 +278,10 @@ fn with_user_threads(
     tracefs: &Path,
     cpus: &[u32],
     body: impl FnOnce(&mut dyn FnMut()) -> Result<()>,
-) -> Result<Vec<Refusal>> {
+) -> Result<Vec<TimerlatRefusal>> {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let _ending = threads::Over(&over);
+        let _ending = threads::StopFlagGuard(&over);
         let mut threads = Vec::new();
         for cpu in cpus {
             let (over, path) = (&over, descriptor(tracefs, *cpu));
@@ -293,11 +299,11 @@ fn with_user_threads(
 }
 
 /// Waits for the kernel's timer: each read returns at the next activation.
-fn wait_for_timer(cpu: u32, path: &Path, over: &AtomicBool) -> Result<(), Refusal> {
+fn wait_for_timer(cpu: u32, path: &Path, over: &AtomicBool) -> Result<(), TimerlatRefusal> {
     let remedy = "run as root, on a CPU of its own";
     let failed = |what: &str, error: std::io::Error| (format!("{what}: {error}"), remedy);
     sched::pin(&[cpu]).map_err(|error| failed(&format!("CPU {cpu} cannot be used"), error))?;
-    let policy = sched::set_policy(sched::Policy::Fifo(PRIORITY));
+    let policy = sched::set_policy(sched::ThreadSchedPolicy::Fifo(PRIORITY));
     let policy = policy.map_err(|error| failed("the thread ran as SCHED_OTHER", error));
     let mut file = File::open(path).map_err(|error| failed(&path.display().to_string(), error))?;
     while !over.load(Relaxed) {
@@ -313,18 +319,25 @@ fn wait_for_timer(cpu: u32, path: &Path, over: &AtomicBool) -> Result<(), Refusa
 mod tests {
     use super::*;
 
-    fn told(trace: &str) -> Vec<(u32, Told)> {
-        let lines = trace.lines().filter_map(Line::parse);
-        lines.map(|line| (line.cpu, Told::parse(line.text).unwrap_or_else(|| panic!("{line:?}")))).collect()
+    fn told(trace: &str) -> Vec<(u32, TimerlatTraceRecord)> {
+        let lines = trace.lines().filter_map(LatencyTracerLine::parse);
+        lines
+            .map(|line| {
+                (line.cpu, TimerlatTraceRecord::parse(line.text).unwrap_or_else(|| panic!("{line:?}")))
+            })
+            .collect()
     }
 
     #[test]
     fn a_recorded_trace_is_understood() {
         let told = told(include_str!("../../tests/traces/timerlat-6.1.txt"));
         assert!(told.len() > 40, "{}", told.len());
-        for (cpu, thread) in told.iter().filter(|(_, told)| told.context == Context::Thread) {
+        for (cpu, thread) in told.iter().filter(|(_, told)| told.context == TimerlatContext::Thread) {
             let irq = told.iter().find(|(c, t)| c == cpu && t.activation == thread.activation).unwrap().1;
-            assert!(irq.context == Context::Irq && irq.latency <= thread.latency, "{irq:?} {thread:?}");
+            assert!(
+                irq.context == TimerlatContext::Irq && irq.latency <= thread.latency,
+                "{irq:?} {thread:?}"
+            );
         }
     }
 
@@ -334,11 +347,11 @@ mod tests {
         let of = |context, number| {
             told.iter().map(|(_, told)| told).find(|t| t.context == context && t.activation == number)
         };
-        let users: Vec<&Told> =
-            told.iter().map(|(_, told)| told).filter(|t| t.context == Context::User).collect();
+        let users: Vec<&TimerlatTraceRecord> =
+            told.iter().map(|(_, told)| told).filter(|t| t.context == TimerlatContext::User).collect();
         assert!(users.len() > 3, "{told:?}");
         for user in users {
-            if let Some(thread) = of(Context::Thread, user.activation) {
+            if let Some(thread) = of(TimerlatContext::Thread, user.activation) {
                 assert!(thread.latency <= user.latency, "{thread:?} {user:?}");
             }
         }
@@ -349,14 +362,14 @@ mod tests {
         for text in
             ["", "#1", "#x context irq timer_latency 1 ns", "#1 context nmi timer_latency 1 ns", "1 2 3"]
         {
-            assert_eq!(Told::parse(text), None, "{text}");
+            assert_eq!(TimerlatTraceRecord::parse(text), None, "{text}");
         }
     }
 
     #[test]
     fn there_are_three_points_for_each_cpu() {
-        use crate::Profile;
-        let input = PlanInput { profile: Profile::Normal, survey: false, ..PlanInput::default() };
+        use crate::SurveyProfile;
+        let input = PlanInput { profile: SurveyProfile::Normal, survey: false, ..PlanInput::default() };
         let machine = Machine { allowed: "1,3".parse().unwrap(), ..Machine::default() };
         let points = TIMERLAT.plan(&input, &machine);
         let contexts: Vec<&str> = points.iter().map(|point| point.text("context")).collect();

@@ -1,9 +1,9 @@
 //! The ways a thread can wait for an instant.
 
-use super::activations::{Waiter, Woken};
-use super::thread::{ClockName, Method, Thread, Via};
+use super::activations::{ThreadActivation, Waiter};
+use super::thread::{ClockName, Method, WakeHopKind, WakeThreadSettings};
 use crate::prelude::*;
-use latscope_exchange::{Link, links};
+use latscope_exchange::{TokenLink, links};
 use latscope_os::posix_timer::PosixTimer;
 use rustix::thread::{
     ClockId, NanosleepRelativeResult, clock_nanosleep_absolute, clock_nanosleep_relative, nanosleep,
@@ -63,9 +63,9 @@ pub struct Nanosleep<C>(pub C);
 
 impl<C: KernelClock> Waiter for Nanosleep<C> {
     #[inline(always)]
-    fn wait(&mut self, due: u64) -> Woken {
+    fn wait(&mut self, due: u64) -> ThreadActivation {
         sleep_until::<C>(due);
-        Woken { due, now: now::<C>(), swallowed: None }
+        ThreadActivation { due, now: now::<C>(), swallowed: None }
     }
 }
 
@@ -79,7 +79,7 @@ pub struct Relative<C> {
 
 impl<C: KernelClock> Waiter for Relative<C> {
     #[inline(always)]
-    fn wait(&mut self, _: u64) -> Woken {
+    fn wait(&mut self, _: u64) -> ThreadActivation {
         let mut rest = timespec(self.interval);
         let due = now::<C>() + self.interval;
         loop {
@@ -89,7 +89,7 @@ impl<C: KernelClock> Waiter for Relative<C> {
             };
             match slept {
                 NanosleepRelativeResult::Interrupted(left) => rest = left,
-                _ => return Woken { due, now: now::<C>(), swallowed: None },
+                _ => return ThreadActivation { due, now: now::<C>(), swallowed: None },
             }
         }
     }
@@ -114,14 +114,14 @@ impl<C: KernelClock> Timerfd<C> {
 
 impl<C: KernelClock> Waiter for Timerfd<C> {
     #[inline(always)]
-    fn wait(&mut self, due: u64) -> Woken {
+    fn wait(&mut self, due: u64) -> ThreadActivation {
         if !self.started {
             self.start(due);
         }
         let mut expirations = [0u8; 8];
         while rustix::io::read(&self.timer, &mut expirations) == Err(Errno::INTR) {}
         let swallowed = u64::from_ne_bytes(expirations).saturating_sub(1);
-        Woken { due, now: now::<C>(), swallowed: Some(swallowed) }
+        ThreadActivation { due, now: now::<C>(), swallowed: Some(swallowed) }
     }
 }
 
@@ -134,7 +134,7 @@ pub(crate) struct ByPosixTimer<C> {
 
 impl<C: KernelClock> Waiter for ByPosixTimer<C> {
     #[inline(always)]
-    fn wait(&mut self, due: u64) -> Woken {
+    fn wait(&mut self, due: u64) -> ThreadActivation {
         if self.timer.is_none() {
             self.timer = PosixTimer::start(C::ID, due, self.interval).ok();
         }
@@ -146,7 +146,7 @@ impl<C: KernelClock> Waiter for ByPosixTimer<C> {
                 None
             }
         };
-        Woken { due, now: now::<C>(), swallowed }
+        ThreadActivation { due, now: now::<C>(), swallowed }
     }
 }
 
@@ -159,7 +159,7 @@ pub struct Yield<C> {
 
 impl<C: KernelClock> Waiter for Yield<C> {
     #[inline(always)]
-    fn wait(&mut self, due: u64) -> Woken {
+    fn wait(&mut self, due: u64) -> ThreadActivation {
         rustix::thread::sched_yield();
         self.grid.woken(due, now::<C>())
     }
@@ -181,20 +181,20 @@ impl Grid {
 
     /// Returns the activation of a wake-up at `now`, in the period that is expected to begin at `due`; that
     /// period follows the one that the call before returned.
-    fn woken(&mut self, due: u64, now: u64) -> Woken {
+    fn woken(&mut self, due: u64, now: u64) -> ThreadActivation {
         let grid = *self.begin.get_or_insert(now);
         let expected = due - self.moved;
         let periods = (expected.saturating_sub(grid) + self.interval / 2) / self.interval;
         let due = grid + periods * self.interval;
         self.moved = due.saturating_sub(now);
         self.begin = Some(grid.saturating_sub(self.moved));
-        Woken { due, now, swallowed: None }
+        ThreadActivation { due, now, swallowed: None }
     }
 }
 
 /// Waits for another thread, which waits for the instant and then hands over.
-pub struct Hop {
-    link: Box<dyn Link>,
+pub struct WakeHopWaiter {
+    link: Box<dyn TokenLink>,
     handed_over: Arc<HandedOver>,
     taken: usize,
     now: fn() -> u64,
@@ -207,22 +207,26 @@ struct HandedOver([[AtomicU64; 2]; BACKLOG]);
 /// Number of activations that a receiver may be behind.
 const BACKLOG: usize = 1024;
 
-impl Waiter for Hop {
+impl Waiter for WakeHopWaiter {
     #[inline(always)]
-    fn wait(&mut self, due: u64) -> Woken {
+    fn wait(&mut self, due: u64) -> ThreadActivation {
         if self.link.recv().is_err() {
-            return Woken { due, now: due, swallowed: Some(0) };
+            return ThreadActivation { due, now: due, swallowed: Some(0) };
         }
         let now = (self.now)();
         let [due, swallowed] = &self.handed_over.0[self.taken % BACKLOG];
         self.taken += 1;
-        Woken { due: due.load(Ordering::Acquire), now, swallowed: Some(swallowed.load(Ordering::Acquire)) }
+        ThreadActivation {
+            due: due.load(Ordering::Acquire),
+            now,
+            swallowed: Some(swallowed.load(Ordering::Acquire)),
+        }
     }
 }
 
-/// The other side of a [`Hop`]: sleeps until each instant and hands over.
+/// The other side of a [`WakeHopWaiter`]: sleeps until each instant and hands over.
 pub struct Hopper {
-    link: Box<dyn Link>,
+    link: Box<dyn TokenLink>,
     handed_over: Arc<HandedOver>,
 }
 
@@ -253,23 +257,25 @@ impl Hopper {
 ///
 /// # Errors
 /// No memory or descriptors are left.
-pub fn hop(thread: &Thread) -> Result<Option<(Hop, Hopper)>> {
-    let (receiver, sender): (Box<dyn Link>, Box<dyn Link>) = match thread.via {
-        Via::Direct => return Ok(None),
-        Via::Thread => boxed(links::counters::<Tokens>(Scope::Threads).context("no futex for the hop")?),
-        Via::Eventfd => boxed(links::eventfd().context("no eventfd for the hop")?),
-        Via::Pipe => boxed(links::pipe().context("no pipe for the hop")?),
+pub fn hop(thread: &WakeThreadSettings) -> Result<Option<(WakeHopWaiter, Hopper)>> {
+    let (receiver, sender): (Box<dyn TokenLink>, Box<dyn TokenLink>) = match thread.via {
+        WakeHopKind::Direct => return Ok(None),
+        WakeHopKind::Thread => {
+            boxed(links::counters::<Tokens>(SharingScope::Threads).context("no futex for the hop")?)
+        }
+        WakeHopKind::Eventfd => boxed(links::eventfd().context("no eventfd for the hop")?),
+        WakeHopKind::Pipe => boxed(links::pipe().context("no pipe for the hop")?),
     };
     let handed_over = Arc::new(HandedOver([const { [const { AtomicU64::new(0) }; 2] }; BACKLOG]));
     let now = match thread.clock {
         ClockName::Monotonic => now::<Monotonic>,
         ClockName::Realtime => now::<Realtime>,
     };
-    let hop = Hop { link: receiver, handed_over: handed_over.clone(), taken: 0, now };
+    let hop = WakeHopWaiter { link: receiver, handed_over: handed_over.clone(), taken: 0, now };
     Ok(Some((hop, Hopper { link: sender, handed_over })))
 }
 
-fn boxed<L: Link + 'static>((a, b): (L, L)) -> (Box<dyn Link>, Box<dyn Link>) {
+fn boxed<L: TokenLink + 'static>((a, b): (L, L)) -> (Box<dyn TokenLink>, Box<dyn TokenLink>) {
     (Box::new(a), Box::new(b))
 }
 
@@ -287,7 +293,7 @@ pub(crate) trait WithWaiter {
 /// The kernel has no such timer.
 pub(crate) fn with_waiter<C: KernelClock, J: WithWaiter>(
     clock: C,
-    thread: &Thread,
+    thread: &WakeThreadSettings,
     job: J,
 ) -> Result<J::Output> {
     let (interval, kernel_clock, clock) = (thread.interval, clock, PhantomData::<C>);
@@ -310,8 +316,8 @@ pub(crate) fn with_waiter<C: KernelClock, J: WithWaiter>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Word;
-    use crate::wake::thread::Policy;
+    use crate::KeywordEnum;
+    use crate::wake::thread::WakeThreadPolicy;
 
     struct ThreeWakeUps(ClockName, u64);
 
@@ -349,7 +355,12 @@ mod tests {
         std::thread::spawn(|| {
             for method in Method::ALL.iter().filter(|method| **method != Method::Yield) {
                 let usual = crate::wake::timer::usual(0, None);
-                let thread = Thread { method: *method, interval: 500_000, policy: Policy::Other, ..usual };
+                let thread = WakeThreadSettings {
+                    method: *method,
+                    interval: 500_000,
+                    policy: WakeThreadPolicy::Other,
+                    ..usual
+                };
                 with_waiter(Monotonic, &thread, ThreeWakeUps(ClockName::Monotonic, 500_000)).unwrap();
                 with_waiter(Realtime, &thread, ThreeWakeUps(ClockName::Realtime, 500_000)).unwrap();
             }

@@ -1,19 +1,21 @@
 //! Every parser. What one accepts is written as it was, apart from what it says it ignores.
 #![no_main]
 
-use latscope_rpmsg::header::Header;
-use latscope_rpmsg::memory::Cells;
-use latscope_rpmsg::messages::{Assembler, Form, LongPing, Ping, Word, block};
+use latscope_rpmsg::header::RpmsgHeader;
+use latscope_rpmsg::memory::AtomicCellMemory;
+use latscope_rpmsg::messages::{
+    LongPing, LongPingAssembler, LongPingDivision, PingWordSize, ShortPing, block,
+};
 use latscope_rpmsg::name_service::Announcement;
-use latscope_rpmsg::table::Table;
-use latscope_rpmsg::{Memory, Window};
+use latscope_rpmsg::table::ResourceTable;
+use latscope_rpmsg::{RpmsgMemory, RpmsgWindow};
 use libfuzzer_sys::fuzz_target;
 use std::sync::atomic::AtomicU16;
 
 fn header(data: &[u8]) {
     let Some(bytes) = data.first_chunk() else { return };
-    let header = Header::parse(bytes);
-    assert_eq!(Header::parse(&header.bytes()), header);
+    let header = RpmsgHeader::parse(bytes);
+    assert_eq!(RpmsgHeader::parse(&header.bytes()), header);
     assert_eq!(header.bytes()[12..], bytes[12..]);
 }
 
@@ -24,11 +26,11 @@ fn announcement(data: &[u8]) {
 }
 
 fn table(data: &[u8]) {
-    let memory = Cells((0..256).map(|_| AtomicU16::new(0)).collect::<Vec<_>>());
+    let memory = AtomicCellMemory((0..256).map(|_| AtomicU16::new(0)).collect::<Vec<_>>());
     memory.write(0, &data[..data.len().min(memory.size())]).unwrap();
-    let Ok(table) = Table::parse(&memory) else { return };
+    let Ok(table) = ResourceTable::parse(&memory) else { return };
     table.status(&memory).unwrap();
-    let Ok(window) = Window::of_table(table, 0x100, memory.size()) else { return };
+    let Ok(window) = RpmsgWindow::of_table(table, 0x100, memory.size()) else { return };
     for ring in table.rings.iter().filter_map(|ring| ring.layout().ok()) {
         assert!(ring.descriptors() < ring.available() && ring.available() < ring.used());
     }
@@ -37,18 +39,18 @@ fn table(data: &[u8]) {
 }
 
 fn messages(data: &[u8]) {
-    for word in Word::ALL {
-        if let Ok(ping) = Ping::parse(word, data) {
-            let mut room = [0; Ping::SIZE];
+    for word in PingWordSize::ALL {
+        if let Ok(ping) = ShortPing::parse(word, data) {
+            let mut room = [0; ShortPing::SIZE];
             assert_eq!(ping.write(word, &mut room)[2 * word.bytes()..], data[2 * word.bytes()..]);
         }
-        for form in [Form::Exact, Form::Legacy] {
+        for form in [LongPingDivision::Exact, LongPingDivision::Legacy] {
             let ping = LongPing { form, word };
             if let Ok(index) = ping.parse(data) {
                 assert_eq!(ping.write(index, &mut [0; LongPing::PACKET]), data);
                 assert!(LongPing::is_packet(data));
             }
-            let mut assembler = Assembler::new(ping);
+            let mut assembler = LongPingAssembler::new(ping);
             for part in data.chunks(LongPing::PACKET) {
                 assembler.receive(part);
             }

@@ -1,21 +1,21 @@
 //! Both sides of a link, and a peer that writes where the input says.
 #![no_main]
 
-use latscope_rpmsg::echo::Echo;
-use latscope_rpmsg::link::Event;
-use latscope_rpmsg::memory::Cells;
-use latscope_rpmsg::{Host, Link, Memory, Remote, Window};
+use latscope_rpmsg::echo::RpmsgEcho;
+use latscope_rpmsg::link::RpmsgLinkEvent;
+use latscope_rpmsg::memory::AtomicCellMemory;
+use latscope_rpmsg::{RpmsgHost, RpmsgLink, RpmsgMemory, RpmsgRemote, RpmsgWindow};
 use libfuzzer_sys::fuzz_target;
 use std::sync::atomic::AtomicU16;
 
-type Room = Cells<Vec<AtomicU16>>;
+type Room = AtomicCellMemory<Vec<AtomicU16>>;
 
 /// Both sides, over memory that somebody else writes, too.
 struct Game<'a> {
-    window: Window,
+    window: RpmsgWindow,
     memory: &'a Room,
-    host: Host<&'a Room, 4>,
-    echo: Echo<Remote<&'a Room>, 48>,
+    host: RpmsgHost<&'a Room, 4>,
+    echo: RpmsgEcho<RpmsgRemote<&'a Room>, 48>,
 }
 
 impl Game<'_> {
@@ -24,7 +24,7 @@ impl Game<'_> {
         let [what, first, second, third] = bytes;
         let Game { window, memory, host, echo } = self;
         let at = usize::from(u16::from_le_bytes([first, second]));
-        let event = if first & 1 == 0 { Event::Message } else { Event::Buffer };
+        let event = if first & 1 == 0 { RpmsgLinkEvent::Message } else { RpmsgLinkEvent::Buffer };
         match what % 13 {
             0 => drop(host.send(0x400, 0x400 + u32::from(first % 6), &vec![third; second.into()])),
             1 => drop(host.receive(&mut [0; 48])),
@@ -39,7 +39,7 @@ impl Game<'_> {
             9 => *host = window.host(*memory).unwrap(),
             10 => {
                 if let Ok(Some(remote)) = window.remote(*memory) {
-                    *echo = Echo::new(remote);
+                    *echo = RpmsgEcho::new(remote);
                 }
             }
             // The upper half of a word is as good a place as the lower.
@@ -50,11 +50,11 @@ impl Game<'_> {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let window = Window::new(4, 64, 64).unwrap();
-    let memory = Cells((0..window.size / 2).map(|_| AtomicU16::new(0)).collect());
+    let window = RpmsgWindow::new(4, 64, 64).unwrap();
+    let memory = AtomicCellMemory((0..window.size / 2).map(|_| AtomicU16::new(0)).collect());
     window.reset(&memory).unwrap();
     let host = window.host(&memory).unwrap();
-    let echo = Echo::new(window.remote(&memory).unwrap().unwrap());
+    let echo = RpmsgEcho::new(window.remote(&memory).unwrap().unwrap());
     let mut game = Game { window, memory: &memory, host, echo };
     for bytes in data.as_chunks().0 {
         game.step(*bytes);

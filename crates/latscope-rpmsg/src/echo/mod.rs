@@ -3,17 +3,17 @@
 //! [`Echo::poll`] does one step and never waits, so that the same code runs in a process, in firmware without an
 //! operating system, and behind a virtual machine. The caller decides how to wait between steps.
 
-use crate::header::{Address, FIRST_DYNAMIC, Header, NAME_SERVICE};
-use crate::link::{Event, Link, Message, Unsent};
-pub use crate::messages::Counts;
+use crate::header::{FIRST_DYNAMIC, NAME_SERVICE, RpmsgAddress, RpmsgHeader};
+use crate::link::{RpmsgLink, RpmsgLinkEvent, RpmsgMessage, Unsent};
+pub use crate::messages::RpmsgServiceCounts;
 use crate::messages::block::Receipt;
-use crate::messages::{LongPing, Ping, Status, Word};
-use crate::name_service::{Announcement, Name};
+use crate::messages::{LongPing, PingWordSize, RpmsgStatus, ShortPing};
+use crate::name_service::{Announcement, RpmsgEndpointName};
 use crate::{Fault, Faults};
 
 /// An endpoint that replies. Their addresses are [`FIRST_DYNAMIC`] on, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Service {
+pub enum RpmsgService {
     /// Echoes short pings that are sound.
     Ping,
     /// Echoes packets of long pings that are sound.
@@ -24,7 +24,7 @@ pub enum Service {
     Bandwidth,
     /// Verifies blocks and echoes none. An empty message asks for the [`Receipt`], and begins a new one.
     Sink,
-    /// Answers every message with the [`Status`].
+    /// Answers every message with the [`RpmsgStatus`].
     Status,
     /// Echoes anything, by the name for which Linux makes `/dev/rpmsgN` by itself.
     Raw,
@@ -32,49 +32,55 @@ pub enum Service {
     Tty,
 }
 
-impl Service {
+impl RpmsgService {
     /// The benchmark's services, in the order of their addresses.
-    pub const ALL: [Service; 6] =
-        [Service::Ping, Service::LongPing, Service::Pty, Service::Bandwidth, Service::Sink, Service::Status];
+    pub const ALL: [RpmsgService; 6] = [
+        RpmsgService::Ping,
+        RpmsgService::LongPing,
+        RpmsgService::Pty,
+        RpmsgService::Bandwidth,
+        RpmsgService::Sink,
+        RpmsgService::Status,
+    ];
 
     /// Services of [`Service::ALL`], and those that Linux has a driver for.
-    pub const LINUX: [Service; 8] = [
-        Service::Ping,
-        Service::LongPing,
-        Service::Pty,
-        Service::Bandwidth,
-        Service::Sink,
-        Service::Status,
-        Service::Raw,
-        Service::Tty,
+    pub const LINUX: [RpmsgService; 8] = [
+        RpmsgService::Ping,
+        RpmsgService::LongPing,
+        RpmsgService::Pty,
+        RpmsgService::Bandwidth,
+        RpmsgService::Sink,
+        RpmsgService::Status,
+        RpmsgService::Raw,
+        RpmsgService::Tty,
     ];
 
     /// The name it is announced by.
-    pub const fn name(self) -> Name {
-        const fn name(text: &str) -> Name {
-            Name::new(text).expect("a short name")
+    pub const fn name(self) -> RpmsgEndpointName {
+        const fn name(text: &str) -> RpmsgEndpointName {
+            RpmsgEndpointName::new(text).expect("a short name")
         }
         match self {
-            Service::Ping => const { name("rpc-ping") },
-            Service::LongPing => const { name("rpc-long-ping") },
-            Service::Pty => const { name("pty-ping") },
-            Service::Bandwidth => const { name("bandwidth") },
-            Service::Sink => const { name("bandwidth-sink") },
-            Service::Status => const { name("latscope-status") },
-            Service::Raw => const { name("rpmsg-raw") },
-            Service::Tty => const { name("rpmsg-tty") },
+            RpmsgService::Ping => const { name("rpc-ping") },
+            RpmsgService::LongPing => const { name("rpc-long-ping") },
+            RpmsgService::Pty => const { name("pty-ping") },
+            RpmsgService::Bandwidth => const { name("bandwidth") },
+            RpmsgService::Sink => const { name("bandwidth-sink") },
+            RpmsgService::Status => const { name("latscope-status") },
+            RpmsgService::Raw => const { name("rpmsg-raw") },
+            RpmsgService::Tty => const { name("rpmsg-tty") },
         }
     }
 
     /// Returns the address of the service.
-    pub const fn address(self) -> Address {
-        FIRST_DYNAMIC + self as Address
+    pub const fn address(self) -> RpmsgAddress {
+        FIRST_DYNAMIC + self as RpmsgAddress
     }
 }
 
 /// Outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum EchoStepOutcome {
     /// The echo has nothing to do.
     Idle,
     /// The echo has something to send and no buffer to send it in.
@@ -89,18 +95,18 @@ pub enum Step {
     Consumed,
 }
 
-impl Step {
+impl EchoStepOutcome {
     /// Returns true if the next step is better taken after a kick.
     pub fn is_waiting(self) -> bool {
-        matches!(self, Step::Idle | Step::Stalled | Step::Fault(_))
+        matches!(self, EchoStepOutcome::Idle | EchoStepOutcome::Stalled | EchoStepOutcome::Fault(_))
     }
 }
 
 /// A step, and the kicks that the peer wants for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct EchoProgress {
     /// Outcome of the step.
-    pub step: Step,
+    pub step: EchoStepOutcome,
     /// A message was sent: the ring that this side sends by is to be kicked.
     pub kick_transmit: bool,
     /// A buffer became free: the ring that this side receives by is to be kicked.
@@ -112,15 +118,15 @@ pub struct Progress {
 /// A reply that finds no buffer is held, and no other message is received until
 /// it is sent: nothing is lost, and the peer's own buffers are its window.
 #[derive(Debug)]
-pub struct Echo<L, const SIZE: usize> {
+pub struct RpmsgEcho<L, const SIZE: usize> {
     link: L,
-    services: &'static [Service],
+    services: &'static [RpmsgService],
     /// Number of services that were announced.
     announced: usize,
-    held: Option<Reply>,
+    held: Option<EchoReply>,
     payload: [u8; SIZE],
     receipt: Receipt,
-    counts: Counts,
+    counts: RpmsgServiceCounts,
     faults: Faults,
     /// Names of the core and of the firmware.
     about: [&'static str; 2],
@@ -128,32 +134,32 @@ pub struct Echo<L, const SIZE: usize> {
 
 /// A reply: the first `length` bytes of the payload.
 #[derive(Debug, Clone, Copy)]
-struct Reply {
-    source: Address,
-    destination: Address,
+struct EchoReply {
+    source: RpmsgAddress,
+    destination: RpmsgAddress,
     length: usize,
 }
 
-impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
+impl<L: RpmsgLink, const SIZE: usize> RpmsgEcho<L, SIZE> {
     /// Begins by announcing the benchmark's services.
     ///
     /// `SIZE` is at least [`Receipt::SIZE`], which is checked when it is built.
     pub fn new(link: L) -> Self {
-        Echo::with(link, &Service::ALL)
+        RpmsgEcho::with(link, &RpmsgService::ALL)
     }
 
     /// Makes an echo like `new`, with these services. A host that did not accept the name service gets no announcement,
     /// and can still send to their addresses.
-    pub fn with(link: L, services: &'static [Service]) -> Self {
+    pub fn with(link: L, services: &'static [RpmsgService]) -> Self {
         const { assert!(SIZE >= Receipt::SIZE) };
-        Echo {
+        RpmsgEcho {
             announced: if link.names() { 0 } else { services.len() },
             link,
             services,
             held: None,
             payload: [0; SIZE],
             receipt: Receipt::default(),
-            counts: Counts::default(),
+            counts: RpmsgServiceCounts::default(),
             faults: Faults::default(),
             about: [""; 2],
         }
@@ -170,7 +176,7 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
     }
 
     /// Returns the totals of the work done so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> RpmsgServiceCounts {
         self.counts
     }
 
@@ -198,19 +204,20 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
     /// # Errors
     /// The errors of [`Link::mute`].
     pub fn mute(&mut self) -> Result<(), Fault> {
-        self.link.mute(Event::Message)?;
-        self.link.mute(Event::Buffer)
+        self.link.mute(RpmsgLinkEvent::Message)?;
+        self.link.mute(RpmsgLinkEvent::Buffer)
     }
 
-    fn needed(&self) -> Event {
+    fn needed(&self) -> RpmsgLinkEvent {
         let to_send = self.held.is_some() || self.announced < self.services.len();
-        if to_send { Event::Buffer } else { Event::Message }
+        if to_send { RpmsgLinkEvent::Buffer } else { RpmsgLinkEvent::Message }
     }
 
     /// Does one step: sends the reply that is held, or announces a service, or
     /// takes a message and replies.
-    pub fn poll(&mut self) -> Progress {
-        let mut progress = Progress { step: Step::Idle, kick_transmit: false, kick_receive: false };
+    pub fn poll(&mut self) -> EchoProgress {
+        let mut progress =
+            EchoProgress { step: EchoStepOutcome::Idle, kick_transmit: false, kick_receive: false };
         let step = match (self.held, self.services.get(self.announced)) {
             (Some(reply), _) => self.reply_again(reply, &mut progress),
             (None, Some(service)) => self.announce_one(*service, &mut progress),
@@ -218,50 +225,55 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
         };
         progress.step = step.unwrap_or_else(|fault| {
             self.faults.count(fault);
-            Step::Fault(fault)
+            EchoStepOutcome::Fault(fault)
         });
         progress
     }
 
-    fn announce_one(&mut self, service: Service, progress: &mut Progress) -> Result<Step, Fault> {
+    fn announce_one(
+        &mut self,
+        service: RpmsgService,
+        progress: &mut EchoProgress,
+    ) -> Result<EchoStepOutcome, Fault> {
         let announcement =
             Announcement { name: service.name(), address: service.address(), destroyed: false };
         match self.link.send(service.address(), NAME_SERVICE, &announcement.bytes()) {
-            Err(Unsent::NoBuffer) => return Ok(Step::Stalled),
+            Err(Unsent::NoBuffer) => return Ok(EchoStepOutcome::Stalled),
             Err(Unsent::Fault(fault)) => return Err(fault),
             // Buffers too short for names are for peers that know the addresses.
             Err(Unsent::TooLong) => self.counts.too_long += 1,
             Ok(kick) => progress.kick_transmit = kick,
         }
         self.announced += 1;
-        Ok(Step::Announced)
+        Ok(EchoStepOutcome::Announced)
     }
 
     /// Takes a message and replies. The message's buffer goes back after the reply, and the check whether the peer
     /// wants kicks comes last, so that a host that waits for the reply does not wait for either of them.
-    fn receive(&mut self, progress: &mut Progress) -> Result<Step, Fault> {
+    fn receive(&mut self, progress: &mut EchoProgress) -> Result<EchoStepOutcome, Fault> {
         let taken = self.link.take(&mut self.payload);
         let step = match taken {
-            Ok(None) => return Ok(Step::Idle),
+            Ok(None) => return Ok(EchoStepOutcome::Idle),
             Ok(Some(message)) => self.respond(&message),
             Err(fault) => Err(fault),
         };
         self.link.release()?;
-        progress.kick_receive = self.link.wants_kick(Event::Buffer)?;
-        progress.kick_transmit = step == Ok(Step::Replied) && self.link.wants_kick(Event::Message)?;
+        progress.kick_receive = self.link.wants_kick(RpmsgLinkEvent::Buffer)?;
+        progress.kick_transmit =
+            step == Ok(EchoStepOutcome::Replied) && self.link.wants_kick(RpmsgLinkEvent::Message)?;
         step
     }
 
-    fn respond(&mut self, message: &Message) -> Result<Step, Fault> {
-        let Some(length) = self.answer(message) else { return Ok(Step::Consumed) };
-        let Header { source, destination, .. } = message.header;
-        let step = self.reply(Reply { source: destination, destination: source, length });
-        self.counts.stalls += u64::from(step == Ok(Step::Stalled));
+    fn respond(&mut self, message: &RpmsgMessage) -> Result<EchoStepOutcome, Fault> {
+        let Some(length) = self.answer(message) else { return Ok(EchoStepOutcome::Consumed) };
+        let RpmsgHeader { source, destination, .. } = message.header;
+        let step = self.reply(EchoReply { source: destination, destination: source, length });
+        self.counts.stalls += u64::from(step == Ok(EchoStepOutcome::Stalled));
         step
     }
 
     /// Turns the payload into the reply and returns its length; `None` if there is no reply.
-    fn answer(&mut self, message: &Message) -> Option<usize> {
+    fn answer(&mut self, message: &RpmsgMessage) -> Option<usize> {
         let payload = &self.payload[..message.length];
         let whole = message.length == usize::from(message.header.length);
         let address = message.header.destination;
@@ -275,8 +287,10 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
         };
         let sound = whole
             && match service {
-                Service::Ping => Word::ALL.into_iter().any(|word| Ping::parse(word, payload).is_ok()),
-                Service::LongPing => LongPing::is_packet(payload),
+                RpmsgService::Ping => {
+                    PingWordSize::ALL.into_iter().any(|word| ShortPing::parse(word, payload).is_ok())
+                }
+                RpmsgService::LongPing => LongPing::is_packet(payload),
                 _ => true,
             };
         if !sound {
@@ -284,8 +298,8 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
             return None;
         }
         match service {
-            Service::Sink => self.sink(message.length),
-            Service::Status => self.status(),
+            RpmsgService::Sink => self.sink(message.length),
+            RpmsgService::Status => self.status(),
             _ => Some(message.length),
         }
     }
@@ -293,13 +307,13 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
     /// Makes the payload the status, if it has room for one.
     fn status(&mut self) -> Option<usize> {
         let [core, firmware] = self.about;
-        let status = Status::new(self.counts, self.faults.total(), core, firmware);
+        let status = RpmsgStatus::new(self.counts, self.faults.total(), core, firmware);
         let Some(room) = self.payload.first_chunk_mut() else {
             self.counts.too_long += 1;
             return None;
         };
         *room = status.bytes();
-        Some(Status::SIZE)
+        Some(RpmsgStatus::SIZE)
     }
 
     /// Counts a block, or makes the payload the receipt.
@@ -315,26 +329,31 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
     }
 
     /// Tries to send the reply that is held.
-    fn reply_again(&mut self, reply: Reply, progress: &mut Progress) -> Result<Step, Fault> {
+    fn reply_again(
+        &mut self,
+        reply: EchoReply,
+        progress: &mut EchoProgress,
+    ) -> Result<EchoStepOutcome, Fault> {
         let step = self.reply(reply)?;
-        progress.kick_transmit = step == Step::Replied && self.link.wants_kick(Event::Message)?;
+        progress.kick_transmit =
+            step == EchoStepOutcome::Replied && self.link.wants_kick(RpmsgLinkEvent::Message)?;
         Ok(step)
     }
 
     /// Sends a reply, or holds it.
-    fn reply(&mut self, reply: Reply) -> Result<Step, Fault> {
+    fn reply(&mut self, reply: EchoReply) -> Result<EchoStepOutcome, Fault> {
         self.held = Some(reply);
         let step = match self.link.post(reply.source, reply.destination, &self.payload[..reply.length]) {
-            Err(Unsent::NoBuffer) => return Ok(Step::Stalled),
+            Err(Unsent::NoBuffer) => return Ok(EchoStepOutcome::Stalled),
             Err(Unsent::Fault(fault)) => return Err(fault),
             Err(Unsent::TooLong) => {
                 self.counts.too_long += 1;
-                Step::Consumed
+                EchoStepOutcome::Consumed
             }
             Ok(()) => {
                 // An answer that has the counts is not among them.
-                self.counts.replied += u64::from(reply.source != Service::Status.address());
-                Step::Replied
+                self.counts.replied += u64::from(reply.source != RpmsgService::Status.address());
+                EchoStepOutcome::Replied
             }
         };
         self.held = None;

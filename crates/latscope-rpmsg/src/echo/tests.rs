@@ -2,28 +2,31 @@
 
 use super::*;
 use crate::endpoints::Endpoints;
-use crate::memory::Cells;
-use crate::messages::{Form, block};
-use crate::{Host, Remote, Window};
+use crate::memory::AtomicCellMemory;
+use crate::messages::{LongPingDivision, block};
+use crate::{RpmsgHost, RpmsgRemote, RpmsgWindow};
 use std::sync::atomic::AtomicU16;
 
-type Room = Cells<Vec<AtomicU16>>;
+type EchoCellMemory = AtomicCellMemory<Vec<AtomicU16>>;
 
-const OURS: Address = 0x500;
+const OURS: RpmsgAddress = 0x500;
 
-fn room(window: &Window) -> Room {
-    let memory = Cells((0..window.size / 2).map(|_| AtomicU16::new(0)).collect());
+fn room(window: &RpmsgWindow) -> EchoCellMemory {
+    let memory = AtomicCellMemory((0..window.size / 2).map(|_| AtomicU16::new(0)).collect());
     window.reset(&memory).unwrap();
     memory
 }
 
-fn sides<'a>(memory: &'a Room, window: &Window) -> (Host<&'a Room, 256>, Echo<Remote<&'a Room>, 496>) {
+fn sides<'a>(
+    memory: &'a EchoCellMemory,
+    window: &RpmsgWindow,
+) -> (RpmsgHost<&'a EchoCellMemory, 256>, RpmsgEcho<RpmsgRemote<&'a EchoCellMemory>, 496>) {
     let host = window.host(memory).unwrap();
-    (host, Echo::new(window.remote(memory).unwrap().unwrap()))
+    (host, RpmsgEcho::new(window.remote(memory).unwrap().unwrap()))
 }
 
 /// Polls until nothing more can be done.
-fn run(echo: &mut Echo<Remote<&Room>, 496>) -> Step {
+fn run(echo: &mut RpmsgEcho<RpmsgRemote<&EchoCellMemory>, 496>) -> EchoStepOutcome {
     loop {
         let step = echo.poll().step;
         if step.is_waiting() {
@@ -33,7 +36,7 @@ fn run(echo: &mut Echo<Remote<&Room>, 496>) -> Step {
 }
 
 /// All that the host finds: where from, and what.
-fn receive(host: &mut Host<&Room, 256>) -> Vec<(Address, Vec<u8>)> {
+fn receive(host: &mut RpmsgHost<&EchoCellMemory, 256>) -> Vec<(RpmsgAddress, Vec<u8>)> {
     let mut buffer = [0; 496];
     let mut messages = Vec::new();
     while let Some(received) = host.receive(&mut buffer).unwrap() {
@@ -43,8 +46,8 @@ fn receive(host: &mut Host<&Room, 256>) -> Vec<(Address, Vec<u8>)> {
 }
 
 /// Returns the replies to a message after the services were announced, and the counts of the echo.
-fn replies(service: Service, payload: &[u8]) -> (Vec<(Address, Vec<u8>)>, Counts) {
-    let window = Window::OPENAMP;
+fn replies(service: RpmsgService, payload: &[u8]) -> (Vec<(RpmsgAddress, Vec<u8>)>, RpmsgServiceCounts) {
+    let window = RpmsgWindow::OPENAMP;
     let memory = room(&window);
     let (mut host, mut echo) = sides(&memory, &window);
     run(&mut echo);
@@ -56,7 +59,7 @@ fn replies(service: Service, payload: &[u8]) -> (Vec<(Address, Vec<u8>)>, Counts
 
 #[test]
 fn services_are_announced_before_all_else() {
-    let window = Window::OPENAMP;
+    let window = RpmsgWindow::OPENAMP;
     let memory = room(&window);
     let (mut host, mut echo) = sides(&memory, &window);
     run(&mut echo);
@@ -84,39 +87,39 @@ fn services_are_announced_before_all_else() {
 
 #[test]
 fn a_remote_says_what_it_is_and_what_it_counted() {
-    let window = Window::OPENAMP;
+    let window = RpmsgWindow::OPENAMP;
     let memory = room(&window);
     let (mut host, mut echo) = sides(&memory, &window);
     echo.describe("a core", "a firmware 1.0");
     run(&mut echo);
     receive(&mut host);
-    host.send(OURS, Service::Pty.address(), b"hello").unwrap();
-    host.send(OURS, Service::Ping.address(), b"no ping").unwrap();
-    host.send(OURS, Service::Status.address(), &[]).unwrap();
+    host.send(OURS, RpmsgService::Pty.address(), b"hello").unwrap();
+    host.send(OURS, RpmsgService::Ping.address(), b"no ping").unwrap();
+    host.send(OURS, RpmsgService::Status.address(), &[]).unwrap();
     run(&mut echo);
     let replies = receive(&mut host);
-    let status = Status::parse(&replies[1].1).unwrap();
+    let status = RpmsgStatus::parse(&replies[1].1).unwrap();
     assert_eq!((status.counts.replied, status.counts.mismatched, status.busy_ns), (1, 1, 0));
     assert_eq!((status.core(), status.firmware()), ("a core", "a firmware 1.0"));
 }
 
 #[test]
 fn sound_pings_come_back_whole() {
-    let mut room = [0; Ping::SIZE];
-    for word in Word::ALL {
-        let ping = Ping { number: 9 }.write(word, &mut room).to_vec();
-        let (replies, _) = replies(Service::Ping, &ping);
-        assert_eq!(replies, [(Service::Ping.address(), ping)]);
+    let mut room = [0; ShortPing::SIZE];
+    for word in PingWordSize::ALL {
+        let ping = ShortPing { number: 9 }.write(word, &mut room).to_vec();
+        let (replies, _) = replies(RpmsgService::Ping, &ping);
+        assert_eq!(replies, [(RpmsgService::Ping.address(), ping)]);
     }
 }
 
 #[test]
 fn other_pings_get_no_reply_and_are_counted() {
-    let mut room = [0; Ping::SIZE];
-    let mut ping = Ping { number: 9 }.write(Word::Eight, &mut room).to_vec();
+    let mut room = [0; ShortPing::SIZE];
+    let mut ping = ShortPing { number: 9 }.write(PingWordSize::Eight, &mut room).to_vec();
     ping[47] = 1;
     for (service, payload) in
-        [(Service::Ping, &ping[..]), (Service::Ping, &[]), (Service::LongPing, &ping[..])]
+        [(RpmsgService::Ping, &ping[..]), (RpmsgService::Ping, &[]), (RpmsgService::LongPing, &ping[..])]
     {
         let (replies, counts) = replies(service, payload);
         assert_eq!((replies.len(), counts.mismatched, counts.replied), (0, 1, 0));
@@ -126,17 +129,17 @@ fn other_pings_get_no_reply_and_are_counted() {
 #[test]
 fn long_pings_come_back_packet_by_packet() {
     let mut room = [0; LongPing::PACKET];
-    let ping = LongPing { form: Form::Exact, word: Word::Eight };
+    let ping = LongPing { form: LongPingDivision::Exact, word: PingWordSize::Eight };
     for index in 0..ping.packets() {
         let packet = ping.write(index, &mut room).to_vec();
-        let (replies, _) = replies(Service::LongPing, &packet);
-        assert_eq!(replies, [(Service::LongPing.address(), packet)]);
+        let (replies, _) = replies(RpmsgService::LongPing, &packet);
+        assert_eq!(replies, [(RpmsgService::LongPing.address(), packet)]);
     }
 }
 
 #[test]
 fn anything_comes_back_where_anything_is_echoed() {
-    for service in [Service::Pty, Service::Bandwidth] {
+    for service in [RpmsgService::Pty, RpmsgService::Bandwidth] {
         for payload in [&b"Hello,world\r"[..], &[], &[0xFF; 496]] {
             assert_eq!(replies(service, payload).0, [(service.address(), payload.to_vec())]);
         }
@@ -145,7 +148,7 @@ fn anything_comes_back_where_anything_is_echoed() {
 
 #[test]
 fn a_sink_gives_a_receipt_when_asked() {
-    let window = Window::OPENAMP;
+    let window = RpmsgWindow::OPENAMP;
     let memory = room(&window);
     let (mut host, mut echo) = sides(&memory, &window);
     run(&mut echo);
@@ -153,51 +156,54 @@ fn a_sink_gives_a_receipt_when_asked() {
     let mut data = [0; 496];
     for sequence in 0..100 {
         block::write(sequence, &mut data);
-        host.send(OURS, Service::Sink.address(), &data).unwrap();
+        host.send(OURS, RpmsgService::Sink.address(), &data).unwrap();
     }
     data[495] ^= 1;
-    host.send(OURS, Service::Sink.address(), &data).unwrap();
+    host.send(OURS, RpmsgService::Sink.address(), &data).unwrap();
     run(&mut echo);
     assert_eq!(receive(&mut host), []);
     for expected in [Receipt { blocks: 100, bytes: 49600, mismatched: 1 }, Receipt::default()] {
-        host.send(OURS, Service::Sink.address(), &[]).unwrap();
+        host.send(OURS, RpmsgService::Sink.address(), &[]).unwrap();
         run(&mut echo);
-        assert_eq!(receive(&mut host), [(Service::Sink.address(), expected.bytes().to_vec())]);
+        assert_eq!(receive(&mut host), [(RpmsgService::Sink.address(), expected.bytes().to_vec())]);
     }
 }
 
 #[test]
 fn messages_to_no_endpoint_are_counted() {
-    let window = Window::OPENAMP;
+    let window = RpmsgWindow::OPENAMP;
     let memory = room(&window);
     let (mut host, mut echo) = sides(&memory, &window);
     for address in [0, 53, 0x3FF, 0x406, u32::MAX] {
         host.send(OURS, address, b"x").unwrap();
     }
-    assert_eq!((run(&mut echo), echo.counts().unknown, echo.counts().replied), (Step::Idle, 5, 0));
+    assert_eq!((run(&mut echo), echo.counts().unknown, echo.counts().replied), (EchoStepOutcome::Idle, 5, 0));
 }
 
 #[test]
 fn a_reply_without_buffer_is_held_and_nothing_is_lost() {
-    let window = Window::new(2, 512, 512).unwrap();
+    let window = RpmsgWindow::new(2, 512, 512).unwrap();
     let memory = room(&window);
     let (mut host, mut echo) = sides(&memory, &window);
     // The host sends all it can and does not look at what comes back.
     let mut sent = 0_u32;
     for _ in 0..100 {
-        while host.send(OURS, Service::Pty.address(), &sent.to_le_bytes()).is_ok() {
+        while host.send(OURS, RpmsgService::Pty.address(), &sent.to_le_bytes()).is_ok() {
             sent += 1;
         }
-        assert_eq!(run(&mut echo), Step::Stalled);
+        assert_eq!(run(&mut echo), EchoStepOutcome::Stalled);
     }
     assert_eq!(sent, 2, "announcements wait, too");
-    assert_eq!(echo.poll(), Progress { step: Step::Stalled, kick_transmit: false, kick_receive: false });
+    assert_eq!(
+        echo.poll(),
+        EchoProgress { step: EchoStepOutcome::Stalled, kick_transmit: false, kick_receive: false }
+    );
     // Then it looks, and goes on sending.
     let mut seen = Vec::new();
     while seen.len() < 1000 {
-        seen.extend(receive(&mut host).into_iter().filter(|(from, _)| *from == Service::Pty.address()));
+        seen.extend(receive(&mut host).into_iter().filter(|(from, _)| *from == RpmsgService::Pty.address()));
         seen.retain(|(_, payload)| payload.len() == 4);
-        while host.send(OURS, Service::Pty.address(), &sent.to_le_bytes()).is_ok() {
+        while host.send(OURS, RpmsgService::Pty.address(), &sent.to_le_bytes()).is_ok() {
             sent += 1;
         }
         run(&mut echo);
@@ -211,55 +217,59 @@ fn a_reply_without_buffer_is_held_and_nothing_is_lost() {
 
 #[test]
 fn what_is_waited_for_is_what_is_needed() {
-    let window = Window::new(8, 512, 512).unwrap();
+    let window = RpmsgWindow::new(8, 512, 512).unwrap();
     let memory = room(&window);
     let (mut host, mut echo) = sides(&memory, &window);
-    assert_eq!(run(&mut echo), Step::Idle);
+    assert_eq!(run(&mut echo), EchoStepOutcome::Idle);
     assert_eq!(echo.listen(), Ok(false));
     for _ in 0..4 {
-        host.send(OURS, Service::Pty.address(), b"x").unwrap();
+        host.send(OURS, RpmsgService::Pty.address(), b"x").unwrap();
     }
     assert_eq!(echo.listen(), Ok(true), "there are messages");
-    assert_eq!(run(&mut echo), Step::Stalled, "five announcements and three replies fill the ring");
+    assert_eq!(
+        run(&mut echo),
+        EchoStepOutcome::Stalled,
+        "five announcements and three replies fill the ring"
+    );
     assert_eq!(echo.listen(), Ok(false), "there is no buffer");
     assert!(!receive(&mut host).is_empty());
     assert_eq!(echo.listen(), Ok(true));
-    assert_eq!(run(&mut echo), Step::Idle);
+    assert_eq!(run(&mut echo), EchoStepOutcome::Idle);
     echo.mute().unwrap();
-    assert_eq!(host.send(OURS, Service::Pty.address(), b"x"), Ok(false));
+    assert_eq!(host.send(OURS, RpmsgService::Pty.address(), b"x"), Ok(false));
 }
 
 #[test]
 fn a_reply_too_long_for_the_way_back_is_dropped() {
-    let window = Window::new(16, 64, 512).unwrap();
+    let window = RpmsgWindow::new(16, 64, 512).unwrap();
     let memory = room(&window);
     let (mut host, mut echo) = sides(&memory, &window);
-    host.send(OURS, Service::Pty.address(), &[0; 49]).unwrap();
-    host.send(OURS, Service::Pty.address(), &[0; 48]).unwrap();
-    assert_eq!(run(&mut echo), Step::Idle);
+    host.send(OURS, RpmsgService::Pty.address(), &[0; 49]).unwrap();
+    host.send(OURS, RpmsgService::Pty.address(), &[0; 48]).unwrap();
+    assert_eq!(run(&mut echo), EchoStepOutcome::Idle);
     assert_eq!((echo.counts().too_long, echo.counts().replied), (1, 1));
 }
 
 #[test]
 fn a_message_longer_than_our_buffer_is_not_echoed_in_part() {
-    let window = Window::new(16, 4096, 4096).unwrap();
+    let window = RpmsgWindow::new(16, 4096, 4096).unwrap();
     let memory = room(&window);
     let (mut host, mut echo) = sides(&memory, &window);
-    host.send(OURS, Service::Pty.address(), &[0; 497]).unwrap();
-    assert_eq!(run(&mut echo), Step::Idle);
+    host.send(OURS, RpmsgService::Pty.address(), &[0; 497]).unwrap();
+    assert_eq!(run(&mut echo), EchoStepOutcome::Idle);
     assert_eq!((echo.counts().mismatched, echo.counts().replied), (1, 0));
 }
 
 #[test]
 fn a_broken_ring_is_a_fault_a_step() {
-    let window = Window::new(16, 512, 512).unwrap();
+    let window = RpmsgWindow::new(16, 512, 512).unwrap();
     let memory = room(&window);
     let (_host, mut echo) = sides(&memory, &window);
     run(&mut echo);
-    use crate::Memory;
+    use crate::RpmsgMemory;
     memory.store_u16(window.rings().unwrap()[1].available() + 2, 1000).unwrap();
     for _ in 0..3 {
-        assert_eq!(echo.poll().step, Step::Fault(Fault::Index));
+        assert_eq!(echo.poll().step, EchoStepOutcome::Fault(Fault::Index));
     }
     assert_eq!(echo.faults().of(Fault::Index), 3);
 }

@@ -1,32 +1,32 @@
 //! Driver's side of a link.
 
-use super::{Event, Link, Message, Unsent, fits, read, write};
-use crate::header::Address;
-use crate::pool::Pool;
-use crate::ring::{Buffer, Direction, Driver, Layout};
-use crate::{Fault, Memory};
+use super::{RpmsgLink, RpmsgLinkEvent, RpmsgMessage, Unsent, fits, read, write};
+use crate::header::RpmsgAddress;
+use crate::pool::RpmsgBufferPool;
+use crate::ring::{VirtqueueDirection, VirtqueueDriver, VirtqueueLayout, WindowBuffer};
+use crate::{Fault, RpmsgMemory};
 
 /// The side that supplies the buffers, as `virtio_rpmsg_bus.c` does in Linux. Rings have at most `N` entries.
 #[derive(Debug)]
-pub struct Host<M, const N: usize> {
+pub struct RpmsgHost<M, const N: usize> {
     memory: M,
-    receive: Driver<M, N>,
-    transmit: Driver<M, N>,
+    receive: VirtqueueDriver<M, N>,
+    transmit: VirtqueueDriver<M, N>,
     /// Buffers to send in that were not used yet.
-    unused: Pool,
+    unused: RpmsgBufferPool,
     /// The buffer of the message that was taken last.
-    held: Option<Buffer>,
+    held: Option<WindowBuffer>,
 }
 
-impl<M: Memory + Clone, const N: usize> Host<M, N> {
+impl<M: RpmsgMemory + Clone, const N: usize> RpmsgHost<M, N> {
     /// Clears both rings, offers the buffers of the first pool for messages to the host, and asks for no
     /// interrupts about sent messages.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] or [`Fault::Ring`] if a ring or a pool does not fit.
-    pub fn new(memory: M, rings: [Layout; 2], pools: [Pool; 2]) -> Result<Self, Fault> {
-        let mut receive = Driver::new(memory.clone(), rings[0], Direction::ToDriver)?;
-        let mut transmit = Driver::new(memory.clone(), rings[1], Direction::ToDevice)?;
+    pub fn new(memory: M, rings: [VirtqueueLayout; 2], pools: [RpmsgBufferPool; 2]) -> Result<Self, Fault> {
+        let mut receive = VirtqueueDriver::new(memory.clone(), rings[0], VirtqueueDirection::ToDriver)?;
+        let mut transmit = VirtqueueDriver::new(memory.clone(), rings[1], VirtqueueDirection::ToDevice)?;
         let [mut inward, mut unused] = pools;
         // So that who has a buffer finds a descriptor for it.
         unused.count = unused.count.min(rings[1].num());
@@ -38,7 +38,7 @@ impl<M: Memory + Clone, const N: usize> Host<M, N> {
                 break;
             }
         }
-        Ok(Host { memory, receive, transmit, unused, held: None })
+        Ok(RpmsgHost { memory, receive, transmit, unused, held: None })
     }
 
     /// Returns the offset of a buffer to send in: a buffer that came back, or one that was never used.
@@ -52,20 +52,25 @@ impl<M: Memory + Clone, const N: usize> Host<M, N> {
     }
 }
 
-impl<M: Memory + Clone, const N: usize> Link for Host<M, N> {
+impl<M: RpmsgMemory + Clone, const N: usize> RpmsgLink for RpmsgHost<M, N> {
     #[inline]
-    fn post(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<(), Unsent> {
+    fn post(
+        &mut self,
+        source: RpmsgAddress,
+        destination: RpmsgAddress,
+        payload: &[u8],
+    ) -> Result<(), Unsent> {
         if !fits(payload, self.unused.buffer) {
             return Err(Unsent::TooLong);
         }
         let at = self.buffer()?;
         let length = write(&self.memory, at, source, destination, payload)?;
-        self.transmit.offer(Buffer { at, length })?;
+        self.transmit.offer(WindowBuffer { at, length })?;
         Ok(())
     }
 
     #[inline]
-    fn take(&mut self, into: &mut [u8]) -> Result<Option<Message>, Fault> {
+    fn take(&mut self, into: &mut [u8]) -> Result<Option<RpmsgMessage>, Fault> {
         self.release()?;
         let Some(reclaimed) = self.receive.reclaim()? else { return Ok(None) };
         // A message that is wrong is dropped; its buffer is not.
@@ -82,24 +87,24 @@ impl<M: Memory + Clone, const N: usize> Link for Host<M, N> {
     }
 
     #[inline]
-    fn wants_kick(&self, event: Event) -> Result<bool, Fault> {
+    fn wants_kick(&self, event: RpmsgLinkEvent) -> Result<bool, Fault> {
         match event {
-            Event::Message => self.transmit.wants_kick(),
-            Event::Buffer => self.receive.wants_kick(),
+            RpmsgLinkEvent::Message => self.transmit.wants_kick(),
+            RpmsgLinkEvent::Buffer => self.receive.wants_kick(),
         }
     }
 
-    fn listen(&mut self, event: Event) -> Result<bool, Fault> {
+    fn listen(&mut self, event: RpmsgLinkEvent) -> Result<bool, Fault> {
         match event {
-            Event::Message => self.receive.listen(),
-            Event::Buffer => Ok(self.transmit.listen()? || self.unused.count > 0),
+            RpmsgLinkEvent::Message => self.receive.listen(),
+            RpmsgLinkEvent::Buffer => Ok(self.transmit.listen()? || self.unused.count > 0),
         }
     }
 
-    fn mute(&mut self, event: Event) -> Result<(), Fault> {
+    fn mute(&mut self, event: RpmsgLinkEvent) -> Result<(), Fault> {
         match event {
-            Event::Message => self.receive.mute(),
-            Event::Buffer => self.transmit.mute(),
+            RpmsgLinkEvent::Message => self.receive.mute(),
+            RpmsgLinkEvent::Buffer => self.transmit.mute(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Messages over a pair of rings.
 //!
-//! The [`Host`] is the virtio driver (Linux): it supplies the buffers of both
-//! directions. The [`Remote`] is the device (the remote processor). The first
+//! The [`RpmsgHost`] is the virtio driver (Linux): it supplies the buffers of both
+//! directions. The [`RpmsgRemote`] is the device (the remote processor). The first
 //! ring carries messages to the host, the second messages to the remote.
 
 mod host;
@@ -9,19 +9,19 @@ mod remote;
 #[cfg(test)]
 mod tests;
 
-pub use host::Host;
-pub use remote::Remote;
+pub use host::RpmsgHost;
+pub use remote::RpmsgRemote;
 
-use crate::header::{Address, Header};
-use crate::ring::Buffer;
-use crate::{Fault, Memory};
+use crate::header::{RpmsgAddress, RpmsgHeader};
+use crate::ring::WindowBuffer;
+use crate::{Fault, RpmsgMemory};
 use core::fmt;
 
 /// Message taken from a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message {
+pub struct RpmsgMessage {
     /// Header of the message; its length is that of the sent payload.
-    pub header: Header,
+    pub header: RpmsgHeader,
     /// Bytes of payload in the caller's buffer: less than was sent if the buffer was too short. The excess is lost.
     pub length: usize,
 }
@@ -30,7 +30,7 @@ pub struct Message {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
     /// Header of the message; its length is that of the sent payload.
-    pub header: Header,
+    pub header: RpmsgHeader,
     /// Bytes of payload in the caller's buffer: less than was sent if the buffer was too short. The excess is lost.
     pub length: usize,
     /// True if the peer wants a kick: a buffer became free on the ring that brought the message.
@@ -68,7 +68,7 @@ impl core::error::Error for Unsent {}
 
 /// Event that a side waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum RpmsgLinkEvent {
     /// A message to receive.
     Message,
     /// A buffer to send in.
@@ -83,7 +83,7 @@ pub enum Event {
 /// Most callers need only [`send`](Link::send) and [`receive`](Link::receive). The steps that they are made of are for
 /// callers in a hurry: the check whether a kick is wanted waits until the peer can see all earlier stores, and that may
 /// come after the reply. Two sides that never sleep need no such check at all.
-pub trait Link {
+pub trait RpmsgLink {
     /// Returns true if the peer takes announcements of names: a remote must not send any to a driver that did not
     /// accept them.
     fn names(&self) -> bool {
@@ -94,9 +94,14 @@ pub trait Link {
     ///
     /// # Errors
     /// See [`Unsent`]: nothing was sent.
-    fn send(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<bool, Unsent> {
+    fn send(
+        &mut self,
+        source: RpmsgAddress,
+        destination: RpmsgAddress,
+        payload: &[u8],
+    ) -> Result<bool, Unsent> {
         self.post(source, destination, payload)?;
-        Ok(self.wants_kick(Event::Message)?)
+        Ok(self.wants_kick(RpmsgLinkEvent::Message)?)
     }
 
     /// Copies the next message's payload to the beginning of `into`, if there is a message, and
@@ -107,22 +112,23 @@ pub trait Link {
     fn receive(&mut self, into: &mut [u8]) -> Result<Option<Received>, Fault> {
         let taken = self.take(into);
         self.release()?;
-        let Some(Message { header, length }) = taken? else { return Ok(None) };
-        Ok(Some(Received { header, length, kick: self.wants_kick(Event::Buffer)? }))
+        let Some(RpmsgMessage { header, length }) = taken? else { return Ok(None) };
+        Ok(Some(Received { header, length, kick: self.wants_kick(RpmsgLinkEvent::Buffer)? }))
     }
 
     /// Sends a message, and does not look whether a kick is wanted.
     ///
     /// # Errors
     /// The errors of [`Link::send`].
-    fn post(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<(), Unsent>;
+    fn post(&mut self, source: RpmsgAddress, destination: RpmsgAddress, payload: &[u8])
+    -> Result<(), Unsent>;
 
     /// Copies the next message's payload as [`Link::receive`] does, and keeps its buffer until [`Link::release`] or
     /// until the next message is taken. A side that goes to sleep releases it before.
     ///
     /// # Errors
     /// The errors of [`Link::receive`].
-    fn take(&mut self, into: &mut [u8]) -> Result<Option<Message>, Fault>;
+    fn take(&mut self, into: &mut [u8]) -> Result<Option<RpmsgMessage>, Fault>;
 
     /// Gives the buffer of the last message back, if that was not done.
     ///
@@ -135,54 +141,60 @@ pub trait Link {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] of a memory that shrank.
-    fn wants_kick(&self, event: Event) -> Result<bool, Fault>;
+    fn wants_kick(&self, event: RpmsgLinkEvent) -> Result<bool, Fault>;
 
     /// Asks the peer for a kick at the next event of this kind. Returns true if an event is there already.
     ///
     /// # Errors
     /// [`Fault::Index`].
-    fn listen(&mut self, event: Event) -> Result<bool, Fault>;
+    fn listen(&mut self, event: RpmsgLinkEvent) -> Result<bool, Fault>;
 
     /// Asks the peer for no kicks at events of this kind.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] of a memory that shrank.
-    fn mute(&mut self, event: Event) -> Result<(), Fault>;
+    fn mute(&mut self, event: RpmsgLinkEvent) -> Result<(), Fault>;
 }
 
 /// Returns true if a payload and its header fit a buffer of `room` bytes.
 fn fits(payload: &[u8], room: u32) -> bool {
-    payload.len() <= usize::from(u16::MAX) && Header::SIZE as u64 + payload.len() as u64 <= u64::from(room)
+    payload.len() <= usize::from(u16::MAX)
+        && RpmsgHeader::SIZE as u64 + payload.len() as u64 <= u64::from(room)
 }
 
 /// Writes a message to a buffer that it fits, and returns its whole length, bytes.
 fn write(
-    memory: &impl Memory,
+    memory: &impl RpmsgMemory,
     at: usize,
-    source: Address,
-    destination: Address,
+    source: RpmsgAddress,
+    destination: RpmsgAddress,
     payload: &[u8],
 ) -> Result<u32, Fault> {
-    let header = Header { source, destination, length: payload.len() as u16, flags: 0 };
+    let header = RpmsgHeader { source, destination, length: payload.len() as u16, flags: 0 };
     memory.write(at, &header.bytes())?;
-    memory.write(at + Header::SIZE, payload)?;
-    Ok((Header::SIZE + payload.len()) as u32)
+    memory.write(at + RpmsgHeader::SIZE, payload)?;
+    Ok((RpmsgHeader::SIZE + payload.len()) as u32)
 }
 
 /// Reads a message from a buffer into which the peer wrote `filled` bytes, and returns its header and how many bytes of
 /// its payload are in `into`.
-fn read(memory: &impl Memory, buffer: Buffer, filled: u32, into: &mut [u8]) -> Result<Message, Fault> {
+fn read(
+    memory: &impl RpmsgMemory,
+    buffer: WindowBuffer,
+    filled: u32,
+    into: &mut [u8],
+) -> Result<RpmsgMessage, Fault> {
     if filled > buffer.length {
         return Err(Fault::Length);
     }
-    let room = filled.checked_sub(Header::SIZE as u32).ok_or(Fault::Length)?;
-    let mut bytes = [0; Header::SIZE];
+    let room = filled.checked_sub(RpmsgHeader::SIZE as u32).ok_or(Fault::Length)?;
+    let mut bytes = [0; RpmsgHeader::SIZE];
     memory.read(buffer.at, &mut bytes)?;
-    let header = Header::parse(&bytes);
+    let header = RpmsgHeader::parse(&bytes);
     if u32::from(header.length) > room {
         return Err(Fault::Length);
     }
     let length = into.len().min(header.length.into());
-    memory.read(buffer.at + Header::SIZE, &mut into[..length])?;
-    Ok(Message { header, length })
+    memory.read(buffer.at + RpmsgHeader::SIZE, &mut into[..length])?;
+    Ok(RpmsgMessage { header, length })
 }

@@ -1,46 +1,48 @@
 //! Device's side of a link.
 
-use super::{Event, Link, Message, Unsent, fits, read, write};
-use crate::header::Address;
-use crate::ring::{Device, Direction, Layout, Taken};
-use crate::table::{NAME_SERVICE, Table};
-use crate::{Fault, Memory};
+use super::{RpmsgLink, RpmsgLinkEvent, RpmsgMessage, Unsent, fits, read, write};
+use crate::header::RpmsgAddress;
+use crate::ring::{VirtqueueDevice, VirtqueueDirection, VirtqueueElement, VirtqueueLayout};
+use crate::table::{NAME_SERVICE, ResourceTable};
+use crate::{Fault, RpmsgMemory};
 
 /// The side that is served with buffers, as a remote processor's firmware.
 #[derive(Debug)]
-pub struct Remote<M> {
+pub struct RpmsgRemote<M> {
     memory: M,
     /// Messages to the host.
-    transmit: Device<M>,
+    transmit: VirtqueueDevice<M>,
     /// Messages from the host.
-    receive: Device<M>,
+    receive: VirtqueueDevice<M>,
     /// A buffer to send in that was taken and not used.
-    spare: Option<Taken>,
+    spare: Option<VirtqueueElement>,
     /// The buffer of the message that was taken last.
-    held: Option<Taken>,
+    held: Option<VirtqueueElement>,
     /// Table that holds the driver's status.
-    table: Option<Table>,
+    table: Option<ResourceTable>,
     /// True if the driver accepted the name service.
     names: bool,
 }
 
-impl<M: Memory + Clone> Remote<M> {
+impl<M: RpmsgMemory + Clone> RpmsgRemote<M> {
     /// Begins with rings that the host has just cleared.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`]; [`Fault::Stale`] if a device used the rings before.
-    pub fn new(memory: M, rings: [Layout; 2]) -> Result<Self, Fault> {
-        Remote::resume(memory, rings, [0, 0])
+    pub fn new(memory: M, rings: [VirtqueueLayout; 2]) -> Result<Self, Fault> {
+        RpmsgRemote::resume(memory, rings, [0, 0])
     }
 
     /// Goes on with rings at the positions where an earlier device left them.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`]; [`Fault::Stale`] if they are not there.
-    pub fn resume(memory: M, rings: [Layout; 2], positions: [u16; 2]) -> Result<Self, Fault> {
-        let transmit = Device::resume(memory.clone(), rings[0], Direction::ToDriver, positions[0])?;
-        let receive = Device::resume(memory.clone(), rings[1], Direction::ToDevice, positions[1])?;
-        Ok(Remote { memory, transmit, receive, spare: None, held: None, table: None, names: true })
+    pub fn resume(memory: M, rings: [VirtqueueLayout; 2], positions: [u16; 2]) -> Result<Self, Fault> {
+        let transmit =
+            VirtqueueDevice::resume(memory.clone(), rings[0], VirtqueueDirection::ToDriver, positions[0])?;
+        let receive =
+            VirtqueueDevice::resume(memory.clone(), rings[1], VirtqueueDirection::ToDevice, positions[1])?;
+        Ok(RpmsgRemote { memory, transmit, receive, spare: None, held: None, table: None, names: true })
     }
 
     /// Looks at the driver's status in this table, too, in each [`Remote::check`]: a driver that ends, or is
@@ -49,14 +51,14 @@ impl<M: Memory + Clone> Remote<M> {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] of another memory than the table is in.
-    pub fn watch(self, table: Table) -> Result<Self, Fault> {
+    pub fn watch(self, table: ResourceTable) -> Result<Self, Fault> {
         let accepted = table.accepted(&self.memory)?;
-        Ok(Remote { table: Some(table), ..self.negotiated(accepted) })
+        Ok(RpmsgRemote { table: Some(table), ..self.negotiated(accepted) })
     }
 
     /// Begins with these features accepted by the driver, where no table has them. Without this, all are.
     pub fn negotiated(self, features: u32) -> Self {
-        Remote { names: features & NAME_SERVICE != 0, ..self }
+        RpmsgRemote { names: features & NAME_SERVICE != 0, ..self }
     }
 
     /// The positions to resume from: buffers that were taken and not given back count as not taken.
@@ -71,7 +73,7 @@ impl<M: Memory + Clone> Remote<M> {
     }
 
     /// Checks that the driver has not begun again since this side began, as far as that can be seen: before the first
-    /// message, a new driver looks like the old one. Every call of [`Link`] makes this check before it stores, or
+    /// message, a new driver looks like the old one. Every call of [`RpmsgLink`] makes this check before it stores, or
     /// before it returns that there is nothing. The check reads only lines that this side writes.
     ///
     /// # Errors
@@ -87,13 +89,18 @@ impl<M: Memory + Clone> Remote<M> {
     }
 }
 
-impl<M: Memory + Clone> Link for Remote<M> {
+impl<M: RpmsgMemory + Clone> RpmsgLink for RpmsgRemote<M> {
     fn names(&self) -> bool {
         self.names
     }
 
     #[inline]
-    fn post(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<(), Unsent> {
+    fn post(
+        &mut self,
+        source: RpmsgAddress,
+        destination: RpmsgAddress,
+        payload: &[u8],
+    ) -> Result<(), Unsent> {
         let taken = match self.spare.take() {
             Some(taken) => taken,
             None => self.transmit.take()?.ok_or_else(|| self.without_buffer())?,
@@ -108,7 +115,7 @@ impl<M: Memory + Clone> Link for Remote<M> {
     }
 
     #[inline]
-    fn take(&mut self, into: &mut [u8]) -> Result<Option<Message>, Fault> {
+    fn take(&mut self, into: &mut [u8]) -> Result<Option<RpmsgMessage>, Fault> {
         self.release()?;
         let Some(taken) = self.receive.take()? else { return self.check().map(|()| None) };
         let buffer = taken.buffer();
@@ -129,27 +136,27 @@ impl<M: Memory + Clone> Link for Remote<M> {
     }
 
     #[inline]
-    fn wants_kick(&self, event: Event) -> Result<bool, Fault> {
+    fn wants_kick(&self, event: RpmsgLinkEvent) -> Result<bool, Fault> {
         match event {
-            Event::Message => self.transmit.wants_kick(),
-            Event::Buffer => self.receive.wants_kick(),
+            RpmsgLinkEvent::Message => self.transmit.wants_kick(),
+            RpmsgLinkEvent::Buffer => self.receive.wants_kick(),
         }
     }
 
-    fn listen(&mut self, event: Event) -> Result<bool, Fault> {
+    fn listen(&mut self, event: RpmsgLinkEvent) -> Result<bool, Fault> {
         let pending = match event {
-            Event::Message => self.receive.listen(),
-            Event::Buffer => Ok(self.transmit.listen()? || self.spare.is_some()),
+            RpmsgLinkEvent::Message => self.receive.listen(),
+            RpmsgLinkEvent::Buffer => Ok(self.transmit.listen()? || self.spare.is_some()),
         };
         // A remote that the driver forgot gets no kick.
         self.check()?;
         pending
     }
 
-    fn mute(&mut self, event: Event) -> Result<(), Fault> {
+    fn mute(&mut self, event: RpmsgLinkEvent) -> Result<(), Fault> {
         match event {
-            Event::Message => self.receive.mute(),
-            Event::Buffer => self.transmit.mute(),
+            RpmsgLinkEvent::Message => self.receive.mute(),
+            RpmsgLinkEvent::Buffer => self.transmit.mute(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Window of memory that is shared with an untrusted party.
 //!
-//! The protocol reaches shared memory through [`Memory`] alone. A load returns a copy, checked after the load and never
-//! loaded again, so that a peer that changes the memory in between has no effect.
+//! The protocol reaches shared memory through [`RpmsgMemory`] alone. A load returns a copy, checked after the load and
+//! never loaded again, so that a peer that changes the memory in between has no effect.
 
 use crate::Fault;
 use core::sync::atomic::{AtomicU16, Ordering, fence};
@@ -19,7 +19,7 @@ use core::sync::atomic::{AtomicU16, Ordering, fence};
 /// # Errors
 /// Every method refuses with [`Fault::OutOfWindow`] a range that is not wholly in the window, and touches nothing then.
 /// `u16` and `u32` need their natural alignment: a misaligned access is refused likewise.
-pub trait Memory {
+pub trait RpmsgMemory {
     /// The first offset behind the window, bytes.
     fn size(&self) -> usize;
 
@@ -87,7 +87,7 @@ pub trait Memory {
 }
 
 /// Several views share one memory.
-impl<M: Memory + ?Sized> Memory for &M {
+impl<M: RpmsgMemory + ?Sized> RpmsgMemory for &M {
     fn size(&self) -> usize {
         (**self).size()
     }
@@ -131,9 +131,9 @@ impl<M: Memory + ?Sized> Memory for &M {
 ///
 /// `C` holds the cells: an array, a `Vec`, or a slice. A `u32` is loaded and stored in two halves.
 #[derive(Debug)]
-pub struct Cells<C>(pub C);
+pub struct AtomicCellMemory<C>(pub C);
 
-impl<C: AsRef<[AtomicU16]>> Cells<C> {
+impl<C: AsRef<[AtomicU16]>> AtomicCellMemory<C> {
     /// The cell of the byte `at`.
     fn cell(&self, at: usize) -> Result<&AtomicU16, Fault> {
         self.0.as_ref().get(at / 2).ok_or(Fault::OutOfWindow)
@@ -161,7 +161,7 @@ impl<C: AsRef<[AtomicU16]>> Cells<C> {
     }
 }
 
-impl<C: AsRef<[AtomicU16]>> Memory for Cells<C> {
+impl<C: AsRef<[AtomicU16]>> RpmsgMemory for AtomicCellMemory<C> {
     fn size(&self) -> usize {
         self.0.as_ref().len() * 2
     }
@@ -239,8 +239,8 @@ pub(crate) mod watched;
 mod tests {
     use super::*;
 
-    fn cells() -> Cells<[AtomicU16; 8]> {
-        Cells(Default::default())
+    fn cells() -> AtomicCellMemory<[AtomicU16; 8]> {
+        AtomicCellMemory(Default::default())
     }
 
     #[test]

@@ -1,19 +1,19 @@
 //! Memory for tests that reports each store.
 
-use super::{Cells, Memory};
+use super::{AtomicCellMemory, RpmsgMemory};
 use crate::Fault;
 use std::sync::atomic::AtomicU16;
 
 /// A view of a memory that calls `storing` with the place right before each store.
 #[derive(Clone, Copy)]
-pub struct Watched<'a> {
+pub struct StoreHookMemory<'a> {
     /// Memory to which the stores go.
-    pub memory: &'a Cells<Vec<AtomicU16>>,
+    pub memory: &'a AtomicCellMemory<Vec<AtomicU16>>,
     /// Function called with the offset before each store.
     pub storing: &'a dyn Fn(usize),
 }
 
-impl Memory for Watched<'_> {
+impl RpmsgMemory for StoreHookMemory<'_> {
     fn size(&self) -> usize {
         self.memory.size()
     }

@@ -85,7 +85,7 @@ impl Receipt {
     #[inline]
     pub fn bytes(&self) -> [u8; Receipt::SIZE] {
         let mut bytes = [0; Receipt::SIZE];
-        super::Word::Eight.write([self.blocks, self.bytes, self.mismatched], &mut bytes);
+        super::PingWordSize::Eight.write([self.blocks, self.bytes, self.mismatched], &mut bytes);
         bytes
     }
 

@@ -1,13 +1,13 @@
 //! The long ping: 4 KiB in packets that each begin with a flag.
 
-use super::{Mismatch, PATTERN, Word};
+use super::{Mismatch, PATTERN, PingWordSize};
 
 /// Bytes of data that a long ping is meant to carry.
 const TOTAL: usize = 4096;
 
 /// Division of 4 KiB into packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum LongPingDivision {
     /// 4096 bytes of data: the last packet is shorter.
     Exact,
     /// The division of the original program: as many whole packets as 4096 bytes hold, flags included, so that 320
@@ -21,9 +21,9 @@ pub enum Form {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongPing {
     /// Division of the data into packets.
-    pub form: Form,
+    pub form: LongPingDivision,
     /// The size of flag and data words.
-    pub word: Word,
+    pub word: PingWordSize,
 }
 
 impl LongPing {
@@ -33,8 +33,8 @@ impl LongPing {
     /// Returns the number of packets: 9, in the legacy form 8.
     pub const fn packets(self) -> usize {
         match self.form {
-            Form::Exact => TOTAL.div_ceil(LongPing::PACKET - self.word.bytes()),
-            Form::Legacy => TOTAL / LongPing::PACKET,
+            LongPingDivision::Exact => TOTAL.div_ceil(LongPing::PACKET - self.word.bytes()),
+            LongPingDivision::Legacy => TOTAL / LongPing::PACKET,
         }
     }
 
@@ -43,8 +43,8 @@ impl LongPing {
     fn length(self, index: usize) -> usize {
         let data = LongPing::PACKET - self.word.bytes();
         match self.form {
-            Form::Exact => self.word.bytes() + data.min(TOTAL.saturating_sub(index * data)),
-            Form::Legacy => LongPing::PACKET,
+            LongPingDivision::Exact => self.word.bytes() + data.min(TOTAL.saturating_sub(index * data)),
+            LongPingDivision::Legacy => LongPing::PACKET,
         }
     }
 
@@ -85,17 +85,17 @@ impl LongPing {
     /// its form: a flag, then nothing but pattern.
     #[inline]
     pub fn is_packet(payload: &[u8]) -> bool {
-        let whole = |word: Word| {
+        let whole = |word: PingWordSize| {
             let words = payload.len() / word.bytes();
             words > 1 && payload.len().is_multiple_of(word.bytes()) && payload.len() <= LongPing::PACKET
         };
-        Word::ALL.into_iter().any(|word| whole(word) && word.is_pattern(&payload[word.bytes()..]))
+        PingWordSize::ALL.into_iter().any(|word| whole(word) && word.is_pattern(&payload[word.bytes()..]))
     }
 }
 
 /// Outcome of the packets of a long ping.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct LongPingTally {
     /// Packets that came as they were sent, each counted once.
     pub received: u32,
     /// Packets that came again.
@@ -108,17 +108,17 @@ pub struct Tally {
 
 /// Takes the replies to a long ping.
 #[derive(Debug, Clone)]
-pub struct Assembler {
+pub struct LongPingAssembler {
     sent: LongPing,
     /// A bit a packet.
     seen: u32,
-    tally: Tally,
+    tally: LongPingTally,
 }
 
-impl Assembler {
+impl LongPingAssembler {
     /// Expects the packets of `sent`.
-    pub fn new(sent: LongPing) -> Assembler {
-        Assembler { sent, seen: 0, tally: Tally::default() }
+    pub fn new(sent: LongPing) -> LongPingAssembler {
+        LongPingAssembler { sent, seen: 0, tally: LongPingTally::default() }
     }
 
     /// Takes a reply. True if all packets are there, which is when the ping is over.
@@ -148,7 +148,7 @@ impl Assembler {
 
     /// Returns the outcome of the packets so far.
     #[inline]
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> LongPingTally {
         self.tally
     }
 }
@@ -157,8 +157,8 @@ impl Assembler {
 mod tests {
     use super::*;
 
-    const EXACT: LongPing = LongPing { form: Form::Exact, word: Word::Eight };
-    const LEGACY: LongPing = LongPing { form: Form::Legacy, word: Word::Eight };
+    const EXACT: LongPing = LongPing { form: LongPingDivision::Exact, word: PingWordSize::Eight };
+    const LEGACY: LongPing = LongPing { form: LongPingDivision::Legacy, word: PingWordSize::Eight };
 
     fn packets(ping: LongPing) -> Vec<Vec<u8>> {
         let mut room = [0xEE; LongPing::PACKET];
@@ -169,7 +169,7 @@ mod tests {
     fn exactly_4096_bytes_are_nine_packets() {
         let lengths: Vec<usize> = packets(EXACT).iter().map(Vec::len).collect();
         assert_eq!(lengths, [480, 480, 480, 480, 480, 480, 480, 480, 328]);
-        for word in Word::ALL {
+        for word in PingWordSize::ALL {
             let packets = packets(LongPing { word, ..EXACT });
             assert_eq!(packets.iter().map(|packet| packet.len() - word.bytes()).sum::<usize>(), 4096);
         }
@@ -186,8 +186,8 @@ mod tests {
 
     #[test]
     fn every_packet_is_known_by_both_sides() {
-        for form in [Form::Exact, Form::Legacy] {
-            for word in Word::ALL {
+        for form in [LongPingDivision::Exact, LongPingDivision::Legacy] {
+            for word in PingWordSize::ALL {
                 let ping = LongPing { form, word };
                 for (index, packet) in packets(ping).iter().enumerate() {
                     assert_eq!(ping.parse(packet), Ok(index));
@@ -219,24 +219,24 @@ mod tests {
     #[test]
     fn a_long_ping_is_over_with_its_last_missing_packet() {
         let packets = packets(EXACT);
-        let mut assembler = Assembler::new(EXACT);
+        let mut assembler = LongPingAssembler::new(EXACT);
         for packet in &packets[..8] {
             assert!(!assembler.receive(packet));
         }
         assert!(!assembler.ended());
         assert!(assembler.receive(&packets[8]) && assembler.ended());
-        assert_eq!(assembler.tally(), Tally { received: 9, ..Tally::default() });
+        assert_eq!(assembler.tally(), LongPingTally { received: 9, ..LongPingTally::default() });
     }
 
     #[test]
     fn what_goes_wrong_is_counted() {
         let packets = packets(EXACT);
-        let mut assembler = Assembler::new(EXACT);
+        let mut assembler = LongPingAssembler::new(EXACT);
         for index in [0, 2, 1, 1, 8, 5, 5] {
             assert!(!assembler.receive(&packets[index]));
         }
         assembler.receive(b"what is this");
-        let expected = Tally { received: 5, duplicated: 2, reordered: 2, mismatched: 1 };
+        let expected = LongPingTally { received: 5, duplicated: 2, reordered: 2, mismatched: 1 };
         assert_eq!((assembler.tally(), assembler.lost(), assembler.ended()), (expected, 4, true));
     }
 }

@@ -8,9 +8,9 @@ mod long_ping;
 mod ping;
 mod status;
 
-pub use long_ping::{Assembler, Form, LongPing, Tally};
-pub use ping::Ping;
-pub use status::{Counts, Status};
+pub use long_ping::{LongPing, LongPingAssembler, LongPingDivision, LongPingTally};
+pub use ping::ShortPing;
+pub use status::{RpmsgServiceCounts, RpmsgStatus};
 
 use core::fmt;
 
@@ -19,7 +19,7 @@ pub const PATTERN: u64 = 2023;
 
 /// Size of a word: `unsigned long` in the source of the messages, which depends on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Word {
+pub enum PingWordSize {
     /// Four bytes, as on 32-bit remotes.
     Four,
     /// Eight bytes, as on 64-bit remotes and on this side.
@@ -46,15 +46,15 @@ impl fmt::Display for Mismatch {
 
 impl core::error::Error for Mismatch {}
 
-impl Word {
+impl PingWordSize {
     /// Both sizes of a word.
-    pub const ALL: [Word; 2] = [Word::Eight, Word::Four];
+    pub const ALL: [PingWordSize; 2] = [PingWordSize::Eight, PingWordSize::Four];
 
     /// Bytes of a word.
     pub const fn bytes(self) -> usize {
         match self {
-            Word::Four => 4,
-            Word::Eight => 8,
+            PingWordSize::Four => 4,
+            PingWordSize::Eight => 8,
         }
     }
 
@@ -67,11 +67,11 @@ impl Word {
     #[inline]
     fn write(self, words: impl IntoIterator<Item = u64>, into: &mut [u8]) -> usize {
         let written = match self {
-            Word::Four => {
+            PingWordSize::Four => {
                 let places = into.as_chunks_mut().0.iter_mut();
                 places.zip(words).map(|(place, word)| *place = (word as u32).to_le_bytes()).count()
             }
-            Word::Eight => {
+            PingWordSize::Eight => {
                 let places = into.as_chunks_mut().0.iter_mut();
                 places.zip(words).map(|(place, word)| *place = word.to_le_bytes()).count()
             }
@@ -83,10 +83,12 @@ impl Word {
     #[inline]
     fn split_first(self, from: &[u8]) -> Option<(u64, &[u8])> {
         match self {
-            Word::Four => {
+            PingWordSize::Four => {
                 from.split_first_chunk().map(|(word, rest)| (u32::from_le_bytes(*word).into(), rest))
             }
-            Word::Eight => from.split_first_chunk().map(|(word, rest)| (u64::from_le_bytes(*word), rest)),
+            PingWordSize::Eight => {
+                from.split_first_chunk().map(|(word, rest)| (u64::from_le_bytes(*word), rest))
+            }
         }
     }
 
@@ -95,12 +97,12 @@ impl Word {
     fn is_pattern(self, words: &[u8]) -> bool {
         // All are looked at, which is faster than to stop at the first that differs.
         let wrong = match self {
-            Word::Four => words
+            PingWordSize::Four => words
                 .as_chunks()
                 .0
                 .iter()
                 .fold(0, |wrong, word| wrong | u64::from(u32::from_le_bytes(*word) ^ PATTERN as u32)),
-            Word::Eight => words
+            PingWordSize::Eight => words
                 .as_chunks()
                 .0
                 .iter()

@@ -1,6 +1,6 @@
 //! What a remote says of itself: what it is, and what it counted.
 
-use super::{Mismatch, Word};
+use super::{Mismatch, PingWordSize};
 
 /// Bytes of the name of a core, with the zero at its end.
 const CORE: usize = 32;
@@ -9,7 +9,7 @@ const FIRMWARE: usize = 64;
 
 /// Counts of the messages that a remote took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct RpmsgServiceCounts {
     /// Number of messages replied to.
     pub replied: u64,
     /// Blocks that the sink took.
@@ -24,8 +24,8 @@ pub struct Counts {
     pub stalls: u64,
 }
 
-impl core::ops::AddAssign for Counts {
-    fn add_assign(&mut self, more: Counts) {
+impl core::ops::AddAssign for RpmsgServiceCounts {
+    fn add_assign(&mut self, more: RpmsgServiceCounts) {
         self.replied += more.replied;
         self.sunk += more.sunk;
         self.mismatched += more.mismatched;
@@ -35,12 +35,12 @@ impl core::ops::AddAssign for Counts {
     }
 }
 
-/// Answer of the service [`Status`](crate::echo::Service::Status). Counts are those since the remote began, also of
-/// other hosts.
+/// Answer of the service [`RpmsgStatus`](crate::echo::Service::RpmsgStatus). Counts are those since the remote began,
+/// also of other hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Status {
+pub struct RpmsgStatus {
     /// Counts of the messages that came.
-    pub counts: Counts,
+    pub counts: RpmsgServiceCounts,
     /// Faults of hosts against the protocol.
     pub faults: u64,
     /// Time from a message found to its reply sent, in sum, ns; 0 where the remote has no clock.
@@ -53,17 +53,17 @@ pub struct Status {
     firmware: [u8; FIRMWARE],
 }
 
-impl Status {
+impl RpmsgStatus {
     /// Bytes of an answer.
-    pub const SIZE: usize = Status::WORDS * 8 + CORE + FIRMWARE;
+    pub const SIZE: usize = RpmsgStatus::WORDS * 8 + CORE + FIRMWARE;
 
     /// Number of words before the names.
     const WORDS: usize = 10;
 
     /// Returns an answer with these counts of a remote that has no clock. Names are cut to their room.
-    pub fn new(counts: Counts, faults: u64, core: &str, firmware: &str) -> Status {
+    pub fn new(counts: RpmsgServiceCounts, faults: u64, core: &str, firmware: &str) -> RpmsgStatus {
         let [busy_ns, longest_ns, clock_hz] = [0; 3];
-        let mut status = Status {
+        let mut status = RpmsgStatus {
             counts,
             faults,
             busy_ns,
@@ -78,15 +78,15 @@ impl Status {
     }
 
     /// The answer as it is sent: words, little-endian, then the names.
-    pub fn bytes(&self) -> [u8; Status::SIZE] {
-        let Status { counts, faults, busy_ns, longest_ns, clock_hz, .. } = *self;
-        let Counts { replied, sunk, mismatched, unknown, too_long, stalls } = counts;
+    pub fn bytes(&self) -> [u8; RpmsgStatus::SIZE] {
+        let RpmsgStatus { counts, faults, busy_ns, longest_ns, clock_hz, .. } = *self;
+        let RpmsgServiceCounts { replied, sunk, mismatched, unknown, too_long, stalls } = counts;
         let words =
             [replied, sunk, mismatched, unknown, too_long, stalls, faults, busy_ns, longest_ns, clock_hz];
-        let mut bytes = [0; Status::SIZE];
-        Word::Eight.write(words, &mut bytes[..Status::WORDS * 8]);
-        bytes[Status::WORDS * 8..][..CORE].copy_from_slice(&self.core);
-        bytes[Status::WORDS * 8 + CORE..].copy_from_slice(&self.firmware);
+        let mut bytes = [0; RpmsgStatus::SIZE];
+        PingWordSize::Eight.write(words, &mut bytes[..RpmsgStatus::WORDS * 8]);
+        bytes[RpmsgStatus::WORDS * 8..][..CORE].copy_from_slice(&self.core);
+        bytes[RpmsgStatus::WORDS * 8 + CORE..].copy_from_slice(&self.firmware);
         bytes
     }
 
@@ -94,11 +94,11 @@ impl Status {
     ///
     /// # Errors
     /// [`Mismatch::Length`].
-    pub fn parse(payload: &[u8]) -> Result<Status, Mismatch> {
-        let payload: &[u8; Status::SIZE] = payload.try_into().map_err(|_| Mismatch::Length)?;
-        let (words, names) = payload.split_at(Status::WORDS * 8);
+    pub fn parse(payload: &[u8]) -> Result<RpmsgStatus, Mismatch> {
+        let payload: &[u8; RpmsgStatus::SIZE] = payload.try_into().map_err(|_| Mismatch::Length)?;
+        let (words, names) = payload.split_at(RpmsgStatus::WORDS * 8);
         let word = |at: usize| words.as_chunks().0.get(at).map_or(0, |word| u64::from_le_bytes(*word));
-        let counts = Counts {
+        let counts = RpmsgServiceCounts {
             replied: word(0),
             sunk: word(1),
             mismatched: word(2),
@@ -106,7 +106,7 @@ impl Status {
             too_long: word(4),
             stalls: word(5),
         };
-        let mut status = Status::new(counts, word(6), "", "");
+        let mut status = RpmsgStatus::new(counts, word(6), "", "");
         (status.busy_ns, status.longest_ns, status.clock_hz) = (word(7), word(8), word(9));
         status.core.copy_from_slice(&names[..CORE]);
         status.firmware.copy_from_slice(&names[CORE..]);
@@ -145,20 +145,21 @@ mod tests {
 
     #[test]
     fn an_answer_comes_back_as_it_was() {
-        let counts = Counts { replied: 1, sunk: 2, mismatched: 3, unknown: 4, too_long: 5, stalls: 6 };
-        let mut status = Status::new(counts, 7, "Cortex-R5F", "Zephyr 4.2");
+        let counts =
+            RpmsgServiceCounts { replied: 1, sunk: 2, mismatched: 3, unknown: 4, too_long: 5, stalls: 6 };
+        let mut status = RpmsgStatus::new(counts, 7, "Cortex-R5F", "Zephyr 4.2");
         (status.busy_ns, status.longest_ns, status.clock_hz) = (8, 9, 600_000_000);
-        let found = Status::parse(&status.bytes()).unwrap();
+        let found = RpmsgStatus::parse(&status.bytes()).unwrap();
         assert_eq!((found, found.core(), found.firmware()), (status, "Cortex-R5F", "Zephyr 4.2"));
-        assert_eq!(Status::parse(&status.bytes()[1..]), Err(Mismatch::Length));
+        assert_eq!(RpmsgStatus::parse(&status.bytes()[1..]), Err(Mismatch::Length));
     }
 
     #[test]
     fn names_are_cut_and_what_is_no_text_is_no_name() {
-        let status = Status::new(Counts::default(), 0, &"é".repeat(40), "");
+        let status = RpmsgStatus::new(RpmsgServiceCounts::default(), 0, &"é".repeat(40), "");
         assert_eq!((status.core(), status.firmware()), ("é".repeat(15).as_str(), ""));
         let mut bytes = status.bytes();
-        bytes[Status::SIZE - FIRMWARE..].fill(0xff);
-        assert_eq!(Status::parse(&bytes).unwrap().firmware(), "");
+        bytes[RpmsgStatus::SIZE - FIRMWARE..].fill(0xff);
+        assert_eq!(RpmsgStatus::parse(&bytes).unwrap().firmware(), "");
     }
 }

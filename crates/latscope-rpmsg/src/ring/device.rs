@@ -1,14 +1,17 @@
 //! Half of a ring that takes the buffers and gives them back: the remote processor, or a program in its role.
 
-use super::{Buffer, Direction, INDEX, INDIRECT, Layout, MUTED, NEXT, WRITE, update_u32, waiting};
-use crate::{Fault, Memory};
+use super::{
+    INDEX, INDIRECT, MUTED, NEXT, VirtqueueDirection, VirtqueueLayout, WRITE, WindowBuffer, update_u32,
+    waiting,
+};
+use crate::{Fault, RpmsgMemory};
 
 /// The device's half of a ring.
 #[derive(Debug)]
-pub struct Device<M> {
+pub struct VirtqueueDevice<M> {
     memory: M,
-    layout: Layout,
-    direction: Direction,
+    layout: VirtqueueLayout,
+    direction: VirtqueueDirection,
     /// Our index of the used ring.
     published: u16,
     /// Index up to which the available ring was consumed.
@@ -20,38 +23,50 @@ pub struct Device<M> {
 /// A buffer that was taken and is to be given back once.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "the driver has one buffer less until it is given back"]
-pub struct Taken {
+pub struct VirtqueueElement {
     descriptor: u16,
-    buffer: Buffer,
+    buffer: WindowBuffer,
 }
 
-impl Taken {
+impl VirtqueueElement {
     /// The buffer: all of it was in the window when it was taken.
     #[inline]
-    pub fn buffer(&self) -> Buffer {
+    pub fn buffer(&self) -> WindowBuffer {
         self.buffer
     }
 }
 
-impl<M: Memory> Device<M> {
+impl<M: RpmsgMemory> VirtqueueDevice<M> {
     /// Begins with a ring that the driver has just cleared.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`]; [`Fault::Stale`] if a device used the ring before.
-    pub fn new(memory: M, layout: Layout, direction: Direction) -> Result<Self, Fault> {
-        Device::resume(memory, layout, direction, 0)
+    pub fn new(memory: M, layout: VirtqueueLayout, direction: VirtqueueDirection) -> Result<Self, Fault> {
+        VirtqueueDevice::resume(memory, layout, direction, 0)
     }
 
     /// Goes on with a ring of which an earlier device consumed `position` entries and gave all back.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`]; [`Fault::Stale`] if the ring is not at this position.
-    pub fn resume(memory: M, layout: Layout, direction: Direction, position: u16) -> Result<Self, Fault> {
+    pub fn resume(
+        memory: M,
+        layout: VirtqueueLayout,
+        direction: VirtqueueDirection,
+        position: u16,
+    ) -> Result<Self, Fault> {
         layout.check(&memory)?;
         if memory.load_index(layout.used + INDEX)? != position {
             return Err(Fault::Stale);
         }
-        Ok(Device { memory, layout, direction, published: position, consumed: position, seen: position })
+        Ok(VirtqueueDevice {
+            memory,
+            layout,
+            direction,
+            published: position,
+            consumed: position,
+            seen: position,
+        })
     }
 
     /// Returns how many entries were consumed, modulo 65536.
@@ -64,9 +79,9 @@ impl<M: Memory> Device<M> {
     /// # Errors
     /// [`Fault::Reset`] or [`Fault::Index`] (nothing is consumed). Of a bad entry, which is consumed and its buffer not
     /// returned: [`Fault::Descriptor`], [`Fault::Indirect`], [`Fault::Chained`],
-    /// [`Fault::Direction`], [`Fault::OutOfWindow`].
+    /// [`Fault::VirtqueueDirection`], [`Fault::OutOfWindow`].
     #[inline]
-    pub fn take(&mut self) -> Result<Option<Taken>, Fault> {
+    pub fn take(&mut self) -> Result<Option<VirtqueueElement>, Fault> {
         let available = match self.seen {
             seen if seen != self.consumed => seen,
             _ => self.memory.load_index(self.layout.available + INDEX)?,
@@ -84,12 +99,12 @@ impl<M: Memory> Device<M> {
             return Err(Fault::Descriptor);
         }
         let buffer = self.buffer(descriptor)?;
-        Ok(Some(Taken { descriptor, buffer }))
+        Ok(Some(VirtqueueElement { descriptor, buffer }))
     }
 
     /// Loads a descriptor, each word once, and checks it.
     #[inline]
-    fn buffer(&self, descriptor: u16) -> Result<Buffer, Fault> {
+    fn buffer(&self, descriptor: u16) -> Result<WindowBuffer, Fault> {
         let at = self.layout.descriptor(descriptor);
         let address = self.memory.load_u64(at)?;
         let length = self.memory.load_u32(at + 8)?;
@@ -103,7 +118,7 @@ impl<M: Memory> Device<M> {
         if flags & WRITE != self.direction.flags() {
             return Err(Fault::Direction);
         }
-        Ok(Buffer { at: self.memory.locate(address, length)?, length })
+        Ok(WindowBuffer { at: self.memory.locate(address, length)?, length })
     }
 
     /// Checks that the driver has not begun again since this side began: a driver that begins again clears this side's
@@ -121,7 +136,7 @@ impl<M: Memory> Device<M> {
     /// # Errors
     /// [`Fault::Reset`] if the driver began again: the buffer is not of its run, and nothing is stored.
     #[inline]
-    pub fn give_back(&mut self, taken: Taken, written: u32) -> Result<(), Fault> {
+    pub fn give_back(&mut self, taken: VirtqueueElement, written: u32) -> Result<(), Fault> {
         self.check()?;
         let at = self.layout.used_entry(self.published);
         update_u32(&self.memory, at, taken.descriptor.into())?;

@@ -1,18 +1,20 @@
 //! Half of a ring that owns the buffers: Linux, or a program in its role.
 
-use super::{Buffer, Direction, INDEX, Layout, MUTED, update_u16, update_u32, waiting};
-use crate::{Fault, Memory};
+use super::{
+    INDEX, MUTED, VirtqueueDirection, VirtqueueLayout, WindowBuffer, update_u16, update_u32, waiting,
+};
+use crate::{Fault, RpmsgMemory};
 
 /// The driver's half of a ring of at most `N` entries.
 ///
 /// What is in flight is remembered here, in private: descriptors are written
 /// into shared memory, and what is there is never believed.
 #[derive(Debug)]
-pub struct Driver<M, const N: usize> {
+pub struct VirtqueueDriver<M, const N: usize> {
     memory: M,
-    layout: Layout,
-    direction: Direction,
-    slots: [Slot; N],
+    layout: VirtqueueLayout,
+    direction: VirtqueueDirection,
+    slots: [DescriptorSlot; N],
     /// The first of the free descriptors.
     free: Option<u16>,
     in_flight: u16,
@@ -26,35 +28,35 @@ pub struct Driver<M, const N: usize> {
 
 /// Use of a descriptor.
 #[derive(Debug, Clone, Copy)]
-enum Slot {
+enum DescriptorSlot {
     Free { next: Option<u16> },
-    InFlight(Buffer),
+    InFlight(WindowBuffer),
 }
 
 /// A buffer that came back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reclaimed {
     /// The buffer, as it was offered.
-    pub buffer: Buffer,
+    pub buffer: WindowBuffer,
     /// Number of bytes that the device reports as written, unchecked.
     pub written: u32,
 }
 
-impl<M: Memory, const N: usize> Driver<M, N> {
+impl<M: RpmsgMemory, const N: usize> VirtqueueDriver<M, N> {
     /// Clears the ring and begins with no buffer offered.
     ///
     /// # Errors
     /// [`Fault::Ring`] if it has more than `N` entries, [`Fault::OutOfWindow`].
-    pub fn new(memory: M, layout: Layout, direction: Direction) -> Result<Self, Fault> {
+    pub fn new(memory: M, layout: VirtqueueLayout, direction: VirtqueueDirection) -> Result<Self, Fault> {
         if usize::from(layout.num) > N {
             return Err(Fault::Ring);
         }
         layout.clear(&memory)?;
-        let mut slots = [Slot::Free { next: None }; N];
+        let mut slots = [DescriptorSlot::Free { next: None }; N];
         for (next, slot) in (1..layout.num).zip(&mut slots) {
-            *slot = Slot::Free { next: Some(next) };
+            *slot = DescriptorSlot::Free { next: Some(next) };
         }
-        Ok(Driver {
+        Ok(VirtqueueDriver {
             memory,
             layout,
             direction,
@@ -68,7 +70,7 @@ impl<M: Memory, const N: usize> Driver<M, N> {
     }
 
     /// Returns the layout of the ring.
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &VirtqueueLayout {
         &self.layout
     }
 
@@ -82,7 +84,7 @@ impl<M: Memory, const N: usize> Driver<M, N> {
     /// # Errors
     /// [`Fault::OutOfWindow`] if the buffer is not in the window.
     #[inline]
-    pub fn offer(&mut self, buffer: Buffer) -> Result<bool, Fault> {
+    pub fn offer(&mut self, buffer: WindowBuffer) -> Result<bool, Fault> {
         self.memory.locate(buffer.at as u64, buffer.length)?;
         let Some(index) = self.occupy(buffer) else { return Ok(false) };
         let at = self.layout.descriptor(index);
@@ -100,11 +102,11 @@ impl<M: Memory, const N: usize> Driver<M, N> {
 
     /// Takes a descriptor from the free ones.
     #[inline]
-    fn occupy(&mut self, buffer: Buffer) -> Option<u16> {
+    fn occupy(&mut self, buffer: WindowBuffer) -> Option<u16> {
         let index = self.free?;
         let slot = self.slots.get_mut(usize::from(index))?;
-        let Slot::Free { next } = *slot else { return None };
-        *slot = Slot::InFlight(buffer);
+        let DescriptorSlot::Free { next } = *slot else { return None };
+        *slot = DescriptorSlot::InFlight(buffer);
         self.free = next;
         self.in_flight += 1;
         Some(index)
@@ -134,11 +136,11 @@ impl<M: Memory, const N: usize> Driver<M, N> {
 
     /// Puts a descriptor back to the free ones.
     #[inline]
-    fn vacate(&mut self, id: u32) -> Option<Buffer> {
+    fn vacate(&mut self, id: u32) -> Option<WindowBuffer> {
         let index = u16::try_from(id).ok()?;
         let slot = self.slots.get_mut(usize::from(index))?;
-        let Slot::InFlight(buffer) = *slot else { return None };
-        *slot = Slot::Free { next: self.free };
+        let DescriptorSlot::InFlight(buffer) = *slot else { return None };
+        *slot = DescriptorSlot::Free { next: self.free };
         self.free = Some(index);
         self.in_flight -= 1;
         Some(buffer)

@@ -1,7 +1,7 @@
 //! The split virtqueue of the virtio specification (1.x, section 2.7), both halves.
 //!
-//! The [`Driver`] owns the buffers: it offers them in the *available* ring and
-//! reclaims them from the *used* ring. The [`Device`] takes and gives back. Each
+//! The [`VirtqueueDriver`] owns the buffers: it offers them in the *available* ring and
+//! reclaims them from the *used* ring. The [`VirtqueueDevice`] takes and gives back. Each
 //! ring has an index that runs freely modulo 65536 and is written by one side only.
 //!
 //! Each side can set a flag to show the other that it needs no kick. A side that publishes an index checks the other's
@@ -15,10 +15,10 @@
 mod device;
 mod driver;
 
-pub use device::{Device, Taken};
-pub use driver::{Driver, Reclaimed};
+pub use device::{VirtqueueDevice, VirtqueueElement};
+pub use driver::{Reclaimed, VirtqueueDriver};
 
-use crate::{Fault, Memory};
+use crate::{Fault, RpmsgMemory};
 
 /// Flag of a descriptor that continues in another descriptor.
 const NEXT: u16 = 1;
@@ -38,27 +38,27 @@ const ENTRIES: usize = 4;
 
 /// Direction of the data in the buffers of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum VirtqueueDirection {
     /// The device writes, the driver reads.
     ToDriver,
     /// The driver writes, the device reads.
     ToDevice,
 }
 
-impl Direction {
+impl VirtqueueDirection {
     /// The flags of a descriptor.
     #[inline]
     fn flags(self) -> u16 {
         match self {
-            Direction::ToDriver => WRITE,
-            Direction::ToDevice => 0,
+            VirtqueueDirection::ToDriver => WRITE,
+            VirtqueueDirection::ToDevice => 0,
         }
     }
 }
 
 /// A piece of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Buffer {
+pub struct WindowBuffer {
     /// Offset of the first byte.
     pub at: usize,
     /// Length of the buffer, bytes.
@@ -67,14 +67,14 @@ pub struct Buffer {
 
 /// Offsets of the three parts of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Layout {
+pub struct VirtqueueLayout {
     descriptors: usize,
     available: usize,
     used: usize,
     num: u16,
 }
 
-impl Layout {
+impl VirtqueueLayout {
     /// The most entries a ring can have.
     pub const LARGEST: u32 = 32768;
 
@@ -85,19 +85,21 @@ impl Layout {
     /// # Errors
     /// [`Fault::Ring`] unless `num` and `align` are powers of two, `num` at most [`Layout::LARGEST`],
     /// and `base` a multiple of `align` and of 16.
-    pub fn contiguous(base: usize, num: u32, align: u32) -> Result<Layout, Fault> {
+    pub fn contiguous(base: usize, num: u32, align: u32) -> Result<VirtqueueLayout, Fault> {
         let align = usize::try_from(align).map_err(|_| Fault::Ring)?;
-        let sound =
-            align.is_power_of_two() && align >= 4 && base.is_multiple_of(align) && num <= Layout::LARGEST;
+        let sound = align.is_power_of_two()
+            && align >= 4
+            && base.is_multiple_of(align)
+            && num <= VirtqueueLayout::LARGEST;
         if !sound {
             return Err(Fault::Ring);
         }
         let entries = num as usize;
         let part = |from: usize, length| from.checked_add(length).ok_or(Fault::Ring);
         let available = part(base, entries * DESCRIPTOR)?;
-        let end = part(available, Layout::available_size(entries))?;
+        let end = part(available, VirtqueueLayout::available_size(entries))?;
         let used = end.checked_next_multiple_of(align).ok_or(Fault::Ring)?;
-        Layout::parts(base, available, used, num)
+        VirtqueueLayout::parts(base, available, used, num)
     }
 
     /// A ring of `num` entries whose parts are anywhere, as virtio 1 allows.
@@ -105,16 +107,21 @@ impl Layout {
     /// # Errors
     /// [`Fault::Ring`] unless `num` is a power of two of at most [`Layout::LARGEST`] and the
     /// parts are aligned to 16, 2 and 4 bytes.
-    pub fn parts(descriptors: usize, available: usize, used: usize, num: u32) -> Result<Layout, Fault> {
+    pub fn parts(
+        descriptors: usize,
+        available: usize,
+        used: usize,
+        num: u32,
+    ) -> Result<VirtqueueLayout, Fault> {
         let sound = num.is_power_of_two()
-            && num <= Layout::LARGEST
+            && num <= VirtqueueLayout::LARGEST
             && descriptors.is_multiple_of(16)
             && available.is_multiple_of(2)
             && used.is_multiple_of(4);
         if !sound {
             return Err(Fault::Ring);
         }
-        Ok(Layout { descriptors, available, used, num: num as u16 })
+        Ok(VirtqueueLayout { descriptors, available, used, num: num as u16 })
     }
 
     /// Returns the offset of the descriptors.
@@ -144,7 +151,7 @@ impl Layout {
     /// The first offset behind the used ring; behind all of a ring in one piece.
     #[inline]
     pub fn end(&self) -> usize {
-        self.used.saturating_add(Layout::used_size(self.num.into()))
+        self.used.saturating_add(VirtqueueLayout::used_size(self.num.into()))
     }
 
     /// Bytes of the available ring: flags, index, entries, `used_event`.
@@ -162,8 +169,8 @@ impl Layout {
         let entries = usize::from(self.num);
         [
             (self.descriptors, entries * DESCRIPTOR),
-            (self.available, Layout::available_size(entries)),
-            (self.used, Layout::used_size(entries)),
+            (self.available, VirtqueueLayout::available_size(entries)),
+            (self.used, VirtqueueLayout::used_size(entries)),
         ]
     }
 
@@ -171,7 +178,7 @@ impl Layout {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] unless every part is.
-    pub fn check(&self, memory: &impl Memory) -> Result<(), Fault> {
+    pub fn check(&self, memory: &impl RpmsgMemory) -> Result<(), Fault> {
         self.spans()
             .into_iter()
             .try_for_each(|(at, length)| memory.locate(at as u64, length as u32).map(|_| ()))
@@ -181,7 +188,7 @@ impl Layout {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] unless every part is in the window.
-    pub fn clear(&self, memory: &impl Memory) -> Result<(), Fault> {
+    pub fn clear(&self, memory: &impl RpmsgMemory) -> Result<(), Fault> {
         self.check(memory)?;
         // By halves of a word: an index is never seen half cleared.
         let mut places = self.spans().into_iter().flat_map(|(at, length)| (at..at + length).step_by(2));
@@ -193,7 +200,7 @@ impl Layout {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] unless both indices are in the window.
-    pub fn is_fresh(&self, memory: &impl Memory) -> Result<bool, Fault> {
+    pub fn is_fresh(&self, memory: &impl RpmsgMemory) -> Result<bool, Fault> {
         Ok(memory.load_index(self.available + INDEX)? == 0 && memory.load_index(self.used + INDEX)? == 0)
     }
 
@@ -201,7 +208,7 @@ impl Layout {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] unless the used ring is in the window.
-    pub(crate) fn is_unused(&self, memory: &impl Memory) -> Result<bool, Fault> {
+    pub(crate) fn is_unused(&self, memory: &impl RpmsgMemory) -> Result<bool, Fault> {
         if memory.load_index(self.used + INDEX)? != 0 {
             return Ok(false);
         }
@@ -236,13 +243,13 @@ impl Layout {
 /// Stores 16 bits that only this side stores, unless they are there: a store takes the cache line
 /// from the peer even if it changes nothing.
 #[inline]
-fn update_u16(memory: &impl Memory, at: usize, value: u16) -> Result<(), Fault> {
+fn update_u16(memory: &impl RpmsgMemory, at: usize, value: u16) -> Result<(), Fault> {
     if memory.load_u16(at)? == value { Ok(()) } else { memory.store_u16(at, value) }
 }
 
 /// Stores `value` like [`update_u16`], with 32 bits.
 #[inline]
-fn update_u32(memory: &impl Memory, at: usize, value: u32) -> Result<(), Fault> {
+fn update_u32(memory: &impl RpmsgMemory, at: usize, value: u32) -> Result<(), Fault> {
     if memory.load_u32(at)? == value { Ok(()) } else { memory.store_u32(at, value) }
 }
 

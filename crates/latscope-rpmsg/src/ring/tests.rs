@@ -1,33 +1,37 @@
 //! Both halves over one memory, and either against a memory that was tampered with.
 
 use super::*;
-use crate::memory::Cells;
+use crate::memory::AtomicCellMemory;
 use std::sync::atomic::AtomicU16;
 
-type Room = Cells<Vec<AtomicU16>>;
+type RingCellMemory = AtomicCellMemory<Vec<AtomicU16>>;
 
-fn room(bytes: usize) -> Room {
-    Cells((0..bytes / 2).map(|_| AtomicU16::new(0)).collect())
+fn room(bytes: usize) -> RingCellMemory {
+    AtomicCellMemory((0..bytes / 2).map(|_| AtomicU16::new(0)).collect())
 }
 
 /// Makes a ring of `num` entries at offset 0, and the memory that holds it.
-fn ring(num: u32) -> (Room, Layout) {
-    let layout = Layout::contiguous(0, num, 64).unwrap();
+fn ring(num: u32) -> (RingCellMemory, VirtqueueLayout) {
+    let layout = VirtqueueLayout::contiguous(0, num, 64).unwrap();
     (room(layout.end().next_multiple_of(64) + 4096), layout)
 }
 
-fn halves(memory: &Room, layout: Layout, direction: Direction) -> (Driver<&Room, 256>, Device<&Room>) {
-    let driver = Driver::new(memory, layout, direction).unwrap();
-    (driver, Device::new(memory, layout, direction).unwrap())
+fn halves(
+    memory: &RingCellMemory,
+    layout: VirtqueueLayout,
+    direction: VirtqueueDirection,
+) -> (VirtqueueDriver<&RingCellMemory, 256>, VirtqueueDevice<&RingCellMemory>) {
+    let driver = VirtqueueDriver::new(memory, layout, direction).unwrap();
+    (driver, VirtqueueDevice::new(memory, layout, direction).unwrap())
 }
 
 #[test]
 fn the_parts_are_where_linux_puts_them() {
-    let layout = Layout::contiguous(0x4000, 256, 0x1000).unwrap();
+    let layout = VirtqueueLayout::contiguous(0x4000, 256, 0x1000).unwrap();
     assert_eq!((layout.descriptors(), layout.available(), layout.used()), (0x4000, 0x5000, 0x6000));
     assert_eq!(layout.end(), 0x4000 + 0x2806);
     assert_eq!(layout.spans(), [(0x4000, 0x1000), (0x5000, 0x206), (0x6000, 0x806)]);
-    let small = Layout::contiguous(0, 2, 4).unwrap();
+    let small = VirtqueueLayout::contiguous(0, 2, 4).unwrap();
     assert_eq!((small.available(), small.used(), small.end()), (32, 44, 66));
 }
 
@@ -44,29 +48,30 @@ fn impossible_rings_are_refused() {
         (64, 2, 4096),
     ];
     for (base, num, align) in shapes {
-        assert_eq!(Layout::contiguous(base, num, align), Err(Fault::Ring), "{base} {num} {align}");
+        assert_eq!(VirtqueueLayout::contiguous(base, num, align), Err(Fault::Ring), "{base} {num} {align}");
     }
-    assert_eq!(Layout::contiguous(usize::MAX & !4095, 256, 4096), Err(Fault::Ring));
-    assert!(Layout::contiguous(0, Layout::LARGEST, 4096).is_ok());
-    assert_eq!(Layout::parts(0, 33, 64, 2), Err(Fault::Ring));
-    assert_eq!(Layout::parts(0, 32, 62, 2), Err(Fault::Ring));
+    assert_eq!(VirtqueueLayout::contiguous(usize::MAX & !4095, 256, 4096), Err(Fault::Ring));
+    assert!(VirtqueueLayout::contiguous(0, VirtqueueLayout::LARGEST, 4096).is_ok());
+    assert_eq!(VirtqueueLayout::parts(0, 33, 64, 2), Err(Fault::Ring));
+    assert_eq!(VirtqueueLayout::parts(0, 32, 62, 2), Err(Fault::Ring));
 }
 
 #[test]
 fn a_ring_must_be_in_the_window_and_in_the_drivers_table() {
     let memory = room(64);
-    let layout = Layout::contiguous(0, 2, 4).unwrap();
-    let driver = |layout| Driver::<_, 2>::new(&memory, layout, Direction::ToDevice).map(|_| ());
+    let layout = VirtqueueLayout::contiguous(0, 2, 4).unwrap();
+    let driver =
+        |layout| VirtqueueDriver::<_, 2>::new(&memory, layout, VirtqueueDirection::ToDevice).map(|_| ());
     assert_eq!(driver(layout), Err(Fault::OutOfWindow));
-    assert_eq!(driver(Layout::contiguous(0, 4, 4).unwrap()), Err(Fault::Ring));
-    assert!(Device::new(&memory, layout, Direction::ToDevice).is_err());
+    assert_eq!(driver(VirtqueueLayout::contiguous(0, 4, 4).unwrap()), Err(Fault::Ring));
+    assert!(VirtqueueDevice::new(&memory, layout, VirtqueueDirection::ToDevice).is_err());
 }
 
 #[test]
 fn an_offer_is_these_bytes() {
     let (memory, layout) = ring(4);
-    let (mut driver, _) = halves(&memory, layout, Direction::ToDriver);
-    assert_eq!(driver.offer(Buffer { at: 0x200, length: 512 }), Ok(true));
+    let (mut driver, _) = halves(&memory, layout, VirtqueueDirection::ToDriver);
+    assert_eq!(driver.offer(WindowBuffer { at: 0x200, length: 512 }), Ok(true));
     let mut descriptor = [0; 16];
     memory.read(layout.descriptors(), &mut descriptor).unwrap();
     assert_eq!(descriptor, [0, 2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 2, 0, 0, 0]);
@@ -78,8 +83,8 @@ fn an_offer_is_these_bytes() {
 #[test]
 fn a_return_is_these_bytes() {
     let (memory, layout) = ring(4);
-    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDriver);
-    driver.offer(Buffer { at: 0x200, length: 512 }).unwrap();
+    let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDriver);
+    driver.offer(WindowBuffer { at: 0x200, length: 512 }).unwrap();
     let taken = device.take().unwrap().unwrap();
     device.give_back(taken, 56).unwrap();
     let mut used = [0; 12];
@@ -91,16 +96,16 @@ fn a_return_is_these_bytes() {
 fn buffers_go_round_when_the_index_wraps() {
     for num in [2, 4, 32, 256] {
         let (memory, layout) = ring(num);
-        let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
+        let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDevice);
         let (mut offered, mut returned) = (0_u32, 0_u32);
         // More than 65536, and never the same number in flight.
         while returned < 70_000 {
             for _ in 0..1 + offered % num {
-                let buffer = Buffer { at: offered as usize % 64, length: offered % 64 };
+                let buffer = WindowBuffer { at: offered as usize % 64, length: offered % 64 };
                 offered += u32::from(driver.offer(buffer).unwrap());
             }
             while let Some(taken) = device.take().unwrap() {
-                let Buffer { at, length } = taken.buffer();
+                let WindowBuffer { at, length } = taken.buffer();
                 assert_eq!((at, length), (returned as usize % 64, returned % 64), "ring of {num}");
                 device.give_back(taken, length).unwrap();
                 let back = driver.reclaim().unwrap().unwrap();
@@ -115,8 +120,8 @@ fn buffers_go_round_when_the_index_wraps() {
 #[test]
 fn a_full_ring_takes_no_more() {
     let (memory, layout) = ring(2);
-    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
-    let buffer = Buffer { at: 0, length: 1 };
+    let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDevice);
+    let buffer = WindowBuffer { at: 0, length: 1 };
     assert_eq!([0; 3].map(|_| driver.offer(buffer).unwrap()), [true, true, false]);
     let taken = device.take().unwrap().unwrap();
     assert_eq!(driver.reclaim(), Ok(None));
@@ -129,9 +134,9 @@ fn a_full_ring_takes_no_more() {
 #[test]
 fn out_of_order_returns_are_told_apart() {
     let (memory, layout) = ring(4);
-    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
+    let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDevice);
     for length in [1, 2] {
-        driver.offer(Buffer { at: 0, length }).unwrap();
+        driver.offer(WindowBuffer { at: 0, length }).unwrap();
     }
     let [first, second] = [0; 2].map(|_| device.take().unwrap().unwrap());
     device.give_back(second, 0).unwrap();
@@ -154,9 +159,9 @@ fn a_bad_descriptor_costs_one_entry() {
     ];
     for (address, length, flags, fault) in cases {
         let (memory, layout) = ring(4);
-        let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
-        driver.offer(Buffer { at: 0, length: 64 }).unwrap();
-        driver.offer(Buffer { at: 0, length: 65 }).unwrap();
+        let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDevice);
+        driver.offer(WindowBuffer { at: 0, length: 64 }).unwrap();
+        driver.offer(WindowBuffer { at: 0, length: 65 }).unwrap();
         let at = layout.descriptor(0);
         memory.store_u64(at, address).unwrap();
         memory.store_u32(at + 8, length).unwrap();
@@ -170,8 +175,8 @@ fn a_bad_descriptor_costs_one_entry() {
 #[test]
 fn a_descriptor_that_goes_on_in_itself_is_refused() {
     let (memory, layout) = ring(2);
-    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
-    driver.offer(Buffer { at: 0, length: 8 }).unwrap();
+    let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDevice);
+    driver.offer(WindowBuffer { at: 0, length: 8 }).unwrap();
     memory.store_u16(layout.descriptor(0) + 12, NEXT).unwrap();
     memory.store_u16(layout.descriptor(0) + 14, 0).unwrap();
     assert_eq!(device.take(), Err(Fault::Chained));
@@ -181,8 +186,8 @@ fn a_descriptor_that_goes_on_in_itself_is_refused() {
 #[test]
 fn a_descriptor_that_does_not_exist_is_refused() {
     let (memory, layout) = ring(4);
-    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
-    driver.offer(Buffer { at: 0, length: 8 }).unwrap();
+    let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDevice);
+    driver.offer(WindowBuffer { at: 0, length: 8 }).unwrap();
     memory.store_u16(layout.available_entry(0), 4).unwrap();
     assert_eq!(device.take(), Err(Fault::Descriptor));
 }
@@ -190,7 +195,7 @@ fn a_descriptor_that_does_not_exist_is_refused() {
 #[test]
 fn an_index_that_jumps_stops_the_ring() {
     let (memory, layout) = ring(4);
-    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
+    let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDevice);
     for ahead in [5, 0x8000, 0xFFFF] {
         memory.store_u16(layout.available() + INDEX, ahead).unwrap();
         assert_eq!(device.take(), Err(Fault::Index));
@@ -206,9 +211,9 @@ fn an_index_that_jumps_stops_the_ring() {
 #[test]
 fn a_buffer_comes_back_only_once() {
     let (memory, layout) = ring(4);
-    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
-    driver.offer(Buffer { at: 0, length: 8 }).unwrap();
-    driver.offer(Buffer { at: 8, length: 8 }).unwrap();
+    let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDevice);
+    driver.offer(WindowBuffer { at: 0, length: 8 }).unwrap();
+    driver.offer(WindowBuffer { at: 8, length: 8 }).unwrap();
     let taken = device.take().unwrap().unwrap();
     device.give_back(taken, 0).unwrap();
     // The device repeats the entry, and makes up one.
@@ -225,8 +230,8 @@ fn a_buffer_comes_back_only_once() {
 #[test]
 fn what_the_device_does_to_descriptors_does_not_reach_the_driver() {
     let (memory, layout) = ring(4);
-    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDriver);
-    let buffer = Buffer { at: 8, length: 8 };
+    let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDriver);
+    let buffer = WindowBuffer { at: 8, length: 8 };
     driver.offer(buffer).unwrap();
     let taken = device.take().unwrap().unwrap();
     device.give_back(taken, u32::MAX).unwrap();
@@ -237,14 +242,14 @@ fn what_the_device_does_to_descriptors_does_not_reach_the_driver() {
 #[test]
 fn kicks_are_wanted_unless_muted() {
     let (memory, layout) = ring(4);
-    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
+    let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDevice);
     assert_eq!((driver.wants_kick(), device.wants_kick()), (Ok(true), Ok(true)));
     device.mute().unwrap();
     assert_eq!((driver.wants_kick(), device.wants_kick()), (Ok(false), Ok(true)));
     driver.mute().unwrap();
     assert_eq!(device.wants_kick(), Ok(false));
     assert_eq!(memory.load_u16(layout.available()), Ok(1), "the word that Linux writes");
-    driver.offer(Buffer { at: 0, length: 8 }).unwrap();
+    driver.offer(WindowBuffer { at: 0, length: 8 }).unwrap();
     assert_eq!(device.listen(), Ok(true), "it came while nobody listened");
     let taken = device.take().unwrap().unwrap();
     assert_eq!((device.listen(), driver.listen()), (Ok(false), Ok(false)));
@@ -255,19 +260,21 @@ fn kicks_are_wanted_unless_muted() {
 #[test]
 fn a_ring_of_an_earlier_run_is_noticed_and_cleared() {
     let (memory, layout) = ring(4);
-    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
+    let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDevice);
     assert_eq!(layout.is_fresh(&memory), Ok(true));
-    driver.offer(Buffer { at: 0, length: 8 }).unwrap();
+    driver.offer(WindowBuffer { at: 0, length: 8 }).unwrap();
     let taken = device.take().unwrap().unwrap();
     device.give_back(taken, 0).unwrap();
     assert_eq!(layout.is_fresh(&memory), Ok(false));
-    let again = |position| Device::resume(&memory, layout, Direction::ToDevice, position).map(|_| ());
+    let again = |position| {
+        VirtqueueDevice::resume(&memory, layout, VirtqueueDirection::ToDevice, position).map(|_| ())
+    };
     assert_eq!((again(0), again(device.position())), (Err(Fault::Stale), Ok(())));
-    let mut driver = Driver::<_, 4>::new(&memory, layout, Direction::ToDevice).unwrap();
+    let mut driver = VirtqueueDriver::<_, 4>::new(&memory, layout, VirtqueueDirection::ToDevice).unwrap();
     assert_eq!((layout.is_fresh(&memory), again(0)), (Ok(true), Ok(())));
     // The old device sees that the driver began anew,
     assert_eq!(device.take(), Err(Fault::Reset));
     // even when the driver's index has just come to where the old one was.
-    driver.offer(Buffer { at: 0, length: 8 }).unwrap();
+    driver.offer(WindowBuffer { at: 0, length: 8 }).unwrap();
     assert_eq!((device.take(), device.check()), (Ok(None), Err(Fault::Reset)));
 }

@@ -1,35 +1,35 @@
 //! Division of a window of shared memory: table, rings, buffers.
 
-use crate::link::{Host, Remote};
-pub use crate::pool::Pool;
-use crate::ring::Layout;
-use crate::table::{self, BufferSizes, Ring, Table, status};
-use crate::{Fault, Memory};
+use crate::link::{RpmsgHost, RpmsgRemote};
+pub use crate::pool::RpmsgBufferPool;
+use crate::ring::VirtqueueLayout;
+use crate::table::{self, BufferSizes, ResourceTable, VringResource, status};
+use crate::{Fault, RpmsgMemory};
 
 /// A window: the table at its beginning, two rings, and the driver's buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
+pub struct RpmsgWindow {
     /// Resource table, with the places of the rings.
-    pub table: Table,
+    pub table: ResourceTable,
     /// Buffers from remote to host, then from host to remote.
-    pub pools: [Pool; 2],
+    pub pools: [RpmsgBufferPool; 2],
     /// Bytes of the window.
     pub size: usize,
 }
 
-impl Window {
+impl RpmsgWindow {
     /// Window of OpenAMP's generic machine on Linux, `/dev/shm/openamp.shm`.
-    pub const OPENAMP: Window = Window {
-        table: Table::new(
+    pub const OPENAMP: RpmsgWindow = RpmsgWindow {
+        table: ResourceTable::new(
             table::NAME_SERVICE,
             [
-                Ring { address: 0x4000, align: 0x1000, num: 256, notify: 1 },
-                Ring { address: 0x8000, align: 0x1000, num: 256, notify: 2 },
+                VringResource { address: 0x4000, align: 0x1000, num: 256, notify: 1 },
+                VringResource { address: 0x8000, align: 0x1000, num: 256, notify: 2 },
             ],
         ),
         pools: [
-            Pool { at: 0x1_0000, buffer: 512, count: 256 },
-            Pool { at: 0x3_0000, buffer: 512, count: 256 },
+            RpmsgBufferPool { at: 0x1_0000, buffer: 512, count: 256 },
+            RpmsgBufferPool { at: 0x3_0000, buffer: 512, count: 256 },
         ],
         size: 0x8_0000,
     };
@@ -41,25 +41,25 @@ impl Window {
     /// are faster than many.
     ///
     /// # Errors
-    /// [`Fault::Ring`] if `num` is no power of two or above 32768, or addresses do not suffice.
-    pub fn new(num: u16, to_host: u32, to_remote: u32) -> Result<Window, Fault> {
+    /// [`Fault::VringResource`] if `num` is no power of two or above 32768, or addresses do not suffice.
+    pub fn new(num: u16, to_host: u32, to_remote: u32) -> Result<RpmsgWindow, Fault> {
         const ALIGN: u32 = 64;
         let ring = |address: usize, notify| {
             let address = u32::try_from(address).map_err(|_| Fault::Ring)?;
-            Ok(Ring { address, align: ALIGN, num: num.into(), notify })
+            Ok(VringResource { address, align: ALIGN, num: num.into(), notify })
         };
-        let first = ring(Table::SIZE.next_multiple_of(ALIGN as usize), 1)?;
+        let first = ring(ResourceTable::SIZE.next_multiple_of(ALIGN as usize), 1)?;
         let second = ring(aligned(first.layout()?.end())?, 2)?;
         let pool = |at: usize, size: u32| {
             let buffer = size.checked_next_multiple_of(ALIGN).ok_or(Fault::Ring)?;
             let bytes = usize::try_from(u64::from(buffer) * u64::from(num)).map_err(|_| Fault::Ring)?;
             at.checked_add(bytes).ok_or(Fault::Ring)?;
-            Ok(Pool { at, buffer, count: num })
+            Ok(RpmsgBufferPool { at, buffer, count: num })
         };
         let receive = pool(aligned(second.layout()?.end())?, to_host)?;
         let transmit = pool(receive.end(), to_remote)?;
-        let table = Table::new(table::NAME_SERVICE, [first, second]);
-        Ok(Window { table, pools: [receive, transmit], size: transmit.end() })
+        let table = ResourceTable::new(table::NAME_SERVICE, [first, second]);
+        Ok(RpmsgWindow { table, pools: [receive, transmit], size: transmit.end() })
     }
 
     /// The window of a table that another side wrote, for a driver with room for buffers from `at` up to `size`: as
@@ -67,7 +67,7 @@ impl Window {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] if not even one of each fits.
-    pub fn of_table(table: Table, at: usize, size: usize) -> Result<Window, Fault> {
+    pub fn of_table(table: ResourceTable, at: usize, size: usize) -> Result<RpmsgWindow, Fault> {
         let BufferSizes { to_host, to_remote } = table.buffers();
         let room = size.checked_sub(at).ok_or(Fault::OutOfWindow)? as u64;
         let fit = room / (u64::from(to_host) + u64::from(to_remote));
@@ -76,16 +76,16 @@ impl Window {
         if count == 0 {
             return Err(Fault::OutOfWindow);
         }
-        let receive = Pool { at, buffer: to_host, count };
-        let transmit = Pool { at: receive.end(), buffer: to_remote, count };
-        Ok(Window { table, pools: [receive, transmit], size })
+        let receive = RpmsgBufferPool { at, buffer: to_host, count };
+        let transmit = RpmsgBufferPool { at: receive.end(), buffer: to_remote, count };
+        Ok(RpmsgWindow { table, pools: [receive, transmit], size })
     }
 
     /// Returns the layouts of the two rings.
     ///
     /// # Errors
-    /// [`Fault::Ring`].
-    pub fn rings(&self) -> Result<[Layout; 2], Fault> {
+    /// [`Fault::VringResource`].
+    pub fn rings(&self) -> Result<[VirtqueueLayout; 2], Fault> {
         Ok([self.table.rings[0].layout()?, self.table.rings[1].layout()?])
     }
 
@@ -94,8 +94,8 @@ impl Window {
     /// two.
     ///
     /// # Errors
-    /// [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window is not like this.
-    pub fn is_fresh(&self, memory: &impl Memory) -> Result<bool, Fault> {
+    /// [`Fault::OutOfWindow`] or [`Fault::VringResource`] if the window is not like this.
+    pub fn is_fresh(&self, memory: &impl RpmsgMemory) -> Result<bool, Fault> {
         let [receive, transmit] = self.rings()?;
         let status = self.table.status(memory)?;
         Ok(status == 0 && receive.is_fresh(memory)? && transmit.is_fresh(memory)?)
@@ -105,8 +105,8 @@ impl Window {
     /// starts. A side that is still at work meets [`Fault::Index`] or a status of 0.
     ///
     /// # Errors
-    /// [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window does not fit.
-    pub fn reset(&self, memory: &impl Memory) -> Result<(), Fault> {
+    /// [`Fault::OutOfWindow`] or [`Fault::VringResource`] if the window does not fit.
+    pub fn reset(&self, memory: &impl RpmsgMemory) -> Result<(), Fault> {
         self.table.write(memory)?;
         self.rings()?.iter().try_for_each(|ring| ring.clear(memory))
     }
@@ -119,7 +119,7 @@ impl Window {
     ///
     /// # Errors
     /// The errors of [`Window::host_after`].
-    pub fn host<M: Memory + Clone, const N: usize>(&self, memory: M) -> Result<Host<M, N>, Fault> {
+    pub fn host<M: RpmsgMemory + Clone, const N: usize>(&self, memory: M) -> Result<RpmsgHost<M, N>, Fault> {
         self.host_after(memory, || ())
     }
 
@@ -133,24 +133,24 @@ impl Window {
     /// no word by which a remote shows that it has stopped using the rings. A remote that pauses for longer than the
     /// grace, before its last store, may still put one entry into the new rings. The driver then meets [`Fault::Index`]
     /// or [`Fault::NotInFlight`], or one message too many. If the driver starts once more, that remote has by then seen
-    /// that it must start again, too. A [`Remote`] checks its index right before it stores, so that only a pause
+    /// that it must start again, too. A [`RpmsgRemote`] checks its index right before it stores, so that only a pause
     /// between these two instructions has this effect. With [`control`](crate::control) words, the remote shows when it
     /// has stopped using the rings, and nothing of this can happen.
     ///
     /// # Errors
     /// [`Fault::Stale`] if the remote stored into the rings after they were cleared: the caller is to try again, with a
-    /// longer grace. [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window does not fit.
-    pub fn host_after<M: Memory + Clone, const N: usize>(
+    /// longer grace. [`Fault::OutOfWindow`] or [`Fault::VringResource`] if the window does not fit.
+    pub fn host_after<M: RpmsgMemory + Clone, const N: usize>(
         &self,
         memory: M,
         grace: impl FnOnce(),
-    ) -> Result<Host<M, N>, Fault> {
+    ) -> Result<RpmsgHost<M, N>, Fault> {
         // A device of an earlier run must not look at rings that are being cleared.
         self.table.set_status(&memory, 0)?;
         grace();
         self.table.set_status(&memory, status::ACKNOWLEDGE | status::DRIVER)?;
         let rings = self.rings()?;
-        let host = Host::new(memory.clone(), rings, self.pools)?;
+        let host = RpmsgHost::new(memory.clone(), rings, self.pools)?;
         for ring in rings {
             if !ring.is_unused(&memory)? {
                 self.table.set_status(&memory, 0)?;
@@ -167,12 +167,12 @@ impl Window {
     ///
     /// # Errors
     /// [`Fault::Stale`] if the rings were used before (the driver left its ready status behind);
-    /// [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window does not fit.
-    pub fn remote<M: Memory + Clone>(&self, memory: M) -> Result<Option<Remote<M>>, Fault> {
+    /// [`Fault::OutOfWindow`] or [`Fault::VringResource`] if the window does not fit.
+    pub fn remote<M: RpmsgMemory + Clone>(&self, memory: M) -> Result<Option<RpmsgRemote<M>>, Fault> {
         if !self.table.is_ready(&memory)? {
             return Ok(None);
         }
-        Remote::new(memory, self.rings()?)?.watch(self.table).map(Some)
+        RpmsgRemote::new(memory, self.rings()?)?.watch(self.table).map(Some)
     }
 }
 

@@ -1,36 +1,36 @@
 //! Begin, end and restart of both sides.
 
 use super::*;
-use crate::echo::{Echo, Service};
+use crate::echo::{RpmsgEcho, RpmsgService};
 use crate::header::NAME_SERVICE;
-use crate::memory::Cells;
-use crate::memory::watched::Watched;
+use crate::memory::AtomicCellMemory;
+use crate::memory::watched::StoreHookMemory;
 use crate::name_service::Announcement;
-use crate::{Link, link::Unsent};
+use crate::{RpmsgLink, link::Unsent};
 use std::cell::Cell;
 use std::sync::atomic::AtomicU16;
 
-type Room = Cells<Vec<AtomicU16>>;
+type WindowCellMemory = AtomicCellMemory<Vec<AtomicU16>>;
 
-fn room(window: &Window) -> Room {
-    let memory = Cells((0..window.size / 2).map(|_| AtomicU16::new(0)).collect());
+fn room(window: &RpmsgWindow) -> WindowCellMemory {
+    let memory = AtomicCellMemory((0..window.size / 2).map(|_| AtomicU16::new(0)).collect());
     window.reset(&memory).unwrap();
     memory
 }
 
-fn small() -> Window {
-    Window::new(4, 64, 64).unwrap()
+fn small() -> RpmsgWindow {
+    RpmsgWindow::new(4, 64, 64).unwrap()
 }
 
 /// Gives a buffer back like a foreign remote that makes no checks: the entry, then the index.
-fn give_back_blindly(window: &Window, memory: &Room, ring: usize, index: u16) {
+fn give_back_blindly(window: &RpmsgWindow, memory: &WindowCellMemory, ring: usize, index: u16) {
     let used = window.rings().unwrap()[ring].used();
     memory.store_u32(used + 4 + 8 * usize::from(index % 4), 1).unwrap();
     memory.store_u32(used + 8 + 8 * usize::from(index % 4), 20).unwrap();
     memory.store_index(used + 2, index.wrapping_add(1)).unwrap();
 }
 
-fn exchange(host: &mut Host<&Room, 4>, remote: &mut Remote<&Room>) {
+fn exchange(host: &mut RpmsgHost<&WindowCellMemory, 4>, remote: &mut RpmsgRemote<&WindowCellMemory>) {
     let mut buffer = [0; 48];
     host.send(1, 2, b"there").unwrap();
     assert_eq!(remote.receive(&mut buffer).unwrap().unwrap().length, 5);
@@ -53,7 +53,7 @@ fn a_message_that_is_answered_within_the_grace_does_not_reach_the_new_rings() {
 #[test]
 fn during_the_grace_no_driver_is_ready() {
     let (window, memory) = (small(), room(&small()));
-    let mut old: Host<_, 4> = window.host(&memory).unwrap();
+    let mut old: RpmsgHost<_, 4> = window.host(&memory).unwrap();
     let mut remote = window.remote(&memory).unwrap().unwrap();
     exchange(&mut old, &mut remote);
     let mut host = window
@@ -85,7 +85,7 @@ fn who_stores_into_cleared_rings_is_noticed_before_the_driver_is_ready() {
                     ghost();
                 }
             };
-            let haunted = Watched { memory: &memory, storing: &storing };
+            let haunted = StoreHookMemory { memory: &memory, storing: &storing };
             assert_eq!(window.host::<_, 4>(haunted).map(|_| ()), Err(Fault::Stale));
             assert!(window.remote(&memory).unwrap().is_none(), "no driver is ready");
             let mut host = window.host(&memory).unwrap();
@@ -98,7 +98,7 @@ fn who_stores_into_cleared_rings_is_noticed_before_the_driver_is_ready() {
 fn a_remote_of_ours_stores_nothing_for_a_driver_that_it_did_not_begin_with() {
     let (window, memory) = (small(), room(&small()));
     for messages in [0, 1, 3, 4] {
-        let mut old: Host<_, 4> = window.host(&memory).unwrap();
+        let mut old: RpmsgHost<_, 4> = window.host(&memory).unwrap();
         let mut remote = window.remote(&memory).unwrap().unwrap();
         // As each does at first, it announces something.
         remote.send(1, 53, b"name").unwrap();
@@ -122,21 +122,21 @@ fn a_remote_of_ours_stores_nothing_for_a_driver_that_it_did_not_begin_with() {
 fn a_remote_notices_that_the_driver_ended_or_began_again() {
     let (window, memory) = (small(), room(&small()));
     for messages in 1..20 {
-        let mut old: Host<_, 4> = window.host(&memory).unwrap();
+        let mut old: RpmsgHost<_, 4> = window.host(&memory).unwrap();
         let mut remote = window.remote(&memory).unwrap().unwrap();
         for _ in 0..messages {
             exchange(&mut old, &mut remote);
         }
-        let mut host: Host<_, 4> = window.host(&memory).unwrap();
+        let mut host: RpmsgHost<_, 4> = window.host(&memory).unwrap();
         for sent in 0..=4 {
             assert_eq!(remote.receive(&mut [0; 48]), Err(Fault::Reset), "{messages} then {sent}");
-            assert_eq!(remote.listen(crate::link::Event::Message), Err(Fault::Reset));
+            assert_eq!(remote.listen(crate::link::RpmsgLinkEvent::Message), Err(Fault::Reset));
             let _ = host.send(1, 2, b"new");
         }
         window.table.set_status(&memory, 0).unwrap();
         assert!(window.remote(&memory).unwrap().is_none());
     }
-    let _host: Host<_, 4> = window.host(&memory).unwrap();
+    let _host: RpmsgHost<_, 4> = window.host(&memory).unwrap();
     let mut remote = window.remote(&memory).unwrap().unwrap();
     window.table.set_status(&memory, status::DRIVER_OK | status::NEEDS_RESET).unwrap();
     assert_eq!(remote.receive(&mut [0; 48]), Err(Fault::Reset), "the status is enough");
@@ -145,19 +145,20 @@ fn a_remote_notices_that_the_driver_ended_or_began_again() {
 /// A driver that died leaves its status behind; one that comes after it is served.
 #[test]
 fn a_remote_that_lost_its_driver_serves_the_next() {
-    use crate::echo::{Echo, Service, Step};
-    let (window, memory) = (Window::new(16, 64, 64).unwrap(), room(&Window::new(16, 64, 64).unwrap()));
+    use crate::echo::{EchoStepOutcome, RpmsgEcho, RpmsgService};
+    let (window, memory) =
+        (RpmsgWindow::new(16, 64, 64).unwrap(), room(&RpmsgWindow::new(16, 64, 64).unwrap()));
     let mut echo = None;
     for run in 0..3 {
-        let mut host: Host<_, 16> = window.host(&memory).unwrap();
+        let mut host: RpmsgHost<_, 16> = window.host(&memory).unwrap();
         let mut buffer = [0; 48];
         let mut answered = 0;
         while answered < 40 {
-            let _ = host.send(9, Service::Pty.address(), &[run; 40]);
+            let _ = host.send(9, RpmsgService::Pty.address(), &[run; 40]);
             let serving = echo.get_or_insert_with(|| {
-                Echo::<_, 48>::new(window.remote(&memory).unwrap().expect("a driver is ready"))
+                RpmsgEcho::<_, 48>::new(window.remote(&memory).unwrap().expect("a driver is ready"))
             });
-            if serving.poll().step == Step::Fault(Fault::Reset) {
+            if serving.poll().step == EchoStepOutcome::Fault(Fault::Reset) {
                 echo = None;
             }
             while let Some(received) = host.receive(&mut buffer).unwrap() {
@@ -175,11 +176,11 @@ fn a_remote_announces_only_to_a_driver_that_accepted_it() {
     let window = small();
     for (accepts, announces) in [(0, 0), (table::NAME_SERVICE, 6)] {
         let memory = room(&window);
-        let mut host: Host<_, 4> = window.host(&memory).unwrap();
+        let mut host: RpmsgHost<_, 4> = window.host(&memory).unwrap();
         assert_eq!(window.table.accepted(&memory), Ok(table::NAME_SERVICE));
         // As a driver that has not negotiated, or accepted less.
         memory.store_u32(0x24, accepts).unwrap();
-        let mut echo = Echo::<_, 48>::new(window.remote(&memory).unwrap().unwrap());
+        let mut echo = RpmsgEcho::<_, 48>::new(window.remote(&memory).unwrap().unwrap());
         let mut heard = 0;
         let mut payload = [0; 48];
         for _ in 0..20 {
@@ -193,7 +194,7 @@ fn a_remote_announces_only_to_a_driver_that_accepted_it() {
         while host.receive(&mut payload).unwrap().is_some() {
             echo.poll();
         }
-        host.send(1, Service::Pty.address(), b"knock").unwrap();
+        host.send(1, RpmsgService::Pty.address(), b"knock").unwrap();
         while echo.counts().replied == 0 {
             echo.poll();
             host.receive(&mut payload).unwrap();
@@ -204,8 +205,8 @@ fn a_remote_announces_only_to_a_driver_that_accepted_it() {
 #[test]
 fn buffers_are_as_long_as_the_table_says_and_as_many_as_fit() {
     let of = |to_host, to_remote, size| {
-        let table = Window::OPENAMP.table.with_buffers(BufferSizes { to_host, to_remote });
-        let window = Window::of_table(table, 0x1_0000, size)?;
+        let table = RpmsgWindow::OPENAMP.table.with_buffers(BufferSizes { to_host, to_remote });
+        let window = RpmsgWindow::of_table(table, 0x1_0000, size)?;
         assert!(window.pools[0].end() <= window.pools[1].at && window.pools[1].end() <= size);
         Ok(window.pools.map(|pool| (pool.buffer, pool.count)))
     };
@@ -217,22 +218,22 @@ fn buffers_are_as_long_as_the_table_says_and_as_many_as_fit() {
     for (to_host, to_remote, size) in far {
         assert_eq!(of(to_host, to_remote, size), Err(Fault::OutOfWindow));
     }
-    let usual = Window::of_table(Window::OPENAMP.table, 0x1_0000, 0x8_0000);
-    assert_eq!(usual, Ok(Window::OPENAMP), "what OpenAMP has");
+    let usual = RpmsgWindow::of_table(RpmsgWindow::OPENAMP.table, 0x1_0000, 0x8_0000);
+    assert_eq!(usual, Ok(RpmsgWindow::OPENAMP), "what OpenAMP has");
 }
 
 #[test]
 fn messages_of_negotiated_buffers_go_there_and_back() {
     let sizes = BufferSizes { to_host: 1024, to_remote: 2048 };
     let table = small().table.with_buffers(sizes);
-    let window = Window::of_table(table, 0x200, 0x4000).unwrap();
+    let window = RpmsgWindow::of_table(table, 0x200, 0x4000).unwrap();
     let memory = room(&window);
-    let mut host: Host<_, 4> = window.host(&memory).unwrap();
+    let mut host: RpmsgHost<_, 4> = window.host(&memory).unwrap();
     assert_eq!(table.accepted(&memory), Ok(table::NAME_SERVICE | table::BUFFER_SIZES));
-    let mut echo = Echo::<_, 2032>::new(window.remote(&memory).unwrap().unwrap());
+    let mut echo = RpmsgEcho::<_, 2032>::new(window.remote(&memory).unwrap().unwrap());
     let mut payload = [0; 2048];
     for (length, comes) in [(1008, 1), (1009, 0), (2032, 0)] {
-        host.send(1, Service::Pty.address(), &[7; 2032][..length]).unwrap();
+        host.send(1, RpmsgService::Pty.address(), &[7; 2032][..length]).unwrap();
         let mut found = 0;
         for _ in 0..20 {
             echo.poll();
@@ -241,16 +242,16 @@ fn messages_of_negotiated_buffers_go_there_and_back() {
         }
         assert_eq!(found, comes, "{length}");
     }
-    assert_eq!(host.send(1, Service::Pty.address(), &[7; 2033]), Err(Unsent::TooLong));
+    assert_eq!(host.send(1, RpmsgService::Pty.address(), &[7; 2033]), Err(Unsent::TooLong));
     assert_eq!(echo.counts().too_long, 2);
 }
 
 #[test]
 fn names_of_the_host_are_not_unknown_messages() {
     let (window, memory) = (small(), room(&small()));
-    let mut host: Host<_, 4> = window.host(&memory).unwrap();
-    let mut echo = Echo::<_, 48>::new(window.remote(&memory).unwrap().unwrap());
-    let goodbye = Announcement { name: Service::Pty.name(), address: 0x400, destroyed: true };
+    let mut host: RpmsgHost<_, 4> = window.host(&memory).unwrap();
+    let mut echo = RpmsgEcho::<_, 48>::new(window.remote(&memory).unwrap().unwrap());
+    let goodbye = Announcement { name: RpmsgService::Pty.name(), address: 0x400, destroyed: true };
     host.send(0x400, NAME_SERVICE, &goodbye.bytes()).unwrap();
     host.send(0x400, NAME_SERVICE, b"no name").unwrap();
     for _ in 0..20 {

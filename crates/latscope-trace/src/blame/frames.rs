@@ -1,21 +1,21 @@
 //! Interrupts that are being handled on a CPU.
 
-use crate::events::{Kind, Name};
+use crate::events::{KernelTraceEventKind, TraceName};
 
 /// An interrupt that is being handled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Frame {
-    Irq(u32, Name),
-    Vector(Name),
+    Irq(u32, TraceName),
+    Vector(TraceName),
     Softirq(u32),
 }
 
 /// Returns the interrupt that an event ends.
-pub(super) fn left(kind: &Kind) -> Option<Frame> {
+pub(super) fn left(kind: &KernelTraceEventKind) -> Option<Frame> {
     match kind {
-        Kind::IrqExit { irq } => Some(Frame::Irq(*irq, format!("number {irq}").into())),
-        Kind::VectorExit { name, .. } => Some(Frame::Vector(name.clone())),
-        Kind::SoftirqExit { vector } => Some(Frame::Softirq(*vector)),
+        KernelTraceEventKind::IrqExit { irq } => Some(Frame::Irq(*irq, format!("number {irq}").into())),
+        KernelTraceEventKind::VectorExit { name, .. } => Some(Frame::Vector(name.clone())),
+        KernelTraceEventKind::SoftirqExit { vector } => Some(Frame::Softirq(*vector)),
         _ => None,
     }
 }

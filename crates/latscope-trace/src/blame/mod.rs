@@ -15,7 +15,7 @@ mod wakeups;
 
 pub use throttling::{RealTimeUse, real_time_use};
 
-use crate::events::{self, Event, Kind, Name, Task, names};
+use crate::events::{self, KernelTraceEvent, KernelTraceEventKind, TraceEventTask, TraceName, names};
 use latscope_core::ordered::entry;
 use latscope_core::report::{Cause, Outlier, TraceEvent};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use sweep::Sweep;
 
 /// Window of a late wake-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
+pub struct LateWakeWindow {
     /// The CPU that the thread is bound to, or was on last.
     pub cpu: u32,
     /// Id of the thread.
@@ -38,7 +38,7 @@ pub struct Window {
 
 /// Facts on the machine that the events do not show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Setting {
+pub struct LateWakeContext {
     /// True if a hypervisor may take the CPU away, which leaves no event.
     pub virtual_machine: bool,
     /// Longest time between two ticks of a CPU that runs a thread, ns; `None` if the ticks may be stopped.
@@ -97,13 +97,13 @@ pub struct Details {
 
 /// Returns the details of a window. `wanted` are the names of the events that were asked for, as the kernel's trace has
 /// them.
-pub fn details(events: &[Event], window: &Window, wanted: &[String]) -> Details {
+pub fn details(events: &[KernelTraceEvent], window: &LateWakeWindow, wanted: &[String]) -> Details {
     let mut details = Details::default();
     let places = places(events, window, !window.by_timer, &names(events));
     for event in events.iter().filter(|event| (window.from..=window.until).contains(&event.at)) {
         let here =
             places.iter().any(|(cpu, from, until)| event.cpu == *cpu && (*from..=*until).contains(&event.at));
-        if let (Kind::Stack { addresses }, true) = (&event.kind, here) {
+        if let (KernelTraceEventKind::Stack { addresses }, true) = (&event.kind, here) {
             (details.stack, details.call) = (addresses.to_vec(), call(events, event));
         }
         let (name, text) = events::described(&event.kind);
@@ -117,51 +117,57 @@ pub fn details(events: &[Event], window: &Window, wanted: &[String]) -> Details 
 }
 
 /// Returns the number of the last system call of the thread that an event is of.
-fn call(events: &[Event], of: &Event) -> Option<u32> {
-    let is_call = |kind: &Kind| matches!(kind, Kind::Other { name, .. } if &**name == "sys_enter");
+fn call(events: &[KernelTraceEvent], of: &KernelTraceEvent) -> Option<u32> {
+    let is_call = |kind: &KernelTraceEventKind| matches!(kind, KernelTraceEventKind::Other { name, .. } if &**name == "sys_enter");
     let mut before = events.iter().filter(|event| event.at <= of.at && event.thread == of.thread);
-    let Kind::Other { fields, .. } = &before.rfind(|event| is_call(&event.kind))?.kind else { return None };
+    let KernelTraceEventKind::Other { fields, .. } = &before.rfind(|event| is_call(&event.kind))?.kind else {
+        return None;
+    };
     fields.strip_prefix("id=")?.split(' ').next()?.parse().ok()
 }
 
 /// Returns the owners of a window, largest share first. The shares add up to its length. `events` are those of
 /// all CPUs in order of time, beginning somewhat before the window.
-pub fn causes(events: &[Event], window: &Window, setting: &Setting) -> Vec<Cause> {
+pub fn causes(events: &[KernelTraceEvent], window: &LateWakeWindow, setting: &LateWakeContext) -> Vec<Cause> {
     let mut shares = Shares::default();
     let known = (names(events), priorities(events));
     let places = places(events, window, !window.by_timer && !setting.halted, &known.0);
     for (cpu, from, until) in &places {
         // Stolen time is that of one CPU.
         let stolen = if *cpu == window.cpu { setting.stolen } else { 0 };
-        let setting = Setting { stolen, ..*setting };
+        let setting = LateWakeContext { stolen, ..*setting };
         Sweep::new(*cpu, (*from, *until), window, &setting, &known).run(events, &mut shares);
     }
-    let facts = rules::Facts { events, window, setting, places: &places };
+    let facts = rules::CauseRuleContext { events, window, setting, places: &places };
     rules::checked(shares, &facts).causes()
 }
 
 /// A CPU of the thread, with the begin and the end of its time there, ns of the trace clock.
-type Place = (u32, u64, u64);
+type CpuResidency = (u32, u64, u64);
 
 /// Returns the CPUs of the thread: until its wake-up the CPU whose timer expired, or that of the thread that woke it
-/// where it waits for more than its timer (`by_threads`); from then on the CPU where it came to run. A thread that thaws,
-/// continues or interrupts it may do so on any CPU.
-fn places(events: &[Event], window: &Window, by_threads: bool, names: &BTreeMap<u32, Name>) -> Vec<Place> {
+/// where it waits for more than its timer (`by_threads`); from then on the CPU where it came to run. A thread that
+/// thaws, continues or interrupts it may do so on any CPU.
+fn places(
+    events: &[KernelTraceEvent],
+    window: &LateWakeWindow,
+    by_threads: bool,
+    names: &BTreeMap<u32, TraceName>,
+) -> Vec<CpuResidency> {
     let (from, until) = (window.from, window.until.max(window.from));
-    let is_woken =
-        |event: &&Event| matches!(&event.kind, Kind::Waking { task, .. } if task.tid == window.thread);
+    let is_woken = |event: &&KernelTraceEvent| matches!(&event.kind, KernelTraceEventKind::Waking { task, .. } if task.tid == window.thread);
     let woken = events.iter().rfind(|event| event.at <= until && is_woken(event));
     // The switch to the thread may be missing, so each event while it ran tells, also the first behind the stamp. An
     // earlier one tells nothing: since then the thread may have been moved.
-    let ran = |event: &&Event| match &event.kind {
-        Kind::Switch { to, .. } if event.at <= until => {
+    let ran = |event: &&KernelTraceEvent| match &event.kind {
+        KernelTraceEventKind::Switch { to, .. } if event.at <= until => {
             to.tid == window.thread || event.thread == window.thread
         }
         _ => event.thread == window.thread,
     };
     let there =
         events.iter().rfind(|event| event.at >= from && ran(event)).map_or(window.cpu, |event| event.cpu);
-    let is_its_own = |event: &&Event| by_threads || !wakeups::is_by_thread(events, event, names);
+    let is_its_own = |event: &&KernelTraceEvent| by_threads || !wakeups::is_by_thread(events, event, names);
     match woken.filter(|event| event.at > from && event.cpu != there).filter(is_its_own) {
         None => vec![(there, from, until)],
         Some(woken) => vec![(woken.cpu, from, woken.at), (there, woken.at, until)],
@@ -205,18 +211,20 @@ impl Shares {
 }
 
 /// Names and priorities of threads by id.
-type Known = (BTreeMap<u32, Name>, BTreeMap<u32, i32>);
+type Known = (BTreeMap<u32, TraceName>, BTreeMap<u32, i32>);
 
 /// Returns the last priority of each thread that switches and wake-ups name, by id.
-fn priorities(events: &[Event]) -> BTreeMap<u32, i32> {
+fn priorities(events: &[KernelTraceEvent]) -> BTreeMap<u32, i32> {
     tasks(events).map(|task| (task.tid, task.priority)).collect()
 }
 
 /// Returns the threads that switches and wake-ups name, in order of time.
-fn tasks(events: &[Event]) -> impl Iterator<Item = &Task> {
+fn tasks(events: &[KernelTraceEvent]) -> impl Iterator<Item = &TraceEventTask> {
     events.iter().flat_map(|event| match &event.kind {
-        Kind::Switch { from, to, .. } => [Some(from), Some(to)].into_iter().flatten(),
-        Kind::Wakeup { task, .. } | Kind::WakeupNew { task, .. } => [Some(task), None].into_iter().flatten(),
+        KernelTraceEventKind::Switch { from, to, .. } => [Some(from), Some(to)].into_iter().flatten(),
+        KernelTraceEventKind::Wakeup { task, .. } | KernelTraceEventKind::WakeupNew { task, .. } => {
+            [Some(task), None].into_iter().flatten()
+        }
         _ => [None, None].into_iter().flatten(),
     })
 }

@@ -1,8 +1,8 @@
 //! Rules that every explanation obeys. A share that breaks one is unknown, and its name has the rule.
 
 use super::throttling::REAL_TIME;
-use super::{Owner, Place, Setting, Shares, Window, kind, tasks};
-use crate::events::{Event, Kind};
+use super::{CpuResidency, LateWakeContext, LateWakeWindow, Owner, Shares, kind, tasks};
+use crate::events::{KernelTraceEvent, KernelTraceEventKind};
 use latscope_core::units::format_time;
 
 /// Longest time between two ticks, ns: no kernel is built with fewer than 100 in a second. An ordinary thread gives way
@@ -10,15 +10,15 @@ use latscope_core::units::format_time;
 const TICK: u64 = 10_000_000;
 
 /// What the rules are checked against.
-pub(super) struct Facts<'a> {
-    pub events: &'a [Event],
-    pub window: &'a Window,
-    pub setting: &'a Setting,
-    pub places: &'a [Place],
+pub(super) struct CauseRuleContext<'a> {
+    pub events: &'a [KernelTraceEvent],
+    pub window: &'a LateWakeWindow,
+    pub setting: &'a LateWakeContext,
+    pub places: &'a [CpuResidency],
 }
 
 /// Returns the shares that obey the rules as they are, and the others as unknown.
-pub(super) fn checked(shares: Shares, facts: &Facts) -> Shares {
+pub(super) fn checked(shares: Shares, facts: &CauseRuleContext) -> Shares {
     let mut checked = Shares::default();
     let mut counted = [(kind::HYPERVISOR, facts.setting.stolen), (kind::QUOTA, facts.setting.throttled)];
     for (owner, ns) in shares.0 {
@@ -47,7 +47,7 @@ fn beyond(owner: &Owner) -> Owner {
 }
 
 /// Returns the rule that a thread's share breaks, in words.
-fn broken(owner: &Owner, ns: u64, facts: &Facts) -> Option<String> {
+fn broken(owner: &Owner, ns: u64, facts: &CauseRuleContext) -> Option<String> {
     let window = facts.window;
     if owner.kind != "thread" || owner.pid == window.thread {
         return None;
@@ -59,7 +59,7 @@ fn broken(owner: &Owner, ns: u64, facts: &Facts) -> Option<String> {
     // Before it is woken by another thread, the late thread keeps that one from nothing.
     let woken = facts.events.iter().rfind(|event| {
         event.at <= window.until
-            && matches!(&event.kind, Kind::Waking { task, .. } if task.tid == window.thread)
+            && matches!(&event.kind, KernelTraceEventKind::Waking { task, .. } if task.tid == window.thread)
     });
     let before = woken.filter(|_| !window.by_timer).map_or(0, |event| event.at.saturating_sub(window.from));
     // Also for a while, as one that holds a lock that a real-time thread waits for.
@@ -75,13 +75,16 @@ fn broken(owner: &Owner, ns: u64, facts: &Facts) -> Option<String> {
 }
 
 /// Returns true if a thread ran on one of the late thread's CPUs while that was there.
-fn ran(thread: u32, facts: &Facts) -> bool {
-    let Facts { events, places, .. } = facts;
+fn ran(thread: u32, facts: &CauseRuleContext) -> bool {
+    let CauseRuleContext { events, places, .. } = facts;
     places.iter().any(|(cpu, from, until)| {
-        let here =
-            || events.iter().filter(|event| event.cpu == *cpu && !matches!(event.kind, Kind::Lost { .. }));
-        let on_cpu = |event: &Event| match &event.kind {
-            Kind::Switch { from, to, .. } => from.tid == thread || to.tid == thread,
+        let here = || {
+            events
+                .iter()
+                .filter(|event| event.cpu == *cpu && !matches!(event.kind, KernelTraceEventKind::Lost { .. }))
+        };
+        let on_cpu = |event: &KernelTraceEvent| match &event.kind {
+            KernelTraceEventKind::Switch { from, to, .. } => from.tid == thread || to.tid == thread,
             _ => event.thread == thread,
         };
         let within = || here().filter(|event| (*from..=*until).contains(&event.at));

@@ -2,8 +2,8 @@
 
 use super::frames::{Frame, left, same};
 use super::throttling::{Denial, REAL_TIME, denials};
-use super::{Known, Owner, Setting, Shares, Window, kind, wakeups};
-use crate::events::{Event, Kind, Loss, Task, softirq_name};
+use super::{Known, LateWakeContext, LateWakeWindow, Owner, Shares, kind, wakeups};
+use crate::events::{KernelTraceEvent, KernelTraceEventKind, Loss, TraceEventTask, softirq_name};
 use latscope_core::units::format_time;
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ const STOPPED: u64 = 4 | 8;
 
 /// Activity of the late thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Thread {
+enum LateThreadState {
     /// The thread waits for its timer.
     Asleep,
     /// The thread waits for a CPU.
@@ -65,8 +65,8 @@ pub(crate) struct Sweep<'a> {
     cpu: u32,
     /// Part of the window that is judged.
     span: (u64, u64),
-    window: &'a Window,
-    setting: &'a Setting,
+    window: &'a LateWakeWindow,
+    setting: &'a LateWakeContext,
     known: &'a Known,
     /// Instant up to which the time has an owner, ns of the trace clock.
     at: u64,
@@ -90,7 +90,7 @@ pub(crate) struct Sweep<'a> {
     logged: bool,
     /// Sleep state of the CPU, if the kernel records it.
     idle_state: Option<u32>,
-    thread: Thread,
+    thread: LateThreadState,
     leaving: Leaving,
     /// True if the thread waits for a CPU for certain: it was woken, or gave way to a more urgent thread.
     wants: bool,
@@ -110,11 +110,11 @@ pub(crate) struct Sweep<'a> {
 
 /// Returns the switches of a CPU to threads that leave it with a more urgent priority than they came with: they changed
 /// their policy meanwhile, or have a waiter's priority.
-fn raised(events: &[Event], cpu: u32) -> HashMap<u64, i32> {
+fn raised(events: &[KernelTraceEvent], cpu: u32) -> HashMap<u64, i32> {
     let mut raised = HashMap::new();
-    let mut came: Option<(u64, &Task)> = None;
+    let mut came: Option<(u64, &TraceEventTask)> = None;
     for event in events.iter().filter(|event| event.cpu == cpu) {
-        let Kind::Switch { from, to, .. } = &event.kind else { continue };
+        let KernelTraceEventKind::Switch { from, to, .. } = &event.kind else { continue };
         if let Some((at, _)) = came.filter(|(_, task)| task.tid == from.tid && from.priority < task.priority)
         {
             raised.insert(at, from.priority);
@@ -128,8 +128,8 @@ impl<'a> Sweep<'a> {
     pub fn new(
         cpu: u32,
         span: (u64, u64),
-        window: &'a Window,
-        setting: &'a Setting,
+        window: &'a LateWakeWindow,
+        setting: &'a LateWakeContext,
         known: &'a Known,
     ) -> Sweep<'a> {
         Sweep {
@@ -149,7 +149,7 @@ impl<'a> Sweep<'a> {
             called: None,
             logged: false,
             idle_state: None,
-            thread: Thread::Asleep,
+            thread: LateThreadState::Asleep,
             leaving: Leaving::Other,
             wants: false,
             delivered: false,
@@ -161,7 +161,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    pub fn run(mut self, events: &[Event], shares: &mut Shares) {
+    pub fn run(mut self, events: &[KernelTraceEvent], shares: &mut Shares) {
         self.denials = denials(events, self.cpu, self.window.thread, self.window.until);
         self.raised = raised(events, self.cpu);
         for (index, event) in events.iter().enumerate() {
@@ -169,12 +169,13 @@ impl<'a> Sweep<'a> {
             if here {
                 self.here(event, shares);
             }
-            if let Kind::Wakeup { task, target } | Kind::WakeupNew { task, target } = &event.kind
+            if let KernelTraceEventKind::Wakeup { task, target }
+            | KernelTraceEventKind::WakeupNew { task, target } = &event.kind
                 && *target == self.cpu
             {
                 self.ready.insert(task.tid, (event.at, task.priority));
             }
-            if let Kind::Waking { task, .. } = &event.kind
+            if let KernelTraceEventKind::Waking { task, .. } = &event.kind
                 && task.tid == self.window.thread
             {
                 match lost_before_next(&events[index + 1..], self.cpu).filter(|_| !here) {
@@ -189,13 +190,13 @@ impl<'a> Sweep<'a> {
         self.end(shares);
     }
 
-    fn here(&mut self, event: &Event, shares: &mut Shares) {
-        if let Kind::Stack { .. } = event.kind {
+    fn here(&mut self, event: &KernelTraceEvent, shares: &mut Shares) {
+        if let KernelTraceEventKind::Stack { .. } = event.kind {
             // Recorded within a switch, in the name of the thread that leaves.
             return;
         }
         self.seen = true;
-        if let Kind::Lost { why, .. } = event.kind {
+        if let KernelTraceEventKind::Lost { why, .. } = event.kind {
             self.add(event.at, Owner::new(kind::NOT_TRACED, lost(why, self.cpu)), shares);
             (self.current, self.wants) = (None, false);
             self.stack.clear();
@@ -206,7 +207,7 @@ impl<'a> Sweep<'a> {
         if self.current != Some(event.thread) {
             self.unseen_switch(event, shares);
         }
-        if let Kind::Nmi { ns } = event.kind {
+        if let KernelTraceEventKind::Nmi { ns } = event.kind {
             self.advance(event.at.saturating_sub(ns).max(self.at), shares);
             self.add(event.at, Owner::new("nmi", ""), shares);
         }
@@ -217,7 +218,7 @@ impl<'a> Sweep<'a> {
             self.stack.push(frame);
         }
         self.advance(event.at, shares);
-        if let Kind::Switch { to, .. } = &event.kind
+        if let KernelTraceEventKind::Switch { to, .. } = &event.kind
             && to.tid == self.window.thread
         {
             self.release(shares);
@@ -228,7 +229,7 @@ impl<'a> Sweep<'a> {
     /// Handles a thread on the CPU that is not the known one: at the first event, or after a switch that is not
     /// in the trace (Linux 6.18 leaves out one of ten). A short time can go to either of the two. A long time
     /// has no owner, unless the wake-up is known with which the other thread got the CPU.
-    fn unseen_switch(&mut self, event: &Event, shares: &mut Shares) {
+    fn unseen_switch(&mut self, event: &KernelTraceEvent, shares: &mut Shares) {
         let takeover = self.takeover(event.thread);
         if let Some((at, _)) = takeover {
             self.advance(at, shares);
@@ -238,12 +239,12 @@ impl<'a> Sweep<'a> {
         self.priority = takeover.map(|(_, priority)| priority).or_else(known);
         let before = self.current.replace(event.thread);
         if event.thread == self.window.thread {
-            self.thread = Thread::Running;
+            self.thread = LateThreadState::Running;
             self.release(shares);
         } else if before == Some(self.window.thread) {
             (self.leaving, self.wants) = (Leaving::Unseen, takeover.is_some());
             let preempted = self.woken || self.window.from <= self.at;
-            self.thread = if preempted { Thread::Waiting } else { Thread::Asleep };
+            self.thread = if preempted { LateThreadState::Waiting } else { LateThreadState::Asleep };
         }
         let Some(before) = before else { return };
         self.stack.clear();
@@ -264,11 +265,11 @@ impl<'a> Sweep<'a> {
     }
 
     /// Applies an event of this CPU to the state.
-    fn apply(&mut self, event: &Event) {
+    fn apply(&mut self, event: &KernelTraceEvent) {
         let due = event.at >= self.window.from;
-        self.logged = matches!(&event.kind, Kind::Other { name, .. } if &**name == "console");
+        self.logged = matches!(&event.kind, KernelTraceEventKind::Other { name, .. } if &**name == "console");
         match &event.kind {
-            Kind::Switch { from, state, to } => {
+            KernelTraceEventKind::Switch { from, state, to } => {
                 self.idle_state = None;
                 if state & IDLE != 0 {
                     self.works.remove(&from.tid);
@@ -284,36 +285,38 @@ impl<'a> Sweep<'a> {
                 if from.tid == self.window.thread {
                     self.wants = is_preempted(from, *state, to);
                     self.thread = match state {
-                        state if state & 0xff == 0 => Thread::Waiting,
-                        state if state & wakeups::UNINTERRUPTIBLE != 0 && self.woken => Thread::Blocked,
-                        state if state & STOPPED != 0 => Thread::Stopped,
-                        _ => Thread::Asleep,
+                        state if state & 0xff == 0 => LateThreadState::Waiting,
+                        state if state & wakeups::UNINTERRUPTIBLE != 0 && self.woken => {
+                            LateThreadState::Blocked
+                        }
+                        state if state & STOPPED != 0 => LateThreadState::Stopped,
+                        _ => LateThreadState::Asleep,
                     };
                     self.leaving = match (self.thread, *state) {
-                        (Thread::Asleep, INTERRUPTIBLE) => Leaving::Slept,
-                        (Thread::Asleep, _) => Leaving::SleptDeeply,
+                        (LateThreadState::Asleep, INTERRUPTIBLE) => Leaving::Slept,
+                        (LateThreadState::Asleep, _) => Leaving::SleptDeeply,
                         (_, 0) => Leaving::Runnable,
                         _ => Leaving::Other,
                     };
                 }
                 if to.tid == self.window.thread {
-                    self.thread = Thread::Running;
+                    self.thread = LateThreadState::Running;
                 }
             }
-            Kind::IrqEntry { irq, name } => {
+            KernelTraceEventKind::IrqEntry { irq, name } => {
                 self.delivered |= due && name.contains("timer");
                 self.stack.push(Frame::Irq(*irq, name.clone()));
             }
-            Kind::VectorEntry { name, .. } => {
+            KernelTraceEventKind::VectorEntry { name, .. } => {
                 self.delivered |= due && &**name == "local_timer";
                 self.called = None;
                 self.stack.push(Frame::Vector(name.clone()));
             }
-            Kind::SoftirqEntry { vector } => self.stack.push(Frame::Softirq(*vector)),
-            Kind::TimerEntry { .. } => self.delivered |= due,
-            Kind::Work { function } => _ = self.works.insert(event.thread, *function),
-            Kind::Call { function } => self.called = Some(*function),
-            Kind::Idle { state } => self.idle_state = *state,
+            KernelTraceEventKind::SoftirqEntry { vector } => self.stack.push(Frame::Softirq(*vector)),
+            KernelTraceEventKind::TimerEntry { .. } => self.delivered |= due,
+            KernelTraceEventKind::Work { function } => _ = self.works.insert(event.thread, *function),
+            KernelTraceEventKind::Call { function } => self.called = Some(*function),
+            KernelTraceEventKind::Idle { state } => self.idle_state = *state,
             kind => {
                 if let Some(frame) = left(kind)
                     && let Some(at) = self.stack.iter().rposition(|known| same(known, &frame))
@@ -324,7 +327,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    fn wake(&mut self, event: &Event, events: &[Event], shares: &mut Shares) {
+    fn wake(&mut self, event: &KernelTraceEvent, events: &[KernelTraceEvent], shares: &mut Shares) {
         let waker = if event.thread == 0 { "an interrupt".to_owned() } else { self.name(event.thread) };
         let blocked = std::mem::take(&mut self.blocked);
         let by_thread = wakeups::is_by_thread(events, event, &self.known.0);
@@ -336,9 +339,9 @@ impl<'a> Sweep<'a> {
         };
         shares.add(owner, blocked);
         self.settle(by_thread, shares);
-        if self.thread != Thread::Running {
+        if self.thread != LateThreadState::Running {
             // A thread that waits for a CPU is not woken again, unless it ran and left meanwhile without a trace.
-            (self.thread, self.leaving) = (Thread::Waiting, Leaving::Unseen);
+            (self.thread, self.leaving) = (LateThreadState::Waiting, Leaving::Unseen);
         }
         let due = event.at >= self.window.from;
         self.delivered |= due;
@@ -346,7 +349,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Returns true if the thread that woke the late one thawed the run.
-    fn is_thaw(&self, events: &[Event], waking: &Event) -> bool {
+    fn is_thaw(&self, events: &[KernelTraceEvent], waking: &KernelTraceEvent) -> bool {
         let coordinator = self.setting.coordinator;
         coordinator.is_some_and(|thread| wakeups::is_thaw(events, waking, thread, &self.known.0))
     }
@@ -357,7 +360,7 @@ impl<'a> Sweep<'a> {
         if !self.seen {
             let nothing = format!("nothing was traced on CPU {}", self.cpu);
             self.add(end, Owner::new(kind::NOT_TRACED, nothing), shares);
-        } else if self.thread != Thread::Running && end == self.window.until {
+        } else if self.thread != LateThreadState::Running && end == self.window.until {
             self.add(end, Owner::new(kind::NOT_TRACED, "the trace ends before"), shares);
         }
         self.advance(end, shares);
@@ -367,13 +370,13 @@ impl<'a> Sweep<'a> {
         shares.add(self.if_runnable(Owner::new("lock", "")), self.blocked);
     }
 
-    /// Gives the time before a wake-up its owners. Handlers take less than [`SHORT`]: in a longer time other threads did
-    /// not keep the thread from the CPU, since it was not runnable. A thread that sleeps until its timer expires, and
-    /// sleeps on until another thread wakes it, was frozen; so was one that gave way as if it could run on.
+    /// Gives the time before a wake-up its owners. Handlers take less than [`SHORT`]: in a longer time other threads
+    /// did not keep the thread from the CPU, since it was not runnable. A thread that sleeps until its timer expires,
+    /// and sleeps on until another thread wakes it, was frozen; so was one that gave way as if it could run on.
     fn settle(&mut self, by_thread: bool, shares: &mut Shares) {
         let sum = self.unwoken.iter().map(|(_, ns)| ns).sum();
         // An interrupt does not wake a frozen thread.
-        let is_its_sleep = self.thread == Thread::Asleep && !self.window.by_timer;
+        let is_its_sleep = self.thread == LateThreadState::Asleep && !self.window.by_timer;
         if sum > SHORT && (by_thread || !is_its_sleep) {
             self.unwoken.clear();
             let slept = self.leaving == Leaving::Slept && self.window.by_timer;
@@ -401,22 +404,25 @@ impl<'a> Sweep<'a> {
     }
 
     /// Returns true if the thread left the CPU runnable, or sleeps on although its timer's interrupt has come and no
-    /// thread that serves timers (PREEMPT_RT) waits for the CPU. Where the run was halted any wait may be none for a CPU.
+    /// thread that serves timers (PREEMPT_RT) waits for the CPU. Where the run was halted any wait may be none for a
+    /// CPU.
     fn may_be_unwoken(&self) -> bool {
         if self.setting.halted {
             return match self.thread {
-                Thread::Waiting => true,
-                Thread::Asleep => self.delivered || !self.window.by_timer,
-                Thread::Running | Thread::Blocked | Thread::Stopped => false,
+                LateThreadState::Waiting => true,
+                LateThreadState::Asleep => self.delivered || !self.window.by_timer,
+                LateThreadState::Running | LateThreadState::Blocked | LateThreadState::Stopped => false,
             };
         }
-        if matches!(self.leaving, Leaving::Runnable | Leaving::Unseen) && self.thread == Thread::Waiting {
+        if matches!(self.leaving, Leaving::Runnable | Leaving::Unseen)
+            && self.thread == LateThreadState::Waiting
+        {
             return true;
         }
         let serves = |thread: &u32| wakeups::serves_timers(*thread, &self.known.0);
         self.window.by_timer
             && matches!(self.leaving, Leaving::Slept | Leaving::SleptDeeply)
-            && self.thread == Thread::Asleep
+            && self.thread == LateThreadState::Asleep
             && self.delivered
             && !self.current.iter().chain(self.ready.keys()).any(serves)
     }
@@ -439,7 +445,7 @@ impl<'a> Sweep<'a> {
             return;
         }
         match self.stack.last() {
-            None if self.thread == Thread::Blocked => self.blocked += ns,
+            None if self.thread == LateThreadState::Blocked => self.blocked += ns,
             None if self.may_be_unwoken() => self.unwoken.push((self.owner(until.min(self.span.1), ns), ns)),
             None => shares.add(self.owner(until.min(self.span.1), ns), ns),
             Some(frame) => shares.add(self.interrupt(frame, ns), ns),
@@ -467,9 +473,9 @@ impl<'a> Sweep<'a> {
             return owner;
         }
         match self.thread {
-            Thread::Running => self.itself(ns),
-            Thread::Stopped => Owner::new(kind::STOPPED, ""),
-            Thread::Asleep if !self.delivered => self.undelivered(current, ns),
+            LateThreadState::Running => self.itself(ns),
+            LateThreadState::Stopped => Owner::new(kind::STOPPED, ""),
+            LateThreadState::Asleep if !self.delivered => self.undelivered(current, ns),
             _ if current == 0 => self.idle(ns),
             _ => self.other(current, ns),
         }
@@ -559,8 +565,8 @@ impl<'a> Sweep<'a> {
         Owner::new(kind, format!("{when}{}{stolen}", self.after()))
     }
 
-    /// Returns what came right before a stretch without events, if that makes one: then the hypervisor is not its likely
-    /// cause.
+    /// Returns what came right before a stretch without events, if that makes one: then the hypervisor is not its
+    /// likely cause.
     fn after(&self) -> &'static str {
         if self.logged { ", right after a message of the kernel (printk)" } else { "" }
     }
@@ -586,16 +592,16 @@ const UNWOKEN: &str = "the thread was not runnable: it was stopped or frozen, or
 const HALTED: &str =
     "the run was frozen or stopped meanwhile: the thread was not runnable, or waited for a CPU";
 
-/// Returns true if a thread wants its CPU that leaves it: the kernel preempted it (`TASK_REPORT_MAX`), or it gave way to
-/// a more urgent thread. A frozen thread leaves as if it were runnable, to any thread.
-fn is_preempted(from: &Task, state: u64, to: &Task) -> bool {
+/// Returns true if a thread wants its CPU that leaves it: the kernel preempted it (`TASK_REPORT_MAX`), or it gave way
+/// to a more urgent thread. A frozen thread leaves as if it were runnable, to any thread.
+fn is_preempted(from: &TraceEventTask, state: u64, to: &TraceEventTask) -> bool {
     state & 0x100 != 0 || (state & 0xff == 0 && to.tid != 0 && to.priority < from.priority)
 }
 
 /// Returns the reason if events of a CPU are lost before the next that is known.
-fn lost_before_next(events: &[Event], cpu: u32) -> Option<Loss> {
+fn lost_before_next(events: &[KernelTraceEvent], cpu: u32) -> Option<Loss> {
     match events.iter().find(|event| event.cpu == cpu)?.kind {
-        Kind::Lost { why, .. } => Some(why),
+        KernelTraceEventKind::Lost { why, .. } => Some(why),
         _ => None,
     }
 }

@@ -4,7 +4,7 @@
 //! The proof is in the switches: a CPU that goes to idle, or that a thread of lower class takes over, while a
 //! thread waits in its run queue, may not run that thread.
 
-use crate::events::{Event, Kind, Task};
+use crate::events::{KernelTraceEvent, KernelTraceEventKind, TraceEventTask};
 use std::collections::BTreeSet;
 
 /// Priorities below this are real-time.
@@ -30,12 +30,13 @@ const KERNEL: u64 = 2_000_000;
 /// Returns the times in which a thread waited on a CPU, and the CPU did what it cannot do while a thread that
 /// may run waits. Long waits in which the thread may have been held back are included. `events` are those of
 /// all CPUs, in order.
-pub(super) fn denials(events: &[Event], cpu: u32, thread: u32, end: u64) -> Vec<Denial> {
-    let mut wait = Wait::default();
+pub(super) fn denials(events: &[KernelTraceEvent], cpu: u32, thread: u32, end: u64) -> Vec<Denial> {
+    let mut wait = RunQueueWait::default();
     let mut others = Others::default();
     let mut found = Vec::new();
     for event in events {
-        if let Kind::Wakeup { task, target } | Kind::WakeupNew { task, target } = &event.kind
+        if let KernelTraceEventKind::Wakeup { task, target }
+        | KernelTraceEventKind::WakeupNew { task, target } = &event.kind
             && *target == cpu
         {
             if task.tid == thread {
@@ -45,21 +46,23 @@ pub(super) fn denials(events: &[Event], cpu: u32, thread: u32, end: u64) -> Vec<
             }
         }
         if event.cpu != cpu {
-            if let Kind::Switch { to, .. } = &event.kind {
+            if let KernelTraceEventKind::Switch { to, .. } = &event.kind {
                 others.ready.remove(&to.tid);
             }
             continue;
         }
         match &event.kind {
-            Kind::Lost { .. } => (wait, others) = (Wait::default(), Others::default()),
-            Kind::Stack { .. } => {}
-            Kind::Switch { from, state, to } => {
+            KernelTraceEventKind::Lost { .. } => {
+                (wait, others) = (RunQueueWait::default(), Others::default())
+            }
+            KernelTraceEventKind::Stack { .. } => {}
+            KernelTraceEventKind::Switch { from, state, to } => {
                 let runnable = state & 0xff == 0;
                 others.switch(from, runnable && from.tid != thread, to);
                 if from.tid == thread && runnable {
                     wait.begin(event.at, from.priority, others.held_back);
                 } else if from.tid == thread {
-                    wait = Wait::default();
+                    wait = RunQueueWait::default();
                 }
                 if to.tid == thread {
                     found.extend(wait.end(event.at));
@@ -68,7 +71,7 @@ pub(super) fn denials(events: &[Event], cpu: u32, thread: u32, end: u64) -> Vec<
                 }
             }
             // The CPU goes to sleep.
-            Kind::Idle { state: Some(_) } => wait.proven |= wait.since.is_some(),
+            KernelTraceEventKind::Idle { state: Some(_) } => wait.proven |= wait.since.is_some(),
             // It runs: the switch to it is missing.
             _ if event.thread == thread => found.extend(wait.end(event.at)),
             _ => {}
@@ -88,13 +91,13 @@ struct Others {
 }
 
 impl Others {
-    fn ready(&mut self, task: &Task) {
+    fn ready(&mut self, task: &TraceEventTask) {
         if task.priority < REAL_TIME {
             self.ready.insert(task.tid);
         }
     }
 
-    fn switch(&mut self, from: &Task, runnable: bool, to: &Task) {
+    fn switch(&mut self, from: &TraceEventTask, runnable: bool, to: &TraceEventTask) {
         self.ready.remove(&from.tid);
         if runnable && from.tid != 0 {
             self.ready(from);
@@ -105,13 +108,13 @@ impl Others {
 }
 
 /// Returns true if any real-time thread goes before `task`.
-fn is_lower(task: &Task) -> bool {
+fn is_lower(task: &TraceEventTask) -> bool {
     task.tid == 0 || task.priority >= REAL_TIME
 }
 
 /// A thread in the run queue.
 #[derive(Debug, Default)]
-struct Wait {
+struct RunQueueWait {
     since: Option<u64>,
     priority: i32,
     proven: bool,
@@ -119,22 +122,22 @@ struct Wait {
     likely: bool,
 }
 
-impl Wait {
+impl RunQueueWait {
     fn begin(&mut self, at: u64, priority: i32, likely: bool) {
         if self.since.is_none() {
-            *self = Wait { since: Some(at), priority, proven: false, likely };
+            *self = RunQueueWait { since: Some(at), priority, proven: false, likely };
         }
     }
 
     /// Notes that another thread gets the CPU.
-    fn other(&mut self, to: &Task, likely: bool) {
+    fn other(&mut self, to: &TraceEventTask, likely: bool) {
         let lower = to.tid == 0 || self.priority < REAL_TIME && is_lower(to);
         self.proven |= self.since.is_some() && lower;
         self.likely |= likely;
     }
 
     fn end(&mut self, at: u64) -> Option<Denial> {
-        let Wait { since, priority, proven, likely } = std::mem::take(self);
+        let RunQueueWait { since, priority, proven, likely } = std::mem::take(self);
         let from = since?;
         let likely = (likely || priority >= REAL_TIME) && at > from + KERNEL;
         (proven || likely).then_some(Denial { from, until: at, priority, proven })
@@ -145,23 +148,28 @@ impl Wait {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RealTimeUse {
     /// Thread that had the CPU for most of the time, and how long, ns; `None` if none but the measured thread had it.
-    pub busiest: Option<(Task, u64)>,
+    pub busiest: Option<(TraceEventTask, u64)>,
     /// Time for which any real-time thread had it, ns.
     pub all_ns: u64,
     /// Time of which the trace has events, ns.
     pub traced_ns: u64,
 }
 
-/// Returns the use of a CPU by real-time threads from an instant to another; `None` if nothing was traced. Thread `but` counts
-/// in the sum only.
-pub fn real_time_use(events: &[Event], cpu: u32, (from, until): (u64, u64), but: u32) -> Option<RealTimeUse> {
-    let mut times: Vec<(Task, u64)> = Vec::new();
+/// Returns the use of a CPU by real-time threads from an instant to another; `None` if nothing was traced. Thread `but`
+/// counts in the sum only.
+pub fn real_time_use(
+    events: &[KernelTraceEvent],
+    cpu: u32,
+    (from, until): (u64, u64),
+    but: u32,
+) -> Option<RealTimeUse> {
+    let mut times: Vec<(TraceEventTask, u64)> = Vec::new();
     let first =
         events.iter().find(|event| event.cpu == cpu).map_or(until, |event| event.at.clamp(from, until));
     let traced_ns = until - first;
     let (mut at, mut all_ns) = (first, 0);
     for event in events.iter().filter(|event| event.cpu == cpu) {
-        let Kind::Switch { from: task, .. } = &event.kind else { continue };
+        let KernelTraceEventKind::Switch { from: task, .. } = &event.kind else { continue };
         let ran = event.at.clamp(at, until.max(at)) - at;
         at += ran;
         if task.tid == 0 || task.priority >= REAL_TIME {

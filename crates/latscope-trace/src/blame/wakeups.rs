@@ -1,6 +1,6 @@
 //! What woke a thread: an interrupt, or another thread.
 
-use crate::events::{Event, Kind, Name};
+use crate::events::{KernelTraceEvent, KernelTraceEventKind, TraceName};
 use std::collections::BTreeMap;
 
 /// State `TASK_UNINTERRUPTIBLE` of the kernel.
@@ -8,7 +8,11 @@ pub(super) const UNINTERRUPTIBLE: u64 = 2;
 
 /// Returns true if a thread woke another by what it did itself: `waking` came neither within an interrupt nor from a
 /// thread that serves timers (PREEMPT_RT), nor behind lost events.
-pub(super) fn is_by_thread(events: &[Event], waking: &Event, names: &BTreeMap<u32, Name>) -> bool {
+pub(super) fn is_by_thread(
+    events: &[KernelTraceEvent],
+    waking: &KernelTraceEvent,
+    names: &BTreeMap<u32, TraceName>,
+) -> bool {
     if waking.thread == 0 || serves_timers(waking.thread, names) {
         return false;
     }
@@ -20,8 +24,8 @@ pub(super) fn is_by_thread(events: &[Event], waking: &Event, names: &BTreeMap<u3
     for event in before {
         match &event.kind {
             // Behind a gap an interrupt may be in progress, until the next switch.
-            Kind::Lost { .. } => within = 1,
-            Kind::Switch { .. } => within = 0,
+            KernelTraceEventKind::Lost { .. } => within = 1,
+            KernelTraceEventKind::Switch { .. } => within = 0,
             kind if enters(kind) => within += 1,
             kind if leaves(kind) => within = within.saturating_sub(1),
             _ => {}
@@ -36,15 +40,22 @@ const THAW: u64 = 10_000_000;
 /// Returns true if the thread of a `waking` thawed the control group of another thread at that time: it also woke that
 /// one, which had left its CPU as frozen threads do. The kernel reports some of them as waiting within the kernel, as
 /// those that wait for a lock.
-pub(super) fn is_thaw(events: &[Event], waking: &Event, other: u32, names: &BTreeMap<u32, Name>) -> bool {
+pub(super) fn is_thaw(
+    events: &[KernelTraceEvent],
+    waking: &KernelTraceEvent,
+    other: u32,
+    names: &BTreeMap<u32, TraceName>,
+) -> bool {
     let mut seemed_frozen = false;
     for event in events.iter().take_while(|event| event.at <= waking.at + THAW) {
         match &event.kind {
-            Kind::Switch { from, state, .. } if from.tid == other => {
+            KernelTraceEventKind::Switch { from, state, .. } if from.tid == other => {
                 seemed_frozen = *state == 0 || state & UNINTERRUPTIBLE != 0;
             }
-            Kind::Switch { to, .. } if to.tid == other => seemed_frozen = false,
-            Kind::Waking { task, .. } if task.tid == other && event.thread == waking.thread => {
+            KernelTraceEventKind::Switch { to, .. } if to.tid == other => seemed_frozen = false,
+            KernelTraceEventKind::Waking { task, .. }
+                if task.tid == other && event.thread == waking.thread =>
+            {
                 let near = event.at + THAW >= waking.at;
                 if near && seemed_frozen && is_by_thread(events, event, names) {
                     return true;
@@ -57,23 +68,26 @@ pub(super) fn is_thaw(events: &[Event], waking: &Event, other: u32, names: &BTre
 }
 
 /// Returns true for the threads that run the timers' soft interrupts of a kernel with PREEMPT_RT.
-pub(super) fn serves_timers(thread: u32, names: &BTreeMap<u32, Name>) -> bool {
+pub(super) fn serves_timers(thread: u32, names: &BTreeMap<u32, TraceName>) -> bool {
     names.get(&thread).is_some_and(|name| name.starts_with("ktimers/"))
 }
 
-fn enters(kind: &Kind) -> bool {
+fn enters(kind: &KernelTraceEventKind) -> bool {
     matches!(
         kind,
-        Kind::IrqEntry { .. }
-            | Kind::VectorEntry { .. }
-            | Kind::SoftirqEntry { .. }
-            | Kind::TimerEntry { .. }
+        KernelTraceEventKind::IrqEntry { .. }
+            | KernelTraceEventKind::VectorEntry { .. }
+            | KernelTraceEventKind::SoftirqEntry { .. }
+            | KernelTraceEventKind::TimerEntry { .. }
     )
 }
 
-fn leaves(kind: &Kind) -> bool {
+fn leaves(kind: &KernelTraceEventKind) -> bool {
     matches!(
         kind,
-        Kind::IrqExit { .. } | Kind::VectorExit { .. } | Kind::SoftirqExit { .. } | Kind::TimerExit { .. }
+        KernelTraceEventKind::IrqExit { .. }
+            | KernelTraceEventKind::VectorExit { .. }
+            | KernelTraceEventKind::SoftirqExit { .. }
+            | KernelTraceEventKind::TimerExit { .. }
     )
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Texts in which the kernel describes its trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Catalogue {
+pub struct TraceFormatCatalogue {
     /// Content of the file `events/header_page`.
     pub header_page: String,
     /// Content of the file `events/header_event`.
@@ -13,7 +13,7 @@ pub struct Catalogue {
     pub events: Vec<(String, String)>,
 }
 
-impl Catalogue {
+impl TraceFormatCatalogue {
     /// Returns the bytes of a page of the ring buffer: the begin of its data, plus the size of the data.
     pub fn page_size(&self) -> Option<usize> {
         let data = self.header_field("data")?;
@@ -38,7 +38,7 @@ impl Catalogue {
 
 /// Parsed `format` file of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Format {
+pub struct TraceEventFormat {
     /// The name of the event.
     pub name: String,
     /// Number of the event, with which every event of this kind begins.
@@ -68,11 +68,11 @@ pub struct Field {
     pub pointer: bool,
 }
 
-impl Format {
+impl TraceEventFormat {
     /// Parses a `format` file; `None` if the text has another form.
-    pub fn parse(text: &str) -> Option<Format> {
+    pub fn parse(text: &str) -> Option<TraceEventFormat> {
         let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
-        Some(Format {
+        Some(TraceEventFormat {
             name: value("name:")?.to_owned(),
             id: value("ID:")?.parse().ok()?,
             fields: text.lines().filter_map(Field::parse).collect(),
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_format_is_read_with_all_kinds_of_fields() {
-        let format = Format::parse(SWITCH).unwrap();
+        let format = TraceEventFormat::parse(SWITCH).unwrap();
         let names: Vec<_> = format.fields.iter().map(|field| field.name.as_str()).collect();
         assert_eq!((format.name.as_str(), format.id), ("x", 372));
         assert_eq!(names, ["common_type", "common_pid", "prev_comm", "timer", "name", "buf"]);
@@ -170,9 +170,12 @@ mod tests {
     #[test]
     fn what_is_no_format_is_none() {
         for wrong in ["", "name: x", "ID: 5", "name: x\nID: many\n", "name: x\nID: 70000\n"] {
-            assert_eq!(Format::parse(wrong), None, "{wrong}");
+            assert_eq!(TraceEventFormat::parse(wrong), None, "{wrong}");
         }
-        assert_eq!(Format::parse("name: x\nID: 1\nfield: int a; offset:-1; size:4;").unwrap().fields, []);
+        assert_eq!(
+            TraceEventFormat::parse("name: x\nID: 1\nfield: int a; offset:-1; size:4;").unwrap().fields,
+            []
+        );
     }
 
     #[test]
@@ -181,11 +184,12 @@ mod tests {
             \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
             \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
             \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
-        let catalogue = Catalogue { header_page: header_page.to_owned(), ..Catalogue::default() };
+        let catalogue =
+            TraceFormatCatalogue { header_page: header_page.to_owned(), ..TraceFormatCatalogue::default() };
         assert_eq!(
             (catalogue.page_size(), catalogue.commit(), catalogue.data()),
             (Some(4096), Some(8..16), Some(16))
         );
-        assert_eq!(Catalogue::default().page_size(), None);
+        assert_eq!(TraceFormatCatalogue::default().page_size(), None);
     }
 }

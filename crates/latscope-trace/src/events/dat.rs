@@ -1,6 +1,6 @@
 //! The file that trace-cmd opens: `trace.dat`, version 6 (trace-cmd.dat(5)).
 
-use super::{Catalogue, Name};
+use super::{TraceFormatCatalogue, TraceName};
 use std::collections::BTreeMap;
 
 const MAGIC: &[u8] = b"\x17\x08\x44tracing6\0";
@@ -17,9 +17,9 @@ const CLOCK: u16 = 4;
 /// The file contains only the pages given: no addresses of kernel functions, no `printk` formats. `None` if the
 /// catalogue is damaged.
 pub fn dat(
-    catalogue: &Catalogue,
+    catalogue: &TraceFormatCatalogue,
     clock: &str,
-    names: &BTreeMap<u32, Name>,
+    names: &BTreeMap<u32, TraceName>,
     cpus: &[Vec<&[u8]>],
 ) -> Option<Vec<u8>> {
     let page_size = catalogue.page_size()?;
@@ -70,7 +70,7 @@ impl File {
     }
 
     /// Writes the formats of the events. The kernel's own events stand apart from those of its systems.
-    fn events(&mut self, catalogue: &Catalogue) {
+    fn events(&mut self, catalogue: &TraceFormatCatalogue) {
         let mut systems: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (system, text) in &catalogue.events {
             systems.entry(system).or_default().push(text);

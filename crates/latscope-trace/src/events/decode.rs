@@ -1,8 +1,11 @@
 //! Decoding of the bytes of events.
 
-use super::page::Layout;
+use super::page::TracePageLayout;
 use super::print::Printer;
-use super::{Catalogue, Event, Field, Format, Kind, Loss, Name, Task};
+use super::{
+    Field, KernelTraceEvent, KernelTraceEventKind, Loss, TraceEventFormat, TraceEventTask,
+    TraceFormatCatalogue, TraceName,
+};
 use std::collections::{HashMap, HashSet};
 
 /// Maximum number of names that are kept; names of threads are arbitrary and change.
@@ -11,19 +14,19 @@ const NAMES: usize = 8192;
 /// Decoder of raw pages into events.
 #[derive(Debug)]
 pub struct Decoder {
-    layout: Option<Layout>,
+    layout: Option<TracePageLayout>,
     /// `common_type` and `common_pid`, alike in all events.
     kind: Option<Field>,
     thread: Option<Field>,
-    readers: HashMap<u16, Reader>,
-    names: HashSet<Name>,
+    readers: HashMap<u16, TraceEventReader>,
+    names: HashSet<TraceName>,
 }
 
 /// Reader of one kind of event.
 #[derive(Debug)]
-struct Reader {
+struct TraceEventReader {
     /// Name of the event; for the CPU's own interrupts without `_entry` and `_exit`.
-    name: Name,
+    name: TraceName,
     how: How,
 }
 
@@ -37,7 +40,7 @@ enum How {
     Printed(Printer),
 }
 
-type Make = fn(&mut Values) -> Option<Kind>;
+type Make = fn(&mut EventFieldCursor) -> Option<KernelTraceEventKind>;
 
 /// Kinds of events by name, with their fields and the function that makes them.
 const KINDS: &[(&str, &[&str], Make)] = &[
@@ -47,72 +50,90 @@ const KINDS: &[(&str, &[&str], Make)] = &[
         |values| {
             let from = values.task()?;
             let state = values.number()?;
-            Some(Kind::Switch { from, state, to: values.task()? })
+            Some(KernelTraceEventKind::Switch { from, state, to: values.task()? })
         },
     ),
-    ("sched_waking", WAKE, |values| Some(Kind::Waking { task: values.task()?, target: values.small()? })),
-    ("sched_wakeup", WAKE, |values| Some(Kind::Wakeup { task: values.task()?, target: values.small()? })),
+    ("sched_waking", WAKE, |values| {
+        Some(KernelTraceEventKind::Waking { task: values.task()?, target: values.small()? })
+    }),
+    ("sched_wakeup", WAKE, |values| {
+        Some(KernelTraceEventKind::Wakeup { task: values.task()?, target: values.small()? })
+    }),
     ("sched_wakeup_new", WAKE, |values| {
-        Some(Kind::WakeupNew { task: values.task()?, target: values.small()? })
+        Some(KernelTraceEventKind::WakeupNew { task: values.task()?, target: values.small()? })
     }),
     ("irq_handler_entry", &["irq", "name"], |values| {
-        Some(Kind::IrqEntry { irq: values.small()?, name: values.text()? })
+        Some(KernelTraceEventKind::IrqEntry { irq: values.small()?, name: values.text()? })
     }),
-    ("irq_handler_exit", &["irq"], |values| Some(Kind::IrqExit { irq: values.small()? })),
-    ("softirq_raise", &["vec"], |values| Some(Kind::SoftirqRaise { vector: values.small()? })),
-    ("softirq_entry", &["vec"], |values| Some(Kind::SoftirqEntry { vector: values.small()? })),
-    ("softirq_exit", &["vec"], |values| Some(Kind::SoftirqExit { vector: values.small()? })),
+    ("irq_handler_exit", &["irq"], |values| Some(KernelTraceEventKind::IrqExit { irq: values.small()? })),
+    ("softirq_raise", &["vec"], |values| {
+        Some(KernelTraceEventKind::SoftirqRaise { vector: values.small()? })
+    }),
+    ("softirq_entry", &["vec"], |values| {
+        Some(KernelTraceEventKind::SoftirqEntry { vector: values.small()? })
+    }),
+    ("softirq_exit", &["vec"], |values| Some(KernelTraceEventKind::SoftirqExit { vector: values.small()? })),
     ("hrtimer_expire_entry", &["hrtimer", "now"], |values| {
-        Some(Kind::TimerEntry { timer: values.number()?, now: values.number()? })
+        Some(KernelTraceEventKind::TimerEntry { timer: values.number()?, now: values.number()? })
     }),
-    ("hrtimer_expire_exit", &["hrtimer"], |values| Some(Kind::TimerExit { timer: values.number()? })),
+    ("hrtimer_expire_exit", &["hrtimer"], |values| {
+        Some(KernelTraceEventKind::TimerExit { timer: values.number()? })
+    }),
     ("cpu_idle", &["state"], |values| {
         // The kernel's PWR_EVENT_EXIT is -1.
         let state = values.small()?;
-        Some(Kind::Idle { state: (state != u32::MAX).then_some(state) })
+        Some(KernelTraceEventKind::Idle { state: (state != u32::MAX).then_some(state) })
     }),
-    ("nmi_handler", &["delta_ns"], |values| Some(Kind::Nmi { ns: values.number()? })),
-    ("nmi_noise", &["duration"], |values| Some(Kind::Nmi { ns: values.number()? })),
-    ("workqueue_execute_start", &["function"], |values| Some(Kind::Work { function: values.number()? })),
-    ("csd_function_entry", &["func"], |values| Some(Kind::Call { function: values.number()? })),
+    ("nmi_handler", &["delta_ns"], |values| Some(KernelTraceEventKind::Nmi { ns: values.number()? })),
+    ("nmi_noise", &["duration"], |values| Some(KernelTraceEventKind::Nmi { ns: values.number()? })),
+    ("workqueue_execute_start", &["function"], |values| {
+        Some(KernelTraceEventKind::Work { function: values.number()? })
+    }),
+    ("csd_function_entry", &["func"], |values| {
+        Some(KernelTraceEventKind::Call { function: values.number()? })
+    }),
     ("timerlat", TIMERLAT, timerlat),
     ("timerlat_sample", TIMERLAT, timerlat),
-    ("print", &["buf"], |values| Some(Kind::Mark { text: values.text()? })),
+    ("print", &["buf"], |values| Some(KernelTraceEventKind::Mark { text: values.text()? })),
 ];
 
 const WAKE: &[&str] = &["comm", "pid", "prio", "target_cpu"];
 const TIMERLAT: &[&str] = &["seqnum", "context", "timer_latency"];
 
-fn timerlat(values: &mut Values) -> Option<Kind> {
-    Some(Kind::Timerlat { turn: values.number()?, context: values.small()?, ns: values.number()? })
+fn timerlat(values: &mut EventFieldCursor) -> Option<KernelTraceEventKind> {
+    Some(KernelTraceEventKind::Timerlat {
+        turn: values.number()?,
+        context: values.small()?,
+        ns: values.number()?,
+    })
 }
 
 /// System of the events of the CPU's own interrupts, two for each interrupt.
 const VECTORS: &str = "irq_vectors";
 
-fn vector_entry(values: &mut Values) -> Option<Kind> {
-    Some(Kind::VectorEntry { vector: values.small()?, name: values.name.clone() })
+fn vector_entry(values: &mut EventFieldCursor) -> Option<KernelTraceEventKind> {
+    Some(KernelTraceEventKind::VectorEntry { vector: values.small()?, name: values.name.clone() })
 }
 
-fn vector_exit(values: &mut Values) -> Option<Kind> {
-    Some(Kind::VectorExit { vector: values.small()?, name: values.name.clone() })
+fn vector_exit(values: &mut EventFieldCursor) -> Option<KernelTraceEventKind> {
+    Some(KernelTraceEventKind::VectorExit { vector: values.small()?, name: values.name.clone() })
 }
 
-impl Reader {
-    fn of(system: &str, format: &Format) -> Reader {
-        Reader::known(system, format).or_else(|| Reader::stack(format)).unwrap_or_else(|| Reader {
-            name: format.name.as_str().into(),
-            how: How::Printed(Printer::of(format)),
-        })
+impl TraceEventReader {
+    fn of(system: &str, format: &TraceEventFormat) -> TraceEventReader {
+        TraceEventReader::known(system, format).or_else(|| TraceEventReader::stack(format)).unwrap_or_else(
+            || TraceEventReader { name: format.name.as_str().into(), how: How::Printed(Printer::of(format)) },
+        )
     }
 
-    fn stack(format: &Format) -> Option<Reader> {
+    fn stack(format: &TraceEventFormat) -> Option<TraceEventReader> {
         let (size, caller) = (format.field("size")?.clone(), format.field("caller")?.offset);
         let name = format.name.as_str();
-        (name == "kernel_stack").then(|| Reader { name: name.into(), how: How::Stack(size, caller) })
+        (name == "kernel_stack")
+            .then(|| TraceEventReader { name: name.into(), how: How::Stack(size, caller) })
     }
 
-    fn known(system: &str, format: &Format) -> Option<Reader> {
+    fn known(system: &str, format: &TraceEventFormat) -> Option<TraceEventReader> {
         let name = format.name.as_str();
         let (make, fields, name): (Make, _, _) = match KINDS.iter().find(|kind| kind.0 == name) {
             Some((_, fields, make)) => (*make, *fields, name),
@@ -124,19 +145,19 @@ impl Reader {
             },
         };
         let fields = fields.iter().map(|name| format.field(name).cloned()).collect::<Option<_>>()?;
-        Some(Reader { name: name.into(), how: How::Known(make, fields) })
+        Some(TraceEventReader { name: name.into(), how: How::Known(make, fields) })
     }
 }
 
 /// Values of one event, in order.
-struct Values<'a> {
+struct EventFieldCursor<'a> {
     data: &'a [u8],
     fields: std::slice::Iter<'a, Field>,
-    name: &'a Name,
-    names: &'a mut HashSet<Name>,
+    name: &'a TraceName,
+    names: &'a mut HashSet<TraceName>,
 }
 
-impl Values<'_> {
+impl EventFieldCursor<'_> {
     fn number(&mut self) -> Option<u64> {
         self.fields.next()?.number(self.data)
     }
@@ -145,7 +166,7 @@ impl Values<'_> {
         self.number().map(|number| number as u32)
     }
 
-    fn text(&mut self) -> Option<Name> {
+    fn text(&mut self) -> Option<TraceName> {
         let text = String::from_utf8_lossy(self.fields.next()?.text(self.data)?);
         let text = text.trim_end();
         if let Some(name) = self.names.get(text) {
@@ -154,29 +175,30 @@ impl Values<'_> {
         if self.names.len() == NAMES {
             self.names.clear();
         }
-        let name = Name::from(text);
+        let name = TraceName::from(text);
         self.names.insert(name.clone());
         Some(name)
     }
 
-    fn task(&mut self) -> Option<Task> {
+    fn task(&mut self) -> Option<TraceEventTask> {
         let name = self.text()?;
-        Some(Task { name, tid: self.small()?, priority: self.small()? as i32 })
+        Some(TraceEventTask { name, tid: self.small()?, priority: self.small()? as i32 })
     }
 }
 
 impl Decoder {
     /// A decoder for the events of a catalogue, and no others.
-    pub fn new(catalogue: &Catalogue) -> Decoder {
-        let formats: Vec<(&str, Format)> = catalogue
+    pub fn new(catalogue: &TraceFormatCatalogue) -> Decoder {
+        let formats: Vec<(&str, TraceEventFormat)> = catalogue
             .events
             .iter()
-            .filter_map(|(system, text)| Some((system.as_str(), Format::parse(text)?)))
+            .filter_map(|(system, text)| Some((system.as_str(), TraceEventFormat::parse(text)?)))
             .collect();
         let common = |name: &str| formats.iter().find_map(|(_, format)| format.field(name).cloned());
-        let readers = formats.iter().map(|(system, format)| (format.id, Reader::of(system, format)));
+        let readers =
+            formats.iter().map(|(system, format)| (format.id, TraceEventReader::of(system, format)));
         Decoder {
-            layout: Layout::of(catalogue),
+            layout: TracePageLayout::of(catalogue),
             kind: common("common_type"),
             thread: common("common_pid"),
             readers: readers.collect(),
@@ -185,37 +207,41 @@ impl Decoder {
     }
 
     /// Passes on the events of a page of a CPU, in order, with `Kind::Lost` if some before it are missing.
-    pub fn page(&mut self, cpu: u32, page: &[u8], mut take: impl FnMut(Event)) {
+    pub fn page(&mut self, cpu: u32, page: &[u8], mut take: impl FnMut(KernelTraceEvent)) {
         let Some(opened) = self.layout.as_ref().and_then(|layout| layout.open(page)) else { return };
         if let Some(events) = opened.lost {
-            take(Event {
+            take(KernelTraceEvent {
                 at: opened.from,
                 cpu,
                 thread: 0,
-                kind: Kind::Lost { events, why: Loss::Overwritten },
+                kind: KernelTraceEventKind::Lost { events, why: Loss::Overwritten },
             });
         }
         for (at, data) in opened.events() {
             if let Some((thread, kind)) = self.event(data) {
-                take(Event { at, cpu, thread, kind });
+                take(KernelTraceEvent { at, cpu, thread, kind });
             }
         }
     }
 
-    fn event(&mut self, data: &[u8]) -> Option<(u32, Kind)> {
+    fn event(&mut self, data: &[u8]) -> Option<(u32, KernelTraceEventKind)> {
         let id = self.kind.as_ref()?.number(data)? as u16;
         let thread = self.thread.as_ref()?.number(data)? as u32;
         let reader = self.readers.get(&id)?;
         let name = &reader.name;
         let kind = match &reader.how {
-            How::Printed(printer) => Kind::Other { name: name.clone(), fields: printer.print(data).into() },
+            How::Printed(printer) => {
+                KernelTraceEventKind::Other { name: name.clone(), fields: printer.print(data).into() }
+            }
             How::Stack(size, at) => {
                 let words = data.get(*at..)?.chunks_exact(8).take(size.number(data)? as usize);
                 let address = |word: &[u8]| word.try_into().map_or(0, u64::from_le_bytes);
-                Kind::Stack { addresses: words.map(address).filter(|address| *address != 0).collect() }
+                KernelTraceEventKind::Stack {
+                    addresses: words.map(address).filter(|address| *address != 0).collect(),
+                }
             }
             How::Known(make, fields) => {
-                make(&mut Values { data, fields: fields.iter(), name, names: &mut self.names })?
+                make(&mut EventFieldCursor { data, fields: fields.iter(), name, names: &mut self.names })?
             }
         };
         Some((thread, kind))

@@ -1,9 +1,9 @@
 //! The kernel's trace, as raw pages of its ring buffers.
 //!
-//! [`Catalogue`] holds the kernel's description of its own layout: `header_page` and the `format` file of each
-//! event. With it a [`Decoder`] makes typed [`Event`]s of the pages read from `per_cpu/cpuN/trace_pipe_raw`.
-//! [`dat`] writes the same pages as a file that trace-cmd opens, and [`text`] writes events as ftrace text,
-//! which Perfetto opens.
+//! [`TraceFormatCatalogue`] holds the kernel's description of its own layout: `header_page` and the `format` file of
+//! each event. With it a [`Decoder`] makes typed [`KernelTraceEvent`]s of the pages read from
+//! `per_cpu/cpuN/trace_pipe_raw`. [`dat`] writes the same pages as a file that trace-cmd opens, and [`text`] writes
+//! events as ftrace text, which Perfetto opens.
 //!
 //! The layout of pages is that of a little-endian machine. Nothing that is read
 //! is trusted: what does not fit its format is left out.
@@ -15,7 +15,7 @@ mod page;
 mod print;
 mod text;
 
-pub use catalogue::{Catalogue, Field, Format};
+pub use catalogue::{Field, TraceEventFormat, TraceFormatCatalogue};
 pub use dat::dat;
 pub use decode::Decoder;
 pub use page::{page_begin, page_length};
@@ -26,11 +26,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A name in the trace. The same name is there only once.
-pub type Name = Arc<str>;
+pub type TraceName = Arc<str>;
 
 /// Event of the trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct KernelTraceEvent {
     /// Time of the event, ns of the trace clock.
     pub at: u64,
     /// CPU on which the event was recorded.
@@ -38,50 +38,50 @@ pub struct Event {
     /// Thread that was on this CPU; 0 when idle.
     pub thread: u32,
     /// Kind of the event, with its data.
-    pub kind: Kind,
+    pub kind: KernelTraceEventKind,
 }
 
 /// Thread as an event names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Task {
+pub struct TraceEventTask {
     /// Id of the thread.
     pub tid: u32,
     /// Name of the thread.
-    pub name: Name,
+    pub name: TraceName,
     /// The kernel's priority: below 100 real-time, 120 is nice 0.
     pub priority: i32,
 }
 
 /// Kind of an event, with its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum KernelTraceEventKind {
     /// The CPU went from one thread to another (`sched_switch`).
     Switch {
         /// Thread that left the CPU.
-        from: Task,
+        from: TraceEventTask,
         /// State of the thread that left, as in the event: 0 could go on, bit 8 was preempted.
         state: u64,
         /// Thread that got the CPU.
-        to: Task,
+        to: TraceEventTask,
     },
     /// A thread is about to be woken (`sched_waking`).
     Waking {
         /// Thread that is about to be woken.
-        task: Task,
+        task: TraceEventTask,
         /// CPU on which the thread shall run.
         target: u32,
     },
     /// A thread was put into a run queue (`sched_wakeup`).
     Wakeup {
         /// Thread that was put into the run queue.
-        task: Task,
+        task: TraceEventTask,
         /// CPU on which the thread shall run.
         target: u32,
     },
     /// A new thread was put into a run queue (`sched_wakeup_new`).
     WakeupNew {
         /// New thread in the run queue.
-        task: Task,
+        task: TraceEventTask,
         /// CPU on which the thread shall run.
         target: u32,
     },
@@ -90,7 +90,7 @@ pub enum Kind {
         /// Number of the interrupt.
         irq: u32,
         /// Name of the handler.
-        name: Name,
+        name: TraceName,
     },
     /// The handler of a device's interrupt ended (`irq_handler_exit`).
     IrqExit {
@@ -115,14 +115,14 @@ pub enum Kind {
     /// An interrupt of the CPU's own begins (`irq_vectors:NAME_entry`).
     VectorEntry {
         /// Name of the interrupt: `local_timer`, `reschedule`, …
-        name: Name,
+        name: TraceName,
         /// Number of the interrupt.
         vector: u32,
     },
     /// An interrupt of the CPU's own ended (`irq_vectors:NAME_exit`).
     VectorExit {
         /// Name of the interrupt, as at its entry.
-        name: Name,
+        name: TraceName,
         /// Number of the interrupt.
         vector: u32,
     },
@@ -170,14 +170,14 @@ pub enum Kind {
     /// A process wrote to `trace_marker`.
     Mark {
         /// Text that was written.
-        text: Name,
+        text: TraceName,
     },
     /// Anything else that was recorded (`binder_transaction`); no conclusion is drawn from it.
     Other {
         /// The name of the event.
-        name: Name,
+        name: TraceName,
         /// Fields as the kernel would print them.
-        fields: Name,
+        fields: TraceName,
     },
     /// The kernel's stack of a thread that gave way (`kernel_stack`).
     Stack {
@@ -210,16 +210,18 @@ pub(crate) fn softirq_name(vector: u32) -> &'static str {
 }
 
 /// The last name of each thread that events name, by id.
-pub fn names<'a>(events: impl IntoIterator<Item = &'a Event>) -> BTreeMap<u32, Name> {
+pub fn names<'a>(events: impl IntoIterator<Item = &'a KernelTraceEvent>) -> BTreeMap<u32, TraceName> {
     let mut names = BTreeMap::new();
-    let mut put = |task: &Task| names.insert(task.tid, task.name.clone());
+    let mut put = |task: &TraceEventTask| names.insert(task.tid, task.name.clone());
     for event in events {
         match &event.kind {
-            Kind::Switch { from, to, .. } => {
+            KernelTraceEventKind::Switch { from, to, .. } => {
                 put(from);
                 put(to);
             }
-            Kind::Waking { task, .. } | Kind::Wakeup { task, .. } | Kind::WakeupNew { task, .. } => {
+            KernelTraceEventKind::Waking { task, .. }
+            | KernelTraceEventKind::Wakeup { task, .. }
+            | KernelTraceEventKind::WakeupNew { task, .. } => {
                 put(task);
             }
             _ => {}

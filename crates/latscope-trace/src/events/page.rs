@@ -1,7 +1,7 @@
 //! Page of a ring buffer (linux `include/linux/ring_buffer.h`, `kernel/trace/ring_buffer.c`): a time stamp, the
 //! length of the data, and events with their distances in time.
 
-use super::Catalogue;
+use super::TraceFormatCatalogue;
 
 /// Flag in the word with the length: events before this page are missing.
 const MISSED: u64 = 1 << 31;
@@ -18,14 +18,14 @@ const ABSOLUTE: u32 = 31;
 
 /// The layout of pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct TracePageLayout {
     commit: std::ops::Range<usize>,
     data: usize,
 }
 
 /// Parsed page of a ring buffer.
 #[derive(Debug)]
-pub struct Page<'a> {
+pub struct TraceBufferPage<'a> {
     /// Time at the begin of the page, ns.
     pub from: u64,
     /// Set if events before the page are missing, with their number if it is known.
@@ -33,10 +33,10 @@ pub struct Page<'a> {
     data: &'a [u8],
 }
 
-impl Layout {
-    pub fn of(catalogue: &Catalogue) -> Option<Layout> {
+impl TracePageLayout {
+    pub fn of(catalogue: &TraceFormatCatalogue) -> Option<TracePageLayout> {
         let commit = catalogue.commit().filter(|commit| (4..=8).contains(&commit.len()))?;
-        Some(Layout { commit, data: catalogue.data()? })
+        Some(TracePageLayout { commit, data: catalogue.data()? })
     }
 
     fn commit(&self, page: &[u8]) -> Option<u64> {
@@ -44,7 +44,7 @@ impl Layout {
     }
 
     /// Parses a page; `None` if the bytes are no page.
-    pub fn open<'a>(&self, page: &'a [u8]) -> Option<Page<'a>> {
+    pub fn open<'a>(&self, page: &'a [u8]) -> Option<TraceBufferPage<'a>> {
         let from = word(page.get(..8)?)?;
         let commit = self.commit(page)?;
         let rest = page.get(self.data..)?;
@@ -53,14 +53,14 @@ impl Layout {
             0 => None,
             _ => behind.get(..8).and_then(word),
         });
-        Some(Page { from, lost, data })
+        Some(TraceBufferPage { from, lost, data })
     }
 }
 
 /// Returns the bytes of a page that are used, its head included; `None` if the bytes are no page or hold no
 /// event.
-pub fn page_length(catalogue: &Catalogue, page: &[u8]) -> Option<usize> {
-    let layout = Layout::of(catalogue)?;
+pub fn page_length(catalogue: &TraceFormatCatalogue, page: &[u8]) -> Option<usize> {
+    let layout = TracePageLayout::of(catalogue)?;
     let opened = layout.open(page).filter(|opened| !opened.data.is_empty())?;
     let stored = if matches!(opened.lost, Some(Some(_))) { 8 } else { 0 };
     Some(layout.data + opened.data.len() + stored)
@@ -71,21 +71,21 @@ pub fn page_begin(page: &[u8]) -> u64 {
     page.get(..8).and_then(word).unwrap_or(0)
 }
 
-impl<'a> Page<'a> {
+impl<'a> TraceBufferPage<'a> {
     /// Returns the events, with time and bytes of each.
-    pub fn events(&self) -> Events<'a> {
-        Events { rest: self.data, at: self.from }
+    pub fn events(&self) -> TracePageEvents<'a> {
+        TracePageEvents { rest: self.data, at: self.from }
     }
 }
 
 /// Iterator over the events of a page.
 #[derive(Debug)]
-pub struct Events<'a> {
+pub struct TracePageEvents<'a> {
     rest: &'a [u8],
     at: u64,
 }
 
-impl<'a> Iterator for Events<'a> {
+impl<'a> Iterator for TracePageEvents<'a> {
     type Item = (u64, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const LAYOUT: Layout = Layout { commit: 8..16, data: 16 };
+    const LAYOUT: TracePageLayout = TracePageLayout { commit: 8..16, data: 16 };
 
     fn page(from: u64, flags: u64, words: &[u32]) -> Vec<u8> {
         let mut page = from.to_le_bytes().to_vec();

@@ -1,7 +1,7 @@
 //! Text that the kernel would print of an event (`print fmt` of its format file), for events that only a reader
 //! uses.
 
-use super::{Field, Format};
+use super::{Field, TraceEventFormat};
 use std::fmt::Write;
 
 /// Format of an event as text.
@@ -20,12 +20,12 @@ enum Piece {
 
 impl Printer {
     /// Returns the kernel's own format if it consists of plain fields, otherwise each field behind its name.
-    pub fn of(format: &Format) -> Printer {
+    pub fn of(format: &TraceEventFormat) -> Printer {
         Printer::of_kernel(format).unwrap_or_else(|| Printer::of_fields(format))
     }
 
     /// Parses a format such as `"cpu=%d name=%s", REC->cpu, __get_str(name)`.
-    fn of_kernel(format: &Format) -> Option<Printer> {
+    fn of_kernel(format: &TraceEventFormat) -> Option<Printer> {
         let (pattern, arguments) = format.print.strip_prefix('"')?.split_once('"')?;
         let mut arguments = arguments.split(',').map(str::trim).filter(|argument| !argument.is_empty());
         let mut pieces = Vec::new();
@@ -51,7 +51,7 @@ impl Printer {
         arguments.next().is_none().then_some(Printer(pieces))
     }
 
-    fn of_fields(format: &Format) -> Printer {
+    fn of_fields(format: &TraceEventFormat) -> Printer {
         let own = format.fields.iter().filter(|field| !field.name.starts_with("common_"));
         let pieces = own.enumerate().flat_map(|(at, field)| {
             let space = if at > 0 { " " } else { "" };
@@ -96,7 +96,7 @@ impl Printer {
 }
 
 /// Returns the field that an argument stands for: `REC->field`, perhaps behind a cast, or `__get_str(field)`.
-fn argument<'a>(format: &'a Format, text: &str) -> Option<&'a Field> {
+fn argument<'a>(format: &'a TraceEventFormat, text: &str) -> Option<&'a Field> {
     let text = text.trim_start_matches("(unsigned long)").trim_start_matches("(unsigned long long)");
     let string = || text.strip_prefix("__get_str(")?.strip_suffix(')');
     format.field(text.strip_prefix("REC->").or_else(string)?)
@@ -106,7 +106,7 @@ fn argument<'a>(format: &'a Format, text: &str) -> Option<&'a Field> {
 mod tests {
     use super::*;
 
-    fn format(print: &str) -> Format {
+    fn format(print: &str) -> TraceEventFormat {
         let field = |name: &str, offset, size, signed| {
             format!("\tfield:{name};\toffset:{offset};\tsize:{size};\tsigned:{signed};\n")
         };
@@ -118,7 +118,7 @@ mod tests {
             field("char name[8]", 20, 8, 0),
         ];
         let text = format!("name: a\nID: 1\nformat:\n{}\nprint fmt: {print}\n", fields.concat());
-        Format::parse(&text).unwrap()
+        TraceEventFormat::parse(&text).unwrap()
     }
 
     fn event() -> Vec<u8> {
@@ -143,7 +143,7 @@ mod tests {
     fn addresses_have_all_their_digits() {
         let line = "\tfield:void * fun;\toffset:0;\tsize:8;\tsigned:0;\n";
         let text = format!("name: a\nID: 1\nformat:\n{line}\nprint fmt: \"%ps\", REC->fun\n");
-        let printer = Printer::of(&Format::parse(&text).unwrap());
+        let printer = Printer::of(&TraceEventFormat::parse(&text).unwrap());
         assert_eq!(printer.print(&0xffff_ffff_8100_0010_u64.to_le_bytes()), "fun=0xffffffff81000010");
     }
 

@@ -1,26 +1,26 @@
 //! Events as ftrace text, in the form of the time lines' files.
 
-use super::{Event, Kind, Name, Task, softirq_name};
+use super::{KernelTraceEvent, KernelTraceEventKind, TraceEventTask, TraceName, softirq_name};
 use crate::timeline::{FTRACE_HEAD, ftrace_row};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Writes events, in order of time, as ftrace text, which ui.perfetto.dev
 /// opens. `names` are those of threads.
-pub fn text(events: &[Event], names: &BTreeMap<u32, Name>) -> String {
+pub fn text(events: &[KernelTraceEvent], names: &BTreeMap<u32, TraceName>) -> String {
     let mut out = FTRACE_HEAD.to_owned();
     for event in events {
         let task = match event.thread {
             0 => "<idle>",
             thread => names.get(&thread).map_or("<...>", |name| name),
         };
-        if let Kind::Lost { events, .. } = event.kind {
+        if let KernelTraceEventKind::Lost { events, .. } = event.kind {
             let events = events.map_or(String::new(), |events| format!("{events} "));
             out += &format!("# CPU {}: {events}events lost\n", event.cpu);
             continue;
         }
         let (name, mut fields) = described(&event.kind);
-        if let Kind::Mark { text } = &event.kind
+        if let KernelTraceEventKind::Mark { text } = &event.kind
             && text.chars().nth(1) != Some('|')
         {
             // Plain words in the form of Android's atrace: an instant of the thread.
@@ -34,43 +34,47 @@ pub fn text(events: &[Event], names: &BTreeMap<u32, Name>) -> String {
 }
 
 /// Name and fields as the kernel writes them.
-pub(crate) fn described(kind: &Kind) -> (Cow<'_, str>, String) {
+pub(crate) fn described(kind: &KernelTraceEventKind) -> (Cow<'_, str>, String) {
     let (name, fields) = match kind {
-        Kind::VectorEntry { name, vector } => {
+        KernelTraceEventKind::VectorEntry { name, vector } => {
             return (format!("{name}_entry").into(), format!("vector={vector}"));
         }
-        Kind::VectorExit { name, vector } => {
+        KernelTraceEventKind::VectorExit { name, vector } => {
             return (format!("{name}_exit").into(), format!("vector={vector}"));
         }
-        Kind::Switch { from, state, to } => ("sched_switch", switch(from, *state, to)),
-        Kind::Waking { task, target } => ("sched_waking", wake(task, *target)),
-        Kind::Wakeup { task, target } => ("sched_wakeup", wake(task, *target)),
-        Kind::WakeupNew { task, target } => ("sched_wakeup_new", wake(task, *target)),
-        Kind::IrqEntry { irq, name } => ("irq_handler_entry", format!("irq={irq} name={name}")),
-        Kind::IrqExit { irq } => ("irq_handler_exit", format!("irq={irq} ret=handled")),
-        Kind::SoftirqRaise { vector } => ("softirq_raise", softirq(*vector)),
-        Kind::SoftirqEntry { vector } => ("softirq_entry", softirq(*vector)),
-        Kind::SoftirqExit { vector } => ("softirq_exit", softirq(*vector)),
-        Kind::TimerEntry { timer, now } => {
+        KernelTraceEventKind::Switch { from, state, to } => ("sched_switch", switch(from, *state, to)),
+        KernelTraceEventKind::Waking { task, target } => ("sched_waking", wake(task, *target)),
+        KernelTraceEventKind::Wakeup { task, target } => ("sched_wakeup", wake(task, *target)),
+        KernelTraceEventKind::WakeupNew { task, target } => ("sched_wakeup_new", wake(task, *target)),
+        KernelTraceEventKind::IrqEntry { irq, name } => {
+            ("irq_handler_entry", format!("irq={irq} name={name}"))
+        }
+        KernelTraceEventKind::IrqExit { irq } => ("irq_handler_exit", format!("irq={irq} ret=handled")),
+        KernelTraceEventKind::SoftirqRaise { vector } => ("softirq_raise", softirq(*vector)),
+        KernelTraceEventKind::SoftirqEntry { vector } => ("softirq_entry", softirq(*vector)),
+        KernelTraceEventKind::SoftirqExit { vector } => ("softirq_exit", softirq(*vector)),
+        KernelTraceEventKind::TimerEntry { timer, now } => {
             ("hrtimer_expire_entry", format!("hrtimer={timer:016x} now={now}"))
         }
-        Kind::TimerExit { timer } => ("hrtimer_expire_exit", format!("hrtimer={timer:016x}")),
-        Kind::Idle { state } => ("cpu_idle", format!("state={}", state.unwrap_or(u32::MAX))),
-        Kind::Nmi { ns } => ("nmi_handler", format!("delta_ns: {ns}")),
-        Kind::Work { function } => ("workqueue_execute_start", format!("function={function:#018x}")),
-        Kind::Call { function } => ("csd_function_entry", format!("func={function:#018x}")),
-        Kind::Timerlat { turn, context, ns } => {
+        KernelTraceEventKind::TimerExit { timer } => ("hrtimer_expire_exit", format!("hrtimer={timer:016x}")),
+        KernelTraceEventKind::Idle { state } => ("cpu_idle", format!("state={}", state.unwrap_or(u32::MAX))),
+        KernelTraceEventKind::Nmi { ns } => ("nmi_handler", format!("delta_ns: {ns}")),
+        KernelTraceEventKind::Work { function } => {
+            ("workqueue_execute_start", format!("function={function:#018x}"))
+        }
+        KernelTraceEventKind::Call { function } => ("csd_function_entry", format!("func={function:#018x}")),
+        KernelTraceEventKind::Timerlat { turn, context, ns } => {
             ("timerlat", format!("#{turn} context {context} timer_latency {ns} ns"))
         }
-        Kind::Mark { text } => ("tracing_mark_write", text.to_string()),
-        Kind::Other { name, fields } => return (name.to_string().into(), fields.to_string()),
-        Kind::Stack { addresses } => ("kernel_stack", stack(addresses)),
-        Kind::Lost { .. } => ("lost", String::new()),
+        KernelTraceEventKind::Mark { text } => ("tracing_mark_write", text.to_string()),
+        KernelTraceEventKind::Other { name, fields } => return (name.to_string().into(), fields.to_string()),
+        KernelTraceEventKind::Stack { addresses } => ("kernel_stack", stack(addresses)),
+        KernelTraceEventKind::Lost { .. } => ("lost", String::new()),
     };
     (name.into(), fields)
 }
 
-fn wake(task: &Task, target: u32) -> String {
+fn wake(task: &TraceEventTask, target: u32) -> String {
     format!("comm={} pid={} prio={} target_cpu={target:03}", task.name, task.tid, task.priority)
 }
 
@@ -83,7 +87,7 @@ fn softirq(vector: u32) -> String {
     format!("vec={vector} [action={}]", softirq_name(vector).to_uppercase())
 }
 
-fn switch(from: &Task, state: u64, to: &Task) -> String {
+fn switch(from: &TraceEventTask, state: u64, to: &TraceEventTask) -> String {
     format!(
         "prev_comm={} prev_pid={} prev_prio={} prev_state={} ==> next_comm={} next_pid={} next_prio={}",
         from.name,

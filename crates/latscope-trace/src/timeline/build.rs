@@ -1,8 +1,11 @@
 //! Derivation of the states of threads from events.
 
-use super::ftrace::{self, Event, Line};
+use super::ftrace::{self, FtraceEvent, FtraceLine};
 use super::syscalls::syscall_name;
-use super::{Call, Interval, Recording, Signpost, State, Thread, Timeline, Why};
+use super::{
+    Signpost, SyscallSpan, ThreadStateInterval, ThreadTimeline, Timeline, TimelineThreadState,
+    TraceRecording, Why,
+};
 use std::collections::HashMap;
 
 impl Timeline {
@@ -10,7 +13,7 @@ impl Timeline {
     ///
     /// The activity of a thread before its first event is not known, and no interval covers it. A state that lasts
     /// at the end of the recording ends there.
-    pub fn of(recording: &Recording) -> Timeline {
+    pub fn of(recording: &TraceRecording) -> Timeline {
         let mut builder = Builder::new(recording);
         for text in recording.text.lines() {
             match ftrace::line(text) {
@@ -28,7 +31,7 @@ impl Timeline {
 #[derive(Default)]
 struct Track {
     /// State with its begin and its reason; `None` before the first event and after the end.
-    open: Option<(State, u64, Why)>,
+    open: Option<(TimelineThreadState, u64, Why)>,
     cpu: u32,
     call: Option<OpenCall>,
     signposts: Vec<(u64, String)>,
@@ -42,7 +45,7 @@ struct OpenCall {
 }
 
 struct Builder<'a> {
-    recording: &'a Recording,
+    recording: &'a TraceRecording,
     timeline: Timeline,
     /// Index into `timeline.threads` and `tracks` of a followed thread. A
     /// thread id that is used again gets a new one.
@@ -54,7 +57,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(recording: &'a Recording) -> Self {
+    fn new(recording: &'a TraceRecording) -> Self {
         let mut builder = Builder {
             recording,
             timeline: Timeline {
@@ -76,17 +79,21 @@ impl<'a> Builder<'a> {
     fn follow(&mut self, tid: u32, name: &str) {
         self.index.insert(tid, self.tracks.len());
         self.tracks.push(Track::default());
-        self.timeline.threads.push(Thread { tid, name: name.to_owned(), ..Thread::default() });
+        self.timeline.threads.push(ThreadTimeline {
+            tid,
+            name: name.to_owned(),
+            ..ThreadTimeline::default()
+        });
     }
 
-    fn line(&mut self, line: &Line) {
+    fn line(&mut self, line: &FtraceLine) {
         let Some(event) = line.event() else {
             self.timeline.damaged += 1;
             return;
         };
         if self.recording.whole_from.is_some_and(|from| line.at < from) {
             // Too early to be whole; but who was created then must be known.
-            if let (Event::Fork { child, name }, true) = (&event, self.index.contains_key(&line.tid)) {
+            if let (FtraceEvent::Fork { child, name }, true) = (&event, self.index.contains_key(&line.tid)) {
                 self.follow(*child, name);
             }
             return;
@@ -101,7 +108,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Takes the thread's name and process from the head of its line.
-    fn identify(&mut self, line: &Line) {
+    fn identify(&mut self, line: &FtraceLine) {
         let Some(&at) = self.index.get(&line.tid) else {
             self.other(line.tid, line.task);
             return;
@@ -122,60 +129,60 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn event(&mut self, line: &Line, event: &Event) {
+    fn event(&mut self, line: &FtraceLine, event: &FtraceEvent) {
         match *event {
-            Event::Switch { from, state, to, to_name, .. } => {
+            FtraceEvent::Switch { from, state, to, to_name, .. } => {
                 if let Some(at) = self.at(from) {
                     self.other(to, to_name);
                     self.switch_out(at, line, state, to);
                 }
                 if let Some(at) = self.at(to) {
                     self.rename(at, to_name);
-                    self.change(at, line.at, State::Running, Why::Scheduled);
+                    self.change(at, line.at, TimelineThreadState::Running, Why::Scheduled);
                     self.tracks[at].cpu = line.cpu;
                 }
             }
-            Event::Wake { tid, name } => {
+            FtraceEvent::Wake { tid, name } => {
                 if let Some(at) = self.at(tid) {
                     self.rename(at, name);
                     // Only a sleeper wakes: a wake-up that meets the thread on
                     // its way to sleep changes nothing here, the later
                     // `sched_wakeup` does if it was too late.
-                    if matches!(self.tracks[at].open, None | Some((State::Blocked, ..))) {
-                        self.change(at, line.at, State::Runnable, Why::Woken { by: line.tid });
+                    if matches!(self.tracks[at].open, None | Some((TimelineThreadState::Blocked, ..))) {
+                        self.change(at, line.at, TimelineThreadState::Runnable, Why::Woken { by: line.tid });
                     }
                 }
             }
-            Event::WakeNew { tid, name } => {
+            FtraceEvent::WakeNew { tid, name } => {
                 if let Some(at) = self.at(tid) {
                     self.rename(at, name);
                     let by = self.creators.remove(&tid).unwrap_or(line.tid);
-                    self.change(at, line.at, State::Runnable, Why::Created { by });
+                    self.change(at, line.at, TimelineThreadState::Runnable, Why::Created { by });
                 }
             }
-            Event::Fork { child, name } => {
+            FtraceEvent::Fork { child, name } => {
                 if self.index.contains_key(&line.tid) {
                     self.on_cpu(line);
                     self.follow(child, name);
                     self.creators.insert(child, line.tid);
                 }
             }
-            Event::Enter { number } => {
+            FtraceEvent::Enter { number } => {
                 if let Some(at) = self.on_cpu(line) {
                     self.tracks[at].call = Some(OpenCall { number, from: line.at, marker: false });
                 }
             }
-            Event::Exit { number, result } => {
+            FtraceEvent::Exit { number, result } => {
                 if let Some(at) = self.on_cpu(line) {
                     self.exit(at, line.at, number, result);
                 }
             }
-            Event::Mark { text } => {
+            FtraceEvent::Mark { text } => {
                 if let Some(at) = self.on_cpu(line) {
                     self.mark(at, line.at, text);
                 }
             }
-            Event::Other => {
+            FtraceEvent::Other => {
                 self.on_cpu(line);
             }
         }
@@ -191,16 +198,16 @@ impl<'a> Builder<'a> {
     }
 
     /// Notes that the thread of a line is on a CPU, whatever its state was before.
-    fn on_cpu(&mut self, line: &Line) -> Option<usize> {
+    fn on_cpu(&mut self, line: &FtraceLine) -> Option<usize> {
         let at = self.at(line.tid)?;
-        if !matches!(self.tracks[at].open, Some((State::Running, ..))) {
-            self.change(at, line.at, State::Running, Why::Scheduled);
+        if !matches!(self.tracks[at].open, Some((TimelineThreadState::Running, ..))) {
+            self.change(at, line.at, TimelineThreadState::Running, Why::Scheduled);
         }
         self.tracks[at].cpu = line.cpu;
         Some(at)
     }
 
-    fn switch_out(&mut self, at: usize, line: &Line, state: &str, to: u32) {
+    fn switch_out(&mut self, at: usize, line: &FtraceLine, state: &str, to: u32) {
         self.tracks[at].cpu = line.cpu;
         let call = self.tracks[at].call.as_ref().map(|call| call.number);
         match state.chars().next() {
@@ -211,12 +218,12 @@ impl<'a> Builder<'a> {
             // `R+` was taken off inside the kernel. `R` is either that on the
             // way back to the program, or the thread's own wish.
             Some('R') if state == "R" && self.yields(call) => {
-                self.change(at, line.at, State::Runnable, Why::Yielded);
+                self.change(at, line.at, TimelineThreadState::Runnable, Why::Yielded);
             }
-            Some('R') => self.change(at, line.at, State::Preempted, Why::Preempted { by: to }),
+            Some('R') => self.change(at, line.at, TimelineThreadState::Preempted, Why::Preempted { by: to }),
             kind => {
                 let why = Why::Slept { kind: kind.unwrap_or('?'), call };
-                self.change(at, line.at, State::Blocked, why);
+                self.change(at, line.at, TimelineThreadState::Blocked, why);
             }
         }
     }
@@ -225,7 +232,7 @@ impl<'a> Builder<'a> {
         call.is_some_and(|call| syscall_name(&self.recording.architecture, call) == "sched_yield")
     }
 
-    fn change(&mut self, at: usize, now: u64, state: State, why: Why) {
+    fn change(&mut self, at: usize, now: u64, state: TimelineThreadState, why: Why) {
         self.close(at, now);
         self.tracks[at].open = Some((state, now, why));
     }
@@ -234,13 +241,13 @@ impl<'a> Builder<'a> {
         let Some((state, from, why)) = self.tracks[at].open.take() else { return };
         let until = now.max(from);
         let cpu = self.tracks[at].cpu;
-        self.timeline.threads[at].intervals.push(Interval { from, until, state, why, cpu });
+        self.timeline.threads[at].intervals.push(ThreadStateInterval { from, until, state, why, cpu });
     }
 
     fn exit(&mut self, at: usize, now: u64, number: u32, result: i64) {
         let Some(call) = self.tracks[at].call.take() else { return };
         if call.number == number && !call.marker {
-            let done = Call { from: call.from, until: now, number, result: Some(result) };
+            let done = SyscallSpan { from: call.from, until: now, number, result: Some(result) };
             self.timeline.threads[at].calls.push(done);
         }
     }
@@ -272,7 +279,12 @@ impl<'a> Builder<'a> {
             let end = if ended { thread.until() } else { until };
             // A thread that ended is in `exit` for ever: that is no call.
             if let Some(call) = track.call.filter(|call| !ended && !call.marker) {
-                thread.calls.push(Call { from: call.from, until: end, number: call.number, result: None });
+                thread.calls.push(SyscallSpan {
+                    from: call.from,
+                    until: end,
+                    number: call.number,
+                    result: None,
+                });
             }
             for (from, name) in track.signposts.into_iter().rev() {
                 thread.signposts.push(Signpost { from, until: end.max(from), name, closed: false });

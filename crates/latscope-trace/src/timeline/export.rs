@@ -1,27 +1,27 @@
 //! Files that Perfetto opens.
 
-use super::ftrace::{self, Event, stamp_text};
+use super::ftrace::{self, FtraceEvent, stamp_text};
 use super::syscalls::syscall_name;
-use super::{Interval, Recording, Thread, Timeline, Why};
+use super::{ThreadStateInterval, ThreadTimeline, Timeline, TraceRecording, Why};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 /// The format of a time line's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum TimelineFileFormat {
     /// ftrace text, as [`ftrace_text`] writes it.
     Ftrace,
     /// Chrome trace-event JSON, as [`chrome_json`] writes it.
     Json,
 }
 
-impl Format {
+impl TimelineFileFormat {
     /// JSON for a file whose name ends in `.json`, else ftrace text.
-    pub fn of(path: &Path) -> Format {
+    pub fn of(path: &Path) -> TimelineFileFormat {
         match path.extension() {
-            Some(extension) if extension.eq_ignore_ascii_case("json") => Format::Json,
-            _ => Format::Ftrace,
+            Some(extension) if extension.eq_ignore_ascii_case("json") => TimelineFileFormat::Json,
+            _ => TimelineFileFormat::Ftrace,
         }
     }
 }
@@ -31,31 +31,32 @@ impl Format {
 /// [`Export::end`].
 #[derive(Debug)]
 pub struct Export {
-    format: Format,
+    format: TimelineFileFormat,
     empty: bool,
 }
 
 impl Export {
     /// A file of a format.
-    pub fn new(format: Format) -> Export {
+    pub fn new(format: TimelineFileFormat) -> Export {
         Export { format, empty: true }
     }
 
     /// Returns the begin of the file.
     pub fn begin(&self) -> &'static str {
         match self.format {
-            Format::Ftrace => FTRACE_HEAD,
-            Format::Json => "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[",
+            TimelineFileFormat::Ftrace => FTRACE_HEAD,
+            TimelineFileFormat::Json => "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[",
         }
     }
 
     /// Returns the text of one step, which need not end with a line feed.
-    pub fn step(&mut self, recording: &Recording, timeline: &Timeline) -> String {
+    pub fn step(&mut self, recording: &TraceRecording, timeline: &Timeline) -> String {
         let text = match self.format {
-            Format::Ftrace => ftrace_step(recording, timeline),
-            Format::Json => json_step(timeline),
+            TimelineFileFormat::Ftrace => ftrace_step(recording, timeline),
+            TimelineFileFormat::Json => json_step(timeline),
         };
-        let separator = if self.format == Format::Json && !self.empty && !text.is_empty() { "," } else { "" };
+        let separator =
+            if self.format == TimelineFileFormat::Json && !self.empty && !text.is_empty() { "," } else { "" };
         self.empty &= text.is_empty();
         format!("{separator}{text}")
     }
@@ -63,13 +64,13 @@ impl Export {
     /// Returns the end of the file.
     pub fn end(&self) -> &'static str {
         match self.format {
-            Format::Ftrace => "",
-            Format::Json => "]}\n",
+            TimelineFileFormat::Ftrace => "",
+            TimelineFileFormat::Json => "]}\n",
         }
     }
 }
 
-fn whole(format: Format, steps: &[(&Recording, &Timeline)]) -> String {
+fn whole(format: TimelineFileFormat, steps: &[(&TraceRecording, &Timeline)]) -> String {
     let mut export = Export::new(format);
     let body: String = steps.iter().map(|(recording, timeline)| export.step(recording, timeline)).collect();
     format!("{}{body}{}", export.begin(), export.end())
@@ -93,13 +94,13 @@ pub(crate) const FTRACE_HEAD: &str = "\
 /// - switches that close the gaps on a CPU. Only switches from and to the
 ///   followed threads are recorded; of other threads the file shows only
 ///   when they gave way to a followed thread or took its place.
-pub fn ftrace_text(steps: &[(&Recording, &Timeline)]) -> String {
-    whole(Format::Ftrace, steps)
+pub fn ftrace_text(steps: &[(&TraceRecording, &Timeline)]) -> String {
+    whole(TimelineFileFormat::Ftrace, steps)
 }
 
-fn ftrace_step(recording: &Recording, timeline: &Timeline) -> String {
+fn ftrace_step(recording: &TraceRecording, timeline: &Timeline) -> String {
     let mut out = String::with_capacity(recording.text.len() * 3 / 2);
-    let mut writer = Writer::new(timeline);
+    let mut writer = FtraceTextWriter::new(timeline);
     for text in recording.text.lines() {
         if let Some(line) = ftrace::line(text).filter(|line| line.at >= timeline.from) {
             writer.line(&line, &mut out);
@@ -110,7 +111,7 @@ fn ftrace_step(recording: &Recording, timeline: &Timeline) -> String {
 }
 
 /// Writes the lines of one step.
-struct Writer<'a> {
+struct FtraceTextWriter<'a> {
     followed: HashSet<u32>,
     slices: Slices,
     /// Id and name of the thread on each CPU, as far as they are known.
@@ -119,16 +120,16 @@ struct Writer<'a> {
 
 const IDLE: (u32, &str) = (0, "swapper");
 
-impl<'a> Writer<'a> {
+impl<'a> FtraceTextWriter<'a> {
     fn new(timeline: &Timeline) -> Self {
         let followed = timeline.threads.iter().map(|thread| thread.tid).collect();
-        Writer { followed, slices: slices(timeline), current: BTreeMap::new() }
+        FtraceTextWriter { followed, slices: slices(timeline), current: BTreeMap::new() }
     }
 
-    fn line(&mut self, line: &ftrace::Line<'a>, out: &mut String) {
+    fn line(&mut self, line: &ftrace::FtraceLine<'a>, out: &mut String) {
         let event = line.event();
         match event {
-            Some(Event::Switch { from, from_name, to, to_name, .. }) => {
+            Some(FtraceEvent::Switch { from, from_name, to, to_name, .. }) => {
                 if self.current.contains_key(&line.cpu) {
                     self.on_cpu(line.cpu, line.at, (from, from_name), out);
                 }
@@ -140,18 +141,20 @@ impl<'a> Writer<'a> {
             _ => {}
         }
         let edges = match event {
-            Some(Event::Enter { .. } | Event::Exit { .. }) => self.slices.remove(&(line.tid, line.at)),
+            Some(FtraceEvent::Enter { .. } | FtraceEvent::Exit { .. }) => {
+                self.slices.remove(&(line.tid, line.at))
+            }
             _ => None,
         };
         let marks = edges.unwrap_or_default().into_iter().map(|mark| row(line, "tracing_mark_write", &mark));
         // The slice of a call lies inside its entry and exit.
         match event {
-            Some(Event::Exit { .. }) => {
+            Some(FtraceEvent::Exit { .. }) => {
                 *out += &(marks.collect::<String>() + &row(line, line.name, line.fields))
             }
             _ => *out += &(row(line, line.name, line.fields) + &marks.collect::<String>()),
         }
-        if let Some(Event::WakeNew { .. }) = event {
+        if let Some(FtraceEvent::WakeNew { .. }) = event {
             *out += &row(line, "sched_waking", line.fields);
         }
     }
@@ -187,7 +190,7 @@ fn switch(cpu: u32, at: u64, from: (u32, &str), state: &str, to: (u32, &str)) ->
     ftrace_row((tid, None, task), cpu, at, "sched_switch", &fields)
 }
 
-fn row(line: &ftrace::Line, name: &str, fields: &str) -> String {
+fn row(line: &ftrace::FtraceLine, name: &str, fields: &str) -> String {
     ftrace_row((line.tid, line.process, line.task), line.cpu, line.at, name, fields)
 }
 
@@ -227,15 +230,15 @@ const STATE_TRACKS: u32 = 1 << 23;
 /// Writes time lines as Chrome trace-event JSON, which ui.perfetto.dev and
 /// chrome://tracing open: two tracks for each thread, one with its system calls
 /// and signposts, one with its states.
-pub fn chrome_json(steps: &[(&Recording, &Timeline)]) -> String {
-    whole(Format::Json, steps)
+pub fn chrome_json(steps: &[(&TraceRecording, &Timeline)]) -> String {
+    whole(TimelineFileFormat::Json, steps)
 }
 
 fn json_step(timeline: &Timeline) -> String {
     let others = timeline.others.iter().map(|(tid, name)| (*tid, name.as_str()));
     let own = timeline.threads.iter().map(|thread| (thread.tid, thread.name.as_str()));
-    let known: Names = others.chain(own).collect();
-    let mut events = Events::default();
+    let known: ThreadNameMap = others.chain(own).collect();
+    let mut events = ChromeEventList::default();
     for thread in &timeline.threads {
         names(thread, &mut events);
         spans(timeline, &known, thread, &mut events);
@@ -245,9 +248,9 @@ fn json_step(timeline: &Timeline) -> String {
 
 /// The text of JSON events, with commas between.
 #[derive(Default)]
-struct Events(String);
+struct ChromeEventList(String);
 
-impl Events {
+impl ChromeEventList {
     fn push(&mut self, event: &Value) {
         let separator = if self.0.is_empty() { "\n" } else { ",\n" };
         self.0 += separator;
@@ -256,9 +259,9 @@ impl Events {
 }
 
 /// Names of threads by id.
-type Names<'a> = HashMap<u32, &'a str>;
+type ThreadNameMap<'a> = HashMap<u32, &'a str>;
 
-fn names(thread: &Thread, events: &mut Events) {
+fn names(thread: &ThreadTimeline, events: &mut ChromeEventList) {
     let process = ("process_name", thread.tid, thread.name.clone());
     let states = format!("{} {} states", thread.name, thread.tid);
     let tracks =
@@ -272,7 +275,7 @@ fn names(thread: &Thread, events: &mut Events) {
 
 /// Returns the track of a thread's states, beside that of its calls. Thread ids stay below 2^22; the id in a
 /// damaged file may wrap.
-fn state_track(thread: &Thread) -> u32 {
+fn state_track(thread: &ThreadTimeline) -> u32 {
     thread.tid.wrapping_add(STATE_TRACKS)
 }
 
@@ -285,7 +288,7 @@ fn slice(pid: u32, tid: u32, category: &str, name: &str, (from, until): (u64, u6
     })
 }
 
-fn spans(timeline: &Timeline, known: &Names, thread: &Thread, events: &mut Events) {
+fn spans(timeline: &Timeline, known: &ThreadNameMap, thread: &ThreadTimeline, events: &mut ChromeEventList) {
     let pid = thread.process;
     for interval in &thread.intervals {
         let args = json!({ "why": reason(timeline, known, interval), "cpu": interval.cpu });
@@ -305,7 +308,7 @@ fn spans(timeline: &Timeline, known: &Names, thread: &Thread, events: &mut Event
 }
 
 /// Returns the thread that caused an event, in words.
-fn cause(known: &Names, tid: u32) -> String {
+fn cause(known: &ThreadNameMap, tid: u32) -> String {
     match known.get(&tid) {
         _ if tid == 0 => "an interrupt".to_owned(),
         Some(name) => format!("{name} {tid}"),
@@ -314,7 +317,7 @@ fn cause(known: &Names, tid: u32) -> String {
 }
 
 /// Returns the event that began an interval, in words.
-fn reason(timeline: &Timeline, known: &Names, interval: &Interval) -> String {
+fn reason(timeline: &Timeline, known: &ThreadNameMap, interval: &ThreadStateInterval) -> String {
     match interval.why {
         Why::Scheduled => "a CPU took it up".to_owned(),
         Why::Woken { by } => format!("woken by {}", cause(known, by)),

@@ -3,7 +3,7 @@
 
 /// Line with an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct FtraceLine<'a> {
     /// Name of the thread that was on the CPU; `<...>` where unknown.
     pub task: &'a str,
     /// Id of the thread that was on the CPU.
@@ -21,7 +21,7 @@ pub struct Line<'a> {
 
 /// Event of a kind from which a time line is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum FtraceEvent<'a> {
     /// A CPU went from one thread to another.
     Switch { from: u32, from_name: &'a str, state: &'a str, to: u32, to_name: &'a str },
     /// A thread was woken: `sched_waking` at the call, `sched_wakeup` when it
@@ -45,11 +45,11 @@ pub enum Event<'a> {
 ///
 /// The form is `TASK-PID (TGID) [CPU] FLAGS SECONDS.FRACTION: NAME: FIELDS`, where TGID and FLAGS can be
 /// missing. A task's name may hold any character, so the first place where the rest fits decides.
-pub fn line(text: &str) -> Option<Line<'_>> {
+pub fn line(text: &str) -> Option<FtraceLine<'_>> {
     text.match_indices('[').find_map(|(bracket, _)| line_at(text, bracket))
 }
 
-fn line_at(text: &str, bracket: usize) -> Option<Line<'_>> {
+fn line_at(text: &str, bracket: usize) -> Option<FtraceLine<'_>> {
     let (before, after) = (text[..bracket].trim_end(), &text[bracket + 1..]);
     let (cpu, after) = after.split_once(']')?;
     let (before, process) = match before.strip_suffix(')') {
@@ -66,7 +66,7 @@ fn line_at(text: &str, bracket: usize) -> Option<Line<'_>> {
     if name.contains(char::is_whitespace) {
         return None;
     }
-    Some(Line {
+    Some(FtraceLine {
         task: task.trim_start(),
         tid: number(tid)?,
         process,
@@ -96,9 +96,9 @@ fn nanoseconds(stamp: &str) -> Option<u64> {
     seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)
 }
 
-impl<'a> Line<'a> {
+impl<'a> FtraceLine<'a> {
     /// Returns the event of the line; `None` if the fields do not fit the event's name.
-    pub fn event(&self) -> Option<Event<'a>> {
+    pub fn event(&self) -> Option<FtraceEvent<'a>> {
         let fields = self.fields;
         Some(match self.name {
             "sched_switch" => {
@@ -106,32 +106,32 @@ impl<'a> Line<'a> {
                 let (from_name, from) = from.strip_prefix("prev_comm=")?.rsplit_once(" prev_pid=")?;
                 let (to_name, to) = to.strip_prefix("next_comm=")?.rsplit_once(" next_pid=")?;
                 let state = from.split_once(" prev_state=")?.1.trim_end();
-                Event::Switch { from: first(from)?, from_name, state, to: first(to)?, to_name }
+                FtraceEvent::Switch { from: first(from)?, from_name, state, to: first(to)?, to_name }
             }
             "sched_waking" | "sched_wakeup" => {
                 let (name, tid) = named(fields)?;
-                Event::Wake { tid, name }
+                FtraceEvent::Wake { tid, name }
             }
             "sched_wakeup_new" => {
                 let (name, tid) = named(fields)?;
-                Event::WakeNew { tid, name }
+                FtraceEvent::WakeNew { tid, name }
             }
             "sched_process_fork" => {
                 let (_, child) = fields.split_once(" child_comm=")?;
                 let (name, child) = child.rsplit_once(" child_pid=")?;
-                Event::Fork { child: first(child)?, name }
+                FtraceEvent::Fork { child: first(child)?, name }
             }
-            "sys_enter" => Event::Enter { number: first(fields.strip_prefix("NR ")?)? },
+            "sys_enter" => FtraceEvent::Enter { number: first(fields.strip_prefix("NR ")?)? },
             "sys_exit" => {
                 let (number, result) = fields.strip_prefix("NR ")?.split_once(" = ")?;
                 // rt_sigreturn returns to where the signal came: its number is -1.
                 match number.parse() {
-                    Ok(number) => Event::Exit { number, result: result.trim_end().parse().ok()? },
-                    Err(_) => Event::Other,
+                    Ok(number) => FtraceEvent::Exit { number, result: result.trim_end().parse().ok()? },
+                    Err(_) => FtraceEvent::Other,
                 }
             }
-            "tracing_mark_write" => Event::Mark { text: fields.trim_end() },
-            _ => Event::Other,
+            "tracing_mark_write" => FtraceEvent::Mark { text: fields.trim_end() },
+            _ => FtraceEvent::Other,
         })
     }
 }
@@ -204,7 +204,7 @@ mod tests {
             let line = line(form).unwrap();
             assert_eq!((line.task, line.tid, line.process, line.cpu), ("my task", 17, Some(12), 1));
             assert_eq!((line.at, line.name), (1_695_803_821_000, "sched_waking"));
-            assert_eq!(line.event(), Some(Event::Wake { tid: 18, name: "a b" }));
+            assert_eq!(line.event(), Some(FtraceEvent::Wake { tid: 18, name: "a b" }));
         }
         let none = line("<idle>-0  (-------) [000]   1.000001: power:").unwrap();
         assert_eq!((none.task, none.tid, none.process, none.at), ("<idle>", 0, None, 1_000_001_000));
@@ -216,7 +216,7 @@ mod tests {
         let line = line("a [b]-c-9 (  9) [000] 2.5: sched_switch: prev_comm=x prev_pid=1 prev_pid=9 prev_prio=1 prev_state=D|K ==> next_comm=k/0:1 next_pid=4 next_prio=120").unwrap();
         assert_eq!(line.task, "a [b]-c");
         let switch =
-            Event::Switch { from: 9, from_name: "x prev_pid=1", state: "D|K", to: 4, to_name: "k/0:1" };
+            FtraceEvent::Switch { from: 9, from_name: "x prev_pid=1", state: "D|K", to: 4, to_name: "k/0:1" };
         assert_eq!(line.event(), Some(switch));
     }
 

@@ -1,6 +1,6 @@
 //! Activity of each thread, moment by moment, read from the kernel's scheduler and system call events.
 //!
-//! [`Recording`] holds the content of a trace instance at the end of a measurement. [`Timeline::of`] derives
+//! [`TraceRecording`] holds the content of a trace instance at the end of a measurement. [`Timeline::of`] derives
 //! the states of each followed thread, its system calls and its signposts. [`values`] and
 //! [`finding`] sum them up, and [`ftrace_text`] and [`chrome_json`] write files that Perfetto opens.
 //!
@@ -15,7 +15,7 @@ mod ftrace;
 mod shares;
 mod syscalls;
 
-pub use export::{Export, Format, chrome_json, ftrace_text};
+pub use export::{Export, TimelineFileFormat, chrome_json, ftrace_text};
 pub(crate) use export::{FTRACE_HEAD, ftrace_row};
 pub use ftrace::with_nanoseconds;
 pub use shares::{finding, values};
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 
 /// Recording of one step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Recording {
+pub struct TraceRecording {
     /// The `trace` file: a line for each event, in order of time.
     pub text: String,
     /// Ids of the threads followed from the start. Threads and processes that
@@ -49,7 +49,7 @@ pub struct Timeline {
     /// Last instant, ns of the trace clock.
     pub until: u64,
     /// The threads, in order of appearance.
-    pub threads: Vec<Thread>,
+    pub threads: Vec<ThreadTimeline>,
     /// Names, by id, of threads that were not followed but took or gave a CPU or a wake-up.
     pub others: BTreeMap<u32, String>,
     /// Events that were lost before `from`.
@@ -62,7 +62,7 @@ pub struct Timeline {
 
 /// Activity of one thread. Intervals follow each other without gap or overlap.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Thread {
+pub struct ThreadTimeline {
     /// Id of the thread.
     pub tid: u32,
     /// Id of the thread's process; 0 if the trace does not have it.
@@ -70,9 +70,9 @@ pub struct Thread {
     /// Last name of the thread.
     pub name: String,
     /// States of the thread, in order.
-    pub intervals: Vec<Interval>,
+    pub intervals: Vec<ThreadStateInterval>,
     /// System calls of the thread, in order of their end. The writes that place signposts are left out.
-    pub calls: Vec<Call>,
+    pub calls: Vec<SyscallSpan>,
     /// Signposts of the thread, in order of their end.
     pub signposts: Vec<Signpost>,
     /// True if the thread ended within the recording.
@@ -82,7 +82,7 @@ pub struct Thread {
 /// State of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum TimelineThreadState {
     /// A CPU executes the thread.
     Running,
     /// The thread could run and waits for a CPU: after a wake-up, its creation, or its own `sched_yield`.
@@ -93,30 +93,35 @@ pub enum State {
     Blocked,
 }
 
-impl State {
+impl TimelineThreadState {
     /// All states, in the order of the columns.
-    pub const ALL: [State; 4] = [State::Running, State::Runnable, State::Preempted, State::Blocked];
+    pub const ALL: [TimelineThreadState; 4] = [
+        TimelineThreadState::Running,
+        TimelineThreadState::Runnable,
+        TimelineThreadState::Preempted,
+        TimelineThreadState::Blocked,
+    ];
 
     /// Returns the word for the state.
     pub fn name(self) -> &'static str {
         match self {
-            State::Running => "running",
-            State::Runnable => "runnable",
-            State::Preempted => "preempted",
-            State::Blocked => "blocked",
+            TimelineThreadState::Running => "running",
+            TimelineThreadState::Runnable => "runnable",
+            TimelineThreadState::Preempted => "preempted",
+            TimelineThreadState::Blocked => "blocked",
         }
     }
 }
 
 /// Stretch of time in one state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Interval {
+pub struct ThreadStateInterval {
     /// Begin, ns of the trace clock.
     pub from: u64,
     /// End, ns of the trace clock.
     pub until: u64,
     /// State of the thread.
-    pub state: State,
+    pub state: TimelineThreadState,
     /// Event that began the interval.
     pub why: Why,
     /// CPU on which the thread runs, or last ran.
@@ -158,7 +163,7 @@ pub enum Why {
 
 /// System call of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Call {
+pub struct SyscallSpan {
     /// Entry, ns of the trace clock.
     pub from: u64,
     /// Return, or the end of the recording; ns of the trace clock.
@@ -184,12 +189,12 @@ pub struct Signpost {
 
 impl Timeline {
     /// The signposts of all threads, with the thread that placed them.
-    pub fn signposts(&self) -> impl Iterator<Item = (&Thread, &Signpost)> {
+    pub fn signposts(&self) -> impl Iterator<Item = (&ThreadTimeline, &Signpost)> {
         self.threads.iter().flat_map(|thread| thread.signposts.iter().map(move |signpost| (thread, signpost)))
     }
 }
 
-impl Thread {
+impl ThreadTimeline {
     /// Returns true if the thread is the first of its process.
     pub fn is_main(&self) -> bool {
         self.tid == self.process

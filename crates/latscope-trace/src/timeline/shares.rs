@@ -1,8 +1,8 @@
 //! Division of the time of threads among their states.
 
 use super::syscalls::syscall_name;
-use super::{State, Thread, Timeline};
-use latscope_core::report::{Better, Certainty, Finding, Value};
+use super::{ThreadTimeline, Timeline, TimelineThreadState};
+use latscope_core::report::{Better, Certainty, Finding, MeasuredQuantity};
 use latscope_core::units::{format_share, format_time};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,12 +28,12 @@ impl Sums {
     /// The sums within a window; `None` if no thread was there.
     fn within(timeline: &Timeline, window: &Range<u64>) -> Option<Sums> {
         let mut sums = Sums::default();
-        let there = |thread: &&Thread| thread.from() < window.end && thread.until() >= window.start;
+        let there = |thread: &&ThreadTimeline| thread.from() < window.end && thread.until() >= window.start;
         timeline.threads.iter().filter(there).for_each(|thread| sums.add(thread, window));
         (sums.threads > 0).then_some(sums)
     }
 
-    fn add(&mut self, thread: &Thread, window: &Range<u64>) {
+    fn add(&mut self, thread: &ThreadTimeline, window: &Range<u64>) {
         self.threads += 1;
         for interval in &thread.intervals {
             self.states[interval.state as usize] += overlap(interval.from, interval.until, window);
@@ -41,7 +41,8 @@ impl Sums {
         // The last interval was cut by the end of the recording, unless the
         // thread itself ended then.
         let left = thread.intervals.len().saturating_sub(usize::from(!thread.ended));
-        let left = thread.intervals[..left].iter().filter(|interval| interval.state == State::Running);
+        let left =
+            thread.intervals[..left].iter().filter(|interval| interval.state == TimelineThreadState::Running);
         self.switches += left.filter(|interval| window.contains(&interval.until)).count() as u64;
         for call in thread.calls.iter().filter(|call| window.contains(&call.from)) {
             let (count, ns) = self.calls.entry(call.number).or_default();
@@ -56,13 +57,13 @@ impl Sums {
     }
 
     /// The share of a state, 0 to 1.
-    fn share(&self, state: State) -> f64 {
+    fn share(&self, state: TimelineThreadState) -> f64 {
         self.states[state as usize] as f64 / self.span().max(1) as f64
     }
 
     /// The shares of all states in %, and the number of switches, by name.
     fn figures(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        let shares = State::ALL.iter().map(|state| (state.name(), self.share(*state) * 100.0));
+        let shares = TimelineThreadState::ALL.iter().map(|state| (state.name(), self.share(*state) * 100.0));
         shares.chain([("switches", self.switches as f64)])
     }
 }
@@ -70,10 +71,13 @@ impl Sums {
 /// The shares of all threads together within a window as named values of a
 /// measurement: `timeline-running`, `timeline-runnable`, `timeline-preempted`
 /// and `timeline-blocked` in %, `timeline-switches`. Empty if no thread was there.
-pub fn values(timeline: &Timeline, window: Range<u64>) -> BTreeMap<String, Value> {
+pub fn values(timeline: &Timeline, window: Range<u64>) -> BTreeMap<String, MeasuredQuantity> {
     let value = |(name, value): (&str, f64)| {
         let unit = if name == "switches" { "count" } else { "%" };
-        (format!("timeline-{name}"), Value { value, unit: unit.to_owned(), better: Better::Neither })
+        (
+            format!("timeline-{name}"),
+            MeasuredQuantity { value, unit: unit.to_owned(), better: Better::Neither },
+        )
     };
     Sums::within(timeline, &window).iter().flat_map(Sums::figures).map(value).collect()
 }
@@ -82,13 +86,14 @@ pub fn values(timeline: &Timeline, window: Range<u64>) -> BTreeMap<String, Value
 /// [`values`] without their prefix, for all threads together.
 pub fn finding(timeline: &Timeline, title: &str) -> Option<Finding> {
     let sums = Sums::within(timeline, &(timeline.from..timeline.until.saturating_add(1)))?;
-    let share = |state: &State| format!("{} {}", format_share(sums.share(*state)), state.name());
+    let share =
+        |state: &TimelineThreadState| format!("{} {}", format_share(sums.share(*state)), state.name());
     let mut text = format!(
         "{title}: {} {} for {} in all: {}",
         sums.threads,
         if sums.threads == 1 { "thread" } else { "threads" },
         format_time(sums.span() as f64),
-        State::ALL.iter().map(share).collect::<Vec<_>>().join(", ")
+        TimelineThreadState::ALL.iter().map(share).collect::<Vec<_>>().join(", ")
     );
     if let Some((number, (count, ns))) = sums.calls.iter().rev().max_by_key(|(_, (_, ns))| ns) {
         let name = syscall_name(&timeline.architecture, *number);

@@ -34,29 +34,29 @@ const HELD_S: f64 = 2.0;
 
 /// The kernel's counts for the buffer of a CPU (`per_cpu/cpuN/stats`).
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Counted {
+pub(super) struct TraceBufferStats {
     /// Events recorded since the begin.
     events: u64,
     /// Mean length of an event, bytes; 0 without events.
     length: f64,
 }
 
-impl Counted {
-    pub fn parse(stats: &str) -> Counted {
+impl TraceBufferStats {
+    pub fn parse(stats: &str) -> TraceBufferStats {
         let [there, bytes, overrun, read] = ["entries", "bytes", "overrun", "read events"].map(|name| {
             let value = stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
             value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
         });
         let length = if there > 0 { bytes as f64 / there as f64 } else { 0.0 };
-        Counted { events: there + overrun + read, length }
+        TraceBufferStats { events: there + overrun + read, length }
     }
 }
 
 /// Returns the size of a buffer in which the events of two seconds fit, KiB, for the busiest CPU; `None` if the
 /// present size suffices.
 pub(super) fn wanted(
-    before: &[Counted],
-    now: &[Counted],
+    before: &[TraceBufferStats],
+    now: &[TraceBufferStats],
     seconds: f64,
     (present, available, cpus): (u64, u64, u64),
 ) -> Option<u64> {
@@ -106,9 +106,9 @@ pub(super) fn available() -> u64 {
 }
 
 /// Reads what was counted of each CPU.
-pub(super) fn counted(directory: &Path, cpus: impl Iterator<Item = u32>) -> Vec<Counted> {
+pub(super) fn counted(directory: &Path, cpus: impl Iterator<Item = u32>) -> Vec<TraceBufferStats> {
     let paths = cpus.map(|cpu| directory.join(format!("per_cpu/cpu{cpu}/stats")));
-    paths.map(|path| Counted::parse(&fs::read_to_string(path).unwrap_or_default())).collect()
+    paths.map(|path| TraceBufferStats::parse(&fs::read_to_string(path).unwrap_or_default())).collect()
 }
 
 /// Enlarges the buffers in the background: the kernel does it on each CPU, and waits for its turn there.
@@ -145,9 +145,9 @@ mod tests {
     #[test]
     fn buffers_grow_with_the_rate_and_no_further_than_memory_allows() {
         let stats = "entries: 1000\noverrun: 400000\ncommit overrun: 0\nbytes: 36000\nread events: 99000\n";
-        let now = Counted::parse(stats);
-        assert_eq!(now, Counted { events: 500_000, length: 36.0 });
-        let before = Counted::default();
+        let now = TraceBufferStats::parse(stats);
+        assert_eq!(now, TraceBufferStats { events: 500_000, length: 36.0 });
+        let before = TraceBufferStats::default();
         // 500,000 events of 40 bytes in a second: 39 MB in two.
         let many = (2048, 8 << 20, 2);
         assert_eq!(wanted(&[before, before], &[before, now], 1.0, many), Some(MOST_KIB));
@@ -155,6 +155,6 @@ mod tests {
         assert_eq!(wanted(&[before], &[now], 100.0, many), None, "a slow rate");
         assert_eq!(wanted(&[before], &[now], 1.0, (2048, 128 * 1024, 2)), Some(4096), "little memory");
         assert_eq!(wanted(&[before], &[now], 1.0, (MOST_KIB, 8 << 20, 2)), None);
-        assert_eq!(Counted::parse(""), Counted::default());
+        assert_eq!(TraceBufferStats::parse(""), TraceBufferStats::default());
     }
 }

@@ -1,7 +1,7 @@
 //! The events that are traced, and what a kernel without some of them cannot show.
 
-use super::super::tracefs::{Instance, Unavailable};
-use crate::events::Catalogue;
+use super::super::tracefs::{TraceInstanceError, TracefsInstance};
+use crate::events::TraceFormatCatalogue;
 use latscope_core::plan::Traced;
 use std::{fs, io};
 
@@ -42,9 +42,9 @@ const STACKS: (&str, &str) =
 
 /// Enables the events of this file that the kernel has; returns them, and a description of the missing ones.
 pub(super) fn enable(
-    instance: &Instance,
+    instance: &TracefsInstance,
     traced: &Traced,
-) -> Result<(Vec<String>, Vec<String>), Unavailable> {
+) -> Result<(Vec<String>, Vec<String>), TraceInstanceError> {
     let (mut enabled, mut shortfalls) = (vec!["ftrace/print".to_owned()], Vec::new());
     for event in NEEDED {
         instance.enable(event).map_err(|error| instance.refused(&error))?;
@@ -77,7 +77,7 @@ pub(super) fn enable(
     Ok((enabled, shortfalls))
 }
 
-fn vectors(instance: &Instance) -> Vec<String> {
+fn vectors(instance: &TracefsInstance) -> Vec<String> {
     let directory = instance.directory().join("events").join(VECTORS);
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -86,12 +86,12 @@ fn vectors(instance: &Instance) -> Vec<String> {
 }
 
 /// Returns the kernel's description of the layout of the events.
-pub(super) fn catalogue(instance: &Instance, events: &[String]) -> io::Result<Catalogue> {
+pub(super) fn catalogue(instance: &TracefsInstance, events: &[String]) -> io::Result<TraceFormatCatalogue> {
     let formats = events.iter().map(|event| {
         let system = event.split('/').next().unwrap_or_default().to_owned();
         Ok((system, instance.get(&format!("events/{event}/format"))?))
     });
-    Ok(Catalogue {
+    Ok(TraceFormatCatalogue {
         header_page: instance.get("events/header_page")?,
         header_event: instance.get("events/header_event")?,
         events: formats.collect::<io::Result<_>>()?,

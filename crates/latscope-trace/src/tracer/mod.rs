@@ -5,13 +5,13 @@ mod buffer;
 mod enable;
 mod pages;
 
-use super::tracefs::{Instance, Unavailable, named};
-use crate::events::{self, Catalogue, Decoder, Event, Name};
+use super::tracefs::{TraceInstanceError, TracefsInstance, named};
+use crate::events::{self, Decoder, KernelTraceEvent, TraceFormatCatalogue, TraceName};
 use crate::symbols::Symbols;
-use buffer::Counted;
+use buffer::TraceBufferStats;
 pub use buffer::check as check_buffer;
 use latscope_core::plan::Traced;
-use pages::Cpu;
+use pages::CpuTracePages;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -29,11 +29,11 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Records what all CPUs do. The instance is removed when dropped.
 #[derive(Debug)]
-pub struct Tracer {
+pub struct LateWakeTracer {
     /// CPUs with their pipes, which keep the instance busy. They are closed before it is removed.
-    cpus: Vec<Cpu>,
-    instance: Instance,
-    catalogue: Catalogue,
+    cpus: Vec<CpuTracePages>,
+    instance: TracefsInstance,
+    catalogue: TraceFormatCatalogue,
     decoder: Decoder,
     /// Buffer for one page, as it comes from the kernel.
     page: Vec<u8>,
@@ -48,11 +48,11 @@ struct Sizes {
     kib: u64,
     /// True if the rate of events may change the size.
     follows: bool,
-    counted: Vec<Counted>,
+    counted: Vec<TraceBufferStats>,
     at: Instant,
 }
 
-impl Tracer {
+impl LateWakeTracer {
     /// Makes an instance and begins to record. `journal` is used as by [`Instance::create`].
     ///
     /// # Errors
@@ -60,14 +60,14 @@ impl Tracer {
     pub fn start(
         traced: &Traced,
         journal: &mut dyn FnMut(&Path) -> anyhow::Result<()>,
-    ) -> Result<Tracer, Unavailable> {
+    ) -> Result<LateWakeTracer, TraceInstanceError> {
         if cfg!(target_endian = "big") {
-            return Err(Unavailable {
+            return Err(TraceInstanceError {
                 reason: "traces of big-endian machines are not understood".to_owned(),
                 remedy: "use trace-cmd here",
             });
         }
-        let instance = Instance::create(journal)?;
+        let instance = TracefsInstance::create(journal)?;
         instance.set_all(&SETTINGS)?;
         let kib = match traced.buffer {
             None => instance.set_buffers(buffer::ALL_KIB, buffer::usual())?,
@@ -78,7 +78,7 @@ impl Tracer {
         };
         let (events, shortfalls) = enable::enable(&instance, traced)?;
         let catalogue = enable::catalogue(&instance, &events).map_err(|error| instance.refused(&error))?;
-        let page_size = catalogue.page_size().ok_or_else(|| Unavailable {
+        let page_size = catalogue.page_size().ok_or_else(|| TraceInstanceError {
             reason: format!("{}: a layout of pages that is not understood", instance.directory().display()),
             remedy: "report it, with the file events/header_page",
         })?;
@@ -88,11 +88,11 @@ impl Tracer {
         let sizes = Sizes {
             kib: kib as u64,
             follows: traced.buffer.is_none(),
-            counted: vec![Counted::default(); cpus.len()],
+            counted: vec![TraceBufferStats::default(); cpus.len()],
             at: Instant::now(),
         };
         let (page, symbols) = (vec![0; page_size], None);
-        Ok(Tracer { cpus, instance, catalogue, decoder, page, shortfalls, symbols, sizes })
+        Ok(LateWakeTracer { cpus, instance, catalogue, decoder, page, shortfalls, symbols, sizes })
     }
 
     /// Returns the directory of the instance.
@@ -175,10 +175,10 @@ impl Tracer {
 
     /// Returns the events read of all CPUs from an instant to another, in order of time. Before them are as
     /// many events as needed to know which thread was on each CPU, and what `thread` did last.
-    pub fn around(&mut self, from: u64, until: u64, thread: Option<u32>) -> Vec<Event> {
+    pub fn around(&mut self, from: u64, until: u64, thread: Option<u32>) -> Vec<KernelTraceEvent> {
         let (cpus, decoder) = (&self.cpus, &mut self.decoder);
         let each = cpus.iter().map(|cpu| cpu.around(decoder, from, until, thread));
-        let mut events: Vec<Event> = each.flatten().collect();
+        let mut events: Vec<KernelTraceEvent> = each.flatten().collect();
         events.sort_by_key(|event| event.at);
         events
     }
@@ -203,7 +203,8 @@ impl Tracer {
     /// # Errors
     /// The kernel's layout of pages is not understood.
     pub fn content(&mut self, path: &Path) -> io::Result<Vec<u8>> {
-        let mut events: Vec<Event> = self.cpus.iter().flat_map(|cpu| cpu.all(&mut self.decoder)).collect();
+        let mut events: Vec<KernelTraceEvent> =
+            self.cpus.iter().flat_map(|cpu| cpu.all(&mut self.decoder)).collect();
         events.sort_by_key(|event| event.at);
         let names = events::names(&events);
         match path.extension() {
@@ -212,7 +213,7 @@ impl Tracer {
         }
     }
 
-    fn dat(&self, names: &BTreeMap<u32, Name>) -> io::Result<Vec<u8>> {
+    fn dat(&self, names: &BTreeMap<u32, TraceName>) -> io::Result<Vec<u8>> {
         let cpus = self.cpus.iter().map(|cpu| cpu.id + 1).max().unwrap_or(0);
         let pages: Vec<Vec<&[u8]>> = (0..cpus).map(|cpu| self.pages(cpu)).collect();
         events::dat(&self.catalogue, CLOCK, names, &pages)
@@ -226,7 +227,7 @@ impl Tracer {
     }
 
     /// Returns the kernel's descriptions that are needed to read the pages.
-    pub fn catalogue(&self) -> &Catalogue {
+    pub fn catalogue(&self) -> &TraceFormatCatalogue {
         &self.catalogue
     }
 }
@@ -238,7 +239,7 @@ fn kept(kib: usize) -> usize {
 }
 
 /// The pipes of raw pages, one for each CPU.
-fn open(instance: &Instance, most_bytes: usize) -> io::Result<Vec<Cpu>> {
+fn open(instance: &TracefsInstance, most_bytes: usize) -> io::Result<Vec<CpuTracePages>> {
     let directory = instance.directory().join("per_cpu");
     let mut cpus = Vec::new();
     for entry in fs::read_dir(&directory).map_err(|error| named(&directory, &error))? {
@@ -248,7 +249,7 @@ fn open(instance: &Instance, most_bytes: usize) -> io::Result<Vec<Cpu>> {
         let pipe = path.join("trace_pipe_raw");
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = rustix::fs::open(&pipe, flags, Mode::empty());
-        cpus.push(Cpu::new(id, opened.map_err(|error| named(&pipe, &error.into()))?, most_bytes));
+        cpus.push(CpuTracePages::new(id, opened.map_err(|error| named(&pipe, &error.into()))?, most_bytes));
     }
     cpus.sort_by_key(|cpu| cpu.id);
     Ok(cpus)

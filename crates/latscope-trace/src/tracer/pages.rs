@@ -1,12 +1,14 @@
 //! Newest raw pages that were read of one CPU. They are decoded only if there is a late wake-up to explain.
 
-use crate::events::{Catalogue, Decoder, Event, Kind, Loss, page_begin, page_length};
+use crate::events::{
+    Decoder, KernelTraceEvent, KernelTraceEventKind, Loss, TraceFormatCatalogue, page_begin, page_length,
+};
 use rustix::fd::OwnedFd;
 use std::collections::VecDeque;
 
 /// Newest pages that were read of one CPU.
 #[derive(Debug)]
-pub(super) struct Cpu {
+pub(super) struct CpuTracePages {
     pub id: u32,
     pub pipe: OwnedFd,
     pages: VecDeque<Page>,
@@ -27,13 +29,13 @@ struct Page {
 /// Number of pages before the begin of a window that are searched for the last activity of the thread.
 const SEARCHED: usize = 64;
 
-impl Cpu {
-    pub fn new(id: u32, pipe: OwnedFd, most_bytes: usize) -> Cpu {
-        Cpu { id, pipe, pages: VecDeque::new(), bytes: 0, most_bytes, forgotten: false }
+impl CpuTracePages {
+    pub fn new(id: u32, pipe: OwnedFd, most_bytes: usize) -> CpuTracePages {
+        CpuTracePages { id, pipe, pages: VecDeque::new(), bytes: 0, most_bytes, forgotten: false }
     }
 
     /// Keeps a page, and drops the oldest pages if there is no room.
-    pub fn take(&mut self, catalogue: &Catalogue, page: &[u8]) {
+    pub fn take(&mut self, catalogue: &TraceFormatCatalogue, page: &[u8]) {
         let Some(length) = page_length(catalogue, page) else { return };
         while self.bytes + length > self.most_bytes
             && let Some(oldest) = self.pages.pop_front()
@@ -55,13 +57,19 @@ impl Cpu {
     }
 
     /// All events that are in memory.
-    pub fn all(&self, decoder: &mut Decoder) -> Vec<Event> {
+    pub fn all(&self, decoder: &mut Decoder) -> Vec<KernelTraceEvent> {
         self.decode(decoder, 0, self.pages.len())
     }
 
     /// Returns the events from an instant to another. Before them are as many events as needed to know which
     /// thread had the CPU, and what `thread` did last.
-    pub fn around(&self, decoder: &mut Decoder, from: u64, until: u64, thread: Option<u32>) -> Vec<Event> {
+    pub fn around(
+        &self,
+        decoder: &mut Decoder,
+        from: u64,
+        until: u64,
+        thread: Option<u32>,
+    ) -> Vec<KernelTraceEvent> {
         // The first event behind tells who was there until then: it may be on the next page.
         let end = (self.pages.partition_point(|page| page.from <= until) + 1).min(self.pages.len());
         let begin = self.pages.partition_point(|page| page.from <= from).saturating_sub(1);
@@ -71,8 +79,8 @@ impl Cpu {
         let (known, begin) = self.known(decoder, &mut events, begin, (from, thread));
         events.drain(..known.unwrap_or(0));
         if let (None, true, 0, Some(oldest)) = (known, self.forgotten, begin, events.first()) {
-            let kind = Kind::Lost { events: None, why: Loss::Forgotten };
-            let lost = Event { at: oldest.at, cpu: self.id, thread: oldest.thread, kind };
+            let kind = KernelTraceEventKind::Lost { events: None, why: Loss::Forgotten };
+            let lost = KernelTraceEvent { at: oldest.at, cpu: self.id, thread: oldest.thread, kind };
             events.insert(0, lost);
         }
         events
@@ -84,7 +92,7 @@ impl Cpu {
     fn known(
         &self,
         decoder: &mut Decoder,
-        events: &mut Vec<Event>,
+        events: &mut Vec<KernelTraceEvent>,
         mut begin: usize,
         (from, thread): (u64, Option<u32>),
     ) -> (Option<usize>, usize) {
@@ -104,7 +112,7 @@ impl Cpu {
         }
     }
 
-    fn decode(&self, decoder: &mut Decoder, begin: usize, end: usize) -> Vec<Event> {
+    fn decode(&self, decoder: &mut Decoder, begin: usize, end: usize) -> Vec<KernelTraceEvent> {
         let mut events = Vec::new();
         let pages = self.pages.range(begin.min(end)..end);
         pages.for_each(|page| decoder.page(self.id, &page.bytes, |event| events.push(event)));
@@ -113,11 +121,11 @@ impl Cpu {
 }
 
 /// Returns true if an event shows that this thread, or any for `None`, got the CPU, or that events were lost.
-fn shows_thread(kind: &Kind, thread: Option<u32>) -> bool {
+fn shows_thread(kind: &KernelTraceEventKind, thread: Option<u32>) -> bool {
     match kind {
         // Whom it displaced matters, too.
-        Kind::Switch { to, .. } => thread.is_none_or(|tid| to.tid == tid),
-        Kind::Lost { .. } => true,
+        KernelTraceEventKind::Switch { to, .. } => thread.is_none_or(|tid| to.tid == tid),
+        KernelTraceEventKind::Lost { .. } => true,
         _ => false,
     }
 }

@@ -1,11 +1,11 @@
 use super::*;
-use crate::blame::{Setting, Window, causes};
-use crate::events::Kind;
+use crate::blame::{LateWakeContext, LateWakeWindow, causes};
+use crate::events::KernelTraceEventKind;
 use crate::skipped::{has_program, skipped_in_part, traceable};
 use crate::tracefs::testing::shared_settings;
 use latscope_core::plan::Traced;
 use latscope_os::clock::monotonic_ns;
-use latscope_os::sched::{self, Policy};
+use latscope_os::sched::{self, ThreadSchedPolicy};
 use latscope_os::trace_marker::Marker;
 use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
 use std::process::Command;
@@ -29,7 +29,7 @@ fn spawn<T: Send + 'static>(
 ) -> JoinHandle<T> {
     let prepared = move || {
         sched::pin(&[cpu]).unwrap();
-        sched::set_policy(Policy::Fifo(priority)).unwrap();
+        sched::set_policy(ThreadSchedPolicy::Fifo(priority)).unwrap();
         body()
     };
     Builder::new().name(name.to_owned()).spawn(prepared).unwrap()
@@ -37,7 +37,7 @@ fn spawn<T: Send + 'static>(
 
 /// Runs a periodic thread that is robbed at every third activation. Returns the windows of these activations,
 /// and of the others. The trace is read meanwhile, since the kernel's buffer keeps events for a limited time.
-fn robbery(cpu: u32, tracer: &mut Tracer) -> (Vec<Window>, Vec<Window>) {
+fn robbery(cpu: u32, tracer: &mut LateWakeTracer) -> (Vec<LateWakeWindow>, Vec<LateWakeWindow>) {
     let marker = Marker::open(&tracer.marker()).unwrap();
     // Turns begin when both threads run, however long they took to start.
     let (ready, epoch) = (Arc::new(Barrier::new(2)), Arc::new(OnceLock::new()));
@@ -54,7 +54,7 @@ fn robbery(cpu: u32, tracer: &mut Tracer) -> (Vec<Window>, Vec<Window>) {
             sleep_until(due(turn));
             let until = monotonic_ns();
             marker.note(format_args!("turn {turn}"));
-            Window { cpu, thread, from: due(turn), until: until.max(due(turn)), by_timer: true }
+            LateWakeWindow { cpu, thread, from: due(turn), until: until.max(due(turn)), by_timer: true }
         };
         (0..12).map(activation).collect::<Vec<_>>()
     });
@@ -75,7 +75,8 @@ fn robbery(cpu: u32, tracer: &mut Tracer) -> (Vec<Window>, Vec<Window>) {
     hog.join().unwrap();
     let numbered = windows.into_iter().enumerate();
     let (robbed, free): (Vec<_>, Vec<_>) = numbered.partition(|(turn, _)| turn % 3 == 0);
-    let plain = |windows: Vec<(usize, Window)>| windows.into_iter().map(|(_, window)| window).collect();
+    let plain =
+        |windows: Vec<(usize, LateWakeWindow)>| windows.into_iter().map(|(_, window)| window).collect();
     (plain(robbed), plain(free))
 }
 
@@ -88,7 +89,7 @@ fn a_cpu_hog_is_named_and_the_file_opens_in_trace_cmd() {
     }
     let before = shared_settings();
     let mut journalled = Vec::new();
-    let mut tracer = Tracer::start(&Traced::default(), &mut |path| {
+    let mut tracer = LateWakeTracer::start(&Traced::default(), &mut |path| {
         journalled.push(path.to_owned());
         Ok(())
     })
@@ -99,7 +100,7 @@ fn a_cpu_hog_is_named_and_the_file_opens_in_trace_cmd() {
     tracer.read().unwrap();
     for window in &robbed {
         let events = tracer.around(window.from, window.until, Some(window.thread));
-        let found = causes(&events, window, &Setting::default());
+        let found = causes(&events, window, &LateWakeContext::default());
         assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
         if is_cut(&events) {
             continue;
@@ -112,7 +113,7 @@ fn a_cpu_hog_is_named_and_the_file_opens_in_trace_cmd() {
         let found = causes(
             &tracer.around(window.from, window.until, Some(window.thread)),
             window,
-            &Setting::default(),
+            &LateWakeContext::default(),
         );
         assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
     }
@@ -124,19 +125,20 @@ fn a_cpu_hog_is_named_and_the_file_opens_in_trace_cmd() {
 }
 
 /// Returns true if events are missing, because too many switches on the machine left no room for them.
-fn is_cut(events: &[Event]) -> bool {
-    events.iter().any(|event| matches!(event.kind, Kind::Lost { .. }))
+fn is_cut(events: &[KernelTraceEvent]) -> bool {
+    events.iter().any(|event| matches!(event.kind, KernelTraceEventKind::Lost { .. }))
 }
 
 /// Checks that the files saved have all events, for latscope and for trace-cmd.
-fn check_files(tracer: &mut Tracer) {
+fn check_files(tracer: &mut LateWakeTracer) {
     let directory = tempfile::tempdir().unwrap();
     let (dat, text) = (directory.path().join("trace.dat"), directory.path().join("trace.txt"));
     for path in [&dat, &text] {
         fs::write(path, tracer.content(path).unwrap()).unwrap();
     }
     let events = tracer.around(0, u64::MAX, None);
-    let switches = events.iter().filter(|event| matches!(event.kind, Kind::Switch { .. })).count();
+    let switches =
+        events.iter().filter(|event| matches!(event.kind, KernelTraceEventKind::Switch { .. })).count();
     // One to each preemption at the least: a victim that is late does not sleep in between.
     assert!(switches >= 4, "{switches}");
     if is_cut(&events) {
@@ -156,8 +158,9 @@ fn check_files(tracer: &mut Tracer) {
         assert!(count("cpu_hog") > 0 && count("local_timer_entry") > 0 || cfg!(not(target_arch = "x86_64")));
     }
     // The same instants, to the microsecond that trace-cmd shows.
-    let mark =
-        events.iter().find(|event| matches!(&event.kind, Kind::Mark { text } if text.contains("turn 11")));
+    let mark = events
+        .iter()
+        .find(|event| matches!(&event.kind, KernelTraceEventKind::Mark { text } if text.contains("turn 11")));
     let at = mark.unwrap().at / 1000;
     let stamp = format!("{}.{:06}:", at / 1_000_000, at % 1_000_000);
     let next = format!("{}.{:06}:", (at + 1) / 1_000_000, (at + 1) % 1_000_000);
@@ -170,16 +173,18 @@ fn the_last_reading_has_all_up_to_the_end_of_the_recording() {
     if !traceable("the_last_reading_has_all_up_to_the_end_of_the_recording") {
         return;
     }
-    let mut tracer = Tracer::start(&Traced::default(), &mut |_| Ok(())).unwrap();
+    let mut tracer = LateWakeTracer::start(&Traced::default(), &mut |_| Ok(())).unwrap();
     let marker = Marker::open(&tracer.marker()).unwrap();
     for turn in 0..20_000 {
         marker.note(format_args!("turn {turn}"));
     }
     tracer.read_last().unwrap();
     marker.note(format_args!("turn 20000"));
-    let has = |tracer: &mut Tracer, wanted: &str| {
+    let has = |tracer: &mut LateWakeTracer, wanted: &str| {
         let events = tracer.around(0, u64::MAX, None);
-        events.iter().any(|event| matches!(&event.kind, Kind::Mark { text } if &**text == wanted))
+        events
+            .iter()
+            .any(|event| matches!(&event.kind, KernelTraceEventKind::Mark { text } if &**text == wanted))
     };
     assert!(has(&mut tracer, "turn 19999"));
     tracer.read_last().unwrap();
@@ -191,7 +196,7 @@ fn memory_is_bounded_and_what_was_dropped_is_not_guessed() {
     if !traceable("memory_is_bounded_and_what_was_dropped_is_not_guessed") {
         return;
     }
-    let mut tracer = Tracer::start(&Traced::default(), &mut |_| Ok(())).unwrap();
+    let mut tracer = LateWakeTracer::start(&Traced::default(), &mut |_| Ok(())).unwrap();
     for cpu in &mut tracer.cpus {
         cpu.most_bytes = 4096;
     }
@@ -200,8 +205,11 @@ fn memory_is_bounded_and_what_was_dropped_is_not_guessed() {
     tracer.read().unwrap();
     assert!(tracer.cpus.iter().all(|cpu| cpu.bytes() <= 4096));
     let window = robbed[0];
-    let found =
-        causes(&tracer.around(window.from, window.until, Some(window.thread)), &window, &Setting::default());
+    let found = causes(
+        &tracer.around(window.from, window.until, Some(window.thread)),
+        &window,
+        &LateWakeContext::default(),
+    );
     assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
     // On a busy machine the window may last until the few events that are kept.
     let kept = tracer.around(0, u64::MAX, None)[0].at;

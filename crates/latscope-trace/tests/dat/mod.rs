@@ -1,6 +1,6 @@
 //! Reads back the files for trace-cmd, as far as ours go.
 
-use latscope_trace::events::{Catalogue, Decoder, Event};
+use latscope_trace::events::{Decoder, KernelTraceEvent, TraceFormatCatalogue};
 
 /// A trace recorded with `examples/record_blame.rs` of the command: a thread
 /// `victim` is late because of a thread `thief`; it notes when.
@@ -8,7 +8,7 @@ pub const THEFT: &[u8] = include_bytes!("../traces/theft.dat");
 
 /// What a file holds.
 pub struct Dat {
-    pub catalogue: Catalogue,
+    pub catalogue: TraceFormatCatalogue,
     /// Pages of each CPU.
     pub pages: Vec<Vec<Vec<u8>>>,
 }
@@ -43,11 +43,11 @@ impl Dat {
             file[*at..at + length].chunks(page_size).map(<[u8]>::to_vec).collect()
         });
         let pages = pages.collect();
-        Dat { catalogue: Catalogue { header_page, header_event, events }, pages }
+        Dat { catalogue: TraceFormatCatalogue { header_page, header_event, events }, pages }
     }
 
     /// All events in order of time.
-    pub fn events(&self) -> Vec<Event> {
+    pub fn events(&self) -> Vec<KernelTraceEvent> {
         let (mut decoder, mut events) = (Decoder::new(&self.catalogue), Vec::new());
         for (cpu, pages) in self.pages.iter().enumerate() {
             pages.iter().for_each(|page| decoder.page(cpu as u32, page, |event| events.push(event)));

@@ -2,10 +2,10 @@
 
 use latscope_core::report::Better;
 use latscope_core::units::{format_percent, format_share, format_time, format_value};
-use latscope_judge::compare::{Contrast, Point, Verdict};
+use latscope_judge::compare::{ComparisonPoint, ComparisonVerdict, Contrast};
 
 /// Figure of a point on both sides.
-pub(super) struct Figure<'a> {
+pub(super) struct ComparisonFigure<'a> {
     /// Name of the figure: `p50`, `p99`, `max`, `missed`, the name of a value; of a tail what is counted:
     /// `beyond p99`.
     pub name: String,
@@ -20,19 +20,19 @@ pub(super) struct Figure<'a> {
     /// Difference of the sides, if it was computed.
     pub contrast: Option<&'a Contrast>,
     /// Verdict on the difference, if it was judged.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<ComparisonVerdict>,
     /// Direction that is better.
     pub better: Better,
 }
 
 /// All figures of a point: the median first, named values last.
-pub(super) fn figures(point: &Point) -> Vec<Figure<'_>> {
+pub(super) fn figures(point: &ComparisonPoint) -> Vec<ComparisonFigure<'_>> {
     let mut all = Vec::new();
     let times =
         [("p50", &point.p50, Some(point.verdict)), ("p99", &point.p99, None), ("p99.9", &point.p99_9, None)];
     for (name, contrast, verdict) in times {
         if let Some(contrast) = contrast {
-            all.push(Figure { verdict, ..of_contrast(name, "ns", contrast) });
+            all.push(ComparisonFigure { verdict, ..of_contrast(name, "ns", contrast) });
         }
     }
     all.push(plain("max", "ns", point.max));
@@ -41,18 +41,18 @@ pub(super) fn figures(point: &Point) -> Vec<Figure<'_>> {
     }
     for tail in &point.tails {
         let name = format!("beyond {}", tail.quantile);
-        all.push(Figure { verdict: Some(tail.verdict), ..of_contrast(&name, "share", &tail.rate) });
+        all.push(ComparisonFigure { verdict: Some(tail.verdict), ..of_contrast(&name, "share", &tail.rate) });
     }
     for (name, value) in &point.values {
         let figure = plain(name, &value.unit, [Some(value.a), Some(value.b)]);
-        all.push(Figure { contrast: value.ratio.as_ref(), better: value.better, ..figure });
+        all.push(ComparisonFigure { contrast: value.ratio.as_ref(), better: value.better, ..figure });
     }
     all
 }
 
 /// Returns a figure of both sides that is better the less it is.
-fn plain<'a>(name: &str, unit: &'a str, [a, b]: [Option<f64>; 2]) -> Figure<'a> {
-    Figure {
+fn plain<'a>(name: &str, unit: &'a str, [a, b]: [Option<f64>; 2]) -> ComparisonFigure<'a> {
+    ComparisonFigure {
         name: name.to_owned(),
         unit,
         a,
@@ -64,8 +64,8 @@ fn plain<'a>(name: &str, unit: &'a str, [a, b]: [Option<f64>; 2]) -> Figure<'a> 
     }
 }
 
-fn of_contrast<'a>(name: &str, unit: &'a str, contrast: &'a Contrast) -> Figure<'a> {
-    Figure { contrast: Some(contrast), ..plain(name, unit, [Some(contrast.a), Some(contrast.b)]) }
+fn of_contrast<'a>(name: &str, unit: &'a str, contrast: &'a Contrast) -> ComparisonFigure<'a> {
+    ComparisonFigure { contrast: Some(contrast), ..plain(name, unit, [Some(contrast.a), Some(contrast.b)]) }
 }
 
 /// Names of the values that matter in a family beside its times. `misses` is not among them: `missed` counts
@@ -73,24 +73,25 @@ fn of_contrast<'a>(name: &str, unit: &'a str, contrast: &'a Contrast) -> Figure<
 const TELLING: [&str; 5] = ["meet", "sync", "losses", "lost", "throughput"];
 
 /// Returns the median of a point, without figures if it cannot be compared. One beyond the last bin has no ratio.
-pub(super) fn median(point: &Point) -> Figure<'_> {
+pub(super) fn median(point: &ComparisonPoint) -> ComparisonFigure<'_> {
     let side = |at: usize, longer: bool| {
         let beyond = point.beyond.as_ref().filter(|beyond| beyond.longer[at] == longer);
         beyond.map(|beyond| beyond.figures[at])
     };
     let known = plain("p50", "ns", [0, 1].map(|at| side(at, false)));
-    let unknown = Figure { verdict: Some(point.verdict), beyond: [0, 1].map(|at| side(at, true)), ..known };
+    let unknown =
+        ComparisonFigure { verdict: Some(point.verdict), beyond: [0, 1].map(|at| side(at, true)), ..known };
     figures(point).into_iter().find(|figure| figure.name == "p50").unwrap_or(unknown)
 }
 
 /// Returns true if a figure is how often a tail is reached.
-pub(super) fn is_tail(figure: &Figure) -> bool {
+pub(super) fn is_tail(figure: &ComparisonFigure) -> bool {
     figure.unit == "share"
 }
 
 /// Returns true if a table for people shows the figure beside the median: the times of single events, and the
 /// figures that matter in its family.
-pub(super) fn is_telling(figure: &Figure) -> bool {
+pub(super) fn is_telling(figure: &ComparisonFigure) -> bool {
     let name = figure.name.as_str();
     let nothing = figure.a == Some(0.0) && figure.b == Some(0.0);
     ["p99", "p99.9", "max", "missed"].contains(&name) || TELLING.contains(&name) && !nothing
@@ -133,22 +134,22 @@ fn short(ratio: f64) -> String {
 }
 
 /// A verdict in words.
-pub(super) fn word(verdict: Verdict, up: bool) -> &'static str {
+pub(super) fn word(verdict: ComparisonVerdict, up: bool) -> &'static str {
     match verdict {
-        Verdict::Slower => "slower",
-        Verdict::Faster => "faster",
-        Verdict::Differs if up => "differs, up",
-        Verdict::Differs => "differs, down",
-        Verdict::Same => "same",
-        Verdict::CannotTell => "cannot tell",
+        ComparisonVerdict::Slower => "slower",
+        ComparisonVerdict::Faster => "faster",
+        ComparisonVerdict::Differs if up => "differs, up",
+        ComparisonVerdict::Differs => "differs, down",
+        ComparisonVerdict::Same => "same",
+        ComparisonVerdict::CannotTell => "cannot tell",
     }
 }
 
 /// Returns the verdict on a figure in words; empty if it was not judged.
-pub(super) fn verdict_words(figure: &Figure) -> &'static str {
+pub(super) fn verdict_words(figure: &ComparisonFigure) -> &'static str {
     match figure.verdict {
-        Some(Verdict::Slower) if is_tail(figure) => "more often",
-        Some(Verdict::Faster) if is_tail(figure) => "less often",
+        Some(ComparisonVerdict::Slower) if is_tail(figure) => "more often",
+        Some(ComparisonVerdict::Faster) if is_tail(figure) => "less often",
         Some(verdict) => {
             let up = figure.contrast.is_some_and(|contrast| contrast.ratio > 1.0);
             word(verdict, up || figure.beyond[1].is_some())

@@ -3,18 +3,26 @@
 
 use super::figures::word;
 use crate::rows::family;
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::units::{counted, format_share};
-use latscope_judge::compare::environment::Difference;
-use latscope_judge::compare::{ASSUMED_BETWEEN_RUNS, Comparison, Point, Side, Undecided, Verdict, WouldTell};
+use latscope_judge::compare::environment::EnvironmentDifference;
+use latscope_judge::compare::{
+    ASSUMED_BETWEEN_RUNS, ComparisonPoint, ComparisonResult, ComparisonSide, ComparisonVerdict, Undecided,
+    WouldTell,
+};
 use std::collections::BTreeMap;
 
 /// Verdicts in the order of the text.
-const VERDICTS: [Verdict; 5] =
-    [Verdict::Slower, Verdict::Faster, Verdict::Differs, Verdict::Same, Verdict::CannotTell];
+const VERDICTS: [ComparisonVerdict; 5] = [
+    ComparisonVerdict::Slower,
+    ComparisonVerdict::Faster,
+    ComparisonVerdict::Differs,
+    ComparisonVerdict::Same,
+    ComparisonVerdict::CannotTell,
+];
 
 /// Returns a side in words: `9 runs of 8 rounds, 2026-11-22 14:38 to 14:45`.
-pub(super) fn side(side: &Side) -> String {
+pub(super) fn side(side: &ComparisonSide) -> String {
     let time = |text: &String| text.replace('T', " ").chars().take(16).collect::<String>();
     let [first, last] = side.started.each_ref().map(time);
     runs(side.runs, side.rounds, [&first, &last])
@@ -32,7 +40,7 @@ pub(crate) fn runs(runs: usize, rounds: [u32; 2], [first, last]: [&str; 2]) -> S
 }
 
 /// Returns the side with its machines and programs.
-pub(super) fn side_and_machine(one: &Side) -> String {
+pub(super) fn side_and_machine(one: &ComparisonSide) -> String {
     let machines = one.machines.iter().take(NAMED).chain(one.tools.iter().take(NAMED)).cloned();
     std::iter::once(side(one)).chain(machines).collect::<Vec<_>>().join(" · ")
 }
@@ -41,12 +49,12 @@ pub(super) fn side_and_machine(one: &Side) -> String {
 const NAMED: usize = 4;
 
 /// Returns the differences of the sides, a line each; the doctor's checks share a line.
-pub(super) fn differences(comparison: &Comparison) -> Vec<String> {
+pub(super) fn differences(comparison: &ComparisonResult) -> Vec<String> {
     comparison.differences.iter().map(difference).collect()
 }
 
 /// Returns a fact in which sides differ: `kernel: 6.1 | 6.12`.
-pub(crate) fn difference(one: &Difference) -> String {
+pub(crate) fn difference(one: &EnvironmentDifference) -> String {
     format!("{}: {} | {}", one.what, first_few(&one.a), first_few(&one.b))
 }
 
@@ -59,9 +67,9 @@ fn first_few(values: &[String]) -> String {
 }
 
 /// Returns the number of points of each verdict, and how far the verdicts can be trusted.
-pub(super) fn verdicts(comparison: &Comparison) -> Vec<String> {
+pub(super) fn verdicts(comparison: &ComparisonResult) -> Vec<String> {
     let counts = &comparison.counts;
-    let of = |verdict: Verdict| counts.verdicts.get(&verdict).copied().unwrap_or(0);
+    let of = |verdict: ComparisonVerdict| counts.verdicts.get(&verdict).copied().unwrap_or(0);
     let said: Vec<String> =
         VERDICTS.iter().map(|verdict| format!("{} {}", of(*verdict), plural(*verdict))).collect();
     if counts.compared == 0 {
@@ -84,7 +92,7 @@ pub(super) fn verdicts(comparison: &Comparison) -> Vec<String> {
         said.join(", "),
         format_share(comparison.margin)
     )];
-    let found = of(Verdict::Slower) + of(Verdict::Faster);
+    let found = of(ComparisonVerdict::Slower) + of(ComparisonVerdict::Faster);
     if found > 0 {
         lines.push(format!(
             "Of the {found} slower or faster at most {} {} expected to be false (Benjamini-Hochberg over {} tests).",
@@ -93,13 +101,13 @@ pub(super) fn verdicts(comparison: &Comparison) -> Vec<String> {
             counts.tested
         ));
     }
-    if of(Verdict::Same) > 0 && comparison.a.runs.max(comparison.b.runs) == 1 {
+    if of(ComparisonVerdict::Same) > 0 && comparison.a.runs.max(comparison.b.runs) == 1 {
         lines.push(format!(
             "With one run a side 'same' assumes that runs differ by {} more than their rounds show; that was not measured.",
             format_share(ASSUMED_BETWEEN_RUNS)
         ));
     }
-    if of(Verdict::Differs) > 0 && comparison.unlike.is_none() {
+    if of(ComparisonVerdict::Differs) > 0 && comparison.unlike.is_none() {
         lines.push(format!(
             "'Differs' says that these runs differ: with so few runs up to {} of the {} compared do by chance.",
             format_expected(0.05 * counts.compared as f64),
@@ -119,9 +127,9 @@ fn format_expected(number: f64) -> String {
     }
 }
 
-fn plural(verdict: Verdict) -> &'static str {
+fn plural(verdict: ComparisonVerdict) -> &'static str {
     match verdict {
-        Verdict::Differs => "differ",
+        ComparisonVerdict::Differs => "differ",
         other => word(other, false),
     }
 }
@@ -131,18 +139,18 @@ const UP_TO: [usize; 3] = [9, 20, 100];
 
 /// Returns what could decide the undecided points: `60 with 9 runs a side`. The largest number is that of the answer of
 /// a trial.
-pub(super) fn would_tell(comparison: &Comparison) -> Option<String> {
-    let of = |wanted: fn(Verdict) -> bool| {
-        let points = comparison.points.iter().filter(move |point| point.level == Level::Ok);
-        points.filter(move |point| wanted(point.verdict)).collect::<Vec<&Point>>()
+pub(super) fn would_tell(comparison: &ComparisonResult) -> Option<String> {
+    let of = |wanted: fn(ComparisonVerdict) -> bool| {
+        let points = comparison.points.iter().filter(move |point| point.level == QualityLevel::Ok);
+        points.filter(move |point| wanted(point.verdict)).collect::<Vec<&ComparisonPoint>>()
     };
     if comparison.unlike.is_some() {
-        let unknown = of(|verdict| verdict == Verdict::CannotTell).len();
+        let unknown = of(|verdict| verdict == ComparisonVerdict::CannotTell).len();
         let all = counted(comparison.counts.compared as u64, "point");
         return (unknown > 0)
             .then(|| format!("Undecided, because of what other processes used: {unknown} of {all}."));
     }
-    let open = of(Verdict::is_open);
+    let open = of(ComparisonVerdict::is_open);
     let verb = match open.len() {
         0 => return None,
         1 => "is undecided; what would decide it",
@@ -154,7 +162,7 @@ pub(super) fn would_tell(comparison: &Comparison) -> Option<String> {
 
 /// Returns the numbers of points with their advice, the most frequent first. Points that need about as many runs or
 /// rounds are counted together, with the number of the one that needs the most.
-fn advice(open: &[&Point]) -> Vec<String> {
+fn advice(open: &[&ComparisonPoint]) -> Vec<String> {
     let mut groups: BTreeMap<(&str, usize), (usize, usize)> = BTreeMap::new();
     for point in open {
         let (text, number) = match point.would_tell {
@@ -190,12 +198,14 @@ fn conjugated(advice: &str, points: usize) -> String {
 }
 
 /// Returns the points that are judged apart or not compared at all, a line each.
-pub(super) fn apart(comparison: &Comparison) -> Vec<String> {
+pub(super) fn apart(comparison: &ComparisonResult) -> Vec<String> {
     let mut lines = Vec::new();
-    let marked: Vec<&Point> = comparison.points.iter().filter(|point| point.level > Level::Ok).collect();
+    let marked: Vec<&ComparisonPoint> =
+        comparison.points.iter().filter(|point| point.level > QualityLevel::Ok).collect();
     if !marked.is_empty() {
-        let differ =
-            marked.iter().filter(|point| !matches!(point.verdict, Verdict::Same | Verdict::CannotTell));
+        let differ = marked.iter().filter(|point| {
+            !matches!(point.verdict, ComparisonVerdict::Same | ComparisonVerdict::CannotTell)
+        });
         lines.push(format!(
             "{} degraded or unstable in half of the runs of a side or more, and no finding; {} of these differ",
             counted(marked.len() as u64, "point"),
@@ -228,18 +238,18 @@ fn families(ids: &[String]) -> String {
 }
 
 /// Returns the sentence on the verdicts of the tails.
-pub(super) fn tails(comparison: &Comparison) -> String {
+pub(super) fn tails(comparison: &ComparisonResult) -> String {
     let counts = &comparison.counts;
-    let of = |verdict: Verdict| counts.tail_verdicts.get(&verdict).copied().unwrap_or(0);
+    let of = |verdict: ComparisonVerdict| counts.tail_verdicts.get(&verdict).copied().unwrap_or(0);
     format!(
         "{} compared by how often a run goes beyond the quantile of all samples: {} more often, {} less often, {} \
          differ, {} same within ±{}, {} cannot tell.",
         counted(counts.tails as u64, "tail"),
-        of(Verdict::Slower),
-        of(Verdict::Faster),
-        of(Verdict::Differs),
-        of(Verdict::Same),
+        of(ComparisonVerdict::Slower),
+        of(ComparisonVerdict::Faster),
+        of(ComparisonVerdict::Differs),
+        of(ComparisonVerdict::Same),
         format_share(comparison.tail_margin),
-        of(Verdict::CannotTell)
+        of(ComparisonVerdict::CannotTell)
     )
 }

@@ -2,13 +2,13 @@
 
 use super::figures::word;
 use super::head;
-use crate::figure::{Figure, overlay_figure, shift_figure};
-use latscope_core::quality::Level;
-use latscope_judge::compare::Comparison;
+use crate::figure::{CurvePlot, overlay_figure, shift_figure};
+use latscope_core::quality::QualityLevel;
+use latscope_judge::compare::ComparisonResult;
 
 /// Returns both sides at each percentile, and their ratio there, for single events; the points that differ come
 /// first.
-pub(crate) fn by_percentile(comparison: &Comparison) -> Vec<Figure> {
+pub(crate) fn by_percentile(comparison: &ComparisonResult) -> Vec<CurvePlot> {
     let figures = comparison.quantiles.iter().filter_map(|quantiles| {
         let point = comparison.points.iter().find(|point| point.id == quantiles.id)?;
         let title = format!(
@@ -18,7 +18,8 @@ pub(crate) fn by_percentile(comparison: &Comparison) -> Vec<Figure> {
         );
         let sides = [("A", &comparison.a), ("B", &comparison.b)];
         let sides = sides.map(|(name, side)| format!("{name}: {}", head::side_and_machine(side)));
-        let marked = (point.level != Level::Ok).then(|| format!("DOUBTFUL: {}", point.reasons.join("; ")));
+        let marked =
+            (point.level != QualityLevel::Ok).then(|| format!("DOUBTFUL: {}", point.reasons.join("; ")));
         let notes: Vec<String> = sides.into_iter().chain(marked).collect();
         Some([
             overlay_figure(quantiles, &title, &notes),

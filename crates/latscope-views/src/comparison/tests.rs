@@ -1,15 +1,15 @@
 use super::{csv, html, markdown, text};
-use crate::Options;
+use crate::DisplayOptions;
 use latscope_core::fixture;
 use latscope_core::histogram::Histogram;
 use latscope_core::report::Report;
-use latscope_judge::compare::{Comparison, Verdict, compare};
-use latscope_judge::runs::Run;
+use latscope_judge::compare::{ComparisonResult, ComparisonVerdict, compare};
+use latscope_judge::runs::RunResult;
 use unicode_width::UnicodeWidthStr;
 
 /// Returns runs of a report, each with a small factor of its own on the times. The times of `sync` probes are also
 /// longer by `factor`.
-fn side(report: &Report, factor: f64, runs: usize) -> Vec<Run> {
+fn side(report: &Report, factor: f64, runs: usize) -> Vec<RunResult> {
     let run = |at: usize| {
         let mut report = report.clone();
         report.run_id = format!("{factor}-{at}");
@@ -18,16 +18,20 @@ fn side(report: &Report, factor: f64, runs: usize) -> Vec<Run> {
             let by = if m.probe.starts_with("sync.") { factor * noise } else { noise };
             let ns = m.summary.p50.unwrap_or(1.0) * by;
             m.rounds = (0..4)
-                .map(|_| latscope_core::rounds::Round { count: 9, p50: Some(ns), ..Default::default() })
+                .map(|_| latscope_core::rounds::RoundSummary {
+                    count: 9,
+                    p50: Some(ns),
+                    ..Default::default()
+                })
                 .collect();
             m.settle();
         }
-        Run::of(report)
+        RunResult::of(report)
     };
     (0..runs).map(run).collect()
 }
 
-fn compared(report: &Report, factor: f64, runs: usize) -> Comparison {
+fn compared(report: &Report, factor: f64, runs: usize) -> ComparisonResult {
     let (a, b) = (side(report, 1.0, runs), side(report, factor, runs));
     compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &Default::default())
 }
@@ -37,7 +41,7 @@ fn what_differs_is_named_in_every_view_within_its_width() {
     let found = compared(&fixture::report(), 1.5, 9);
     for width in [80, 120] {
         for all in [false, true] {
-            let shown = text(&found, all, &Options { width, ..Options::default() });
+            let shown = text(&found, all, &DisplayOptions { width, ..DisplayOptions::default() });
             assert!(shown.lines().all(|line| line.width() <= width), "{shown}");
             assert!(shown.contains("slower") && shown.contains("expected to be false"), "{shown}");
             assert_eq!(shown.contains("  same\n"), all, "{shown}");
@@ -53,7 +57,7 @@ fn what_differs_is_named_in_every_view_within_its_width() {
 
 #[test]
 fn two_runs_differ_and_no_more_and_what_would_tell_is_said() {
-    let shown = text(&compared(&fixture::report(), 1.5, 1), false, &Options::default());
+    let shown = text(&compared(&fixture::report(), 1.5, 1), false, &DisplayOptions::default());
     assert!(shown.contains("differs, up") && shown.contains("by chance"), "{shown}");
     assert!(!shown.contains("slower\n"), "{shown}");
 }
@@ -66,7 +70,7 @@ fn the_number_of_runs_that_would_decide_is_that_of_a_trial() {
         let judged = latscope_judge::trial::judge(&found);
         let Some(most) = judged.runs.filter(|_| !judged.told_is_of_tails()) else { continue };
         told += 1;
-        let shown = text(&found, false, &Options { width: 400, ..Options::default() });
+        let shown = text(&found, false, &DisplayOptions { width: 400, ..DisplayOptions::default() });
         let line = shown.lines().find(|line| line.contains("would decide")).unwrap();
         let numbers: Vec<usize> =
             line.split("with ").skip(1).filter_map(|rest| rest.split_once(" runs")?.0.parse().ok()).collect();
@@ -97,10 +101,10 @@ fn nothing_is_the_same_beside_other_loads() {
     };
     let (a, b) = (beside(0.02, 1.0), beside(0.6, 1.5));
     let [a, b] = [&a, &b].map(|runs| runs.iter().collect::<Vec<_>>());
-    let found = compare(&a, &b, &latscope_judge::compare::Options::default());
-    assert!(found.unlike.is_some() && found.counts.verdicts[&Verdict::CannotTell] > 0);
-    assert_eq!(found.counts.verdicts.get(&Verdict::Same), None);
-    let shown = text(&found, false, &Options { width: 400, ..Options::default() });
+    let found = compare(&a, &b, &latscope_judge::compare::ComparisonOptions::default());
+    assert!(found.unlike.is_some() && found.counts.verdicts[&ComparisonVerdict::CannotTell] > 0);
+    assert_eq!(found.counts.verdicts.get(&ComparisonVerdict::Same), None);
+    let shown = text(&found, false, &DisplayOptions { width: 400, ..DisplayOptions::default() });
     assert!(
         !shown.contains("by chance") && shown.contains("Undecided, because of what other processes"),
         "{shown}"
@@ -110,18 +114,18 @@ fn nothing_is_the_same_beside_other_loads() {
 #[test]
 fn sides_without_a_common_point_are_named_as_such() {
     let (a, b) = (side(&fixture::report(), 1.0, 1), side(&fixture::wake(), 1.0, 1));
-    let found = compare(&[&a[0]], &[&b[0]], &latscope_judge::compare::Options::default());
-    let shown = text(&found, false, &Options::default());
+    let found = compare(&[&a[0]], &[&b[0]], &latscope_judge::compare::ComparisonOptions::default());
+    let shown = text(&found, false, &DisplayOptions::default());
     assert!(shown.contains("the two sides have no point in common"), "{shown}");
 }
 
 #[test]
 fn what_same_assumes_is_said_where_it_is_assumed_only() {
     let same = |runs, margin| {
-        let options = latscope_judge::compare::Options { same: margin, ..Default::default() };
+        let options = latscope_judge::compare::ComparisonOptions { same: margin, ..Default::default() };
         let [a, b] = [side(&fixture::report(), 1.0, runs), side(&fixture::report(), 1.0, runs)];
         let found = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &options);
-        text(&found, false, &Options::default()).split_whitespace().collect::<Vec<_>>().join(" ")
+        text(&found, false, &DisplayOptions::default()).split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let assumes =
         "'same' assumes that runs differ by 2 % more than their rounds show; that was not measured.";
@@ -135,7 +139,7 @@ fn what_same_assumes_is_said_where_it_is_assumed_only() {
 #[test]
 fn tails_and_what_a_family_is_about_are_beside_the_medians() {
     for report in [fixture::wake(), fixture::ipc::latency()] {
-        let shown = text(&compared(&report, 1.0, 2), true, &Options::default());
+        let shown = text(&compared(&report, 1.0, 2), true, &DisplayOptions::default());
         assert!(shown.contains("max") && shown.contains("not tested"), "{shown}");
     }
 }
@@ -165,12 +169,12 @@ fn nothing_of_a_result_is_markup_in_the_page() {
 fn a_narrow_terminal_keeps_the_verdict() {
     let report = fixture::report();
     let found = compared(&report, 1.5, 9);
-    let whole = text(&found, true, &Options { width: 200, ..Options::default() });
+    let whole = text(&found, true, &DisplayOptions { width: 200, ..DisplayOptions::default() });
     let verdicts = |text: &str| {
         ["  slower", "  same", " (degraded)"].map(|word| text.lines().filter(|l| l.ends_with(word)).count())
     };
     for width in [40, 44, 50, 60, 70, 80] {
-        let shown = text(&found, true, &Options { width, ..Options::default() });
+        let shown = text(&found, true, &DisplayOptions { width, ..DisplayOptions::default() });
         assert!(shown.lines().all(|line| line.width() <= width), "{width}:\n{shown}");
         assert_eq!(verdicts(&shown), verdicts(&whole), "{width}:\n{shown}");
     }
@@ -181,17 +185,17 @@ fn a_narrow_terminal_keeps_the_verdict() {
 fn small_numbers_keep_two_digits_and_one_is_singular() {
     let mut found = compared(&fixture::report(), 1.5, 9);
     found.counts.expected_false = 0.05;
-    assert!(text(&found, false, &Options::default()).contains("at most 0.05 is expected"));
+    assert!(text(&found, false, &DisplayOptions::default()).contains("at most 0.05 is expected"));
     found.points.truncate(1);
-    (found.points[0].verdict, found.points[0].would_tell) = (Verdict::CannotTell, None);
-    let shown = text(&found, false, &Options { width: 200, ..Options::default() });
+    (found.points[0].verdict, found.points[0].would_tell) = (ComparisonVerdict::CannotTell, None);
+    let shown = text(&found, false, &DisplayOptions { width: 200, ..DisplayOptions::default() });
     let one = ["what would decide it: 1 is too near", "what would decide it: 1 scatters too far"];
     assert!(one.iter().any(|text| shown.contains(text)), "{shown}");
 }
 
 /// Returns three runs a side of wake-ups that take `slower` times as long in B.
-pub(crate) fn single_events(slower: u64) -> Comparison {
-    let side = |name: &str, slower: u64| -> Vec<Run> {
+pub(crate) fn single_events(slower: u64) -> ComparisonResult {
+    let side = |name: &str, slower: u64| -> Vec<RunResult> {
         let run = |at: u64| {
             let mut report = fixture::wake();
             report.run_id = format!("{name}-{at}");
@@ -201,7 +205,7 @@ pub(crate) fn single_events(slower: u64) -> Comparison {
                 m.histogram = histogram;
                 m.settle();
             }
-            Run::of(report)
+            RunResult::of(report)
         };
         (0..3).map(run).collect()
     };

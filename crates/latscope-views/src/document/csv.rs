@@ -1,12 +1,12 @@
 //! Columns as CSV, for spreadsheets and scripts, with all digits. Control characters, which names of hosts, files and
 //! threads can hold, are written as `\x1b`.
 
-use crate::column::{CSV, Column};
+use crate::column::{CSV, TableColumn};
 use latscope_core::log_commands;
 
 /// Returns the columns that have a name in CSV, with a header line. A missing value is an empty field.
-pub(crate) fn csv(columns: &[Column]) -> Vec<u8> {
-    let columns: Vec<&Column> = columns.iter().filter(|column| column.forms.has(CSV)).collect();
+pub(crate) fn csv(columns: &[TableColumn]) -> Vec<u8> {
+    let columns: Vec<&TableColumn> = columns.iter().filter(|column| column.forms.has(CSV)).collect();
     let rows = columns.first().map_or(0, |column| column.cells.len());
     let row = |row: usize| columns.iter().map(|column| column.cells[row].field()).collect();
     let heading = columns.iter().map(|column| column.field.to_owned()).collect();

@@ -1,53 +1,53 @@
 //! A document as Markdown, for issues and step summaries.
 
-use super::{Block, Document, Table};
-use crate::column::{Column, MARKDOWN, Side};
+use super::{DocumentBlock, DocumentTable, ViewDocument};
+use crate::column::{CellAlignment, MARKDOWN, TableColumn};
 use crate::style::{BOLD, DIM, PLAIN};
 use crate::styled::{Text, clean};
 
-impl Document {
+impl ViewDocument {
     /// Returns the document as Markdown.
     pub fn markdown(&self) -> String {
         let mut out = String::new();
         let mut in_list = false;
         for part in self.of(MARKDOWN) {
-            let is_item = matches!(part, Block::Item(..) | Block::Led(..));
-            if !(out.is_empty() || matches!(part, Block::Gap) || in_list && is_item) {
+            let is_item = matches!(part, DocumentBlock::Item(..) | DocumentBlock::Led(..));
+            if !(out.is_empty() || matches!(part, DocumentBlock::Gap) || in_list && is_item) {
                 out.push('\n');
             }
-            in_list = is_item || in_list && matches!(part, Block::Gap);
+            in_list = is_item || in_list && matches!(part, DocumentBlock::Gap);
             out += &written(part);
         }
         out
     }
 }
 
-fn written(part: &Block) -> String {
+fn written(part: &DocumentBlock) -> String {
     match part {
-        Block::Heading(level, text, about) => {
+        DocumentBlock::Heading(level, text, about) => {
             let about = escape(&about.content());
             let about = if about.is_empty() { about } else { format!("\n{about}\n") };
             format!("{} {}\n{about}", "#".repeat(usize::from(*level) + 1), escape(text))
         }
-        Block::Text(PLAIN | DIM, text) => format!("{}\n", escape(text)),
-        Block::Text(_, text) => format!("**{}**\n", escape(text)),
-        Block::Item(mark, text) => format!("- {}{}\n", mark.word, escape(text)),
-        Block::Led(lead, text) => format!("- {}  {}\n", escape(lead), escape(text)),
-        Block::Table(table) => table.markdown(),
-        Block::Details(_, parts) => parts.markdown(),
-        Block::Figure(_) | Block::Gap => String::new(),
+        DocumentBlock::Text(PLAIN | DIM, text) => format!("{}\n", escape(text)),
+        DocumentBlock::Text(_, text) => format!("**{}**\n", escape(text)),
+        DocumentBlock::Item(mark, text) => format!("- {}{}\n", mark.word, escape(text)),
+        DocumentBlock::Led(lead, text) => format!("- {}  {}\n", escape(lead), escape(text)),
+        DocumentBlock::Table(table) => table.markdown(),
+        DocumentBlock::Details(_, parts) => parts.markdown(),
+        DocumentBlock::Figure(_) | DocumentBlock::Gap => String::new(),
     }
 }
 
-impl Table {
+impl DocumentTable {
     /// Returns the table, and the notes on it.
     pub fn markdown(&self) -> String {
-        let columns: Vec<&Column> = self.of(MARKDOWN).collect();
-        let line = |cell: &dyn Fn(&Column) -> String| {
+        let columns: Vec<&TableColumn> = self.of(MARKDOWN).collect();
+        let line = |cell: &dyn Fn(&TableColumn) -> String| {
             format!("|{}\n", columns.iter().map(|column| cell(column)).collect::<String>())
         };
         let mut out = line(&|column| format!(" {} |", escape(column.heading.content().trim())));
-        out += &line(&|column| if column.side == Side::Right { "--:|" } else { ":--|" }.to_owned());
+        out += &line(&|column| if column.side == CellAlignment::Right { "--:|" } else { ":--|" }.to_owned());
         for row in 0..columns.first().map_or(0, |column| column.cells.len()) {
             out += &line(&|column| format!(" {} |", cell(&column.cells[row])));
         }

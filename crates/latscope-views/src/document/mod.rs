@@ -12,8 +12,8 @@ pub(crate) use csv::{csv, written};
 pub use markdown::escape;
 pub(crate) use page::class;
 
-use crate::column::{CSV, Column, FILES, Forms, SHOWN, TERMINAL};
-use crate::figure::Figure;
+use crate::column::{CSV, FILES, Forms, SHOWN, TERMINAL, TableColumn};
+use crate::figure::CurvePlot;
 use crate::grid::SHORTEST;
 use crate::style::{DIM, PLAIN, WARNING};
 use crate::styled::Text;
@@ -21,32 +21,32 @@ use anstyle::Style;
 
 /// Parts from top to bottom, with the forms in which each stands.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Document(Vec<(Forms, Block)>);
+pub(crate) struct ViewDocument(Vec<(Forms, DocumentBlock)>);
 
 /// Block of a document.
 #[derive(Debug, Clone)]
-pub(crate) enum Block {
+pub(crate) enum DocumentBlock {
     /// Heading with a text on its subject, which may be empty. One of level 1 is the title, which a terminal lacks.
     Heading(u8, String, Text),
     /// Paragraph in one style.
     Text(Style, String),
     /// Item of a list.
-    Item(Mark, String),
+    Item(ListMarker, String),
     /// Item with its first words, which are bold.
     Led(String, String),
     /// Table of rows and columns.
-    Table(Table),
+    Table(DocumentTable),
     /// Figure: a drawing on the page, a plot on a terminal. Markdown has none.
-    Figure(Figure),
+    Figure(CurvePlot),
     /// Parts that a reader of the page has to open, with their name.
-    Details(String, Document),
+    Details(String, ViewDocument),
     /// Empty line on a terminal.
     Gap,
 }
 
 /// Kind of a list's item.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Mark {
+pub(crate) struct ListMarker {
     /// Sign on a terminal.
     pub sign: &'static str,
     /// Word for it elsewhere.
@@ -55,18 +55,18 @@ pub(crate) struct Mark {
 }
 
 /// Item without a sign.
-pub(crate) const FACT: Mark = Mark { sign: "", word: "", style: PLAIN };
-pub(crate) const DIFFERS: Mark = Mark { sign: "≠  ", word: "differs: ", style: WARNING };
-pub(crate) const INDENTED: Mark = Mark { sign: "  ", word: "", style: PLAIN };
-pub(crate) const NOTE: Mark = Mark { sign: "!  ", word: "note: ", style: WARNING };
+pub(crate) const FACT: ListMarker = ListMarker { sign: "", word: "", style: PLAIN };
+pub(crate) const DIFFERS: ListMarker = ListMarker { sign: "≠  ", word: "differs: ", style: WARNING };
+pub(crate) const INDENTED: ListMarker = ListMarker { sign: "  ", word: "", style: PLAIN };
+pub(crate) const NOTE: ListMarker = ListMarker { sign: "!  ", word: "note: ", style: WARNING };
 
 /// Line below a table of a family that has not room for all columns.
 pub(crate) const WIDER: &str = "More figures in a wider terminal, and all of them with --csv or --json.";
 
 /// Columns with what is said below them.
 #[derive(Debug, Clone)]
-pub(crate) struct Table {
-    pub columns: Vec<Column>,
+pub(crate) struct DocumentTable {
+    pub columns: Vec<TableColumn>,
     /// Maximum number of rows on a terminal.
     pub most: usize,
     /// Columns that the names in the first column take at least.
@@ -77,15 +77,15 @@ pub(crate) struct Table {
     pub wider: &'static str,
 }
 
-impl Table {
+impl DocumentTable {
     /// Returns a table of all rows, without the columns that are empty in each of them.
-    pub fn new(mut columns: Vec<Column>) -> Table {
+    pub fn new(mut columns: Vec<TableColumn>) -> DocumentTable {
         columns.retain(|column| column.forms.has(CSV) || !column.is_empty());
-        Table { columns, most: usize::MAX, least: SHORTEST, notes: Vec::new(), wider: "" }
+        DocumentTable { columns, most: usize::MAX, least: SHORTEST, notes: Vec::new(), wider: "" }
     }
 
     /// Returns the columns of a form.
-    fn of(&self, form: Forms) -> impl Iterator<Item = &Column> {
+    fn of(&self, form: Forms) -> impl Iterator<Item = &TableColumn> {
         self.columns.iter().filter(move |column| column.forms.has(form) && !column.is_empty())
     }
 }
@@ -95,59 +95,59 @@ fn left_out(rows: usize) -> Option<String> {
     (rows > 0).then(|| format!("… and {rows} more: --all shows them"))
 }
 
-impl Block {
+impl DocumentBlock {
     /// Returns a heading of a level, 1 for the title.
-    pub fn heading(level: u8, text: impl Into<String>) -> Block {
-        Block::Heading(level, text.into(), Text::default())
+    pub fn heading(level: u8, text: impl Into<String>) -> DocumentBlock {
+        DocumentBlock::Heading(level, text.into(), Text::default())
     }
 }
 
-impl Document {
+impl ViewDocument {
     /// Returns a table with its heading and the note on it.
-    pub fn of_table(heading: &str, columns: Vec<Column>, about: String) -> Document {
-        let table = Table { least: usize::MAX, notes: vec![about], ..Table::new(columns) };
-        Document(vec![(SHOWN, Block::heading(2, heading)), (SHOWN, Block::Table(table))])
+    pub fn of_table(heading: &str, columns: Vec<TableColumn>, about: String) -> ViewDocument {
+        let table = DocumentTable { least: usize::MAX, notes: vec![about], ..DocumentTable::new(columns) };
+        ViewDocument(vec![(SHOWN, DocumentBlock::heading(2, heading)), (SHOWN, DocumentBlock::Table(table))])
     }
 
     /// Adds a part to the forms for a reader.
-    pub fn add(&mut self, part: Block) {
+    pub fn add(&mut self, part: DocumentBlock) {
         self.on(SHOWN, part);
     }
 
     /// Adds a part to some forms.
-    pub fn on(&mut self, forms: Forms, part: Block) {
+    pub fn on(&mut self, forms: Forms, part: DocumentBlock) {
         self.0.push((forms, part));
     }
 
     /// Adds a heading of a level, 1 for the title.
     pub fn heading(&mut self, level: u8, text: impl Into<String>) {
-        self.add(Block::heading(level, text));
+        self.add(DocumentBlock::heading(level, text));
     }
 
     /// Adds an item for each text.
-    pub fn items(&mut self, mark: Mark, texts: impl IntoIterator<Item = String>) {
+    pub fn items(&mut self, mark: ListMarker, texts: impl IntoIterator<Item = String>) {
         self.items_on(SHOWN, mark, texts);
     }
 
     /// Adds an item for each text to some forms.
-    pub fn items_on(&mut self, forms: Forms, mark: Mark, texts: impl IntoIterator<Item = String>) {
-        self.0.extend(texts.into_iter().map(|text| (forms, Block::Item(mark, text))));
+    pub fn items_on(&mut self, forms: Forms, mark: ListMarker, texts: impl IntoIterator<Item = String>) {
+        self.0.extend(texts.into_iter().map(|text| (forms, DocumentBlock::Item(mark, text))));
     }
 
     /// Adds an item for each text: on a terminal at most so many.
-    pub fn most_items(&mut self, mark: Mark, texts: Vec<String>, most: usize) {
+    pub fn most_items(&mut self, mark: ListMarker, texts: Vec<String>, most: usize) {
         let more = left_out(texts.len().saturating_sub(most));
         for (at, text) in texts.into_iter().enumerate() {
-            self.on(if at < most { SHOWN } else { FILES }, Block::Item(mark, text));
+            self.on(if at < most { SHOWN } else { FILES }, DocumentBlock::Item(mark, text));
         }
         if let Some(text) = more {
-            self.on(TERMINAL, Block::Item(Mark { style: DIM, ..mark }, text));
+            self.on(TERMINAL, DocumentBlock::Item(ListMarker { style: DIM, ..mark }, text));
         }
     }
 
     /// Adds a table below what is there.
-    pub fn table(&mut self, table: Table) {
-        self.add(Block::Table(table));
+    pub fn table(&mut self, table: DocumentTable) {
+        self.add(DocumentBlock::Table(table));
     }
 
     /// Returns the number of parts.
@@ -161,20 +161,20 @@ impl Document {
     }
 
     /// Adds a table that a reader of the page has to open, if it has rows.
-    pub fn details(&mut self, forms: Forms, name: String, table: Table) {
-        if !table.columns.iter().all(Column::is_empty) {
-            let parts = Document(vec![(forms, Block::Table(table))]);
-            self.on(forms, Block::Details(name, parts));
+    pub fn details(&mut self, forms: Forms, name: String, table: DocumentTable) {
+        if !table.columns.iter().all(TableColumn::is_empty) {
+            let parts = ViewDocument(vec![(forms, DocumentBlock::Table(table))]);
+            self.on(forms, DocumentBlock::Details(name, parts));
         }
     }
 
     /// Adds the parts of another document.
-    pub fn append(&mut self, other: Document) {
+    pub fn append(&mut self, other: ViewDocument) {
         self.0.extend(other.0);
     }
 
     /// Returns the parts of a form.
-    fn of(&self, form: Forms) -> impl Iterator<Item = &Block> {
+    fn of(&self, form: Forms) -> impl Iterator<Item = &DocumentBlock> {
         self.0.iter().filter(move |(forms, _)| forms.has(form)).map(|(_, part)| part)
     }
 }

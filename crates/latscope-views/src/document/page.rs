@@ -1,7 +1,7 @@
 //! A document as an HTML page.
 
-use super::{Block, Document, Mark, Table};
-use crate::column::{Column, PAGE, Side};
+use super::{DocumentBlock, DocumentTable, ListMarker, ViewDocument};
+use crate::column::{CellAlignment, PAGE, TableColumn};
 use crate::figure::drawing;
 use crate::markup::{Element, element};
 use crate::page::{details, document};
@@ -12,13 +12,13 @@ use anstyle::Style;
 /// Maximum number of columns of a readable table; further ones are in tables of their own.
 const MOST_COLUMNS: usize = 14;
 
-impl Document {
+impl ViewDocument {
     /// Returns the document as a page. What is before the first heading of level 2 is its header.
     pub fn page(&self, title: &str) -> String {
-        let mut parts: Vec<&Block> = self.of(PAGE).collect();
-        let is_section = |part: &&Block| matches!(part, Block::Heading(2, ..));
+        let mut parts: Vec<&DocumentBlock> = self.of(PAGE).collect();
+        let is_section = |part: &&DocumentBlock| matches!(part, DocumentBlock::Heading(2, ..));
         let rest = parts.split_off(parts.iter().position(is_section).unwrap_or(parts.len()));
-        let mut sections: Vec<Vec<&Block>> = Vec::new();
+        let mut sections: Vec<Vec<&DocumentBlock>> = Vec::new();
         for part in rest {
             match sections.last_mut().filter(|_| !is_section(&part)) {
                 Some(section) => section.push(part),
@@ -37,11 +37,11 @@ impl Document {
 }
 
 /// Returns the elements of parts, with headings of `level` at most.
-fn elements<'a>(parts: impl IntoIterator<Item = &'a Block>, level: u8) -> Vec<Element> {
+fn elements<'a>(parts: impl IntoIterator<Item = &'a DocumentBlock>, level: u8) -> Vec<Element> {
     let mut all: Vec<Element> = Vec::new();
-    let mut list: Option<(Mark, Element)> = None;
+    let mut list: Option<(ListMarker, Element)> = None;
     for part in parts {
-        if let Block::Item(mark, text) = part {
+        if let DocumentBlock::Item(mark, text) = part {
             let (_, items) = list.take_if(|(last, _)| last.style == mark.style).unwrap_or_else(|| {
                 all.extend(list.take().map(|(_, items)| items));
                 (*mark, classed(element("ul"), mark.style))
@@ -51,18 +51,18 @@ fn elements<'a>(parts: impl IntoIterator<Item = &'a Block>, level: u8) -> Vec<El
         }
         all.extend(list.take().map(|(_, items)| items));
         match part {
-            Block::Heading(own, text, about) => {
+            DocumentBlock::Heading(own, text, about) => {
                 let name = ["h1", "h2", "h3"][usize::from(level.max(*own)) - 1];
                 all.push(element(name).text(text));
                 all.extend((!about.is_empty()).then(|| element("p").text(about.content())));
             }
-            Block::Text(style, text) => all.push(classed(element("p"), *style).text(text)),
-            Block::Table(table) => all.extend(table.elements()),
-            Block::Figure(figure) => all.push(element("figure").child(drawing(figure))),
-            Block::Details(name, parts) => {
+            DocumentBlock::Text(style, text) => all.push(classed(element("p"), *style).text(text)),
+            DocumentBlock::Table(table) => all.extend(table.elements()),
+            DocumentBlock::Figure(figure) => all.push(element("figure").child(drawing(figure))),
+            DocumentBlock::Details(name, parts) => {
                 all.push(details(name, element("div").children(parts.elements())));
             }
-            Block::Item(..) | Block::Led(..) | Block::Gap => {}
+            DocumentBlock::Item(..) | DocumentBlock::Led(..) | DocumentBlock::Gap => {}
         }
     }
     all.extend(list.map(|(_, items)| items));
@@ -87,10 +87,10 @@ pub(crate) fn class(style: Style) -> &'static str {
     }
 }
 
-impl Table {
+impl DocumentTable {
     /// Returns the table, with the notes on it below.
     pub fn elements(&self) -> Vec<Element> {
-        let columns: Vec<&Column> = self.of(PAGE).collect();
+        let columns: Vec<&TableColumn> = self.of(PAGE).collect();
         let meanings = columns.iter().map(|column| &column.meaning).filter(|text| !text.is_empty());
         let notes = self.notes.iter().chain(meanings).map(|text| classed(element("p"), DIM).text(text));
         let tables = match columns.split_first() {
@@ -104,7 +104,7 @@ impl Table {
 }
 
 /// Returns columns as a table. A wide table scrolls within itself and does not widen the page.
-pub(crate) fn table(columns: &[&Column]) -> Element {
+pub(crate) fn table(columns: &[&TableColumn]) -> Element {
     let head = columns.iter().map(|column| aligned("th", column.side).text(column.heading.content().trim()));
     let rows = (0..columns.first().map_or(0, |column| column.cells.len()))
         .map(|row| element("tr").children(columns.iter().map(|column| cell(column, row))));
@@ -114,11 +114,11 @@ pub(crate) fn table(columns: &[&Column]) -> Element {
     element("div").with("class", "scrolled").child(table)
 }
 
-fn aligned(name: &'static str, side: Side) -> Element {
-    if side == Side::Right { element(name).with("class", "n") } else { element(name) }
+fn aligned(name: &'static str, side: CellAlignment) -> Element {
+    if side == CellAlignment::Right { element(name).with("class", "n") } else { element(name) }
 }
 
-fn cell(column: &Column, row: usize) -> Element {
+fn cell(column: &TableColumn, row: usize) -> Element {
     let cell = aligned("td", column.side);
     match column.drawings.get(row) {
         Some(drawing) => cell.children(drawing.clone()),

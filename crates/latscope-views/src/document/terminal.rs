@@ -1,11 +1,11 @@
 //! A document on a terminal.
 
-use super::{Block, Document, Table, left_out};
-use crate::column::{Column, TERMINAL};
+use super::{DocumentBlock, DocumentTable, ViewDocument, left_out};
+use crate::column::{TERMINAL, TableColumn};
 use crate::grid::{also, fitting, grid};
 use crate::style::{BOLD, DIM, PLAIN};
 use crate::styled::{Text, wrap};
-use crate::{Options, figure};
+use crate::{DisplayOptions, figure};
 
 /// Columns of a name up to which it stays on one line on any terminal.
 const NAME: usize = 34;
@@ -14,49 +14,49 @@ const NAME: usize = 34;
 const PLOT_WIDTH: usize = 110;
 const PLOT_HEIGHT: u16 = 20;
 
-impl Document {
+impl ViewDocument {
     /// Returns the document as lines of at most `options.width` columns.
-    pub fn written(&self, options: &Options) -> String {
+    pub fn written(&self, options: &DisplayOptions) -> String {
         let mut out = String::new();
         self.write(&mut out, options);
         out
     }
 
     /// Adds the document to a text.
-    pub fn write(&self, out: &mut String, options: &Options) {
+    pub fn write(&self, out: &mut String, options: &DisplayOptions) {
         for part in self.of(TERMINAL) {
             write(out, part, options);
         }
     }
 }
 
-fn write(out: &mut String, part: &Block, options: &Options) {
+fn write(out: &mut String, part: &DocumentBlock, options: &DisplayOptions) {
     let prose = |first: &Text, text: &str, style| wrap(first, text, style, options);
     match part {
-        Block::Heading(1, ..) => {}
-        Block::Heading(_, text, about) => {
+        DocumentBlock::Heading(1, ..) => {}
+        DocumentBlock::Heading(_, text, about) => {
             gap(out);
             *out += &match about.pieces().next() {
                 None => prose(&Text::default(), text, BOLD),
                 Some((style, _)) => prose(&Text::styled(BOLD, format!("{text}  ")), &about.content(), style),
             };
         }
-        Block::Text(style, text) => *out += &prose(&Text::default(), text, *style),
-        Block::Item(mark, text) => *out += &prose(&Text::styled(mark.style, mark.sign), text, PLAIN),
-        Block::Led(lead, text) => {
+        DocumentBlock::Text(style, text) => *out += &prose(&Text::default(), text, *style),
+        DocumentBlock::Item(mark, text) => *out += &prose(&Text::styled(mark.style, mark.sign), text, PLAIN),
+        DocumentBlock::Led(lead, text) => {
             let first = Text::plain("  ").with(BOLD, lead).with(PLAIN, "  ");
             *out += &prose(&first, text, PLAIN);
         }
-        Block::Table(table) => *out += &table.written(options),
-        Block::Figure(figure) => {
+        DocumentBlock::Table(table) => *out += &table.written(options),
+        DocumentBlock::Figure(figure) => {
             gap(out);
             *out += &figure::terminal(figure, options.width.min(PLOT_WIDTH) as u16, PLOT_HEIGHT);
             if !out.ends_with('\n') {
                 out.push('\n');
             }
         }
-        Block::Details(_, parts) => parts.write(out, options),
-        Block::Gap => gap(out),
+        DocumentBlock::Details(_, parts) => parts.write(out, options),
+        DocumentBlock::Gap => gap(out),
     }
 }
 
@@ -67,10 +67,10 @@ fn gap(out: &mut String) {
     }
 }
 
-impl Table {
+impl DocumentTable {
     /// Returns the table in as many columns as fit.
-    pub fn written(&self, options: &Options) -> String {
-        let mut columns: Vec<Column> = self.of(TERMINAL).cloned().collect();
+    pub fn written(&self, options: &DisplayOptions) -> String {
+        let mut columns: Vec<TableColumn> = self.of(TERMINAL).cloned().collect();
         let rows = columns.first().map_or(0, |column| column.cells.len());
         columns.iter_mut().for_each(|column| column.cells.truncate(self.most));
         columns.retain(|column| !column.is_empty());

@@ -3,14 +3,14 @@
 
 use super::is_doubtful;
 use crate::legend::as_busy;
-use latscope_core::events::{Group, Row};
+use latscope_core::events::{ProbeEventGroup, ProbeEventRow};
 use latscope_core::param;
-use latscope_core::plan::{Load, ParamValue};
+use latscope_core::plan::{BackgroundLoad, ParamValue};
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::{counted, fold_cpus, format_count, format_time};
 
 /// The lines below the title.
-pub(super) fn about(report: &Report, group: &Group) -> Vec<String> {
+pub(super) fn about(report: &Report, group: &ProbeEventGroup) -> Vec<String> {
     let mut notes = vec![machine(report), run(report, group)];
     notes.extend(doubts(group));
     if report.is_unfinished() {
@@ -24,10 +24,11 @@ const REASONS: usize = 3;
 
 /// Returns the number of rows that are degraded or unstable, with their names; rows with the same reason share
 /// a line.
-fn doubts(group: &Group) -> Vec<String> {
-    let doubtful: Vec<&Row> = group.singles.iter().filter(|row| is_doubtful(row.m)).collect();
-    let reason =
-        |row: &&Row| format!("{}: {}", row.label, row.m.reason().as_deref().unwrap_or("no reason is given"));
+fn doubts(group: &ProbeEventGroup) -> Vec<String> {
+    let doubtful: Vec<&ProbeEventRow> = group.singles.iter().filter(|row| is_doubtful(row.m)).collect();
+    let reason = |row: &&ProbeEventRow| {
+        format!("{}: {}", row.label, row.m.reason().as_deref().unwrap_or("no reason is given"))
+    };
     let named = fold_cpus(doubtful.iter().map(reason));
     let more = named.len().saturating_sub(REASONS);
     let mut lines: Vec<String> = named.into_iter().take(REASONS).collect();
@@ -40,7 +41,7 @@ fn doubts(group: &Group) -> Vec<String> {
 }
 
 /// Returns the suffix for the name of a row that is degraded or unstable; otherwise empty.
-pub(super) fn doubt(row: &Row) -> &'static str {
+pub(super) fn doubt(row: &ProbeEventRow) -> &'static str {
     if is_doubtful(row.m) { " (doubtful)" } else { "" }
 }
 
@@ -100,7 +101,7 @@ fn is_emulator(hypervisor: &str) -> bool {
     hypervisor.contains("TCG") || hypervisor.contains("emulated")
 }
 
-fn run(report: &Report, group: &Group) -> String {
+fn run(report: &Report, group: &ProbeEventGroup) -> String {
     let first = group.singles.first().map(|row| &row.m.params);
     let shown = |name: &str| first.and_then(|params| params.get(name));
     let mut parts = Vec::new();
@@ -118,9 +119,11 @@ fn run(report: &Report, group: &Group) -> String {
         parts.push(format!("{} missed", format_count(missed)));
     }
     match &report.plan.load {
-        Some(Load::Command(command)) => parts.push(format!("beside `{command}`")),
-        Some(Load::Hackbench) => parts.push("beside hackbench".to_owned()),
-        load => parts.extend(load.as_ref().and_then(Load::words).map(|(_, words)| format!("beside {words}"))),
+        Some(BackgroundLoad::Command(command)) => parts.push(format!("beside `{command}`")),
+        Some(BackgroundLoad::Hackbench) => parts.push("beside hackbench".to_owned()),
+        load => parts.extend(
+            load.as_ref().and_then(BackgroundLoad::words).map(|(_, words)| format!("beside {words}")),
+        ),
     }
     parts.push(report.started.clone());
     parts.push(format!("{} {}", report.tool.name, report.tool.version).trim().to_owned());
@@ -134,7 +137,7 @@ mod tests {
     use super::*;
     use latscope_core::events::groups;
     use latscope_core::fixture;
-    use latscope_core::quality::{Level, Reason};
+    use latscope_core::quality::{QualityLevel, Reason};
 
     fn lines(report: &Report) -> Vec<String> {
         about(report, &groups(report)[0])
@@ -156,7 +159,12 @@ mod tests {
         let mut report = fixture::wake();
         report.machine.hypervisor = Some("TCG (emulated)".to_owned());
         report.finished = None;
-        report.measurements[1].lower(Reason::new(Level::Degraded, "not-as-asked", "ran as SCHED_OTHER", ""));
+        report.measurements[1].lower(Reason::new(
+            QualityLevel::Degraded,
+            "not-as-asked",
+            "ran as SCHED_OTHER",
+            "",
+        ));
         let lines = lines(&report);
         assert!(lines[0].ends_with("EMULATED, TCG (emulated): no figures of hardware"), "{lines:?}");
         let doubt = "DOUBTFUL: 1 of 2 rows degraded or unstable: CPU 1: ran as SCHED_OTHER";

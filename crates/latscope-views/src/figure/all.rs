@@ -1,39 +1,39 @@
 //! All pictures of a report, each with a stable name: that of its file.
 
 use super::{
-    Drawing, Figure, Named, bars, by_parameter, distribution_figure, heat_map, latency_figure,
+    CurvePlot, Drawing, NamedDrawing, bars, by_parameter, distribution_figure, heat_map, latency_figure,
     percentile_figure, spikes, throughput_figure, time,
 };
 use crate::headline::families;
 use crate::rows::family as family_of;
-use latscope_core::catalogue::{Catalogue, families};
-use latscope_core::events::{Group, groups};
+use latscope_core::catalogue::{ProbeCatalogue, families};
+use latscope_core::events::{ProbeEventGroup, groups};
 use latscope_core::report::Report;
 
 /// The pictures of a family as a whole.
-pub fn of_family(report: &Report, family: &str, catalogue: &Catalogue) -> Vec<Named> {
+pub fn of_family(report: &Report, family: &str, catalogue: &ProbeCatalogue) -> Vec<NamedDrawing> {
     let first = match family {
         families::MEMORY => latency_figure(report).map(|figure| ("memory-latency", figure)),
         families::IPC => throughput_figure(report).map(|figure| ("ipc-time-by-payload", figure)),
         _ => None,
     };
-    let first = first.map(|(id, figure)| Named::new(family, id, Drawing::Curves(figure)));
+    let first = first.map(|(id, figure)| NamedDrawing::new(family, id, Drawing::Curves(figure)));
     let curves = by_parameter::figures(report, family, catalogue).into_iter();
     let rows = bars::figures(report, family, catalogue).into_iter().chain(bars::deadlines(report, family));
     first.into_iter().chain(curves).chain(rows).chain(heat_map::figures(report, family)).collect()
 }
 
-fn distribution(report: &Report, group: &Group) -> Option<Named> {
+fn distribution(report: &Report, group: &ProbeEventGroup) -> Option<NamedDrawing> {
     distribution_figure(report, group).map(|figure| of_group(group, "distribution", Drawing::Curves(figure)))
 }
 
-fn of_group(group: &Group, what: &str, drawing: Drawing) -> Named {
-    Named::new(family_of(group.probe), &format!("{}-{what}", group.probe), drawing)
+fn of_group(group: &ProbeEventGroup, what: &str, drawing: Drawing) -> NamedDrawing {
+    NamedDrawing::new(family_of(group.probe), &format!("{}-{what}", group.probe), drawing)
 }
 
 /// The pictures of the events of a probe.
-pub fn of_events(report: &Report, group: &Group) -> Vec<Named> {
-    let curves = |what: &str, figure: Figure| of_group(group, what, Drawing::Curves(figure));
+pub fn of_events(report: &Report, group: &ProbeEventGroup) -> Vec<NamedDrawing> {
+    let curves = |what: &str, figure: CurvePlot| of_group(group, what, Drawing::Curves(figure));
     let percentiles = percentile_figure(report, group).map(|figure| curves("percentiles", figure));
     let first = [distribution(report, group), percentiles];
     let over_time = time::figures(report, group).into_iter().map(|figure| Some(curves("over-time", figure)));
@@ -44,9 +44,9 @@ pub fn of_events(report: &Report, group: &Group) -> Vec<Named> {
 /// Returns the pictures of a report in the order of its families, each with a name of its own: the pictures of
 /// its page and, for families that also have batches, the distribution of each probe whose single events were
 /// timed.
-pub fn pictures(report: &Report, catalogue: &Catalogue) -> Vec<Named> {
+pub fn pictures(report: &Report, catalogue: &ProbeCatalogue) -> Vec<NamedDrawing> {
     let groups = groups(report);
-    let mut all: Vec<Named> = Vec::new();
+    let mut all: Vec<NamedDrawing> = Vec::new();
     for family in families(report.measurements.iter().map(|m| &m.probe)) {
         all.extend(of_family(report, family, catalogue));
         let ours = groups.iter().filter(|group| family_of(group.probe) == family);

@@ -2,10 +2,13 @@
 //! against their deadline, with a dot for median, p99 and maximum of each.
 
 use super::about::of_points;
-use super::{Axis, Drawing, Mark, MarkAxis, Named, Part, PartKind, Row, Rows, Scale, Unit, is_doubtful};
+use super::{
+    Axis, AxisMark, BarChart, BarChartPart, BarChartRow, Drawing, FigureAxisScale, FigureAxisUnit, MarkAxis,
+    NamedDrawing, PartKind, is_doubtful,
+};
 use crate::rows::family as family_of;
 use latscope_core::catalogue::figures::Bars;
-use latscope_core::catalogue::{Catalogue, families};
+use latscope_core::catalogue::{ProbeCatalogue, families};
 use latscope_core::merged::{MERGED, is_merged, without_pairs};
 use latscope_core::ordered::place;
 use latscope_core::param;
@@ -21,11 +24,11 @@ const MOST_ROWS: usize = 40;
 const REACH: f64 = 1.6;
 
 /// Returns the bars of a family; a single point has none.
-pub(super) fn figures(report: &Report, family: &str, catalogue: &Catalogue) -> Vec<Named> {
+pub(super) fn figures(report: &Report, family: &str, catalogue: &ProbeCatalogue) -> Vec<NamedDrawing> {
     let named = |bars: &Bars| {
         let points = points(report, family, bars);
         let drawn = (2..=MOST_ROWS).contains(&points.len()).then(|| rows(report, bars, &points))?;
-        Some(Named::new(family, bars.id, Drawing::Rows(drawn)))
+        Some(NamedDrawing::new(family, bars.id, Drawing::Rows(drawn)))
     };
     catalogue.family(family).into_iter().flat_map(|facts| facts.bars).filter_map(named).collect()
 }
@@ -45,7 +48,7 @@ fn points<'a>(report: &'a Report, family: &str, bars: &Bars) -> Vec<&'a Measurem
     bars.probes.iter().flat_map(|facts| report.of_probe(facts.id).filter(ours)).collect()
 }
 
-fn rows(report: &Report, bars: &Bars, points: &[&Measurement]) -> Rows {
+fn rows(report: &Report, bars: &Bars, points: &[&Measurement]) -> BarChart {
     let mut keys: Vec<String> = Vec::new();
     let labels = labels(points);
     let rows = points.iter().zip(labels).map(|(m, label)| row(m, label, key(&mut keys, m, bars.key)));
@@ -57,10 +60,11 @@ fn rows(report: &Report, bars: &Bars, points: &[&Measurement]) -> Rows {
     if intervals().any(|high| high > end) {
         notes.push("lines that end at the right edge reach beyond it".to_owned());
     }
-    Rows {
+    BarChart {
         title: bars.title.to_owned(),
         notes,
-        x: Axis::new(bars.label, Scale::Linear, Unit::Nanoseconds).between((0.0, end * 1.02)),
+        x: Axis::new(bars.label, FigureAxisScale::Linear, FigureAxisUnit::Nanoseconds)
+            .between((0.0, end * 1.02)),
         keys,
         rows,
         marks: Vec::new(),
@@ -91,12 +95,12 @@ fn labels(points: &[&Measurement]) -> Vec<String> {
     labels
 }
 
-fn row(m: &Measurement, label: String, key: usize) -> Row {
+fn row(m: &Measurement, label: String, key: usize) -> BarChartRow {
     let median = m.typical().unwrap_or_default();
-    let part = |kind, from, to, label: &str| Part { kind, key, from, to, label: label.to_owned() };
+    let part = |kind, from, to, label: &str| BarChartPart { kind, key, from, to, label: label.to_owned() };
     let next = m.next_run().map(|next| part(PartKind::Interval, next.low, next.high, "next run"));
     let bar = part(PartKind::Bar, 0.0, median, "median");
-    Row {
+    BarChartRow {
         label,
         parts: [Some(bar), next].into_iter().flatten().collect(),
         value: format_time(median),
@@ -108,7 +112,7 @@ fn row(m: &Measurement, label: String, key: usize) -> Row {
 const KEYS: [&str; 3] = ["median", "p99", "maximum"];
 
 /// Returns the picture of the transactions of the family `ipc` that were timed one by one; `None` without any.
-pub(super) fn deadlines(report: &Report, family: &str) -> Option<Named> {
+pub(super) fn deadlines(report: &Report, family: &str) -> Option<NamedDrawing> {
     // Only transactions have a mode.
     let timed = |m: &&Measurement| mode(m) == Some("latency") && is_merged(m) && m.typical().is_some();
     let points: Vec<&Measurement> =
@@ -119,24 +123,24 @@ pub(super) fn deadlines(report: &Report, family: &str) -> Option<Named> {
     let limits: BTreeSet<u64> =
         points.iter().filter_map(|m| m.number(param::DEADLINE)).filter(|ns| *ns > 0).collect();
     let label = |ns: u64| format!("deadline {}", format_time(ns as f64));
-    let rows = Rows {
+    let rows = BarChart {
         title: "Transactions against their deadline".to_owned(),
         notes: of_points(report, &points, ""),
-        x: Axis::new("round trip", Scale::Log10, Unit::Nanoseconds),
+        x: Axis::new("round trip", FigureAxisScale::Log10, FigureAxisUnit::Nanoseconds),
         keys: KEYS.map(str::to_owned).to_vec(),
         rows: points.iter().zip(labels(&points)).map(|(m, label)| dots(m, label)).collect(),
-        marks: limits.into_iter().map(|ns| Mark::new(MarkAxis::X, ns as f64, label(ns))).collect(),
+        marks: limits.into_iter().map(|ns| AxisMark::new(MarkAxis::X, ns as f64, label(ns))).collect(),
     };
-    Some(Named::new(family, "ipc-deadline", Drawing::Rows(rows)))
+    Some(NamedDrawing::new(family, "ipc-deadline", Drawing::Rows(rows)))
 }
 
-fn dots(m: &Measurement, label: String) -> Row {
+fn dots(m: &Measurement, label: String) -> BarChartRow {
     let values = [m.typical(), m.summary.p99, m.summary.max];
     let dot = |(key, value): (usize, Option<f64>)| {
         let at = value.filter(|value| *value > 0.0)?;
-        Some(Part { kind: PartKind::Dot, key, from: at, to: at, label: String::new() })
+        Some(BarChartPart { kind: PartKind::Dot, key, from: at, to: at, label: String::new() })
     };
-    Row {
+    BarChartRow {
         label,
         parts: values.into_iter().enumerate().filter_map(dot).collect(),
         value: m.summary.max.map(|max| format!("max {}", format_time(max))).unwrap_or_default(),
@@ -150,7 +154,7 @@ mod tests {
     use crate::golden::catalogue;
     use latscope_core::fixture::{self, ipc};
 
-    fn of(family: &str) -> Rows {
+    fn of(family: &str) -> BarChart {
         match figures(&fixture::report(), family, catalogue()).remove(0).drawing {
             Drawing::Rows(rows) => rows,
             _ => panic!("no rows"),
@@ -162,7 +166,7 @@ mod tests {
         for family in ["sync", "thread"] {
             let rows = of(family);
             assert!(rows.rows.len() > 1, "{family}");
-            let bars = |row: &Row| row.parts.iter().filter(|part| part.kind == PartKind::Bar).count();
+            let bars = |row: &BarChartRow| row.parts.iter().filter(|part| part.kind == PartKind::Bar).count();
             assert!(rows.rows.iter().all(|row| bars(row) == 1 && !row.value.is_empty()));
             let end = rows.x.ends.unwrap().1;
             assert!(

@@ -2,16 +2,16 @@
 
 use super::about::of_points;
 use super::many::{self, thinned};
-use super::{Axis, Drawing, Figure, Mark, MarkAxis, Named, Series, is_doubtful};
+use super::{Axis, AxisMark, CurvePlot, Drawing, MarkAxis, NamedDrawing, PlotSeries, is_doubtful};
 use crate::matrix::{show_all, varying};
 use crate::rows::family as family_of;
-use latscope_core::catalogue::Catalogue;
+use latscope_core::catalogue::ProbeCatalogue;
 use latscope_core::catalogue::figures::{Curves, Quantity};
 use latscope_core::merged::{MERGED, is_merged};
 use latscope_core::ordered::{entry, place};
 use latscope_core::param;
 use latscope_core::plan::ParamValue;
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::{counted, format_time};
 
@@ -19,28 +19,28 @@ use latscope_core::units::{counted, format_time};
 const MOST_SERIES: usize = 2 * many::MOST;
 
 /// Curves of a family over parameters that were measured with several values.
-struct Over<'a> {
+struct CurvePlotBuilder<'a> {
     of: &'a Curves,
     family: &'a str,
 }
 
 /// Returns the figures of a family over parameters that were measured with several values.
-pub(super) fn figures(report: &Report, family: &str, catalogue: &Catalogue) -> Vec<Named> {
+pub(super) fn figures(report: &Report, family: &str, catalogue: &ProbeCatalogue) -> Vec<NamedDrawing> {
     let all = catalogue.family(family).into_iter().flat_map(|facts| facts.curves);
-    all.flat_map(|curves| Over { of: curves, family }.figures(report)).collect()
+    all.flat_map(|curves| CurvePlotBuilder { of: curves, family }.figures(report)).collect()
 }
 
-impl Over<'_> {
+impl CurvePlotBuilder<'_> {
     fn is_of(&self, m: &Measurement) -> bool {
         let drawn = self.of.probes.is_empty() || self.of.probes.iter().any(|facts| facts.id == m.probe);
         // Quantity threads and pairs that were summed the sum is enough.
         let summed = !MERGED.iter().any(|name| m.params.contains_key(*name)) || is_merged(m);
         let only = self.of.only.is_none_or(|(name, value)| text(m, name).as_deref() == Some(value));
         let ours = drawn && family_of(&m.probe) == self.family;
-        ours && summed && only && m.quality.level != Level::Unsupported
+        ours && summed && only && m.quality.level != QualityLevel::Unsupported
     }
 
-    fn figures(&self, report: &Report) -> Vec<Named> {
+    fn figures(&self, report: &Report) -> Vec<NamedDrawing> {
         let points: Vec<&Measurement> = report.measurements.iter().filter(|m| self.is_of(m)).collect();
         let mut figures: Vec<(Vec<String>, Vec<&Measurement>)> = Vec::new();
         for m in points {
@@ -52,12 +52,12 @@ impl Over<'_> {
             let Some(figure) = self.figure(report, &key, &of) else { continue };
             let key = key.iter().map(String::as_str).filter(|key| !key.contains('/'));
             let id = std::iter::once(self.of.id).chain(key).collect::<Vec<_>>().join("-");
-            named.push(Named::new(self.family, &id, Drawing::Curves(figure)));
+            named.push(NamedDrawing::new(self.family, &id, Drawing::Curves(figure)));
         }
         named
     }
 
-    fn figure(&self, report: &Report, apart: &[String], points: &[&Measurement]) -> Option<Figure> {
+    fn figure(&self, report: &Report, apart: &[String], points: &[&Measurement]) -> Option<CurvePlot> {
         let (curves, without_place) = self.curves(points);
         // A curve of one point is one only beside others.
         if !curves.iter().any(|curve| curve.points.len() > 1) {
@@ -72,12 +72,12 @@ impl Over<'_> {
         let marks = self.limits(points);
         let dashed = curves.iter().any(|curve| curve.tone.is_some());
         let most = if dashed { many::MOST } else { MOST_SERIES };
-        let (series, thinned) = thinned(curves.into_iter().map(Curve::series).collect(), most);
+        let (series, thinned) = thinned(curves.into_iter().map(ParameterCurve::series).collect(), most);
         notes.extend(thinned);
         let [x, y] = [&self.of.x, &self.of.y].map(|along| Axis::new(along.label, along.scale, along.unit));
         let y = Axis { ends: ends_with(&series, &marks), ..y };
         let title = [&[self.of.title.to_owned()], &self.same(points)[..], apart].concat().join(", ");
-        Some(Figure { title, notes, x, y, series, marks })
+        Some(CurvePlot { title, notes, x, y, series, marks })
     }
 
     /// Returns the value that dashes would show, if it is the same in all points.
@@ -90,7 +90,7 @@ impl Over<'_> {
     }
 
     /// Returns the curves, and the number of points without a place on the x axis.
-    fn curves<'a>(&self, points: &[&'a Measurement]) -> (Vec<Curve<'a>>, u64) {
+    fn curves<'a>(&self, points: &[&'a Measurement]) -> (Vec<ParameterCurve<'a>>, u64) {
         let along = match self.of.x.of {
             Quantity::Parameter(name) => name,
             _ => "",
@@ -103,7 +103,7 @@ impl Over<'_> {
         let several = points.iter().any(|m| m.probe != points[0].probe);
         let parts = if self.of.several.is_empty() { &[("", self.of.y.of)] } else { self.of.several };
         let (mut colours, mut dashes) = (Vec::new(), Vec::new());
-        let mut curves: Vec<Curve> = Vec::new();
+        let mut curves: Vec<ParameterCurve> = Vec::new();
         let mut without_place = 0;
         for m in points {
             let Some(x) = read(self.of.x.of, m).filter(|_| read(self.of.y.of, m).is_some()) else { continue };
@@ -120,7 +120,7 @@ impl Over<'_> {
                     Some(known) => known.points.push((x, *m)),
                     None => {
                         let name = named(&colour, &dash);
-                        curves.push(Curve { name, tone, of: *of, points: vec![(x, *m)] });
+                        curves.push(ParameterCurve { name, tone, of: *of, points: vec![(x, *m)] });
                     }
                 }
             }
@@ -132,13 +132,13 @@ impl Over<'_> {
     }
 
     /// The values of the limit.
-    fn limits(&self, points: &[&Measurement]) -> Vec<Mark> {
+    fn limits(&self, points: &[&Measurement]) -> Vec<AxisMark> {
         let value = |m: &&Measurement| read(Quantity::Parameter(self.of.limit?), m).filter(|ns| *ns > 0.0);
         let mut values: Vec<f64> = points.iter().filter_map(value).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
         let label = |at: f64| format!("{} {}", self.of.limit.unwrap_or_default(), format_time(at));
-        values.into_iter().map(|at| Mark::new(MarkAxis::Y, at, label(at))).collect()
+        values.into_iter().map(|at| AxisMark::new(MarkAxis::Y, at, label(at))).collect()
     }
 
     /// Returns the name of a curve: the probe, if there are several, and the parameters that distinguish its
@@ -200,7 +200,7 @@ fn text(m: &Measurement, name: &str) -> Option<String> {
 }
 
 /// Points of a curve, with its name and style.
-struct Curve<'a> {
+struct ParameterCurve<'a> {
     name: String,
     /// Colour and dashes, if several curves have one colour.
     tone: Option<(usize, usize)>,
@@ -208,14 +208,14 @@ struct Curve<'a> {
     points: Vec<(f64, &'a Measurement)>,
 }
 
-impl Curve<'_> {
+impl ParameterCurve<'_> {
     fn has(&self, m: &Measurement) -> bool {
         self.points.iter().any(|(_, known)| std::ptr::eq(*known, m))
     }
 
     /// Returns the curve with its highest value before it.
-    fn series(self) -> (f64, Series) {
-        let one = Series { tone: self.tone, ..curve(self.name, self.points, self.of) };
+    fn series(self) -> (f64, PlotSeries) {
+        let one = PlotSeries { tone: self.tone, ..curve(self.name, self.points, self.of) };
         (one.points.iter().map(|(_, y)| *y).fold(0.0, f64::max), one)
     }
 }
@@ -235,7 +235,7 @@ fn named(colour: &str, dash: &str) -> String {
 }
 
 /// The ends of an axis on which all marks are seen; `None` without marks.
-fn ends_with(series: &[Series], marks: &[Mark]) -> Option<(f64, f64)> {
+fn ends_with(series: &[PlotSeries], marks: &[AxisMark]) -> Option<(f64, f64)> {
     let points = series.iter().flat_map(|one| one.points.iter().map(|(_, y)| *y));
     let all = || points.clone().chain(marks.iter().map(|mark| mark.at)).filter(|y| *y > 0.0);
     let (low, high) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
@@ -249,16 +249,16 @@ pub(super) fn spaced(size: &str) -> String {
 
 /// Returns a curve of medians over a quantity, in ascending order, with the intervals in which the next run's
 /// are expected.
-pub(super) fn medians(name: String, points: Vec<(f64, &Measurement)>) -> Series {
+pub(super) fn medians(name: String, points: Vec<(f64, &Measurement)>) -> PlotSeries {
     curve(name, points, Quantity::Median)
 }
 
-fn curve(name: String, mut points: Vec<(f64, &Measurement)>, y: Quantity) -> Series {
+fn curve(name: String, mut points: Vec<(f64, &Measurement)>, y: Quantity) -> PlotSeries {
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     let band = points.iter().filter_map(|(x, m)| band(y, m).map(|(low, high)| (*x, low, high))).collect();
     let doubtful = points.iter().filter(|(_, m)| is_doubtful(m)).map(|(x, _)| *x).collect();
     let points = points.iter().filter_map(|(x, m)| Some((*x, read(y, m)?))).collect();
-    Series { name, points, band, doubtful, ..Series::default() }
+    PlotSeries { name, points, band, doubtful, ..PlotSeries::default() }
 }
 
 #[cfg(test)]
@@ -269,7 +269,7 @@ mod tests {
     use latscope_core::fixture::ipc;
 
     fn of(report: &Report, family: &str) -> Vec<(String, Vec<String>)> {
-        let names = |figure: &Named| match &figure.drawing {
+        let names = |figure: &NamedDrawing| match &figure.drawing {
             Drawing::Curves(figure) => figure.series.iter().map(|series| series.name.clone()).collect(),
             _ => Vec::new(),
         };

@@ -3,13 +3,13 @@
 use super::about::of_points;
 use super::by_parameter::{medians, spaced};
 use super::many::{MOST, thinned};
-use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Unit};
+use super::{Axis, AxisMark, CurvePlot, FigureAxisScale, FigureAxisUnit, MarkAxis, PlotSeries};
 use latscope_core::catalogue::ids;
 use latscope_core::merged::is_merged;
 use latscope_core::ordered::entry;
 use latscope_core::param;
 use latscope_core::plan::KIND;
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::{format_size, format_time};
 use latscope_judge::findings::{LevelRow, level_rows};
@@ -32,11 +32,11 @@ const PREFERRED: [(&str, &str); 6] = [
 /// Memory latency over working-set size, a curve for each order of visiting
 /// and page size (at most four), with the levels found as marks. `None` when
 /// no order was measured at two sizes.
-pub fn latency_figure(report: &Report) -> Option<Figure> {
+pub fn latency_figure(report: &Report) -> Option<CurvePlot> {
     let mut curves: BTreeMap<(usize, String), Vec<(f64, &Measurement)>> = BTreeMap::new();
     // Those between nodes have a map, those of each kind of core rows.
     let drawn = |m: &&Measurement| {
-        m.quality.level != Level::Unsupported && m.nodes().is_none() && !m.params.contains_key(KIND)
+        m.quality.level != QualityLevel::Unsupported && m.nodes().is_none() && !m.params.contains_key(KIND)
     };
     for m in report.of_probe(ids::MEMORY_LATENCY).filter(drawn) {
         if let (Some(size), Some(_)) = (m.number(param::SIZE), m.typical()) {
@@ -50,15 +50,15 @@ pub fn latency_figure(report: &Report) -> Option<Figure> {
     let all: Vec<&Measurement> = shown.iter().flat_map(|(_, points)| points).map(|(_, m)| *m).collect();
     let mut notes = of_points(report, &all, "band");
     notes.extend((!further.is_empty()).then(|| format!("not drawn: {}", further.join("; "))));
-    let series: Vec<Series> = shown.into_iter().map(|(name, points)| medians(name, points)).collect();
+    let series: Vec<PlotSeries> = shown.into_iter().map(|(name, points)| medians(name, points)).collect();
     if series.is_empty() {
         return None;
     }
-    Some(Figure {
+    Some(CurvePlot {
         title: "Memory latency by working-set size".to_owned(),
         notes,
-        x: Axis::new("working set", Scale::Log2, Unit::Bytes),
-        y: Axis::new("one load", Scale::Log10, Unit::Nanoseconds),
+        x: Axis::new("working set", FigureAxisScale::Log2, FigureAxisUnit::Bytes),
+        y: Axis::new("one load", FigureAxisScale::Log10, FigureAxisUnit::Nanoseconds),
         series,
         marks: level_rows(report).iter().flat_map(marks).collect(),
     })
@@ -75,19 +75,19 @@ fn curve_of(m: &Measurement) -> (usize, String) {
     (rank, format!("{order}{stride}, {} pages", spaced(pages)))
 }
 
-fn marks(level: &LevelRow) -> Vec<Mark> {
+fn marks(level: &LevelRow) -> Vec<AxisMark> {
     let label = format!("{} {}", level.label(), format_time(level.ns));
-    let plateau = Mark::new(MarkAxis::Y, level.ns, label);
-    let edge = level.capacity().map(|size| Mark::new(MarkAxis::X, size as f64, format_size(size)));
+    let plateau = AxisMark::new(MarkAxis::Y, level.ns, label);
+    let edge = level.capacity().map(|size| AxisMark::new(MarkAxis::X, size as f64, format_size(size)));
     [Some(plateau), edge].into_iter().flatten().collect()
 }
 
 /// Draws time against payload, a curve for each transport. `None` if no transport was measured with two
 /// payloads.
-pub fn throughput_figure(report: &Report) -> Option<Figure> {
+pub fn throughput_figure(report: &Report) -> Option<CurvePlot> {
     let mut curves: Vec<(String, Vec<(f64, &Measurement)>)> = Vec::new();
     let wanted = |m: &&Measurement| {
-        mode(m) == Some("throughput") && is_merged(m) && m.quality.level != Level::Unsupported
+        mode(m) == Some("throughput") && is_merged(m) && m.quality.level != QualityLevel::Unsupported
     };
     for m in report.measurements.iter().filter(wanted) {
         let (Some(payload), Some(_)) = (m.number(param::PAYLOAD), m.typical()) else { continue };
@@ -96,15 +96,15 @@ pub fn throughput_figure(report: &Report) -> Option<Figure> {
     curves.retain(|(_, points)| points.len() > 1);
     let all: Vec<&Measurement> = curves.iter().flat_map(|(_, points)| points).map(|(_, m)| *m).collect();
     let mut notes = of_points(report, &all, "band");
-    let slowest = |one: &Series| one.points.iter().map(|(_, ns)| *ns).fold(0.0, f64::max);
+    let slowest = |one: &PlotSeries| one.points.iter().map(|(_, ns)| *ns).fold(0.0, f64::max);
     let series = curves.into_iter().map(|(name, points)| medians(name, points));
     let (series, thinned) = thinned(series.map(|one| (slowest(&one), one)).collect(), MOST);
     notes.extend(thinned);
-    (!series.is_empty()).then(|| Figure {
+    (!series.is_empty()).then(|| CurvePlot {
         title: "Time of a transaction by payload".to_owned(),
         notes,
-        x: Axis::new("payload", Scale::Log2, Unit::Bytes),
-        y: Axis::new("round trip", Scale::Log10, Unit::Nanoseconds),
+        x: Axis::new("payload", FigureAxisScale::Log2, FigureAxisUnit::Bytes),
+        y: Axis::new("round trip", FigureAxisScale::Log10, FigureAxisUnit::Nanoseconds),
         series,
         marks: Vec::new(),
     })

@@ -5,10 +5,10 @@
 use super::about::{about, doubt};
 use super::many::{self, thinned};
 use super::ticks::written;
-use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Shape, Unit};
-use latscope_core::events::{Group, Row};
+use super::{Axis, AxisMark, CurvePlot, FigureAxisScale, FigureAxisUnit, MarkAxis, PlotSeries, SeriesShape};
+use latscope_core::events::{ProbeEventGroup, ProbeEventRow};
 use latscope_core::histogram::Histogram;
-use latscope_core::report::{Check, Report};
+use latscope_core::report::{CriterionCheck, Report};
 use latscope_core::units::{format_count, format_time};
 
 /// Lower end of the axis of counts: a single event is a little above it.
@@ -23,10 +23,10 @@ const SHARE_OF_BIN: &str = "12 % of the latency";
 
 /// The distribution of the events of a probe, a curve for each CPU; `None`
 /// without any.
-pub fn distribution_figure(report: &Report, group: &Group) -> Option<Figure> {
+pub fn distribution_figure(report: &Report, group: &ProbeEventGroup) -> Option<CurvePlot> {
     let worst = group.worst()?;
     let max = worst.m.summary.max?;
-    let bins = Bins::of(group, max);
+    let bins = DistributionPlotBins::of(group, max);
     let counts: Vec<Vec<u64>> = group.singles.iter().map(|row| bins.counts(&row.m.histogram)).collect();
     let events: u64 = group.singles.iter().map(|row| row.m.histogram.count()).sum();
     let beyond = events - counts.iter().flatten().sum::<u64>();
@@ -38,69 +38,77 @@ pub fn distribution_figure(report: &Report, group: &Group) -> Option<Figure> {
     let (series, thinned) = thinned(series(group, &bins, &counts), many::MOST);
     notes.extend(thinned);
     let events = format!("events in {}", bins.width());
-    Some(Figure {
+    Some(CurvePlot {
         title: format!("{}: max {} ({})", group.probe, format_time(max), worst.label),
         notes,
-        x: Axis::new("latency", bins.scale, Unit::Nanoseconds).between((bins.start(), bins.end())),
-        y: Axis::new(&events, Scale::Log10, Unit::Count).between((LEAST_COUNT, most.max(5) as f64 * 2.0)),
+        x: Axis::new("latency", bins.scale, FigureAxisUnit::Nanoseconds).between((bins.start(), bins.end())),
+        y: Axis::new(&events, FigureAxisScale::Log10, FigureAxisUnit::Count)
+            .between((LEAST_COUNT, most.max(5) as f64 * 2.0)),
         series,
         marks: limits(group, &bins),
     })
 }
 
 /// Returns a curve for each row, with its longest event before it.
-fn series(group: &Group, bins: &Bins, counts: &[Vec<u64>]) -> Vec<(f64, Series)> {
+fn series(
+    group: &ProbeEventGroup,
+    bins: &DistributionPlotBins,
+    counts: &[Vec<u64>],
+) -> Vec<(f64, PlotSeries)> {
     let mut all = Vec::new();
     for (row, counts) in group.singles.iter().zip(counts) {
         let max = row.m.summary.max.unwrap_or_default();
         let name = format!("{}, max {}{}", row.label, format_time(max), doubt(row));
         let points = steps(counts, &bins.edges);
-        all.push((max, Series { name, points, shape: Shape::Steps, ..Series::default() }));
+        all.push((max, PlotSeries { name, points, shape: SeriesShape::Steps, ..PlotSeries::default() }));
     }
     all
 }
 
 /// The bins of all curves of a figure.
-struct Bins {
-    scale: Scale,
+struct DistributionPlotBins {
+    scale: FigureAxisScale,
     /// Edges of the bins, ns, ascending: the begin of each bin, and the end of the last.
     edges: Vec<f64>,
 }
 
-impl Bins {
+impl DistributionPlotBins {
     /// Bins for the events of a group, the longest of which took `max` ns.
-    fn of(group: &Group, max: f64) -> Bins {
-        let least = |values: &dyn Fn(&Row) -> Option<f64>| {
+    fn of(group: &ProbeEventGroup, max: f64) -> DistributionPlotBins {
+        let least = |values: &dyn Fn(&ProbeEventRow) -> Option<f64>| {
             group.singles.iter().filter_map(values).fold(f64::MAX, f64::min)
         };
         let median = least(&|row| row.m.histogram.quantile(0.5));
         let resolution =
             |ns: f64| group.singles.iter().map(|row| row.m.histogram.resolution(ns)).fold(0.0, f64::max);
         if max > FAR * median {
-            Bins::logarithmic(least(&|row| row.m.histogram.min()), max, resolution)
+            DistributionPlotBins::logarithmic(least(&|row| row.m.histogram.min()), max, resolution)
         } else {
-            Bins::linear(max, resolution(max))
+            DistributionPlotBins::linear(max, resolution(max))
         }
     }
 
     /// Returns equal bins from 0 to a round value beyond `max`. No bin is narrower than `resolution`, so that
     /// each has a bucket.
-    fn linear(max: f64, resolution: f64) -> Bins {
+    fn linear(max: f64, resolution: f64) -> DistributionPlotBins {
         let end = round_up(max * 1.02);
         let width = rounded(&[1.0, 2.0, 5.0, 10.0], (end / 128.0).max(1.0).max(resolution));
         let bins = (end / width).ceil() as usize;
-        Bins { scale: Scale::Linear, edges: (0..=bins).map(|at| at as f64 * width).collect() }
+        DistributionPlotBins {
+            scale: FigureAxisScale::Linear,
+            edges: (0..=bins).map(|at| at as f64 * width).collect(),
+        }
     }
 
     /// Returns bins that grow with the value, from the decade of `min` to beyond `max`. They are wider where
     /// the histogram has wider buckets.
-    fn logarithmic(min: f64, max: f64, resolution: impl Fn(f64) -> f64) -> Bins {
+    fn logarithmic(min: f64, max: f64, resolution: impl Fn(f64) -> f64) -> DistributionPlotBins {
         let mut edges = vec![10f64.powf(min.max(1.0).log10().floor())];
         let ratio = 10f64.powf(1.0 / BINS_A_DECADE);
         while let Some(&last) = edges.last().filter(|last| **last <= max) {
             edges.push((last * ratio).max(last + resolution(last)));
         }
-        Bins { scale: Scale::Log10, edges }
+        DistributionPlotBins { scale: FigureAxisScale::Log10, edges }
     }
 
     fn start(&self) -> f64 {
@@ -114,7 +122,7 @@ impl Bins {
     /// Returns the width of a bin, in words.
     fn width(&self) -> String {
         match self.scale {
-            Scale::Linear => written(Unit::Nanoseconds, self.edges[1]),
+            FigureAxisScale::Linear => written(FigureAxisUnit::Nanoseconds, self.edges[1]),
             _ => SHARE_OF_BIN.to_owned(),
         }
     }
@@ -167,15 +175,16 @@ fn steps(bins: &[u64], edges: &[f64]) -> Vec<(f64, f64)> {
 }
 
 /// Returns the limits of the criteria as marks.
-fn limits(group: &Group, bins: &Bins) -> Vec<Mark> {
+fn limits(group: &ProbeEventGroup, bins: &DistributionPlotBins) -> Vec<AxisMark> {
     let verdicts = group.whole().iter().filter_map(|row| row.m.verdict.as_ref());
     let checks = verdicts.flat_map(|verdict| &verdict.checks);
     let drawn = checks.filter(|check| {
         ["max", "threshold"].contains(&check.metric.as_str())
             && (bins.start()..bins.end()).contains(&check.limit)
     });
-    let label = |check: &Check| format!("{} {}", check.metric, format_time(check.limit));
-    let mut marks: Vec<Mark> = drawn.map(|check| Mark::new(MarkAxis::X, check.limit, label(check))).collect();
+    let label = |check: &CriterionCheck| format!("{} {}", check.metric, format_time(check.limit));
+    let mut marks: Vec<AxisMark> =
+        drawn.map(|check| AxisMark::new(MarkAxis::X, check.limit, label(check))).collect();
     marks.dedup();
     marks
 }
@@ -186,9 +195,9 @@ mod tests {
     use crate::figure::{Picture, event_pictures};
     use latscope_core::events::groups;
     use latscope_core::fixture;
-    use latscope_judge::verdict::{Criterion, judge_report};
+    use latscope_judge::verdict::{MetricCriterion, judge_report};
 
-    fn figure_of(report: &Report) -> Option<Figure> {
+    fn figure_of(report: &Report) -> Option<CurvePlot> {
         distribution_figure(report, groups(report).first()?)
     }
 
@@ -203,13 +212,16 @@ mod tests {
     #[test]
     fn the_axis_is_logarithmic_where_the_maximum_is_far_from_the_median() {
         let far = figure_of(&fixture::wake()).unwrap();
-        assert_eq!((far.x.scale, far.y.label.as_str()), (Scale::Log10, "events in 12 % of the latency"));
+        assert_eq!(
+            (far.x.scale, far.y.label.as_str()),
+            (FigureAxisScale::Log10, "events in 12 % of the latency")
+        );
         let (start, end) = far.x.ends.unwrap();
         assert!(start <= 1_200.0 && end > 3_410_000.0, "{start} {end}");
         let mut report = fixture::wake();
         report.measurements.retain(|m| m.summary.max.is_some_and(|max| max < 1e5));
         let near = figure_of(&report).unwrap();
-        assert_eq!((near.x.scale, near.x.ends), (Scale::Linear, Some((0.0, 100_000.0))));
+        assert_eq!((near.x.scale, near.x.ends), (FigureAxisScale::Linear, Some((0.0, 100_000.0))));
         assert_eq!(near.y.label, "events in 1 µs");
     }
 
@@ -217,9 +229,9 @@ mod tests {
     fn every_event_is_in_a_bin() {
         let report = fixture::wake();
         let histogram = &report.measurements[0].histogram;
-        let counts = Bins::linear(98_000.0, 1.0).counts(histogram);
+        let counts = DistributionPlotBins::linear(98_000.0, 1.0).counts(histogram);
         assert_eq!((counts.iter().sum::<u64>(), counts[85]), (histogram.count(), 1));
-        let growing = Bins::logarithmic(5_000.0, 85_300.0, |ns| histogram.resolution(ns));
+        let growing = DistributionPlotBins::logarithmic(5_000.0, 85_300.0, |ns| histogram.resolution(ns));
         assert_eq!(growing.counts(histogram).iter().sum::<u64>(), histogram.count());
     }
 
@@ -228,9 +240,9 @@ mod tests {
         for (max, resolution, width) in
             [(98_000.0, 1.0, 1_000.0), (98_000.0, 1_500.0, 2_000.0), (58.0, 0.5, 1.0)]
         {
-            assert_eq!(Bins::linear(max, resolution).edges[1], width);
+            assert_eq!(DistributionPlotBins::linear(max, resolution).edges[1], width);
         }
-        let growing = Bins::logarithmic(1_000.0, 30_000.0, |_| 1_000.0);
+        let growing = DistributionPlotBins::logarithmic(1_000.0, 30_000.0, |_| 1_000.0);
         assert_eq!(growing.edges[..4], [1_000.0, 2_000.0, 3_000.0, 4_000.0]);
         assert!((growing.edges[12] / growing.edges[11] - 1.122).abs() < 0.001);
         assert_eq!([85_300.0, 100.0, 1.2].map(round_up), [100_000.0, 100.0, 1.5]);
@@ -269,9 +281,12 @@ mod tests {
     #[test]
     fn limits_are_marked() {
         let mut report = fixture::wake();
-        judge_report(&mut report, &[Criterion::new("max", 50_000.0).unwrap()]);
+        judge_report(&mut report, &[MetricCriterion::new("max", 50_000.0).unwrap()]);
         let figure = figure_of(&report).unwrap();
-        assert_eq!(figure.marks, [Mark { axis: MarkAxis::X, at: 50_000.0, label: "max 50.0 µs".to_owned() }]);
+        assert_eq!(
+            figure.marks,
+            [AxisMark { axis: MarkAxis::X, at: 50_000.0, label: "max 50.0 µs".to_owned() }]
+        );
     }
 
     #[test]

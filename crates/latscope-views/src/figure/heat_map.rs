@@ -1,7 +1,7 @@
 //! Times between pairs of CPUs, in the order of the topology, and between nodes of memory, as maps.
 
 use super::about::of_map;
-use super::{Cell, Cells, Drawing, Named, Unit, is_doubtful};
+use super::{Drawing, FigureAxisUnit, HeatMap, HeatMapCell, NamedDrawing, is_doubtful};
 use crate::matrix::show_all;
 use latscope_core::catalogue::{families, ids};
 use latscope_core::machine::Machine;
@@ -13,16 +13,16 @@ use std::collections::{BTreeMap, BTreeSet};
 const PROBE: &str = ids::CORE_TO_CORE;
 
 /// A measurement and its two CPUs.
-type Point<'a> = (&'a Measurement, (u32, u32));
+type CpuPairMeasurement<'a> = (&'a Measurement, (u32, u32));
 
 /// Returns the maps of a family.
-pub(super) fn figures(report: &Report, family: &str) -> Vec<Named> {
+pub(super) fn figures(report: &Report, family: &str) -> Vec<NamedDrawing> {
     of_cores(report, family).into_iter().chain(of_nodes(report, family)).collect()
 }
 
 /// Returns a map for each way in which cores hand over a cache line; fewer than two pairs have no map.
-fn of_cores(report: &Report, family: &str) -> Vec<Named> {
-    let mut modes: BTreeMap<String, Vec<Point>> = BTreeMap::new();
+fn of_cores(report: &Report, family: &str) -> Vec<NamedDrawing> {
+    let mut modes: BTreeMap<String, Vec<CpuPairMeasurement>> = BTreeMap::new();
     for m in report.of_probe(PROBE).filter(|m| family == families::of(PROBE) && m.typical().is_some()) {
         let mode = m.params.get(param::MODE).map(ToString::to_string).unwrap_or_default();
         modes.entry(mode).or_default().extend(m.cpu_pair().map(|pair| (m, pair)));
@@ -30,21 +30,21 @@ fn of_cores(report: &Report, family: &str) -> Vec<Named> {
     modes.retain(|_, points| points.len() > 1);
     let named = |(mode, points): (String, Vec<_>)| {
         let id = format!("sync-core-to-core-{mode}");
-        Named::new(family, &id, Drawing::Cells(cores(report, &mode, &points)))
+        NamedDrawing::new(family, &id, Drawing::Cells(cores(report, &mode, &points)))
     };
     modes.into_iter().map(named).collect()
 }
 
-fn cores(report: &Report, mode: &str, points: &[Point]) -> Cells {
+fn cores(report: &Report, mode: &str, points: &[CpuPairMeasurement]) -> HeatMap {
     let numbers: BTreeSet<u32> = points.iter().flat_map(|(_, (a, b))| [*a, *b]).collect();
-    let mut cpus: Vec<(Place, u32)> =
+    let mut cpus: Vec<(CpuTopologyKey, u32)> =
         numbers.into_iter().map(|cpu| (place(&report.machine, cpu), cpu)).collect();
     cpus.sort();
     let index: BTreeMap<u32, usize> = cpus.iter().enumerate().map(|(at, (_, cpu))| (*cpu, at)).collect();
     let group = |at: usize| (cpus[at].0.0, cpus[at].0.1, cpus[at].0.2);
-    let cell = |(m, (a, b)): &Point| {
+    let cell = |(m, (a, b)): &CpuPairMeasurement| {
         let (a, b) = (index[a], index[b]);
-        Some(Cell { row: a.max(b), column: a.min(b), value: m.typical()?, doubtful: is_doubtful(m) })
+        Some(HeatMapCell { row: a.max(b), column: a.min(b), value: m.typical()?, doubtful: is_doubtful(m) })
     };
     let measured: Vec<&Measurement> = points.iter().map(|(m, _)| *m).collect();
     let mut notes = of_map(report, &measured, "CPUs");
@@ -63,14 +63,14 @@ fn cores(report: &Report, mode: &str, points: &[Point]) -> Cells {
     }
     notes.push(order);
     let times = measured.first().map_or("", |m| m.times.words());
-    merged(Cells {
+    merged(HeatMap {
         title: format!("Core to core, {mode}"),
         notes,
         side: "CPU".to_owned(),
         names: cpus.iter().map(|(_, cpu)| cpu.to_string()).collect(),
         borders,
         label: format!("{times}, median"),
-        unit: Unit::Nanoseconds,
+        unit: FigureAxisUnit::Nanoseconds,
         cells: points.iter().filter_map(cell).collect(),
     })
 }
@@ -79,19 +79,19 @@ fn cores(report: &Report, mode: &str, points: &[Point]) -> Cells {
 const MOST_ROWS: usize = 256;
 
 /// Returns the map with the cells of some CPUs each as one, their median, if there are too many to be seen.
-fn merged(cells: Cells) -> Cells {
+fn merged(cells: HeatMap) -> HeatMap {
     let each = cells.names.len().div_ceil(MOST_ROWS);
     if each <= 1 {
         return cells;
     }
-    let mut groups: BTreeMap<(usize, usize), Vec<&Cell>> = BTreeMap::new();
+    let mut groups: BTreeMap<(usize, usize), Vec<&HeatMapCell>> = BTreeMap::new();
     for cell in &cells.cells {
         groups.entry((cell.row / each, cell.column / each)).or_default().push(cell);
     }
-    let one = |((row, column), of): ((usize, usize), Vec<&Cell>)| {
+    let one = |((row, column), of): ((usize, usize), Vec<&HeatMapCell>)| {
         let value = median(&of.iter().map(|cell| cell.value).collect::<Vec<_>>())?;
         let doubtful = of.iter().filter(|cell| cell.doubtful).count();
-        Some(Cell { row, column, value, doubtful: 2 * doubtful > of.len() })
+        Some(HeatMapCell { row, column, value, doubtful: 2 * doubtful > of.len() })
     };
     let mut notes = cells.notes;
     notes.push(format!(
@@ -99,7 +99,7 @@ fn merged(cells: Cells) -> Cells {
     ));
     let mut borders: Vec<usize> = cells.borders.iter().map(|at| at.div_ceil(each)).collect();
     borders.dedup();
-    Cells {
+    HeatMap {
         names: cells.names.into_iter().step_by(each).collect(),
         cells: groups.into_iter().filter_map(one).collect(),
         borders,
@@ -109,9 +109,9 @@ fn merged(cells: Cells) -> Cells {
 }
 
 /// Place of a CPU among the others: package, node, index of its last cache (after all others if it is not known), core.
-type Place = (u32, u32, usize, u32);
+type CpuTopologyKey = (u32, u32, usize, u32);
 
-fn place(machine: &Machine, cpu: u32) -> Place {
+fn place(machine: &Machine, cpu: u32) -> CpuTopologyKey {
     let known = machine.cpus.iter().find(|known| known.id == cpu);
     let (package, node, core) =
         known.map_or((u32::MAX, 0, cpu), |known| (known.package, known.node, known.core));
@@ -120,7 +120,7 @@ fn place(machine: &Machine, cpu: u32) -> Place {
 }
 
 /// Returns a map for each kind of loads between nodes; fewer than two pairs have no map.
-fn of_nodes(report: &Report, family: &str) -> Vec<Named> {
+fn of_nodes(report: &Report, family: &str) -> Vec<NamedDrawing> {
     let mut kinds: BTreeMap<String, Vec<&Measurement>> = BTreeMap::new();
     let ours = |m: &&Measurement| family == families::MEMORY && m.nodes().is_some() && m.typical().is_some();
     for m in report.of_probe(ids::MEMORY_LATENCY).filter(ours) {
@@ -129,30 +129,35 @@ fn of_nodes(report: &Report, family: &str) -> Vec<Named> {
     kinds.retain(|_, points| points.len() > 1);
     let named = |(kind, points): (String, Vec<&Measurement>)| {
         let id = format!("memory-nodes-{}", kind.replace(' ', "-").to_lowercase());
-        Named::new(family, &id, Drawing::Cells(nodes(report, &kind, &points)))
+        NamedDrawing::new(family, &id, Drawing::Cells(nodes(report, &kind, &points)))
     };
     kinds.into_iter().map(named).collect()
 }
 
-fn nodes(report: &Report, kind: &str, points: &[&Measurement]) -> Cells {
+fn nodes(report: &Report, kind: &str, points: &[&Measurement]) -> HeatMap {
     let placed: Vec<(&Measurement, (u32, u32))> =
         points.iter().filter_map(|m| Some((*m, m.nodes()?))).collect();
     let names: Vec<u32> =
         placed.iter().flat_map(|(_, (a, b))| [*a, *b]).collect::<BTreeSet<u32>>().into_iter().collect();
     let index = |node: u32| names.binary_search(&node).ok();
     let cell = |(m, (from, to)): &(&Measurement, (u32, u32))| {
-        Some(Cell { row: index(*from)?, column: index(*to)?, value: m.typical()?, doubtful: is_doubtful(m) })
+        Some(HeatMapCell {
+            row: index(*from)?,
+            column: index(*to)?,
+            value: m.typical()?,
+            doubtful: is_doubtful(m),
+        })
     };
     let mut notes = of_map(report, points, "nodes");
     notes.push("rows: the node of the CPUs; columns: the node of the memory".to_owned());
-    Cells {
+    HeatMap {
         title: format!("Load from memory between nodes, {kind}"),
         notes,
         side: "node".to_owned(),
         names: names.iter().map(u32::to_string).collect(),
         borders: Vec::new(),
         label: "one load, median".to_owned(),
-        unit: Unit::Nanoseconds,
+        unit: FigureAxisUnit::Nanoseconds,
         cells: placed.iter().filter_map(cell).collect(),
     }
 }
@@ -161,10 +166,10 @@ fn nodes(report: &Report, kind: &str, points: &[&Measurement]) -> Cells {
 mod tests {
     use super::*;
     use latscope_core::fixture::{self, batch};
-    use latscope_core::machine::Cpu;
+    use latscope_core::machine::CpuTopology;
     use latscope_core::units::CpuList;
 
-    fn of(report: &Report) -> Cells {
+    fn of(report: &Report) -> HeatMap {
         match figures(report, "sync").remove(0).drawing {
             Drawing::Cells(cells) => cells,
             _ => panic!("no map"),
@@ -176,7 +181,7 @@ mod tests {
         let mut report = fixture::report();
         // The threads of a core are CPUs 0 and 2; CPUs 1 and 3 are another package.
         report.machine.cpus = [(0, 0, 0), (1, 0, 1), (2, 0, 0), (3, 1, 1)]
-            .map(|(id, core, package)| Cpu { id, core, package, ..Cpu::default() })
+            .map(|(id, core, package)| CpuTopology { id, core, package, ..CpuTopology::default() })
             .to_vec();
         let cells = of(&report);
         assert_eq!(cells.names, ["0", "2", "1", "3"]);
@@ -190,7 +195,8 @@ mod tests {
     #[test]
     fn cpus_of_one_last_cache_stand_together() {
         let mut report = fixture::report();
-        report.machine.cpus = (0..4).map(|id| Cpu { id, core: id, ..Cpu::default() }).collect();
+        report.machine.cpus =
+            (0..4).map(|id| CpuTopology { id, core: id, ..CpuTopology::default() }).collect();
         report.machine.last_caches = [[0, 2], [1, 3]].map(|cpus| CpuList(cpus.to_vec())).to_vec();
         let cells = of(&report);
         assert_eq!((cells.names.join(" "), cells.borders), ("0 2 1 3".to_owned(), vec![2]));
@@ -203,8 +209,8 @@ mod tests {
         let cpus = 1_024;
         // Hardly two neighbours have the same colour.
         let value = |a: usize, b: usize| 40.0 + ((a * 7919 + b * 104_729) % 400) as f64;
-        let cell = |row, column| Cell { row, column, value: value(row, column), doubtful: false };
-        let all = Cells {
+        let cell = |row, column| HeatMapCell { row, column, value: value(row, column), doubtful: false };
+        let all = HeatMap {
             names: (0..cpus).map(|cpu| cpu.to_string()).collect(),
             borders: vec![256, 512, 768],
             cells: (0..cpus).flat_map(|a| (0..a).map(move |b| cell(a, b))).collect(),

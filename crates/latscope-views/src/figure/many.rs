@@ -1,6 +1,6 @@
 //! Figures of more curves than can be distinguished: the highest are drawn, the others are one band.
 
-use super::{Series, Shape};
+use super::{PlotSeries, SeriesShape};
 use latscope_core::units::counted;
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ const CORNERS: usize = 400;
 /// Returns the curves of at most `most` colours, those with the highest curves, and an envelope of the others,
 /// with a note on it. If there are no more colours, all curves are returned. The height of each curve stands
 /// before it.
-pub(super) fn thinned(series: Vec<(f64, Series)>, most: usize) -> (Vec<Series>, Option<String>) {
+pub(super) fn thinned(series: Vec<(f64, PlotSeries)>, most: usize) -> (Vec<PlotSeries>, Option<String>) {
     let all = series.len();
     let mut highest: BTreeMap<usize, f64> = BTreeMap::new();
-    let series: Vec<(usize, f64, Series)> = series
+    let series: Vec<(usize, f64, PlotSeries)> = series
         .into_iter()
         .enumerate()
         .map(|(at, (height, one))| (one.tone.map_or(at, |(colour, _)| colour), height, one))
@@ -35,7 +35,7 @@ pub(super) fn thinned(series: Vec<(f64, Series)>, most: usize) -> (Vec<Series>, 
     let (mut drawn, mut others) = (Vec::new(), Vec::new());
     for (colour, _, one) in series {
         match place(colour) {
-            Some(place) => drawn.push(Series { tone: one.tone.map(|(_, dash)| (place, dash)), ..one }),
+            Some(place) => drawn.push(PlotSeries { tone: one.tone.map(|(_, dash)| (place, dash)), ..one }),
             None => others.push(one),
         }
     }
@@ -49,15 +49,15 @@ pub(super) fn thinned(series: Vec<(f64, Series)>, most: usize) -> (Vec<Series>, 
 }
 
 /// Returns the band between the least and the largest of these curves.
-fn envelope(others: &[Series]) -> Series {
+fn envelope(others: &[PlotSeries]) -> PlotSeries {
     let mut places: Vec<f64> = others.iter().flat_map(|one| &one.points).map(|(x, _)| *x).collect();
     places.sort_by(f64::total_cmp);
     places.dedup();
-    let shape = others.first().map_or(Shape::Line, |one| one.shape);
+    let shape = others.first().map_or(SeriesShape::Line, |one| one.shape);
     let each = places.len().div_ceil(CORNERS).max(1);
     // Where curves have no points at the same places, each has its last value there.
-    let holds = shape == Shape::Steps || each > 1;
-    let value = |one: &Series, x: f64| {
+    let holds = shape == SeriesShape::Steps || each > 1;
+    let value = |one: &PlotSeries, x: f64| {
         let at = one.points.partition_point(|(place, _)| *place <= x).checked_sub(1)?;
         let (place, y) = one.points[at];
         (place == x || holds && at + 1 < one.points.len()).then_some(y)
@@ -66,12 +66,12 @@ fn envelope(others: &[Series]) -> Series {
         let known = || others.iter().filter_map(|one| value(one, *x));
         Some((*x, known().reduce(f64::min)?, known().reduce(f64::max)?))
     };
-    Series {
+    PlotSeries {
         name: counted(others.len() as u64, "other"),
         band: places.iter().step_by(each).filter_map(ends).collect(),
         shape,
         background: true,
-        ..Series::default()
+        ..PlotSeries::default()
     }
 }
 
@@ -79,10 +79,10 @@ fn envelope(others: &[Series]) -> Series {
 mod tests {
     use super::*;
 
-    fn line(at: usize) -> (f64, Series) {
+    fn line(at: usize) -> (f64, PlotSeries) {
         let height = at as f64;
         let points = vec![(1.0, height), (2.0, height + 1.0)];
-        (height + 1.0, Series { name: at.to_string(), points, ..Series::default() })
+        (height + 1.0, PlotSeries { name: at.to_string(), points, ..PlotSeries::default() })
     }
 
     #[test]
@@ -98,7 +98,7 @@ mod tests {
     fn curves_of_one_colour_stay_together() {
         let paired = |at: usize| {
             let (height, one) = line(at);
-            (height, Series { tone: Some((at / 2, at % 2)), ..one })
+            (height, PlotSeries { tone: Some((at / 2, at % 2)), ..one })
         };
         assert_eq!(thinned((0..14).map(paired).collect(), MOST).1, None);
         let (drawn, _) = thinned((0..16).map(paired).collect(), MOST);
@@ -107,10 +107,10 @@ mod tests {
 
     #[test]
     fn steps_hold_until_the_next_one() {
-        let steps = |points: &[(f64, f64)]| Series {
+        let steps = |points: &[(f64, f64)]| PlotSeries {
             points: points.to_vec(),
-            shape: Shape::Steps,
-            ..Series::default()
+            shape: SeriesShape::Steps,
+            ..PlotSeries::default()
         };
         let band =
             envelope(&[steps(&[(0.0, 5.0), (4.0, 1.0)]), steps(&[(0.0, 2.0), (2.0, 9.0), (4.0, 1.0)])]).band;

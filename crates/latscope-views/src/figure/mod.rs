@@ -22,7 +22,7 @@ mod timeline;
 pub use all::{of_events, of_family, pictures};
 pub use curves::{latency_figure, throughput_figure};
 pub use distribution::distribution_figure;
-pub use named::Named;
+pub use named::NamedDrawing;
 pub use percentiles::percentile_figure;
 pub(crate) use quantiles::{overlay_figure, shift_figure};
 pub use svg::{document_of, svg};
@@ -30,7 +30,7 @@ pub(crate) use svg::{drawing, drawn};
 pub use terminal::terminal;
 pub(crate) use timeline::timeline_figure;
 
-pub use latscope_core::catalogue::figures::{Scale, Unit};
+pub use latscope_core::catalogue::figures::{FigureAxisScale, FigureAxisUnit};
 use latscope_core::events::groups;
 use latscope_core::report::{Measurement, Report};
 
@@ -51,7 +51,7 @@ pub(crate) fn event_pictures(report: &Report, pictures: &[Picture]) -> Option<St
         Picture::Distribution => distribution_figure(report, group),
         Picture::Percentiles => percentile_figure(report, group),
     };
-    let figures: Vec<Figure> = groups
+    let figures: Vec<CurvePlot> = groups
         .iter()
         .flat_map(|group| pictures.iter().filter_map(move |picture| draw(group, picture)))
         .collect();
@@ -71,37 +71,37 @@ pub fn document(report: &Report, picture: Picture) -> Option<String> {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Drawing {
     /// Curves over a pair of axes.
-    Curves(Figure),
+    Curves(CurvePlot),
     /// Bars and dots, with a row for each label.
-    Rows(Rows),
+    Rows(BarChart),
     /// Heat map of pairs.
-    Cells(Cells),
+    Cells(HeatMap),
 }
 
 /// Bars and dots over one axis, one row below the other.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rows {
+pub struct BarChart {
     /// Title of the picture.
     pub title: String,
-    /// Lines below the title, as in a [`Figure`].
+    /// Lines below the title, as in a [`CurvePlot`].
     pub notes: Vec<String>,
     /// Horizontal axis of all rows.
     pub x: Axis,
     /// Meanings of the colours, by index.
     pub keys: Vec<String>,
     /// The rows, from top to bottom.
-    pub rows: Vec<Row>,
+    pub rows: Vec<BarChartRow>,
     /// Lines across all rows; only those of the x axis are drawn.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<AxisMark>,
 }
 
-/// A row of [`Rows`].
+/// A row of [`BarChart`].
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct BarChartRow {
     /// Name of the row.
     pub label: String,
     /// Bars, intervals and dots of the row, in the order in which they are drawn.
-    pub parts: Vec<Part>,
+    pub parts: Vec<BarChartPart>,
     /// Text at the end of the row.
     pub value: String,
     /// True if the row is degraded or unstable.
@@ -110,7 +110,7 @@ pub struct Row {
 
 /// A bar, an interval or a dot.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct BarChartPart {
     /// Kind of the part: bar, interval or dot.
     pub kind: PartKind,
     /// Index of the key, and so of the colour.
@@ -123,7 +123,7 @@ pub struct Part {
     pub label: String,
 }
 
-/// Shape of a [`Part`].
+/// Shape of a [`BarChartPart`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartKind {
     /// Bar as high as its row.
@@ -136,10 +136,10 @@ pub enum PartKind {
 
 /// A heat map of pairs of the same things.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cells {
+pub struct HeatMap {
     /// Title of the picture.
     pub title: String,
-    /// Lines below the title, as in a [`Figure`].
+    /// Lines below the title, as in a [`CurvePlot`].
     pub notes: Vec<String>,
     /// Name of the things in the rows and columns: `CPU`.
     pub side: String,
@@ -150,14 +150,14 @@ pub struct Cells {
     /// Description of the values.
     pub label: String,
     /// Unit of the values.
-    pub unit: Unit,
+    pub unit: FigureAxisUnit,
     /// The cells that have a value.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<HeatMapCell>,
 }
 
-/// A cell of [`Cells`].
+/// A cell of [`HeatMap`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cell {
+pub struct HeatMapCell {
     /// The index of its row.
     pub row: usize,
     /// The index of its column.
@@ -175,7 +175,7 @@ pub(crate) fn is_doubtful(m: &Measurement) -> bool {
 
 /// A plot of curves over one pair of axes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figure {
+pub struct CurvePlot {
     /// Title of the figure.
     pub title: String,
     /// Lines below the title that say where and how the data was measured, for pictures without a report beside
@@ -186,9 +186,9 @@ pub struct Figure {
     /// Vertical axis of the plot.
     pub y: Axis,
     /// Curves of the plot.
-    pub series: Vec<Series>,
+    pub series: Vec<PlotSeries>,
     /// Values on an axis that are worth naming.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<AxisMark>,
 }
 
 /// Axis of a plot. Its range is that of the points, unless `ends` gives another.
@@ -197,16 +197,16 @@ pub struct Axis {
     /// Description of the values along the axis.
     pub label: String,
     /// Mapping from values to places on the axis.
-    pub scale: Scale,
+    pub scale: FigureAxisScale,
     /// Unit of the values, which decides where the ticks are and how they are written.
-    pub unit: Unit,
+    pub unit: FigureAxisUnit,
     /// Values at the begin and the end of the axis.
     pub ends: Option<(f64, f64)>,
 }
 
 impl Axis {
     /// Axis over the values that are drawn.
-    fn new(label: &str, scale: Scale, unit: Unit) -> Axis {
+    fn new(label: &str, scale: FigureAxisScale, unit: FigureAxisUnit) -> Axis {
         Axis { label: label.to_owned(), scale, unit, ends: None }
     }
 
@@ -224,9 +224,9 @@ impl Axis {
     }
 }
 
-/// Curve of a [`Figure`].
+/// Curve of a [`CurvePlot`].
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Series {
+pub struct PlotSeries {
     /// Name in the legend.
     pub name: String,
     /// Points (x, y) of the curve, in ascending x.
@@ -236,7 +236,7 @@ pub struct Series {
     /// The x of the points that are degraded or unstable.
     pub doubtful: Vec<f64>,
     /// Way in which the points are joined.
-    pub shape: Shape,
+    pub shape: SeriesShape,
     /// True for an envelope of curves that need not be distinguished: its band is all of it.
     pub background: bool,
     /// Indices of the curve's colour and of its dashes, if curves belong together; otherwise both are its place
@@ -246,7 +246,7 @@ pub struct Series {
 
 /// Way in which the points of a curve are joined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Shape {
+pub enum SeriesShape {
     /// Points joined by straight lines.
     #[default]
     Line,
@@ -263,7 +263,7 @@ pub enum Shape {
 /// A value on an axis worth naming: a line across the figure on the x axis, a
 /// level of the curve on the y axis.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Mark {
+pub struct AxisMark {
     /// Axis that the mark is on.
     pub axis: MarkAxis,
     /// Value on the axis.
@@ -272,7 +272,7 @@ pub struct Mark {
     pub label: String,
 }
 
-/// The axis of a [`Mark`].
+/// The axis of a [`AxisMark`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MarkAxis {
     /// The horizontal axis, x.
@@ -281,13 +281,13 @@ pub enum MarkAxis {
     Y,
 }
 
-impl Mark {
-    fn new(axis: MarkAxis, at: f64, label: String) -> Mark {
-        Mark { axis, at, label }
+impl AxisMark {
+    fn new(axis: MarkAxis, at: f64, label: String) -> AxisMark {
+        AxisMark { axis, at, label }
     }
 }
 
-impl Rows {
+impl BarChart {
     /// Returns the places at both ends of the axis: those given, otherwise those of all parts and marks with a
     /// little room; `None` without a place.
     fn frame(&self) -> Option<(f64, f64)> {
@@ -300,7 +300,7 @@ impl Rows {
                 let places = || all.clone().filter_map(|value| scale.place(value));
                 let (low, high) = (places().reduce(f64::min)?, places().reduce(f64::max)?);
                 let room = if high > low { (high - low) * 0.04 } else { 0.5 };
-                let low = if scale == Scale::Linear { low.min(0.0) } else { low - room };
+                let low = if scale == FigureAxisScale::Linear { low.min(0.0) } else { low - room };
                 (low, high + room)
             }
         };
@@ -308,7 +308,7 @@ impl Rows {
     }
 }
 
-impl Figure {
+impl CurvePlot {
     /// The smallest and the largest place on each axis, `[x, y]`, of all
     /// points; `None` without a point that can be drawn.
     pub fn range(&self) -> Option<[(f64, f64); 2]> {
@@ -326,7 +326,7 @@ impl Figure {
     /// bands with a little room; `None` without a point.
     pub fn frame(&self) -> Option<[(f64, f64); 2]> {
         self.range()?;
-        let ends = |series: &Series| -> Vec<(f64, f64)> {
+        let ends = |series: &PlotSeries| -> Vec<(f64, f64)> {
             let band = series.band.iter().flat_map(|(x, low, high)| [(*x, *low), (*x, *high)]);
             series.points.iter().copied().chain(band).collect()
         };

@@ -3,34 +3,34 @@
 
 use super::about::{about, doubt};
 use super::many::{MOST, thinned};
-use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Unit};
-use latscope_core::events::{Group, Row};
+use super::{Axis, AxisMark, CurvePlot, FigureAxisScale, FigureAxisUnit, MarkAxis, PlotSeries};
+use latscope_core::events::{ProbeEventGroup, ProbeEventRow};
 use latscope_core::histogram::Histogram;
 use latscope_core::report::Report;
 use latscope_core::units::format_count;
 
 /// Latency of a probe by percentile, raw and with the missed activations;
 /// `None` without events.
-pub fn percentile_figure(report: &Report, group: &Group) -> Option<Figure> {
+pub fn percentile_figure(report: &Report, group: &ProbeEventGroup) -> Option<CurvePlot> {
     let whole = group.whole();
     let curves = whole
         .iter()
         .flat_map(|row| curves(row).into_iter().map(|one| (row.m.summary.max.unwrap_or(0.0), one)));
     let (series, thinned) = thinned(curves.collect(), MOST);
     let most = whole.iter().map(|row| row.m.summary.count).max()?;
-    let doubtful = Mark::new(MarkAxis::X, most as f64 / 10.0, "fewer than 10 beyond".to_owned());
-    Some(Figure {
+    let doubtful = AxisMark::new(MarkAxis::X, most as f64 / 10.0, "fewer than 10 beyond".to_owned());
+    Some(CurvePlot {
         title: format!("{}: latency by percentile", group.probe),
         notes: about(report, group).into_iter().chain(beyond(whole)).chain(thinned).collect(),
-        x: Axis::new("percentile", Scale::Log10, Unit::Percentile),
-        y: Axis::new("latency", Scale::Log10, Unit::Nanoseconds),
+        x: Axis::new("percentile", FigureAxisScale::Log10, FigureAxisUnit::Percentile),
+        y: Axis::new("latency", FigureAxisScale::Log10, FigureAxisUnit::Nanoseconds),
         series,
         marks: if most > 20 { vec![doubtful] } else { Vec::new() },
     })
 }
 
 /// Returns how many values are beyond the last bin; `None` without any.
-fn beyond(rows: &[Row]) -> Option<String> {
+fn beyond(rows: &[ProbeEventRow]) -> Option<String> {
     let beyond: u64 = rows.iter().map(|row| row.m.histogram.overflow()).sum();
     let number = format_count(beyond);
     (beyond > 0)
@@ -38,9 +38,12 @@ fn beyond(rows: &[Row]) -> Option<String> {
 }
 
 /// Returns the measured curve and, if it differs, the curve with the events that were missed during stalls.
-fn curves(row: &Row) -> Vec<Series> {
-    let curve =
-        |name: String, histogram: &Histogram| Series { name, points: points(histogram), ..Series::default() };
+fn curves(row: &ProbeEventRow) -> Vec<PlotSeries> {
+    let curve = |name: String, histogram: &Histogram| PlotSeries {
+        name,
+        points: points(histogram),
+        ..PlotSeries::default()
+    };
     let corrected = row.m.corrected.as_ref().filter(|corrected| corrected.count() > row.m.histogram.count());
     let name = format!("{}{}", row.label, doubt(row));
     let raw_name = if corrected.is_some() { format!("{name}, as measured") } else { name.clone() };
@@ -74,7 +77,7 @@ mod tests {
     use latscope_core::events::groups;
     use latscope_core::fixture;
 
-    fn figure_of(report: &Report) -> Option<Figure> {
+    fn figure_of(report: &Report) -> Option<CurvePlot> {
         percentile_figure(report, groups(report).first()?)
     }
 

@@ -1,9 +1,11 @@
 //! Causes of the longest events: a bar for each event, its parts by cause.
 
 use super::about::about;
-use super::{Axis, Part, PartKind, Row, Rows, Scale, Unit, is_doubtful};
+use super::{
+    Axis, BarChart, BarChartPart, BarChartRow, FigureAxisScale, FigureAxisUnit, PartKind, is_doubtful,
+};
 use crate::blame;
-use latscope_core::events::Group;
+use latscope_core::events::ProbeEventGroup;
 use latscope_core::ordered::entry;
 use latscope_core::report::{Cause, Outlier, Report};
 use latscope_core::units::format_time;
@@ -15,7 +17,7 @@ const MOST: usize = 20;
 const REST: &str = "not accounted for";
 
 /// The longest traced events of a probe; `None` without any.
-pub(super) fn figure(report: &Report, group: &Group) -> Option<Rows> {
+pub(super) fn figure(report: &Report, group: &ProbeEventGroup) -> Option<BarChart> {
     let mut traced: Vec<&Outlier> = group.whole().iter().flat_map(|row| &row.m.outliers).collect();
     traced.retain(|outlier| outlier.is_traced() && outlier.value > 0);
     traced.sort_by_key(|outlier| (std::cmp::Reverse(outlier.value), outlier.at));
@@ -29,10 +31,10 @@ pub(super) fn figure(report: &Report, group: &Group) -> Option<Rows> {
     if all > MOST {
         notes.push(format!("the {MOST} longest of {all} with a known cause"));
     }
-    Some(Rows {
+    Some(BarChart {
         title: format!("{}: what took the time of the longest events", group.probe),
         notes,
-        x: Axis::new("latency", Scale::Linear, Unit::Nanoseconds),
+        x: Axis::new("latency", FigureAxisScale::Linear, FigureAxisUnit::Nanoseconds),
         rows: traced.iter().map(|outlier| row(outlier, &keys, is_of_doubtful(group, outlier))).collect(),
         keys,
         marks: Vec::new(),
@@ -55,26 +57,26 @@ fn rest(outlier: &Outlier) -> u64 {
 }
 
 /// Returns true if the row of an event is degraded or unstable.
-fn is_of_doubtful(group: &Group, outlier: &Outlier) -> bool {
+fn is_of_doubtful(group: &ProbeEventGroup, outlier: &Outlier) -> bool {
     group.singles.iter().any(|row| is_doubtful(row.m) && row.m.outliers.contains(outlier))
 }
 
-fn row(outlier: &Outlier, keys: &[String], doubtful: bool) -> Row {
+fn row(outlier: &Outlier, keys: &[String], doubtful: bool) -> BarChartRow {
     let mut at = 0.0;
     let mut part = |kind: &str, label: String, ns: u64| {
         let key = keys.iter().position(|key| key == kind).unwrap_or_default();
         let from = at;
         at += ns as f64;
-        Part { kind: PartKind::Bar, key, from, to: at, label }
+        BarChartPart { kind: PartKind::Bar, key, from, to: at, label }
     };
     let mut causes: Vec<&Cause> = outlier.cause.iter().collect();
     causes.sort_by_key(|cause| keys.iter().position(|key| *key == cause.kind));
-    let mut parts: Vec<Part> =
+    let mut parts: Vec<BarChartPart> =
         causes.into_iter().map(|cause| part(&cause.kind, blame::words(cause), cause.ns)).collect();
     if rest(outlier) > 0 {
         parts.push(part(REST, REST.to_owned(), rest(outlier)));
     }
-    Row {
+    BarChartRow {
         label: format!("CPU {}, {:.3} s after the start", outlier.cpu, outlier.at as f64 / 1e9),
         parts,
         value: format_time(outlier.value as f64),
@@ -87,7 +89,7 @@ mod tests {
     use super::*;
     use latscope_core::events::groups;
     use latscope_core::fixture;
-    use latscope_core::quality::{Level, Reason};
+    use latscope_core::quality::{QualityLevel, Reason};
 
     #[test]
     fn the_parts_of_an_event_add_up_to_it() {
@@ -117,7 +119,7 @@ mod tests {
     #[test]
     fn events_of_a_degraded_row_are_hollow() {
         let mut report = fixture::wake();
-        report.measurements[1].lower(Reason::new(Level::Degraded, "few-samples", "a test", ""));
+        report.measurements[1].lower(Reason::new(QualityLevel::Degraded, "few-samples", "a test", ""));
         assert!(figure(&report, &groups(&report)[0]).unwrap().rows[0].doubtful);
     }
 }

@@ -7,16 +7,20 @@ use crate::golden::{catalogue, check};
 use crate::history::tests::found;
 use crate::skipped::has_program;
 use latscope_core::fixture;
-use latscope_judge::verdict::{Criterion, judge_report};
+use latscope_judge::verdict::{MetricCriterion, judge_report};
 use std::fmt::Write;
 
 /// The pictures of each fixture, by the name of its golden file.
-fn all() -> Vec<(&'static str, Vec<Named>)> {
+fn all() -> Vec<(&'static str, Vec<NamedDrawing>)> {
     let mut wake = fixture::wake();
-    judge_report(&mut wake, &[Criterion::new("max", 50_000.0).unwrap()]);
-    let named = |family: &str, kinds: &[&str], figures: Vec<Figure>| -> Vec<Named> {
+    judge_report(&mut wake, &[MetricCriterion::new("max", 50_000.0).unwrap()]);
+    let named = |family: &str, kinds: &[&str], figures: Vec<CurvePlot>| -> Vec<NamedDrawing> {
         let kinds = kinds.iter().cycle();
-        figures.into_iter().zip(kinds).map(|(f, kind)| Named::new(family, kind, Drawing::Curves(f))).collect()
+        figures
+            .into_iter()
+            .zip(kinds)
+            .map(|(f, kind)| NamedDrawing::new(family, kind, Drawing::Curves(f)))
+            .collect()
     };
     let compared =
         |slower| named("compare", &["percentiles", "ratio"], by_percentile(&single_events(slower)));
@@ -37,7 +41,7 @@ fn all() -> Vec<(&'static str, Vec<Named>)> {
     ]
 }
 
-fn is_wanted(picture: &Named) -> bool {
+fn is_wanted(picture: &NamedDrawing) -> bool {
     !picture.id.ends_with("-distribution")
         || ["file-fsync", "wake-"].iter().any(|id| picture.id.starts_with(id))
 }
@@ -93,7 +97,7 @@ fn every_picture_has_ticks_units_samples_machine_date_and_version() {
             };
             for (axis, ticks) in axes {
                 assert!(ticks.len() >= 3 && !axis.label.is_empty(), "{id}: {ticks:?} along {}", axis.label);
-                let counts = [Unit::Number, Unit::Count].contains(&axis.unit);
+                let counts = [FigureAxisUnit::Number, FigureAxisUnit::Count].contains(&axis.unit);
                 assert!(
                     counts || ticks.iter().all(|(_, text)| text.contains(' ')),
                     "{id}: no unit in {ticks:?}"
@@ -126,7 +130,7 @@ fn every_picture_is_well_formed() {
 }
 
 /// A picture as text: what it is, a line for each of its parts.
-fn text_of(picture: &Named) -> String {
+fn text_of(picture: &NamedDrawing) -> String {
     let (title, notes, parts) = match &picture.drawing {
         Drawing::Curves(figure) => (&figure.title, &figure.notes, of_curves(figure)),
         Drawing::Rows(rows) => (&rows.title, &rows.notes, of_rows(rows)),
@@ -136,7 +140,7 @@ fn text_of(picture: &Named) -> String {
     format!("{}\n  title {title}\n{notes}{parts}", picture.id)
 }
 
-fn of_curves(figure: &Figure) -> String {
+fn of_curves(figure: &CurvePlot) -> String {
     let [x, y] = figure.frame().unwrap_or_default();
     let mut text = of_axis("x", &figure.x, x, ACROSS) + &of_axis("y", &figure.y, y, UP);
     for series in &figure.series {
@@ -155,13 +159,13 @@ fn of_curves(figure: &Figure) -> String {
     text + &of_marks(&figure.marks)
 }
 
-fn of_rows(rows: &Rows) -> String {
+fn of_rows(rows: &BarChart) -> String {
     let mut text = of_axis("x", &rows.x, rows.frame().unwrap_or_default(), BESIDE);
     writeln!(text, "  keys {}", rows.keys.join(" | ")).unwrap();
     for row in &rows.rows {
         let doubtful = if row.doubtful { ", doubtful" } else { "" };
         writeln!(text, "  row {}: {}{doubtful}", row.label, row.value).unwrap();
-        for Part { kind, key, from, to, label } in &row.parts {
+        for BarChartPart { kind, key, from, to, label } in &row.parts {
             writeln!(text, "    {kind:?} {}: {} to {} {label}", rows.keys[*key], number(*from), number(*to))
                 .unwrap();
         }
@@ -169,10 +173,10 @@ fn of_rows(rows: &Rows) -> String {
     text + &of_marks(&rows.marks)
 }
 
-fn of_cells(cells: &Cells) -> String {
+fn of_cells(cells: &HeatMap) -> String {
     let mut text = format!("  {} in {:?}\n", cells.label, cells.unit);
     writeln!(text, "  {} {}, borders before {:?}", cells.side, cells.names.join(" "), cells.borders).unwrap();
-    for Cell { row, column, value, doubtful } in &cells.cells {
+    for HeatMapCell { row, column, value, doubtful } in &cells.cells {
         let doubtful = if *doubtful { " doubtful" } else { "" };
         let [row, column] = [row, column].map(|at| &cells.names[*at]);
         writeln!(text, "    {row} {column}: {}{doubtful}", number(*value)).unwrap();
@@ -185,7 +189,7 @@ fn of_axis(name: &str, axis: &Axis, range: (f64, f64), most: usize) -> String {
     format!("  {name} {}, {:?}: {}\n", axis.label, axis.scale, ticks.join(" | "))
 }
 
-fn of_marks(marks: &[Mark]) -> String {
+fn of_marks(marks: &[AxisMark]) -> String {
     marks.iter().map(|mark| format!("  mark {:?} {}: {}\n", mark.axis, number(mark.at), mark.label)).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Places and texts of the ticks of an axis.
 
-use super::{Axis, Scale, Unit};
+use super::{Axis, FigureAxisScale, FigureAxisUnit};
 use latscope_core::units::{format_count, format_rate, format_size, format_time};
 
 /// A tick: its place on the axis, and its text.
@@ -22,9 +22,9 @@ pub(super) fn ticks(axis: &Axis, (low, high): (f64, f64), most: usize) -> Vec<Ti
             .unwrap_or(best);
     }
     let value = |place: f64| match axis.scale {
-        Scale::Linear => place,
-        Scale::Log2 => place.exp2(),
-        Scale::Log10 => 10f64.powf(place),
+        FigureAxisScale::Linear => place,
+        FigureAxisScale::Log2 => place.exp2(),
+        FigureAxisScale::Log10 => 10f64.powf(place),
     };
     best.into_iter().map(|place| (place, written(axis.unit, value(place)))).collect()
 }
@@ -47,12 +47,14 @@ const LEAST: usize = 3;
 /// each set denser than the one before.
 fn between(axis: &Axis, low: f64, high: f64) -> Vec<Vec<f64>> {
     let (from, to) = match axis.scale {
-        Scale::Log2 => (low.exp2(), high.exp2()),
-        Scale::Log10 if axis.unit == Unit::Percentile => return vec![percents(low, high)],
-        Scale::Log10 => (10f64.powf(low), 10f64.powf(high)),
-        Scale::Linear => return Vec::new(),
+        FigureAxisScale::Log2 => (low.exp2(), high.exp2()),
+        FigureAxisScale::Log10 if axis.unit == FigureAxisUnit::Percentile => {
+            return vec![percents(low, high)];
+        }
+        FigureAxisScale::Log10 => (10f64.powf(low), 10f64.powf(high)),
+        FigureAxisScale::Linear => return Vec::new(),
     };
-    let linear = Axis { scale: Scale::Linear, label: String::new(), ..*axis };
+    let linear = Axis { scale: FigureAxisScale::Linear, label: String::new(), ..*axis };
     let sets = candidates(&linear, from, to).into_iter();
     sets.map(|set| set.into_iter().filter_map(|value| axis.scale.place(value)).collect()).collect()
 }
@@ -79,16 +81,16 @@ fn multiples(step: f64, low: f64, high: f64) -> Vec<f64> {
 fn candidates(axis: &Axis, low: f64, high: f64) -> Vec<Vec<f64>> {
     let multiples = |step| multiples(step, low, high);
     match axis.scale {
-        Scale::Log2 => [20.0, 10.0, 5.0, 4.0, 3.0, 2.0, 1.0].map(multiples).to_vec(),
-        Scale::Log10 => {
+        FigureAxisScale::Log2 => [20.0, 10.0, 5.0, 4.0, 3.0, 2.0, 1.0].map(multiples).to_vec(),
+        FigureAxisScale::Log10 => {
             let mut sets = [6.0, 3.0, 2.0, 1.0].map(multiples).to_vec();
             // Halves between the nines: 90 %, 95 %, 99 %.
-            let second = if axis.unit == Unit::Percentile { 2.0 } else { 3.0 };
+            let second = if axis.unit == FigureAxisUnit::Percentile { 2.0 } else { 3.0 };
             sets.push(within_decades(low, high, &[1.0, second]));
             sets.push(within_decades(low, high, &[1.0, 2.0, 5.0]));
             sets
         }
-        Scale::Linear => {
+        FigureAxisScale::Linear => {
             let decade = 10f64.powf((high - low).max(f64::MIN_POSITIVE).log10().floor());
             let steps = [10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05];
             steps.map(|step| multiples(step * decade)).to_vec()
@@ -114,15 +116,15 @@ fn short(text: &str) -> String {
 }
 
 /// Returns a round value with its unit, with no more digits than necessary.
-pub(super) fn written(unit: Unit, value: f64) -> String {
+pub(super) fn written(unit: FigureAxisUnit, value: f64) -> String {
     match unit {
-        Unit::Bytes => format_size(value.round() as u64),
-        Unit::Nanoseconds => short(&format_time(value)),
-        Unit::Rate if value == 0.0 => "0".to_owned(),
-        Unit::Rate => short(&format_rate(value)),
-        Unit::Count => format_count(value.round() as u64),
+        FigureAxisUnit::Bytes => format_size(value.round() as u64),
+        FigureAxisUnit::Nanoseconds => short(&format_time(value)),
+        FigureAxisUnit::Rate if value == 0.0 => "0".to_owned(),
+        FigureAxisUnit::Rate => short(&format_rate(value)),
+        FigureAxisUnit::Count => format_count(value.round() as u64),
         // As many decimals as the number has digits: 99.9 % of 1000.
-        Unit::Percentile => {
+        FigureAxisUnit::Percentile => {
             let digits = (value.log10().ceil() - 1.0).clamp(0.0, 15.0) as usize;
             let percent = format!("{:.digits$}", 100.0 - 100.0 / value.max(1.0));
             let short =
@@ -130,7 +132,7 @@ pub(super) fn written(unit: Unit, value: f64) -> String {
             format!("{short} %")
         }
         // Four decimals hide what is left of adding up tenths, and have 1/16.
-        Unit::Number => format!("{}", (value * 1e4).round() / 1e4),
+        FigureAxisUnit::Number => format!("{}", (value * 1e4).round() / 1e4),
     }
 }
 
@@ -144,7 +146,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn texts(scale: Scale, unit: Unit, range: (f64, f64), most: usize) -> Vec<String> {
+    fn texts(scale: FigureAxisScale, unit: FigureAxisUnit, range: (f64, f64), most: usize) -> Vec<String> {
         let axis = Axis { label: String::new(), scale, unit, ends: None };
         ticks(&axis, range, most).into_iter().map(|(_, text)| text).collect()
     }
@@ -152,15 +154,18 @@ mod tests {
     #[test]
     fn sizes_have_ticks_at_powers_of_two() {
         assert_eq!(
-            texts(Scale::Log2, Unit::Bytes, (11.0, 29.0), 7),
+            texts(FigureAxisScale::Log2, FigureAxisUnit::Bytes, (11.0, 29.0), 7),
             ["4 KiB", "32 KiB", "256 KiB", "2 MiB", "16 MiB", "128 MiB"]
         );
-        assert_eq!(texts(Scale::Log2, Unit::Bytes, (11.0, 29.0), 4), ["32 KiB", "1 MiB", "32 MiB"]);
+        assert_eq!(
+            texts(FigureAxisScale::Log2, FigureAxisUnit::Bytes, (11.0, 29.0), 4),
+            ["32 KiB", "1 MiB", "32 MiB"]
+        );
     }
 
     #[test]
     fn times_have_ticks_at_decades_and_between_when_there_is_room() {
-        let times = |range, most| texts(Scale::Log10, Unit::Nanoseconds, range, most);
+        let times = |range, most| texts(FigureAxisScale::Log10, FigureAxisUnit::Nanoseconds, range, most);
         assert_eq!(times((0.0, 2.2), 4), ["1 ns", "10 ns", "100 ns"]);
         assert_eq!(times((0.0, 2.2), 6), ["1 ns", "3 ns", "10 ns", "30 ns", "100 ns"]);
         assert_eq!(times((-0.5, 3.1), 5), ["1 ns", "10 ns", "100 ns", "1 µs"]);
@@ -170,21 +175,27 @@ mod tests {
     #[test]
     fn percentiles_have_a_tick_for_each_nine() {
         assert_eq!(
-            texts(Scale::Log10, Unit::Percentile, (0.0, 5.1), 8),
+            texts(FigureAxisScale::Log10, FigureAxisUnit::Percentile, (0.0, 5.1), 8),
             ["0 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"]
         );
         assert_eq!(
-            texts(Scale::Log10, Unit::Percentile, (0.0, 2.1), 6),
+            texts(FigureAxisScale::Log10, FigureAxisUnit::Percentile, (0.0, 2.1), 6),
             ["0 %", "50 %", "90 %", "95 %", "99 %"]
         );
-        assert_eq!(texts(Scale::Log10, Unit::Count, (-0.1, 4.2), 5), ["1", "10", "100", "1,000", "10,000"]);
+        assert_eq!(
+            texts(FigureAxisScale::Log10, FigureAxisUnit::Count, (-0.1, 4.2), 5),
+            ["1", "10", "100", "1,000", "10,000"]
+        );
     }
 
     #[test]
     fn linear_axes_have_round_steps() {
-        assert_eq!(texts(Scale::Linear, Unit::Number, (0.0, 1.0), 6), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
         assert_eq!(
-            texts(Scale::Linear, Unit::Nanoseconds, (0.0, 3500.0), 4),
+            texts(FigureAxisScale::Linear, FigureAxisUnit::Number, (0.0, 1.0), 6),
+            ["0", "0.2", "0.4", "0.6", "0.8", "1"]
+        );
+        assert_eq!(
+            texts(FigureAxisScale::Linear, FigureAxisUnit::Nanoseconds, (0.0, 3500.0), 4),
             ["0 ns", "1 µs", "2 µs", "3 µs"]
         );
     }
@@ -193,8 +204,8 @@ mod tests {
         #[test]
         fn ticks_lie_in_range_and_are_no_more_than_fit(low in -1e12f64..1e12, width in 0.0f64..1e12,
                                                        most in 0usize..30, scale in 0usize..3) {
-            let scale = [Scale::Linear, Scale::Log2, Scale::Log10][scale];
-            let axis = Axis { label: String::new(), scale, unit: Unit::Number, ends: None };
+            let scale = [FigureAxisScale::Linear, FigureAxisScale::Log2, FigureAxisScale::Log10][scale];
+            let axis = Axis { label: String::new(), scale, unit: FigureAxisUnit::Number, ends: None };
             let found = ticks(&axis, (low, low + width), most);
             prop_assert!(found.len() <= most.max(1));
             let slack = 1e-4 * width + 1e-3;

@@ -1,12 +1,12 @@
 //! The events of a probe over time: the longest and the median of each moment.
 
 use super::about::about;
-use super::{Axis, Figure, Scale, Series, Shape, Unit};
-use latscope_core::events::{Group, written};
+use super::{Axis, CurvePlot, FigureAxisScale, FigureAxisUnit, PlotSeries, SeriesShape};
+use latscope_core::events::{ProbeEventGroup, written};
 use latscope_core::merged::MERGED;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
-use latscope_core::report::{Block, Measurement, Report};
+use latscope_core::report::{Measurement, Report, SampleBlock};
 use latscope_core::statistics::median;
 use latscope_core::units::counted;
 
@@ -19,7 +19,7 @@ const MOST_FIGURES: usize = 4;
 
 /// Sums over the events of a column.
 #[derive(Clone, Default)]
-struct Column {
+struct PlotTimeBucket {
     count: u64,
     max: f64,
     medians: Vec<f64>,
@@ -27,7 +27,7 @@ struct Column {
 
 /// Returns the longest event and the median of all in columns of equal time, a pair of curves for each set of
 /// rows that differ only in their CPU, thread or pair; empty if fewer than three moments are known.
-pub(super) fn figures(report: &Report, group: &Group) -> Vec<Figure> {
+pub(super) fn figures(report: &Report, group: &ProbeEventGroup) -> Vec<CurvePlot> {
     let sets = sets(group);
     let names = names(&sets);
     let named: Vec<(&Set, String)> =
@@ -40,7 +40,7 @@ pub(super) fn figures(report: &Report, group: &Group) -> Vec<Figure> {
 /// Rows that may be joined into a pair of curves.
 struct Set<'a>(Vec<&'a Measurement>);
 
-fn sets<'a>(group: &Group<'a>) -> Vec<Set<'a>> {
+fn sets<'a>(group: &ProbeEventGroup<'a>) -> Vec<Set<'a>> {
     let apart = |m: &'a Measurement| {
         m.params.iter().filter(|(name, _)| *name != param::THREAD && !MERGED.contains(&name.as_str()))
     };
@@ -69,7 +69,7 @@ fn names(sets: &[Set]) -> Vec<String> {
     all.iter().map(name).collect()
 }
 
-fn figure(report: &Report, group: &Group, sets: &[(&Set, String)], left: usize) -> Figure {
+fn figure(report: &Report, group: &ProbeEventGroup, sets: &[(&Set, String)], left: usize) -> CurvePlot {
     let mut notes = about(report, group);
     notes.push(
         "of each moment the longest event, and the median of at most 16 of each block of events".to_owned(),
@@ -83,21 +83,21 @@ fn figure(report: &Report, group: &Group, sets: &[(&Set, String)], left: usize) 
     }
     let one = sets.len() == 1;
     let drawn = sets.iter().enumerate().flat_map(|(at, (set, name))| set.curves(name, at));
-    Figure {
+    CurvePlot {
         title: format!("{}: maximum and median over time", group.probe),
         notes,
-        x: Axis::new("since the start of the run", Scale::Linear, Unit::Nanoseconds),
-        y: Axis::new("latency", Scale::Log10, Unit::Nanoseconds),
-        series: drawn.map(|series| Series { tone: series.tone.filter(|_| !one), ..series }).collect(),
+        x: Axis::new("since the start of the run", FigureAxisScale::Linear, FigureAxisUnit::Nanoseconds),
+        y: Axis::new("latency", FigureAxisScale::Log10, FigureAxisUnit::Nanoseconds),
+        series: drawn.map(|series| PlotSeries { tone: series.tone.filter(|_| !one), ..series }).collect(),
         marks: Vec::new(),
     }
 }
 
 /// Figures that a curve shows: of the column of a thread, and of the columns of all threads.
-type OfThreads = (fn(&Column) -> Option<f64>, fn(&[f64]) -> Option<f64>);
+type OfThreads = (fn(&PlotTimeBucket) -> Option<f64>, fn(&[f64]) -> Option<f64>);
 
 impl Set<'_> {
-    fn blocks(&self) -> impl Iterator<Item = &Block> {
+    fn blocks(&self) -> impl Iterator<Item = &SampleBlock> {
         self.0.iter().flat_map(|m| &m.blocks)
     }
 
@@ -113,18 +113,19 @@ impl Set<'_> {
     }
 
     /// The maximum and the median.
-    fn curves(&self, name: &str, at: usize) -> Vec<Series> {
+    fn curves(&self, name: &str, at: usize) -> Vec<PlotSeries> {
         let Some((first, width, columns)) = self.columns() else { return Vec::new() };
-        let threads: Vec<Vec<Column>> = self.0.iter().map(|m| of_thread(m, first, width, columns)).collect();
+        let threads: Vec<Vec<PlotTimeBucket>> =
+            self.0.iter().map(|m| of_thread(m, first, width, columns)).collect();
         let largest = |known: &[f64]| known.iter().copied().reduce(f64::max);
-        let kinds: [(&str, Shape, OfThreads); 2] = [
-            ("maximum", Shape::Steps, (|column| Some(column.max), largest)),
-            ("median", Shape::Line, (|column| median(&column.medians), median)),
+        let kinds: [(&str, SeriesShape, OfThreads); 2] = [
+            ("maximum", SeriesShape::Steps, (|column| Some(column.max), largest)),
+            ("median", SeriesShape::Line, (|column| median(&column.medians), median)),
         ];
         let mut curves = Vec::new();
         for (dash, (what, shape, (value, of))) in kinds.into_iter().enumerate() {
             let name = if name.is_empty() { what.to_owned() } else { format!("{what}, {name}") };
-            let mut series = Series { name, shape, tone: Some((at, dash)), ..Series::default() };
+            let mut series = PlotSeries { name, shape, tone: Some((at, dash)), ..PlotSeries::default() };
             for column in 0..columns {
                 let x = first + width * (column as f64 + 0.5);
                 let known = threads.iter().map(|of| &of[column]).filter(|column| column.count > 0);
@@ -142,9 +143,9 @@ impl Set<'_> {
 }
 
 /// Returns the columns of a thread. A block counts in the column of its first event.
-fn of_thread(m: &Measurement, first: f64, width: f64, columns: usize) -> Vec<Column> {
+fn of_thread(m: &Measurement, first: f64, width: f64, columns: usize) -> Vec<PlotTimeBucket> {
     let tick = m.histogram.tick_ps() as f64 / 1e3;
-    let mut of = vec![Column::default(); columns];
+    let mut of = vec![PlotTimeBucket::default(); columns];
     for block in m.blocks.iter().filter(|block| block.count > 0) {
         let at = ((block.from as f64 - first) / width) as usize;
         of[at.min(columns - 1)].add(block, tick);
@@ -152,8 +153,8 @@ fn of_thread(m: &Measurement, first: f64, width: f64, columns: usize) -> Vec<Col
     of
 }
 
-impl Column {
-    fn add(&mut self, block: &Block, tick: f64) {
+impl PlotTimeBucket {
+    fn add(&mut self, block: &SampleBlock, tick: f64) {
         self.count += block.count;
         self.max = self.max.max(block.max as f64 * tick);
         self.medians.push(block.median as f64 * tick);
@@ -172,7 +173,7 @@ mod tests {
         for m in &mut report.measurements {
             let last = m.blocks.clone();
             m.blocks.extend((1..40).flat_map(|run| {
-                last.iter().map(move |block| Block {
+                last.iter().map(move |block| SampleBlock {
                     from: block.from + run * 30_000_000_000,
                     max: 5_000,
                     ..*block

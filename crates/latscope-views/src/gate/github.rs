@@ -1,15 +1,15 @@
 //! A judged budget as workflow commands of GitHub: annotations of the run.
 
 use super::{file, has_failed, outcome, worst_first};
-use latscope_core::report::Status;
-use latscope_judge::gate::Gate;
+use latscope_core::report::VerdictStatus;
+use latscope_judge::gate::GateResult;
 
 /// Returns an error for each exceeded limit and a warning for each inconclusive limit, the worst first, since
 /// GitHub shows ten of each kind for a step.
-pub fn annotations(gate: &Gate) -> String {
+pub fn annotations(gate: &GateResult) -> String {
     let mut lines = String::new();
     for check in worst_first(gate).into_iter().filter(|check| has_failed(check)) {
-        let kind = if check.status == Status::Exceeded { "error" } else { "warning" };
+        let kind = if check.status == VerdictStatus::Exceeded { "error" } else { "warning" };
         let run = file(gate, check).map(|file| format!("{file}: ")).unwrap_or_default();
         let title = property(&format!("{}, {}", check.title, check.wanted()));
         lines += &format!("::{kind} title={title}::{}\n", message(&format!("{run}{}", outcome(check))));

@@ -4,14 +4,14 @@
 //! in whether they show the attribute `message` or what is in the element: both have the reason.
 
 use super::{endings, outcome};
-use latscope_core::report::Status;
-use latscope_judge::gate::{Check, Gate};
+use latscope_core::report::VerdictStatus;
+use latscope_judge::gate::{GateCheck, GateResult};
 use std::fmt::Write;
 
 /// Returns a suite for each run, and a suite for the checks against the baseline, with a test for each check.
 /// The name of a test is the id of its check: it is the same in every pipeline.
-pub fn junit(gate: &Gate) -> String {
-    let all: Vec<&Check> = gate.checks.iter().collect();
+pub fn junit(gate: &GateResult) -> String {
+    let all: Vec<&GateCheck> = gate.checks.iter().collect();
     let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
     let _ = writeln!(out, "<testsuites name=\"latscope gate\"{}>", counts(&all));
     let files = endings(gate);
@@ -19,20 +19,20 @@ pub fn junit(gate: &Gate) -> String {
         let file = files.get(at).filter(|_| gate.runs.len() > 1).map(String::as_str);
         suite(&mut out, &run.file, Some(&run.started), &of_run(&all, Some(at)), file, &gate.warnings);
     }
-    let (of_files, relative): (Vec<&Check>, Vec<&Check>) =
+    let (of_files, relative): (Vec<&GateCheck>, Vec<&GateCheck>) =
         of_run(&all, None).into_iter().partition(|check| check.is_of_file());
     suite(&mut out, "relative to the baseline", None, &relative, None, &gate.warnings);
     suite(&mut out, "files", None, &of_files, None, &[]);
     out + "</testsuites>\n"
 }
 
-fn of_run<'a>(checks: &[&'a Check], run: Option<usize>) -> Vec<&'a Check> {
+fn of_run<'a>(checks: &[&'a GateCheck], run: Option<usize>) -> Vec<&'a GateCheck> {
     checks.iter().copied().filter(|check| check.run == run).collect()
 }
 
-fn counts(checks: &[&Check]) -> String {
+fn counts(checks: &[&GateCheck]) -> String {
     let of = |status| checks.iter().filter(|check| check.status == status).count();
-    let (failures, errors) = (of(Status::Exceeded), of(Status::Inconclusive));
+    let (failures, errors) = (of(VerdictStatus::Exceeded), of(VerdictStatus::Inconclusive));
     format!(" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"0\"", checks.len())
 }
 
@@ -42,7 +42,7 @@ fn suite(
     out: &mut String,
     name: &str,
     started: Option<&str>,
-    checks: &[&Check],
+    checks: &[&GateCheck],
     file: Option<&str>,
     warnings: &[String],
 ) {
@@ -72,9 +72,9 @@ fn suite(
             })
         );
         let (tag, kind) = match check.status {
-            Status::Pass => ("system-out", ""),
-            Status::Exceeded => ("failure", "exceeded"),
-            Status::Inconclusive => ("error", "inconclusive"),
+            VerdictStatus::Pass => ("system-out", ""),
+            VerdictStatus::Exceeded => ("failure", "exceeded"),
+            VerdictStatus::Inconclusive => ("error", "inconclusive"),
         };
         let attributes = match kind {
             "" => String::new(),

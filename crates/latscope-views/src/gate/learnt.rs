@@ -1,8 +1,8 @@
 //! A budget that was learnt, as its file, with what each limit rests on.
 
 use crate::comparison::runs;
-use crate::headline::{Source, headline};
-use latscope_core::catalogue::{Catalogue, ids};
+use crate::headline::{HeadlineSource, headline};
+use latscope_core::catalogue::{ProbeCatalogue, ids};
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::report::Report;
@@ -59,7 +59,7 @@ fn head(learnt: &Learnt, version: &str) -> String {
 
 /// Returns what a learnt budget limits: how many points, how many numbers of the headline, and the reasons against the
 /// rest: `177 of 318 points have a limit; of the 10 headline rows 3; without: L1 (unstable)`.
-pub fn learnt_summary(learnt: &Learnt, report: &Report, catalogue: &Catalogue) -> String {
+pub fn learnt_summary(learnt: &Learnt, report: &Report, catalogue: &ProbeCatalogue) -> String {
     let (with, without) = (learnt.points.len() as u64, learnt.left_out.len() as u64);
     let headline = headline(report, catalogue);
     let lacking: Vec<String> = headline
@@ -77,10 +77,10 @@ pub fn learnt_summary(learnt: &Learnt, report: &Report, catalogue: &Catalogue) -
 }
 
 /// The reason why a number of the headline has no limit; `None` if it has one.
-fn lacks<'a>(learnt: &'a Learnt, source: &Source) -> Option<&'a str> {
+fn lacks<'a>(learnt: &'a Learnt, source: &HeadlineSource) -> Option<&'a str> {
     let is_of = |probe: &str, params: &Params| match source {
-        Source::Point(m) => m.probe == probe && m.params == *params,
-        Source::Level(level) => {
+        HeadlineSource::Point(m) => m.probe == probe && m.params == *params,
+        HeadlineSource::Level(level) => {
             let sizes = level.sizes.0..=level.sizes.1;
             let is_in = |size: &ParamValue| matches!(size, ParamValue::Number(size) if sizes.contains(size));
             probe == ids::MEMORY_LATENCY && params.get(param::SIZE).is_some_and(is_in)

@@ -10,16 +10,16 @@ pub use github::annotations;
 pub use junit::junit;
 pub use learnt::{budget, few_runs, learnt_summary, one_day};
 
-use crate::Options;
-use crate::column::{MARKDOWN, Rows, TERMINAL};
+use crate::DisplayOptions;
+use crate::column::{ColumnBuilder, MARKDOWN, TERMINAL};
 use crate::comparison::difference;
-use crate::document::{Block, Document, NOTE, Table};
+use crate::document::{DocumentBlock, DocumentTable, NOTE, ViewDocument};
 use crate::style::BOLD;
 use crate::styled::Text;
 use crate::verdicts::{mark, word};
-use latscope_core::report::Status;
+use latscope_core::report::VerdictStatus;
 use latscope_core::units::{counted, format_count, format_percent, format_value};
-use latscope_judge::gate::{Check, Gate};
+use latscope_judge::gate::{GateCheck, GateResult};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -28,51 +28,52 @@ const MOST: usize = 30;
 
 /// Returns the verdict, a table of the worst checks, and the reason of each that does not pass; with `all` the table
 /// and the reason of every check.
-pub fn text(gate: &Gate, all: bool, options: &Options) -> String {
+pub fn text(gate: &GateResult, all: bool, options: &DisplayOptions) -> String {
     document(gate, all).written(options)
 }
 
 /// Returns the verdict and the table of all checks as Markdown, for the summary of a step.
-pub fn markdown(gate: &Gate) -> String {
+pub fn markdown(gate: &GateResult) -> String {
     document(gate, true).markdown()
 }
 
-fn document(gate: &Gate, all: bool) -> Document {
+fn document(gate: &GateResult, all: bool) -> ViewDocument {
     let rows = rows(gate);
     let failed = rows.iter().filter(|row| has_failed(row.check)).count();
     let most = if all { usize::MAX } else { failed.max(MOST) };
-    let mut document = Document::default();
+    let mut document = ViewDocument::default();
     document.heading(1, format!("latscope gate: {}", word(gate.status)));
-    document.add(Block::Text(BOLD, verdict(gate)));
+    document.add(DocumentBlock::Text(BOLD, verdict(gate)));
     document.items(NOTE, notes(gate));
     document.items(NOTE, effects(gate).into_iter().chain(unjudged(gate)));
-    document.on(TERMINAL, Block::Gap);
+    document.on(TERMINAL, DocumentBlock::Gap);
     document.table(table(&rows, most));
-    document.on(TERMINAL, Block::Gap);
+    document.on(TERMINAL, DocumentBlock::Gap);
     for row in rows.iter().take(most).filter(|row| all || has_failed(row.check)) {
         for check in row.told(all) {
             let file = file(gate, check).map(|file| format!("{file}: ")).unwrap_or_default();
-            document.on(TERMINAL, Block::Item(mark(check.status), format!("{file}{}", check.sentence())));
+            document
+                .on(TERMINAL, DocumentBlock::Item(mark(check.status), format!("{file}{}", check.sentence())));
         }
     }
     document
 }
 
 /// A limit of a point, with its check in each run.
-struct Row<'a> {
+struct GateLimitRow<'a> {
     /// The check that decides: the worst, or of a limit for most results the middle one.
-    check: &'a Check,
-    checks: Vec<&'a Check>,
+    check: &'a GateCheck,
+    checks: Vec<&'a GateCheck>,
 }
 
-impl<'a> Row<'a> {
-    fn of(mut checks: Vec<&'a Check>) -> Row<'a> {
+impl<'a> GateLimitRow<'a> {
+    fn of(mut checks: Vec<&'a GateCheck>) -> GateLimitRow<'a> {
         checks.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
         let worst = checks.iter().rev().max_by_key(|check| check.status).copied().unwrap_or(checks[0]);
         // Of an even number the lower one: it is within the limit if half of the runs are.
         let middle = checks[(checks.len() - 1) / 2];
         let is_of_most = worst.is_of_most && !worst.is_about_every_event() && middle.status == worst.status;
-        Row { check: if is_of_most { middle } else { worst }, checks }
+        GateLimitRow { check: if is_of_most { middle } else { worst }, checks }
     }
 
     /// The ratio of the figure to its limit, in words.
@@ -89,13 +90,13 @@ impl<'a> Row<'a> {
     /// Number of runs that hold the limit, of all: `4 of 5`.
     fn held(&self) -> String {
         let held = self.checks.iter().filter(|check| check.value.is_none() || check.ratio() <= 1.0);
-        let held = held.filter(|check| check.is_of_most || check.status == Status::Pass).count();
+        let held = held.filter(|check| check.is_of_most || check.status == VerdictStatus::Pass).count();
         if self.checks.len() > 1 { format!("{held} of {}", self.checks.len()) } else { String::new() }
     }
 
     /// The checks whose reasons are shown: each one that did not pass, with `all` every one.
-    fn told(&self, all: bool) -> Vec<&'a Check> {
-        let failed = |check: &&&Check| all || has_failed(check);
+    fn told(&self, all: bool) -> Vec<&'a GateCheck> {
+        let failed = |check: &&&GateCheck| all || has_failed(check);
         if self.check.is_of_most && !all {
             vec![self.check]
         } else {
@@ -105,19 +106,19 @@ impl<'a> Row<'a> {
 }
 
 /// The limits of all points, the worst first, and of one status those that are nearest to their limit.
-fn rows(gate: &Gate) -> Vec<Row<'_>> {
-    let mut by_limit: BTreeMap<(usize, &str), Vec<&Check>> = BTreeMap::new();
+fn rows(gate: &GateResult) -> Vec<GateLimitRow<'_>> {
+    let mut by_limit: BTreeMap<(usize, &str), Vec<&GateCheck>> = BTreeMap::new();
     for check in &gate.checks {
         by_limit.entry((check.limit, &check.id)).or_default().push(check);
     }
-    let mut rows: Vec<Row> = by_limit.into_values().map(Row::of).collect();
+    let mut rows: Vec<GateLimitRow> = by_limit.into_values().map(GateLimitRow::of).collect();
     rows.sort_by(|a, b| worse(a.check, b.check));
     rows
 }
 
-fn table(rows: &[Row], most: usize) -> Table {
-    let rows = Rows(rows);
-    let verdict = |row: &Row| {
+fn table(rows: &[GateLimitRow], most: usize) -> DocumentTable {
+    let rows = ColumnBuilder(rows);
+    let verdict = |row: &GateLimitRow| {
         let mark = mark(row.check.status);
         Text::styled(mark.style, format!("{}{}", mark.word, word(row.check.status)))
     };
@@ -125,30 +126,30 @@ fn table(rows: &[Row], most: usize) -> Table {
         rows.left("point", |row| &row.check.title),
         rows.right("seen", |row| row.check.seen()).rank(1),
         rows.left("limit", |row| row.check.wanted()).rank(2),
-        rows.right("ratio", Row::ratio).rank(3),
-        rows.right("learnt", Row::learnt).rank(5),
-        rows.right("runs hold", Row::held).rank(4),
+        rows.right("ratio", GateLimitRow::ratio).rank(3),
+        rows.right("learnt", GateLimitRow::learnt).rank(5),
+        rows.right("runs hold", GateLimitRow::held).rank(4),
         rows.left("verdict", verdict),
         rows.left("why", |row| &row.check.text).on(MARKDOWN),
     ];
-    Table { most, ..Table::new(columns) }
+    DocumentTable { most, ..DocumentTable::new(columns) }
 }
 
 /// The checks, the worst first.
-fn worst_first(gate: &Gate) -> Vec<&Check> {
-    let mut checks: Vec<&Check> = gate.checks.iter().collect();
+fn worst_first(gate: &GateResult) -> Vec<&GateCheck> {
+    let mut checks: Vec<&GateCheck> = gate.checks.iter().collect();
     checks.sort_by(|a, b| worse(a, b));
     checks
 }
 
 /// Order of two checks: by status, then what is about no point, then by how near the figure is to its limit.
-fn worse(a: &Check, b: &Check) -> Ordering {
+fn worse(a: &GateCheck, b: &GateCheck) -> Ordering {
     let status = b.status.cmp(&a.status).then(a.is_of_point().cmp(&b.is_of_point()));
     status.then(b.ratio().total_cmp(&a.ratio()))
 }
 
 /// Returns the verdict: `Gate: exceeded. 3 limits checked in 1 run: 1 exceeded, 0 inconclusive, 2 pass.`
-fn verdict(gate: &Gate) -> String {
+fn verdict(gate: &GateResult) -> String {
     let counts = &gate.counts;
     // What is noted of two sides calls them A and B.
     let baseline = match gate.baseline.len() {
@@ -170,7 +171,7 @@ fn verdict(gate: &Gate) -> String {
 const EFFECTS: [f64; 3] = [1.1, 1.3, 2.0];
 
 /// Returns which slowdowns the runs would show, of checks against a baseline without a budget.
-fn effects(gate: &Gate) -> Option<String> {
+fn effects(gate: &GateResult) -> Option<String> {
     let least: Vec<f64> =
         gate.checks.iter().filter(|check| check.is_alone).map(|check| check.allowed).collect();
     let counts = EFFECTS.map(|effect| {
@@ -186,7 +187,7 @@ fn effects(gate: &Gate) -> Option<String> {
 const NAMED: usize = 3;
 
 /// Returns the points that no check judges, a line for each reason.
-fn unjudged(gate: &Gate) -> Vec<String> {
+fn unjudged(gate: &GateResult) -> Vec<String> {
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for point in &gate.unjudged {
         by_reason.entry(&point.why).or_default().push(&point.title);
@@ -203,13 +204,13 @@ fn unjudged(gate: &Gate) -> Vec<String> {
 }
 
 /// Returns the file of a check, if there are several files.
-fn file<'a>(gate: &'a Gate, check: &Check) -> Option<&'a str> {
+fn file<'a>(gate: &'a GateResult, check: &GateCheck) -> Option<&'a str> {
     let run = check.run.filter(|_| gate.runs.len() > 1)?;
     gate.runs.get(run).map(|run| run.file.as_str())
 }
 
 /// Returns the ends of the file names, as long as necessary to distinguish the files.
-fn endings(gate: &Gate) -> Vec<String> {
+fn endings(gate: &GateResult) -> Vec<String> {
     let all: Vec<Vec<&str>> = gate.runs.iter().map(|run| run.file.rsplit('/').collect()).collect();
     let ending = |at: usize| {
         let own = &all[at];
@@ -225,16 +226,16 @@ fn endings(gate: &Gate) -> Vec<String> {
 }
 
 /// Returns further differences and the facts that weaken the verdicts, a line each.
-fn notes(gate: &Gate) -> Vec<String> {
+fn notes(gate: &GateResult) -> Vec<String> {
     let differs = gate.differences.iter().map(|one| format!("differs: {}", difference(one)));
     gate.warnings.iter().cloned().chain(differs).chain(gate.remarks.iter().cloned()).collect()
 }
 
 /// Returns the outcome of a check with its reason: `exceeded: 3 of 60,000 were above 50.0 µs; …`.
-fn outcome(check: &Check) -> String {
+fn outcome(check: &GateCheck) -> String {
     format!("{}: {}", word(check.status), check.text)
 }
 
-fn has_failed(check: &Check) -> bool {
-    check.status != Status::Pass
+fn has_failed(check: &GateCheck) -> bool {
+    check.status != VerdictStatus::Pass
 }

@@ -1,14 +1,14 @@
 use super::*;
-use crate::Options;
+use crate::DisplayOptions;
 use latscope_core::plan::params;
 use latscope_judge::gate::{
-    Basis, Counts, Learnt, LearntLimit, LearntPoint, MARGIN, NoLimit, NotLearnt, RunName, SCHEMA, Spread,
-    learn,
+    Basis, GateCheckCounts, GateRunIdentity, Learnt, LearntLimit, LearntPoint, MARGIN, NoLimit, NotLearnt,
+    SCHEMA, Spread, learn,
 };
-use latscope_judge::runs::Run;
+use latscope_judge::runs::RunResult;
 
-fn check(metric: &str, status: Status, run: Option<usize>) -> Check {
-    Check {
+fn check(metric: &str, status: VerdictStatus, run: Option<usize>) -> GateCheck {
+    GateCheck {
         id: format!("wake.timer[cpu=0] {metric}"),
         limit: 1,
         run,
@@ -25,25 +25,25 @@ fn check(metric: &str, status: Status, run: Option<usize>) -> Check {
         unit: if run.is_none() { "ratio" } else { "ns" }.to_owned(),
         status,
         text: "3 of 60,000 (0.005 %), a, b: c\nand more".to_owned(),
-        ..Check::default()
+        ..GateCheck::default()
     }
 }
 
-fn gate(checks: Vec<Check>) -> Gate {
-    let name = |file: &str| RunName {
+fn gate(checks: Vec<GateCheck>) -> GateResult {
+    let name = |file: &str| GateRunIdentity {
         file: file.to_owned(),
         run_id: String::new(),
         started: "2026-11-21T10:00:00Z".to_owned(),
         machine: "vm".to_owned(),
     };
     let of = |status| checks.iter().filter(|check| check.status == status).count();
-    Gate {
+    GateResult {
         schema: SCHEMA,
         status: checks.iter().map(|check| check.status).max().unwrap(),
-        counts: Counts {
-            pass: of(Status::Pass),
-            exceeded: of(Status::Exceeded),
-            inconclusive: of(Status::Inconclusive),
+        counts: GateCheckCounts {
+            pass: of(VerdictStatus::Pass),
+            exceeded: of(VerdictStatus::Exceeded),
+            inconclusive: of(VerdictStatus::Inconclusive),
         },
         runs: vec![name("runs/a.json"), name("runs/b.json")],
         baseline: vec![name("old.json")],
@@ -55,17 +55,17 @@ fn gate(checks: Vec<Check>) -> Gate {
     }
 }
 
-fn three() -> Gate {
+fn three() -> GateResult {
     gate(vec![
-        check("p99", Status::Pass, Some(0)),
-        check("p99_9", Status::Exceeded, Some(1)),
-        check("p50", Status::Inconclusive, None),
+        check("p99", VerdictStatus::Pass, Some(0)),
+        check("p99_9", VerdictStatus::Exceeded, Some(1)),
+        check("p50", VerdictStatus::Inconclusive, None),
     ])
 }
 
 #[test]
 fn the_worst_is_first_and_what_does_not_pass_is_explained() {
-    let text = text(&three(), false, &Options::default());
+    let text = text(&three(), false, &DisplayOptions::default());
     let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
     assert!(
         at("Gate: exceeded. 3 checks in 2 runs (B), against 1 run of the baseline (A)") < at("✘ exceeded")
@@ -79,7 +79,7 @@ fn the_worst_is_first_and_what_does_not_pass_is_explained() {
 #[test]
 fn a_narrow_terminal_keeps_the_verdict() {
     for width in 40..=80 {
-        let text = text(&three(), true, &Options { width, ..Options::default() });
+        let text = text(&three(), true, &DisplayOptions { width, ..DisplayOptions::default() });
         for verdict in ["✘ exceeded", "? inconclusive", "✔ pass"] {
             assert!(text.lines().any(|line| line.ends_with(verdict)), "{width}:\n{text}");
         }
@@ -90,12 +90,12 @@ fn a_narrow_terminal_keeps_the_verdict() {
 #[test]
 fn runs_are_told_apart_and_a_lost_file_is_no_pass() {
     let mut gate = gate(vec![
-        Check { value: None, ..check("p99", Status::Exceeded, Some(0)) },
-        check("p99", Status::Pass, Some(1)),
+        GateCheck { value: None, ..check("p99", VerdictStatus::Exceeded, Some(0)) },
+        check("p99", VerdictStatus::Pass, Some(1)),
     ]);
     gate.runs[1].file = "other/a.json".to_owned();
     gate.lose("runs/c.json".to_owned(), "it is cut off".to_owned());
-    let said = text(&gate, true, &Options::default());
+    let said = text(&gate, true, &DisplayOptions::default());
     assert!(said.contains("runs/c.json: nothing of it was read") && !said.contains("readable:"), "{said}");
     for words in ["runs/a.json", "other/a.json", "> 50.0 µs", "? inconclusive", "it is cut off"] {
         assert!(said.contains(words), "{words}: {said}");
@@ -108,8 +108,8 @@ fn runs_are_told_apart_and_a_lost_file_is_no_pass() {
 #[test]
 fn another_machine_is_said_in_every_view() {
     let text = "another CPU model: these results are of X, the budget was learnt on Y";
-    let gate = Gate { warnings: vec![text.to_owned()], ..three() };
-    let options = Options { width: 200, ..Options::default() };
+    let gate = GateResult { warnings: vec![text.to_owned()], ..three() };
+    let options = DisplayOptions { width: 200, ..DisplayOptions::default() };
     for view in [super::text(&gate, false, &options), markdown(&gate), junit(&gate), annotations(&gate)] {
         assert!(view.replace("%3A", ":").replace("%2C", ",").contains(text), "{view}");
     }
@@ -117,12 +117,14 @@ fn another_machine_is_said_in_every_view() {
 
 #[test]
 fn many_checks_are_cut_unless_all_are_wanted() {
-    let one =
-        |at: usize| Check { id: format!("wake.timer[cpu={at}] max"), ..check("max", Status::Pass, Some(0)) };
+    let one = |at: usize| GateCheck {
+        id: format!("wake.timer[cpu={at}] max"),
+        ..check("max", VerdictStatus::Pass, Some(0))
+    };
     let many = gate((0..50).map(one).collect());
-    let lines = |all| text(&many, all, &Options::default()).matches("✔ pass").count();
+    let lines = |all| text(&many, all, &DisplayOptions::default()).matches("✔ pass").count();
     assert_eq!((lines(false), lines(true)), (30, 50));
-    assert!(text(&many, false, &Options::default()).contains("… and 20 more: --all shows them"));
+    assert!(text(&many, false, &DisplayOptions::default()).contains("… and 20 more: --all shows them"));
     assert_eq!(super::markdown(&many).matches("✔ pass").count(), 50);
 }
 
@@ -224,7 +226,7 @@ learnt = { p50 = \"4us\", max = \"4us\" }
 
 #[test]
 fn a_budget_from_few_runs_warns() {
-    let run = Run::of(latscope_core::fixture::report());
+    let run = RunResult::of(latscope_core::fixture::report());
     assert!(
         budget(&learn(&[&run], MARGIN), "0.1.0")
             .contains("# Warning: learnt from 1 run of a measurement: further runs will exceed some limits")
@@ -233,14 +235,14 @@ fn a_budget_from_few_runs_warns() {
 
 #[test]
 fn a_limit_is_one_row_and_of_most_results_the_middle_one_is_shown() {
-    let of = |run, value| Check {
+    let of = |run, value| GateCheck {
         value: Some(value),
         is_of_most: true,
         learnt: Some(40_000.0),
-        ..check("p50", Status::Pass, Some(run))
+        ..check("p50", VerdictStatus::Pass, Some(run))
     };
     let gate = gate(vec![of(0, 10_000.0), of(1, 147_000.0), of(2, 30_000.0)]);
-    let text = text(&gate, false, &Options { width: 120, ..Options::default() });
+    let text = text(&gate, false, &DisplayOptions { width: 120, ..DisplayOptions::default() });
     let rows: Vec<&str> = text.lines().filter(|line| line.ends_with("✔ pass")).collect();
     assert!(rows.len() == 1 && !text.contains("147"), "{text}");
     for words in ["30.0 µs", "≤ 50.0 µs", "0.60", "40.0 µs", "2 of 3"] {

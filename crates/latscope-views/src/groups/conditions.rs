@@ -2,24 +2,24 @@
 
 use super::super::legend::timed;
 use latscope_core::catalogue::families;
-use latscope_core::events::{Group, written};
+use latscope_core::events::{ProbeEventGroup, written};
 use latscope_core::param::{
     CALLER, CLOCK, CPU, HOPS, INHERITANCE, INTERVAL, LOCK, MODE, PAIR, POLICY, PRIORITY, THREAD, TRANSPORT,
 };
-use latscope_core::plan::{ParamValue, Periodic, Phase, Step};
+use latscope_core::plan::{ParamValue, Periodic, Phase, PlanStep};
 use latscope_core::quality::{IDLE_NOT_HELD, MEMORY_NOT_LOCKED, POLICY_REFUSED};
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::{format_count, format_time};
 use latscope_judge::transactions::mode;
 
 /// Returns the conditions that all rows of a probe have in common.
-pub(in super::super) fn conditions(report: &Report, group: &Group) -> String {
+pub(in super::super) fn conditions(report: &Report, group: &ProbeEventGroup) -> String {
     let times = group.singles.first().map(|row| timed(row.m.times).to_owned());
     let mut parts: Vec<String> = times.into_iter().collect();
     parts.extend(common(group));
     parts.extend(bins(group));
     let transactions = group.singles.first().is_some_and(|row| mode(row.m).is_some());
-    let of_probe = |step: &&Step| step.points.iter().any(|point| point.probe == group.probe);
+    let of_probe = |step: &&PlanStep| step.points.iter().any(|point| point.probe == group.probe);
     if let Some(step) = report.plan.steps.iter().find(of_probe) {
         // Messages to a remote have no threads whose rules there were to tell.
         let periodic = step.periodic.iter().filter(|_| families::of(group.probe) != families::REMOTE);
@@ -32,9 +32,9 @@ pub(in super::super) fn conditions(report: &Report, group: &Group) -> String {
 /// Least width of a bin that is a condition, as a share of the median.
 const COARSE: f64 = 0.02;
 
-/// Returns the width of the bins of another program at the medians, the widest of all rows: `bins of 10.0 µs`. `None` if
-/// all are narrow.
-fn bins(group: &Group) -> Option<String> {
+/// Returns the width of the bins of another program at the medians, the widest of all rows: `bins of 10.0 µs`. `None`
+/// if all are narrow.
+fn bins(group: &ProbeEventGroup) -> Option<String> {
     let width = |m: &Measurement| {
         m.histogram.bins()?;
         let median = m.typical().or_else(|| m.median_beyond())?;
@@ -45,7 +45,7 @@ fn bins(group: &Group) -> Option<String> {
 }
 
 /// The parameters that all rows share, as words.
-fn common(group: &Group) -> Vec<String> {
+fn common(group: &ProbeEventGroup) -> Vec<String> {
     let Some(first) = group.singles.first() else { return Vec::new() };
     let got = Got::of(group);
     let shared = |name: &str| {
@@ -99,7 +99,7 @@ fn rules(periodic: &Periodic, transactions: bool) -> Vec<String> {
 }
 
 /// Returns the settings of the machine during the measurement: locked memory and idle states.
-fn surroundings(step: &Step, got: &Got) -> Vec<String> {
+fn surroundings(step: &PlanStep, got: &Got) -> Vec<String> {
     let not_locked = "memory not locked";
     let memory = match step.conditions.lock_memory {
         true => got.part(MEMORY_NOT_LOCKED, "memory locked".to_owned(), not_locked),
@@ -121,7 +121,7 @@ struct Got<'a> {
 }
 
 impl<'a> Got<'a> {
-    fn of(group: &'a Group) -> Got<'a> {
+    fn of(group: &'a ProbeEventGroup) -> Got<'a> {
         Got { rows: group.singles.iter().map(|row| row.m).collect() }
     }
 
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use latscope_core::events::groups;
     use latscope_core::fixture;
-    use latscope_core::quality::{Level, Reason};
+    use latscope_core::quality::{QualityLevel, Reason};
 
     fn text(report: &Report) -> String {
         conditions(report, &groups(report)[0])
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn what_was_refused_is_not_said_to_be_so() {
         let mut report = fixture::wake();
-        let refuse = |m: &mut Measurement, id| m.lower(Reason::new(Level::Degraded, id, "no", ""));
+        let refuse = |m: &mut Measurement, id| m.lower(Reason::new(QualityLevel::Degraded, id, "no", ""));
         refuse(&mut report.measurements[0], POLICY_REFUSED);
         assert!(text(&report).contains("SCHED_FIFO 95, but refused in 1 of 2 rows"), "{}", text(&report));
         for m in &mut report.measurements {

@@ -14,16 +14,16 @@ pub(super) use table::{table, worst};
 pub(super) use transactions::told;
 
 use super::column::{FILES, TERMINAL};
-use super::document::{Block, Document, INDENTED, Mark};
+use super::document::{DocumentBlock, INDENTED, ListMarker, ViewDocument};
 use super::head::head;
 use super::rows::family;
 use super::style::{DIM, WARNING};
 use super::styled::Text;
 use super::verdicts::{row_name, verdicts};
-use super::{Options, survey, unmeasured};
+use super::{DisplayOptions, survey, unmeasured};
 use crate::published::{self, Published};
-use latscope_core::catalogue::{Catalogue, ids};
-use latscope_core::events::{Group, groups};
+use latscope_core::catalogue::{ProbeCatalogue, ids};
+use latscope_core::events::{ProbeEventGroup, groups};
 use latscope_core::report::Report;
 use latscope_core::units::format_count;
 use latscope_judge::transactions::mode;
@@ -31,14 +31,14 @@ use latscope_judge::verdict::{HOW_SURE, confidence_of};
 
 /// Returns true if a report has single events only, so that this view suits it better than the table of the
 /// survey.
-pub fn is_of_events(report: &Report, catalogue: &Catalogue) -> bool {
+pub fn is_of_events(report: &Report, catalogue: &ProbeCatalogue) -> bool {
     let ours = |probe: &str| catalogue.has_single_events(family(probe));
     !report.measurements.is_empty() && report.measurements.iter().all(|m| ours(&m.probe))
 }
 
 /// Returns the whole view: machine and conditions, a table for each probe, verdict, confidence, the longest
 /// events, published figures for reference, findings, and the points that could not be measured.
-pub fn events(report: &Report, options: &Options) -> String {
+pub fn events(report: &Report, options: &DisplayOptions) -> String {
     let mut out = head(report, options);
     let mut document = tables(report);
     document.append(verdicts(report));
@@ -52,14 +52,14 @@ pub fn events(report: &Report, options: &Options) -> String {
 }
 
 /// Returns the tables of all probes of single events, then transports and payloads beside each other.
-pub(super) fn tables(report: &Report) -> Document {
-    let mut document = Document::default();
+pub(super) fn tables(report: &Report) -> ViewDocument {
+    let mut document = ViewDocument::default();
     let groups = groups(report);
     for group in &groups {
         let forms = if is_shown(group, groups.len()) { TERMINAL.and(FILES) } else { FILES };
         let about = Text::styled(DIM, conditions(report, group));
-        document.on(forms, Block::Heading(2, group.probe.to_owned(), about));
-        document.on(forms, Block::Table(table(group)));
+        document.on(forms, DocumentBlock::Heading(2, group.probe.to_owned(), about));
+        document.on(forms, DocumentBlock::Table(table(group)));
     }
     transactions::comparison(report).into_iter().for_each(|table| document.append(table));
     transactions::throughput(report).into_iter().for_each(|table| document.append(table));
@@ -69,13 +69,14 @@ pub(super) fn tables(report: &Report) -> Document {
 
 /// Returns the sections below the tables: causes and, in a report of single events alone, confidence, the longest
 /// events in lines of the width of `options`, and published figures.
-pub(super) fn sections(report: &Report, options: &Options) -> Document {
+pub(super) fn sections(report: &Report, options: &DisplayOptions) -> ViewDocument {
     let groups = groups(report);
     let mut document = outliers::causes_table(&groups).unwrap_or_default();
     if !is_of_events(report, options.catalogue) {
         return document;
     }
-    let sure: Vec<Group> = groups.iter().filter(|group| is_shown(group, groups.len())).cloned().collect();
+    let sure: Vec<ProbeEventGroup> =
+        groups.iter().filter(|group| is_shown(group, groups.len())).cloned().collect();
     document.append(confidence(report, &sure));
     document.append(outliers::longest(report, &groups, options.width));
     document.append(references(report, &groups));
@@ -84,13 +85,13 @@ pub(super) fn sections(report: &Report, options: &Options) -> Document {
 
 /// Returns true if a probe has a table of its own. Transports that are only compared with each other, and
 /// payloads, share a table.
-fn is_shown(group: &Group, groups: usize) -> bool {
+fn is_shown(group: &ProbeEventGroup, groups: usize) -> bool {
     let transactions = group.singles.first().and_then(|row| mode(row.m));
     transactions.is_none_or(|mode| mode != "throughput" && groups < transactions::MANY)
 }
 
 /// Returns the section on whether the rows ran long enough; empty if nothing is known.
-fn confidence(report: &Report, groups: &[Group]) -> Document {
+fn confidence(report: &Report, groups: &[ProbeEventGroup]) -> ViewDocument {
     let mut lines = Vec::new();
     for group in groups {
         // The rows that the table shows.
@@ -104,7 +105,7 @@ fn confidence(report: &Report, groups: &[Group]) -> Document {
             lines.push(format!("{} more of {}: CSV has each.", format_count(left as u64), group.probe));
         }
     }
-    let mut document = Document::default();
+    let mut document = ViewDocument::default();
     if !lines.is_empty() {
         document.heading(2, "How sure");
         document.items(INDENTED, [HOW_SURE.to_owned()]);
@@ -115,8 +116,8 @@ fn confidence(report: &Report, groups: &[Group]) -> Document {
 
 /// Returns the figures that others published on timer wake-ups; empty without such wake-ups, or if no figure can be
 /// compared with these.
-fn references(report: &Report, groups: &[Group]) -> Document {
-    let mut document = Document::default();
+fn references(report: &Report, groups: &[ProbeEventGroup]) -> ViewDocument {
+    let mut document = ViewDocument::default();
     let Some(group) = groups.iter().find(|group| group.probe == ids::WAKE_TIMER) else { return document };
     let (others, same): (Vec<&Published>, Vec<&Published>) =
         published::WAKE_UPS.iter().partition(|published| published.differs(report, group));
@@ -128,10 +129,10 @@ fn references(report: &Report, groups: &[Group]) -> Document {
     let here = format!("Published elsewhere; here: {here}. The load is a different one in each.");
     document.items(INDENTED, [here]);
     let words = |one: &Published| format!("{}, {}: {}", one.figure, one.name, one.described());
-    document.items(Mark { sign: "    ", ..INDENTED }, same.into_iter().map(words));
+    document.items(ListMarker { sign: "    ", ..INDENTED }, same.into_iter().map(words));
     if !others.is_empty() {
         let text = "more are of another interval, policy or kernel and cannot be compared.";
-        let mark = Mark { sign: "  ≠ ", word: "≠ ", style: WARNING };
+        let mark = ListMarker { sign: "  ≠ ", word: "≠ ", style: WARNING };
         document.items(mark, [format!("{} {text}", others.len())]);
     }
     document
@@ -142,13 +143,13 @@ mod tests {
     use super::*;
     use crate::golden::{self, catalogue};
     use latscope_core::fixture;
-    use latscope_core::quality::{Level, Reason};
-    use latscope_judge::verdict::{Criterion, judge_report};
+    use latscope_core::quality::{QualityLevel, Reason};
+    use latscope_judge::verdict::{MetricCriterion, judge_report};
 
     fn judged(criteria: &[(&str, f64)]) -> Report {
         let mut report = fixture::wake();
-        let criteria: Vec<Criterion> =
-            criteria.iter().map(|(name, limit)| Criterion::new(name, *limit).unwrap()).collect();
+        let criteria: Vec<MetricCriterion> =
+            criteria.iter().map(|(name, limit)| MetricCriterion::new(name, *limit).unwrap()).collect();
         judge_report(&mut report, &criteria);
         report
     }
@@ -179,7 +180,7 @@ mod tests {
         assert!(section.contains("1,016 more of wake.timer: CSV has each."), "{section}");
     }
 
-    fn wide() -> Options<'static> {
+    fn wide() -> DisplayOptions<'static> {
         golden::wide(200)
     }
 
@@ -226,7 +227,7 @@ mod tests {
     fn doubtful_rows_are_marked_and_explained() {
         let mut report = fixture::wake();
         for m in &mut report.measurements {
-            m.lower(Reason::new(Level::Degraded, "not-as-asked", "ran as SCHED_OTHER", ""));
+            m.lower(Reason::new(QualityLevel::Degraded, "not-as-asked", "ran as SCHED_OTHER", ""));
         }
         let text = events(&report, &wide());
         assert!(text.contains("CPU 0 !") && text.contains("! Degraded or unstable"), "{text}");

@@ -1,10 +1,10 @@
 //! The longest events and their causes.
 
 use super::super::blame;
-use super::super::column::Rows;
-use super::super::document::{Block, Document, INDENTED};
+use super::super::column::ColumnBuilder;
+use super::super::document::{DocumentBlock, INDENTED, ViewDocument};
 use super::super::styled::Text;
-use latscope_core::events::Group;
+use latscope_core::events::ProbeEventGroup;
 use latscope_core::param;
 use latscope_core::report::{Cause, Outlier, Report};
 use latscope_core::units::{format_count, format_share, format_time};
@@ -18,7 +18,7 @@ pub(in super::super) const SHOWN: usize = 10;
 const CAUSES: usize = 8;
 
 /// The outliers of all probes, the longest first.
-pub(in super::super) fn of_groups<'a>(groups: &[Group<'a>]) -> Vec<&'a Outlier> {
+pub(in super::super) fn of_groups<'a>(groups: &[ProbeEventGroup<'a>]) -> Vec<&'a Outlier> {
     let rows = groups.iter().flat_map(|group| group.whole());
     let mut outliers: Vec<&Outlier> = rows.flat_map(|row| &row.m.outliers).collect();
     outliers.sort_by_key(|outlier| (std::cmp::Reverse(outlier.value), outlier.at));
@@ -26,7 +26,7 @@ pub(in super::super) fn of_groups<'a>(groups: &[Group<'a>]) -> Vec<&'a Outlier> 
 }
 
 /// Returns the table of the time of all late events by cause; `None` if no event was traced.
-pub(in super::super) fn causes_table(groups: &[Group]) -> Option<Document> {
+pub(in super::super) fn causes_table(groups: &[ProbeEventGroup]) -> Option<ViewDocument> {
     let outliers = of_groups(groups);
     let traced = outliers.iter().filter(|outlier| outlier.is_traced()).count();
     if traced == 0 {
@@ -43,7 +43,7 @@ pub(in super::super) fn causes_table(groups: &[Group]) -> Option<Document> {
         let cause = Cause { kind: name, name: String::new(), pid: 0, ns: total };
         sums.push(CauseSum { cause, mainly, total, longest, share });
     }
-    let rows = Rows(&sums);
+    let rows = ColumnBuilder(&sums);
     let columns = vec![
         rows.left("cause", |sum| blame::words(&sum.cause)),
         rows.right("events", |sum| format_count(sum.mainly)),
@@ -55,11 +55,11 @@ pub(in super::super) fn causes_table(groups: &[Group]) -> Option<Document> {
         "Of the {} longest events. events: of which it took the most; longest: the most it took of one.",
         format_count(traced as u64)
     );
-    Some(Document::of_table("What took the time of late events", columns, about))
+    Some(ViewDocument::of_table("What took the time of late events", columns, about))
 }
 
 /// Returns the patterns in the instants of late events of a report, in sentences.
-pub(in super::super) fn pattern_sentences(report: &Report, groups: &[Group]) -> Vec<String> {
+pub(in super::super) fn pattern_sentences(report: &Report, groups: &[ProbeEventGroup]) -> Vec<String> {
     let mut sentences = Vec::new();
     for group in groups {
         let interval = group.singles.first().and_then(|row| row.m.number(param::INTERVAL));
@@ -72,8 +72,8 @@ pub(in super::super) fn pattern_sentences(report: &Report, groups: &[Group]) -> 
 }
 
 /// Returns the longest outliers of all probes, a line of `width` columns each, and patterns in all of them.
-pub(super) fn longest(report: &Report, groups: &[Group], width: usize) -> Document {
-    let mut document = Document::default();
+pub(super) fn longest(report: &Report, groups: &[ProbeEventGroup], width: usize) -> ViewDocument {
+    let mut document = ViewDocument::default();
     let outliers = of_groups(groups);
     let sentences = pattern_sentences(report, groups);
     if !sentences.is_empty() {
@@ -87,7 +87,7 @@ pub(super) fn longest(report: &Report, groups: &[Group], width: usize) -> Docume
         let lead = format_time(outlier.value as f64);
         let place = format!("CPU {}, {:.3} s: ", outlier.cpu, outlier.at as f64 / 1e9);
         let room = width.saturating_sub(Text::plain(&lead).width() + 4 + place.len());
-        document.add(Block::Led(lead, place + &blame::brief(outlier, room)));
+        document.add(DocumentBlock::Led(lead, place + &blame::brief(outlier, room)));
     }
     let more = outliers.len().checked_sub(SHOWN + 1);
     let more = more.map(|more| format!("and {} more in the result", format_count(more as u64 + 1)));
@@ -104,7 +104,7 @@ pub fn causes(outlier: &Outlier) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Options;
+    use crate::DisplayOptions;
     use latscope_core::events::groups;
     use latscope_core::fixture;
 
@@ -124,8 +124,9 @@ mod tests {
     #[test]
     fn causes_of_all_events_stand_in_one_table() {
         let report = fixture::wake();
-        let text =
-            causes_table(&groups(&report)).unwrap().written(&Options { width: 200, ..Options::default() });
+        let text = causes_table(&groups(&report))
+            .unwrap()
+            .written(&DisplayOptions { width: 200, ..DisplayOptions::default() });
         let row = text.lines().find(|line| line.starts_with("thread stress-ng-cpu (pid 4211) held the CPU "));
         let cells: Vec<&str> =
             row.unwrap().split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
@@ -138,7 +139,7 @@ mod tests {
         outliers.for_each(|outlier| outlier.cause = vec![reason.clone()]);
         assert!(causes_table(&groups(&untraced)).is_none());
         let text = longest(&untraced, &groups(&untraced), 200)
-            .written(&Options { width: 200, ..Options::default() });
+            .written(&DisplayOptions { width: 200, ..DisplayOptions::default() });
         assert!(text.contains(" s: not traced: no trace") && !text.contains('%'), "{text}");
         assert_eq!(causes(&untraced.measurements[2].outliers[1]), "not traced: no trace");
     }
@@ -152,8 +153,8 @@ mod tests {
             value: 90_000,
             ..one.clone()
         }));
-        let text =
-            longest(&report, &groups(&report), 200).written(&Options { width: 200, ..Options::default() });
+        let text = longest(&report, &groups(&report), 200)
+            .written(&DisplayOptions { width: 200, ..DisplayOptions::default() });
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "Longest events");
         assert!(

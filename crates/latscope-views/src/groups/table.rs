@@ -1,19 +1,19 @@
 //! A row for each thread or pair: counts and quantiles.
 
-use super::super::column::{Column, Rows};
-use super::super::document::{Table, WIDER};
+use super::super::column::{ColumnBuilder, TableColumn};
+use super::super::document::{DocumentTable, WIDER};
 use super::super::legend::{Signs, mark};
 use super::super::style::BOLD;
 use super::super::styled::Text;
 use latscope_core::catalogue::{RUN_ELAPSED, families};
-use latscope_core::events::{Group, Row};
+use latscope_core::events::{ProbeEventGroup, ProbeEventRow};
 use latscope_core::histogram::Histogram;
 use latscope_core::report::{BEYOND, Measurement, Summary, WATCHED};
 use latscope_core::units::{format_count, format_time, format_value};
 use latscope_judge::transactions::mode;
 
 /// A line of the table.
-struct Line<'a> {
+struct GroupTableRow<'a> {
     label: Text,
     m: &'a Measurement,
     summary: Summary,
@@ -23,18 +23,18 @@ struct Line<'a> {
 
 /// Returns the rows of a group and, below them, the sum and the distribution with the missed activations. Columns that
 /// are 0 in every row are only named.
-pub(in super::super) fn table(group: &Group) -> Table {
+pub(in super::super) fn table(group: &ProbeEventGroup) -> DocumentTable {
     let lines = lines(group);
     let figures = figures(&lines).into_iter().filter(|column| !column.is_empty());
-    let (zero, shown): (Vec<Column>, Vec<Column>) = figures.partition(is_zero);
+    let (zero, shown): (Vec<TableColumn>, Vec<TableColumn>) = figures.partition(is_zero);
     let heading = match group.singles.first() {
         Some(row) if mode(row.m).is_some() => "caller",
         Some(row) if families::of(&row.m.probe) == families::REMOTE => "",
         _ => "thread",
     };
-    let labels = Rows(&lines).left(heading, |line| line.label.clone());
+    let labels = ColumnBuilder(&lines).left(heading, |line| line.label.clone());
     // Of two columns that are worth as much, the one further left has room first.
-    let ranked = |(at, column): (usize, Column)| {
+    let ranked = |(at, column): (usize, TableColumn)| {
         let rank = 100 * column.rank + at + 1;
         column.rank(rank)
     };
@@ -48,21 +48,21 @@ pub(in super::super) fn table(group: &Group) -> Table {
         .chain(none_of(&zero))
         .chain(notes(group).map(str::to_owned))
         .collect();
-    Table { least: usize::MAX, notes, wider: WIDER, ..Table::new(columns) }
+    DocumentTable { least: usize::MAX, notes, wider: WIDER, ..DocumentTable::new(columns) }
 }
 
-fn is_zero(column: &Column) -> bool {
+fn is_zero(column: &TableColumn) -> bool {
     column.cells.iter().all(|cell| cell.is_empty() || cell.content() == "0")
 }
 
 /// Names the columns that are 0 in every row.
-fn none_of(zero: &[Column]) -> Option<String> {
+fn none_of(zero: &[TableColumn]) -> Option<String> {
     let names: Vec<String> = zero.iter().map(|column| column.heading.content()).collect();
     (!names.is_empty()).then(|| format!("None in any row: {}.", names.join(", ")))
 }
 
 /// Returns the meanings of figures whose names do not explain them.
-fn notes(group: &Group) -> impl Iterator<Item = &'static str> {
+fn notes(group: &ProbeEventGroup) -> impl Iterator<Item = &'static str> {
     let has = |wanted: &str| group.whole().iter().any(|row| row.m.values.contains_key(wanted));
     let rate = group.merged.iter().any(|row| row.m.values.values().any(|value| value.unit == "1/s"));
     let all = "Rates of all CPUs: all events divided by the watched time of all CPUs; watched: their mean.";
@@ -74,26 +74,27 @@ fn notes(group: &Group) -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns the meaning of p50, if it is another figure than the quantiles beside it.
-fn p50_note(group: &Group) -> Option<&'static str> {
+fn p50_note(group: &ProbeEventGroup) -> Option<&'static str> {
     let in_rounds = group.whole().iter().any(|row| row.m.rounds.len() > 1);
     in_rounds
         .then_some("p50: the median of those of the rounds; the other figures are of all samples together.")
 }
 
-fn lines<'a>(group: &Group<'a>) -> Vec<Line<'a>> {
-    let line = |row: &Row<'a>, style| Line {
+fn lines<'a>(group: &ProbeEventGroup<'a>) -> Vec<GroupTableRow<'a>> {
+    let line = |row: &ProbeEventRow<'a>, style| GroupTableRow {
         label: Text::styled(style, &row.label).and(mark(row.m)),
         m: row.m,
         summary: row.m.summary.clone(),
         derived: false,
     };
-    let mut lines: Vec<Line> = shown(group).into_iter().map(|row| line(row, Default::default())).collect();
+    let mut lines: Vec<GroupTableRow> =
+        shown(group).into_iter().map(|row| line(row, Default::default())).collect();
     lines.extend(group.merged.iter().map(|row| line(row, BOLD)));
     let alone = group.whole().len() == 1;
     for row in worst(group.whole()) {
         let differs = |corrected: &&Histogram| corrected.count() > row.m.histogram.count();
         if let Some(corrected) = row.m.corrected.as_ref().filter(differs) {
-            lines.push(Line {
+            lines.push(GroupTableRow {
                 label: Text::plain(if alone {
                     "  with the missed".to_owned()
                 } else {
@@ -113,15 +114,15 @@ const MOST_ROWS: usize = 64;
 const WORST: usize = 8;
 
 /// Returns the single rows of a group that are shown.
-fn shown<'g, 'a>(group: &'g Group<'a>) -> Vec<&'g Row<'a>> {
+fn shown<'g, 'a>(group: &'g ProbeEventGroup<'a>) -> Vec<&'g ProbeEventRow<'a>> {
     worst(&group.singles)
 }
 
 /// Returns the rows of a list that are shown: all, or of very many the worst, by their maximum, the worst first.
-pub(in super::super) fn worst<'g, 'a>(rows: &'g [Row<'a>]) -> Vec<&'g Row<'a>> {
-    let mut rows: Vec<&Row> = rows.iter().collect();
+pub(in super::super) fn worst<'g, 'a>(rows: &'g [ProbeEventRow<'a>]) -> Vec<&'g ProbeEventRow<'a>> {
+    let mut rows: Vec<&ProbeEventRow> = rows.iter().collect();
     if rows.len() > MOST_ROWS {
-        let max = |row: &Row| row.m.summary.max.unwrap_or(0.0);
+        let max = |row: &ProbeEventRow| row.m.summary.max.unwrap_or(0.0);
         rows.sort_by(|a, b| max(b).total_cmp(&max(a)));
         rows.truncate(WORST);
     }
@@ -129,7 +130,7 @@ pub(in super::super) fn worst<'g, 'a>(rows: &'g [Row<'a>]) -> Vec<&'g Row<'a>> {
 }
 
 /// Says of very many rows how their figures are spread, and where all of them are.
-fn spread(group: &Group) -> Option<String> {
+fn spread(group: &ProbeEventGroup) -> Option<String> {
     let count = group.singles.len();
     (count > MOST_ROWS).then(|| {
         let figure = |name: &str, of: fn(&Summary) -> Option<f64>| Some(format!("{name} {}", tenths(group, of)?));
@@ -143,7 +144,7 @@ fn spread(group: &Group) -> Option<String> {
 }
 
 /// Returns the figures below which a tenth, half and nine tenths of the rows are.
-fn tenths(group: &Group, of: fn(&Summary) -> Option<f64>) -> Option<String> {
+fn tenths(group: &ProbeEventGroup, of: fn(&Summary) -> Option<f64>) -> Option<String> {
     let mut figures: Vec<f64> = group.singles.iter().filter_map(|row| of(&row.m.summary)).collect();
     figures.sort_by(f64::total_cmp);
     let last = figures.len().checked_sub(1)?;
@@ -164,12 +165,12 @@ fn is_parameter(m: &Measurement, name: &str) -> bool {
 }
 
 /// Returns the figures of the rows, each with its rank: those of rank 0 are worth most.
-fn figures(lines: &[Line]) -> Vec<Column> {
-    let rows = Rows(lines);
+fn figures(lines: &[GroupTableRow]) -> Vec<TableColumn> {
+    let rows = ColumnBuilder(lines);
     let time = |name: &str, rank, of: fn(&Summary) -> Option<f64>| {
         rows.given(name, move |line| of(&line.summary).map(format_time)).rank(rank)
     };
-    let missed = |line: &Line| line.m.missed().filter(|_| !line.derived).map(format_count);
+    let missed = |line: &GroupTableRow| line.m.missed().filter(|_| !line.derived).map(format_count);
     let mut columns = vec![
         rows.right("events", |line| format_count(line.summary.count)).rank(2),
         // The missed ones were never measured, the least of them least of all.
@@ -201,7 +202,7 @@ fn figures(lines: &[Line]) -> Vec<Column> {
             && !lines.iter().all(|line| is_parameter(line.m, name))
     });
     columns.extend(names.into_iter().map(|name| {
-        let value = |line: &Line| {
+        let value = |line: &GroupTableRow| {
             let value = line.m.values.get(name).filter(|_| !line.derived)?;
             Some(format_value(value.value, &value.unit))
         };
@@ -217,7 +218,7 @@ fn figures(lines: &[Line]) -> Vec<Column> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::Options;
+    use crate::DisplayOptions;
     use latscope_core::events::groups;
     use latscope_core::fixture;
     use latscope_core::param;
@@ -243,7 +244,7 @@ pub(super) mod tests {
 
     fn text(width: usize) -> String {
         let report = fixture::wake();
-        table(&groups(&report)[0]).written(&Options { width, ..Options::default() })
+        table(&groups(&report)[0]).written(&DisplayOptions { width, ..DisplayOptions::default() })
     }
 
     #[test]

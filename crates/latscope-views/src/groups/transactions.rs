@@ -1,36 +1,38 @@
 //! Sections of a report of transactions beside its rows: the transports beside each other, bytes by payload,
 //! and the hops of the first calls.
 
-use super::super::column::Rows;
-use super::super::document::{Block, Document, INDENTED, Mark};
+use super::super::column::ColumnBuilder;
+use super::super::document::{DocumentBlock, INDENTED, ListMarker, ViewDocument};
 use super::super::style::WARNING;
 use super::super::styled::Text;
 use crate::figure;
 use latscope_core::catalogue::RUN_ELAPSED;
 use latscope_core::merged::is_merged;
 use latscope_core::param;
-use latscope_core::report::{Hop, Measurement, Report, Summary};
+use latscope_core::report::{Measurement, Report, Summary, TransactionHop};
 use latscope_core::units::{format_count, format_rate, format_size, format_time};
-use latscope_judge::transactions::{Judged, Transport, label, mode, transports};
+use latscope_judge::transactions::{InheritanceVerdict, TransportMeasurements, label, mode, transports};
 
 /// Number of transports from which on only their comparison is shown.
 pub(super) const MANY: usize = 3;
 
 /// The transports beside each other, where there are several.
-pub(super) fn comparison(report: &Report) -> Option<Document> {
+pub(super) fn comparison(report: &Report) -> Option<ViewDocument> {
     let mut transports = transports(report);
     if transports.len() < 2 {
         return None;
     }
-    let median = |transport: &Transport| transport.usual().and_then(|m| m.summary.p50).unwrap_or(f64::MAX);
+    let median =
+        |transport: &TransportMeasurements| transport.usual().and_then(|m| m.summary.p50).unwrap_or(f64::MAX);
     transports.sort_by(|a, b| median(a).total_cmp(&median(b)));
-    let rows = Rows(&transports);
+    let rows = ColumnBuilder(&transports);
     let usual = |heading: &str, cell: fn(&Measurement) -> Option<String>| {
-        rows.given(heading, move |transport: &Transport| transport.usual().and_then(cell))
+        rows.given(heading, move |transport: &TransportMeasurements| transport.usual().and_then(cell))
     };
     let fifo = |heading: &str, of: fn(&Summary) -> Option<f64>| {
-        let both = |t: &Transport| t.fifo.filter(|_| t.other.is_some()).and_then(|m| of(&m.summary));
-        rows.given(heading, move |transport: &Transport| both(transport).map(format_time))
+        let both =
+            |t: &TransportMeasurements| t.fifo.filter(|_| t.other.is_some()).and_then(|m| of(&m.summary));
+        rows.given(heading, move |transport: &TransportMeasurements| both(transport).map(format_time))
     };
     let columns = vec![
         rows.left("transport", |t| Text::plain(t.name).and(mark(t))),
@@ -45,14 +47,15 @@ pub(super) fn comparison(report: &Report) -> Option<Document> {
         fifo("fifo max", |s| s.max),
         rows.left("where, how", |t| t.usual().and_then(placement).unwrap_or_default()),
     ];
-    let one_way = transports.iter().filter_map(Transport::usual).any(|m| mode(m) == Some("one-way"));
+    let one_way =
+        transports.iter().filter_map(TransportMeasurements::usual).any(|m| mode(m) == Some("one-way"));
     let times = if one_way { "From the caller's stamp to the server's" } else { "There and back" };
     let mut about = format!(
         "{times}, called by SCHED_OTHER, or by SCHED_FIFO where it says fifo. CPU: time of both processes for one \
          transaction. Copies: of the payload, one way. Inherits: the caller's real-time priority (RT), its nice value."
     );
     let free = |m: &Measurement| m.is(param::PLACEMENT, "free");
-    if transports.iter().filter_map(Transport::usual).any(free) {
+    if transports.iter().filter_map(TransportMeasurements::usual).any(free) {
         about += " Placement is free: where the scheduler puts the two weighs as much as what carries it; like is compared \
                   with like under --placement same-core or two-cores.";
     }
@@ -62,34 +65,37 @@ pub(super) fn comparison(report: &Report) -> Option<Document> {
     if transports.iter().any(is_degraded) {
         about += " !: degraded or unstable.";
     }
-    Some(Document::of_table("Transports beside each other", columns, about))
+    Some(ViewDocument::of_table("Transports beside each other", columns, about))
 }
 
 fn placement(m: &Measurement) -> Option<String> {
     Some(format!("{}, {}", m.text(param::PLACEMENT)?, m.text(param::WAIT)?))
 }
 
-fn is_degraded(transport: &Transport) -> bool {
+fn is_degraded(transport: &TransportMeasurements) -> bool {
     let shown = [transport.fifo, transport.usual()];
     shown.into_iter().flatten().any(|m| m.quality.level.is_doubtful())
 }
 
-fn mark(transport: &Transport) -> Text {
+fn mark(transport: &TransportMeasurements) -> Text {
     if is_degraded(transport) { Text::styled(WARNING, " !") } else { Text::default() }
 }
 
-fn inherits(transport: &Transport) -> String {
+fn inherits(transport: &TransportMeasurements) -> String {
     let judged = [("RT", transport.real_time()), ("nice", transport.nice())];
-    if judged.iter().all(|(_, judged)| *judged == Judged::NotTried) {
+    if judged.iter().all(|(_, judged)| *judged == InheritanceVerdict::NotTried) {
         return "not tried".to_owned();
     }
-    let passed: Vec<&str> =
-        judged.iter().filter(|(_, judged)| *judged == Judged::Pass).map(|(what, _)| *what).collect();
+    let passed: Vec<&str> = judged
+        .iter()
+        .filter(|(_, judged)| *judged == InheritanceVerdict::Pass)
+        .map(|(what, _)| *what)
+        .collect();
     if passed.is_empty() { "no".to_owned() } else { passed.join(", ") }
 }
 
 /// Returns time and bytes by payload, and a plot of it.
-pub(super) fn throughput(report: &Report) -> Option<Document> {
+pub(super) fn throughput(report: &Report) -> Option<ViewDocument> {
     let rows: Vec<&Measurement> = report
         .measurements
         .iter()
@@ -99,7 +105,7 @@ pub(super) fn throughput(report: &Report) -> Option<Document> {
         return None;
     }
     let several = rows.iter().any(|m| m.values.contains_key(RUN_ELAPSED));
-    let rows = Rows(&rows);
+    let rows = ColumnBuilder(&rows);
     let value = |m: &Measurement, name: &str| m.values.get(name).map(|value| value.value);
     let columns = vec![
         rows.left("transport", |m| label(m)),
@@ -116,23 +122,23 @@ pub(super) fn throughput(report: &Report) -> Option<Document> {
         "Time: mean of a round trip by the clock; CPU: of both processes. Throughput = payload × iterations ÷ the \
          {time}: bytes of one direction a second; as many come back, verified."
     );
-    let mut document = Document::of_table("Throughput", columns, about);
+    let mut document = ViewDocument::of_table("Throughput", columns, about);
     if let Some(figure) = figure::throughput_figure(report) {
-        document.add(Block::Figure(figure));
+        document.add(DocumentBlock::Figure(figure));
     }
     Some(document)
 }
 
 /// Returns the participants in the first calls, hop by hop.
-pub(super) fn hops(report: &Report) -> Document {
-    let mut document = Document::default();
+pub(super) fn hops(report: &Report) -> ViewDocument {
+    let mut document = ViewDocument::default();
     for m in report.measurements.iter().filter(|m| !m.hops.is_empty()) {
         if document.is_empty() {
             document.heading(2, "First calls, hop by hop");
         }
         let whose = format!("{}, {}, pair {}", m.probe, m.text(param::CALLER).unwrap_or_default(), pair(m));
         document.items(INDENTED, [whose]);
-        document.items(Mark { sign: "    ", ..INDENTED }, m.hops.iter().map(told));
+        document.items(ListMarker { sign: "    ", ..INDENTED }, m.hops.iter().map(told));
     }
     document
 }
@@ -142,7 +148,7 @@ fn pair(m: &Measurement) -> String {
 }
 
 /// `server pid 8674 tid 8676 CPU 0 SCHED_OTHER 0 nice 0`.
-pub(in super::super) fn told(hop: &Hop) -> String {
+pub(in super::super) fn told(hop: &TransactionHop) -> String {
     let policy = match hop.policy {
         0 => "SCHED_OTHER".to_owned(),
         1 => "SCHED_FIFO".to_owned(),
@@ -152,19 +158,19 @@ pub(in super::super) fn told(hop: &Hop) -> String {
         6 => "SCHED_DEADLINE".to_owned(),
         other => format!("policy {other}"),
     };
-    let Hop { role, pid, tid, cpu, priority, nice, .. } = hop;
+    let TransactionHop { role, pid, tid, cpu, priority, nice, .. } = hop;
     format!("{role} pid {pid} tid {tid} CPU {cpu} {policy} {priority} nice {nice}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Options;
+    use crate::DisplayOptions;
     use latscope_core::fixture::ipc;
-    use latscope_core::quality::{Level, POLICY_REFUSED, Reason};
+    use latscope_core::quality::{POLICY_REFUSED, QualityLevel, Reason};
 
-    fn options(width: usize) -> Options<'static> {
-        Options { width, ..Options::default() }
+    fn options(width: usize) -> DisplayOptions<'static> {
+        DisplayOptions { width, ..DisplayOptions::default() }
     }
 
     #[test]
@@ -181,7 +187,7 @@ mod tests {
         let mut report = ipc::latency();
         assert!(comparison(&report).unwrap().written(&options(140)).contains("fifo p50"));
         for m in report.measurements.iter_mut().filter(|m| m.is(param::CALLER, "fifo")) {
-            m.lower(Reason::new(Level::Degraded, POLICY_REFUSED, "ran as SCHED_OTHER", ""));
+            m.lower(Reason::new(QualityLevel::Degraded, POLICY_REFUSED, "ran as SCHED_OTHER", ""));
         }
         let text = comparison(&report).unwrap().written(&options(140));
         assert!(!text.contains("fifo p50") && !text.contains('!'), "{text}");

@@ -3,16 +3,16 @@
 mod time_lines;
 mod words;
 
-use crate::Options;
-use crate::column::{Column, FILES, PAGE, Rows, TERMINAL};
+use crate::DisplayOptions;
+use crate::column::{ColumnBuilder, FILES, PAGE, TERMINAL, TableColumn};
 use crate::comparison::figures::{interval, quantity, ratio};
-use crate::document::{self, Block, DIFFERS, Document, FACT, Mark, NOTE, Table};
+use crate::document::{self, DIFFERS, DocumentBlock, DocumentTable, FACT, ListMarker, NOTE, ViewDocument};
 use crate::figure::timeline_figure;
 use crate::html::{ratio_legend, ratio_strip};
 use crate::style::{ALARM, DIM, GOOD, PLAIN};
 use crate::styled::Text;
 use latscope_core::units::format_share;
-use latscope_judge::history::{Change, History, Machine, Moved, Point};
+use latscope_judge::history::{Change, History, MachineHistory, Moved, PointHistory};
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -23,14 +23,15 @@ const MOST: usize = 8;
 /// Number of pictures of a machine that the page shows at once; the reader can open further ones.
 const SHOWN: usize = 12;
 
-const DRIFT: Mark = Mark { sign: "~  drifts: ", word: "", style: PLAIN };
-const SMALLER: Mark = Mark { sign: "<  smaller: ", word: "", style: PLAIN };
-const REVISIONS: Mark = Mark { sign: "!  several revisions: ", word: "several revisions: ", style: PLAIN };
-const ODD: Mark = Mark { sign: "·  odd: ", word: "", style: PLAIN };
+const DRIFT: ListMarker = ListMarker { sign: "~  drifts: ", word: "", style: PLAIN };
+const SMALLER: ListMarker = ListMarker { sign: "<  smaller: ", word: "", style: PLAIN };
+const REVISIONS: ListMarker =
+    ListMarker { sign: "!  several revisions: ", word: "several revisions: ", style: PLAIN };
+const ODD: ListMarker = ListMarker { sign: "·  odd: ", word: "", style: PLAIN };
 
 /// Returns each machine with its changes on a terminal; with `all` every figure of them, with `lines` the time line of
 /// each point.
-pub fn text(history: &History, all: bool, lines: bool, options: &Options) -> String {
+pub fn text(history: &History, all: bool, lines: bool, options: &DisplayOptions) -> String {
     document(history, all, lines.then_some(options.width)).written(options)
 }
 
@@ -47,19 +48,19 @@ pub fn html(history: &History, all: bool) -> String {
 /// Returns every figure of every change as CSV.
 pub fn csv(history: &History) -> Vec<u8> {
     let changes = history.machines.iter().flat_map(|m| m.changes.iter().map(move |change| (m, change)));
-    let rows: Vec<Of> = changes.flat_map(|(m, change)| of_change(m, change)).collect();
+    let rows: Vec<HistoryChangeRow> = changes.flat_map(|(m, change)| of_change(m, change)).collect();
     document::csv(&columns(history, &rows))
 }
 
 /// Figure that moved, with its change and its machine.
-type Of<'a> = (&'a Machine, &'a Change, &'a Moved);
+type HistoryChangeRow<'a> = (&'a MachineHistory, &'a Change, &'a Moved);
 
-fn of_change<'a>(machine: &'a Machine, change: &'a Change) -> Vec<Of<'a>> {
+fn of_change<'a>(machine: &'a MachineHistory, change: &'a Change) -> Vec<HistoryChangeRow<'a>> {
     change.moved.iter().map(|moved| (machine, change, moved)).collect()
 }
 
-fn columns(history: &History, rows: &[Of]) -> Vec<Column> {
-    let rows = Rows(rows);
+fn columns(history: &History, rows: &[HistoryChangeRow]) -> Vec<TableColumn> {
+    let rows = ColumnBuilder(rows);
     let range = |moved: &Moved| moved.size.interval.as_ref().map(|range| (range.low, range.high));
     let end = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     let value = |moved: &Moved, value: f64| {
@@ -99,9 +100,9 @@ fn columns(history: &History, rows: &[Of]) -> Vec<Column> {
     ]
 }
 
-fn document(history: &History, all: bool, lines: Option<usize>) -> Document {
+fn document(history: &History, all: bool, lines: Option<usize>) -> ViewDocument {
     let most = if all { usize::MAX } else { MOST };
-    let mut document = Document::default();
+    let mut document = ViewDocument::default();
     document.heading(1, "latscope history");
     document.most_items(NOTE, history.remarks.clone(), most);
     for machine in &history.machines {
@@ -110,14 +111,17 @@ fn document(history: &History, all: bool, lines: Option<usize>) -> Document {
         document.most_items(REVISIONS, words::revisions(machine), most);
         for change in &machine.changes {
             let place = Text::plain(words::place(machine, change));
-            document.add(Block::Heading(3, format!("change {}", change.id), place));
+            document.add(DocumentBlock::Heading(3, format!("change {}", change.id), place));
             document.items(DIFFERS, words::with(change));
-            document.table(Table { most, ..Table::new(columns(history, &of_change(machine, change))) });
+            document.table(DocumentTable {
+                most,
+                ..DocumentTable::new(columns(history, &of_change(machine, change)))
+            });
         }
         let [same, tails] = [history.margin, history.tail_margin].map(format_share);
         if !machine.changes.is_empty() {
             let same = format!("{same} (of how often tails are reached ±{tails})");
-            document.on(PAGE, Block::Text(DIM, ratio_legend("ratio", &same)));
+            document.on(PAGE, DocumentBlock::Text(DIM, ratio_legend("ratio", &same)));
         }
         let smaller = if all { words::smaller(machine) } else { Vec::new() };
         for (mark, heading, texts) in [
@@ -126,14 +130,14 @@ fn document(history: &History, all: bool, lines: Option<usize>) -> Document {
             (ODD, "Odd runs", words::odd(machine, all)),
         ] {
             if !texts.is_empty() {
-                document.on(TERMINAL, Block::Gap);
-                document.on(FILES, Block::heading(3, heading));
+                document.on(TERMINAL, DocumentBlock::Gap);
+                document.on(FILES, DocumentBlock::heading(3, heading));
                 document.most_items(mark, texts, most);
             }
         }
         if let Some(width) = lines.filter(|_| !machine.points.is_empty()) {
-            document.on(TERMINAL, Block::Gap);
-            document.on(TERMINAL, Block::Table(time_lines::table(machine, history.margin, width)));
+            document.on(TERMINAL, DocumentBlock::Gap);
+            document.on(TERMINAL, DocumentBlock::Table(time_lines::table(machine, history.margin, width)));
         }
         document.append(pictures(machine, all));
     }
@@ -141,25 +145,25 @@ fn document(history: &History, all: bool, lines: Option<usize>) -> Document {
 }
 
 /// Returns pictures of the points that changed, in the order of the changes; with `all` of every point.
-fn pictures(machine: &Machine, all: bool) -> Document {
+fn pictures(machine: &MachineHistory, all: bool) -> ViewDocument {
     let moved: Vec<&str> =
         machine.changes.iter().flat_map(|change| &change.moved).map(|moved| moved.id.as_str()).collect();
-    let place = |point: &&Point| moved.iter().position(|id| *id == point.id).unwrap_or(usize::MAX);
-    let mut points: Vec<&Point> =
+    let place = |point: &&PointHistory| moved.iter().position(|id| *id == point.id).unwrap_or(usize::MAX);
+    let mut points: Vec<&PointHistory> =
         machine.points.iter().filter(|point| all || place(point) < usize::MAX).collect();
     points.sort_by_key(place);
     let rest = points.split_off(points.len().min(SHOWN));
-    let [mut document, mut more] = [Document::default(), Document::default()];
+    let [mut document, mut more] = [ViewDocument::default(), ViewDocument::default()];
     if !points.is_empty() {
-        document.on(PAGE, Block::heading(3, "Over the runs"));
+        document.on(PAGE, DocumentBlock::heading(3, "Over the runs"));
     }
     for (document, points) in [(&mut document, points), (&mut more, rest)] {
         for point in points {
-            document.on(PAGE, Block::Figure(timeline_figure(machine, point)));
+            document.on(PAGE, DocumentBlock::Figure(timeline_figure(machine, point)));
         }
     }
     if !more.is_empty() {
-        document.on(PAGE, Block::Details(format!("{} more", more.len()), more));
+        document.on(PAGE, DocumentBlock::Details(format!("{} more", more.len()), more));
     }
     document
 }

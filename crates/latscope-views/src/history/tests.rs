@@ -1,10 +1,13 @@
 use super::time_lines::spark;
 use super::{csv, html, markdown, text};
-use crate::Options;
+use crate::DisplayOptions;
 use crate::figure::timeline_figure;
 use latscope_core::fixture;
-use latscope_judge::history::{Entry, Figure, History, Options as How, Point, Smaller, Writer, history};
-use latscope_judge::runs::Run;
+use latscope_judge::history::{
+    ArchiveRun, ArchiveWriter, ComparisonOptions as How, History, HistoryFigureKind, PointHistory, Smaller,
+    history,
+};
+use latscope_judge::runs::RunResult;
 use unicode_width::UnicodeWidthStr;
 
 /// Runs of the fixture, of which those from 20 on take longer, another one is odd, and another drifts.
@@ -15,7 +18,7 @@ pub(crate) fn found(runs: usize) -> History {
 #[test]
 fn figures_tests_and_points_are_counted_apart_and_nothing_judged_is_said_so() {
     let flat = |found: &History, all| {
-        let shown = text(found, all, false, &Options { width: 400, ..Options::default() });
+        let shown = text(found, all, false, &DisplayOptions { width: 400, ..DisplayOptions::default() });
         shown.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let mut history = found(40);
@@ -34,12 +37,13 @@ fn figures_tests_and_points_are_counted_apart_and_nothing_judged_is_said_so() {
 
 #[test]
 fn all_lists_smaller_changes_odd_medians_and_revisions() {
-    let shown =
-        |history: &History, all| text(history, all, false, &Options { width: 400, ..Options::default() });
+    let shown = |history: &History, all| {
+        text(history, all, false, &DisplayOptions { width: 400, ..DisplayOptions::default() })
+    };
     let mut history = found(40);
     let machine = &mut history.machines[0];
     let (id, title) = (machine.points[3].id.clone(), machine.points[3].title.clone());
-    let small = Smaller { id, title: title.clone(), figure: Figure::P50, run: 20, ratio: 1.03 };
+    let small = Smaller { id, title: title.clone(), figure: HistoryFigureKind::P50, run: 20, ratio: 1.03 };
     (machine.small, machine.smaller) = (1, vec![small]);
     let odd = machine.points.iter().find(|point| point.id == machine.odd[0].points[0]).unwrap().title.clone();
     let mut other = machine.points[3].clone();
@@ -58,14 +62,14 @@ fn all_lists_smaller_changes_odd_medians_and_revisions() {
 
 /// Such runs with another kernel from that run on, and with figures that scatter by so much more.
 fn found_with(runs: usize, kernel: usize, scatter: f32) -> History {
-    let mut writer = Writer::default();
-    let entries: Vec<Entry> = (0..runs)
+    let mut writer = ArchiveWriter::default();
+    let entries: Vec<ArchiveRun> = (0..runs)
         .map(|at| {
             let mut report = fixture::report();
             report.run_id = format!("{at:032}");
             report.started = format!("2026-11-22T00:{at:02}:00Z");
             report.labels.insert("kernel".to_owned(), if at < kernel { "old" } else { "new" }.to_owned());
-            let mut entry = writer.add(&Run::of(report));
+            let mut entry = writer.add(&RunResult::of(report));
             for (place, point) in entry.points.iter_mut().enumerate() {
                 point.trusted = true;
                 point.p50 *= 1.0 + (0.001 + scatter) * ((at * 7919 + place) % 101) as f32 / 101.0;
@@ -80,7 +84,7 @@ fn found_with(runs: usize, kernel: usize, scatter: f32) -> History {
         })
         .collect();
     let names: Vec<String> = (0..runs).map(|at| format!("{at}.json")).collect();
-    let named: Vec<(&str, &Entry)> = names.iter().map(String::as_str).zip(&entries).collect();
+    let named: Vec<(&str, &ArchiveRun)> = names.iter().map(String::as_str).zip(&entries).collect();
     history(&writer.done(), &named, &How::default())
 }
 
@@ -89,7 +93,7 @@ fn a_change_what_is_odd_and_what_drifts_are_in_every_view_within_its_width() {
     let found = found(40);
     for width in [60, 80, 120] {
         for (all, lines) in [(false, false), (true, true)] {
-            let shown = text(&found, all, lines, &Options { width, ..Options::default() });
+            let shown = text(&found, all, lines, &DisplayOptions { width, ..DisplayOptions::default() });
             assert!(shown.lines().all(|line| line.width() <= width), "{shown}");
             let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
             for words in
@@ -109,7 +113,7 @@ fn what_other_programs_do_not_say_is_called_unknown() {
     let mut found = found(40);
     found.machines[0].id = "host ".to_owned();
     let shown = |found: &History| {
-        let shown = text(found, true, true, &Options { width: 400, ..Options::default() });
+        let shown = text(found, true, true, &DisplayOptions { width: 400, ..DisplayOptions::default() });
         assert!(!shown.contains(", to") && !shown.contains("()") && !shown.contains("  to "), "{shown}");
         shown
     };
@@ -154,7 +158,7 @@ fn the_page_has_a_picture_of_each_point_that_changed_with_its_change_and_odd_run
 #[test]
 fn a_fact_that_changed_elsewhere_is_not_named_or_says_where() {
     let words = |found: &History| {
-        let shown = text(found, false, false, &Options::default());
+        let shown = text(found, false, false, &DisplayOptions::default());
         shown.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let later = words(&found_with(40, 23, 0.0));
@@ -167,13 +171,13 @@ fn a_fact_that_changed_elsewhere_is_not_named_or_says_where() {
 
 #[test]
 fn few_runs_are_not_judged_and_said_so() {
-    let shown = text(&found(5), false, true, &Options::default());
+    let shown = text(&found(5), false, true, &DisplayOptions::default());
     assert!(shown.contains("not judged: fewer than 10 trusted runs"), "{shown}");
 }
 
 #[test]
 fn a_time_line_shows_the_step_and_what_is_missing() {
-    let point = |p50: Vec<f32>, changes: Vec<usize>| Point {
+    let point = |p50: Vec<f32>, changes: Vec<usize>| PointHistory {
         id: String::new(),
         probe: String::new(),
         title: String::new(),

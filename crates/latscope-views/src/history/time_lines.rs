@@ -1,17 +1,17 @@
 //! Medians over the runs, a line for each point.
 
-use crate::column::Rows;
-use crate::document::Table;
+use crate::column::ColumnBuilder;
+use crate::document::DocumentTable;
 use latscope_core::statistics::median;
 use latscope_core::units::format_time;
-use latscope_judge::history::{Machine, Point};
+use latscope_judge::history::{MachineHistory, PointHistory};
 
 /// Returns a row for each point: its name, its medians over time, and their range; as wide as a terminal of `width`
 /// columns.
-pub(super) fn table(machine: &Machine, margin: f64, width: usize) -> Table {
+pub(super) fn table(machine: &MachineHistory, margin: f64, width: usize) -> DocumentTable {
     let room = width.saturating_sub((width / 3).max(24) + 24).max(10);
-    let rows = Rows(&machine.points);
-    let range = |point: &Point| {
+    let rows = ColumnBuilder(&machine.points);
+    let range = |point: &PointHistory| {
         ends(point)
             .map(|(low, high)| format!("{}-{}", format_time(low), format_time(high)))
             .unwrap_or_default()
@@ -22,16 +22,16 @@ pub(super) fn table(machine: &Machine, margin: f64, width: usize) -> Table {
         rows.left("", |point| spark(point, machine.runs.len(), room, margin)),
         rows.left("from-to", range),
     ];
-    Table { notes, ..Table::new(columns) }
+    DocumentTable { notes, ..DocumentTable::new(columns) }
 }
 
 /// Returns the medians that can be trusted.
-fn trusted(point: &Point) -> impl Iterator<Item = (usize, f64)> {
+fn trusted(point: &PointHistory) -> impl Iterator<Item = (usize, f64)> {
     let all = point.runs.iter().zip(&point.p50).zip(&point.trusted);
     all.filter(|((_, ns), trusted)| **trusted && **ns > 0.0).map(|((run, ns), _)| (*run, f64::from(*ns)))
 }
 
-fn ends(point: &Point) -> Option<(f64, f64)> {
+fn ends(point: &PointHistory) -> Option<(f64, f64)> {
     let medians = || trusted(point).map(|(_, ns)| ns);
     Some((medians().reduce(f64::min)?, medians().reduce(f64::max)?))
 }
@@ -40,7 +40,7 @@ const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 
 /// Returns medians as bars on a log scale that is at least as high as the margin; several runs share a bar if
 /// there are more runs than `room`.
-pub(super) fn spark(point: &Point, runs: usize, room: usize, margin: f64) -> String {
+pub(super) fn spark(point: &PointHistory, runs: usize, room: usize, margin: f64) -> String {
     let Some((low, high)) = ends(point) else { return "·".repeat(runs.min(room)) };
     let cells = runs.min(room.saturating_sub(point.changes.len()).max(1)).max(1);
     let cell_of = |run: usize| run * cells / runs.max(1);

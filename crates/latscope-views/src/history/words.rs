@@ -4,7 +4,8 @@ use crate::comparison::figures::quantity;
 use latscope_core::redact::{is_redacted_machine, not_known};
 use latscope_core::units::{counted, format_share, format_time};
 use latscope_judge::history::{
-    Change, ChangedFact, FALSE_CHANGES, Figure, History, Machine, Moved, Odd, SHORTEST, runs_for_one,
+    Change, ChangedFact, FALSE_CHANGES, History, HistoryFigureKind, MachineHistory, Moved, Odd, SHORTEST,
+    runs_for_one,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +18,7 @@ pub(super) fn minute(started: &str) -> String {
 }
 
 /// The machine and its runs.
-pub(super) fn machine(machine: &Machine) -> String {
+pub(super) fn machine(machine: &MachineHistory) -> String {
     let hosts = machine.hosts.join(", ");
     let named = match machine.id.strip_prefix("host ") {
         Some("") => "that results do not name".to_owned(),
@@ -40,7 +41,7 @@ pub(super) fn machine(machine: &Machine) -> String {
 }
 
 /// Returns the number of changes and how reliable they are.
-pub(super) fn changes(history: &History, machine: &Machine, all: bool) -> Vec<String> {
+pub(super) fn changes(history: &History, machine: &MachineHistory, all: bool) -> Vec<String> {
     let mut lines = vec![judged(history, machine)];
     let needed = runs_for_one(machine.tests);
     if machine.judged > 0 && machine.runs.len() < needed {
@@ -70,7 +71,7 @@ pub(super) fn changes(history: &History, machine: &Machine, all: bool) -> Vec<St
 
 /// Returns the number of changes, and of the figures among which they were found: figures are those of points, and each
 /// is tested as a whole and, where it changed, in parts.
-fn judged(history: &History, machine: &Machine) -> String {
+fn judged(history: &History, machine: &MachineHistory) -> String {
     if machine.judged == 0 {
         return "Nothing was judged.".to_owned();
     }
@@ -87,9 +88,9 @@ fn judged(history: &History, machine: &Machine) -> String {
     )
 }
 
-/// Returns the points that runs measured in several revisions of their probe, a line each: `addition, revision 1 in runs
-/// 1 to 12, revision 2 in runs 13 to 24`. Each revision has a history of its own.
-pub(super) fn revisions(machine: &Machine) -> Vec<String> {
+/// Returns the points that runs measured in several revisions of their probe, a line each: `addition, revision 1 in
+/// runs 1 to 12, revision 2 in runs 13 to 24`. Each revision has a history of its own.
+pub(super) fn revisions(machine: &MachineHistory) -> Vec<String> {
     let mut points: BTreeMap<&str, BTreeMap<u32, [usize; 2]>> = BTreeMap::new();
     let mut titles = BTreeMap::new();
     for point in &machine.points {
@@ -112,7 +113,7 @@ pub(super) fn revisions(machine: &Machine) -> Vec<String> {
 }
 
 /// Returns the changes that are not reported, a line each: `addition p50, 1.03 at run 21 (2026-11-22 14:38)`.
-pub(super) fn smaller(machine: &Machine) -> Vec<String> {
+pub(super) fn smaller(machine: &MachineHistory) -> Vec<String> {
     let mut lines = Vec::new();
     for one in &machine.smaller {
         let when = minute(&machine.runs[one.run].started);
@@ -128,7 +129,7 @@ pub(super) fn smaller(machine: &Machine) -> Vec<String> {
 }
 
 /// Returns the place of a change: `at 2026-11-22 14:38, run 21 of 40: 9 figures of 7 points`.
-pub(super) fn place(machine: &Machine, change: &Change) -> String {
+pub(super) fn place(machine: &MachineHistory, change: &Change) -> String {
     let points: BTreeSet<&str> = change.moved.iter().map(|moved| moved.id.as_str()).collect();
     format!(
         "{}, run {} of {}: {} of {}",
@@ -160,29 +161,29 @@ fn changed(change: &Change, fact: &ChangedFact) -> String {
 }
 
 /// Returns the name of the kind of a figure.
-pub(super) fn name(figure: Figure) -> &'static str {
+pub(super) fn name(figure: HistoryFigureKind) -> &'static str {
     match figure {
-        Figure::P50 => "p50",
-        Figure::P99 => "p99",
-        Figure::Tail => "tail",
+        HistoryFigureKind::P50 => "p50",
+        HistoryFigureKind::P99 => "p99",
+        HistoryFigureKind::Tail => "tail",
     }
 }
 
 /// Returns the name of a figure: `p50`, `beyond 63.0 µs`.
 pub(super) fn figure(moved: &Moved) -> String {
     match moved.beyond {
-        Some(ns) if moved.figure == Figure::Tail => format!("beyond {}", format_time(ns)),
+        Some(ns) if moved.figure == HistoryFigureKind::Tail => format!("beyond {}", format_time(ns)),
         _ => name(moved.figure).to_owned(),
     }
 }
 
 /// The unit of a figure, as `comparison` knows it.
-pub(super) fn unit(figure: Figure) -> &'static str {
-    if figure == Figure::Tail { "share" } else { "ns" }
+pub(super) fn unit(figure: HistoryFigureKind) -> &'static str {
+    if figure == HistoryFigureKind::Tail { "share" } else { "ns" }
 }
 
 /// The figures that move slowly, a line each: `timer wake-up p50, 4.10 µs to 4.90 µs from 2026-11-22 14:38 to …`.
-pub(super) fn drifts(machine: &Machine) -> Vec<String> {
+pub(super) fn drifts(machine: &MachineHistory) -> Vec<String> {
     let mut lines = Vec::new();
     for drift in &machine.drifts {
         let [from, to] = [drift.from, drift.to].map(|value| quantity(Some(value), unit(drift.figure)));
@@ -197,7 +198,7 @@ pub(super) fn drifts(machine: &Machine) -> Vec<String> {
 const NAMED: usize = 3;
 
 /// The odd runs, a line each: `7.json (2026-11-22 14:38), 12 of 139 medians: addition, …`.
-pub(super) fn odd(machine: &Machine, all: bool) -> Vec<String> {
+pub(super) fn odd(machine: &MachineHistory, all: bool) -> Vec<String> {
     let titles: BTreeMap<&str, &str> =
         machine.points.iter().map(|point| (point.id.as_str(), point.title.as_str())).collect();
     let line = |odd: &Odd| odd_run(machine, odd, &titles, if all { usize::MAX } else { NAMED });
@@ -205,7 +206,7 @@ pub(super) fn odd(machine: &Machine, all: bool) -> Vec<String> {
 }
 
 /// An odd run with the titles of at most so many points.
-fn odd_run(machine: &Machine, odd: &Odd, titles: &BTreeMap<&str, &str>, most: usize) -> String {
+fn odd_run(machine: &MachineHistory, odd: &Odd, titles: &BTreeMap<&str, &str>, most: usize) -> String {
     let run = &machine.runs[odd.run];
     let named: Vec<&str> =
         odd.points.iter().take(most).map(|id| titles.get(&**id).map_or(&**id, |t| t)).collect();

@@ -4,7 +4,7 @@ use crate::cells::times_as_long;
 use crate::markup::{Element, element};
 use latscope_core::report::Report;
 use latscope_core::units::format_time;
-use latscope_judge::references::{Beside, Group, Likeness, Reference, standings};
+use latscope_judge::references::{Likeness, Reference, ReferenceComparison, ReferenceRowGroup, standings};
 
 /// Size of a strip, pixels.
 const WIDTH: f64 = 360.0;
@@ -15,8 +15,8 @@ const FEW: usize = 3;
 
 /// Returns the section with the strips; `None` if no row has enough published figures.
 pub(super) fn section(report: &Report, references: &[Reference]) -> Option<Element> {
-    let groups: Vec<Group> =
-        Group::of(report, references).into_iter().filter(|one| one.all.len() >= FEW).collect();
+    let groups: Vec<ReferenceRowGroup> =
+        ReferenceRowGroup::of(report, references).into_iter().filter(|one| one.all.len() >= FEW).collect();
     let heading = element("h2").text("Among published machines");
     let sentences = standings(&groups);
     let places = sentences.into_iter().map(|text| element("p").text(text));
@@ -31,9 +31,9 @@ const LEGEND: &str = "A strip for each row: the wide mark is this machine, each 
                       same operation, short and grey where its definition is another one (≠). Log scale of the ratio to \
                       this machine's figure of the same kind; faster machines are on the left.";
 
-fn strip(group: &Group) -> Element {
+fn strip(group: &ReferenceRowGroup) -> Element {
     let octaves = group.all.iter().map(|one| one.ratio().log2().abs()).fold(1.0, f64::max);
-    let at = |one: &Beside| WIDTH / 2.0 + one.ratio().log2() / octaves * (WIDTH / 2.0 - 4.0);
+    let at = |one: &ReferenceComparison| WIDTH / 2.0 + one.ratio().log2() / octaves * (WIDTH / 2.0 - 4.0);
     let middle = element("path").with("d", format!("M{:.0} 0v{HEIGHT:.0}", WIDTH / 2.0));
     let middle = middle.with("stroke", "#d55e00").with("stroke-width", 5);
     let ticks = group.all.iter().map(|one| {
@@ -56,7 +56,7 @@ fn strip(group: &Group) -> Element {
 }
 
 /// Returns a published figure in words.
-fn told(one: &Beside) -> String {
+fn told(one: &ReferenceComparison) -> String {
     let published = format_time(one.reference.ns);
     let end = match &one.likeness {
         Likeness::Differs(how) => format!("≠ {how}"),
@@ -66,8 +66,8 @@ fn told(one: &Beside) -> String {
 }
 
 /// Returns what a strip shows, for readers who do not see it.
-fn read_aloud(group: &Group) -> String {
-    let same: Vec<&Beside> =
+fn read_aloud(group: &ReferenceRowGroup) -> String {
+    let same: Vec<&ReferenceComparison> =
         group.all.iter().filter(|one| !matches!(one.likeness, Likeness::Differs(_))).collect();
     let faster = same.iter().filter(|one| one.ratio() < 1.0).count();
     let ends = match (same.first(), same.last()) {
@@ -100,8 +100,11 @@ mod tests {
     fn every_published_figure_is_a_tick_with_words() {
         let report = fixture::report();
         let text = section(&report, built_in()).unwrap().written();
-        let ticks: usize =
-            Group::of(&report, built_in()).iter().map(|one| one.all.len()).filter(|n| *n >= FEW).sum();
+        let ticks: usize = ReferenceRowGroup::of(&report, built_in())
+            .iter()
+            .map(|one| one.all.len())
+            .filter(|n| *n >= FEW)
+            .sum();
         assert_eq!(text.matches("<g>").count(), ticks);
         assert!(text.contains("aria-label=\"core to core: this machine 7"), "{text}");
         assert!(text.contains("of 34 published machines") && text.contains("iPhone X"), "{text}");

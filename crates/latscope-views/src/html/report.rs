@@ -4,14 +4,14 @@ use super::{published, section, summary};
 use crate::head;
 use crate::markup::element;
 use crate::page::document;
-use latscope_core::catalogue::Catalogue;
+use latscope_core::catalogue::ProbeCatalogue;
 use latscope_core::report::Report;
 use latscope_judge::references::Reference;
 
 /// Returns a report as an HTML page: the machine, how far its figures can be trusted, ten numbers, verdicts and
 /// findings, its place among `references`, then a section for each family. The figures and what was timed are those of
 /// `catalogue`.
-pub fn report(report: &Report, references: &[Reference], catalogue: &Catalogue) -> String {
+pub fn report(report: &Report, references: &[Reference], catalogue: &ProbeCatalogue) -> String {
     let (what, processor) = head::title(report);
     let name = &report.machine.name;
     let of = [what.as_str(), name, &report.started].into_iter().filter(|part| !part.is_empty());

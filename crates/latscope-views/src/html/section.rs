@@ -3,9 +3,9 @@
 
 use super::strip;
 use crate::cells::{between, cycles};
-use crate::column::Rows;
-use crate::document::Table;
-use crate::figure::{Named, drawn};
+use crate::column::ColumnBuilder;
+use crate::document::DocumentTable;
+use crate::figure::{NamedDrawing, drawn};
 use crate::head::with_remedy;
 use crate::machine_state::measured as rows;
 use crate::markup::{Element, element};
@@ -13,11 +13,11 @@ use crate::page::{details, list};
 use crate::rows::family as family_of;
 use crate::style::{ALARM, BOLD, GOOD, PLAIN, WARNING};
 use crate::styled::Text;
-use crate::{Options, figure, groups, text, unmeasured};
+use crate::{DisplayOptions, figure, groups, text, unmeasured};
 use anstyle::Style;
-use latscope_core::catalogue::Catalogue;
-use latscope_core::events::{self, Group};
-use latscope_core::quality::{Level, Quality};
+use latscope_core::catalogue::ProbeCatalogue;
+use latscope_core::events::{self, ProbeEventGroup};
+use latscope_core::quality::{Quality, QualityLevel};
 use latscope_core::report::{Measurement, Report, Sampling, Semantics, Summary};
 use latscope_core::rounds::figures;
 use latscope_core::units::{counted, fold_cpus, format_count, format_rate, format_time};
@@ -27,7 +27,7 @@ use latscope_judge::verdict::{HOW_SURE, confidence_of};
 const WIDTH: usize = 140;
 
 /// A family, its heading first.
-pub(super) fn section(report: &Report, family: &str, catalogue: &Catalogue) -> Element {
+pub(super) fn section(report: &Report, family: &str, catalogue: &ProbeCatalogue) -> Element {
     let section = element("section").with("id", anchor(family)).child(element("h2").text(family));
     let section = section.children(pictures(&figure::of_family(report, family, catalogue)));
     let section = match catalogue.has_single_events(family) {
@@ -44,7 +44,7 @@ pub(super) fn anchor(family: &str) -> String {
 }
 
 /// Returns the legend of the columns; `None` if no row has several rounds.
-pub(super) fn legend(report: &Report, catalogue: &Catalogue) -> Option<Element> {
+pub(super) fn legend(report: &Report, catalogue: &ProbeCatalogue) -> Option<Element> {
     let in_rounds = |m: &Measurement| m.rounds.len() > 1 && !catalogue.has_single_events(family_of(&m.probe));
     let legend = element("p").with("class", "legend").text(strip::legend(report));
     rows(report).any(in_rounds).then_some(legend)
@@ -72,7 +72,7 @@ fn points(report: &Report, family: &str) -> Vec<Element> {
         parts.push(element("div").with("class", "rows").children(table(&shown).elements()));
     }
     if count > shown.len() {
-        let options = Options { width: WIDTH, ..Options::default() };
+        let options = DisplayOptions { width: WIDTH, ..DisplayOptions::default() };
         let text = text::every_point(report, family, &options);
         let content = element("pre").text(text.trim_start_matches('\n'));
         parts.push(details(&format!("All {}", counted(count as u64, "point")), content));
@@ -81,9 +81,9 @@ fn points(report: &Report, family: &str) -> Vec<Element> {
 }
 
 /// Returns the table of some rows. A narrow screen shows only the first four columns.
-fn table(shown: &[&Measurement]) -> Table {
-    let rows = Rows(shown);
-    Table::new(vec![
+fn table(shown: &[&Measurement]) -> DocumentTable {
+    let rows = ColumnBuilder(shown);
+    DocumentTable::new(vec![
         rows.left("operation", |m| label(m)),
         rows.right("median", |m| median(m.median_in_words().unwrap_or_default(), &m.quality)),
         rows.given("next run", |m| m.next_run().map(|next| between(next.low, next.high))),
@@ -133,9 +133,9 @@ pub(super) const SIGN: &str = "! beside a figure: unstable or degraded; the reas
 /// Returns the style of a figure that cannot be fully trusted.
 pub(super) fn sign(quality: &Quality) -> Option<Style> {
     match quality.level {
-        Level::Ok | Level::Unsupported => None,
-        Level::Unstable => Some(WARNING),
-        Level::Degraded => Some(ALARM),
+        QualityLevel::Ok | QualityLevel::Unsupported => None,
+        QualityLevel::Unstable => Some(WARNING),
+        QualityLevel::Degraded => Some(ALARM),
     }
 }
 
@@ -155,23 +155,23 @@ pub(super) fn few_rounds(next: bool, rounds: usize) -> Option<String> {
 /// Returns how far a figure can be trusted, and the reason.
 pub(super) fn trust(quality: &Quality, also: Option<&str>) -> Text {
     let (style, word) = match quality.level {
-        Level::Ok => (GOOD, "ok"),
-        Level::Unstable => (WARNING, "unstable"),
-        Level::Degraded => (ALARM, "degraded"),
-        Level::Unsupported => (ALARM, "not measured"),
+        QualityLevel::Ok => (GOOD, "ok"),
+        QualityLevel::Unstable => (WARNING, "unstable"),
+        QualityLevel::Degraded => (ALARM, "degraded"),
+        QualityLevel::Unsupported => (ALARM, "not measured"),
     };
-    let why = quality.text().filter(|_| quality.level != Level::Ok);
+    let why = quality.text().filter(|_| quality.level != QualityLevel::Ok);
     let why = why.into_iter().chain(also.map(str::to_owned)).collect::<Vec<String>>().join("; ");
     let text = Text::styled(style, word);
     match quality.level {
         _ if why.is_empty() => text,
-        Level::Ok => text.with(PLAIN, format!(", {why}")),
+        QualityLevel::Ok => text.with(PLAIN, format!(", {why}")),
         _ => text.with(PLAIN, format!(": {}", with_remedy(&why, quality.remedy().as_deref()))),
     }
 }
 
 /// Points without a number, and doubtful ones without a row.
-fn missing(report: &Report, family: &str, catalogue: &Catalogue) -> Vec<Element> {
+fn missing(report: &Report, family: &str, catalogue: &ProbeCatalogue) -> Vec<Element> {
     let in_rows: Vec<&Measurement> = rows(report).collect();
     let has_row = |m: &Measurement| in_rows.iter().any(|row| std::ptr::eq(*row, m));
     let aside = |m: &Measurement| !catalogue.has_single_events(family) && !has_row(m);
@@ -180,7 +180,7 @@ fn missing(report: &Report, family: &str, catalogue: &Catalogue) -> Vec<Element>
 }
 
 /// Returns the list of what each probe times between its stamps.
-fn what_was_timed(report: &Report, family: &str, catalogue: &Catalogue) -> Option<Element> {
+fn what_was_timed(report: &Report, family: &str, catalogue: &ProbeCatalogue) -> Option<Element> {
     let mut probes: Vec<&Measurement> = Vec::new();
     for m in report.measurements.iter().filter(|m| family_of(&m.probe) == family) {
         if !probes.iter().any(|known| known.probe == m.probe) {
@@ -196,7 +196,7 @@ fn what_was_timed(report: &Report, family: &str, catalogue: &Catalogue) -> Optio
 }
 
 /// Returns the pictures as parts of the page.
-fn pictures(all: &[Named]) -> Vec<Element> {
+fn pictures(all: &[NamedDrawing]) -> Vec<Element> {
     all.iter().map(|picture| element("figure").child(drawn(&picture.drawing))).collect()
 }
 
@@ -205,14 +205,14 @@ const LONGEST: usize = 20;
 
 /// The probes of a family.
 fn events(report: &Report, family: &str) -> Vec<Element> {
-    let groups: Vec<Group> =
+    let groups: Vec<ProbeEventGroup> =
         events::groups(report).into_iter().filter(|group| family_of(group.probe) == family).collect();
     let mut parts: Vec<Element> = groups.iter().flat_map(|group| probe(report, group)).collect();
     parts.extend(longest(report, &groups));
     parts
 }
 
-fn probe(report: &Report, group: &Group) -> Vec<Element> {
+fn probe(report: &Report, group: &ProbeEventGroup) -> Vec<Element> {
     let doubts = group.singles.iter().chain(&group.merged).filter_map(|row| {
         let reason = row.m.quality.text().or_else(|| row.m.reason().clone())?;
         Some(format!("{}: {reason}", row.label))
@@ -224,7 +224,7 @@ fn probe(report: &Report, group: &Group) -> Vec<Element> {
         vec![element("h3").text(group.probe), element("p").text(groups::conditions(report, group))];
     parts.extend(groups::table(group).elements());
     let doubts = list(fold_cpus(doubts)).map(|list| list.with("class", "bad"));
-    let ok = group.singles.iter().chain(&group.merged).all(|row| row.m.quality.level == Level::Ok);
+    let ok = group.singles.iter().chain(&group.merged).all(|row| row.m.quality.level == QualityLevel::Ok);
     let trust = element("p").text("Trust: ").child(element("span").with("class", "good").text("ok"));
     parts.extend(doubts.or(ok.then(|| trust.text(", nothing was seen that distorts these rows."))));
     if let Some(sure) = list(sure) {
@@ -235,7 +235,7 @@ fn probe(report: &Report, group: &Group) -> Vec<Element> {
 }
 
 /// Returns the time of late events by cause and by pattern, then the longest events, the worst first.
-fn longest(report: &Report, groups: &[Group]) -> Vec<Element> {
+fn longest(report: &Report, groups: &[ProbeEventGroup]) -> Vec<Element> {
     let outliers = groups::of_groups(groups);
     if outliers.is_empty() {
         return Vec::new();
@@ -246,8 +246,8 @@ fn longest(report: &Report, groups: &[Group]) -> Vec<Element> {
     }
     parts.extend(list(groups::pattern_sentences(report, groups)));
     let shown = &outliers[..outliers.len().min(LONGEST)];
-    let rows = Rows(shown);
-    let table = Table::new(vec![
+    let rows = ColumnBuilder(shown);
+    let table = DocumentTable::new(vec![
         rows.right("longest", |outlier| format_time(outlier.value as f64)),
         rows.right("CPU", |outlier| outlier.cpu.to_string()),
         rows.right("s after the start", |outlier| format!("{:.3}", outlier.at as f64 / 1e9)),

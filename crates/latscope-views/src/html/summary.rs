@@ -2,25 +2,25 @@
 
 use super::section;
 use crate::cells::between;
-use crate::column::Rows;
-use crate::document::{Table, class};
-use crate::headline::{Headline, Source, headline};
+use crate::column::ColumnBuilder;
+use crate::document::{DocumentTable, class};
+use crate::headline::{HeadlineFigure, HeadlineSource, headline};
 use crate::legend::{as_busy, next_run};
 use crate::markup::{Element, element};
 use crate::page::{details, list};
 use crate::style::BOLD;
 use crate::styled::Text;
 use crate::{groups, head, machine_state, verdicts};
-use latscope_core::catalogue::Catalogue;
+use latscope_core::catalogue::ProbeCatalogue;
 use latscope_core::machine::CheckState;
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Evidence, Finding, Report};
 use latscope_core::units::{counted, format_size, format_time};
 use latscope_judge::findings::LevelRow;
 use latscope_judge::verdict::report_status;
 
 /// Returns the parts of the first screen that have content.
-pub(super) fn summary(report: &Report, catalogue: &Catalogue) -> Vec<Element> {
+pub(super) fn summary(report: &Report, catalogue: &ProbeCatalogue) -> Vec<Element> {
     [Some(trust(report)), verdict(report), numbers(report, catalogue), findings(report)]
         .into_iter()
         .flatten()
@@ -73,7 +73,7 @@ fn distortions(report: &Report) -> Option<Element> {
 fn verdict(report: &Report) -> Option<Element> {
     let status = report_status(report)?;
     let class = |status| class(verdicts::mark(status).style);
-    let item = |(check, text): (&latscope_core::report::Check, String)| {
+    let item = |(check, text): (&latscope_core::report::CriterionCheck, String)| {
         let sign = verdicts::mark(check.status).word;
         element("li").with("class", class(check.status)).text(format!("{sign}{text}"))
     };
@@ -83,12 +83,13 @@ fn verdict(report: &Report) -> Option<Element> {
 }
 
 /// Returns the section with the ten numbers.
-fn numbers(report: &Report, catalogue: &Catalogue) -> Option<Element> {
+fn numbers(report: &Report, catalogue: &ProbeCatalogue) -> Option<Element> {
     let found = headline(report, catalogue);
-    let rows = Rows(&found);
+    let rows = ColumnBuilder(&found);
     let empty = found.iter().any(|one| one.source.next_run().is_none());
-    let value = |one: &Headline| one.source.ns().map_or("not measured".to_owned(), format_time);
-    let few = |one: &Headline| section::few_rounds(one.source.next_run().is_some(), one.source.rounds());
+    let value = |one: &HeadlineFigure| one.source.ns().map_or("not measured".to_owned(), format_time);
+    let few =
+        |one: &HeadlineFigure| section::few_rounds(one.source.next_run().is_some(), one.source.rounds());
     let columns = vec![
         rows.left("", |one| Text::styled(BOLD, &one.name)),
         rows.right("median", |one| section::median(value(one), one.source.quality())),
@@ -99,16 +100,16 @@ fn numbers(report: &Report, catalogue: &Catalogue) -> Option<Element> {
     ];
     let is_marked = found.iter().any(|one| section::sign(one.source.quality()).is_some());
     let notes = is_marked.then(|| section::SIGN.to_owned()).into_iter().collect();
-    let table = Table { notes, ..Table::new(columns) };
+    let table = DocumentTable { notes, ..DocumentTable::new(columns) };
     let section = element("section").with("class", "rows").child(element("h2").text("In short"));
     let section = section.children(table.elements());
     (!found.is_empty() && !groups::is_of_events(report, catalogue)).then_some(section)
 }
 
-fn what(one: &Headline) -> String {
+fn what(one: &HeadlineFigure) -> String {
     match &one.source {
-        Source::Level(level) => level_title(level),
-        Source::Point(m) => m.title.clone(),
+        HeadlineSource::Level(level) => level_title(level),
+        HeadlineSource::Point(m) => m.title.clone(),
     }
 }
 
@@ -147,7 +148,8 @@ fn evidence(report: &Report, evidence: &Evidence) -> String {
         false => evidence.value.to_string(),
     };
     let own = report.of_probe(&evidence.probe).find(|m| m.params == evidence.params);
-    let next = evidence.interval.filter(|_| timed && own.is_none_or(|m| m.quality.level < Level::Degraded));
+    let next =
+        evidence.interval.filter(|_| timed && own.is_none_or(|m| m.quality.level < QualityLevel::Degraded));
     let next = next
         .map(|next| format!(", next run{} {}", as_busy(report), between(next.low, next.high)))
         .unwrap_or_default();

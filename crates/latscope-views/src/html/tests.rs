@@ -1,20 +1,20 @@
 use super::*;
 use crate::golden::{self, check};
 use crate::page::{POLICY, SCRIPT};
-use latscope_core::catalogue::{Catalogue, Facts, ids};
+use latscope_core::catalogue::{ProbeCatalogue, ProbeFacts, ids};
 use latscope_core::fixture;
-use latscope_core::quality::{Level, Reason};
+use latscope_core::quality::{QualityLevel, Reason};
 use latscope_core::report::{Finding, Report};
-use latscope_judge::verdict::{Criterion, judge_report};
+use latscope_judge::verdict::{MetricCriterion, judge_report};
 
 /// Returns the facts on the probes, of which all but the mutex are of another revision than the fixture. The page then
 /// has one sentence on what was timed, which does not depend on the real ones.
-fn catalogue() -> Catalogue {
+fn catalogue() -> ProbeCatalogue {
     let mut catalogue = golden::catalogue().clone();
     for facts in &mut catalogue.probes {
         let of_mutex = facts.id == ids::MUTEX;
         let (timed, revision) = ("from before the lock to after the unlock", if of_mutex { 1 } else { 0 });
-        *facts = Box::leak(Box::new(Facts { timed, revision, ..**facts }));
+        *facts = Box::leak(Box::new(ProbeFacts { timed, revision, ..**facts }));
     }
     catalogue
 }
@@ -39,7 +39,7 @@ fn a_survey() {
 #[test]
 fn wake_ups_that_were_judged() {
     let mut wake = fixture::wake();
-    judge_report(&mut wake, &[Criterion::new("max", 50_000.0).unwrap()]);
+    judge_report(&mut wake, &[MetricCriterion::new("max", 50_000.0).unwrap()]);
     check("wake.html", &in_lines(&page(&wake)));
 }
 
@@ -55,7 +55,7 @@ fn hostile() -> Report {
     report.findings = vec![Finding { id: odd(), text: odd(), ..Finding::default() }];
     for m in &mut report.measurements {
         m.title = odd();
-        m.lower(Reason::new(Level::Degraded, "odd", odd(), ""));
+        m.lower(Reason::new(QualityLevel::Degraded, "odd", odd(), ""));
         m.outliers.iter_mut().flat_map(|outlier| &mut outlier.cause).for_each(|cause| cause.name = odd());
     }
     let mut other = report.measurements[0].clone();

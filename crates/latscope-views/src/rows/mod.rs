@@ -2,17 +2,17 @@
 //! other reports have for the same operation.
 
 use super::head::{named, unfinished, with_remedy};
-use super::headline::{Source, headline};
-use super::{Options, Sort, machine_state};
+use super::headline::{HeadlineSource, headline};
+use super::{DisplayOptions, Sort, machine_state};
 use crate::devices::DEVICES;
 pub use latscope_core::catalogue::families::of as family;
 use latscope_core::catalogue::ids::MEMORY_LATENCY as CHASE;
-use latscope_core::catalogue::{Catalogue, families};
+use latscope_core::catalogue::{ProbeCatalogue, families};
 use latscope_core::merged::is_merged;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
-use latscope_core::quality::{Level, Quality};
-use latscope_core::report::{Measurement, Report, Semantics, Value};
+use latscope_core::quality::{Quality, QualityLevel};
+use latscope_core::report::{MeasuredQuantity, Measurement, Report, Semantics};
 use latscope_core::units::{format_size, format_time};
 use latscope_judge::findings::{LevelRow, level_rows};
 use latscope_judge::levels::Agreement;
@@ -21,7 +21,7 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Row of a table: an operation and its cost.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Row {
+pub struct SurveyRow {
     /// Probe family: `memory`, `sync`.
     pub family: String,
     /// Name of the operation for a reader.
@@ -38,7 +38,7 @@ pub struct Row {
     /// Core cycles of the typical duration.
     pub cycles: Option<f64>,
     /// Degree to which the row can be trusted.
-    pub level: Level,
+    pub level: QualityLevel,
     /// Reason for which the row is not fully trusted.
     pub reason: Option<String>,
     /// Remedy for that reason.
@@ -116,7 +116,7 @@ fn doubts(other: &Report) -> (&'static str, String) {
 }
 
 /// Returns a note on each report beside that has nothing in common with these rows.
-pub(crate) fn nothing_in_common(rows: &[Row], beside: &[&Report]) -> Vec<String> {
+pub(crate) fn nothing_in_common(rows: &[SurveyRow], beside: &[&Report]) -> Vec<String> {
     let empty = |at: usize| rows.iter().all(|row| row.references[DEVICES.len() + at].is_none());
     let others = beside.iter().enumerate().filter(|(at, _)| empty(*at));
     let said = |(_, other): (usize, &&Report)| {
@@ -127,11 +127,11 @@ pub(crate) fn nothing_in_common(rows: &[Row], beside: &[&Report]) -> Vec<String>
 
 /// The rows of a report: its memory levels, and each measurement that wants a
 /// row and has a number; fastest first.
-pub fn rows(report: &Report, beside: &[&Report], catalogue: &Catalogue) -> Vec<Row> {
-    let others: Vec<Beside> = beside.iter().map(|other| Beside::new(other)).collect();
+pub fn rows(report: &Report, beside: &[&Report], catalogue: &ProbeCatalogue) -> Vec<SurveyRow> {
+    let others: Vec<ReportPointIndex> = beside.iter().map(|other| ReportPointIndex::new(other)).collect();
     let levels = level_rows(report);
     let chase = revision(report, CHASE);
-    let mut rows: Vec<Row> = levels.iter().map(|level| level_row(level, chase, &others)).collect();
+    let mut rows: Vec<SurveyRow> = levels.iter().map(|level| level_row(level, chase, &others)).collect();
     // Where none wants a row the sums over pairs or CPUs stand for all.
     let wanted = report.measurements.iter().any(|m| m.row);
     let chosen = report.measurements.iter().filter(|m| if wanted { m.row } else { is_merged(m) });
@@ -141,23 +141,26 @@ pub fn rows(report: &Report, beside: &[&Report], catalogue: &Catalogue) -> Vec<R
 }
 
 /// The rows in this order.
-pub(crate) fn sorted_rows(report: &Report, beside: &[&Report], options: &Options) -> Vec<Row> {
+pub(crate) fn sorted_rows(report: &Report, beside: &[&Report], options: &DisplayOptions) -> Vec<SurveyRow> {
     let mut rows = rows(report, beside, options.catalogue);
     if options.sort == Sort::Family {
-        let place = |row: &Row| report.measurements.iter().position(|m| family(&m.probe) == row.family);
+        let place = |row: &SurveyRow| report.measurements.iter().position(|m| family(&m.probe) == row.family);
         rows.sort_by_cached_key(place);
     }
     rows
 }
 
 /// The rows of the ten numbers, in their order, and the titles of those without a number with the reason.
-pub(crate) fn headline_rows(report: &Report, catalogue: &Catalogue) -> (Vec<Row>, Vec<(String, String)>) {
+pub(crate) fn headline_rows(
+    report: &Report,
+    catalogue: &ProbeCatalogue,
+) -> (Vec<SurveyRow>, Vec<(String, String)>) {
     let chase = revision(report, CHASE);
     let (mut rows, mut missing) = (Vec::new(), unseen_levels(report));
     for one in headline(report, catalogue) {
         match &one.source {
-            Source::Level(level) => rows.push(level_row(level, chase, &[])),
-            Source::Point(m) => match measured_row(report, m, &[], catalogue) {
+            HeadlineSource::Level(level) => rows.push(level_row(level, chase, &[])),
+            HeadlineSource::Point(m) => match measured_row(report, m, &[], catalogue) {
                 Some(row) => rows.push(row),
                 None => missing.push((
                     m.title.clone(),
@@ -184,7 +187,7 @@ fn unseen_levels(report: &Report) -> Vec<(String, String)> {
         .collect()
 }
 
-fn level_row(level: &LevelRow, chase: u32, others: &[Beside]) -> Row {
+fn level_row(level: &LevelRow, chase: u32, others: &[ReportPointIndex]) -> SurveyRow {
     let devices = DEVICES.iter().map(|device| {
         let reference = device.for_level(&level.name)?;
         Some(published(reference, level.ns, None))
@@ -195,7 +198,7 @@ fn level_row(level: &LevelRow, chase: u32, others: &[Beside]) -> Row {
         let doubt = doubt(&theirs.quality, false);
         Some(compared(theirs.ns, level.ns, differs.into_iter().collect(), doubt))
     });
-    Row {
+    SurveyRow {
         family: families::MEMORY.to_owned(),
         label: level_label(level),
         ns: level.ns,
@@ -206,7 +209,7 @@ fn level_row(level: &LevelRow, chase: u32, others: &[Beside]) -> Row {
         remedy: level.quality.remedy(),
         references: devices.chain(beside).collect(),
         operation: true,
-        ..Row::default()
+        ..SurveyRow::default()
     }
 }
 
@@ -225,15 +228,21 @@ pub(super) fn level_label(level: &LevelRow) -> String {
     }
 }
 
-fn measured_row(report: &Report, m: &Measurement, others: &[Beside], catalogue: &Catalogue) -> Option<Row> {
-    let ns = m.typical().or_else(|| m.median_beyond()).filter(|_| m.quality.level != Level::Unsupported)?;
+fn measured_row(
+    report: &Report,
+    m: &Measurement,
+    others: &[ReportPointIndex],
+    catalogue: &ProbeCatalogue,
+) -> Option<SurveyRow> {
+    let ns =
+        m.typical().or_else(|| m.median_beyond()).filter(|_| m.quality.level != QualityLevel::Unsupported)?;
     let longer = m.typical().is_none();
     let devices = DEVICES.iter().map(|device| {
         let reference = device.for_probe(&m.probe, &m.params).filter(|_| !longer)?;
         Some(published(reference, ns, m.work.map(|work| work.bytes_touched)))
     });
     let beside = others.iter().map(|other| other.cell(report, m, ns));
-    Some(Row {
+    Some(SurveyRow {
         family: family(&m.probe).to_owned(),
         label: if m.title.is_empty() { m.probe.clone() } else { m.title.clone() },
         times: m.times,
@@ -247,7 +256,7 @@ fn measured_row(report: &Report, m: &Measurement, others: &[Beside], catalogue: 
         incomplete: m.incomplete,
         references: devices.chain(beside).collect(),
         rate: m.rate_touched(),
-        blocked: m.values.get("blocked").filter(|v| v.unit == "%").map(|v: &Value| v.value),
+        blocked: m.values.get("blocked").filter(|v| v.unit == "%").map(|v: &MeasuredQuantity| v.value),
         rejected: m.rejected_share(),
         operation: catalogue.is_operation(&m.probe),
     })
@@ -306,7 +315,7 @@ fn ratio(theirs: f64, ours: f64) -> f64 {
 }
 
 /// Another report, with its points by probe and key.
-struct Beside<'a> {
+struct ReportPointIndex<'a> {
     report: &'a Report,
     points: HashMap<(&'a str, String), &'a Measurement>,
     levels: Vec<LevelRow>,
@@ -314,7 +323,7 @@ struct Beside<'a> {
     chase: u32,
 }
 
-impl<'a> Beside<'a> {
+impl<'a> ReportPointIndex<'a> {
     fn new(report: &'a Report) -> Self {
         let measured = report.measurements.iter().filter(|m| m.is_timed());
         let mut points = HashMap::new();
@@ -326,7 +335,7 @@ impl<'a> Beside<'a> {
                 points.entry((m.probe.as_str(), key)).or_insert(m);
             }
         }
-        Beside { report, points, levels: level_rows(report), chase: revision(report, CHASE) }
+        ReportPointIndex { report, points, levels: level_rows(report), chase: revision(report, CHASE) }
     }
 
     fn cell(&self, report: &Report, ours: &Measurement, ns: f64) -> Option<ReferenceCell> {
@@ -377,16 +386,16 @@ fn doubt(theirs: &Quality, incomplete: bool) -> Option<(&'static str, String)> {
 }
 
 /// Place where a file point was measured.
-struct Place<'a> {
+struct FilePointLocation<'a> {
     name: &'a str,
     kind: &'static str,
 }
 
-fn place(params: &Params) -> Place<'_> {
+fn place(params: &Params) -> FilePointLocation<'_> {
     match params.get(param::FILESYSTEM).and_then(ParamValue::text) {
-        Some(name @ "tmpfs") => Place { name, kind: "in memory" },
-        Some(name) => Place { name, kind: "on a device" },
-        _ => Place { name: "", kind: "" },
+        Some(name @ "tmpfs") => FilePointLocation { name, kind: "in memory" },
+        Some(name) => FilePointLocation { name, kind: "on a device" },
+        _ => FilePointLocation { name: "", kind: "" },
     }
 }
 

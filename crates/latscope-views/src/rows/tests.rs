@@ -1,9 +1,9 @@
 use super::*;
-use crate::Options;
+use crate::DisplayOptions;
 use crate::golden::catalogue;
 use latscope_core::fixture;
 use latscope_core::quality::Reason;
-use latscope_core::report::{Account, Interrupted, Progress, Sampling};
+use latscope_core::report::{Account, Interrupted, ProgressAmount, Sampling};
 use latscope_core::rounds::Prediction;
 use latscope_judge::levels::Edge;
 
@@ -57,7 +57,7 @@ fn a_level_is_named_by_its_declared_size_unless_less_is_effective() {
 #[test]
 fn what_has_no_number_has_no_row() {
     let report = fixture::report();
-    assert!(rows(&report, &[], catalogue()).iter().all(|row| row.level != Level::Unsupported));
+    assert!(rows(&report, &[], catalogue()).iter().all(|row| row.level != QualityLevel::Unsupported));
 }
 
 #[test]
@@ -75,15 +75,15 @@ fn a_semaphore_round_trip_is_halved_for_the_phones() {
 fn a_result_in_doubt_is_marked_in_its_column_and_in_the_legend() {
     let report = fixture::report();
     let shown = |other: &Report| {
-        let options = Options { width: 400, ..Options::default() };
+        let options = DisplayOptions { width: 400, ..DisplayOptions::default() };
         let markdown = crate::markdown::markdown(&report, &[other], true, &options);
         assert!(markdown.contains("= thinker, 2026"), "{markdown}");
         crate::table::table(&report, &[other], &options)
     };
     let mut other = fixture::other();
     assert!(!shown(&other).contains("thinker~"));
-    let time = Progress { done: 1_890_000_000, of: Some(10_000_000_000) };
-    let points = Progress { done: 0, of: Some(2) };
+    let time = ProgressAmount { done: 1_890_000_000, of: Some(10_000_000_000) };
+    let points = ProgressAmount { done: 0, of: Some(2) };
     other.finished = None;
     other.interrupted = Some(Interrupted { by: "SIGINT".to_owned(), points, events: None, time: Some(time) });
     other.measurements.iter_mut().for_each(|m| m.incomplete = true);
@@ -95,7 +95,7 @@ fn a_result_in_doubt_is_marked_in_its_column_and_in_the_legend() {
     other.activity = Some(Account { wall_ns: 1, cpus: 2, others: 0.97, ..Account::default() });
     let text = shown(&other);
     assert!(text.contains("thinker! = ") && text.contains("; busy: other processes used 97 %"), "{text}");
-    for (level, word) in [(Level::Unstable, "unstable"), (Level::Degraded, "degraded")] {
+    for (level, word) in [(QualityLevel::Unstable, "unstable"), (QualityLevel::Degraded, "degraded")] {
         let mut other = fixture::other();
         other.measurements.iter_mut().for_each(|m| m.lower(Reason::new(level, "x", "shaken", "")));
         let rows = rows(&report, &[&other], catalogue());
@@ -171,14 +171,14 @@ fn where_the_next_run_is_expected_is_that_of_the_rounds() {
     m.interval = Some(Prediction { low: 1.0, high: 2.0, level: 0.95 });
     let title = m.title.clone();
     let rows = rows(&report, &[], catalogue());
-    let told: Vec<&Row> = rows.iter().filter(|row| row.next.is_some()).collect();
+    let told: Vec<&SurveyRow> = rows.iter().filter(|row| row.next.is_some()).collect();
     assert!(told.len() == 1 && told[0].label == title && told[0].next == Some((1.0, 2.0)), "{told:?}");
 }
 
 #[test]
 fn families_stand_together_from_the_fastest_row_to_the_slowest() {
     let report = fixture::report();
-    let rows = sorted_rows(&report, &[], &Options { sort: Sort::Family, ..Options::default() });
+    let rows = sorted_rows(&report, &[], &DisplayOptions { sort: Sort::Family, ..DisplayOptions::default() });
     let mut families: Vec<&str> = rows.iter().map(|row| row.family.as_str()).collect();
     assert!(rows.is_sorted_by(|a, b| a.family != b.family || a.ns <= b.ns));
     families.dedup();

@@ -1,16 +1,16 @@
 //! Record of a plan whose runs were judged, for signature.
 
-use crate::column::Rows;
-use crate::document::{Block, Document, FACT, Table};
+use crate::column::ColumnBuilder;
+use crate::document::{DocumentBlock, DocumentTable, FACT, ViewDocument};
 use crate::style::PLAIN;
 use crate::verdicts::{mark, word};
-use latscope_core::report::{Account, Status};
+use latscope_core::report::{Account, VerdictStatus};
 use latscope_core::units::{format_count, format_share, format_span, format_time};
-use latscope_judge::acceptance::{Acceptance, HashedFile, Judged};
+use latscope_judge::acceptance::{Acceptance, AcceptanceRow, HashedFile};
 
 /// Returns the table of the figures of each measurement of each run.
-fn table(record: &Acceptance) -> Table {
-    let rows = Rows(&record.cells);
+fn table(record: &Acceptance) -> DocumentTable {
+    let rows = ColumnBuilder(&record.cells);
     let time = |ns: Option<f64>| ns.map(format_time).unwrap_or_default();
     let quantile = |name: &str, at: usize| rows.right(name, move |judged| time(judged.quantiles[at]));
     let above = |(above, of): (u64, u64)| {
@@ -32,19 +32,20 @@ fn table(record: &Acceptance) -> Table {
         rows.left("CPUs used by", |judged| judged.account.as_ref().map(account).unwrap_or_default()),
         rows.left("verdict", |judged| judged.status.map_or("", word)),
     ];
-    Table { notes: vec![record.rule.clone()], ..Table::new(columns) }
+    DocumentTable { notes: vec![record.rule.clone()], ..DocumentTable::new(columns) }
 }
 
 /// Returns the table of the circumstances of each measurement of each run.
-fn circumstances(cells: &[Judged]) -> Table {
-    let rows = Rows(cells);
+fn circumstances(cells: &[AcceptanceRow]) -> DocumentTable {
+    let rows = ColumnBuilder(cells);
     let second = |time: &str| match time.split_once('T') {
         Some((day, time)) => format!("{day} {}", time.chars().take(8).collect::<String>()),
         None => time.to_owned(),
     };
-    let ended = move |judged: &Judged| judged.finished.as_deref().map(second).unwrap_or_default();
-    let interval = |judged: &Judged| judged.interval_ns.map(|ns| format_time(ns as f64)).unwrap_or_default();
-    Table::new(vec![
+    let ended = move |judged: &AcceptanceRow| judged.finished.as_deref().map(second).unwrap_or_default();
+    let interval =
+        |judged: &AcceptanceRow| judged.interval_ns.map(|ns| format_time(ns as f64)).unwrap_or_default();
+    DocumentTable::new(vec![
         rows.left("measurement", name),
         rows.left("load", |judged| &judged.load),
         rows.left("began (UTC)", move |judged| second(&judged.started)),
@@ -57,8 +58,8 @@ fn circumstances(cells: &[Judged]) -> Table {
     ])
 }
 
-fn name(judged: &Judged) -> String {
-    let Judged { measurement, title, .. } = judged;
+fn name(judged: &AcceptanceRow) -> String {
+    let AcceptanceRow { measurement, title, .. } = judged;
     match judged.arm.as_str() {
         "" | "as-is" => format!("{measurement}: {title}"),
         arm => format!("{measurement}, {arm}: {title}"),
@@ -79,18 +80,19 @@ fn account(account: &Account) -> String {
 }
 
 /// Returns the measurement of a row with its load and a text on it.
-fn line(judged: &Judged, text: &str) -> String {
+fn line(judged: &AcceptanceRow, text: &str) -> String {
     let load = if judged.load.is_empty() { String::new() } else { format!(", load {}", judged.load) };
     format!("{}{load}: {text}", name(judged))
 }
 
 /// Headings and lists below the tables.
 fn lists(record: &Acceptance) -> Vec<(&'static str, Vec<String>)> {
-    let joined = |each: fn(&Judged) -> &Vec<String>| -> Vec<String> {
+    let joined = |each: fn(&AcceptanceRow) -> &Vec<String>| -> Vec<String> {
         let rows = record.cells.iter().filter(|judged| !each(judged).is_empty());
         rows.map(|judged| line(judged, &each(judged).join("; "))).collect()
     };
-    let stalls = |judged: &Judged| judged.stalls.iter().map(|text| line(judged, text)).collect::<Vec<_>>();
+    let stalls =
+        |judged: &AcceptanceRow| judged.stalls.iter().map(|text| line(judged, text)).collect::<Vec<_>>();
     let lists = [
         ("What was tested", joined(|judged| &judged.checks)),
         ("What was not tested", record.not_tested.clone()),
@@ -105,7 +107,7 @@ fn lists(record: &Acceptance) -> Vec<(&'static str, Vec<String>)> {
 }
 
 /// Hash and name of each file of the record, each once.
-fn hashes(cells: &[Judged]) -> Vec<String> {
+fn hashes(cells: &[AcceptanceRow]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for HashedFile { name, sha256 } in cells.iter().map(|judged| &judged.file) {
         let hash = if sha256.is_empty() { "could not be read" } else { sha256 };
@@ -121,10 +123,10 @@ fn hashes(cells: &[Judged]) -> Vec<String> {
 const SIGNATURE: [&str; 3] = ["Date", "Name", "Signature"];
 
 /// Returns the record without a title and without the lines for the signature.
-pub(super) fn document(record: &Acceptance) -> Document {
-    let style = mark(record.status.unwrap_or(Status::Pass)).style;
-    let mut document = Document::default();
-    document.add(Block::Text(style, record.sentence.clone()));
+pub(super) fn document(record: &Acceptance) -> ViewDocument {
+    let style = mark(record.status.unwrap_or(VerdictStatus::Pass)).style;
+    let mut document = ViewDocument::default();
+    document.add(DocumentBlock::Text(style, record.sentence.clone()));
     document.table(table(record));
     document.heading(3, "How each run was made");
     document.table(circumstances(&record.cells));
@@ -136,34 +138,35 @@ pub(super) fn document(record: &Acceptance) -> Document {
 }
 
 /// Returns the lines for the signature, which end whatever has a record: nothing stands below them.
-pub(super) fn signature() -> Document {
-    let mut document = Document::default();
+pub(super) fn signature() -> ViewDocument {
+    let mut document = ViewDocument::default();
     let lines = SIGNATURE.map(|name| format!("{name}: ...................."));
-    document.add(Block::Text(PLAIN, lines.join("  ")));
+    document.add(DocumentBlock::Text(PLAIN, lines.join("  ")));
     document
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Page, html, markdown};
+    use super::super::{TrialPage, html, markdown};
     use super::*;
     use latscope_core::fixture;
-    use latscope_judge::acceptance::{Input, Scope, acceptance};
-    use latscope_judge::verdict::{Criterion, judge_report};
+    use latscope_judge::acceptance::{AcceptanceRun, AcceptanceScope, acceptance};
+    use latscope_judge::verdict::{MetricCriterion, judge_report};
 
     fn record() -> Acceptance {
         let mut report = fixture::wake();
         report.machine.command_line = Some("quiet".to_owned());
-        judge_report(&mut report, &[Criterion::new("max", 50_000.0).unwrap()]);
+        judge_report(&mut report, &[MetricCriterion::new("max", 50_000.0).unwrap()]);
         report.activity = Some(Account { others: 0.03, load: Some(0.951), ..Account::default() });
         let file = HashedFile { name: "001-as-is-osadl.json".to_owned(), sha256: "0a".repeat(32) };
-        let input = Input { measurement: "osadl", load: "c|pu", arm: "as-is", report: &report, file };
-        let scope = Scope { skipped: vec!["load disk: no disk".to_owned()], ..Scope::default() };
+        let input = AcceptanceRun { measurement: "osadl", load: "c|pu", arm: "as-is", report: &report, file };
+        let scope =
+            AcceptanceScope { skipped: vec!["load disk: no disk".to_owned()], ..AcceptanceScope::default() };
         acceptance(&[input], &scope, None).unwrap()
     }
 
-    fn page(record: &Acceptance) -> Page<'_> {
-        Page {
+    fn page(record: &Acceptance) -> TrialPage<'_> {
+        TrialPage {
             title: "limits",
             facts: "1 run".to_owned(),
             arms: Vec::new(),

@@ -2,24 +2,24 @@
 
 mod acceptance;
 
-use crate::column::{Column, FILES, Forms, PAGE, Rows, SHOWN, TERMINAL};
-use crate::document::{self, Block, Document, FACT, NOTE, Table, escape};
+use crate::column::{ColumnBuilder, FILES, Forms, PAGE, SHOWN, TERMINAL, TableColumn};
+use crate::document::{self, DocumentBlock, DocumentTable, FACT, NOTE, ViewDocument, escape};
 use crate::style::{ALARM, DIM, GOOD, PLAIN, WARNING};
 use crate::styled::{Text, wrap};
-use crate::{Options, comparison};
+use crate::{DisplayOptions, comparison};
 use anstyle::Style;
 use latscope_core::ordered::entry;
 use latscope_core::units::{counted, format_count, format_share, format_time};
 use latscope_judge::acceptance::Acceptance;
-use latscope_judge::compare::Comparison;
-use latscope_judge::trial::{Answer, Cell, Judged, Row};
+use latscope_judge::compare::ComparisonResult;
+use latscope_judge::trial::{TrialArmCell, TrialArmEffect, TrialArmRow, TrialVerdict};
 
 /// Maximum number of rows of a cell, unless all are asked for.
 const MOST: usize = 12;
 
 /// Returns the arms, a line each, with what they change: `A  without: CMD`. With more than two arms a dash
 /// replaces the letter, since each is B in its turn.
-pub fn arms(arms: &[(String, String)], options: &Options) -> String {
+pub fn arms(arms: &[(String, String)], options: &DisplayOptions) -> String {
     let letter = |at: usize| if arms.len() == 2 { ["A", "B"][at] } else { "–" };
     let line = |(at, (name, does)): (usize, &(String, String))| {
         let text = if does.is_empty() { name.clone() } else { format!("{name}: {does}") };
@@ -29,12 +29,12 @@ pub fn arms(arms: &[(String, String)], options: &Options) -> String {
 }
 
 /// Returns a text after its first words, in lines as wide as the terminal.
-pub fn paragraph(first: &str, text: &str, options: &Options) -> String {
+pub fn paragraph(first: &str, text: &str, options: &DisplayOptions) -> String {
     wrap(&Text::plain(first), text, PLAIN, options)
 }
 
 /// Returns how many medians and tails differ, and by how much.
-fn told(judged: &Judged, points: &str) -> String {
+fn told(judged: &TrialArmEffect, points: &str) -> String {
     let medians = format!("{} faster and {} slower of {points}", judged.faster, judged.slower);
     let ratios = judged.ratios.map_or(String::new(), |[low, high]| match low == high {
         true => format!(" ({low:.3} times as long)"),
@@ -49,9 +49,9 @@ fn told(judged: &Judged, points: &str) -> String {
 
 /// Returns a sentence or two on whether the change helps. Between two arms that are the same, a difference is a
 /// false one.
-pub fn answer(judged: &Judged, name: &str, is_same: bool, margin: f64) -> String {
+pub fn answer(judged: &TrialArmEffect, name: &str, is_same: bool, margin: f64) -> String {
     let points = counted(judged.compared as u64, "point");
-    let differs = matches!(judged.answer, Answer::Helps | Answer::Hurts | Answer::Mixed);
+    let differs = matches!(judged.answer, TrialVerdict::Helps | TrialVerdict::Hurts | TrialVerdict::Mixed);
     if is_same && differs {
         return format!(
             "Both arms are the same, and yet {name} differs: {}. That is a false alarm, or this machine changes too \
@@ -60,10 +60,10 @@ pub fn answer(judged: &Judged, name: &str, is_same: bool, margin: f64) -> String
         );
     }
     match judged.answer {
-        Answer::Helps => format!("Yes: {name} is better: {}.", told(judged, &points)),
-        Answer::Hurts => format!("No: {name} is worse: {}.", told(judged, &points)),
-        Answer::Mixed => format!("Better and worse: {}.", told(judged, &points)),
-        Answer::Same => {
+        TrialVerdict::Helps => format!("Yes: {name} is better: {}.", told(judged, &points)),
+        TrialVerdict::Hurts => format!("No: {name} is worse: {}.", told(judged, &points)),
+        TrialVerdict::Mixed => format!("Better and worse: {}.", told(judged, &points)),
+        TrialVerdict::Same => {
             let all = if judged.compared == 1 {
                 "the median is the same".to_owned()
             } else {
@@ -75,7 +75,7 @@ pub fn answer(judged: &Judged, name: &str, is_same: bool, margin: f64) -> String
             };
             format!("No difference: {all} within ±{}{tails}.", format_share(margin))
         }
-        Answer::Differs => format!(
+        TrialVerdict::Differs => format!(
             "Cannot tell: these runs differ in {}, and there are too few of them to say more.{}",
             match judged.differ {
                 0 => "their tails".to_owned(),
@@ -83,10 +83,10 @@ pub fn answer(judged: &Judged, name: &str, is_same: bool, margin: f64) -> String
             },
             more_runs(judged)
         ),
-        Answer::CannotTell if judged.compared == 0 => {
+        TrialVerdict::CannotTell if judged.compared == 0 => {
             "Cannot tell: no point of both arms can be trusted (--all shows why).".to_owned()
         }
-        Answer::CannotTell => format!(
+        TrialVerdict::CannotTell => format!(
             "Cannot tell: {} of {points} cannot be decided, {} the same.{}",
             judged.cannot_tell,
             judged.same,
@@ -96,7 +96,7 @@ pub fn answer(judged: &Judged, name: &str, is_same: bool, margin: f64) -> String
 }
 
 /// Returns advice on how many runs or rounds would decide the undecided points.
-fn more_runs(judged: &Judged) -> String {
+fn more_runs(judged: &TrialArmEffect) -> String {
     let would = |option: &str, number: Option<usize>, points: usize| {
         let points = counted(points as u64, if judged.told_is_of_tails() { "tail" } else { "point" });
         number.map(|number| format!(" {option} {number} may tell {points}, by the spread so far."))
@@ -114,13 +114,13 @@ fn more_runs(judged: &Judged) -> String {
 }
 
 /// Returns the tables of measurements under loads, one a measurement; with `all` every row.
-fn table(cells: &[Cell], all: bool, options: &Options) -> String {
+fn table(cells: &[TrialArmCell], all: bool, options: &DisplayOptions) -> String {
     document(cells, all).written(options)
 }
 
 /// Returns the tables as Markdown with every row or, if runs were judged, the record of the verdicts instead.
-fn record_or_tables(title: &str, cells: &[Cell], record: Option<&Acceptance>) -> String {
-    let mut document = Document::default();
+fn record_or_tables(title: &str, cells: &[TrialArmCell], record: Option<&Acceptance>) -> String {
+    let mut document = ViewDocument::default();
     document.heading(1, title);
     document.append(match record {
         Some(record) => acceptance::document(record),
@@ -130,27 +130,27 @@ fn record_or_tables(title: &str, cells: &[Cell], record: Option<&Acceptance>) ->
 }
 
 /// Returns a line a row as CSV, times in ns; a cell without runs has one line.
-pub fn csv(cells: &[Cell]) -> Vec<u8> {
-    let lines: Vec<Line> = by_measurement(cells, true).into_iter().flatten().collect();
+pub fn csv(cells: &[TrialArmCell]) -> Vec<u8> {
+    let lines: Vec<TrialTableRow> = by_measurement(cells, true).into_iter().flatten().collect();
     document::csv(&columns("", SHOWN, &lines))
 }
 
-fn document(cells: &[Cell], all: bool) -> Document {
-    let mut document = Document::default();
+fn document(cells: &[TrialArmCell], all: bool) -> ViewDocument {
+    let mut document = ViewDocument::default();
     let arms = cells.iter().any(|cell| cell.arm != cells[0].arm);
     let arms = if arms { SHOWN } else { FILES };
     for (forms, all) in [(TERMINAL, all), (FILES, true)] {
         for lines in by_measurement(cells, all) {
             let name = &lines[0].cell.measurement;
-            let mut table = Table::new(columns(name, arms, &lines));
+            let mut table = DocumentTable::new(columns(name, arms, &lines));
             let cut = lines.iter().filter(|line| line.more > 0);
             table.notes.extend(
                 cut.map(|line| {
                     format!("… and {} more of {} runs: --all shows them", line.more, line.cell.arm)
                 }),
             );
-            document.on(forms, Block::Table(table));
-            document.on(forms, Block::Gap);
+            document.on(forms, DocumentBlock::Table(table));
+            document.on(forms, DocumentBlock::Gap);
         }
     }
     let rows = || cells.iter().flat_map(|cell| &cell.rows);
@@ -158,20 +158,20 @@ fn document(cells: &[Cell], all: bool) -> Document {
         [(rows().any(|row| row.runs > 1), AGGREGATED), (rows().any(|row| row.with_missed), WITH_MISSED)]
     {
         if is_needed {
-            document.add(Block::Text(DIM, note.to_owned()));
+            document.add(DocumentBlock::Text(DIM, note.to_owned()));
         }
     }
     document.items(NOTE, reasons(cells));
     document
 }
 
-fn columns(measurement: &str, arms: Forms, lines: &[Line]) -> Vec<Column> {
-    let rows = Rows(lines);
-    let count = |name: &'static str, field: fn(&Row) -> usize| {
+fn columns(measurement: &str, arms: Forms, lines: &[TrialTableRow]) -> Vec<TableColumn> {
+    let rows = ColumnBuilder(lines);
+    let count = |name: &'static str, field: fn(&TrialArmRow) -> usize| {
         rows.field(name, |line| line.row.map_or(0, field).to_string())
     };
-    let time = |name: &'static str, field: fn(&Row) -> Option<f64>| {
-        let cell = |line: &Line| {
+    let time = |name: &'static str, field: fn(&TrialArmRow) -> Option<f64>| {
+        let cell = |line: &TrialTableRow| {
             let ns = line.row.and_then(field);
             let exact = ns.map(|ns| ns.to_string()).unwrap_or_default();
             Text::plain(ns.map(format_time).unwrap_or_default()).exact(exact)
@@ -208,8 +208,8 @@ const AGGREGATED: &str = "p50, p99: the median of the runs; max: the largest; mi
 
 /// Returns the reasons for which cells have no runs, each reason once: `load vm: skipped: stress-ng is not
 /// installed`.
-fn reasons(cells: &[Cell]) -> Vec<String> {
-    let mut all: Vec<(&str, Vec<&Cell>)> = Vec::new();
+fn reasons(cells: &[TrialArmCell]) -> Vec<String> {
+    let mut all: Vec<(&str, Vec<&TrialArmCell>)> = Vec::new();
     for (cell, why) in cells.iter().filter_map(|cell| Some((cell, cell.why.as_deref()?))) {
         entry(&mut all, why).push(cell);
     }
@@ -217,8 +217,8 @@ fn reasons(cells: &[Cell]) -> Vec<String> {
 }
 
 /// Returns what some cells have in common, if no other cell has it, else their names.
-fn names(found: &[&Cell], cells: &[Cell]) -> String {
-    let whole = |same: &dyn Fn(&Cell) -> bool| {
+fn names(found: &[&TrialArmCell], cells: &[TrialArmCell]) -> String {
+    let whole = |same: &dyn Fn(&TrialArmCell) -> bool| {
         let all = cells.iter().filter(|cell| same(cell)).count() == found.len();
         all && found.len() > 1 && found.iter().all(|cell| same(cell))
     };
@@ -236,21 +236,21 @@ fn names(found: &[&Cell], cells: &[Cell]) -> String {
 }
 
 /// A cell by its names: `wake, load network, arm with`.
-fn name(cell: &Cell) -> String {
+fn name(cell: &TrialArmCell) -> String {
     let load = cell.load.as_ref().map(|load| format!(", load {load}")).unwrap_or_default();
     let arm = if cell.arm.is_empty() { String::new() } else { format!(", arm {}", cell.arm) };
     format!("{}{load}{arm}", cell.measurement)
 }
 
 /// Line of the table: a row of a cell, or a cell without rows.
-struct Line<'a> {
-    cell: &'a Cell,
-    row: Option<&'a Row>,
+struct TrialTableRow<'a> {
+    cell: &'a TrialArmCell,
+    row: Option<&'a TrialArmRow>,
     /// Number of rows of the cell that are left out after this one.
     more: usize,
 }
 
-impl Line<'_> {
+impl TrialTableRow<'_> {
     fn runs(&self) -> Text {
         let runs = self.row.map_or(self.cell.runs, |row| row.runs);
         Text::plain(runs.to_string()).exact(self.row.map_or(0, |row| row.runs))
@@ -266,9 +266,11 @@ impl Line<'_> {
         let Some(row) = self.row else { return ("not measured".to_owned(), WARNING) };
         let of = |number: usize| if row.runs == 1 { String::new() } else { format!(" in {number}") };
         match row {
-            Row { exceeded: 1.., .. } => (format!("exceeded{}", of(row.exceeded)), ALARM),
-            Row { inconclusive: 1.., .. } => (format!("inconclusive{}", of(row.inconclusive)), WARNING),
-            Row { held: 1.., .. } => ("holds".to_owned(), GOOD),
+            TrialArmRow { exceeded: 1.., .. } => (format!("exceeded{}", of(row.exceeded)), ALARM),
+            TrialArmRow { inconclusive: 1.., .. } => {
+                (format!("inconclusive{}", of(row.inconclusive)), WARNING)
+            }
+            TrialArmRow { held: 1.., .. } => ("holds".to_owned(), GOOD),
             _ => (String::new(), PLAIN),
         }
     }
@@ -278,8 +280,8 @@ impl Line<'_> {
         Text::styled(style, &words).with(WARNING, self.marked())
     }
 
-    /// Returns the text to add if runs are degraded or unstable: the largest figure may be of one of them. Otherwise it is
-    /// empty.
+    /// Returns the text to add if runs are degraded or unstable: the largest figure may be of one of them. Otherwise it
+    /// is empty.
     fn marked(&self) -> String {
         match self.row {
             Some(row) if row.marked == row.runs && row.runs > 0 => " (degraded or unstable)".to_owned(),
@@ -290,15 +292,15 @@ impl Line<'_> {
 }
 
 /// The lines of each measurement, in the order of the cells.
-fn by_measurement(cells: &[Cell], all: bool) -> Vec<Vec<Line<'_>>> {
-    let mut found: Vec<Vec<Line>> = Vec::new();
+fn by_measurement(cells: &[TrialArmCell], all: bool) -> Vec<Vec<TrialTableRow<'_>>> {
+    let mut found: Vec<Vec<TrialTableRow>> = Vec::new();
     for cell in cells {
         let kept = if all { cell.rows.len() } else { cell.rows.len().min(MOST) };
         let more = cell.rows.len() - kept;
-        let mut lines: Vec<Line> =
-            cell.rows[..kept].iter().map(|row| Line { cell, row: Some(row), more: 0 }).collect();
+        let mut lines: Vec<TrialTableRow> =
+            cell.rows[..kept].iter().map(|row| TrialTableRow { cell, row: Some(row), more: 0 }).collect();
         if lines.is_empty() {
-            lines.push(Line { cell, row: None, more: 0 });
+            lines.push(TrialTableRow { cell, row: None, more: 0 });
         }
         if let Some(last) = lines.last_mut() {
             last.more = more;
@@ -313,7 +315,7 @@ fn by_measurement(cells: &[Cell], all: bool) -> Vec<Vec<Line<'_>>> {
 
 /// Content of what is shown of a trial.
 #[derive(Debug)]
-pub struct Page<'a> {
+pub struct TrialPage<'a> {
     /// Question that the page answers; empty if it has none.
     pub title: &'a str,
     /// Number of the runs, their order and time.
@@ -329,43 +331,43 @@ pub struct Page<'a> {
     /// The record of runs that were judged.
     pub record: Option<&'a Acceptance>,
     /// The measurements under loads.
-    pub cells: &'a [Cell],
+    pub cells: &'a [TrialArmCell],
     /// True if the table of measurements was asked for; otherwise the reader has to open it.
     pub is_table: bool,
     /// Comparisons of two arms each.
-    pub parts: Vec<Part<'a>>,
+    pub parts: Vec<TrialComparison<'a>>,
 }
 
 /// Comparison of two arms.
 #[derive(Debug)]
-pub struct Part<'a> {
+pub struct TrialComparison<'a> {
     /// Names of the two arms, if there are several comparisons.
     pub heading: Option<String>,
     /// Answer to whether the change helps.
-    pub answer: Answer,
+    pub answer: TrialVerdict,
     /// The answer in words.
     pub words: String,
     /// The comparison in full.
-    pub comparison: &'a Comparison,
+    pub comparison: &'a ComparisonResult,
 }
 
 /// Maximum number of points of which all are shown, those that do not differ, too.
 const FEW: usize = 10;
 
-impl Part<'_> {
+impl TrialComparison<'_> {
     fn shows_all(&self, all: bool) -> bool {
         all || self.comparison.points.len() <= FEW
     }
 }
 
-impl Page<'_> {
+impl TrialPage<'_> {
     fn title_or_usual(&self) -> &str {
         if self.title.is_empty() { "latscope trial" } else { self.title }
     }
 }
 
 /// Returns the arms of a trial, what speaks against it, its table and comparisons for a terminal; with `all` every row.
-pub fn text(page: &Page, all: bool, options: &Options) -> String {
+pub fn text(page: &TrialPage, all: bool, options: &DisplayOptions) -> String {
     let title = if page.title.is_empty() { String::new() } else { format!("{}\n", page.title) };
     let mut out = title + &arms(&page.arms, options);
     if let Some(record) = page.record {
@@ -388,7 +390,7 @@ pub fn text(page: &Page, all: bool, options: &Options) -> String {
 }
 
 /// Returns the same as Markdown.
-pub fn markdown(page: &Page, all: bool) -> String {
+pub fn markdown(page: &TrialPage, all: bool) -> String {
     let mut out = String::new();
     let record = page.record.filter(|_| page.is_table);
     if page.is_table {
@@ -410,8 +412,8 @@ pub fn markdown(page: &Page, all: bool) -> String {
 }
 
 /// Returns the page: the verdicts first, then what was run, the table of measurements, and each comparison in full.
-pub fn html(page: &Page) -> String {
-    let mut whole = Document::default();
+pub fn html(page: &TrialPage) -> String {
+    let mut whole = ViewDocument::default();
     whole.heading(1, page.title_or_usual());
     whole.items(FACT, [page.facts.clone()]);
     if let Some(record) = page.record {
@@ -423,11 +425,11 @@ pub fn html(page: &Page) -> String {
     }
     for part in &page.parts {
         let heading = part.heading.as_ref().map(|text| format!("{text}: ")).unwrap_or_default();
-        whole.add(Block::Text(style(part.answer), format!("{heading}{}", part.words)));
+        whole.add(DocumentBlock::Text(style(part.answer), format!("{heading}{}", part.words)));
     }
     whole.heading(2, "What was run");
     whole.items(NOTE, page.against.iter().chain(&page.skipped).cloned());
-    let arms = arms(&page.arms, &Options { width: 1000, ..Options::default() });
+    let arms = arms(&page.arms, &DisplayOptions { width: 1000, ..DisplayOptions::default() });
     whole.items(FACT, page.commands.iter().cloned().chain(arms.lines().map(str::to_owned)));
     if !page.cells.is_empty() {
         whole.heading(2, "Measurements");
@@ -435,7 +437,7 @@ pub fn html(page: &Page) -> String {
         let tables = document(page.cells, true);
         match page.is_table {
             true => whole.append(tables),
-            false => whole.on(PAGE, Block::Details(counted(rows as u64, "row"), tables)),
+            false => whole.on(PAGE, DocumentBlock::Details(counted(rows as u64, "row"), tables)),
         }
     }
     for part in &page.parts {
@@ -448,12 +450,12 @@ pub fn html(page: &Page) -> String {
     whole.page(page.title_or_usual())
 }
 
-fn style(answer: Answer) -> Style {
+fn style(answer: TrialVerdict) -> Style {
     match answer {
-        Answer::Helps => GOOD,
-        Answer::Hurts => ALARM,
-        Answer::Mixed | Answer::Differs => WARNING,
-        Answer::Same | Answer::CannotTell => PLAIN,
+        TrialVerdict::Helps => GOOD,
+        TrialVerdict::Hurts => ALARM,
+        TrialVerdict::Mixed | TrialVerdict::Differs => WARNING,
+        TrialVerdict::Same | TrialVerdict::CannotTell => PLAIN,
     }
 }
 
@@ -461,8 +463,8 @@ fn style(answer: Answer) -> Style {
 mod tests {
     use super::*;
 
-    fn judged(answer: Answer) -> Judged {
-        Judged {
+    fn judged(answer: TrialVerdict) -> TrialArmEffect {
+        TrialArmEffect {
             answer,
             compared: 12,
             faster: 3,
@@ -485,23 +487,23 @@ mod tests {
 
     #[test]
     fn the_last_line_says_whether_it_helps_and_on_what_that_rests() {
-        let said = |of: Answer| answer(&judged(of), "B (with)", false, 0.05);
+        let said = |of: TrialVerdict| answer(&judged(of), "B (with)", false, 0.05);
         let told = "3 faster and 0 slower of 12 points (0.800 to 0.912 times as long); tails reached less often: 0, \
                     more often: 1.";
-        assert_eq!(said(Answer::Helps), format!("Yes: B (with) is better: {told}"));
-        assert_eq!(said(Answer::Mixed), format!("Better and worse: {told}"));
+        assert_eq!(said(TrialVerdict::Helps), format!("Yes: B (with) is better: {told}"));
+        assert_eq!(said(TrialVerdict::Mixed), format!("Better and worse: {told}"));
         assert_eq!(
-            said(Answer::CannotTell),
+            said(TrialVerdict::CannotTell),
             "Cannot tell: 5 of 12 points cannot be decided, 4 the same. --runs 20 may tell 4 points, by the spread so far."
         );
-        assert!(said(Answer::Same).starts_with("No difference: the medians of all 12 points"));
-        assert!(answer(&judged(Answer::Hurts), "B (b)", true, 0.05).contains("a false alarm"));
-        let none = Judged { compared: 0, ..judged(Answer::CannotTell) };
+        assert!(said(TrialVerdict::Same).starts_with("No difference: the medians of all 12 points"));
+        assert!(answer(&judged(TrialVerdict::Hurts), "B (b)", true, 0.05).contains("a false alarm"));
+        let none = TrialArmEffect { compared: 0, ..judged(TrialVerdict::CannotTell) };
         assert!(answer(&none, "B (with)", false, 0.05).contains("no point of both arms can be trusted"));
     }
 
-    fn cells() -> Vec<Cell> {
-        let row = |exceeded| Row {
+    fn cells() -> Vec<TrialArmCell> {
+        let row = |exceeded| TrialArmRow {
             id: "wake.timer".to_owned(),
             title: "timer wake-up".to_owned(),
             runs: 3,
@@ -509,9 +511,9 @@ mod tests {
             max: Some(120_000.0),
             held: 3 - exceeded,
             exceeded,
-            ..Row::default()
+            ..TrialArmRow::default()
         };
-        let cell = |measurement: &str, load: &str, rows: Vec<Row>| Cell {
+        let cell = |measurement: &str, load: &str, rows: Vec<TrialArmRow>| TrialArmCell {
             measurement: measurement.to_owned(),
             load: Some(load.to_owned()),
             arm: "as-is".to_owned(),
@@ -530,7 +532,7 @@ mod tests {
 
     #[test]
     fn a_table_has_a_line_for_each_row_and_names_what_is_skipped() {
-        let text = table(&cells(), false, &Options { width: 100, ..Options::default() });
+        let text = table(&cells(), false, &DisplayOptions { width: 100, ..DisplayOptions::default() });
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         let line =
             |word: &str| text.lines().find(|line| line.contains(word)).unwrap_or_else(|| panic!("{text}"));
@@ -539,11 +541,11 @@ mod tests {
         assert!(line("not measured").contains('–'), "{text}");
         assert!(text.contains("!  binder, load idle, arm as-is: skipped: no such | device"), "{text}");
         let mut more = cells();
-        more.push(Cell { load: Some("cpu".to_owned()), ..more[2].clone() });
-        let text = table(&more, false, &Options { width: 100, ..Options::default() });
+        more.push(TrialArmCell { load: Some("cpu".to_owned()), ..more[2].clone() });
+        let text = table(&more, false, &DisplayOptions { width: 100, ..DisplayOptions::default() });
         assert!(text.contains("!  binder: skipped: no such | device"), "{text}");
         assert!(text.contains("and 3 more") && !text.contains("  arm  "), "{text}");
-        let all = table(&cells(), true, &Options { width: 100, ..Options::default() });
+        let all = table(&cells(), true, &DisplayOptions { width: 100, ..DisplayOptions::default() });
         assert!(!all.contains("more of"), "{all}");
     }
 

@@ -2,8 +2,8 @@
 
 use crate::stage::{COUNTED, handle, transport};
 use anyhow::{Context, Result, bail, ensure};
-use latscope_exchange::transaction::{Client, Failure};
-use latscope_os::sched::{self, Policy};
+use latscope_exchange::transaction::{TransactionClient, TransactionFailure};
+use latscope_os::sched::{self, ThreadSchedPolicy};
 use latscope_os::signal_probe::SelfSignal;
 use latscope_os::worker;
 use std::fs::File;
@@ -32,7 +32,7 @@ pub fn main(name: &str, kind: &str, payload: usize, words: &[&str]) -> Result<()
     let caught = (kind == "storm").then(SelfSignal::install).transpose()?;
     let client = (transport(name)?.client)(handle);
     if kind == "no-server" {
-        ensure!(matches!(client, Err(Failure::Gone)), "{:?}", client.err());
+        ensure!(matches!(client, Err(TransactionFailure::Gone)), "{:?}", client.err());
         return Ok(());
     }
     let client = client?;
@@ -75,7 +75,7 @@ fn pattern(bytes: &mut [u8], turn: usize) {
     bytes[0] = turn as u8;
 }
 
-fn same(client: &mut dyn Client, size: usize, turns: usize) -> Result<()> {
+fn same(client: &mut dyn TransactionClient, size: usize, turns: usize) -> Result<()> {
     let (mut request, mut reply) = (vec![0; size], vec![0; size]);
     for turn in 0..turns {
         pattern(&mut request, turn);
@@ -86,7 +86,7 @@ fn same(client: &mut dyn Client, size: usize, turns: usize) -> Result<()> {
 }
 
 /// Calls that are looked at as a whole now and then, and at both ends always.
-fn steady(client: &mut dyn Client, size: usize) -> Result<()> {
+fn steady(client: &mut dyn TransactionClient, size: usize) -> Result<()> {
     let (mut request, mut reply) = (vec![0; size], vec![0; size]);
     for turn in 0..10_000u32 {
         request[..4].copy_from_slice(&turn.to_ne_bytes());
@@ -99,7 +99,7 @@ fn steady(client: &mut dyn Client, size: usize) -> Result<()> {
     Ok(())
 }
 
-fn backwards(client: &mut dyn Client, size: usize) -> Result<()> {
+fn backwards(client: &mut dyn TransactionClient, size: usize) -> Result<()> {
     let (mut request, mut reply) = (vec![0; size], vec![0; size]);
     for size in [1, 5, 64, size] {
         pattern(&mut request, size);
@@ -108,12 +108,12 @@ fn backwards(client: &mut dyn Client, size: usize) -> Result<()> {
     }
     // An answer that does not fit is refused, and the next one comes.
     let short = client.call(&request, &mut [0; 4]);
-    ensure!(matches!(short, Err(Failure::Refused(_))), "{short:?}");
+    ensure!(matches!(short, Err(TransactionFailure::Refused(_))), "{short:?}");
     ensure!(client.call(&request, &mut reply)? == request.len());
     Ok(())
 }
 
-fn one_way(client: &mut dyn Client) -> Result<()> {
+fn one_way(client: &mut dyn TransactionClient) -> Result<()> {
     let mut count = [0; 8];
     for turn in 1..=500u64 {
         client.send(&[1]).context("there is one way")??;
@@ -128,7 +128,7 @@ fn one_way(client: &mut dyn Client) -> Result<()> {
     Ok(())
 }
 
-fn threads(client: &mut dyn Client) -> Result<()> {
+fn threads(client: &mut dyn TransactionClient) -> Result<()> {
     same(client, 64, 10)?;
     for _ in 0..50 {
         let mut own = client.another().context("ends for threads")??;
@@ -145,7 +145,7 @@ fn threads(client: &mut dyn Client) -> Result<()> {
     same(client, 64, 10)
 }
 
-fn counted(client: &mut dyn Client, ear: &mut Ear) -> Result<()> {
+fn counted(client: &mut dyn TransactionClient, ear: &mut Ear) -> Result<()> {
     let mut reply = [0; 64];
     client.call(&[7; 64], &mut reply)?;
     ear.say("ready")?;
@@ -158,19 +158,19 @@ fn counted(client: &mut dyn Client, ear: &mut Ear) -> Result<()> {
 }
 
 /// The server dies in the middle.
-fn gone(client: &mut dyn Client, ear: &mut Ear) -> Result<()> {
+fn gone(client: &mut dyn TransactionClient, ear: &mut Ear) -> Result<()> {
     ear.say("calling")?;
     let outcome = client.call(&[1; 16], &mut [0; 16]);
-    ensure!(outcome == Err(Failure::Gone), "{outcome:?}");
+    ensure!(outcome == Err(TransactionFailure::Gone), "{outcome:?}");
     let again = client.call(&[1; 16], &mut [0; 16]);
-    ensure!(again == Err(Failure::Gone), "{again:?}");
+    ensure!(again == Err(TransactionFailure::Gone), "{again:?}");
     let sent = client.send(&[1; 16]).context("there is one way")?;
-    ensure!(sent == Err(Failure::Gone), "{sent:?}");
+    ensure!(sent == Err(TransactionFailure::Gone), "{sent:?}");
     ear.say("gone")
 }
 
 /// One call that fails, and one that does not, when a message says so.
-fn refused(client: &mut dyn Client, ear: &mut Ear) -> Result<()> {
+fn refused(client: &mut dyn TransactionClient, ear: &mut Ear) -> Result<()> {
     same(client, 16, 1)?;
     ear.say("ready")?;
     ear.wait()?;
@@ -181,7 +181,7 @@ fn refused(client: &mut dyn Client, ear: &mut Ear) -> Result<()> {
 }
 
 /// Sends until there is no room.
-fn full(client: &mut dyn Client, ear: &mut Ear) -> Result<()> {
+fn full(client: &mut dyn TransactionClient, ear: &mut Ear) -> Result<()> {
     let bytes = vec![1; 4096];
     let mut count = [0; 8];
     client.call(&[2, 2], &mut count)?;
@@ -204,18 +204,18 @@ fn full(client: &mut dyn Client, ear: &mut Ear) -> Result<()> {
     Ok(client.send(&bytes).context("there is one way")??)
 }
 
-fn too_long(client: &mut dyn Client, payload: usize) -> Result<()> {
+fn too_long(client: &mut dyn TransactionClient, payload: usize) -> Result<()> {
     for size in [0, payload + 1, payload * 2] {
         let outcome = client.call(&vec![0; size], &mut vec![0; size]);
-        ensure!(matches!(outcome, Err(Failure::Refused(_))), "{size} bytes: {outcome:?}");
+        ensure!(matches!(outcome, Err(TransactionFailure::Refused(_))), "{size} bytes: {outcome:?}");
         let outcome = client.send(&vec![0; size]).context("there is one way")?;
-        ensure!(matches!(outcome, Err(Failure::Refused(_))), "{size} bytes: {outcome:?}");
+        ensure!(matches!(outcome, Err(TransactionFailure::Refused(_))), "{size} bytes: {outcome:?}");
     }
     same(client, payload, 2)
 }
 
 /// Says what the server is while it serves callers of several kinds.
-fn priority(client: &mut dyn Client, ear: &mut Ear) -> Result<()> {
+fn priority(client: &mut dyn TransactionClient, ear: &mut Ear) -> Result<()> {
     let mut ask = |who: &str, ear: &mut Ear| -> Result<()> {
         let mut reply = [0; 16];
         client.call(&[0; 16], &mut reply)?;
@@ -227,10 +227,10 @@ fn priority(client: &mut dyn Client, ear: &mut Ear) -> Result<()> {
         rustix::process::setpriority_process(None, nice)?;
         ask(&format!("nice {nice}"), ear)?;
     }
-    sched::set_policy(Policy::Fifo(99))?;
-    ensure!(sched::policy()? == Policy::Fifo(99), "SCHED_FIFO is not had");
+    sched::set_policy(ThreadSchedPolicy::Fifo(99))?;
+    ensure!(sched::policy()? == ThreadSchedPolicy::Fifo(99), "SCHED_FIFO is not had");
     ask("fifo 99", ear)?;
-    sched::set_policy(Policy::Other)?;
+    sched::set_policy(ThreadSchedPolicy::Other)?;
     ask("other", ear)?;
     // The server is back to what it was while it waits.
     ear.say("waiting")?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use latscope_exchange::binder::BINDER;
-use latscope_os::binder::{Driver, Incoming, MANAGER, PROTOCOL, Payload, Port, Return};
+use latscope_os::binder::{BinderDriver, Incoming, MANAGER, PROTOCOL, Payload, Port, Return};
 use rustix::io::Errno;
 use std::path::Path;
 use std::process::Command;
@@ -29,14 +29,14 @@ pub fn over_the_buffer() -> Result<()> {
 
 /// The kernel speaks the version that is spoken here.
 pub fn protocol() -> Result<()> {
-    let driver = Driver::open(Path::new("/dev/binder"), 4096);
+    let driver = BinderDriver::open(Path::new("/dev/binder"), 4096);
     ensure!(driver.is_ok(), "{driver:?}");
     println!("protocol {PROTOCOL}");
     Ok(())
 }
 
 pub fn main(kind: &str) -> Result<()> {
-    let driver = Driver::open(Path::new("/dev/binder"), 4096).ok().context("no binder")?;
+    let driver = BinderDriver::open(Path::new("/dev/binder"), 4096).ok().context("no binder")?;
     let mut port = Port::new(Arc::new(driver));
     match kind {
         "exhausted" => exhaust(&mut port),

@@ -3,7 +3,7 @@
 use crate::stage::{BOTH, Pair, node_of};
 use anyhow::{Context, Result, ensure};
 use latscope_exchange::binder::BINDER;
-use latscope_os::binder::Driver;
+use latscope_os::binder::BinderDriver;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::process::Child;
@@ -88,7 +88,7 @@ pub fn server_died_early() -> Result<()> {
 
 /// A frozen server refuses, and serves when it is thawed.
 pub fn frozen() -> Result<()> {
-    let driver = Driver::open(Path::new("/dev/binder"), 4096).ok().context("no binder")?;
+    let driver = BinderDriver::open(Path::new("/dev/binder"), 4096).ok().context("no binder")?;
     for transport in BOTH {
         let mut pair = Pair::start(transport, "echo", "refused", 64)?;
         pair.hear()?;

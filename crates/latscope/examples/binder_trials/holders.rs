@@ -1,7 +1,7 @@
 //! Who may use a device, and who has it.
 
 use anyhow::{Context, Result, ensure};
-use latscope_exchange::binder::service::Pinger;
+use latscope_exchange::binder::service::BinderPinger;
 use latscope_exchange::binder::{BinderDevice, Manager};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -79,7 +79,7 @@ pub fn no_memory() -> Result<()> {
 
 /// The context manager of others can be pinged; where there is none, that is said.
 pub fn service() -> Result<()> {
-    let none = Pinger::find("binder", Some("/dev/binder"), None)
+    let none = BinderPinger::find("binder", Some("/dev/binder"), None)
         .err()
         .context("no context manager should answer")?;
     println!("{none} [{}]", none.remedy);
@@ -88,7 +88,7 @@ pub fn service() -> Result<()> {
     // It is the manager for a while: find it.
     let found = (0..2000).find_map(|_| {
         std::thread::sleep(std::time::Duration::from_millis(1));
-        Pinger::find("binder", Some("/dev/binder"), None).ok()
+        BinderPinger::find("binder", Some("/dev/binder"), None).ok()
     });
     let mut pinger = found.context("the manager does not answer")?;
     pinger.ping()?;

@@ -2,8 +2,8 @@
 
 use crate::stage::{handle, transport};
 use anyhow::Result;
-use latscope_exchange::transaction::{Answer, Service};
-use latscope_os::sched::{self, Policy};
+use latscope_exchange::transaction::{HandlerReply, RequestHandler};
+use latscope_os::sched::{self, ThreadSchedPolicy};
 use latscope_os::signal_probe::SelfSignal;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub fn main(name: &str, kind: &str, payload: usize, words: &[&str]) -> Result<()
     }
     let _caught = (kind == "caught").then(SelfSignal::install).transpose()?;
     let mut server = (transport(name)?.server)(handle(payload, words)?)?;
-    let mut service: Box<dyn Service> = match kind {
+    let mut service: Box<dyn RequestHandler> = match kind {
         "backwards" => Box::new(Backwards(Vec::new())),
         "count" => Box::new(Count { seen: 0, answer: [0; 8] }),
         "sleep" => Box::new(Sleep),
@@ -28,20 +28,20 @@ pub fn main(name: &str, kind: &str, payload: usize, words: &[&str]) -> Result<()
 /// Answers with the request.
 struct Echo;
 
-impl Service for Echo {
-    fn answer(&mut self, _: &[u8]) -> Answer<'_> {
-        Answer::Echo
+impl RequestHandler for Echo {
+    fn answer(&mut self, _: &[u8]) -> HandlerReply<'_> {
+        HandlerReply::Echo
     }
 }
 
 /// Answers with the bytes of the request from the last to the first.
 struct Backwards(Vec<u8>);
 
-impl Service for Backwards {
-    fn answer(&mut self, request: &[u8]) -> Answer<'_> {
+impl RequestHandler for Backwards {
+    fn answer(&mut self, request: &[u8]) -> HandlerReply<'_> {
         self.0.clear();
         self.0.extend(request.iter().rev());
-        Answer::Bytes(&self.0)
+        HandlerReply::Bytes(&self.0)
     }
 }
 
@@ -51,22 +51,22 @@ struct Count {
     answer: [u8; 8],
 }
 
-impl Service for Count {
-    fn answer(&mut self, request: &[u8]) -> Answer<'_> {
+impl RequestHandler for Count {
+    fn answer(&mut self, request: &[u8]) -> HandlerReply<'_> {
         if request.len() == 2 {
             self.answer = self.seen.to_ne_bytes();
-            return Answer::Bytes(&self.answer);
+            return HandlerReply::Bytes(&self.answer);
         }
         self.seen += 1;
-        Answer::None
+        HandlerReply::None
     }
 }
 
 /// Never answers.
 struct Sleep;
 
-impl Service for Sleep {
-    fn answer(&mut self, _: &[u8]) -> Answer<'_> {
+impl RequestHandler for Sleep {
+    fn answer(&mut self, _: &[u8]) -> HandlerReply<'_> {
         loop {
             std::thread::sleep(Duration::from_secs(3600));
         }
@@ -77,18 +77,18 @@ impl Service for Sleep {
 /// it serves.
 struct Facts([u8; 16]);
 
-impl Service for Facts {
-    fn answer(&mut self, _: &[u8]) -> Answer<'_> {
+impl RequestHandler for Facts {
+    fn answer(&mut self, _: &[u8]) -> HandlerReply<'_> {
         let (policy, priority) = match sched::policy() {
-            Ok(Policy::Other) => (0, 0),
-            Ok(Policy::Fifo(priority)) => (1, priority as i32),
-            Ok(Policy::RoundRobin(priority)) => (2, priority as i32),
+            Ok(ThreadSchedPolicy::Other) => (0, 0),
+            Ok(ThreadSchedPolicy::Fifo(priority)) => (1, priority as i32),
+            Ok(ThreadSchedPolicy::RoundRobin(priority)) => (2, priority as i32),
             _ => (-1, 0),
         };
         let nice = rustix::process::getpriority_process(None).unwrap_or(i32::MIN);
         for (place, value) in self.0.chunks_exact_mut(4).zip([policy, priority, nice, 0]) {
             place.copy_from_slice(&value.to_ne_bytes());
         }
-        Answer::Bytes(&self.0)
+        HandlerReply::Bytes(&self.0)
     }
 }

@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result, ensure};
 use latscope_exchange::binder::{BINDER, HWBINDER};
-use latscope_exchange::transaction::{EndpointHandle, EndpointPair, Transport};
+use latscope_exchange::transaction::{EndpointHandle, EndpointPair, IpcTransport};
 use latscope_os::worker::{self, Lifetime};
-use latscope_trace::tracefs::Instance;
+use latscope_trace::tracefs::TracefsInstance;
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::fs::{self, File};
@@ -13,10 +13,10 @@ use std::process::Child;
 use std::time::Duration;
 
 /// Both transports.
-pub const BOTH: [&Transport; 2] = [&BINDER, &HWBINDER];
+pub const BOTH: [&IpcTransport; 2] = [&BINDER, &HWBINDER];
 
 /// The transport of this name.
-pub fn transport(name: &str) -> Result<&'static Transport> {
+pub fn transport(name: &str) -> Result<&'static IpcTransport> {
     BOTH.into_iter().find(|transport| transport.name == name).context("no such transport")
 }
 
@@ -38,13 +38,13 @@ pub struct Pair {
 
 impl Pair {
     /// Starts both.
-    pub fn start(transport: &Transport, server: &str, client: &str, payload: usize) -> Result<Pair> {
+    pub fn start(transport: &IpcTransport, server: &str, client: &str, payload: usize) -> Result<Pair> {
         Pair::start_with(transport, server, client, payload, |_| Ok(()))
     }
 
     /// Starts the server, does something to it, and starts the client.
     pub fn start_with(
-        transport: &Transport,
+        transport: &IpcTransport,
         server: &str,
         client: &str,
         payload: usize,
@@ -168,8 +168,8 @@ pub fn system_calls() -> Result<()> {
 }
 
 /// A trace of the system calls of these processes.
-fn follow(pids: &[u32]) -> Result<Instance> {
-    let trace = Instance::create(&mut |_| Ok(()))?;
+fn follow(pids: &[u32]) -> Result<TracefsInstance> {
+    let trace = TracefsInstance::create(&mut |_| Ok(()))?;
     trace.set("buffer_size_kb", "2048")?;
     let filter: Vec<String> = pids.iter().map(|pid| format!("common_pid == {pid}")).collect();
     trace.set("events/raw_syscalls/sys_enter/filter", &filter.join(" || "))?;

@@ -1,18 +1,18 @@
 //! Plans and results of machines of many CPUs. Nothing is measured: the CPUs are those of a fixture, the time is the
 //! estimate that a run shows before it begins, and the samples are drawn.
 
-use latscope_core::catalogue::{Samples, ids};
+use latscope_core::catalogue::{ProbeSampleKind, ids};
 use latscope_core::fixture;
 use latscope_core::fixture::machines::many;
 use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Plan, Point, Stop};
-use latscope_core::report::{Account, Block, Contention, Measurement, Report, Sampling};
+use latscope_core::plan::{MeasurementPoint, Plan, Stop};
+use latscope_core::report::{Account, Contention, Measurement, Report, SampleBlock, Sampling};
 use latscope_core::statistics::SplitMix;
-use latscope_engine::planner::{Request, plan};
+use latscope_engine::planner::{RunRequest, plan};
 use latscope_engine::{collect, remaining};
 use latscope_judge::verdict::tested;
-use latscope_probes::{PlanInput, Probe, Profile, REGISTRY, all, catalogue, find, setup_s};
+use latscope_probes::{PlanInput, Probe, REGISTRY, SurveyProfile, all, catalogue, find, setup_s};
 use latscope_views::figure;
 
 /// Numbers of CPUs of the table.
@@ -32,7 +32,7 @@ pub enum Command {
 impl Command {
     /// Plan of the command on a machine of so many CPUs.
     pub fn plan(self, cpus: u32) -> Plan {
-        let profile = if self == Command::Quick { Profile::Quick } else { Profile::Normal };
+        let profile = if self == Command::Quick { SurveyProfile::Quick } else { SurveyProfile::Normal };
         let mut input = PlanInput { profile, survey: self != Command::AllPairs, ..PlanInput::default() };
         let (job, rounds) = match self {
             Command::Quick => ("survey", 3),
@@ -44,7 +44,7 @@ impl Command {
             input.values.insert("all-pairs".to_owned(), vec!["yes".into()]);
             probes.retain(|probe| probe.id == ids::CORE_TO_CORE);
         }
-        plan(&REGISTRY, &probes, &Request { rounds, ..Request::new(job, input) }, &many(cpus))
+        plan(&REGISTRY, &probes, &RunRequest { rounds, ..RunRequest::new(job, input) }, &many(cpus))
     }
 }
 
@@ -96,7 +96,12 @@ pub fn result(command: Command, cpus: u32) -> Report {
     report
 }
 
-fn measured(stops: &[Stop], point: &Point, machine: &Machine, random: &mut SplitMix) -> Measurement {
+fn measured(
+    stops: &[Stop],
+    point: &MeasurementPoint,
+    machine: &Machine,
+    random: &mut SplitMix,
+) -> Measurement {
     let mut whole = drawn(&stops[0], point, machine, random);
     for stop in &stops[1..] {
         whole.add_round(drawn(stop, point, machine, random));
@@ -109,9 +114,9 @@ fn measured(stops: &[Stop], point: &Point, machine: &Machine, random: &mut Split
 const BLOCKS: [u64; 2] = [16, 256];
 
 /// A point in one round: samples within 5 % of 1 µs, the blocks and the account of CPU time that a round has.
-fn drawn(stop: &Stop, point: &Point, machine: &Machine, random: &mut SplitMix) -> Measurement {
+fn drawn(stop: &Stop, point: &MeasurementPoint, machine: &Machine, random: &mut SplitMix) -> Measurement {
     let probe = find(&point.probe).expect("a planned probe is known");
-    let batches = probe.samples == Samples::Batches;
+    let batches = probe.samples == ProbeSampleKind::Batches;
     let (sampling, tick_ps, most) = match batches {
         true => (Sampling::Batch { ops: 1000 }, 1, BLOCKS[0]),
         false => (Sampling::Event, 1000, BLOCKS[1]),
@@ -124,7 +129,7 @@ fn drawn(stop: &Stop, point: &Point, machine: &Machine, random: &mut SplitMix) -
     }
     let from = random.below(1 << 35);
     let each = count.div_ceil(most);
-    let block = |at: u64| Block {
+    let block = |at: u64| SampleBlock {
         from: from + at * 1_000_000,
         count: each,
         sum: each * middle,

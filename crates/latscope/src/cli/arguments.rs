@@ -35,15 +35,15 @@ use std::ffi::OsString;
     args_conflicts_with_subcommands = true,
     disable_help_subcommand = true
 )]
-pub struct Arguments {
+pub struct LatscopeArguments {
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub command: Option<LatscopeCommand>,
     #[command(flatten)]
     pub survey: SurveyArguments,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum LatscopeCommand {
     /// The numbers of this machine (the default)
     Survey(SurveyArguments),
     Cpu(FamilyArguments),
@@ -86,10 +86,10 @@ pub enum Command {
     },
 }
 
-impl Command {
+impl LatscopeCommand {
     /// Returns true if a signal ends the command at once. A command that makes runs ends as the run allows.
     pub fn is_without_run(&self) -> bool {
-        use Command::*;
+        use LatscopeCommand::*;
         matches!(
             self,
             Doctor(_)
@@ -110,7 +110,7 @@ impl Command {
 
     /// Returns true if the command may record a trace of the kernel.
     pub fn is_tracing(&self) -> bool {
-        use Command::*;
+        use LatscopeCommand::*;
         matches!(self, Wake(_) | Noise(_) | Ipc(_) | Thread(_) | Sync(_) | Selftest(_) | List(_))
     }
 }
@@ -118,12 +118,12 @@ impl Command {
 #[cfg(test)]
 mod tests {
     use super::super::names::NameArguments;
-    use super::Arguments;
+    use super::LatscopeArguments;
     use clap::{CommandFactory, FromArgMatches};
 
     #[test]
     fn the_command_line_is_consistent() {
-        Arguments::command().debug_assert();
+        LatscopeArguments::command().debug_assert();
     }
 
     /// Words of a story, where the manuals of the field have plain ones.
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn help_and_the_probes_are_in_plain_words() {
         let mut texts = Vec::new();
-        helps(&mut Arguments::command(), &mut texts);
+        helps(&mut LatscopeArguments::command(), &mut texts);
         for probe in latscope_probes::all() {
             texts.extend([probe.title, probe.timed].map(str::to_owned));
             texts.extend(probe.params.iter().map(|param| param.help.to_owned()));
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn each_possible_value_has_a_line_of_help() {
         let (mut checked, mut missing) = (0, Vec::new());
-        let mut command = Arguments::command();
+        let mut command = LatscopeArguments::command();
         command.build();
         unexplained(&command, &mut checked, &mut missing);
         assert_eq!(missing, [""; 0]);
@@ -184,7 +184,7 @@ mod tests {
         let families = latscope_probes::FAMILIES.iter().map(|family| family.name);
         for command in families.chain(["survey"]) {
             let words = ["latscope", command, "--label", "board=a7", "--machine-id", "none"];
-            let matches = Arguments::command().try_get_matches_from(words).unwrap();
+            let matches = LatscopeArguments::command().try_get_matches_from(words).unwrap();
             let names = NameArguments::from_arg_matches(matches.subcommand().unwrap().1).unwrap();
             assert_eq!(names.labels().unwrap()["board"], "a7", "{command}");
             assert_eq!(names.machine_id(), Some(None), "{command}");

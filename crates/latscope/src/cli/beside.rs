@@ -4,8 +4,8 @@ use super::input::{self, is_stdout};
 use super::options::ReferencesArgument;
 use anyhow::{Context, Result, bail, ensure};
 use latscope_core::report::Report;
-use latscope_judge::references::{self, Group, Reference};
-use latscope_views::Options;
+use latscope_judge::references::{self, Reference, ReferenceRowGroup};
+use latscope_views::DisplayOptions;
 use latscope_views::references as views;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -83,17 +83,17 @@ impl References {
 
     /// Returns the machine's place among those published, a sentence for each of its figures that many have.
     pub fn standings(&self, report: &Report) -> Vec<String> {
-        references::standings(&Group::of(report, self.all()))
+        references::standings(&ReferenceRowGroup::of(report, self.all()))
     }
 
     /// Returns the figures that shall stand beside a result; `None` if none was asked for.
-    fn groups(&self, report: &Report) -> Option<Vec<Group<'_>>> {
+    fn groups(&self, report: &Report) -> Option<Vec<ReferenceRowGroup<'_>>> {
         if !self.nearest && self.names.is_empty() {
             return None;
         }
         let is_named = |one: &Reference| self.names.iter().any(|name| one.is_of(name));
         let mut groups = Vec::new();
-        for mut group in Group::of(report, self.all()) {
+        for mut group in ReferenceRowGroup::of(report, self.all()) {
             let nearest = if self.nearest { group.clone().nearest().all } else { Vec::new() };
             group.all.retain(|one| is_named(one.reference) || nearest.contains(one));
             groups.extend(Some(group).filter(|group| !group.all.is_empty()));
@@ -102,7 +102,7 @@ impl References {
     }
 
     /// Returns the figures that shall stand beside a result, for a terminal; empty if none was asked for.
-    pub fn text(&self, report: &Report, options: &Options) -> String {
+    pub fn text(&self, report: &Report, options: &DisplayOptions) -> String {
         self.groups(report).map_or(String::new(), |groups| views::beside(&groups, options))
     }
 

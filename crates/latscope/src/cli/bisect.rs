@@ -6,12 +6,12 @@ use super::output::{replaces, unless_unread};
 use super::usage::{did_you_mean, of_parser};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgMatches, Args, Command};
-use latscope_core::report::Status;
+use latscope_core::report::VerdictStatus;
 use latscope_core::units::{counted, format_share};
 use latscope_judge::gate::sequential::{Decision, Sequential};
-use latscope_judge::gate::{self, Budget, Check, Gate};
-use latscope_judge::runs::Run;
-use latscope_os::signal::{self, Signals, TERMINATION};
+use latscope_judge::gate::{self, GateBudget, GateCheck, GateResult};
+use latscope_judge::runs::RunResult;
+use latscope_os::signal::{self, SignalFd, TERMINATION};
 use latscope_os::worker::{self, Lifetime};
 use latscope_process::eprintln;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -52,8 +52,8 @@ const BAD: u8 = 1;
 
 /// Measures until it is certain whether a budget holds: for git bisect run
 ///
-/// Each run of the command behind -- is judged by the budget. Two runs that exceed a max or a missed are enough for bad;
-/// else the runs go on until one kind is three ahead of the other. Inconclusive runs, and those beside which other
+/// Each run of the command behind -- is judged by the budget. Two runs that exceed a max or a missed are enough for
+/// bad; else the runs go on until one kind is three ahead of the other. Inconclusive runs, and those beside which other
 /// processes used more than 25 % of the CPUs, count as neither.
 ///
 /// Exit codes, as git bisect run takes them: 0 good, 1 bad, 125 cannot tell, 128 wrong command, budget or probe, which
@@ -103,7 +103,7 @@ pub fn run(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
     let file = place.path().join("result.json");
     let words = words(&asked.command, &file, whole)?;
     let waited: Vec<i32> = TERMINATION.into_iter().chain([Signal::CHILD.as_raw()]).collect();
-    let signals = Signals::block(&waited).context("signals cannot be waited for")?;
+    let signals = SignalFd::block(&waited).context("signals cannot be waited for")?;
     let (mut seen, mut hard) = (Sequential::default(), 0);
     for number in 1..=asked.runs {
         let (ended, signal) = measured(&words, &signals)?;
@@ -113,13 +113,13 @@ pub fn run(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
         }
         let gate = judged(&budget, &file, ended, asked.accept_busy)?;
         match gate.status {
-            Status::Pass => seen.good += 1,
-            Status::Exceeded => seen.bad += 1,
-            Status::Inconclusive => {}
+            VerdictStatus::Pass => seen.good += 1,
+            VerdictStatus::Exceeded => seen.bad += 1,
+            VerdictStatus::Inconclusive => {}
         }
         let left = asked.runs - number;
         say(number, &gate, &seen, left);
-        hard += usize::from(gate.checks.iter().any(Check::is_final));
+        hard += usize::from(gate.checks.iter().any(GateCheck::is_final));
         if let Some(why) = hopeless(&gate).filter(|_| number == 1) {
             bail!("no run of this command can hold the budget: {why}");
         }
@@ -141,7 +141,7 @@ pub fn run(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
 }
 
 /// The budget, if it and the number of runs can decide, and the command leaves it alone.
-fn checked_budget(asked: &BisectArguments) -> Result<Budget> {
+fn checked_budget(asked: &BisectArguments) -> Result<GateBudget> {
     let fewest = Sequential::lead() as u64;
     ensure!(asked.runs >= fewest, "--runs {}: {fewest} runs that agree are needed", asked.runs);
     let budget = budget::load(&asked.budget, [])?;
@@ -164,14 +164,14 @@ fn checked_budget(asked: &BisectArguments) -> Result<Budget> {
 }
 
 /// Returns the reason why no run of this command can hold the budget, with what would; `None` if a run can.
-fn hopeless(gate: &Gate) -> Option<String> {
-    if gate.status == Status::Exceeded {
+fn hopeless(gate: &GateResult) -> Option<String> {
+    if gate.status == VerdictStatus::Exceeded {
         return None;
     }
     if gate.checks.is_empty() {
         return Some("nothing is judged".to_owned());
     }
-    let hopeless: Vec<&Check> = gate.checks.iter().filter(|check| check.is_hopeless).collect();
+    let hopeless: Vec<&GateCheck> = gate.checks.iter().filter(|check| check.is_hopeless).collect();
     // A check that no length mends comes first, then the one that takes the longest run.
     let never = hopeless.iter().find(|check| check.takes.is_none());
     let check = never.or(hopeless.iter().max_by_key(|check| check.takes))?;
@@ -190,11 +190,11 @@ fn end(verdict: &str, seen: &Sequential, runs: u64, code: ExitCode) -> Result<Ex
 }
 
 /// Prints a line about a run to stderr.
-fn say(number: u64, gate: &Gate, seen: &Sequential, left: u64) {
+fn say(number: u64, gate: &GateResult, seen: &Sequential, left: u64) {
     let word = match gate.status {
-        Status::Pass => "good",
-        Status::Exceeded => "bad",
-        Status::Inconclusive => "inconclusive",
+        VerdictStatus::Pass => "good",
+        VerdictStatus::Exceeded => "bad",
+        VerdictStatus::Inconclusive => "inconclusive",
     };
     let why = unmet(gate).into_iter().next().map(|why| format!(": {why}"));
     let counts = format!("{} good, {} bad, at most {left} more", seen.good, seen.bad);
@@ -232,7 +232,7 @@ fn words(command: &[String], file: &Path, whole: Command) -> Result<Vec<String>>
 }
 
 /// Runs our own binary; a signal to this process is passed on, and ends both.
-fn measured(words: &[String], signals: &Signals) -> Result<(ExitStatus, Option<i32>)> {
+fn measured(words: &[String], signals: &SignalFd) -> Result<(ExitStatus, Option<i32>)> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let mut child = worker::spawn(&words, &[], Lifetime::WithParent).context("cannot start latscope")?;
     let mut told = None;
@@ -257,11 +257,12 @@ fn pass_on(child: &Child, signal: i32) {
 }
 
 /// The result of a run, judged.
-fn judged(budget: &Budget, file: &Path, ended: ExitStatus, accept_busy: bool) -> Result<Gate> {
+fn judged(budget: &GateBudget, file: &Path, ended: ExitStatus, accept_busy: bool) -> Result<GateResult> {
     let done = [0, 2, 3].map(Some).contains(&ended.code());
     ensure!(done, CannotTell(format!("the run failed ({ended})")));
     let text = fs::read(file).map_err(|why| CannotTell(format!("the run left no result: {why}")))?;
-    let run = Run::from_json(&text).map_err(|why| CannotTell(format!("the result cannot be used: {why}")))?;
+    let run =
+        RunResult::from_json(&text).map_err(|why| CannotTell(format!("the result cannot be used: {why}")))?;
     fs::remove_file(file).context("cannot remove the result of the run")?;
     let busy = run.report.activity.as_ref().map(|account| account.others).filter(|others| *others > BUSY);
     let judges = run.report.measurements.iter().any(|m| m.verdict.is_some());
@@ -277,7 +278,7 @@ fn judged(budget: &Budget, file: &Path, ended: ExitStatus, accept_busy: bool) ->
 mod tests {
     use super::*;
     use latscope_core::fixture;
-    use latscope_core::report::{Account, Status};
+    use latscope_core::report::{Account, VerdictStatus};
     use std::os::unix::process::ExitStatusExt;
 
     #[test]
@@ -294,8 +295,8 @@ mod tests {
             fs::write(&file, report.to_json()).unwrap();
             judged(&budget, &file, ExitStatus::from_raw(0), accept_busy).unwrap().status
         };
-        assert_eq!(status(0.1, false), Status::Exceeded);
-        assert_eq!(status(0.6, false), Status::Inconclusive);
-        assert_eq!(status(0.6, true), Status::Exceeded);
+        assert_eq!(status(0.1, false), VerdictStatus::Exceeded);
+        assert_eq!(status(0.6, false), VerdictStatus::Inconclusive);
+        assert_eq!(status(0.6, true), VerdictStatus::Exceeded);
     }
 }

@@ -3,22 +3,22 @@
 use super::input;
 use super::usage::did_you_mean;
 use anyhow::{Result, anyhow};
-use latscope_judge::gate::{Budget, BudgetError, Kind, Names, Table};
-use latscope_judge::runs::Run;
-use latscope_probes::{self as probes, Kind as Takes};
+use latscope_judge::gate::{BudgetError, BudgetFileTable, BudgetNameSet, BudgetParamKind, GateBudget};
+use latscope_judge::runs::RunResult;
+use latscope_probes::{self as probes, ParamValueKind as Takes};
 use std::path::Path;
 
 /// Reads a budget, `-` from standard input. What it names must be a probe of latscope, or in one of these runs.
 ///
 /// # Errors
 /// The file cannot be read, or is no budget; the text says what to write instead.
-pub fn load<'a>(path: &Path, runs: impl IntoIterator<Item = &'a Run>) -> Result<Budget> {
+pub fn load<'a>(path: &Path, runs: impl IntoIterator<Item = &'a RunResult>) -> Result<GateBudget> {
     let name = input::name(path);
     let text = input::text(path)?;
-    let table: Table = toml::from_str(&text).map_err(|error| syntax(&name, &text, &error))?;
+    let table: BudgetFileTable = toml::from_str(&text).map_err(|error| syntax(&name, &text, &error))?;
     let mut known = names();
     runs.into_iter().for_each(|run| known.add_run(run));
-    Budget::read(&table, &known).map_err(|error| meant(&name, &error))
+    GateBudget::read(&table, &known).map_err(|error| meant(&name, &error))
 }
 
 /// Error for a text that is no TOML, in one line.
@@ -38,15 +38,17 @@ fn meant(name: &str, error: &BudgetError) -> anyhow::Error {
 }
 
 /// All that latscope measures.
-fn names() -> Names {
-    let mut names = Names::default();
+fn names() -> BudgetNameSet {
+    let mut names = BudgetNameSet::default();
     for probe in probes::all() {
         let kind = |takes: Takes| match takes {
-            Takes::Size => Kind::Size,
-            Takes::Number | Takes::Nodes => Kind::Number,
-            Takes::Time => Kind::Time,
-            Takes::Choice(words) => Kind::Choice(words.iter().map(|(word, _)| (*word).to_owned()).collect()),
-            Takes::Stated => Kind::Stated,
+            Takes::Size => BudgetParamKind::Size,
+            Takes::Number | Takes::Nodes => BudgetParamKind::Number,
+            Takes::Time => BudgetParamKind::Time,
+            Takes::Choice(words) => {
+                BudgetParamKind::Choice(words.iter().map(|(word, _)| (*word).to_owned()).collect())
+            }
+            Takes::Stated => BudgetParamKind::Stated,
         };
         names.add_probe(probe.id, probe.params.iter().map(|param| (param.name, kind(param.kind))));
     }

@@ -1,6 +1,6 @@
 //! `latscope compare`: are two sides of saved results different?
 
-use super::Exit;
+use super::CommandExit;
 use super::input::check_once;
 use super::judged::JudgedArguments;
 use super::options::possible;
@@ -9,10 +9,10 @@ use super::results::{self, Results};
 use anyhow::{Result, bail};
 use clap::Args;
 use latscope_core::redact::machines_not_known;
-use latscope_core::report::Status;
-use latscope_judge::compare::{self, Comparison};
-use latscope_judge::runs::Run;
-use latscope_views::{Options, comparison as views};
+use latscope_core::report::VerdictStatus;
+use latscope_judge::compare::{self, ComparisonResult};
+use latscope_judge::runs::RunResult;
+use latscope_views::{DisplayOptions, comparison as views};
 use std::path::{Path, PathBuf};
 
 /// Compares two sides of saved results point by point: slower, faster, the same, or not to be decided
@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 /// The run is the unit: nine runs a side, made in random order, decide about one point among a whole survey. With one
 /// run a side it says at most that these two runs differ.
 ///
-/// Exit codes: 0 done, 1 error, with --fail-on slower 2 where a point is slower, and 3 where the runs are too few to call
-/// one slower, nothing was compared, or a point named by --only cannot be decided.
+/// Exit codes: 0 done, 1 error, with --fail-on slower 2 where a point is slower, and 3 where the runs are too few to
+/// call one slower, nothing was compared, or a point named by --only cannot be decided.
 #[derive(Debug, Args)]
 #[command(override_usage = "latscope compare [OPTIONS] A B\n       latscope compare [OPTIONS] A… -- B…")]
 pub struct CompareArguments {
@@ -48,7 +48,7 @@ pub struct CompareArguments {
 ///
 /// # Errors
 /// A result cannot be read, `--only` names what no result has, or a view cannot be written.
-pub fn run(asked: &CompareArguments) -> Result<Exit> {
+pub fn run(asked: &CompareArguments) -> Result<CommandExit> {
     asked.judged.input.apply();
     if let Some(option) = asked.b.iter().find(|path| is_option(path)) {
         bail!("{} is an option: options stand before --, and only results of B behind it", option.display());
@@ -87,25 +87,25 @@ fn sides(asked: &CompareArguments) -> Result<(Results, Results)> {
     Ok((a, b))
 }
 
-fn references(side: &Results) -> Vec<&Run> {
+fn references(side: &Results) -> Vec<&RunResult> {
     side.runs.iter().map(|(_, run)| run).collect()
 }
 
-fn show(asked: &CompareArguments, found: &Comparison) -> Result<()> {
+fn show(asked: &CompareArguments, found: &ComparisonResult) -> Result<()> {
     let files = &asked.judged.files;
-    let text = |options: &Options| views::text(found, asked.all, options);
+    let text = |options: &DisplayOptions| views::text(found, asked.all, options);
     let markdown = || views::markdown(found, asked.all);
     files.show(asked.quiet, found, text, || views::csv(found), markdown, || views::html(found))
 }
 
 /// The end by `--fail-on`.
-fn exit(asked: &CompareArguments, found: &Comparison) -> Exit {
+fn exit(asked: &CompareArguments, found: &ComparisonResult) -> CommandExit {
     if asked.fail_on.is_none() {
-        return Exit::Done;
+        return CommandExit::Done;
     }
     let (status, why) = found.none_slower(!asked.judged.only.is_empty());
-    Exit::of_status(status, || match status {
-        Status::Exceeded => format!("--fail-on slower: {why}"),
+    CommandExit::of_status(status, || match status {
+        VerdictStatus::Exceeded => format!("--fail-on slower: {why}"),
         _ => format!("--fail-on slower: inconclusive: {why}"),
     })
 }

@@ -1,6 +1,6 @@
 //! Criteria: what is asked of a result, and the exit code that comes of it.
 
-use super::exit::{self, Exit};
+use super::exit::{self, CommandExit};
 use super::options::{Registered, possible};
 use clap::builder::TypedValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command};
@@ -9,16 +9,16 @@ use latscope_core::report::{Measurement, Report};
 use latscope_core::units::format_share;
 use latscope_core::word::Meaning;
 use latscope_engine::outliers::FAILED_ACTIONS;
-use latscope_judge::verdict::{self, Criterion, CriterionError, Metric, QUANTILES, Share};
+use latscope_judge::verdict::{self, CallShareKind, CriterionError, Metric, MetricCriterion, QUANTILES};
 use latscope_views::{unfinished, unmet};
 
 pub const HEADING: &str = "Criteria (exit code 2 or 3)";
 
-/// Criteria of the result: an option for each quantile, for the maximum, for missed events if there can be such, and for
-/// what can happen to messages; and the option that ends the run when a criterion does not hold.
+/// Criteria of the result: an option for each quantile, for the maximum, for missed events if there can be such, and
+/// for what can happen to messages; and the option that ends the run when a criterion does not hold.
 #[derive(Debug, Clone)]
 pub struct Criteria<const MISSED: bool, const MESSAGES: bool = false> {
-    criteria: Vec<Criterion>,
+    criteria: Vec<MetricCriterion>,
     /// True if the run ends when a criterion is exceeded.
     pub stop: bool,
 }
@@ -47,9 +47,9 @@ impl<const MISSED: bool, const MESSAGES: bool> Criteria<MISSED, MESSAGES> {
     }
 
     /// Returns the criteria, with the further criterion that no event is above the threshold.
-    pub fn with_threshold(&self, threshold: Option<u64>) -> Vec<Criterion> {
+    pub fn with_threshold(&self, threshold: Option<u64>) -> Vec<MetricCriterion> {
         let threshold =
-            threshold.map(|threshold| Criterion { metric: Metric::Threshold, limit: threshold as f64 });
+            threshold.map(|threshold| MetricCriterion { metric: Metric::Threshold, limit: threshold as f64 });
         self.criteria.iter().cloned().chain(threshold).collect()
     }
 }
@@ -96,12 +96,12 @@ impl<const MISSED: bool, const MESSAGES: bool> Registered for Criteria<MISSED, M
 fn criterion(name: &'static str, help: String) -> Arg {
     let counts = name == "missed" || OF_MESSAGES.iter().any(|(known, _)| *known == name);
     let arg = Arg::new(name).long(name).value_name(if counts { "N" } else { "T" });
-    arg.value_parser(move |text: &str| Criterion::parse(name, text)).help(help).help_heading(HEADING)
+    arg.value_parser(move |text: &str| MetricCriterion::parse(name, text)).help(help).help_heading(HEADING)
 }
 
 /// Criteria by which a saved result is judged: all that the commands that measure have.
 #[derive(Debug, Clone)]
-pub struct Judging(Vec<Criterion>);
+pub struct Judging(Vec<MetricCriterion>);
 
 impl Judging {
     /// Ids of the options.
@@ -114,7 +114,7 @@ impl Judging {
         if self.0.is_empty() {
             return;
         }
-        report.plan.criteria = self.0.iter().map(Criterion::planned).collect();
+        report.plan.criteria = self.0.iter().map(MetricCriterion::planned).collect();
         report.measurements.iter_mut().for_each(|m| m.verdict = None);
         verdict::judge_report(report, &self.0);
     }
@@ -134,8 +134,8 @@ impl Registered for Judging {
 
     fn read(matches: &ArgMatches) -> Self {
         let limits = AllCriteria::names().chain([SYNC]);
-        let limits = limits.filter_map(|name| matches.get_one::<Criterion>(name).cloned());
-        let inherits = matches.get_many::<Criterion>(INHERITS).into_iter().flatten().cloned();
+        let limits = limits.filter_map(|name| matches.get_one::<MetricCriterion>(name).cloned());
+        let inherits = matches.get_many::<MetricCriterion>(INHERITS).into_iter().flatten().cloned();
         Judging(limits.chain(inherits).collect())
     }
 }
@@ -156,7 +156,7 @@ const INHERITED: [Meaning; 2] =
 #[derive(Debug, Args)]
 pub struct CallCriteria {
     #[arg(help = HELP_SYNC, long, value_name = "PERCENT", value_parser = percent, conflicts_with_all = ["throughput", "one_way", "inversion"])]
-    sync: Option<Criterion>,
+    sync: Option<MetricCriterion>,
     #[arg(
         help = HELP_INHERITS,
         long,
@@ -165,34 +165,34 @@ pub struct CallCriteria {
         value_parser = possible(INHERITED).try_map(inheritance),
         conflicts_with_all = ["throughput", "one_way", "inversion"]
     )]
-    inherits: Vec<Criterion>,
+    inherits: Vec<MetricCriterion>,
 }
 
 impl CallCriteria {
-    pub fn all(&self) -> impl Iterator<Item = Criterion> {
+    pub fn all(&self) -> impl Iterator<Item = MetricCriterion> {
         self.sync.iter().chain(&self.inherits).cloned()
     }
 }
 
-fn percent(text: &str) -> Result<Criterion, String> {
+fn percent(text: &str) -> Result<MetricCriterion, String> {
     let number = text.trim_end_matches('%').trim_end().parse().ok();
     let share = number.filter(|share| (0.0..=100.0).contains(share));
     let limit = share.ok_or_else(|| "it must be a percentage from 0 to 100".to_owned())?;
-    Ok(Criterion { metric: Metric::Share(Share::Sync), limit })
+    Ok(MetricCriterion { metric: Metric::Share(CallShareKind::Sync), limit })
 }
 
-fn inheritance(what: String) -> Result<Criterion, CriterionError> {
-    Criterion::new(&format!("inherits-{what}"), 100.0)
+fn inheritance(what: String) -> Result<MetricCriterion, CriterionError> {
+    MetricCriterion::new(&format!("inherits-{what}"), 100.0)
 }
 
 /// The end of a run, judged or not.
-pub fn exit(report: &Report) -> Exit {
+pub fn exit(report: &Report) -> CommandExit {
     let code = verdict::exit_code(verdict::report_status(report), verdict::is_cut_short(report));
     let failed = report.warnings.iter().find(|warning| FAILED_ACTIONS.contains(&warning.id.as_str()));
     let failed = failed.map(|warning| warning.text.clone()).or_else(|| unanswered(report));
     match failed.filter(|_| code == 0) {
-        Some(reason) => Exit::Error(reason),
-        None => Exit::of_code(code, || reason(report)),
+        Some(reason) => CommandExit::Error(reason),
+        None => CommandExit::of_code(code, || reason(report)),
     }
 }
 
@@ -207,15 +207,15 @@ fn unanswered(report: &Report) -> Option<String> {
 }
 
 /// The end of showing a result: by its verdict, if it has one.
-pub fn of_verdict(report: &Report) -> Exit {
+pub fn of_verdict(report: &Report) -> CommandExit {
     match verdict::report_status(report) {
         Some(status) => {
             let code = verdict::exit_code(Some(status), verdict::is_cut_short(report));
-            Exit::of_code(code, || reason(report))
+            CommandExit::of_code(code, || reason(report))
         }
-        None if report.plan.criteria.is_empty() => Exit::Done,
+        None if report.plan.criteria.is_empty() => CommandExit::Done,
         // What was asked for and has no answer has not passed.
-        None => Exit::Inconclusive("the criteria of the run were not judged".to_owned()),
+        None => CommandExit::Inconclusive("the criteria of the run were not judged".to_owned()),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::options::JsonArgument;
 use super::output::{show_text, write_json};
-use super::{Exit, redact};
+use super::{CommandExit, redact};
 use anyhow::Result;
 use clap::Args;
-use latscope_views::Options;
+use latscope_views::DisplayOptions;
 
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
@@ -20,12 +20,12 @@ pub struct DoctorArguments {
 ///
 /// # Errors
 /// The output cannot be written.
-pub fn run(asked: &DoctorArguments) -> Result<Exit> {
+pub fn run(asked: &DoctorArguments) -> Result<CommandExit> {
     let catalogue = latscope_probes::catalogue();
     let machine = redact::machine(latscope_machine::this_machine(&catalogue))?;
     write_json(&asked.to, &machine)?;
     show_text(asked.to.takes_stdout(), |options| {
-        latscope_views::doctor::text(&machine, &Options { catalogue: &catalogue, ..*options })
+        latscope_views::doctor::text(&machine, &DisplayOptions { catalogue: &catalogue, ..*options })
     })?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }

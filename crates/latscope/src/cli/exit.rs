@@ -1,14 +1,14 @@
 //! Exit codes of commands, as scripts see them, and their reasons.
 
 use clap::ArgMatches;
-use latscope_core::report::Status;
+use latscope_core::report::VerdictStatus;
 use latscope_judge::verdict::exit_code;
 use latscope_process::eprintln;
 use std::process::ExitCode;
 
 /// End of a command. Every code other than 0 has its reason, for one line on stderr.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Exit {
+pub enum CommandExit {
     /// The command succeeded: code 0.
     Done,
     /// A usage or I/O error, nothing could be measured, or interrupted: code 1.
@@ -19,41 +19,43 @@ pub enum Exit {
     Inconclusive(String),
 }
 
-impl Exit {
+impl CommandExit {
     /// Returns the end by a status, whose reason is made where it is needed.
-    pub fn of_status(status: Status, reason: impl FnOnce() -> String) -> Exit {
-        Exit::of_code(exit_code(Some(status), false), reason)
+    pub fn of_status(status: VerdictStatus, reason: impl FnOnce() -> String) -> CommandExit {
+        CommandExit::of_code(exit_code(Some(status), false), reason)
     }
 
     /// Returns the end with a code, whose reason is made where it is needed.
-    pub fn of_code(code: u8, reason: impl FnOnce() -> String) -> Exit {
+    pub fn of_code(code: u8, reason: impl FnOnce() -> String) -> CommandExit {
         match code {
-            0 => Exit::Done,
-            2 => Exit::Exceeded(reason()),
-            3 => Exit::Inconclusive(reason()),
-            _ => Exit::Error(reason()),
+            0 => CommandExit::Done,
+            2 => CommandExit::Exceeded(reason()),
+            3 => CommandExit::Inconclusive(reason()),
+            _ => CommandExit::Error(reason()),
         }
     }
 
     /// Returns the exit code, 0 to 3.
     pub fn code(&self) -> u8 {
         match self {
-            Exit::Done => 0,
-            Exit::Error(_) => 1,
-            Exit::Exceeded(_) => 2,
-            Exit::Inconclusive(_) => 3,
+            CommandExit::Done => 0,
+            CommandExit::Error(_) => 1,
+            CommandExit::Exceeded(_) => 2,
+            CommandExit::Inconclusive(_) => 3,
         }
     }
 
     fn reason(&self) -> Option<&str> {
         match self {
-            Exit::Done => None,
-            Exit::Error(reason) | Exit::Exceeded(reason) | Exit::Inconclusive(reason) => Some(reason),
+            CommandExit::Done => None,
+            CommandExit::Error(reason)
+            | CommandExit::Exceeded(reason)
+            | CommandExit::Inconclusive(reason) => Some(reason),
         }
     }
 
-    /// Prints the reason in a line on stderr where no table has it: with `--quiet`, and with `--fail-on`, which views do
-    /// not know. Returns the code for the process.
+    /// Prints the reason in a line on stderr where no table has it: with `--quiet`, and with `--fail-on`, which views
+    /// do not know. Returns the code for the process.
     pub fn explained(self, matches: &ArgMatches) -> ExitCode {
         if let Some(reason) = self.reason().filter(|_| is_without_reason(matches)) {
             let line = reason.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -15,9 +15,11 @@ use latscope_core::param;
 use latscope_core::plan::{ParamValue, Plan};
 use latscope_core::units::parse_size;
 use latscope_core::word::Meaning;
-use latscope_engine::planner::{self, Request};
+use latscope_engine::planner::{self, RunRequest};
 use latscope_probes::file::directory::{self, Defaults};
-use latscope_probes::{self as probe, FAMILIES, Family, Kind, Param, PlanInput, Probe, Profile, REGISTRY};
+use latscope_probes::{
+    self as probe, FAMILIES, Family, Param, ParamValueKind, PlanInput, Probe, REGISTRY, SurveyProfile,
+};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -29,7 +31,7 @@ pub struct FamilyArguments {
     #[command(flatten)]
     pub run: RunArguments,
     #[command(flatten)]
-    asked: Dynamic<Asked>,
+    asked: Dynamic<FamilyOptions>,
 }
 
 // How much time there is.
@@ -44,11 +46,11 @@ pub struct ProfileArguments {
 }
 
 impl ProfileArguments {
-    pub fn profile(&self) -> Profile {
+    pub fn profile(&self) -> SurveyProfile {
         match (self.quick, self.full) {
-            (true, _) => Profile::Quick,
-            (_, true) => Profile::Full,
-            _ => Profile::Normal,
+            (true, _) => SurveyProfile::Quick,
+            (_, true) => SurveyProfile::Full,
+            _ => SurveyProfile::Normal,
         }
     }
 }
@@ -56,7 +58,7 @@ impl ProfileArguments {
 /// Options that depend on the family of the command: the requested probes, the values of their parameters, and options
 /// of some families only.
 #[derive(Debug, Clone)]
-struct Asked {
+struct FamilyOptions {
     /// Ids of the requested probes.
     probes: Vec<&'static str>,
     values: BTreeMap<String, Vec<ParamValue>>,
@@ -69,7 +71,7 @@ fn family_of(command: &Command) -> &'static Family {
     named.expect("the command of a family has its name")
 }
 
-impl Registered for Asked {
+impl Registered for FamilyOptions {
     fn add(command: Command) -> Command {
         let family = family_of(&command);
         let short = |probe: &Probe| probe.id.split_once('.').map_or(probe.id, |(_, name)| name);
@@ -91,7 +93,7 @@ impl Registered for Asked {
         if family.on_time_line { TimelineArgument::augment_args(command) } else { command }
     }
 
-    fn read(matches: &ArgMatches) -> Asked {
+    fn read(matches: &ArgMatches) -> FamilyOptions {
         let mut values: BTreeMap<String, Vec<ParamValue>> = BTreeMap::new();
         for name in matches.ids() {
             // No other option has such values.
@@ -101,7 +103,7 @@ impl Registered for Asked {
             }
         }
         let paths = |name| matches.try_get_many(name).ok().flatten().into_iter().flatten().cloned();
-        Asked {
+        FamilyOptions {
             probes: matches.get_many("probe").into_iter().flatten().copied().collect(),
             values,
             directory: DirectoryArgument { dir: paths("dir").collect() },
@@ -125,8 +127,8 @@ const SEVERAL: &str = "Kind of what is measured; a probe has some of these";
 fn parameters(family: &'static Family) -> Vec<Offered> {
     let mut found: Vec<Offered> = Vec::new();
     for probe in family.probes {
-        for param in probe.params.iter().filter(|param| param.kind != Kind::Stated) {
-            let choices = if let Kind::Choice(choices) = param.kind { choices } else { &[] };
+        for param in probe.params.iter().filter(|param| param.kind != ParamValueKind::Stated) {
+            let choices = if let ParamValueKind::Choice(choices) = param.kind { choices } else { &[] };
             match found.iter_mut().find(|known| known.param.name == param.name) {
                 None => found.push(Offered { param, help: param.help, choices: choices.to_vec() }),
                 Some(known) => {
@@ -152,18 +154,27 @@ fn add_unknown(known: &mut Vec<Meaning>, choices: &[Meaning]) {
 
 fn parameter_argument(Offered { param, help, choices }: Offered) -> Arg {
     let (value_name, parser): (_, ValueParser) = match param.kind {
-        Kind::Size => ("SIZE,…", ValueParser::new(|text: &str| parse_size(text).map(ParamValue::Number))),
-        Kind::Time => ("TIME,…", ValueParser::new(|text: &str| time(text).map(ParamValue::Number))),
-        Kind::Number => ("N,…", ValueParser::new(|text: &str| text.parse().map(ParamValue::Number))),
-        Kind::Nodes => ("NODE,…", ValueParser::new(nodes::value)),
-        Kind::Choice(_) | Kind::Stated => ("WORD,…", possible(choices).map(ParamValue::Text).into()),
+        ParamValueKind::Size => {
+            ("SIZE,…", ValueParser::new(|text: &str| parse_size(text).map(ParamValue::Number)))
+        }
+        ParamValueKind::Time => ("TIME,…", ValueParser::new(|text: &str| time(text).map(ParamValue::Number))),
+        ParamValueKind::Number => {
+            ("N,…", ValueParser::new(|text: &str| text.parse().map(ParamValue::Number)))
+        }
+        ParamValueKind::Nodes => ("NODE,…", ValueParser::new(nodes::value)),
+        ParamValueKind::Choice(_) | ParamValueKind::Stated => {
+            ("WORD,…", possible(choices).map(ParamValue::Text).into())
+        }
     };
-    let units =
-        if matches!(param.kind, Kind::Size) { "\n4K and 4KiB are 4096 bytes, 4kB is 4000" } else { "" };
+    let units = if matches!(param.kind, ParamValueKind::Size) {
+        "\n4K and 4KiB are 4096 bytes, 4kB is 4000"
+    } else {
+        ""
+    };
     let arg = Arg::new(param.name).long(param.name);
     let arg = match param.kind {
         // An option that is given or not.
-        Kind::Choice([("yes", _)]) => {
+        ParamValueKind::Choice([("yes", _)]) => {
             arg.num_args(0..=1).require_equals(true).hide_possible_values(true).default_missing_value("yes")
         }
         _ => arg.value_name(value_name).value_delimiter(','),
@@ -176,7 +187,7 @@ impl FamilyArguments {
     ///
     /// # Errors
     /// A parameter that none of them has, or a value that it cannot have.
-    pub fn request(&self, family: &str, rounds: u32) -> Result<(Vec<&'static Probe>, Request)> {
+    pub fn request(&self, family: &str, rounds: u32) -> Result<(Vec<&'static Probe>, RunRequest)> {
         let usual = |probe: &&Probe| probe.family() == family && !probe.by_name_only;
         let named = |probe: &&Probe| self.asked.probes.contains(&probe.id);
         let wanted = |probe: &&Probe| if self.asked.probes.is_empty() { usual(probe) } else { named(probe) };
@@ -193,7 +204,7 @@ impl FamilyArguments {
             directories,
         };
         let timeline = self.asked.timeline.clone();
-        Ok((probes, Request { notes, timeline, ..self.run.request(family, input, rounds) }))
+        Ok((probes, RunRequest { notes, timeline, ..self.run.request(family, input, rounds) }))
     }
 }
 
@@ -201,7 +212,7 @@ impl FamilyArguments {
 ///
 /// # Errors
 /// There is nothing to measure, or not with so many threads.
-pub fn plan(probes: &[&'static Probe], request: &Request, machine: &Machine) -> Result<Plan> {
+pub fn plan(probes: &[&'static Probe], request: &RunRequest, machine: &Machine) -> Result<Plan> {
     let machine = nodes::usable(request, machine)?;
     let mut plan = planner::plan(&REGISTRY, probes, request, &machine);
     let notes = unlike::notes(probes, request, &machine, &plan);
@@ -238,8 +249,10 @@ impl Measures for Plain<'_> {
 fn check_used(family: &str, probes: &[&Probe], parameter: &str, values: &[ParamValue]) -> Result<()> {
     let takes = |probe: &Probe, value: &ParamValue| {
         probe.params.iter().filter(|param| param.name == parameter).any(|param| match (param.kind, value) {
-            (Kind::Choice(words), ParamValue::Text(word)) => words.iter().any(|(known, _)| known == word),
-            (kind, _) => kind != Kind::Stated,
+            (ParamValueKind::Choice(words), ParamValue::Text(word)) => {
+                words.iter().any(|(known, _)| known == word)
+            }
+            (kind, _) => kind != ParamValueKind::Stated,
         })
     };
     let Some(value) = values.iter().find(|value| !probes.iter().any(|probe| takes(probe, value))) else {
@@ -315,7 +328,7 @@ impl DirectoryArgument {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::arguments::Arguments;
+    use crate::cli::arguments::LatscopeArguments;
     use clap::CommandFactory;
     use std::collections::BTreeSet;
     use std::fs;
@@ -370,12 +383,12 @@ mod tests {
         probes.iter().filter(|of| !of.is_empty()).all(|of| of.iter().any(has))
     }
 
-    /// A remedy may name an option that the command of its row has. What is a parameter of some probes only may stand in
-    /// the files of these, and in a shared file if all files that use it have such probes.
+    /// A remedy may name an option that the command of its row has. What is a parameter of some probes only may stand
+    /// in the files of these, and in a shared file if all files that use it have such probes.
     #[test]
     fn remedies_name_only_options_that_their_probes_have() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../latscope-probes/src");
-        let whole = Arguments::command();
+        let whole = LatscopeArguments::command();
         let (mut wrong, mut seen) = (Vec::new(), 0);
         for family in FAMILIES {
             let command = whole.find_subcommand(family.name).expect("each family is a command");

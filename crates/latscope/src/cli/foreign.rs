@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 #[derive(Deserialize)]
-struct Table {
-    program: Vec<Program>,
+struct ForeignOptionTable {
+    program: Vec<ForeignProgram>,
 }
 
 /// Options of another program, and their equivalents in commands of latscope.
 #[derive(Deserialize)]
-struct Program {
+struct ForeignProgram {
     name: String,
     commands: Vec<String>,
     /// True if they are also of the families whose samples are not all single events.
@@ -28,8 +28,9 @@ struct Program {
 const WRAPPERS: [&str; 2] = ["trial", "bisect-check"];
 
 /// The table of options, read once.
-static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
-    let table: Table = toml::from_str(include_str!("foreign.toml")).expect("a test reads the table");
+static PROGRAMS: LazyLock<Vec<ForeignProgram>> = LazyLock::new(|| {
+    let table: ForeignOptionTable =
+        toml::from_str(include_str!("foreign.toml")).expect("a test reads the table");
     table.program
 });
 
@@ -98,7 +99,7 @@ pub fn of_option(command: &str, option: &str) -> Option<String> {
     (!hints.is_empty()).then(|| hints.join("; "))
 }
 
-impl Program {
+impl ForeignProgram {
     /// Commands that the options belong to.
     fn commands(&self) -> impl Iterator<Item = &str> {
         let families = FAMILIES.iter().filter(|family| self.in_families && !family.single_events);
@@ -125,14 +126,14 @@ impl Program {
 
 #[cfg(test)]
 mod tests {
-    use super::super::arguments::Arguments;
+    use super::super::arguments::LatscopeArguments;
     use super::*;
     use clap::CommandFactory;
 
     fn refused(words: &str) -> Option<String> {
         let command = words.split_whitespace().next().unwrap();
         let words = std::iter::once("latscope").chain(words.split_whitespace());
-        let whole = Arguments::command();
+        let whole = LatscopeArguments::command();
         hint(command, &whole.clone().try_get_matches_from(words).unwrap_err(), &whole)
     }
 
@@ -181,7 +182,7 @@ mod tests {
     /// Checks that the named options exist: in each command that the program is listed for, or in some, if it says so.
     #[test]
     fn what_is_named_is_there() {
-        let whole = Arguments::command();
+        let whole = LatscopeArguments::command();
         for program in PROGRAMS.iter() {
             let commands: Vec<_> =
                 program.commands().map(|name| whole.find_subcommand(name).expect(name)).collect();

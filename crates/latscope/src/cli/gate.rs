@@ -5,23 +5,23 @@ use super::judged::percent;
 use super::options::JsonArgument;
 use super::output::{check_distinct, is_stdout, named, show_text, unless_unread, write, write_json};
 use super::results::{self, Results};
-use super::{Exit, budget, exit, redact};
+use super::{CommandExit, budget, exit, redact};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use latscope_core::report::Status;
-use latscope_judge::gate::{self, Accepted, Budget, Gate};
-use latscope_judge::runs::Run;
+use latscope_core::report::VerdictStatus;
+use latscope_judge::gate::{self, Accepted, GateBudget, GateResult};
+use latscope_judge::runs::RunResult;
 use latscope_process::stdout;
 use latscope_views::gate as views;
 use std::path::{Path, PathBuf};
 
 /// Judges saved results by those of a baseline, or by a budget of limits: pass, exceeded or inconclusive
 ///
-/// Against a baseline at least five results a side are judged together: is a point slower beyond chance, or lost? A limit
-/// of a budget holds if it holds in every result. Nights are judged together after `latscope merge`.
+/// Against a baseline at least five results a side are judged together: is a point slower beyond chance, or lost? A
+/// limit of a budget holds if it holds in every result. Nights are judged together after `latscope merge`.
 ///
-/// Exit codes: 0 nothing is slower and every limit holds, 1 error, 2 a point is slower or a limit is exceeded, 3 it cannot
-/// be decided, or a point of the baseline is lost or degraded.
+/// Exit codes: 0 nothing is slower and every limit holds, 1 error, 2 a point is slower or a limit is exceeded, 3 it
+/// cannot be decided, or a point of the baseline is lost or degraded.
 #[derive(Debug, Args)]
 #[command(override_usage = "latscope gate [OPTIONS] --baseline DIR RESULT…
        latscope gate [OPTIONS] --budget FILE RESULT…
@@ -73,7 +73,7 @@ pub struct GateArguments {
 ///
 /// # Errors
 /// A result or the budget cannot be read, the budget names what does not exist, or a view cannot be written.
-pub fn run(asked: &GateArguments) -> Result<Exit> {
+pub fn run(asked: &GateArguments) -> Result<CommandExit> {
     asked.input.apply();
     let files = named(&[("json", &asked.json.json), ("junit", &asked.junit), ("markdown", &asked.markdown)]);
     let taken = files.iter().find(|(_, path)| is_stdout(path));
@@ -99,11 +99,11 @@ pub fn run(asked: &GateArguments) -> Result<Exit> {
     results.lost.into_iter().for_each(|(file, why)| gate.lose(file, why));
     gate.remarks.extend(baseline.skipped.iter().map(|text| format!("baseline: {text}")));
     unless_unread(show(asked, &gate, asked.quiet || taken.is_some()))?;
-    Ok(Exit::of_status(gate.status, || exit::first_of(&unmet(&gate))))
+    Ok(CommandExit::of_status(gate.status, || exit::first_of(&unmet(&gate))))
 }
 
 /// The results, judged by the budget, or without one by the baseline.
-fn judged(asked: &GateArguments, results: &Results, baseline: &Results) -> Result<Gate> {
+fn judged(asked: &GateArguments, results: &Results, baseline: &Results) -> Result<GateResult> {
     let accepted = Accepted { busy: asked.accept_busy, machine: asked.accept_machine };
     let Some(path) = &asked.budget else { return Ok(gate::against(&baseline.runs, &results.runs, accepted)) };
     let mut budget = budget(asked, path, results, baseline)?;
@@ -121,9 +121,9 @@ fn judged(asked: &GateArguments, results: &Results, baseline: &Results) -> Resul
 }
 
 /// The checks that decide the status, each in a line, if not all pass.
-pub fn unmet(gate: &Gate) -> Vec<String> {
+pub fn unmet(gate: &GateResult) -> Vec<String> {
     let decisive =
-        gate.checks.iter().filter(|check| check.status == gate.status && gate.status != Status::Pass);
+        gate.checks.iter().filter(|check| check.status == gate.status && gate.status != VerdictStatus::Pass);
     decisive.map(|check| check.sentence()).collect()
 }
 
@@ -151,7 +151,7 @@ fn baseline(asked: &GateArguments, results: &Results) -> Result<Results> {
     Ok(baseline)
 }
 
-fn budget(asked: &GateArguments, path: &Path, results: &Results, baseline: &Results) -> Result<Budget> {
+fn budget(asked: &GateArguments, path: &Path, results: &Results, baseline: &Results) -> Result<GateBudget> {
     let budget = budget::load(path, results.runs.iter().chain(&baseline.runs).map(|(_, run)| run))?;
     if let Some(limit) = budget.relative().filter(|_| asked.baseline.is_empty()) {
         bail!(
@@ -164,7 +164,7 @@ fn budget(asked: &GateArguments, path: &Path, results: &Results, baseline: &Resu
     Ok(budget)
 }
 
-fn show(asked: &GateArguments, gate: &Gate, taken: bool) -> Result<()> {
+fn show(asked: &GateArguments, gate: &GateResult, taken: bool) -> Result<()> {
     let text = show_text(taken, |options| views::text(gate, asked.all, options));
     let github = if asked.github { stdout::write_data(views::annotations(gate).as_bytes()) } else { Ok(()) };
     let json = write_json(&asked.json, gate);
@@ -173,8 +173,8 @@ fn show(asked: &GateArguments, gate: &Gate, taken: bool) -> Result<()> {
     text.and(github.map_err(Into::into)).and(json).and(junit).and(markdown)
 }
 
-fn learn(results: &Results, margin: f64) -> Result<Exit> {
-    let runs: Vec<&Run> = results.runs.iter().map(|(_, run)| run).collect();
+fn learn(results: &Results, margin: f64) -> Result<CommandExit> {
+    let runs: Vec<&RunResult> = results.runs.iter().map(|(_, run)| run).collect();
     let learnt = gate::learn(&runs, margin);
     for text in &results.skipped {
         latscope_process::eprintln!("{text}");
@@ -193,5 +193,5 @@ fn learn(results: &Results, margin: f64) -> Result<Exit> {
     let catalogue = latscope_probes::catalogue();
     latscope_process::eprintln!("{}", views::learnt_summary(&learnt, &runs[0].report, &catalogue));
     stdout::write(&views::budget(&learnt, env!("CARGO_PKG_VERSION")))?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }

@@ -1,12 +1,12 @@
 //! `latscope generate`: the man page and completions, made from the same description of the command line that parses
 //! it, the table of probes, made from their registry, and the recorded JSON Schemas.
 
-use super::Exit;
+use super::CommandExit;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
 use flate2::read::GzDecoder;
-use latscope_core::word::Word;
+use latscope_core::word::KeywordEnum;
 use latscope_probes::{FAMILIES, Probe};
 
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ enum Generated {
 }
 
 /// The name of a JSON document, what writes it, and its schema, compressed.
-type Document = (&'static str, &'static str, &'static [u8]);
+type SchemaDocument = (&'static str, &'static str, &'static [u8]);
 
 /// Includes a recorded schema. Code that makes it from the types would be larger than its text.
 macro_rules! recorded {
@@ -43,7 +43,7 @@ macro_rules! recorded {
 }
 
 /// Every JSON document that latscope writes.
-const DOCUMENTS: [Document; 7] = [
+const DOCUMENTS: [SchemaDocument; 7] = [
     ("result", "--json of all that measures, import", recorded!("result")),
     ("plan", "--dry-run --json -", recorded!("plan")),
     ("machine", "doctor --json", recorded!("machine")),
@@ -57,7 +57,7 @@ const DOCUMENTS: [Document; 7] = [
 ///
 /// # Errors
 /// The name is unknown or not used, or stdout is closed.
-pub fn run(asked: &GenerateArguments, mut command: Command) -> Result<Exit> {
+pub fn run(asked: &GenerateArguments, mut command: Command) -> Result<CommandExit> {
     let mut out = Vec::new();
     let named = [Generated::Completions, Generated::Schema].contains(&asked.what);
     ensure!(named || asked.name.is_none(), "NAME is for `completions` and `schema`");
@@ -72,7 +72,7 @@ pub fn run(asked: &GenerateArguments, mut command: Command) -> Result<Exit> {
         }
     }
     latscope_process::stdout::write_data(&out)?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
 /// The schema of a document; without a name, the list of documents.
@@ -141,14 +141,14 @@ fn man(mut command: Command, out: &mut Vec<u8>) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::{self, Outcome};
+    use super::super::trial::{self, TrialOutcome};
     use super::{DOCUMENTS, schema_of};
     use latscope_core::machine::Machine;
     use latscope_core::plan::Plan;
     use latscope_core::report::{self, Report};
     use latscope_core::{json, schema};
-    use latscope_judge::compare::{self, Comparison};
-    use latscope_judge::gate::{self, Gate};
+    use latscope_judge::compare::{self, ComparisonResult};
+    use latscope_judge::gate::{self, GateResult};
     use latscope_judge::history::{self, History};
     use std::path::Path;
 
@@ -158,9 +158,9 @@ mod tests {
             schema::of::<Report>(report::SCHEMA),
             schema::of::<Plan>("plan of a run"),
             schema::of::<Machine>("machine"),
-            schema::of::<Comparison>(compare::SCHEMA),
-            schema::of::<Outcome>(trial::SCHEMA),
-            schema::of::<Gate>(gate::SCHEMA),
+            schema::of::<ComparisonResult>(compare::SCHEMA),
+            schema::of::<TrialOutcome>(trial::SCHEMA),
+            schema::of::<GateResult>(gate::SCHEMA),
             schema::of::<History>(history::SCHEMA),
         ];
         for ((name, ..), made) in DOCUMENTS.iter().zip(made) {

@@ -1,13 +1,13 @@
 //! `latscope import`: converts outputs of other programs to results of latscope.
 
-use super::Exit;
+use super::CommandExit;
 use super::input::{InputArguments, check_once};
 use super::options::JsonArgument;
 use super::output::{check_distinct, is_stdout};
 use super::results::{load_one, name};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use latscope_core::quality::Level;
+use latscope_core::quality::QualityLevel;
 use latscope_core::report::Report;
 use latscope_core::units::counted;
 use latscope_engine::saver;
@@ -38,7 +38,7 @@ pub struct ImportArguments {
 /// # Errors
 /// A file is of no program that is known, or damaged, or a result cannot be written. Nothing is written unless all
 /// can be read.
-pub fn run(asked: &ImportArguments) -> Result<Exit> {
+pub fn run(asked: &ImportArguments) -> Result<CommandExit> {
     asked.input.apply();
     check_once(&asked.files, "files for the others")?;
     let mut reports = Vec::new();
@@ -50,13 +50,13 @@ pub fn run(asked: &ImportArguments) -> Result<Exit> {
     let to = destinations(asked)?;
     if to.iter().any(|path| is_stdout(path)) {
         stdout::write_data(reports[0].to_json().as_bytes())?;
-        return Ok(Exit::Done);
+        return Ok(CommandExit::Done);
     }
     let lines: Vec<String> =
         asked.files.iter().zip(&reports).map(|(path, report)| described(&name(path), report)).collect();
     to.iter().zip(&reports).try_for_each(|(path, report)| saver::save(path, report))?;
     stdout::write(&lines.concat())?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
 /// The error of a file of an unknown program: which programs' files are read.
@@ -105,7 +105,7 @@ fn described(file: &str, report: &Report) -> String {
     let points = counted(report.measurements.len() as u64, "point");
     let warnings = report.warnings.iter().map(|warning| format!("  warning: {}\n", warning.text));
     let notes = report.plan.notes.iter().map(|note| format!("  note: {note}\n"));
-    let empty = report.measurements.iter().filter(|m| m.quality.level == Level::Unsupported);
+    let empty = report.measurements.iter().filter(|m| m.quality.level == QualityLevel::Unsupported);
     let empty: Vec<&str> = empty.map(|m| m.title.as_str()).collect();
     let empty = Some(empty).filter(|titles| !titles.is_empty());
     let empty = empty.map(|titles| format!("  without a figure: {}\n", titles.join("; ")));

@@ -65,8 +65,8 @@ pub fn result(path: &Path) -> Result<Vec<u8>> {
     bytes(path, result_limit()).map(without_commands)
 }
 
-/// Reads a result that a directory lists, as [`result`] does. A link is not followed: another user may have put it where
-/// a plain file was.
+/// Reads a result that a directory lists, as [`result`] does. A link is not followed: another user may have put it
+/// where a plain file was.
 ///
 /// # Errors
 /// As of [`result`].

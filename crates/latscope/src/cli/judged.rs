@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use latscope_core::json;
 use latscope_judge::compare;
-use latscope_views::Options;
+use latscope_views::DisplayOptions;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -35,9 +35,9 @@ pub struct JudgedArguments {
 
 impl JudgedArguments {
     /// Returns how the runs are compared.
-    pub fn options(&self) -> compare::Options {
+    pub fn options(&self) -> compare::ComparisonOptions {
         let JudgedArguments { same, ref only, seed, accept_busy, .. } = *self;
-        compare::Options { same, only: only.clone(), seed, accept_busy }
+        compare::ComparisonOptions { same, only: only.clone(), seed, accept_busy }
     }
 }
 
@@ -76,7 +76,7 @@ impl ComparisonFiles {
         &self,
         quiet: bool,
         found: &impl Serialize,
-        text: impl FnOnce(&Options) -> String,
+        text: impl FnOnce(&DisplayOptions) -> String,
         csv: impl FnOnce() -> Vec<u8>,
         markdown: impl FnOnce() -> String,
         html: impl FnOnce() -> String,

@@ -1,21 +1,23 @@
 //! `latscope list`: every probe, what exactly it times, and with `--check`
 //! whether this machine can run it.
 
-use super::measure::Environment;
+use super::measure::CalibratedMachine;
 use super::usage::did_you_mean;
-use super::{Exit, output};
+use super::{CommandExit, output};
 use anyhow::{Result, bail};
 use clap::Args;
-use latscope_core::need::{self, Need};
+use latscope_core::need::{self, ContainerRequirement};
 use latscope_core::ordered::{entry, once};
 use latscope_core::plan::Plan;
-use latscope_core::quality::{Level, NO_TIME};
+use latscope_core::quality::{NO_TIME, QualityLevel};
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::counted;
-use latscope_engine::observers::Progress;
-use latscope_engine::planner::{self, Request};
+use latscope_engine::observers::ProgressDisplay;
+use latscope_engine::planner::{self, RunRequest};
 use latscope_probes::file::directory;
-use latscope_probes::{self as probe, FAMILIES, Kind, Param, PlanInput, Probe, Profile, REGISTRY};
+use latscope_probes::{
+    self as probe, FAMILIES, Param, ParamValueKind, PlanInput, Probe, REGISTRY, SurveyProfile,
+};
 use latscope_views::doctor;
 
 #[derive(Debug, Args)]
@@ -31,7 +33,7 @@ pub struct ListArguments {
 ///
 /// # Errors
 /// An unknown family; with `--check`, no worker can be started.
-pub fn run(asked: &ListArguments) -> Result<Exit> {
+pub fn run(asked: &ListArguments) -> Result<CommandExit> {
     let only = asked.family.as_ref();
     let probes: Vec<&'static Probe> =
         probe::all().filter(|p| only.is_none_or(|family| p.family() == family)).collect();
@@ -58,7 +60,7 @@ pub fn run(asked: &ListArguments) -> Result<Exit> {
     if let Some(interrupted) = checked.and_then(|report| report.interrupted) {
         bail!("interrupted by {}: the check is incomplete", interrupted.by);
     }
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
 fn described(probe: &Probe, checked: Option<&Report>) -> String {
@@ -67,7 +69,7 @@ fn described(probe: &Probe, checked: Option<&Report>) -> String {
         wrapped(&name, &" ".repeat(name.len()), &format!("{} ({})", probe.title, probe.times.words()));
     let mut say = |line: &str| text += &wrapped("      ", "      ", line);
     say(probe.timed);
-    let is_asked_for = |param: &&Param| param.kind != Kind::Stated;
+    let is_asked_for = |param: &&Param| param.kind != ParamValueKind::Stated;
     let (asked_for, stated): (Vec<&Param>, Vec<&Param>) = probe.params.iter().partition(is_asked_for);
     for (what, params) in [("parameters", asked_for), ("stated in results", stated)] {
         let names: Vec<_> = params.into_iter().map(|param| param.name).collect();
@@ -104,23 +106,23 @@ fn verdicts(report: &Report, probe: &Probe) -> Vec<(&'static str, String)> {
 /// Returns the state of a point, and the reason for it.
 fn answer(m: &Measurement) -> (&'static str, String) {
     let state = match m.quality.level {
-        Level::Ok => "ok",
-        Level::Unstable => "unstable: ",
-        Level::Degraded => "degraded: ",
-        Level::Unsupported if had_no_time(m) => "not checked: ",
-        Level::Unsupported if need::is_in_use(&m.quality) => "not now: ",
-        Level::Unsupported => "unsupported: ",
+        QualityLevel::Ok => "ok",
+        QualityLevel::Unstable => "unstable: ",
+        QualityLevel::Degraded => "degraded: ",
+        QualityLevel::Unsupported if had_no_time(m) => "not checked: ",
+        QualityLevel::Unsupported if need::is_in_use(&m.quality) => "not now: ",
+        QualityLevel::Unsupported => "unsupported: ",
     };
     let remedy = m.remedy().as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
     let reason = m.reason().as_ref().map(|reason| format!("{reason}{remedy}")).unwrap_or_default();
     (state, reason)
 }
 
-/// `131 of 144 rows here; --ulimit memlock=-1: 9 more; not now, in use by others: 1; not on this machine: 4`. A row that
-/// lacks several things counts once, with all of them.
+/// `131 of 144 rows here; --ulimit memlock=-1: 9 more; not now, in use by others: 1; not on this machine: 4`. A row
+/// that lacks several things counts once, with all of them.
 fn counts(report: &Report) -> String {
     let rows: Vec<_> = report.measurements.iter().filter(|m| m.row).collect();
-    let mut lacking: Vec<(Vec<&'static Need>, usize)> = Vec::new();
+    let mut lacking: Vec<(Vec<&'static ContainerRequirement>, usize)> = Vec::new();
     let (mut here, mut busy, mut absent, mut unchecked) = (0, 0, 0, 0);
     for m in &rows {
         let needs = needs(report, m);
@@ -128,7 +130,7 @@ fn counts(report: &Report) -> String {
             _ if had_no_time(m) => unchecked += 1,
             _ if need::is_in_use(&m.quality) => busy += 1,
             _ if !needs.is_empty() => *entry(&mut lacking, needs) += 1,
-            Level::Unsupported => absent += 1,
+            QualityLevel::Unsupported => absent += 1,
             _ => here += 1,
         }
     }
@@ -149,9 +151,9 @@ fn had_no_time(m: &Measurement) -> bool {
 }
 
 /// Returns what a row lacks. A row of a directory in memory lacks no disk where the probe has one in another directory.
-fn needs(report: &Report, m: &Measurement) -> Vec<&'static Need> {
-    let mut needs = Need::of(&m.quality);
-    let lacks_disk = |other: &Measurement| Need::of(&other.quality).contains(&need::DISK);
+fn needs(report: &Report, m: &Measurement) -> Vec<&'static ContainerRequirement> {
+    let mut needs = ContainerRequirement::of(&m.quality);
+    let lacks_disk = |other: &Measurement| ContainerRequirement::of(&other.quality).contains(&need::DISK);
     if report.of_probe(&m.probe).any(|other| !lacks_disk(other)) {
         needs.retain(|lack| *lack != need::DISK);
     }
@@ -164,16 +166,16 @@ const BUDGET_NS: u64 = 40_000_000_000;
 /// Runs every probe with a few samples a point, as far as there is time.
 fn check(probes: &[&'static Probe]) -> Result<Report> {
     let input = PlanInput {
-        profile: Profile::Quick,
+        profile: SurveyProfile::Quick,
         survey: true,
         directories: directory::defaults().directories,
         ..PlanInput::default()
     };
-    let request = Request { count: Some(5), ..Request::new("check", input) };
-    let environment = Environment::survey();
+    let request = RunRequest { count: Some(5), ..RunRequest::new("check", input) };
+    let environment = CalibratedMachine::survey();
     let plan = planner::plan(&REGISTRY, probes, &request, &environment.machine);
     let plan = Plan { budget_ns: Some(BUDGET_NS), ..plan };
-    let mut progress = Progress::new(probe::setup_s);
+    let mut progress = ProgressDisplay::new(probe::setup_s);
     environment.run(plan, Default::default(), vec![&mut progress])
 }
 
@@ -186,7 +188,7 @@ mod tests {
 
     #[test]
     fn each_parameter_that_is_listed_is_an_option_of_its_command() {
-        let program = super::super::arguments::Arguments::command();
+        let program = super::super::arguments::LatscopeArguments::command();
         for family in FAMILIES {
             let command = program.find_subcommand(family.name).unwrap();
             for probe in family.probes {
@@ -208,7 +210,7 @@ mod tests {
         let remedies = ["wait until its present user is done", "choose a directory on a disk (--dir)", ""];
         for (m, remedy) in report.measurements.iter_mut().zip(remedies) {
             (m.row, m.quality) = (true, Default::default());
-            m.lower(Reason::new(Level::Unsupported, "not-possible-here", "refused", remedy));
+            m.lower(Reason::new(QualityLevel::Unsupported, "not-possible-here", "refused", remedy));
         }
         let rows = |row: usize| report.measurements[row].clone();
         let (busy, memory, absent, disk) = (rows(0), rows(1), rows(2), rows(3));
@@ -219,7 +221,7 @@ mod tests {
         assert_eq!(text, "1 of 4 rows here; not now, in use by others: 1; not on this machine: 2");
         let mut late = memory.clone();
         late.quality = Default::default();
-        late.lower(Reason::new(Level::Unsupported, NO_TIME, "over", ""));
+        late.lower(Reason::new(QualityLevel::Unsupported, NO_TIME, "over", ""));
         assert_eq!(answer(&late), ("not checked: ", "over".to_owned()));
         assert_eq!(said(vec![late]), "0 of 1 row here; not checked: 1");
         let text = said(vec![memory]);

@@ -1,26 +1,26 @@
 //! From a request to what is on the screen: shared by everything that measures.
 
 use super::options::RunArguments;
-use super::output::{self, Output};
-use super::{Exit, criteria, redact};
+use super::output::{self, ReportOutput};
+use super::{CommandExit, criteria, redact};
 use anyhow::{Context, Result, bail, ensure};
 use latscope_bench::settings;
 use latscope_bench::timebase::Timebase;
 use latscope_core::catalogue::ExclusiveCpus;
 use latscope_core::machine::Machine;
 use latscope_core::param;
-use latscope_core::plan::{Plan, Point, Step};
+use latscope_core::plan::{MeasurementPoint, Plan, PlanStep};
 use latscope_core::quality::NO_VALID_REPLY;
-use latscope_core::report::{Report, Status, Warning};
+use latscope_core::report::{Report, VerdictStatus, Warning};
 use latscope_core::units::{counted, format_count};
-use latscope_engine::observers::{Event, Observer, Progress, Style};
+use latscope_engine::observers::{Observer, ProgressDisplay, ProgressStyle, RunEvent};
 use latscope_engine::outliers::LOST_FILES;
-use latscope_engine::planner::Request;
-use latscope_engine::runner::{self, Run};
+use latscope_engine::planner::RunRequest;
+use latscope_engine::runner::{self, MeasurementRun};
 use latscope_engine::saver::{self, Saver};
-use latscope_judge::verdict::{self, Criterion};
+use latscope_judge::verdict::{self, MetricCriterion};
 use latscope_probes::{PlanInput, REGISTRY};
-use latscope_process::turn::{self, Turn};
+use latscope_process::turn::{self, RunLock};
 use latscope_views::distortions;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,7 +43,7 @@ pub trait Measures {
     fn plan(&self, machine: &Machine) -> Result<Plan>;
 
     /// Returns the criteria for the result of the plan.
-    fn criteria(&self, _: &Plan) -> Vec<Criterion> {
+    fn criteria(&self, _: &Plan) -> Vec<MetricCriterion> {
         Vec::new()
     }
 
@@ -58,7 +58,7 @@ pub trait Measures {
     /// There is no terminal to show it on.
     fn watcher(&self) -> Result<Box<dyn Observer>> {
         let style = self.run_arguments().progress;
-        Ok(Box::new(Progress::new(latscope_probes::setup_s).in_style(style)))
+        Ok(Box::new(ProgressDisplay::new(latscope_probes::setup_s).in_style(style)))
     }
 
     /// Adds findings to a result that was judged.
@@ -66,24 +66,24 @@ pub trait Measures {
 }
 
 /// The machine as it is, with a calibrated clock.
-pub struct Environment {
+pub struct CalibratedMachine {
     pub machine: Machine,
     pub timebase: Timebase,
 }
 
-impl Environment {
+impl CalibratedMachine {
     /// Looks at the machine and calibrates the clock.
-    pub fn survey() -> Environment {
+    pub fn survey() -> CalibratedMachine {
         let (timebase, clock) = Timebase::calibrate();
-        Environment {
+        CalibratedMachine {
             machine: Machine { clock, ..latscope_machine::this_machine(&latscope_probes::catalogue()) },
             timebase,
         }
     }
 
     /// Looks at the machine, which has the identity that the user gave it.
-    fn named(arguments: &RunArguments) -> Environment {
-        let mut environment = Environment::survey();
+    fn named(arguments: &RunArguments) -> CalibratedMachine {
+        let mut environment = CalibratedMachine::survey();
         if let Some(id) = arguments.names.machine_id() {
             environment.machine.id = id;
         }
@@ -100,9 +100,9 @@ impl Environment {
         labels: BTreeMap<String, String>,
         observers: Vec<&mut dyn Observer>,
     ) -> Result<Report> {
-        let Environment { mut machine, timebase } = self;
+        let CalibratedMachine { mut machine, timebase } = self;
         latscope_machine::measured_on(&mut machine, &plan.cpus, &latscope_probes::catalogue());
-        runner::run(Run { registry: &REGISTRY, plan, machine, timebase, labels, observers })
+        runner::run(MeasurementRun { registry: &REGISTRY, plan, machine, timebase, labels, observers })
     }
 }
 
@@ -111,11 +111,11 @@ impl Environment {
 /// # Errors
 /// Bad arguments, nothing could be measured, or a file could not be written;
 /// in the latter case the table has been shown.
-pub fn run<M: Measures>(command: &M) -> Result<Exit> {
+pub fn run<M: Measures>(command: &M) -> Result<CommandExit> {
     let arguments = command.run_arguments();
     let labels = arguments.names.labels()?;
-    let output = Output::of(&arguments.views, &[])?;
-    let environment = Environment::named(arguments);
+    let output = ReportOutput::of(&arguments.views, &[])?;
+    let environment = CalibratedMachine::named(arguments);
     let machine = &environment.machine;
     arguments.cpus.iter().try_for_each(|cpus| check_cpus(&cpus.0, machine))?;
     let plan = judging(command, noting_rounds(command.plan(machine)?, arguments)?)?;
@@ -131,10 +131,11 @@ pub fn run<M: Measures>(command: &M) -> Result<Exit> {
     output.check_files(&plan)?;
     let _turn = turn(arguments)?;
     // While another one ran, its load was seen.
-    let environment = if arguments.turn.is_some() { Environment::named(arguments) } else { environment };
+    let environment =
+        if arguments.turn.is_some() { CalibratedMachine::named(arguments) } else { environment };
     let machine = &environment.machine;
     let warnings = command.warnings(&plan, machine);
-    let silent = output.quiet() || arguments.progress == Style::None;
+    let silent = output.quiet() || arguments.progress == ProgressStyle::None;
     let mut watcher = if silent { None } else { Some(command.watcher()?) };
     let mut saver = match output.json_file() {
         Some(path) => {
@@ -147,7 +148,7 @@ pub fn run<M: Measures>(command: &M) -> Result<Exit> {
     let earlier = output.json_file().filter(|path| path.is_file());
     let mut observers: Vec<&mut dyn Observer> = Vec::new();
     if let Some(watcher) = &mut watcher {
-        warnings.iter().for_each(|warning| watcher.observe(&Event::Warning(warning)));
+        warnings.iter().for_each(|warning| watcher.observe(&RunEvent::Warning(warning)));
         observers.push(watcher.as_mut());
     }
     observers.extend(saver.iter_mut().map(|saver| saver as &mut dyn Observer));
@@ -168,7 +169,7 @@ pub fn run<M: Measures>(command: &M) -> Result<Exit> {
 ///
 /// # Errors
 /// Another run lasts longer than the user waits, or there is no place for the lock.
-fn turn(arguments: &RunArguments) -> Result<Turn> {
+fn turn(arguments: &RunArguments) -> Result<RunLock> {
     let names = !arguments.redact && !redact::applies();
     match arguments.turn {
         None => Ok(turn::begin()),
@@ -180,7 +181,7 @@ fn turn(arguments: &RunArguments) -> Result<Turn> {
 ///
 /// # Errors
 /// Another run lasts longer, or there is no place for the lock.
-pub fn wait_for_turn(limit: u64, names: bool, quiet: bool) -> Result<Turn> {
+pub fn wait_for_turn(limit: u64, names: bool, quiet: bool) -> Result<RunLock> {
     let limit = Duration::from_nanos(limit);
     let shown = humantime::format_duration(limit);
     let said = |other: &str| {
@@ -193,8 +194,8 @@ pub fn wait_for_turn(limit: u64, names: bool, quiet: bool) -> Result<Turn> {
 
 impl RunArguments {
     /// Returns the request for a run, which has `rounds` rounds unless the user gave a number.
-    pub fn request(&self, job: &str, input: PlanInput, rounds: u32) -> Request {
-        Request {
+    pub fn request(&self, job: &str, input: PlanInput, rounds: u32) -> RunRequest {
+        RunRequest {
             cpus: self.cpus.as_ref().map(|list| list.0.clone()).unwrap_or_default(),
             seed: self.seed,
             count: self.count,
@@ -202,7 +203,7 @@ impl RunArguments {
             load: self.load.clone(),
             rounds: self.rounds.unwrap_or(rounds),
             rounds_asked: self.rounds.is_some(),
-            ..Request::new(job, input)
+            ..RunRequest::new(job, input)
         }
     }
 }
@@ -212,7 +213,7 @@ impl RunArguments {
 /// # Errors
 /// Every point takes more CPUs than there are.
 pub fn check_threads(plan: &Plan) -> Result<()> {
-    let threads = |point: &Point| settings::get::<u64>(&point.params, param::THREADS).unwrap_or(0);
+    let threads = |point: &MeasurementPoint| settings::get::<u64>(&point.params, param::THREADS).unwrap_or(0);
     let mut refused = None;
     for (step, point) in plan.steps.iter().flat_map(|step| step.points.iter().map(move |point| (step, point)))
     {
@@ -238,10 +239,10 @@ pub fn check_threads(plan: &Plan) -> Result<()> {
 ///
 /// # Errors
 /// A file could not be written, or nothing could be measured.
-fn show(report: &Report, output: &Output, in_full: bool, earlier: Option<&Path>) -> Result<()> {
+fn show(report: &Report, output: &ReportOutput, in_full: bool, earlier: Option<&Path>) -> Result<()> {
     let status = verdict::report_status(report);
     // That nothing came but what is wrong is a result.
-    let judged = status == Some(Status::Exceeded) || report.interrupted.is_some() && status.is_some();
+    let judged = status == Some(VerdictStatus::Exceeded) || report.interrupted.is_some() && status.is_some();
     let is_empty = !judged && !report.has_figures();
     let kept = earlier.filter(|_| is_empty);
     // A reader may take the table late, or never: what is saved by then cannot be lost.
@@ -275,7 +276,7 @@ fn show(report: &Report, output: &Output, in_full: bool, earlier: Option<&Path>)
 /// # Errors
 /// Nothing is asked that could end the run.
 fn judging<M: Measures>(command: &M, plan: Plan) -> Result<Plan> {
-    let criteria: Vec<_> = command.criteria(&plan).iter().map(Criterion::planned).collect();
+    let criteria: Vec<_> = command.criteria(&plan).iter().map(MetricCriterion::planned).collect();
     ensure!(
         !plan.stop_when_exceeded || !criteria.is_empty(),
         "--stop-when-exceeded requires a criterion, such as --max 100us"
@@ -289,7 +290,7 @@ fn judging<M: Measures>(command: &M, plan: Plan) -> Result<Plan> {
 /// Several rounds of a run that the first exceedance ends.
 fn noting_rounds(mut plan: Plan, arguments: &RunArguments) -> Result<Plan> {
     let Some(asked) = arguments.rounds else { return Ok(plan) };
-    let ends = |step: &Step| step.periodic.as_ref().is_some_and(|periodic| periodic.stop_at_threshold);
+    let ends = |step: &PlanStep| step.periodic.as_ref().is_some_and(|periodic| periodic.stop_at_threshold);
     if asked > 1 && plan.steps.iter().any(ends) {
         bail!(
             "--rounds {asked} and a run that ends at the first exceedance exclude each other: add --on-threshold continue"

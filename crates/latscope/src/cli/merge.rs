@@ -1,6 +1,6 @@
 //! `latscope merge`: adds the results of several runs up to one.
 
-use super::Exit;
+use super::CommandExit;
 use super::input::{InputArguments, check_once};
 use super::options::JsonArgument;
 use super::output::{check_distinct, is_stdout};
@@ -34,18 +34,18 @@ pub struct MergeArguments {
 ///
 /// # Errors
 /// A result cannot be read, the results cannot be merged, or the file cannot be written.
-pub fn run(asked: &MergeArguments) -> Result<Exit> {
+pub fn run(asked: &MergeArguments) -> Result<CommandExit> {
     asked.input.apply();
     let to = asked.json.json.as_deref().context("merge writes a result: add --json FILE")?;
     check_distinct(&[("json", to)], asked.results.iter().map(PathBuf::as_path))?;
     let whole = merge(read(&asked.results)?)?;
     if is_stdout(to) {
         stdout::write_data(whole.to_json().as_bytes())?;
-        return Ok(Exit::Done);
+        return Ok(CommandExit::Done);
     }
     saver::save(to, &whole)?;
     stdout::write(&described(&name(to), &whole))?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
 /// Reads files, and the results among those of directories. What grows with time is not kept.

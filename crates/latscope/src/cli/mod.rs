@@ -41,15 +41,15 @@ mod usage;
 mod wake;
 
 use anyhow::{Result, anyhow, bail};
-use arguments::{Arguments, Command};
+use arguments::{LatscopeArguments, LatscopeCommand};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
-use exit::Exit;
+use exit::CommandExit;
 use family::Plain;
 use latscope_bench::worker;
 use latscope_compat as compat;
 use latscope_os::signal;
-use latscope_process::role::Role;
+use latscope_process::role::ProcessRole;
 use latscope_process::{eprintln, not_restored, stdout};
 use latscope_trace::tracefs;
 use rustix::process::{Resource, getrlimit};
@@ -99,17 +99,23 @@ pub fn main() -> ExitCode {
         if output::is_unread(&error) && !is_bisecting {
             return ExitCode::SUCCESS;
         }
-        eprintln!("latscope: {}", usage::with_help(usage::plain(&error), &arguments, Arguments::command()));
+        eprintln!(
+            "latscope: {}",
+            usage::with_help(usage::plain(&error), &arguments, LatscopeArguments::command())
+        );
         if is_bisecting { bisect::exit_code(&error) } else { ExitCode::FAILURE }
     })
 }
 
 /// The worker is of the crate below that of the probes, which it gets from here.
-const WORKER: &[Role] =
-    &[Role { name: worker::NAME, terminates: false, main: |_| worker::main(&latscope_probes::REGISTRY) }];
+const WORKER: &[ProcessRole] = &[ProcessRole {
+    name: worker::NAME,
+    terminates: false,
+    main: |_| worker::main(&latscope_probes::REGISTRY),
+}];
 
 /// The roles of the processes of a run.
-const ROLES: [&[Role]; 5] =
+const ROLES: [&[ProcessRole]; 5] =
     [WORKER, latscope_process::ROLES, latscope_exchange::ROLES, latscope_probes::ROLES, compat::ROLES];
 
 /// The processes of a run: our own binary again.
@@ -134,11 +140,11 @@ fn personality(arguments: &[OsString]) -> Option<Result<ExitCode>> {
 fn command(arguments: &[OsString]) -> Result<ExitCode> {
     // Until the run listens, which reports what there is when it is to end.
     let _ = signal::hold(&signal::TERMINATION);
-    let matches = match Arguments::command().try_get_matches_from(arguments) {
+    let matches = match LatscopeArguments::command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => return unparsed(&error, arguments),
     };
-    let parsed = match Arguments::from_arg_matches(&matches) {
+    let parsed = match LatscopeArguments::from_arg_matches(&matches) {
         Ok(parsed) => parsed,
         Err(error) => return unparsed(&error, arguments),
     };
@@ -146,51 +152,53 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         return Ok(with_what_is_left(measure::run(&parsed.survey)?).explained(&matches));
     };
     // A trial listens when it begins to change something.
-    if command.is_without_run() || matches!(command, Command::Trial(_) | Command::Run(_)) {
+    if command.is_without_run() || matches!(command, LatscopeCommand::Trial(_) | LatscopeCommand::Run(_)) {
         let _ = signal::release(&signal::TERMINATION);
     }
     if command.is_tracing() {
         tracefs::provide();
     }
-    let measures = !command.is_without_run() || matches!(command, Command::Remote(_));
+    let measures = !command.is_without_run() || matches!(command, LatscopeCommand::Remote(_));
     let exit = match &command {
-        Command::Survey(asked) => measure::run(asked)?,
-        Command::Cpu(asked) => measure::run(&Plain("cpu", asked))?,
-        Command::Memory(asked) => measure::run(&Plain("memory", asked))?,
-        Command::Sync(asked) => measure::run(&Plain("sync", asked))?,
-        Command::Thread(asked) => measure::run(&Plain("thread", asked))?,
-        Command::Syscall(asked) => measure::run(&Plain("syscall", asked))?,
-        Command::Process(asked) => measure::run(&Plain("process", asked))?,
-        Command::File(asked) => measure::run(&Plain("file", asked))?,
-        Command::Wake(asked) => measure::run(asked)?,
-        Command::Noise(asked) => measure::run(asked)?,
-        Command::Ipc(asked) => measure::run(asked)?,
-        Command::Remote(asked) => remote::run(asked)?,
-        Command::Doctor(asked) => doctor::run(asked)?,
-        Command::List(asked) => list::run(asked)?,
-        Command::References(asked) => references::run(asked)?,
-        Command::Show(asked) => show::run(asked)?,
-        Command::Compare(asked) => compare::run(asked)?,
-        Command::Trial(asked) => trial::trial(asked)?,
-        Command::Run(asked) => trial::run(asked)?,
-        Command::Gate(asked) => gate::run(asked)?,
-        Command::BisectCheck(asked) => return bisect::run(asked, Arguments::command()),
-        Command::Merge(asked) => merge::run(asked)?,
-        Command::Import(asked) => import::run(asked)?,
-        Command::History(asked) => history::run(asked)?,
-        Command::Selftest(asked) => selftest::run(asked)?,
-        Command::Generate(asked) => generate::run(asked, Arguments::command())?,
-        Command::As { call } => return older_tool(call),
+        LatscopeCommand::Survey(asked) => measure::run(asked)?,
+        LatscopeCommand::Cpu(asked) => measure::run(&Plain("cpu", asked))?,
+        LatscopeCommand::Memory(asked) => measure::run(&Plain("memory", asked))?,
+        LatscopeCommand::Sync(asked) => measure::run(&Plain("sync", asked))?,
+        LatscopeCommand::Thread(asked) => measure::run(&Plain("thread", asked))?,
+        LatscopeCommand::Syscall(asked) => measure::run(&Plain("syscall", asked))?,
+        LatscopeCommand::Process(asked) => measure::run(&Plain("process", asked))?,
+        LatscopeCommand::File(asked) => measure::run(&Plain("file", asked))?,
+        LatscopeCommand::Wake(asked) => measure::run(asked)?,
+        LatscopeCommand::Noise(asked) => measure::run(asked)?,
+        LatscopeCommand::Ipc(asked) => measure::run(asked)?,
+        LatscopeCommand::Remote(asked) => remote::run(asked)?,
+        LatscopeCommand::Doctor(asked) => doctor::run(asked)?,
+        LatscopeCommand::List(asked) => list::run(asked)?,
+        LatscopeCommand::References(asked) => references::run(asked)?,
+        LatscopeCommand::Show(asked) => show::run(asked)?,
+        LatscopeCommand::Compare(asked) => compare::run(asked)?,
+        LatscopeCommand::Trial(asked) => trial::trial(asked)?,
+        LatscopeCommand::Run(asked) => trial::run(asked)?,
+        LatscopeCommand::Gate(asked) => gate::run(asked)?,
+        LatscopeCommand::BisectCheck(asked) => return bisect::run(asked, LatscopeArguments::command()),
+        LatscopeCommand::Merge(asked) => merge::run(asked)?,
+        LatscopeCommand::Import(asked) => import::run(asked)?,
+        LatscopeCommand::History(asked) => history::run(asked)?,
+        LatscopeCommand::Selftest(asked) => selftest::run(asked)?,
+        LatscopeCommand::Generate(asked) => generate::run(asked, LatscopeArguments::command())?,
+        LatscopeCommand::As { call } => return older_tool(call),
     };
     Ok(if measures { with_what_is_left(exit) } else { exit }.explained(&matches))
 }
 
 /// The exit of a command that measures: it is not done on a machine that an earlier run left changed.
-fn with_what_is_left(exit: Exit) -> Exit {
+fn with_what_is_left(exit: CommandExit) -> CommandExit {
     let left = not_restored::found();
     left.iter().for_each(|line| eprintln!("latscope: {line}"));
     match exit {
-        Exit::Done if !left.is_empty() => Exit::Error("an earlier run left the machine changed".to_owned()),
+        CommandExit::Done if !left.is_empty() => {
+            CommandExit::Error("an earlier run left the machine changed".to_owned())
+        }
         exit => exit,
     }
 }
@@ -207,8 +215,8 @@ fn unparsed(error: &clap::Error, arguments: &[OsString]) -> Result<ExitCode> {
     }
     let message = usage::better_known(arguments, compat::by_name)
         .or(histogram)
-        .unwrap_or_else(|| usage::refused(error, arguments, &Arguments::command()));
-    bail!(usage::pointing_to_help(&message, arguments, Arguments::command()));
+        .unwrap_or_else(|| usage::refused(error, arguments, &LatscopeArguments::command()));
+    bail!(usage::pointing_to_help(&message, arguments, LatscopeArguments::command()));
 }
 
 /// Runs as an older tool, or lists these.

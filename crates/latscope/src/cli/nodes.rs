@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use latscope_core::machine::Machine;
 use latscope_core::param;
 use latscope_core::plan::ParamValue;
-use latscope_engine::planner::Request;
+use latscope_engine::planner::RunRequest;
 
 /// Reads the number of a node, or `all`.
 pub(super) fn value(text: &str) -> Result<ParamValue, String> {
@@ -21,7 +21,7 @@ pub(super) fn value(text: &str) -> Result<ParamValue, String> {
 ///
 /// # Errors
 /// The machine lacks a node that was asked for, or the node has no memory or no CPU that the run may use.
-pub(super) fn usable(request: &Request, machine: &Machine) -> Result<Machine> {
+pub(super) fn usable(request: &RunRequest, machine: &Machine) -> Result<Machine> {
     let mut machine = machine.clone();
     let asked = |name| request.input.values.get(name).into_iter().flatten();
     if asked(param::NODES).chain(asked(param::CPU_NODES)).next().is_none() {
@@ -56,17 +56,21 @@ pub(super) fn usable(request: &Request, machine: &Machine) -> Result<Machine> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::machine::Node;
+    use latscope_core::machine::NumaNode;
     use latscope_probes::PlanInput;
 
     fn error(name: &str, value: u64) -> Option<String> {
-        let node =
-            |id, cpus: &str, memory| Node { id, cpus: cpus.parse().unwrap(), memory, ..Node::default() };
+        let node = |id, cpus: &str, memory| NumaNode {
+            id,
+            cpus: cpus.parse().unwrap(),
+            memory,
+            ..NumaNode::default()
+        };
         let nodes = vec![node(0, "0-1", 1), node(1, "2", 0), node(5, "", 1)];
         let machine = Machine { allowed: "0-2".parse().unwrap(), nodes, ..Machine::default() };
         let mut input = PlanInput::default();
         input.values.insert(name.to_owned(), vec![value.into()]);
-        usable(&Request::new("memory", input), &machine).err().map(|error| error.to_string())
+        usable(&RunRequest::new("memory", input), &machine).err().map(|error| error.to_string())
     }
 
     #[test]

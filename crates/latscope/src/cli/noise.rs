@@ -10,11 +10,11 @@ use anyhow::Result;
 use clap::Args;
 use latscope_core::machine::Machine;
 use latscope_core::param;
-use latscope_core::plan::{Plan, Step};
+use latscope_core::plan::{Plan, PlanStep};
 use latscope_core::units::format_time;
 use latscope_engine::observers::Observer;
-use latscope_engine::planner::Request;
-use latscope_judge::verdict::Criterion;
+use latscope_engine::planner::RunRequest;
+use latscope_judge::verdict::MetricCriterion;
 use latscope_probes::noise::Duty;
 
 // The options of the family, and what is asked of a result.
@@ -45,7 +45,7 @@ impl Measures for NoiseArguments {
     fn plan(&self, machine: &Machine) -> Result<Plan> {
         // One long stretch: its maximum is what is asked for.
         let (probes, request) = self.family.request("noise", 1)?;
-        let request = Request { on_threshold: self.outliers.rules()?, ..request };
+        let request = RunRequest { on_threshold: self.outliers.rules()?, ..request };
         let mut plan = family::plan(&probes, &request, machine)?;
         plan.stop_when_exceeded = self.criteria.stop;
         for rules in plan.steps.iter_mut().filter_map(|step| step.periodic.as_mut()) {
@@ -56,7 +56,7 @@ impl Measures for NoiseArguments {
         Ok(plan)
     }
 
-    fn criteria(&self, _: &Plan) -> Vec<Criterion> {
+    fn criteria(&self, _: &Plan) -> Vec<MetricCriterion> {
         self.criteria.with_threshold(self.outliers.threshold)
     }
 
@@ -67,7 +67,8 @@ impl Measures for NoiseArguments {
 
 /// A real-time loop does not watch all of the time.
 fn note_rests(plan: &mut Plan) {
-    let real_time = |step: &Step| step.points.iter().any(|point| point.params.contains_key(param::PRIORITY));
+    let real_time =
+        |step: &PlanStep| step.points.iter().any(|point| point.params.contains_key(param::PRIORITY));
     let duty = Duty::here().filter(|_| plan.steps.iter().any(real_time));
     plan.notes.extend(duty.map(|duty| {
         let rest = format_time(duty.rest.as_nanos() as f64);

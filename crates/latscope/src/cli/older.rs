@@ -6,7 +6,7 @@ use super::redact;
 use super::usage::{did_you_mean, of_parser};
 use anyhow::{Result, anyhow};
 use clap::Parser;
-use latscope_compat::{self as compat, Context, REFUSED};
+use latscope_compat::{self as compat, PersonalityContext, REFUSED};
 use std::ffi::OsString;
 
 /// Runs as the older tool with this name and these arguments. Returns its exit code.
@@ -14,7 +14,7 @@ use std::ffi::OsString;
 /// # Errors
 /// There is no such tool, an option that latscope adds is wrong, or the tool has an error.
 pub fn run(name: &str, arguments: &[OsString]) -> Result<u8> {
-    let context = Context { variable: |name| std::env::var_os(name), ..context(arguments)? };
+    let context = PersonalityContext { variable: |name| std::env::var_os(name), ..context(arguments)? };
     compat::find(name).ok_or_else(|| unknown(name))?.run(&context)
 }
 
@@ -42,7 +42,7 @@ struct Added {
 ///
 /// # Errors
 /// An option has no value, or a wrong one.
-fn context(arguments: &[OsString]) -> Result<Context> {
+fn context(arguments: &[OsString]) -> Result<PersonalityContext> {
     let (mut added, mut original) = (vec!["latscope".into()], Vec::new());
     let mut rest = arguments.iter().cloned();
     while let Some(word) = rest.next() {
@@ -60,7 +60,14 @@ fn context(arguments: &[OsString]) -> Result<Context> {
     let given = Added::try_parse_from(added).map_err(|error| anyhow!(of_parser(&error.to_string())))?;
     let (labels, machine_id) = (given.names.labels()?, given.names.machine_id());
     let Added { save_every, dry_run, redact, .. } = given;
-    Ok(Context { labels, machine_id, save_every, dry_run, redact, ..Context::new(original) })
+    Ok(PersonalityContext {
+        labels,
+        machine_id,
+        save_every,
+        dry_run,
+        redact,
+        ..PersonalityContext::new(original)
+    })
 }
 
 #[cfg(test)]

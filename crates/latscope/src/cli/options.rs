@@ -7,13 +7,13 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use latscope_core::json;
-use latscope_core::plan::Load;
+use latscope_core::plan::BackgroundLoad;
 use latscope_core::units::{CpuList, ParseError, parse_duration};
 use latscope_core::word::Meaning;
-use latscope_engine::observers::Style;
-use latscope_probes::Word;
+use latscope_engine::observers::ProgressStyle;
+use latscope_probes::KeywordEnum;
 use latscope_process::load;
-use latscope_views::{Scale, Sort};
+use latscope_views::{DurationScale, Sort};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::ops::Deref;
@@ -37,7 +37,7 @@ pub struct RunArguments {
     /// Load beside the measurement: cpu, cache, memory, fork, hackbench, disk, network, timer, pi-storm, a
     /// stressor of stress-ng, or a shell command
     #[arg(long, value_name = "NAME|CMD", value_parser = load)]
-    pub load: Option<Load>,
+    pub load: Option<BackgroundLoad>,
     /// Seed of permutations and random data
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=json::LARGEST), default_value_t = 1)]
     pub seed: u64,
@@ -52,7 +52,7 @@ pub struct RunArguments {
     pub turn: Option<u64>,
     /// How progress is shown on stderr
     #[arg(long, value_name = "WORD", value_parser = one_of(&STYLES), default_value = "auto")]
-    pub progress: Style,
+    pub progress: ProgressStyle,
     /// Show the plan and measure nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -116,7 +116,7 @@ pub struct ViewArguments {
     pub contribute: Option<PathBuf>,
     /// Scale of the times in the table
     #[arg(long, value_name = "scale", value_parser = one_of(&SCALES), default_value = "time")]
-    pub scale: Scale,
+    pub scale: DurationScale,
     /// All rows, not only the first screen
     #[arg(long)]
     pub table: bool,
@@ -129,11 +129,11 @@ pub struct ViewArguments {
 }
 
 /// Words of --progress.
-pub const STYLES: [(Meaning, Style); 4] = [
-    (("auto", "bar on a terminal, else plain"), Style::Auto),
-    (("bar", "a line that is rewritten, or the live screen"), Style::Bar),
-    (("plain", "a line every 10 s"), Style::Plain),
-    (("none", "nothing is shown"), Style::None),
+pub const STYLES: [(Meaning, ProgressStyle); 4] = [
+    (("auto", "bar on a terminal, else plain"), ProgressStyle::Auto),
+    (("bar", "a line that is rewritten, or the live screen"), ProgressStyle::Bar),
+    (("plain", "a line every 10 s"), ProgressStyle::Plain),
+    (("none", "nothing is shown"), ProgressStyle::None),
 ];
 
 const ORDERS: [(Meaning, Sort); 2] = [
@@ -141,8 +141,10 @@ const ORDERS: [(Meaning, Sort); 2] = [
     (("family", "as the families list their probes"), Sort::Family),
 ];
 
-const SCALES: [(Meaning, Scale); 2] =
-    [(("time", "as measured"), Scale::Time), (("human", "as if an L1 hit took a second"), Scale::Human)];
+const SCALES: [(Meaning, DurationScale); 2] = [
+    (("time", "as measured"), DurationScale::Time),
+    (("human", "as if an L1 hit took a second"), DurationScale::Human),
+];
 
 /// The parts that --without leaves out.
 const PARTS: [Meaning; 1] = [("blocks", "the samples in order of time, most of the file")];
@@ -225,9 +227,9 @@ impl<T: Registered> FromArgMatches for Dynamic<T> {
 /// The ids of what stands on the command line, and not only in a default. The first field of its
 /// command: those before it would have taken their values away.
 #[derive(Debug, Clone)]
-pub struct Given(BTreeSet<String>);
+pub struct ExplicitOptions(BTreeSet<String>);
 
-impl Given {
+impl ExplicitOptions {
     /// Refuses options that nothing of the request uses.
     ///
     /// # Errors
@@ -240,23 +242,23 @@ impl Given {
     }
 }
 
-impl Registered for Given {
+impl Registered for ExplicitOptions {
     fn add(command: Command) -> Command {
         command
     }
 
-    fn read(matches: &ArgMatches) -> Given {
+    fn read(matches: &ArgMatches) -> ExplicitOptions {
         let given = matches.ids().map(|id| id.as_str());
         let given = given.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
-        Given(given.map(str::to_owned).collect())
+        ExplicitOptions(given.map(str::to_owned).collect())
     }
 }
 
 /// Words that are possible for an option, also in capital letters.
 #[derive(Debug, Clone)]
-pub struct Words(Vec<Meaning>);
+pub struct WordValueParser(Vec<Meaning>);
 
-impl TypedValueParser for Words {
+impl TypedValueParser for WordValueParser {
     type Value = String;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, given: &OsStr) -> Result<String, clap::Error> {
@@ -274,8 +276,8 @@ impl TypedValueParser for Words {
 }
 
 /// Reads one of these words, each of which the long help explains in a line.
-pub fn possible(words: impl IntoIterator<Item = Meaning>) -> Words {
-    Words(words.into_iter().collect())
+pub fn possible(words: impl IntoIterator<Item = Meaning>) -> WordValueParser {
+    WordValueParser(words.into_iter().collect())
 }
 
 /// Reads one of these words as what it stands for.
@@ -285,7 +287,7 @@ pub fn one_of<T: Copy + Send + Sync>(choices: &'static [(Meaning, T)]) -> impl T
 }
 
 /// Reads one of the words of a parameter.
-pub fn word<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> {
+pub fn word<W: KeywordEnum + Send + Sync>() -> impl TypedValueParser<Value = W> {
     possible(W::MEANINGS.iter().copied()).map(|word| W::named(&word).expect("it is a possible value"))
 }
 
@@ -324,8 +326,8 @@ const STRESS_NG: &str = "stress-ng:";
 ///
 /// # Errors
 /// The shell does not know its first word, and stress-ng not the only one.
-pub fn load(text: &str) -> Result<Load, String> {
-    if let Some(load) = Load::built_in(text) {
+pub fn load(text: &str) -> Result<BackgroundLoad, String> {
+    if let Some(load) = BackgroundLoad::built_in(text) {
         return Ok(load);
     }
     if let Some(name) = text.strip_prefix(STRESS_NG) {
@@ -333,17 +335,17 @@ pub fn load(text: &str) -> Result<Load, String> {
         let near = did_you_mean(name, known.iter().map(String::as_str));
         let found = known.iter().any(|stressor| stressor == name);
         return found
-            .then(|| Load::Command(load::stressor(name)))
+            .then(|| BackgroundLoad::Command(load::stressor(name)))
             .ok_or_else(|| format!("stress-ng has no such stressor{near}"));
     }
     if load::is_command(text) {
-        return Ok(Load::Command(text.to_owned()));
+        return Ok(BackgroundLoad::Command(text.to_owned()));
     }
     let stressors = load::stressors();
     if stressors.iter().flatten().any(|stressor| stressor == text) {
-        return Ok(Load::Command(load::stressor(text)));
+        return Ok(BackgroundLoad::Command(load::stressor(text)));
     }
-    let near = did_you_mean(text, Load::BUILT_IN.iter().map(|(name, ..)| *name));
+    let near = did_you_mean(text, BackgroundLoad::BUILT_IN.iter().map(|(name, ..)| *name));
     let stressor = match stressors {
         Some(_) => ", nor a stressor of stress-ng",
         None => " (stress-ng, whose stressors are loads, too, is not installed)",

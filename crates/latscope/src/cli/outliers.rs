@@ -15,7 +15,8 @@ pub struct OutlierArguments {
     /// An activation later than this is an outlier: traced, explained, acted upon
     #[arg(long, short = 'b', value_name = "T", value_parser = some_time)]
     pub threshold: Option<u64>,
-    /// stop, continue, save-trace, exec:CMD (output discarded) or signal:PID (SIGUSR1); may be repeated [default: continue]
+    /// stop, continue, save-trace, exec:CMD (output discarded) or signal:PID (SIGUSR1); may be repeated [default:
+    /// continue]
     #[arg(long, value_name = "WHAT", value_parser = action)]
     on_threshold: Vec<Action>,
     /// Trace, and explain the N worst events (without --threshold)
@@ -33,7 +34,8 @@ pub struct OutlierArguments {
     /// Size of each CPU's trace buffer [default: 8 MiB, more where the rate of events asks for it]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     buffer: Option<u64>,
-    /// Save the trace of the first outlier (with --blame of the longest) here: .dat for trace-cmd, else text for Perfetto
+    /// Save the trace of the first outlier (with --blame of the longest) here: .dat for trace-cmd, else text for
+    /// Perfetto
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 }
@@ -130,7 +132,10 @@ mod tests {
         for alone in ["--on-threshold stop", "--trace x.dat", "--blame --on-threshold stop"] {
             assert!(of(alone).is_err(), "{alone}");
         }
-        assert!(of("--no-blame").unwrap().is_none(), "without a threshold nothing is traced, which it asks for");
+        assert!(
+            of("--no-blame").unwrap().is_none(),
+            "without a threshold nothing is traced, which it asks for"
+        );
         for size in ["0", "63KiB", "100000G"] {
             let refusal = of(&format!("--blame --buffer {size}")).unwrap_err().to_string();
             assert!(

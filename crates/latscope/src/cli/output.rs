@@ -4,9 +4,9 @@ use super::beside::References;
 use super::options::{JsonArgument, ViewArguments};
 pub use super::results::is_stdout;
 use super::results::{load_one, load_without_blocks};
-use super::{Exit, redact};
+use super::{CommandExit, redact};
 use anyhow::{Context, Result, bail, ensure};
-use latscope_core::catalogue::{Catalogue, Samples, families, ids};
+use latscope_core::catalogue::{ProbeCatalogue, ProbeSampleKind, families, ids};
 use latscope_core::json;
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
@@ -15,35 +15,35 @@ use latscope_judge::references;
 use latscope_judge::verdict::describe;
 use latscope_process::{files, stdout};
 use latscope_views::figure::{self, Picture};
-use latscope_views::{self as views, Options, Scale};
+use latscope_views::{self as views, DisplayOptions, DurationScale};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 /// Options of the output, with the results to show beside.
-pub struct Output<'a> {
+pub struct ReportOutput<'a> {
     to: &'a ViewArguments,
     beside: Vec<Report>,
-    catalogue: Catalogue,
+    catalogue: ProbeCatalogue,
     references: References,
 }
 
-impl<'a> Output<'a> {
+impl<'a> ReportOutput<'a> {
     /// Reads the results to show beside.
     ///
     /// # Errors
     /// A result cannot be read, two outputs are to go to the same file or one to a file that is read, of which
     /// `inputs` are the others, or there is no table for an option of it.
-    pub fn of(to: &'a ViewArguments, inputs: &[&Path]) -> Result<Output<'a>> {
+    pub fn of(to: &'a ViewArguments, inputs: &[&Path]) -> Result<ReportOutput<'a>> {
         let (references, results) = References::of(&to.references, &to.beside)?;
         let beside = results.into_iter().map(load_without_blocks).collect::<Result<_>>()?;
-        let output = Output { to, beside, catalogue: latscope_probes::catalogue(), references };
+        let output = ReportOutput { to, beside, catalogue: latscope_probes::catalogue(), references };
         check_distinct(
             &output.files(),
             inputs.iter().copied().chain(to.beside.iter().map(PathBuf::as_path)),
         )?;
-        let of_rows = [("beside", !to.beside.is_empty()), ("scale human", to.scale == Scale::Human)];
+        let of_rows = [("beside", !to.beside.is_empty()), ("scale human", to.scale == DurationScale::Human)];
         let of_table = of_rows.into_iter().chain([("sort", to.sort.is_some())]);
         if let Some((option, _)) = of_table.into_iter().find(|(_, given)| *given)
             && to.markdown.is_none()
@@ -61,7 +61,7 @@ impl<'a> Output<'a> {
 
     /// Returns true if the table of rows is wanted: comparisons and the human scale are columns of it.
     fn shows_rows(&self) -> bool {
-        self.to.table || !self.beside.is_empty() || self.to.scale == Scale::Human
+        self.to.table || !self.beside.is_empty() || self.to.scale == DurationScale::Human
     }
 
     /// Returns true if neither a table nor progress is wanted.
@@ -146,13 +146,13 @@ impl<'a> Output<'a> {
     ///
     /// # Errors
     /// Stdout is closed.
-    pub fn plan(&self, plan: &Plan) -> Result<Exit> {
+    pub fn plan(&self, plan: &Plan) -> Result<CommandExit> {
         let text = match &self.to.json.json {
             Some(path) if is_stdout(path) => json::pretty(plan),
             _ => describe(plan),
         };
         stdout::write(&text)?;
-        Ok(Exit::Done)
+        Ok(CommandExit::Done)
     }
 
     /// Shows a report, which `saved` holds already: on stdout what was asked to go there, else the table.
@@ -206,9 +206,9 @@ impl<'a> Output<'a> {
         writes || self.to.html.is_some() || self.gallery().is_some()
     }
 
-    fn options(&self, color: bool) -> Options<'_> {
+    fn options(&self, color: bool) -> DisplayOptions<'_> {
         let sort = self.to.sort.unwrap_or_default();
-        Options { width: width(), color, scale: self.to.scale, sort, catalogue: &self.catalogue }
+        DisplayOptions { width: width(), color, scale: self.to.scale, sort, catalogue: &self.catalogue }
     }
 
     fn table(&self, report: &Report, beside: &[&Report], in_full: bool, saved: Option<&Path>) -> Result<()> {
@@ -243,7 +243,7 @@ impl<'a> Output<'a> {
 
     /// Returns true unless the samples of a probe are known to be batches, which have no single events.
     fn has_events(&self, probe: &str) -> bool {
-        self.catalogue.find(probe).is_none_or(|facts| facts.samples != Samples::Batches)
+        self.catalogue.find(probe).is_none_or(|facts| facts.samples != ProbeSampleKind::Batches)
     }
 }
 
@@ -271,9 +271,9 @@ fn rest(saved: Option<&Path>) -> Vec<String> {
 ///
 /// # Errors
 /// Stdout is closed.
-pub fn show_text(is_taken: bool, text: impl FnOnce(&Options) -> String) -> Result<()> {
+pub fn show_text(is_taken: bool, text: impl FnOnce(&DisplayOptions) -> String) -> Result<()> {
     if !is_taken {
-        let options = Options { width: width(), color: true, ..Options::default() };
+        let options = DisplayOptions { width: width(), color: true, ..DisplayOptions::default() };
         stdout::write_styled(&text(&options))?;
     }
     Ok(())
@@ -302,7 +302,7 @@ fn write_any<T: Into<Vec<u8>>>(path: Option<&Path>, view: impl FnOnce() -> Optio
 /// Writes a value as JSON: on one line to a file, indented on stdout, where a person may read it.
 ///
 /// # Errors
-/// As of [`write`].
+/// As of [`write()`].
 pub fn write_json(to: &JsonArgument, value: &impl Serialize) -> Result<()> {
     if to.json.is_none() {
         return Ok(());
@@ -336,7 +336,7 @@ fn create(path: &Path) -> Result<()> {
 }
 
 /// Writes all pictures of a report to a directory, and names the files on stderr.
-fn gallery(path: &Path, report: &Report, catalogue: &Catalogue, quiet: bool) -> Result<()> {
+fn gallery(path: &Path, report: &Report, catalogue: &ProbeCatalogue, quiet: bool) -> Result<()> {
     let pictures = figure::pictures(report, catalogue);
     if pictures.is_empty() {
         // What was measured is not lost for it.

@@ -6,20 +6,21 @@ use latscope_core::ordered::place;
 use latscope_core::plan::Plan;
 use latscope_core::redact::Redactor;
 use latscope_core::report::Report;
-use latscope_judge::runs::Run;
+use latscope_judge::runs::RunResult;
 use latscope_process::stderr;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// Set once, by the option, before anything is read or printed. The names of the files that were read are in their order.
+/// Set once, by the option, before anything is read or printed. The names of the files that were read are in their
+/// order.
 static REDACTOR: Mutex<Option<(Redactor, Vec<String>)>> = Mutex::new(None);
 
 /// Name of the option.
 pub const OPTION: &str = "--redact";
 
-/// Has this process redact if the option is among its arguments, wherever it stands: also what it prints on stderr, from
-/// the first message on. The arguments are not repeated either.
+/// Has this process redact if the option is among its arguments, wherever it stands: also what it prints on stderr,
+/// from the first message on. The arguments are not repeated either.
 pub fn apply(arguments: &[OsString]) {
     if !arguments.iter().any(|word| word == OPTION) {
         return;
@@ -74,7 +75,7 @@ pub fn report(report: Report) -> Result<Report> {
 ///
 /// # Errors
 /// As [`report`].
-pub fn run(mut run: Run) -> Result<Run> {
+pub fn run(mut run: RunResult) -> Result<RunResult> {
     run.report = report(run.report)?;
     Ok(run)
 }

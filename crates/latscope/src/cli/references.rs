@@ -2,7 +2,7 @@
 
 use super::options::{JsonArgument, ReferencesArgument};
 use super::output::{show_text, write_json};
-use super::{Exit, beside};
+use super::{CommandExit, beside};
 use anyhow::{Result, ensure};
 use clap::Args;
 use latscope_core::units::counted;
@@ -24,7 +24,7 @@ pub struct ListedArguments {
 ///
 /// # Errors
 /// A file of references cannot be read, no figure has the words, or the list cannot be written.
-pub fn run(asked: &ListedArguments) -> Result<Exit> {
+pub fn run(asked: &ListedArguments) -> Result<CommandExit> {
     let all = beside::load(&asked.references)?;
     let wanted: Vec<&Reference> = all.iter().filter(|one| one.has(&asked.words)).collect();
     ensure!(!wanted.is_empty(), "no figure has the words {}: give fewer", asked.words.join(" "));
@@ -34,5 +34,5 @@ pub fn run(asked: &ListedArguments) -> Result<Exit> {
     show_text(asked.to.takes_stdout(), |options| {
         format!("{}\n{}\n", views::listing(&wanted, options), sum.join(" of "))
     })?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }

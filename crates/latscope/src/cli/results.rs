@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use latscope_core::report::Report;
 use latscope_judge::compare::is_wanted;
 use latscope_judge::imports::{self, ReadError};
-use latscope_judge::runs::{self, Run};
+use latscope_judge::runs::{self, RunResult};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ use std::{fs, thread};
 #[derive(Debug, Default)]
 pub struct Results {
     /// The runs, in the order of the arguments, then by name.
-    pub runs: Vec<(String, Run)>,
+    pub runs: Vec<(String, RunResult)>,
     /// Skipped files, each with the reason.
     pub skipped: Vec<String>,
     /// Skipped files that are results, or may be: their names, and why they cannot be read.
@@ -27,8 +27,8 @@ pub struct Results {
 }
 
 impl Results {
-    /// Leaves out the runs that are among others, too: `whose` says what those are, and `all` what holds of every run if
-    /// none is left.
+    /// Leaves out the runs that are among others, too: `whose` says what those are, and `all` what holds of every run
+    /// if none is left.
     ///
     /// # Errors
     /// No run is left.
@@ -65,7 +65,7 @@ pub fn load_judged(paths: &[PathBuf]) -> Result<Results> {
 }
 
 /// Reads results; named files are read by `of_named`.
-fn load_by(paths: &[PathBuf], of_named: fn(&[u8]) -> Result<Run, ReadError>) -> Result<Results> {
+fn load_by(paths: &[PathBuf], of_named: fn(&[u8]) -> Result<RunResult, ReadError>) -> Result<Results> {
     let mut results = Results::default();
     let mut files: Vec<(PathBuf, bool)> = Vec::new();
     for path in paths {
@@ -146,7 +146,8 @@ pub fn of_directory(path: &Path, skipped: &mut Vec<String>) -> Result<Vec<PathBu
         .collect::<Result<_, _>>()
         .with_context(cannot)?;
     all.sort();
-    // A file that cannot be looked at is tried, and said to be unreadable. Another user may have placed links in a directory.
+    // A file that cannot be looked at is tried, and said to be unreadable. Another user may have placed links in a
+    // directory.
     let (files, others): (Vec<PathBuf>, Vec<PathBuf>) =
         all.into_iter().partition(|path| path.symlink_metadata().map_or(true, |about| about.is_file()));
     skipped.extend(others.iter().map(|other| format!("skipped: {} is no plain file", other.display())));
@@ -154,7 +155,7 @@ pub fn of_directory(path: &Path, skipped: &mut Vec<String>) -> Result<Vec<PathBu
 }
 
 /// Reads files of a directory on two threads; what `each` makes of each, in order. Only that is kept.
-pub fn read_each<T: Send>(files: &[&Path], each: impl Fn(&Path, Result<Run>) -> T + Sync) -> Vec<T> {
+pub fn read_each<T: Send>(files: &[&Path], each: impl Fn(&Path, Result<RunResult>) -> T + Sync) -> Vec<T> {
     each_in_turn(files, |path| each(path, read_listed(path, imports::read_run).and_then(redact::run)))
 }
 

@@ -3,10 +3,10 @@
 use super::criteria::Judging;
 use super::input::InputArguments;
 use super::judged::ComparisonFiles;
-use super::options::{Dynamic, Given, JsonArgument, ViewArguments};
-use super::output::{Output, check_distinct};
-use super::trial::{Shown, saved};
-use super::{Exit, criteria, results};
+use super::options::{Dynamic, ExplicitOptions, JsonArgument, ViewArguments};
+use super::output::{ReportOutput, check_distinct};
+use super::trial::{TrialOutputOptions, saved};
+use super::{CommandExit, criteria, results};
 use anyhow::{Result, ensure};
 use clap::Args;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub struct ShowArguments {
     #[command(flatten)]
-    given: Dynamic<Given>,
+    given: Dynamic<ExplicitOptions>,
     /// The file of a result, or of another program's output; - for stdin; or the directory of a trial
     result: PathBuf,
     /// Every point in full, not only the table
@@ -29,7 +29,7 @@ pub struct ShowArguments {
 }
 
 /// Shows what came of a trial.
-fn directory(asked: &ShowArguments) -> Result<Exit> {
+fn directory(asked: &ShowArguments) -> Result<CommandExit> {
     let path = asked.result.display();
     ensure!(
         saved::is_trial(&asked.result),
@@ -45,7 +45,7 @@ fn directory(asked: &ShowArguments) -> Result<Exit> {
         html: to.html.clone(),
     };
     check_distinct(&files.named(), [asked.result.as_path(), &asked.result.join(results::TRIAL)])?;
-    saved::show(&asked.result, Shown { files: &files, all: asked.all, quiet: to.quiet })
+    saved::show(&asked.result, TrialOutputOptions { files: &files, all: asked.all, quiet: to.quiet })
 }
 
 /// Options that a trial has no view for.
@@ -58,12 +58,12 @@ const OF_RESULTS: [&str; 13] = [
 ///
 /// # Errors
 /// The file cannot be read or is not a result, or a view cannot be written.
-pub fn run(asked: &ShowArguments) -> Result<Exit> {
+pub fn run(asked: &ShowArguments) -> Result<CommandExit> {
     asked.input.apply();
     if asked.result.is_dir() {
         return directory(asked);
     }
-    let output = Output::of(&asked.views, &[&asked.result])?;
+    let output = ReportOutput::of(&asked.views, &[&asked.result])?;
     ensure!(!asked.all || !asked.views.table, "--all shows every point, and --table the rows: choose one");
     ensure!(!asked.all || output.shows_table(), "--all is for the table, and it is not shown");
     let load = if output.uses_blocks() { results::load_one } else { results::load_without_blocks };

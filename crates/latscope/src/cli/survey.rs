@@ -8,9 +8,9 @@ use anyhow::{Result, bail};
 use clap::Args;
 use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
-use latscope_engine::planner::Request;
+use latscope_engine::planner::RunRequest;
 use latscope_probes::file::directory::Defaults;
-use latscope_probes::{self as probe, FAMILIES, PlanInput, Probe, Profile};
+use latscope_probes::{self as probe, FAMILIES, PlanInput, Probe, SurveyProfile};
 
 // The options of the survey.
 #[derive(Debug, Args)]
@@ -42,8 +42,8 @@ impl Measures for SurveyArguments {
         let Defaults { directories, notes } = self.directory.chosen(&probes)?;
         let profile = self.profile.profile();
         let input = PlanInput { profile, survey: true, directories, ..PlanInput::default() };
-        let rounds = if profile == Profile::Quick { 3 } else { 8 };
-        family::plan(&probes, &Request { notes, ..self.run.request("survey", input, rounds) }, machine)
+        let rounds = if profile == SurveyProfile::Quick { 3 } else { 8 };
+        family::plan(&probes, &RunRequest { notes, ..self.run.request("survey", input, rounds) }, machine)
     }
 }
 

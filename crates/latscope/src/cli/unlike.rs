@@ -1,24 +1,27 @@
-//! Values of parameters that were asked for and that a plan does not have: what it has instead, or from where on a probe
-//! takes them. No value is rounded without a note.
+//! Values of parameters that were asked for and that a plan does not have: what it has instead, or from where on a
+//! probe takes them. No value is rounded without a note.
 
 use latscope_core::machine::Machine;
 use latscope_core::param;
-use latscope_core::plan::{ParamValue, Plan, Point};
+use latscope_core::plan::{MeasurementPoint, ParamValue, Plan};
 use latscope_core::units::{format_size, parse_size};
-use latscope_engine::planner::Request;
-use latscope_probes::{Kind, Param, PlanInput, Probe};
+use latscope_engine::planner::RunRequest;
+use latscope_probes::{Param, ParamValueKind, PlanInput, Probe};
 use std::collections::BTreeSet;
 
 /// Returns notes on each probe and parameter whose values are not all in the plan as they were asked for.
-pub(super) fn notes(probes: &[&Probe], request: &Request, machine: &Machine, plan: &Plan) -> Vec<String> {
+pub(super) fn notes(probes: &[&Probe], request: &RunRequest, machine: &Machine, plan: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     for probe in probes {
         // A node can be `all`.
-        let params = probe.params.iter().filter(|param| !matches!(param.kind, Kind::Nodes | Kind::Stated));
+        let params = probe
+            .params
+            .iter()
+            .filter(|param| !matches!(param.kind, ParamValueKind::Nodes | ParamValueKind::Stated));
         let mut params: Vec<&Param> = params.collect();
-        params.sort_by_key(|param| param.kind != Kind::Size);
+        params.sort_by_key(|param| param.kind != ParamValueKind::Size);
         let points = plan.steps.iter().flat_map(|step| &step.points).filter(|point| point.probe == probe.id);
-        let points: Vec<&Point> = points.collect();
+        let points: Vec<&MeasurementPoint> = points.collect();
         let before = notes.len();
         for param in params {
             // Where nothing is left to measure, a size explains it.
@@ -33,7 +36,7 @@ pub(super) fn notes(probes: &[&Probe], request: &Request, machine: &Machine, pla
                 && points.iter().any(|point| !point.params.contains_key(param.name));
             let noted = |value: &&ParamValue| takes(param, value) && (planned.contains(value) || !unstated);
             let asked: Vec<&ParamValue> = asked.iter().filter(noted).collect();
-            let values = Values { probe, param, asked, planned };
+            let values = ProbeParamValues { probe, param, asked, planned };
             notes.extend(values.rounded());
             notes.extend(values.left_out(&request.input, machine));
         }
@@ -47,13 +50,15 @@ const UNSTATED: [&str; 3] = [param::BUFFER, param::BY, param::PAGES];
 /// Returns true unless the value is a word of other probes.
 fn takes(param: &Param, value: &ParamValue) -> bool {
     match (param.kind, value) {
-        (Kind::Choice(words), ParamValue::Text(word)) => words.iter().any(|(known, _)| known == word),
+        (ParamValueKind::Choice(words), ParamValue::Text(word)) => {
+            words.iter().any(|(known, _)| known == word)
+        }
         _ => true,
     }
 }
 
 /// Values of a parameter of a probe.
-struct Values<'a> {
+struct ProbeParamValues<'a> {
     probe: &'a Probe,
     param: &'a Param,
     asked: Vec<&'a ParamValue>,
@@ -61,7 +66,7 @@ struct Values<'a> {
     planned: BTreeSet<&'a ParamValue>,
 }
 
-impl Values<'_> {
+impl ProbeParamValues<'_> {
     /// Returns a note on values in whose place smaller ones are measured. Only sizes and numbers have such.
     fn rounded(&self) -> Option<String> {
         let rounds = self.asked.iter().any(|value| !self.planned.contains(value) && self.has_less(value));
@@ -69,10 +74,12 @@ impl Values<'_> {
         let measured: Vec<&ParamValue> = self.planned.iter().copied().collect();
         let (id, name, measured) = (self.probe.id, self.param.name, listed(self.param, &measured));
         match self.param.kind {
-            Kind::Size if rounds || unasked => {
+            ParamValueKind::Size if rounds || unasked => {
                 Some(format!("--{name}: {id} rounds it down and measures {measured}"))
             }
-            Kind::Number if rounds => Some(format!("--{name}: {id} measures no more than {measured}")),
+            ParamValueKind::Number if rounds => {
+                Some(format!("--{name}: {id} measures no more than {measured}"))
+            }
             _ => None,
         }
     }
@@ -84,7 +91,7 @@ impl Values<'_> {
 
     /// Returns a note on values for which there is no point, nor one of a smaller value in their place.
     fn left_out(&self, input: &PlanInput, machine: &Machine) -> Option<String> {
-        let has_place = matches!(self.param.kind, Kind::Size | Kind::Number);
+        let has_place = matches!(self.param.kind, ParamValueKind::Size | ParamValueKind::Number);
         let mut missing = self.asked.clone();
         missing.retain(|value| !(self.planned.contains(value) || has_place && self.has_less(value)));
         let least = self.smallest(missing.iter().max()?, input, machine);
@@ -97,8 +104,10 @@ impl Values<'_> {
     fn smallest(&self, value: &ParamValue, input: &PlanInput, machine: &Machine) -> Option<u64> {
         let name = self.param.name;
         let mut input = input.clone();
-        let mut size =
-            value.number().filter(|_| self.param.kind == Kind::Size)?.checked_next_power_of_two()?;
+        let mut size = value
+            .number()
+            .filter(|_| self.param.kind == ParamValueKind::Size)?
+            .checked_next_power_of_two()?;
         while size < 1 << 40 {
             input.values.insert(name.to_owned(), vec![size.into()]);
             let points = (self.probe.plan)(self.probe, &input, machine);
@@ -114,7 +123,7 @@ impl Values<'_> {
 /// Returns a value as it is given on the command line.
 fn text(param: &Param, value: &ParamValue) -> String {
     match value {
-        ParamValue::Number(bytes) if param.kind == Kind::Size => {
+        ParamValue::Number(bytes) if param.kind == ParamValueKind::Size => {
             let whole = parse_size(&format_size(*bytes)).is_ok_and(|size| size == *bytes);
             if whole { format_size(*bytes) } else { format!("{bytes} B") }
         }
@@ -145,7 +154,7 @@ mod tests {
             input.values.insert((*name).to_owned(), values.collect());
         }
         let machine = Machine { allowed: "0-1".parse().unwrap(), ..Machine::default() };
-        let plan = family::plan(&[find(probe).unwrap()], &Request::new("memory", input), &machine);
+        let plan = family::plan(&[find(probe).unwrap()], &RunRequest::new("memory", input), &machine);
         plan.map(|plan| plan.notes).map_err(|error| error.to_string())
     }
 

@@ -127,7 +127,7 @@ pub fn plain(error: &anyhow::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::arguments::Arguments;
+    use super::super::arguments::LatscopeArguments;
     use super::*;
     use clap::CommandFactory;
 
@@ -143,18 +143,19 @@ mod tests {
 
     #[test]
     fn words_may_be_in_capital_letters() {
-        use super::super::arguments::Command;
-        let parsed =
-            Arguments::command().try_get_matches_from(["latscope", "wake", "--policy", "FIFO"]).unwrap();
-        let parsed = <Arguments as clap::FromArgMatches>::from_arg_matches(&parsed).unwrap();
-        let Some(Command::Wake(_)) = parsed.command else { panic!("{parsed:?}") };
+        use super::super::arguments::LatscopeCommand;
+        let parsed = LatscopeArguments::command()
+            .try_get_matches_from(["latscope", "wake", "--policy", "FIFO"])
+            .unwrap();
+        let parsed = <LatscopeArguments as clap::FromArgMatches>::from_arg_matches(&parsed).unwrap();
+        let Some(LatscopeCommand::Wake(_)) = parsed.command else { panic!("{parsed:?}") };
     }
 
     fn refused(words: &str) -> String {
         let words: Vec<OsString> =
             std::iter::once("latscope").chain(words.split_whitespace()).map(OsString::from).collect();
-        let error = Arguments::command().try_get_matches_from(&words).unwrap_err();
-        pointing_to_help(&of_parser(&error.to_string()), &words, Arguments::command())
+        let error = LatscopeArguments::command().try_get_matches_from(&words).unwrap_err();
+        pointing_to_help(&of_parser(&error.to_string()), &words, LatscopeArguments::command())
     }
 
     #[test]
@@ -179,8 +180,8 @@ mod tests {
     fn a_file_that_stands_apart_from_its_option_is_understood() {
         let refused = |words: &str| {
             let words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
-            let error = Arguments::command().try_get_matches_from(&words).unwrap_err();
-            super::refused(&error, &words, &Arguments::command())
+            let error = LatscopeArguments::command().try_get_matches_from(&words).unwrap_err();
+            super::refused(&error, &words, &LatscopeArguments::command())
         };
         let joined = "--lava lv: write the file behind an equals sign, as in --lava=lv";
         for words in ["latscope wake --lava lv", "latscope show r.json --lava lv", "latscope --lava lv"] {
@@ -192,11 +193,14 @@ mod tests {
     #[test]
     fn a_message_about_an_option_of_the_command_points_to_its_help() {
         let words = ["latscope", "wake", "--threads", "0"].map(OsString::from);
-        let pointed =
-            with_help("--threads 0 cannot be: choose 1 to 4096".to_owned(), &words, Arguments::command());
+        let pointed = with_help(
+            "--threads 0 cannot be: choose 1 to 4096".to_owned(),
+            &words,
+            LatscopeArguments::command(),
+        );
         assert!(pointed.ends_with(" 4096 (see `latscope wake --help`)"), "{pointed}");
         let other = "the disk --nothing is full";
-        assert_eq!(with_help(other.to_owned(), &words, Arguments::command()), other);
+        assert_eq!(with_help(other.to_owned(), &words, LatscopeArguments::command()), other);
     }
 
     #[test]

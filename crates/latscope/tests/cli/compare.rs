@@ -2,9 +2,9 @@
 
 use crate::support::{Place, end, latscope, parsed, run, wait};
 use latscope_core::fixture;
-use latscope_core::quality::{EVERY_SAMPLE_DISTURBED, Level, Reason};
-use latscope_core::report::{Better, Report, Value};
-use latscope_core::rounds::Round;
+use latscope_core::quality::{EVERY_SAMPLE_DISTURBED, QualityLevel, Reason};
+use latscope_core::report::{Better, MeasuredQuantity, Report};
+use latscope_core::rounds::RoundSummary;
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
@@ -19,7 +19,11 @@ fn report(name: &str, at: usize, factor: f64) -> Report {
         let noise =
             |round: usize| 1.0 + 0.001 * ((at * 7) % 9) as f64 + 0.001 * ((at + round * 3) % 5) as f64;
         let p50 = m.summary.p50;
-        let round = |round| Round { count: 9, p50: p50.map(|ns| ns * by * noise(round)), ..Round::default() };
+        let round = |round| RoundSummary {
+            count: 9,
+            p50: p50.map(|ns| ns * by * noise(round)),
+            ..RoundSummary::default()
+        };
         m.rounds = (0..4).map(round).collect();
         m.settle();
     }
@@ -83,7 +87,7 @@ fn degraded(directory: &str) {
         let mut report = Report::from_json(&fs::read(&path).unwrap()).unwrap();
         for m in report.measurements.iter_mut().filter(|m| m.summary.count > 0).skip(1) {
             let reason = "something else ran during every sample";
-            m.lower(Reason::new(Level::Degraded, EVERY_SAMPLE_DISTURBED, reason, ""));
+            m.lower(Reason::new(QualityLevel::Degraded, EVERY_SAMPLE_DISTURBED, reason, ""));
         }
         fs::write(path, report.to_json()).unwrap();
     }
@@ -248,7 +252,7 @@ fn nothing_compared_is_no_success() {
 #[test]
 fn sides_of_a_named_value_are_those_of_its_ratio() {
     let place = Place::new();
-    let value = |value: f64| Value { value, unit: "%".to_owned(), better: Better::Less };
+    let value = |value: f64| MeasuredQuantity { value, unit: "%".to_owned(), better: Better::Less };
     // The runs' own figures fall, the medians of their rounds rise.
     let with = |name: &str, at: usize, whole: f64, rounds: f64, nothing: bool| {
         let mut report = report(name, at, 1.0);

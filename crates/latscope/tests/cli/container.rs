@@ -64,7 +64,8 @@ fn survey_in(group: &Path, hidden: &str) -> Value {
     parsed(&run_in(group, hidden, &["survey", "--quick", "--count", "5", "--json", "-"]).done())
 }
 
-/// Returns true if the container lets a point be measured. For one that takes long half of a busy CPU may be too little.
+/// Returns true if the container lets a point be measured. For one that takes long half of a busy CPU may be too
+/// little.
 fn is_possible(m: &Value) -> bool {
     let reasons = m["quality"]["reasons"].as_array().unwrap();
     let none = |reason: &&Value| reason["level"] == "unsupported";

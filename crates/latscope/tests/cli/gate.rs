@@ -300,7 +300,7 @@ fn side(place: &Place, name: &str, runs: usize, factor: f64) -> String {
         for m in &mut report.measurements {
             let p50 = m.summary.p50;
             let noise = |round: usize| 1.0 + 0.001 * ((at * 7 + round * 3) % 9) as f64;
-            let round = |round| latscope_core::rounds::Round {
+            let round = |round| latscope_core::rounds::RoundSummary {
                 count: 9,
                 p50: p50.map(|ns| ns * factor * noise(round)),
                 ..Default::default()

@@ -3,7 +3,7 @@
 use crate::support::{Place, end, latscope, names, parsed, run};
 use latscope_core::fixture;
 use latscope_core::report::Report;
-use latscope_core::rounds::Round;
+use latscope_core::rounds::RoundSummary;
 use std::fs;
 use std::process::Command;
 
@@ -17,7 +17,7 @@ fn report(name: &str, at: usize, factor: f64) -> Report {
     for m in &mut report.measurements {
         let by = if m.probe.starts_with("sync.") { factor } else { 1.0 };
         let p50 = m.summary.p50.map(|ns| ns * by * (1.0 + 0.003 * ((at * 7919) % 101) as f64 / 101.0));
-        m.rounds = (0..4).map(|_| Round { count: 9, p50, ..Round::default() }).collect();
+        m.rounds = (0..4).map(|_| RoundSummary { count: 9, p50, ..RoundSummary::default() }).collect();
         m.settle();
     }
     report

@@ -14,8 +14,10 @@ use std::process::{Child, Command, Stdio};
 /// A result in which every metric has a value, and a label has what must be escaped.
 fn full() -> Report {
     let mut report = Report { activity: Some(Account::default()), ..fixture::wake() };
-    let judged =
-        latscope_core::report::Verdict { status: latscope_core::report::Status::Pass, checks: Vec::new() };
+    let judged = latscope_core::report::Verdict {
+        status: latscope_core::report::VerdictStatus::Pass,
+        checks: Vec::new(),
+    };
     report.measurements[0].verdict = Some(judged);
     report.measurements[0].title = "a \"title\" \\ of\ntwo lines".to_owned();
     report

@@ -349,7 +349,7 @@ fn every_load_of_latscope_runs_on_and_what_does_nothing_is_reported() {
         let warnings = found["warnings"].as_array().unwrap().iter();
         warnings.map(|warning| warning["id"].as_str().unwrap().to_owned()).collect::<Vec<String>>()
     };
-    for (name, ..) in latscope_core::plan::Load::BUILT_IN {
+    for (name, ..) in latscope_core::plan::BackgroundLoad::BUILT_IN {
         if name == "pi-storm" && !crate::support::root("every_load_of_latscope_runs_on (pi-storm)") {
             continue;
         }

@@ -2,19 +2,20 @@
 
 use super::synthetic::job;
 use super::{CASES, labelled};
-use latscope_compat::getopt::Refusal;
-use latscope_compat::lmbench::page::Output;
+use latscope_compat::getopt::CommandLineRefusal;
+use latscope_compat::lmbench::page::LmbenchOutput;
 use latscope_compat::lmbench::{PROGRAMS, answer, find};
-use latscope_compat::{Context, REFUSED, by_name};
+use latscope_compat::{PersonalityContext, REFUSED, by_name};
 use latscope_core::plan::ParamValue;
 use latscope_core::report::Report;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// Refusal of a call, and the answer of the program.
-fn refused(words: &[&str]) -> (Refusal, Output) {
+fn refused(words: &[&str]) -> (CommandLineRefusal, LmbenchOutput) {
     let program = find(words[0]).unwrap();
-    let context = Context { name: program.name, ..Context::new(words[1..].iter().copied()) };
+    let context =
+        PersonalityContext { name: program.name, ..PersonalityContext::new(words[1..].iter().copied()) };
     let refusal = program.read(&context).unwrap_err();
     let answer = answer(&context, &refusal, &program.usage());
     (refusal, answer)
@@ -43,7 +44,7 @@ fn wrong_arguments_give_lmbenchs_usage_and_exit_code() {
         &["lat_pipe", "operand"],
     ] {
         let (refusal, answer) = refused(wrong);
-        assert!(matches!(refusal, Refusal::Usage(_)), "{wrong:?}");
+        assert!(matches!(refusal, CommandLineRefusal::Usage(_)), "{wrong:?}");
         assert_eq!(answer.exit_code, 255, "{wrong:?}");
         assert!(answer.stderr.starts_with(&format!("Usage: {} ", wrong[0])) && answer.stdout.is_empty());
     }
@@ -64,7 +65,7 @@ fn what_no_probe_covers_is_refused_in_one_line() {
         &["tlb", "-L", "128"],
     ] {
         let (refusal, answer) = refused(words);
-        assert!(matches!(refusal, Refusal::Fatal(_)), "{words:?}");
+        assert!(matches!(refusal, CommandLineRefusal::Fatal(_)), "{words:?}");
         assert_eq!((answer.exit_code, answer.stderr.lines().count()), (1, 1), "{words:?}");
         assert!(answer.stderr.starts_with(&format!("latscope: {}: ", words[0])), "{words:?}");
     }
@@ -84,7 +85,7 @@ fn parallelism_goes_to_the_probes_that_know_it() {
 #[test]
 fn the_environment_places_the_endpoints() {
     let placed = |variable: fn(&str) -> Option<OsString>| {
-        let context = Context { variable, ..Context::new([""; 0]) };
+        let context = PersonalityContext { variable, ..PersonalityContext::new([""; 0]) };
         let job = find("lat_pipe").unwrap().read(&context);
         job.map(|job| job.queries[0].params["placement"].clone())
     };
@@ -117,7 +118,7 @@ fn what_a_call_names_is_what_is_measured() {
     ] {
         assert_eq!(job(words).queries[0].params.get(parameter), Some(&value.into()), "{words:?}");
     }
-    let alone = Context { variable: |_| Some("SINGLE".into()), ..Context::new(["2"]) };
+    let alone = PersonalityContext { variable: |_| Some("SINGLE".into()), ..PersonalityContext::new(["2"]) };
     let ring = find("lat_ctx").unwrap().read(&alone).unwrap();
     assert!(!ring.queries[0].params.contains_key("placement"));
 }

@@ -11,7 +11,7 @@ mod synthetic;
 use synthetic::{job, measured, output, printed};
 
 use latscope_compat::lmbench::PROGRAMS;
-use latscope_core::quality::{Level, Reason};
+use latscope_core::quality::{QualityLevel, Reason};
 use latscope_core::report::{Measurement, Semantics};
 use std::path::Path;
 
@@ -285,7 +285,7 @@ fn a_point_without_a_number_is_named_and_fails_the_call() {
     let job = job(&["lat_mem_rd", "-t", "1"]);
     let mut measurements: Vec<Measurement> = job.queries.iter().map(measured).collect();
     measurements[3].lower(Reason::new(
-        Level::Unsupported,
+        QualityLevel::Unsupported,
         "not-possible-here",
         "no memory",
         "raise the limit",
@@ -306,7 +306,7 @@ fn doubtful_numbers_are_printed_and_noted() {
     let job = job(&["lat_ops"]);
     let mut measurements: Vec<Measurement> = job.queries.iter().map(measured).collect();
     for measurement in &mut measurements {
-        measurement.lower(Reason::new(Level::Degraded, "coarse-clock", "the clock drifted", ""));
+        measurement.lower(Reason::new(QualityLevel::Degraded, "coarse-clock", "the clock drifted", ""));
     }
     let output = printed(job, measurements).output("lat_ops");
     assert_eq!(output.exit_code, 0);

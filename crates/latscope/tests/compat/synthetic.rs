@@ -1,15 +1,17 @@
 //! Results of an imaginary machine, in which every figure follows from the query.
 
-use latscope_compat::Context;
+use latscope_compat::PersonalityContext;
 use latscope_compat::lmbench::find;
-use latscope_compat::lmbench::job::{Job, PointQuery};
-use latscope_compat::lmbench::page::{Output, Page};
+use latscope_compat::lmbench::job::{LmbenchJob, PointQuery};
+use latscope_compat::lmbench::page::{LmbenchOutput, LmbenchPage};
 use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{ParamValue, Point, Step};
-use latscope_core::report::{Better, Measurement, Report, Sampling, Semantics, Summary, Tool, Value, Work};
-use latscope_engine::planner::{self, Request};
-use latscope_probes::{PlanInput, Profile};
+use latscope_core::plan::{MeasurementPoint, ParamValue, PlanStep};
+use latscope_core::report::{
+    Better, MeasuredQuantity, Measurement, OperationWork, Report, Sampling, Semantics, Summary, ToolVersion,
+};
+use latscope_engine::planner::{self, RunRequest};
+use latscope_probes::{PlanInput, SurveyProfile};
 use std::collections::BTreeMap;
 
 fn number(query: &PointQuery, name: &str) -> Option<f64> {
@@ -45,7 +47,7 @@ fn ns(query: &PointQuery) -> f64 {
     }
 }
 
-fn work(query: &PointQuery) -> Option<Work> {
+fn work(query: &PointQuery) -> Option<OperationWork> {
     let size = number(query, "size")?;
     let is = |name: &str, value: &str| query.params.get(name) == Some(&ParamValue::from(value));
     let threads = number(query, "threads").unwrap_or(1.0);
@@ -62,14 +64,17 @@ fn work(query: &PointQuery) -> Option<Work> {
         _ if query.probe.ends_with("-bandwidth") => 8e3,
         _ => return None,
     };
-    Some(Work { ops: 1, bytes_touched: touched as u64, bytes_moved: touched as u64 })
+    Some(OperationWork { ops: 1, bytes_touched: touched as u64, bytes_moved: touched as u64 })
 }
 
 pub fn measured(query: &PointQuery) -> Measurement {
     let value = |name: &str, ns: f64| {
-        BTreeMap::from([(name.to_owned(), Value { value: ns, unit: "ns".to_owned(), better: Better::Less })])
+        BTreeMap::from([(
+            name.to_owned(),
+            MeasuredQuantity { value: ns, unit: "ns".to_owned(), better: Better::Less },
+        )])
     };
-    let point = Point {
+    let point = MeasurementPoint {
         probe: query.probe.to_owned(),
         revision: 1,
         params: query.params.clone(),
@@ -92,9 +97,9 @@ pub fn measured(query: &PointQuery) -> Measurement {
 }
 
 /// Page that a job prints if each of its queries is a planned point, and these are the measurements.
-pub fn printed(job: Job, measurements: Vec<Measurement>) -> Page {
+pub fn printed(job: LmbenchJob, measurements: Vec<Measurement>) -> LmbenchPage {
     let planned: Vec<_> = (0..job.queries.len()).map(|point| Some((0, point))).collect();
-    let point = |query: &PointQuery| Point {
+    let point = |query: &PointQuery| MeasurementPoint {
         probe: query.probe.to_owned(),
         revision: 1,
         params: query.params.clone(),
@@ -102,21 +107,21 @@ pub fn printed(job: Job, measurements: Vec<Measurement>) -> Page {
         row: false,
     };
     let points = job.queries.iter().map(point).collect();
-    let step = Step::new("", points, Vec::new(), Profile::Normal.stop());
-    let request = Request::new("", PlanInput::default());
+    let step = PlanStep::new("", points, Vec::new(), SurveyProfile::Normal.stop());
+    let request = RunRequest::new("", PlanInput::default());
     let plan = planner::of_steps(vec![step], &request, &Machine::default());
-    let report = Report::new(Tool::default(), String::new(), plan, Machine::default());
+    let report = Report::new(ToolVersion::default(), String::new(), plan, Machine::default());
     job.print(&planned, &Report { measurements, ..report })
 }
 
-pub fn job(words: &[&str]) -> Job {
+pub fn job(words: &[&str]) -> LmbenchJob {
     let program = find(words[0]).unwrap_or_else(|| panic!("{} is a personality", words[0]));
     program
-        .read(&Context::new(words[1..].iter().copied()))
+        .read(&PersonalityContext::new(words[1..].iter().copied()))
         .unwrap_or_else(|error| panic!("{words:?}: {error}"))
 }
 
-pub fn output(words: &[&str]) -> Output {
+pub fn output(words: &[&str]) -> LmbenchOutput {
     let job = job(words);
     let measurements = job.queries.iter().map(measured).collect();
     printed(job, measurements).output(words[0])

@@ -3,7 +3,7 @@
 use crate::support::{Place, Ran, eventually, latscope, measurements, parsed, reason};
 use crate::{Ending, Running};
 use latscope_os::terminal::is_exclusive;
-use latscope_process::pseudo_terminal::Terminal;
+use latscope_process::pseudo_terminal::PseudoTerminal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{read, write};
 use rustix::process::Signal;
@@ -27,7 +27,7 @@ fn started(call: &str, path: &str) -> Running {
 }
 
 /// Waits for bytes at the other side, and returns what came, if it did.
-fn heard(terminal: &Terminal) -> Vec<u8> {
+fn heard(terminal: &PseudoTerminal) -> Vec<u8> {
     let mut bytes = vec![0; 4096];
     let _ = poll(
         &mut [PollFd::new(&terminal.master, PollFlags::IN)],
@@ -39,14 +39,14 @@ fn heard(terminal: &Terminal) -> Vec<u8> {
 }
 
 /// Changes the modes of a terminal, as another program could.
-fn change(terminal: &Terminal, change: impl FnOnce(&mut Termios)) {
+fn change(terminal: &PseudoTerminal, change: impl FnOnce(&mut Termios)) {
     let mut modes = tcgetattr(&terminal.slave).unwrap();
     change(&mut modes);
     tcsetattr(&terminal.slave, OptionalActions::Now, &modes).unwrap();
 }
 
 /// Runs `meanwhile` while the other side sends back all that it gets.
-fn echoing<T>(terminal: &Terminal, meanwhile: impl FnOnce() -> T) -> T {
+fn echoing<T>(terminal: &PseudoTerminal, meanwhile: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -63,7 +63,7 @@ fn echoing<T>(terminal: &Terminal, meanwhile: impl FnOnce() -> T) -> T {
 
 /// Ends a call after another program set the minimum, which its other side never reaches.
 fn cut(call: &str, ending: Ending) {
-    let terminal = Terminal::open().unwrap();
+    let terminal = PseudoTerminal::open().unwrap();
     let running = started(call, &terminal.path.display().to_string());
     eventually(call, || (!heard(&terminal).is_empty()).then_some(()));
     change(&terminal, |modes| {
@@ -100,7 +100,7 @@ fn of_calls_over_a_master() {
 struct Reader(Child);
 
 impl Reader {
-    fn of(terminal: &Terminal) -> Reader {
+    fn of(terminal: &PseudoTerminal) -> Reader {
         let slave = terminal.slave.try_clone().unwrap();
         Reader(Command::new("cat").stdin(slave).stdout(Stdio::null()).spawn().unwrap())
     }
@@ -134,7 +134,7 @@ fn told(ran: &Ran) -> String {
 #[test]
 fn of_calls_whose_replies_another_program_takes() {
     for call in SHORT {
-        let terminal = Terminal::open().unwrap();
+        let terminal = PseudoTerminal::open().unwrap();
         let reader = Reader::of(&terminal);
         let path = terminal.path.display().to_string();
         let (ran, _) = echoing(&terminal, || started(call, &path).ended(&[]));
@@ -149,7 +149,7 @@ fn of_calls_whose_replies_another_program_takes() {
 #[test]
 fn of_calls_whose_modes_another_program_changes() {
     for call in SHORT {
-        let terminal = Terminal::open().unwrap();
+        let terminal = PseudoTerminal::open().unwrap();
         let path = terminal.path.display().to_string();
         let running = started(call, &path);
         eventually(call, || is_exclusive(&terminal.slave).then_some(()));
@@ -165,7 +165,7 @@ fn of_calls_whose_modes_another_program_changes() {
 
 #[test]
 fn of_a_call_that_has_a_terminal_for_itself() {
-    let terminal = Terminal::open().unwrap();
+    let terminal = PseudoTerminal::open().unwrap();
     let path = terminal.path.display().to_string();
     let first = started(CALLS[0], &path);
     eventually("its ping", || (!heard(&terminal).is_empty()).then_some(()));

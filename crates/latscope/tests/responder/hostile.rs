@@ -2,8 +2,8 @@
 
 use crate::NAMES;
 use crate::support::{Responder, Way, faults, scribble};
-use latscope_rpmsg::echo::Service;
-use latscope_rpmsg::{Memory, Window};
+use latscope_rpmsg::echo::RpmsgService;
+use latscope_rpmsg::{RpmsgMemory, RpmsgWindow};
 
 /// Random numbers by Marsaglia's xorshift.
 struct Random(u64);
@@ -74,14 +74,14 @@ fn works_again(responder: &mut Responder) {
     let mut host = responder.host();
     assert!(responder.step());
     assert_eq!(responder.announced(&mut host), NAMES);
-    assert!(responder.send(&mut host, Service::Pty, b"still there"));
+    assert!(responder.send(&mut host, RpmsgService::Pty, b"still there"));
     responder.step();
-    assert_eq!(responder.receive(&mut host), (Service::Pty.address(), b"still there".to_vec()));
+    assert_eq!(responder.receive(&mut host), (RpmsgService::Pty.address(), b"still there".to_vec()));
 }
 
 #[test]
 fn garbage_harms_nothing() {
-    let mut responder = Responder::stepwise(Window::OPENAMP);
+    let mut responder = Responder::stepwise(RpmsgWindow::OPENAMP);
     let mut random = Random(0x5EED);
     for round in 0..5000 {
         if round % 20 == 0 {
@@ -104,7 +104,7 @@ fn garbage_harms_nothing() {
 
 #[test]
 fn garbage_that_is_written_meanwhile_harms_nothing() {
-    let responder = Responder::start(Window::OPENAMP, Way::Poll);
+    let responder = Responder::start(RpmsgWindow::OPENAMP, Way::Poll);
     let mut random = Random(0xBAD_5EED);
     for _ in 0..200 {
         responder.layout.reset(&responder.memory).unwrap();

@@ -1,11 +1,11 @@
 //! Functions that compile and start the responder, and are the host that it replies to.
 
 use crate::skipped::skipped_in_part;
-use latscope_os::window::Window as Mapped;
-use latscope_rpmsg::echo::Service;
+use latscope_os::window::MemoryWindow as Mapped;
+use latscope_rpmsg::echo::RpmsgService;
 use latscope_rpmsg::endpoints::Endpoints;
-use latscope_rpmsg::link::{Event, Unsent};
-use latscope_rpmsg::{Host, Link, Memory, Window};
+use latscope_rpmsg::link::{RpmsgLinkEvent, Unsent};
+use latscope_rpmsg::{RpmsgHost, RpmsgLink, RpmsgMemory, RpmsgWindow};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::process::{Pid, Signal};
@@ -134,7 +134,7 @@ pub struct Responder {
     /// Lines of the responder, until it ends.
     output: Lines,
     kicks: Kicks,
-    pub layout: Window,
+    pub layout: RpmsgWindow,
     pub memory: Mapped,
 }
 
@@ -146,14 +146,20 @@ impl Drop for Responder {
 }
 
 impl Responder {
-    fn spawn(program: &Path, layout: Window, words: &[OsString], kicks: Kicks) -> Responder {
+    fn spawn(program: &Path, layout: RpmsgWindow, words: &[OsString], kicks: Kicks) -> Responder {
         let memory = Mapped::create(layout.size.next_multiple_of(4096)).unwrap();
         layout.reset(&memory).unwrap();
         Responder::join(program, layout, memory, words, kicks)
     }
 
     /// Starts the program over a window, whatever is in it.
-    fn join(program: &Path, layout: Window, memory: Mapped, words: &[OsString], kicks: Kicks) -> Responder {
+    fn join(
+        program: &Path,
+        layout: RpmsgWindow,
+        memory: Mapped,
+        words: &[OsString],
+        kicks: Kicks,
+    ) -> Responder {
         let file = format!("/proc/{}/fd/{}", std::process::id(), memory.descriptor().as_raw_fd());
         let mut command = Command::new(program);
         // Nothing is allocated, and where ptrace is forbidden the search for leaks fails.
@@ -166,7 +172,7 @@ impl Responder {
     }
 
     /// Starts a responder that runs by itself.
-    pub fn start(layout: Window, way: Way) -> Responder {
+    pub fn start(layout: RpmsgWindow, way: Way) -> Responder {
         let word = |text: &str| OsString::from(text);
         match way {
             Way::Poll => Responder::spawn(watched(), layout, &[word("--poll")], Kicks::None),
@@ -191,7 +197,7 @@ impl Responder {
     }
 
     /// Starts a responder that steps when it is asked to.
-    pub fn stepwise(layout: Window) -> Responder {
+    pub fn stepwise(layout: RpmsgWindow) -> Responder {
         Responder::spawn(watched(), layout, &["--steps".into()], Kicks::None)
     }
 
@@ -210,7 +216,7 @@ impl Responder {
     }
 
     /// Returns a host that begins on the window.
-    pub fn host(&self) -> Host<Mapped, 256> {
+    pub fn host(&self) -> RpmsgHost<Mapped, 256> {
         self.layout.host(self.memory.clone()).unwrap()
     }
 
@@ -225,7 +231,7 @@ impl Responder {
     }
 
     /// Sends a message. Returns false if there is no buffer.
-    pub fn send(&self, host: &mut Host<Mapped, 256>, service: Service, payload: &[u8]) -> bool {
+    pub fn send(&self, host: &mut RpmsgHost<Mapped, 256>, service: RpmsgService, payload: &[u8]) -> bool {
         match host.send(OURS, service.address(), payload) {
             Ok(kick) => {
                 if kick {
@@ -239,7 +245,7 @@ impl Responder {
     }
 
     /// Waits for the next message. Returns its source and its payload.
-    pub fn receive(&self, host: &mut Host<Mapped, 256>) -> (u32, Vec<u8>) {
+    pub fn receive(&self, host: &mut RpmsgHost<Mapped, 256>) -> (u32, Vec<u8>) {
         let mut room = [0; 4096];
         eventually("a message", || {
             let received = host.receive(&mut room).unwrap();
@@ -249,7 +255,7 @@ impl Responder {
                 }
                 return Some((received.header.source, room[..received.length].to_vec()));
             }
-            if !host.listen(Event::Message).unwrap() {
+            if !host.listen(RpmsgLinkEvent::Message).unwrap() {
                 self.kicks.wait();
             }
             None
@@ -257,7 +263,7 @@ impl Responder {
     }
 
     /// Sends a message, and waits for its reply.
-    pub fn ask(&self, host: &mut Host<Mapped, 256>, service: Service, payload: &[u8]) -> Vec<u8> {
+    pub fn ask(&self, host: &mut RpmsgHost<Mapped, 256>, service: RpmsgService, payload: &[u8]) -> Vec<u8> {
         eventually("a buffer to send in", || self.send(host, service, payload).then_some(()));
         let (source, reply) = self.receive(host);
         assert_eq!(source, service.address());
@@ -265,18 +271,19 @@ impl Responder {
     }
 
     /// Receives the announcements, which come first, and returns them as text.
-    pub fn announced(&self, host: &mut Host<Mapped, 256>) -> Vec<String> {
+    pub fn announced(&self, host: &mut RpmsgHost<Mapped, 256>) -> Vec<String> {
         let mut endpoints = Endpoints::<8>::default();
-        for _ in Service::ALL {
+        for _ in RpmsgService::ALL {
             let (source, payload) = self.receive(host);
-            let header = latscope_rpmsg::header::Header { source, destination: 53, length: 40, flags: 0 };
+            let header =
+                latscope_rpmsg::header::RpmsgHeader { source, destination: 53, length: 40, flags: 0 };
             endpoints.receive(&header, &payload).unwrap().unwrap();
         }
         endpoints.theirs().map(|(name, at)| format!("{name} {at:#x}")).collect()
     }
 
     /// Starts a responder and a host, and receives the announcements.
-    pub fn ready(layout: Window, way: Way) -> (Responder, Host<Mapped, 256>) {
+    pub fn ready(layout: RpmsgWindow, way: Way) -> (Responder, RpmsgHost<Mapped, 256>) {
         let responder = Responder::start(layout, way);
         let mut host = responder.host();
         responder.announced(&mut host);

@@ -5,15 +5,15 @@ use crate::goldens::golden;
 use crate::mask::masked;
 use latscope_compat::rt::cyclictest::options::CyclictestOptions;
 use latscope_compat::rt::cyclictest::page::{self, CyclictestOutcome, Spikes};
-use latscope_compat::rt::cyclictest::samples::Samples;
+use latscope_compat::rt::cyclictest::samples::CyclictestSamples;
 use latscope_compat::rt::cyclictest::status::{self, Fixed};
 use latscope_compat::rt::cyclictest::{CYCLICTEST, json, setup};
-use latscope_compat::rt::json::Head;
-use latscope_compat::rt::paced::Figures;
-use latscope_compat::rt::pairs::text::{self, Pair};
+use latscope_compat::rt::json::RtTestsJsonHeader;
+use latscope_compat::rt::paced::PacedEndpointStatistics;
+use latscope_compat::rt::pairs::text::{self, PacedEndpointPair};
 use latscope_compat::rt::pairs::{self, options::PairsOptions};
-use latscope_compat::rt::row::Row;
-use latscope_compat::{Context, Program};
+use latscope_compat::rt::row::RtThreadRow;
+use latscope_compat::{PersonalityContext, PersonalityProgram};
 use latscope_core::machine::Machine;
 use latscope_core::plan::Linear;
 use latscope_core::report::{Exceedance, LinearRecord};
@@ -26,8 +26,8 @@ fn machine() -> Machine {
 }
 
 /// Imaginary figures: every sample took 12.9 µs, or 17 µs.
-fn row(thread: u32, cycles: u64) -> Row {
-    Row { thread, cycles, min: Some(12_900), last: 17_000, mean: 13_000.0, max: 17_000 }
+fn row(thread: u32, cycles: u64) -> RtThreadRow {
+    RtThreadRow { thread, cycles, min: Some(12_900), last: 17_000, mean: 13_000.0, max: 17_000 }
 }
 
 fn record(linear: Linear, cycles: u64) -> LinearRecord {
@@ -49,16 +49,16 @@ fn record(linear: Linear, cycles: u64) -> LinearRecord {
 /// Text that a run prints on stdout, from imaginary figures.
 fn transcript(words: &str) -> String {
     let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
-    let options = CYCLICTEST.read(&Context::new(arguments.clone())).unwrap();
+    let options = CYCLICTEST.read(&PersonalityContext::new(arguments.clone())).unwrap();
     let plan = setup::plan(&options, &machine(), None).unwrap();
     let step = &plan.steps[0];
     let fixed: Vec<Fixed> = step.points.iter().map(Fixed::of).collect();
     let broken = options.common.break_above == Some(1);
     let cycles = if broken { 1 } else { options.loops.unwrap() };
     let linear = step.periodic.as_ref().unwrap().linear;
-    let rows: Vec<Row> = (0..fixed.len() as u32).map(|thread| row(4000 + thread, cycles)).collect();
+    let rows: Vec<RtThreadRow> = (0..fixed.len() as u32).map(|thread| row(4000 + thread, cycles)).collect();
     let records = linear.map(|linear| vec![record(linear, cycles); fixed.len()]).unwrap_or_default();
-    let mut samples = Samples::new(&options, fixed.len());
+    let mut samples = CyclictestSamples::new(&options, fixed.len());
     let stream: Vec<Exceedance> = (0..cycles)
         .map(|turn| Exceedance { turn, at: turn * 1_000_000 + 12_440_239_221_000, value: 12_900 })
         .collect();
@@ -74,8 +74,12 @@ fn transcript(words: &str) -> String {
     };
     let frames = frames(&options, &fixed, &outcome.rows);
     let json = options.common.json.as_ref().map_or(String::new(), |_| {
-        let head =
-            Head::here("cyclictest", &arguments, options.common.release.printed(), SystemTime::UNIX_EPOCH);
+        let head = RtTestsJsonHeader::here(
+            "cyclictest",
+            &arguments,
+            options.common.release.printed(),
+            SystemTime::UNIX_EPOCH,
+        );
         let missed = vec![0; fixed.len()];
         let threads = (&fixed[..], &outcome.rows[..], &missed[..]);
         head.file(&json::threads(
@@ -88,21 +92,21 @@ fn transcript(words: &str) -> String {
     cpus + &held + &intervals + &lines + &frames + &json + &page::end(&options, &fixed, &outcome)
 }
 
-fn frames(options: &CyclictestOptions, fixed: &[Fixed], rows: &[Row]) -> String {
+fn frames(options: &CyclictestOptions, fixed: &[Fixed], rows: &[RtThreadRow]) -> String {
     if options.common.quiet || options.verbose {
         return String::new();
     }
-    let frame = |rows: &[Row]| {
+    let frame = |rows: &[RtThreadRow]| {
         status::header(options, "0.50 0.60 0.70 1/100 4001") + &status::lines(options.unit, fixed, rows, None)
     };
     let up = status::up(fixed.len());
     let end = if options.refresh_on_max { up.clone() + &status::down(fixed.len()) } else { String::new() };
-    frame(&vec![Row::default(); rows.len()]) + &up + &frame(rows) + &end
+    frame(&vec![RtThreadRow::default(); rows.len()]) + &up + &frame(rows) + &end
 }
 
 fn oslat(words: &str) -> String {
     use latscope_compat::rt::oslat::{OSLAT, text};
-    let options = OSLAT.read(&Context::new(words.split_whitespace())).unwrap();
+    let options = OSLAT.read(&PersonalityContext::new(words.split_whitespace())).unwrap();
     if options.version {
         return "oslat V 2.40\n".to_owned();
     }
@@ -112,7 +116,7 @@ fn oslat(words: &str) -> String {
     };
     let cores: Vec<text::Core> = vec![core(0)];
     let json = options.common.json.as_ref().map_or(String::new(), |_| {
-        let head = Head::here("oslat", &[], "2.40", SystemTime::UNIX_EPOCH);
+        let head = RtTestsJsonHeader::here("oslat", &[], "2.40", SystemTime::UNIX_EPOCH);
         head.file(&text::json(&options, 2597, &cores))
     });
     "oslat V 2.40\n".to_owned()
@@ -130,7 +134,7 @@ fn cyclicdeadline(words: &str) -> String {
     let frames = if words.contains("-q") { lines } else { format!("{lines}\x1b[2A{lines}\x1b[2A\x1b[4B") };
     let broken = words.contains("-b").then_some((0, 17_000));
     let json = if words.contains("--json") {
-        Head::here("cyclicdeadline", &[], "2.40", SystemTime::UNIX_EPOCH).file(&text::json(rows))
+        RtTestsJsonHeader::here("cyclicdeadline", &[], "2.40", SystemTime::UNIX_EPOCH).file(&text::json(rows))
     } else {
         String::new()
     };
@@ -141,13 +145,13 @@ fn cyclicdeadline(words: &str) -> String {
         + &json
 }
 
-fn pairs(program: &Program<PairsOptions>, name: &str, words: &str) -> String {
+fn pairs(program: &PersonalityProgram<PairsOptions>, name: &str, words: &str) -> String {
     let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
-    let options = program.read(&Context::new(arguments.clone())).unwrap();
+    let options = program.read(&PersonalityContext::new(arguments.clone())).unwrap();
     let rules = pairs::rules(&options, &machine()).unwrap();
     let broken = options.common.break_above == Some(1);
     let cycles = if broken { 1 } else { options.loops.unwrap() };
-    let one = |thread: u32| Figures {
+    let one = |thread: u32| PacedEndpointStatistics {
         thread,
         cpu: Some(0),
         cycles,
@@ -156,12 +160,12 @@ fn pairs(program: &Program<PairsOptions>, name: &str, words: &str) -> String {
         min: 12_900,
         max: 17_000,
         mean: 13_000.0,
-        ..Figures::default()
+        ..PacedEndpointStatistics::default()
     };
     let (timeouts, endpoints) = (name == "pmqtest", rules.len());
-    let all: Vec<Figures> = (4000..4000 + endpoints as u32).map(one).collect();
-    let pairs: Vec<Pair> = (0..endpoints / 2)
-        .map(|n| Pair { rules: &rules[2 * n], receiver: all[2 * n], sender: all[2 * n + 1] })
+    let all: Vec<PacedEndpointStatistics> = (4000..4000 + endpoints as u32).map(one).collect();
+    let pairs: Vec<PacedEndpointPair> = (0..endpoints / 2)
+        .map(|n| PacedEndpointPair { rules: &rules[2 * n], receiver: all[2 * n], sender: all[2 * n + 1] })
         .collect();
     let circle = name == "signaltest";
     let lines = if circle { text::circle(options.priority, &all) } else { text::pairs(&pairs, timeouts) };
@@ -172,20 +176,22 @@ fn pairs(program: &Program<PairsOptions>, name: &str, words: &str) -> String {
         (true, ..) => lines,
         (.., true) => {
             let frame = |figures| text::circle_frame(load, options.priority, figures);
-            frame(Figures::default()) + &text::up(3) + &frame(all[0]) + &lines
+            frame(PacedEndpointStatistics::default()) + &text::up(3) + &frame(all[0]) + &lines
         }
         (.., false) => format!("{lines}{up}{lines}{up}{down}"),
     };
     let json = if circle { text::circle_json(&all) } else { text::pairs_json(&pairs, timeouts) };
-    let json =
-        options.common.json.map(|_| Head::here(name, &arguments, "2.40", SystemTime::UNIX_EPOCH).file(&json));
+    let json = options
+        .common
+        .json
+        .map(|_| RtTestsJsonHeader::here(name, &arguments, "2.40", SystemTime::UNIX_EPOCH).file(&json));
     let broken = if broken && circle { text::broken(0) } else { String::new() };
     broken + &drawn + &json.unwrap_or_default()
 }
 
 fn hackbench(words: &str) -> String {
     use latscope_compat::rt::hackbench::{HACKBENCH, after, before};
-    let options = HACKBENCH.read(&Context::new(words.split_whitespace())).unwrap();
+    let options = HACKBENCH.read(&PersonalityContext::new(words.split_whitespace())).unwrap();
     before(&options.message_groups) + &after(Duration::from_millis(1040))
 }
 

@@ -3,7 +3,7 @@
 use crate::support::{BINARY, Place, end, json, latscope, of_probe, parsed, run, skipped_in_part};
 use crate::{Hog, prepared, skipped::traceable};
 use hmac_sha256::Hash;
-use latscope_os::sched::{self, Policy};
+use latscope_os::sched::{self, ThreadSchedPolicy};
 use serde_json::Value;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,7 +64,7 @@ fn real_time_throttling_is_named_with_the_thread_that_it_is_against() {
 /// Keeps a CPU from all other threads for a moment, again and again, until the stop request.
 fn stall(cpu: u32, stop: &AtomicBool) {
     sched::pin(&[cpu]).unwrap();
-    sched::set_policy(Policy::Fifo(99)).unwrap();
+    sched::set_policy(ThreadSchedPolicy::Fifo(99)).unwrap();
     // A machine may take long until the run begins. Each stall ends by its own clock.
     for _ in 0..200 {
         let until = Instant::now() + Duration::from_millis(100);

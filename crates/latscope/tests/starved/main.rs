@@ -17,7 +17,7 @@ mod skipped;
 #[path = "../cli/support.rs"]
 mod support;
 
-use latscope_os::sched::{self, Policy};
+use latscope_os::sched::{self, ThreadSchedPolicy};
 use process::Mark;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -48,7 +48,7 @@ impl Hog {
         let (end, begin) = (over.clone(), begun.clone());
         let body = move || {
             sched::pin(&[cpu]).unwrap();
-            sched::set_policy(Policy::Fifo(priority)).unwrap();
+            sched::set_policy(ThreadSchedPolicy::Fifo(priority)).unwrap();
             begin.store(true, Ordering::Relaxed);
             let began = Instant::now();
             while began.elapsed() < LONGEST && !end.load(Ordering::Relaxed) {

@@ -1,8 +1,8 @@
 //! Quantities that latscope and another tool measure on this machine.
 
-use super::Limit;
-use crate::peers::parse::Figure;
-use crate::peers::tools::{Here, Latscope, Tool};
+use super::ContestLimit;
+use crate::peers::parse::ToolFigureLocator;
+use crate::peers::tools::{LatscopeBinary, PeerTool, PlaceholderValues};
 use anyhow::{Context, Result, bail};
 use latscope_core::report::Summary;
 use std::fmt;
@@ -11,63 +11,65 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// Contest of latscope with another tool. In command lines, `{cpu}`, `{first}` and `{pair}` are filled in.
-pub struct Contest {
+pub struct IpcContest {
     /// Name on the command line.
     pub name: &'static str,
     /// Meaning of both figures.
     pub what: &'static str,
     /// Side that latscope measures.
-    pub ours: Side,
+    pub ours: ContestSide,
     /// Tool to compare with; `None` if latscope is compared with itself.
-    pub tool: Option<&'static Tool>,
+    pub tool: Option<&'static PeerTool>,
     /// Side that the other tool measures.
-    pub theirs: Side,
+    pub theirs: ContestSide,
     /// Limits, in the order of both sides' figures.
-    pub rows: &'static [Limit],
+    pub rows: &'static [ContestLimit],
     /// Remaining differences between the two patterns.
     pub differs: &'static str,
 }
 
 /// Command lines of a side, and the places of its figures.
-pub enum Side {
+pub enum ContestSide {
     /// Point that latscope measures.
-    Point(&'static str, &'static [Of]),
+    Point(&'static str, &'static [SummaryFigureFn]),
     /// Output that latscope prints as another tool would.
-    Personality(&'static str, &'static [Figure]),
+    Personality(&'static str, &'static [ToolFigureLocator]),
     /// Output that another tool prints.
-    Tool(&'static str, &'static [Figure]),
+    Tool(&'static str, &'static [ToolFigureLocator]),
     /// Server in the first line, which runs as long as the second line.
-    Served(&'static str, &'static str, &'static [Figure]),
+    Served(&'static str, &'static str, &'static [ToolFigureLocator]),
 }
 
 /// Function that returns a figure of a summary.
-pub type Of = fn(&Summary) -> Option<f64>;
+pub type SummaryFigureFn = fn(&Summary) -> Option<f64>;
 
-impl fmt::Display for Side {
+impl fmt::Display for ContestSide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Side::Point(line, _) | Side::Personality(line, _) | Side::Tool(line, _) => f.write_str(line),
-            Side::Served(server, line, _) => write!(f, "{server} & {line}"),
+            ContestSide::Point(line, _) | ContestSide::Personality(line, _) | ContestSide::Tool(line, _) => {
+                f.write_str(line)
+            }
+            ContestSide::Served(server, line, _) => write!(f, "{server} & {line}"),
         }
     }
 }
 
-impl Side {
+impl ContestSide {
     /// Runs the side once. Returns its figures, in ns.
     ///
     /// # Errors
     /// The side does not run, or prints no figure.
-    pub fn run(&self, latscope: &Latscope, here: &Here) -> Result<Vec<f64>> {
+    pub fn run(&self, latscope: &LatscopeBinary, here: &PlaceholderValues) -> Result<Vec<f64>> {
         match self {
-            Side::Point(line, figures) => {
+            ContestSide::Point(line, figures) => {
                 let point = latscope.point(&here.words(line)?)?;
                 let reason = point.reason().unwrap_or_else(|| "no figure".to_owned());
                 let found: Option<Vec<f64>> = figures.iter().map(|figure| figure(&point.summary)).collect();
                 found.with_context(|| format!("latscope {line}: {reason}"))
             }
-            Side::Personality(line, figures) => read(&latscope.says(&here.words(line)?)?, figures),
-            Side::Tool(line, figures) => read(&here.run(line)?, figures),
-            Side::Served(server, line, figures) => {
+            ContestSide::Personality(line, figures) => read(&latscope.says(&here.words(line)?)?, figures),
+            ContestSide::Tool(line, figures) => read(&here.run(line)?, figures),
+            ContestSide::Served(server, line, figures) => {
                 let _server = Server::start(here, server)?;
                 read(&patiently(here, line)?, figures)
             }
@@ -75,13 +77,13 @@ impl Side {
     }
 }
 
-fn read(output: &str, figures: &[Figure]) -> Result<Vec<f64>> {
+fn read(output: &str, figures: &[ToolFigureLocator]) -> Result<Vec<f64>> {
     let found: Option<Vec<f64>> = figures.iter().map(|figure| figure.read(output)).collect();
     found.with_context(|| format!("no figure in: {}", output.lines().last().unwrap_or_default()))
 }
 
 /// Runs a client, and tries again while its server is not ready.
-fn patiently(here: &Here, line: &str) -> Result<String> {
+fn patiently(here: &PlaceholderValues, line: &str) -> Result<String> {
     for _ in 0..20 {
         sleep(Duration::from_millis(100));
         if let Ok(said) = here.run(line) {
@@ -95,7 +97,7 @@ fn patiently(here: &Here, line: &str) -> Result<String> {
 struct Server(Child);
 
 impl Server {
-    fn start(here: &Here, line: &str) -> Result<Server> {
+    fn start(here: &PlaceholderValues, line: &str) -> Result<Server> {
         let mut command = here.command(line)?;
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         match child.try_wait()? {

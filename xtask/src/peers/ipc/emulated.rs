@@ -2,11 +2,11 @@
 //! their
 //! ratio is meaningful.
 
-use super::{Limit, Outcome};
+use super::{ContestLimit, ContestOutcome};
 use crate::dist;
-use crate::peers::tools::{self, Tool};
-use crate::vm::boot::Machine;
-use crate::vm::kernel::Kernel;
+use crate::peers::tools::{self, PeerTool};
+use crate::vm::boot::VirtualMachine;
+use crate::vm::kernel::VmKernel;
 use anyhow::{Context, Result};
 use latscope_core::param;
 use latscope_core::report::Report;
@@ -15,21 +15,23 @@ use std::path::Path;
 use std::time::Duration;
 
 /// rsbinder 0.12.0, which the program in the package uses.
-pub static RSBINDER: Tool = Tool::Package("rsbinder-ping");
+pub static RSBINDER: PeerTool = PeerTool::Package("rsbinder-ping");
 
 /// Number of calls of a side in a turn, for each payload.
 const CALLS: u32 = 1000;
 
 /// Payloads in bytes, and the limit for each.
-const PAYLOADS: [(u64, Limit); 2] =
-    [(4, Limit { name: "4 B, p50", most: 0.85 }), (65536, Limit { name: "64 KiB, p50", most: 0.6 })];
+const PAYLOADS: [(u64, ContestLimit); 2] = [
+    (4, ContestLimit { name: "4 B, p50", most: 0.85 }),
+    (65536, ContestLimit { name: "64 KiB, p50", most: 0.6 }),
+];
 
 /// Largest number of system calls that each side may make for a transaction. A server makes two, and exceeds its limit:
 /// the driver confirms a reply before it lets its sender wait.
 const SYSTEM_CALLS: [(&str, u64); 2] = [("client", 1), ("server", 1)];
 
 /// Placement of both processes in the VM.
-pub struct Place {
+pub struct VmPlacement {
     /// Name on the command line.
     pub name: &'static str,
     /// Meaning of the comparison.
@@ -43,15 +45,15 @@ pub struct Place {
 }
 
 /// All placements in the VM.
-pub static PLACES: &[Place] = &[
-    Place {
+pub static PLACES: &[VmPlacement] = &[
+    VmPlacement {
         name: "binder-same-core",
         what: "round trip over /dev/binder, echoed and verified, both processes on one CPU of the VM",
         append: "",
         options: "--placement same-core --cpus 1",
         masks: [2, 2],
     },
-    Place {
+    VmPlacement {
         name: "binder-two-cores",
         what: "the same on two CPUs of the VM that do not sleep (idle=poll)",
         append: "idle=poll",
@@ -66,7 +68,7 @@ pub fn not_run(why: &str) -> bool {
     false
 }
 
-impl Place {
+impl VmPlacement {
     /// Runs both sides in turns, and prints the outcome. Returns true if each limit holds.
     pub fn take_turns(&self, pairs: usize) -> bool {
         eprint!("\r{} ", self.name);
@@ -96,12 +98,12 @@ impl Place {
     }
 
     /// Boots once. Returns the turns, and the output of the trial of system calls.
-    fn boot(&self, pairs: usize) -> Result<(Outcome, String)> {
+    fn boot(&self, pairs: usize) -> Result<(ContestOutcome, String)> {
         let program = tools::place().join("bin").join(RSBINDER.program());
         let trials = dist::example("binder_trials", "release")?;
         let programs = [program, trials].map(|path| path.to_string_lossy().into_owned());
-        let machine = Machine {
-            kernel: Kernel::Std,
+        let machine = VirtualMachine {
+            kernel: VmKernel::Std,
             memory: 512 << 20,
             cpus: 2,
             timeout: Duration::from_secs(180 + 60 * pairs as u64),
@@ -115,7 +117,7 @@ impl Place {
             topology: Vec::new(),
         };
         let ended = machine.run_patiently(&self.job(pairs))?;
-        let mut outcome = Outcome::default();
+        let mut outcome = ContestOutcome::default();
         for turn in 1..=pairs {
             match read(&ended.out(), turn) {
                 Ok(turn) => outcome.turns.push(turn),
@@ -126,7 +128,7 @@ impl Place {
     }
 
     fn job(&self, pairs: usize) -> String {
-        let Place { options, masks: [client, server], .. } = self;
+        let VmPlacement { options, masks: [client, server], .. } = self;
         let payloads: Vec<String> = PAYLOADS.iter().map(|(bytes, _)| bytes.to_string()).collect();
         let (list, words) = (payloads.join(","), payloads.join(" "));
         format!(

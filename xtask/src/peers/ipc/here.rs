@@ -1,35 +1,36 @@
 //! Contests that run on this machine.
 
-use super::contest::Side::{Personality, Point, Served, Tool as Peer};
-use super::contest::{Contest, Of};
-use super::{Limit, Outcome};
-use crate::peers::parse::Figure::{self, After, Before};
-use crate::peers::parse::Unit::Time;
-use crate::peers::tools::{Here, Latscope, Tool};
+use super::contest::ContestSide::{Personality, Point, Served, Tool as Peer};
+use super::contest::{IpcContest, SummaryFigureFn};
+use super::{ContestLimit, ContestOutcome};
+use crate::peers::parse::ToolFigureLocator::{self, After, Before};
+use crate::peers::parse::ToolFigureUnit::Time;
+use crate::peers::tools::{LatscopeBinary, PeerTool, PlaceholderValues};
 
-static PERF: Tool = Tool::Debian("perf", "linux-perf");
-static SOCKPERF: Tool = Tool::Debian("sockperf", "sockperf");
-static PMQTEST: Tool = Tool::Debian("pmqtest", "rt-tests");
-static PTSEMATEST: Tool = Tool::Debian("ptsematest", "rt-tests");
-static SVSEMATEST: Tool = Tool::Debian("svsematest", "rt-tests");
+static PERF: PeerTool = PeerTool::Debian("perf", "linux-perf");
+static SOCKPERF: PeerTool = PeerTool::Debian("sockperf", "sockperf");
+static PMQTEST: PeerTool = PeerTool::Debian("pmqtest", "rt-tests");
+static PTSEMATEST: PeerTool = PeerTool::Debian("ptsematest", "rt-tests");
+static SVSEMATEST: PeerTool = PeerTool::Debian("svsematest", "rt-tests");
 
-const MEAN: Of = |summary| summary.mean;
-const P50: Of = |summary| summary.p50;
+const MEAN: SummaryFigureFn = |summary| summary.mean;
+const P50: SummaryFigureFn = |summary| summary.p50;
 
-const MIDDLE: &[Limit] =
-    &[Limit { name: "p50 / mean", most: 1.0 }, Limit { name: "mean", most: f64::INFINITY }];
-const MEDIAN: &[Limit] = &[Limit { name: "p50", most: 1.0 }];
-const PACED: &[Limit] = &[Limit { name: "min", most: 1.0 }, Limit { name: "avg", most: 1.0 }];
+const MIDDLE: &[ContestLimit] =
+    &[ContestLimit { name: "p50 / mean", most: 1.0 }, ContestLimit { name: "mean", most: f64::INFINITY }];
+const MEDIAN: &[ContestLimit] = &[ContestLimit { name: "p50", most: 1.0 }];
+const PACED: &[ContestLimit] =
+    &[ContestLimit { name: "min", most: 1.0 }, ContestLimit { name: "avg", most: 1.0 }];
 
-const OPERATION: Figure = Before("usecs/op", Time(1e3));
+const OPERATION: ToolFigureLocator = Before("usecs/op", Time(1e3));
 /// Figure of sockperf, which prints halves of round trips.
-const HALF: &[Figure] = &[After("percentile 50.000 =", Time(2e3))];
-const MICROSECONDS: &[Figure] = &[After("Min ", Time(1e3)), After("Avg ", Time(1e3))];
+const HALF: &[ToolFigureLocator] = &[After("percentile 50.000 =", Time(2e3))];
+const MICROSECONDS: &[ToolFigureLocator] = &[After("Min ", Time(1e3)), After("Avg ", Time(1e3))];
 const WHOLE: &str = "nothing known; both print whole microseconds";
 
 /// All contests that run on this machine.
-pub static CONTESTS: &[Contest] = &[
-    Contest {
+pub static CONTESTS: &[IpcContest] = &[
+    IpcContest {
         name: "pipe-same-core",
         what: "round trip of 4 bytes between two processes on one CPU, through two pipes",
         ours: Point(
@@ -42,7 +43,7 @@ pub static CONTESTS: &[Contest] = &[
         differs: "ours is judged by its median, theirs is a mean; ours sends a length before the bytes and has a stamp in the time, \
                   theirs its loop",
     },
-    Contest {
+    IpcContest {
         name: "pipe-free",
         what: "the same, where the scheduler puts them",
         ours: Point(
@@ -55,7 +56,7 @@ pub static CONTESTS: &[Contest] = &[
         differs: "in each run the scheduler decides how often the two share a CPU, which is nine times as fast: only means are \
                   alike, and their intervals are wide",
     },
-    Contest {
+    IpcContest {
         name: "posix-queue",
         what: "from mq_send to the end of mq_receive in another thread on the CPU, SCHED_FIFO 80, every 0.5 ms",
         ours: Personality("as pmqtest -q -a {cpu} -t 1 -p 80 -i 500 -l 2000", MICROSECONDS),
@@ -64,7 +65,7 @@ pub static CONTESTS: &[Contest] = &[
         rows: PACED,
         differs: WHOLE,
     },
-    Contest {
+    IpcContest {
         name: "posix-semaphore",
         what: "the same over a lock of the C library",
         ours: Personality("as ptsematest -q -a {cpu} -t 1 -p 80 -i 500 -l 2000", MICROSECONDS),
@@ -73,7 +74,7 @@ pub static CONTESTS: &[Contest] = &[
         rows: PACED,
         differs: WHOLE,
     },
-    Contest {
+    IpcContest {
         name: "system-v-semaphore",
         what: "the same over System V semaphores",
         ours: Personality("as svsematest -q -a {cpu} -t 1 -p 80 -i 500 -l 2000", MICROSECONDS),
@@ -82,7 +83,7 @@ pub static CONTESTS: &[Contest] = &[
         rows: PACED,
         differs: WHOLE,
     },
-    Contest {
+    IpcContest {
         name: "spin",
         what: "round trip between two CPUs through shared memory, beside that of the survey",
         ours: Point(
@@ -91,11 +92,11 @@ pub static CONTESTS: &[Contest] = &[
         ),
         tool: None,
         theirs: Point("sync core-to-core --mode two-lines --cpus {pair}", &[P50]),
-        rows: &[Limit { name: "p50", most: 1.2 }],
+        rows: &[ContestLimit { name: "p50", most: 1.2 }],
         differs: "each call of ours is timed, the survey times many at once; both leave out what the stamps cost. Ours carries 32 \
                   bytes each way, the survey one word",
     },
-    Contest {
+    IpcContest {
         name: "tcp-same-core",
         what: "round trip of 32 bytes over a TCP connection on the loopback interface, on one CPU",
         ours: Point(
@@ -111,7 +112,7 @@ pub static CONTESTS: &[Contest] = &[
         rows: MEDIAN,
         differs: "ours sends a length before the bytes",
     },
-    Contest {
+    IpcContest {
         name: "tcp-two-cores",
         what: "the same on two CPUs",
         ours: Point(
@@ -131,13 +132,14 @@ pub static CONTESTS: &[Contest] = &[
 
 /// Runs both sides of each contest in turns. Contests whose tool is missing are left out.
 pub fn take_turns<'a>(
-    contests: &[&'a Contest],
-    latscope: &Latscope,
-    here: &Here,
+    contests: &[&'a IpcContest],
+    latscope: &LatscopeBinary,
+    here: &PlaceholderValues,
     pairs: usize,
-    lacks: impl Fn(&Contest) -> Option<String>,
-) -> Vec<(&'a Contest, Outcome)> {
-    let mut all: Vec<(&Contest, Outcome)> = contests.iter().map(|c| (*c, Outcome::default())).collect();
+    lacks: impl Fn(&IpcContest) -> Option<String>,
+) -> Vec<(&'a IpcContest, ContestOutcome)> {
+    let mut all: Vec<(&IpcContest, ContestOutcome)> =
+        contests.iter().map(|c| (*c, ContestOutcome::default())).collect();
     for turn in 1..=pairs {
         for (contest, outcome) in &mut all {
             eprint!("\r{:40}\r{} {turn}/{pairs} ", "", contest.name);
@@ -164,14 +166,14 @@ pub fn take_turns<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peers::ipc::contest::Side;
+    use crate::peers::ipc::contest::ContestSide;
 
     const QUEUE: &str = "#0: ID9638, P80, CPU0, I200; #1: ID9639, P80, CPU0, TO 0, Cycles 100\n\
         #1 -> #0, Min    3, Cur    4, Avg    5, Max   18\n";
     const SOCKET: &str = "sockperf: Summary: Latency is 8.685 usec\n\
         sockperf: ---> percentile 75.000 =    7.175\nsockperf: ---> percentile 50.000 =    6.810\n";
 
-    fn read(figures: &[Figure], output: &str) -> Vec<Option<f64>> {
+    fn read(figures: &[ToolFigureLocator], output: &str) -> Vec<Option<f64>> {
         figures.iter().map(|figure| figure.read(output)).collect()
     }
 
@@ -184,7 +186,7 @@ mod tests {
 
     #[test]
     fn both_sides_have_a_figure_for_each_limit() {
-        let figures = |side: &Side| match side {
+        let figures = |side: &ContestSide| match side {
             Point(_, figures) => figures.len(),
             Personality(_, figures) | Peer(_, figures) | Served(_, _, figures) => figures.len(),
         };

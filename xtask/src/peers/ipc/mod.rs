@@ -6,12 +6,12 @@ pub mod contest;
 mod emulated;
 pub mod here;
 
-use super::tools::{self, Here, Latscope, Tool};
+use super::tools::{self, LatscopeBinary, PeerTool, PlaceholderValues};
 use super::{SEED, middle, verdict};
 use anyhow::{Result, bail};
-use contest::Contest;
-use emulated::Place;
-use latscope_core::statistics::{Interval, ratio_of_medians};
+use contest::IpcContest;
+use emulated::VmPlacement;
+use latscope_core::statistics::{ConfidenceInterval, ratio_of_medians};
 use latscope_core::units::format_time;
 
 /// Runs both sides in turns. Returns true if every limit holds.
@@ -21,11 +21,11 @@ use latscope_core::units::format_time;
 pub fn run(only: &[String], pairs: usize) -> Result<bool> {
     check(only)?;
     let chosen = |name: &str| only.is_empty() || only.iter().any(|word| word == name);
-    let contests: Vec<&Contest> = here::CONTESTS.iter().filter(|contest| chosen(contest.name)).collect();
-    let places: Vec<&Place> = emulated::PLACES.iter().filter(|place| chosen(place.name)).collect();
+    let contests: Vec<&IpcContest> = here::CONTESTS.iter().filter(|contest| chosen(contest.name)).collect();
+    let places: Vec<&VmPlacement> = emulated::PLACES.iter().filter(|place| chosen(place.name)).collect();
     let of_places = (!places.is_empty()).then_some(&emulated::RSBINDER);
     let lacking = tools::install(contests.iter().filter_map(|contest| contest.tool).chain(of_places))?;
-    let why = |tool: Option<&Tool>| {
+    let why = |tool: Option<&PeerTool>| {
         let lacks = |(program, _): &&(&str, String)| tool.is_some_and(|tool| tool.program() == *program);
         lacking.iter().find(lacks).map(|(program, why)| format!("{program} cannot be had: {why}"))
     };
@@ -34,7 +34,7 @@ pub fn run(only: &[String], pairs: usize) -> Result<bool> {
     );
     let mut holds = true;
     if !contests.is_empty() {
-        let (latscope, here) = (Latscope::build()?, Here::new()?);
+        let (latscope, here) = (LatscopeBinary::build()?, PlaceholderValues::new()?);
         for (contest, outcome) in here::take_turns(&contests, &latscope, &here, pairs, |c| why(c.tool)) {
             println!("{}: {}", contest.name, contest.what);
             holds &= outcome.print(contest.rows);
@@ -62,7 +62,7 @@ fn check(only: &[String]) -> Result<()> {
 }
 
 /// Limit of a figure of a contest.
-pub struct Limit {
+pub struct ContestLimit {
     /// Name of the figure.
     pub name: &'static str,
     /// Largest ratio; infinite for a figure that is only shown.
@@ -71,16 +71,16 @@ pub struct Limit {
 
 /// Results of the turns of a contest.
 #[derive(Default)]
-pub struct Outcome {
+pub struct ContestOutcome {
     /// Figures of both sides in each turn, in the order of the limits.
     pub turns: Vec<Vec<(f64, f64)>>,
     /// Reasons for turns without figures.
     pub failures: Vec<String>,
 }
 
-impl Outcome {
+impl ContestOutcome {
     /// Prints the results. Returns true if every turn was measured and each limit holds.
-    pub fn print<'a>(&self, limits: impl IntoIterator<Item = &'a Limit>) -> bool {
+    pub fn print<'a>(&self, limits: impl IntoIterator<Item = &'a ContestLimit>) -> bool {
         let mut holds = self.failures.is_empty();
         for (index, limit) in limits.into_iter().enumerate() {
             let pairs: Vec<(f64, f64)> = self.turns.iter().map(|turn| turn[index]).collect();
@@ -88,7 +88,7 @@ impl Outcome {
                 holds = false;
                 continue;
             };
-            let judgement = verdict(ratio, interval, Interval { low: 0.0, high: limit.most });
+            let judgement = verdict(ratio, interval, ConfidenceInterval { low: 0.0, high: limit.most });
             let judged = match limit.most.is_finite() {
                 true => format!("at most {:.2}: {judgement}", limit.most),
                 false => "no limit".to_owned(),
@@ -115,11 +115,12 @@ impl Outcome {
 mod tests {
     use super::*;
 
-    const LIMITS: &[Limit] = &[Limit { name: "p50", most: 1.0 }, Limit { name: "mean", most: 0.6 }];
+    const LIMITS: &[ContestLimit] =
+        &[ContestLimit { name: "p50", most: 1.0 }, ContestLimit { name: "mean", most: 0.6 }];
 
-    fn outcome(turn: [(f64, f64); 2], failures: &[&str]) -> Outcome {
+    fn outcome(turn: [(f64, f64); 2], failures: &[&str]) -> ContestOutcome {
         let failures = failures.iter().map(|text| (*text).to_owned()).collect();
-        Outcome { turns: vec![turn.to_vec(); 5], failures }
+        ContestOutcome { turns: vec![turn.to_vec(); 5], failures }
     }
 
     #[test]
@@ -127,7 +128,7 @@ mod tests {
         assert!(outcome([(9.0, 10.0), (5.0, 10.0)], &[]).print(LIMITS));
         assert!(!outcome([(9.0, 10.0), (7.0, 10.0)], &[]).print(LIMITS));
         assert!(!outcome([(9.0, 10.0), (5.0, 10.0)], &["no device"]).print(LIMITS));
-        assert!(!Outcome::default().print(LIMITS));
+        assert!(!ContestOutcome::default().print(LIMITS));
     }
 
     #[test]

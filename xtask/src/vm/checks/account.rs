@@ -1,16 +1,16 @@
 //! Checks of the account of time under control groups of the second version.
 
-use super::{ALL, Check};
+use super::{ALL, VmCheck};
 use anyhow::{Context, Result, ensure};
 use latscope_core::report::Report;
 
-pub const CHECKS: &[Check] = &[
-    Check::new("a quota of a control group of the second version is named first", ALL, QUOTA, |ran| {
+pub const CHECKS: &[VmCheck] = &[
+    VmCheck::new("a quota of a control group of the second version is named first", ALL, QUOTA, |ran| {
         ran.says("The run was limited to 0.50 CPU by its control group; throttled in ")?;
         ensure!(!ran.said().contains("The machine was quiet"), "{}", ran.said());
         throttled(&ran.files.join("result.json"))
     }),
-    Check::new("latscope doctor finds a quota of a group above", ALL, DOCTOR, |ran| {
+    VmCheck::new("latscope doctor finds a quota of a group above", ALL, DOCTOR, |ran| {
         ran.says("0.50 CPUs: 50.0 ms of CPU time in each 100 ms")
     }),
 ];

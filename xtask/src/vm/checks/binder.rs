@@ -3,90 +3,93 @@
 //! Checks that need processes of their own are in `binder_trials`, an example of the command, which fails if anything
 //! is wrong.
 
-use super::{ALL, Check};
+use super::{ALL, VmCheck};
 
-pub const CHECKS: &[Check] = &[
-    Check::new("binder is loaded", ALL, "cat /proc/modules", |ran| ran.says("binder_linux")),
-    Check::new("binder has its three devices", ALL, "cd /dev && ls -1 binder hwbinder vndbinder", |ran| {
+pub const CHECKS: &[VmCheck] = &[
+    VmCheck::new("binder is loaded", ALL, "cat /proc/modules", |ran| ran.says("binder_linux")),
+    VmCheck::new("binder has its three devices", ALL, "cd /dev && ls -1 binder hwbinder vndbinder", |ran| {
         ran.prints("binder\nhwbinder\nvndbinder")
     }),
-    Check::new("binder carries every size there and back", ALL, "binder_trials echo", |ran| {
+    VmCheck::new("binder carries every size there and back", ALL, "binder_trials echo", |ran| {
         ran.says("done: echo")
     }),
-    Check::new("binder carries one way, and loses nothing", ALL, "binder_trials one-way", |ran| {
+    VmCheck::new("binder carries one way, and loses nothing", ALL, "binder_trials one-way", |ran| {
         ran.says("done: one-way")
     }),
-    Check::new("pairs share a binder device", ALL, "binder_trials pairs", |ran| ran.says("done: pairs")),
-    Check::new("threads share a binder client", ALL, "binder_trials threads", |ran| {
+    VmCheck::new("pairs share a binder device", ALL, "binder_trials pairs", |ran| ran.says("done: pairs")),
+    VmCheck::new("threads share a binder client", ALL, "binder_trials threads", |ran| {
         ran.says("done: threads")
     }),
-    Check::new("binder's buffer does not fill", ALL, "taskset 1 binder_trials steady-binder", |ran| {
+    VmCheck::new("binder's buffer does not fill", ALL, "taskset 1 binder_trials steady-binder", |ran| {
         ran.says("done: steady-binder")
     }),
-    Check::new("hwbinder's buffer does not fill", ALL, "taskset 1 binder_trials steady-hwbinder", |ran| {
+    VmCheck::new("hwbinder's buffer does not fill", ALL, "taskset 1 binder_trials steady-hwbinder", |ran| {
         ran.says("done: steady-hwbinder")
     }),
-    Check::new("a binder client makes one call a transaction", ALL, "binder_trials system-calls", |ran| {
+    VmCheck::new("a binder client makes one call a transaction", ALL, "binder_trials system-calls", |ran| {
         ran.says("hwbinder client: 1000 ioctl, ")
     }),
-    Check::new("only the client refers to a binder server's node", ALL, "binder_trials references", |ran| {
-        ran.says("done: references")
-    }),
-    Check::new("binder calls survive signals", ALL, "binder_trials storm", |ran| ran.says("done: storm")),
-    Check::new("a killed binder server is reported", ALL, "binder_trials server-killed", |ran| {
+    VmCheck::new(
+        "only the client refers to a binder server's node",
+        ALL,
+        "binder_trials references",
+        |ran| ran.says("done: references"),
+    ),
+    VmCheck::new("binder calls survive signals", ALL, "binder_trials storm", |ran| ran.says("done: storm")),
+    VmCheck::new("a killed binder server is reported", ALL, "binder_trials server-killed", |ran| {
         ran.says("hwbinder: gone")
     }),
-    Check::new("a binder server ends with its client", ALL, "binder_trials client-killed", |ran| {
+    VmCheck::new("a binder server ends with its client", ALL, "binder_trials client-killed", |ran| {
         ran.says("hwbinder: server exit status: 0")
     }),
-    Check::new(
+    VmCheck::new(
         "a binder server that died early is reported",
         ALL,
         "binder_trials server-died-early",
         |ran| ran.says("done: server-died-early"),
     ),
-    Check::new("a frozen binder server is reported", ALL, "binder_trials frozen", |ran| {
+    VmCheck::new("a frozen binder server is reported", ALL, "binder_trials frozen", |ran| {
         ran.says("hwbinder: the receiver is frozen (BR_FROZEN_REPLY)")
     }),
-    Check::new("a full one-way queue is reported", ALL, "binder_trials queue-full", |ran| {
+    VmCheck::new("a full one-way queue is reported", ALL, "binder_trials queue-full", |ran| {
         ran.says("no room in the receiver's binder buffer (BR_FAILED_REPLY, ENOSPC)")
     }),
-    Check::new("a payload over the limit is refused", ALL, "binder_trials too-long", |ran| {
+    VmCheck::new("a payload over the limit is refused", ALL, "binder_trials too-long", |ran| {
         ran.says("done: too-long")
     }),
-    Check::new("a client that frees nothing fills its buffer", ALL, "binder_trials exhausted", |ran| {
+    VmCheck::new("a client that frees nothing fills its buffer", ALL, "binder_trials exhausted", |ran| {
         ran.says("512 replies kept in 4096 bytes, then ")
     }),
-    Check::new("what no binder buffer holds is reported", ALL, "binder_trials over-the-buffer", |ran| {
+    VmCheck::new("what no binder buffer holds is reported", ALL, "binder_trials over-the-buffer", |ran| {
         ran.says("No space left on device")
     }),
-    Check::new("the kernel speaks binder's protocol 8", ALL, "binder_trials protocol", |ran| {
+    VmCheck::new("the kernel speaks binder's protocol 8", ALL, "binder_trials protocol", |ran| {
         ran.says("protocol 8")
     }),
-    Check::new("a second context manager names the first", ALL, "binder_trials taken", |ran| {
+    VmCheck::new("a second context manager names the first", ALL, "binder_trials taken", |ran| {
         ran.says("/dev/binder has a context manager: binder_trials (process ")
     }),
-    Check::new("another user of binder gets the reason", ALL, "binder_trials other-user", |ran| {
+    VmCheck::new("another user of binder gets the reason", ALL, "binder_trials other-user", |ran| {
         ran.says("/dev/vndbinder had a context manager of another user, which the driver does not forget")
     }),
-    Check::new("a refused mapping is reported", ALL, "binder_trials no-memory", |ran| {
+    VmCheck::new("a refused mapping is reported", ALL, "binder_trials no-memory", |ran| {
         ran.says("1016 KiB of /dev/binder cannot be mapped: ")
     }),
-    Check::new("what others serve can be pinged", ALL, "binder_trials service", |ran| {
+    VmCheck::new("what others serve can be pinged", ALL, "binder_trials service", |ran| {
         ran.says("/dev/binder has no context manager, so nothing is registered")
     }),
-    Check::new("binder inherits nice values and no more", ALL, "binder_trials inheritance", |ran| {
+    VmCheck::new("binder inherits nice values and no more", ALL, "binder_trials inheritance", |ran| {
         ran.says("hwbinder: nice -5: policy 0 priority 0 nice -5")?;
         ran.says("hwbinder: fifo 99: policy 0 priority 0 nice 0")?;
         ran.says("hwbinder: the server waits with nice 0")
     }),
-    Check::new(
+    VmCheck::new(
         "the device asked for is used, and stated",
         ALL,
         "latscope ipc -t hwbinder --device /dev/vndbinder --count 500 --json - --quiet",
         |ran| ran.says(r#""device":"/dev/vndbinder""#),
     ),
-    Check::new(
+    VmCheck::new(
         "a device that is not there is refused",
         ALL,
         "latscope ipc --device /dev/none --count 5",

@@ -1,28 +1,29 @@
 //! Checks of the personalities of AOSP's tests of binder, over the real driver.
 
-use super::{ALL, Check, Ran};
+use super::{ALL, Ran, VmCheck};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-pub const CHECKS: &[Check] = &[
-    Check::new("AOSP's schd-dbg finds no inheritance in binder", ALL, SCHD_DBG, |ran| {
+pub const CHECKS: &[VmCheck] = &[
+    VmCheck::new("AOSP's schd-dbg finds no inheritance in binder", ALL, SCHD_DBG, |ran| {
         latency(ran, "binder", 2)
     })
     .exits(1),
-    Check::new("AOSP's libhwbinder_latency finds none in hwbinder", ALL, LATENCY, hwbinder_latency).exits(1),
-    Check::new("AOSP's libhwbinder_latency inherits within a process", ALL, PASSTHROUGH, |ran| {
+    VmCheck::new("AOSP's libhwbinder_latency finds none in hwbinder", ALL, LATENCY, hwbinder_latency)
+        .exits(1),
+    VmCheck::new("AOSP's libhwbinder_latency inherits within a process", ALL, PASSTHROUGH, |ran| {
         ensure!(json(ran)?["inheritance"] == "PASS", "{}", ran.said());
         Ok(())
     }),
-    Check::new("AOSP's libhwbinder_latency stops a trace at the first miss", ALL, TRACE, traced),
+    VmCheck::new("AOSP's libhwbinder_latency stops a trace at the first miss", ALL, TRACE, traced),
     // Fifteen pairs of processes, on an emulator whose clock may run fast.
-    Check::new("AOSP's libbinder_benchmark measures all sizes", ALL, BENCHMARK, |ran| {
+    VmCheck::new("AOSP's libbinder_benchmark measures all sizes", ALL, BENCHMARK, |ran| {
         let found = benchmarks(ran, "BM_sendVec_binder/")?;
         ensure!(found == 15, "{found} sizes instead of 15");
         Ok(())
     })
     .takes(300),
-    Check::new("AOSP's libhwbinder_benchmark repeats what its filter takes", ALL, REPEATED, |ran| {
+    VmCheck::new("AOSP's libhwbinder_benchmark repeats what its filter takes", ALL, REPEATED, |ran| {
         let found = benchmarks(ran, "BM_sendVec_binderize/")?;
         ensure!(
             found == 12,
@@ -30,11 +31,11 @@ pub const CHECKS: &[Check] = &[
         );
         Ok(())
     }),
-    Check::new("AOSP's libhwbinder_benchmark speaks as Android 8.0", ALL, OREO, |ran| {
+    VmCheck::new("AOSP's libhwbinder_benchmark speaks as Android 8.0", ALL, OREO, |ran| {
         ran.says("BM_sendVec_binderize/64k  ")?;
         ran.says("\n---------------------------------------------------------------------\nBM_sendVec_binderize/1024  ")
     }),
-    Check::new("AOSP's binderThroughputTest counts calls of its clients", ALL, THROUGHPUT, throughput),
+    VmCheck::new("AOSP's binderThroughputTest counts calls of its clients", ALL, THROUGHPUT, throughput),
 ];
 
 const SCHD_DBG: &str = "latscope as schd-dbg -i 50 -pair 2 -v";

@@ -1,48 +1,50 @@
 //! Checks of transactions over the real binder driver.
 
-use super::{ALL, Check, Ran};
+use super::{ALL, Ran, VmCheck};
 use anyhow::{Context, Result, ensure};
 use latscope_core::param;
 
-pub const CHECKS: &[Check] = &[
-    Check::new("latscope ipc measures binder", ALL, LATENCY, |ran| ran.measured("ipc.binder")),
-    Check::new("latscope ipc measures hwbinder", ALL, SCATTER_GATHER, |ran| ran.measured("ipc.hwbinder")),
-    Check::new("mainline binder passes on nice values and no policy", ALL, LATENCY, inheritance),
-    Check::new("pairs have contexts of their own or share one", ALL, PAIRS, |ran| ran.measured("ipc.binder")),
-    Check::new("every payload comes back over binder", ALL, THROUGHPUT, |ran| {
+pub const CHECKS: &[VmCheck] = &[
+    VmCheck::new("latscope ipc measures binder", ALL, LATENCY, |ran| ran.measured("ipc.binder")),
+    VmCheck::new("latscope ipc measures hwbinder", ALL, SCATTER_GATHER, |ran| ran.measured("ipc.hwbinder")),
+    VmCheck::new("mainline binder passes on nice values and no policy", ALL, LATENCY, inheritance),
+    VmCheck::new("pairs have contexts of their own or share one", ALL, PAIRS, |ran| {
+        ran.measured("ipc.binder")
+    }),
+    VmCheck::new("every payload comes back over binder", ALL, THROUGHPUT, |ran| {
         let points = ran.result()?.of_probe("ipc.hwbinder").count();
         ensure!(points == 8, "{points} points instead of four payloads, each alone and summed up");
         ran.measured("ipc.hwbinder")
     }),
-    Check::new("binder's way of a request is measured", ALL, ONE_WAY, |ran| ran.measured("ipc.binder")),
+    VmCheck::new("binder's way of a request is measured", ALL, ONE_WAY, |ran| ran.measured("ipc.binder")),
     // The miss is the emulator's, which proves nothing: exit code 3.
-    Check::new("a missed deadline over binder is traced", ALL, TRACE, traced).exits(3),
-    Check::new("every transport is measured beside binder", ALL, EVERY, every),
-    Check::new("the context manager is pinged", ALL, PING, |ran| ran.measured("ipc.binder")),
-    Check::new("without a context manager there is none to ping", ALL, NOBODY, |ran| {
+    VmCheck::new("a missed deadline over binder is traced", ALL, TRACE, traced).exits(3),
+    VmCheck::new("every transport is measured beside binder", ALL, EVERY, every),
+    VmCheck::new("the context manager is pinged", ALL, PING, |ran| ran.measured("ipc.binder")),
+    VmCheck::new("without a context manager there is none to ping", ALL, NOBODY, |ran| {
         ran.says("/dev/binder has no context manager, so nothing is registered")
     })
     .exits(1),
-    Check::new("a service that is not there is named", ALL, NO_SERVICE, |ran| {
+    VmCheck::new("a service that is not there is named", ALL, NO_SERVICE, |ran| {
         ran.says("no service no.such.service on /dev/binder")
     })
     .exits(1),
-    Check::new("who holds the context manager is named", ALL, TAKEN, |ran| {
+    VmCheck::new("who holds the context manager is named", ALL, TAKEN, |ran| {
         ran.says("/dev/binder has a context manager: latscope (process ")
     }),
-    Check::new("without permission binder is not measured", ALL, UNPERMITTED, |ran| {
+    VmCheck::new("without permission binder is not measured", ALL, UNPERMITTED, |ran| {
         ran.says("no permission to open /dev/binder")
     })
     .exits(1),
-    Check::new("a server killed over binder is reported, and nothing is left", ALL, KILLED, |ran| {
+    VmCheck::new("a server killed over binder is reported, and nothing is left", ALL, KILLED, |ran| {
         ran.says("signal: 9 (SIGKILL)")?;
         ran.says("left: 0")
     }),
-    Check::new("a run over binder that is killed leaves nothing", ALL, ENDED, |ran| {
+    VmCheck::new("a run over binder that is killed leaves nothing", ALL, ENDED, |ran| {
         ran.says("there: 2")?;
         ran.says("left: 0")
     }),
-    Check::new("a lock with inheritance does not wait for the hog", ALL, INVERSION, inversion),
+    VmCheck::new("a lock with inheritance does not wait for the hog", ALL, INVERSION, inversion),
 ];
 
 const LATENCY: &str = "latscope ipc --transport binder --placement same-core --count 100 --json -";

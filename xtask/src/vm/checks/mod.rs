@@ -17,8 +17,8 @@ mod noise;
 mod ran;
 mod wake;
 
-use super::Kernel;
-use super::boot::Machine;
+use super::VmKernel;
+use super::boot::VirtualMachine;
 use crate::debian::AVAILABLE;
 use crate::dist;
 use crate::shell::quoted;
@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Families of tests, each with its own file.
-const FAMILIES: [&[Check]; 7] = [
+const FAMILIES: [&[VmCheck]; 7] = [
     account::CHECKS,
     machine::CHECKS,
     wake::CHECKS,
@@ -40,19 +40,20 @@ const FAMILIES: [&[Check]; 7] = [
 ];
 
 /// Every kernel that tests run under.
-pub const ALL: &[Kernel] = &[Kernel::Rt, Kernel::Std, Kernel::Rt612];
+pub const ALL: &[VmKernel] = &[VmKernel::Rt, VmKernel::Std, VmKernel::Rt612];
 
 /// Kernels with PREEMPT_RT, which also have the tracers timerlat and osnoise.
-pub const REAL_TIME: &[Kernel] = &[Kernel::Rt, Kernel::Rt612];
+pub const REAL_TIME: &[VmKernel] = &[VmKernel::Rt, VmKernel::Rt612];
 
-/// Longest time of a command in s, unless [`Check::takes`] sets another. An emulated machine is slow next to other work.
+/// Longest time of a command in s, unless [`VmCheck::takes`] sets another. An emulated machine is slow next to other
+/// work.
 const LIMIT: u32 = 180;
 
 /// Command to run in the VM, and the conditions on its outcome.
-pub struct Check {
+pub struct VmCheck {
     /// Name of the test: the condition that must hold.
     pub name: &'static str,
-    kernels: &'static [Kernel],
+    kernels: &'static [VmKernel],
     command: &'static str,
     status: i32,
     /// Longest time of the command, in s.
@@ -60,25 +61,25 @@ pub struct Check {
     holds: fn(&Ran) -> Result<()>,
 }
 
-impl Check {
+impl VmCheck {
     /// Returns a test with a line for the shell that must succeed, in an empty directory of its own.
     pub const fn new(
         name: &'static str,
-        kernels: &'static [Kernel],
+        kernels: &'static [VmKernel],
         command: &'static str,
         holds: fn(&Ran) -> Result<()>,
-    ) -> Check {
-        Check { name, kernels, command, status: 0, limit: LIMIT, holds }
+    ) -> VmCheck {
+        VmCheck { name, kernels, command, status: 0, limit: LIMIT, holds }
     }
 
     /// Returns this test for a command that must end with this exit status.
-    pub const fn exits(self, status: i32) -> Check {
-        Check { status, ..self }
+    pub const fn exits(self, status: i32) -> VmCheck {
+        VmCheck { status, ..self }
     }
 
     /// Returns this test for a command that may take up to so many seconds.
-    pub const fn takes(self, limit: u32) -> Check {
-        Check { limit, ..self }
+    pub const fn takes(self, limit: u32) -> VmCheck {
+        VmCheck { limit, ..self }
     }
 
     /// Checks the outcome of the command.
@@ -97,7 +98,7 @@ impl Check {
 ///
 /// # Errors
 /// No test has this name.
-pub fn report(word: &str, kernels: &[Kernel], profile: &str) -> Result<ExitCode> {
+pub fn report(word: &str, kernels: &[VmKernel], profile: &str) -> Result<ExitCode> {
     let (mut passed, mut failed) = (0, 0);
     run(word, kernels, profile, |name, outcome| match outcome {
         Ok(()) => (println!("{name} ... ok"), passed += 1).1,
@@ -121,12 +122,12 @@ pub fn run_all(each: impl FnMut(&str, Result<()>)) -> Result<(), &'static str> {
 }
 
 /// Runs the tests with a word in their name. Passes the name and the outcome of each to `each`.
-fn run(word: &str, kernels: &[Kernel], profile: &str, mut each: impl FnMut(&str, Result<()>)) {
+fn run(word: &str, kernels: &[VmKernel], profile: &str, mut each: impl FnMut(&str, Result<()>)) {
     for kernel in kernels {
-        let wanted = |check: &&Check| check.kernels.contains(kernel) && check.name.contains(word);
+        let wanted = |check: &&VmCheck| check.kernels.contains(kernel) && check.name.contains(word);
         let usual = FAMILIES.iter().copied().flatten().filter(wanted).collect::<Vec<_>>();
         let of_nodes = nodes::CHECKS.iter().filter(wanted).collect::<Vec<_>>();
-        let machines = [("", usual, usual_shape as Shape), (" of four nodes", of_nodes, nodes::shape)];
+        let machines = [("", usual, usual_shape as VmAdjustment), (" of four nodes", of_nodes, nodes::shape)];
         for (machine, chosen, shape) in machines.into_iter().filter(|(_, chosen, _)| !chosen.is_empty()) {
             for (check, outcome) in
                 chosen.iter().zip(outcomes(&chosen, |checks| boot(*kernel, checks, profile, shape)))
@@ -142,10 +143,10 @@ const FLAKY: usize = 5;
 
 /// Returns the outcome of each test. If a few fail, they are tried again in a machine that boots for them alone, and
 /// said to have failed: an emulator that lacks CPU time may starve a program for seconds.
-fn outcomes(checks: &[&Check], boot: impl Fn(&[&Check]) -> Vec<Result<()>>) -> Vec<Result<()>> {
+fn outcomes(checks: &[&VmCheck], boot: impl Fn(&[&VmCheck]) -> Vec<Result<()>>) -> Vec<Result<()>> {
     let mut outcomes = boot(checks);
     let failed: Vec<usize> = (0..checks.len()).filter(|index| outcomes[*index].is_err()).collect();
-    let again: Vec<&Check> = failed.iter().map(|index| checks[*index]).collect();
+    let again: Vec<&VmCheck> = failed.iter().map(|index| checks[*index]).collect();
     if !(1..=FLAKY).contains(&again.len()) {
         return outcomes;
     }
@@ -157,17 +158,17 @@ fn outcomes(checks: &[&Check], boot: impl Fn(&[&Check]) -> Vec<Result<()>>) -> V
 }
 
 /// Changes a machine before it boots.
-type Shape = fn(&mut Machine);
+type VmAdjustment = fn(&mut VirtualMachine);
 
-fn usual_shape(_: &mut Machine) {}
+fn usual_shape(_: &mut VirtualMachine) {}
 
 /// Runs tests under a single kernel, on a machine of this shape. Returns the outcome of each.
-fn boot(kernel: Kernel, checks: &[&Check], profile: &str, shape: Shape) -> Vec<Result<()>> {
+fn boot(kernel: VmKernel, checks: &[&VmCheck], profile: &str, shape: VmAdjustment) -> Vec<Result<()>> {
     let trials = match dist::example("binder_trials", profile) {
         Ok(trials) => trials.to_string_lossy().into_owned(),
         Err(error) => return checks.iter().map(|_| Err(anyhow::anyhow!("{error:#}"))).collect(),
     };
-    let mut machine = Machine {
+    let mut machine = VirtualMachine {
         kernel,
         memory: 512 << 20,
         cpus: 2,
@@ -195,7 +196,7 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str, shape: Shape) -> Vec<R
 /// Script that runs each command in a directory of its own, numbered in their order. It writes the name of the running
 /// test
 /// to the console, so that a machine which stands still is noticed.
-pub fn script(checks: &[&Check]) -> String {
+pub fn script(checks: &[&VmCheck]) -> String {
     let mut script = String::new();
     for (index, check) in checks.iter().enumerate() {
         let (command, limit) = (quoted(check.command), check.limit);
@@ -212,9 +213,9 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    const FAILS: Check = Check::new("a", ALL, "echo out; echo err >&2; exit 2", |ran| ran.says("out"));
+    const FAILS: VmCheck = VmCheck::new("a", ALL, "echo out; echo err >&2; exit 2", |ran| ran.says("out"));
 
-    fn ran(check: &Check) -> Ran {
+    fn ran(check: &VmCheck) -> Ran {
         let place = tempfile::tempdir().unwrap();
         let script = script(&[check]).replace("/out/", &format!("{}/", place.path().display()));
         let script = script.replace("/dev/console", "/dev/null");
@@ -225,9 +226,9 @@ mod tests {
     #[test]
     fn only_a_test_that_fails_twice_has_failed() {
         let checks =
-            [Check::new("sound", ALL, "", |_| Ok(())), FAILS, Check::new("starved", ALL, "", |_| Ok(()))];
+            [VmCheck::new("sound", ALL, "", |_| Ok(())), FAILS, VmCheck::new("starved", ALL, "", |_| Ok(()))];
         let boots = std::cell::RefCell::new(Vec::new());
-        let boot = |checks: &[&Check]| {
+        let boot = |checks: &[&VmCheck]| {
             let names: Vec<_> = checks.iter().map(|check| check.name).collect();
             boots.borrow_mut().push(names.join(" "));
             let first = boots.borrow().len() == 1;
@@ -246,12 +247,12 @@ mod tests {
         assert_eq!((ran.status, ran.stdout.as_str(), ran.stderr.as_str()), (2, "out\n", "err\n"));
         let error = FAILS.judge(&ran).unwrap_err().to_string();
         assert_eq!(error, "exit status 2 instead of 0: out\nerr\n");
-        Check { status: 2, ..FAILS }.judge(&ran).unwrap();
+        VmCheck { status: 2, ..FAILS }.judge(&ran).unwrap();
     }
 
     #[test]
     fn names_are_unique_and_every_test_has_a_kernel() {
-        let checks: Vec<&Check> = FAMILIES.iter().copied().flatten().chain(nodes::CHECKS).collect();
+        let checks: Vec<&VmCheck> = FAMILIES.iter().copied().flatten().chain(nodes::CHECKS).collect();
         let names: BTreeSet<&str> = checks.iter().map(|check| check.name).collect();
         assert_eq!(names.len(), checks.len());
         assert!(checks.iter().all(|check| !check.kernels.is_empty()));

@@ -1,30 +1,35 @@
 //! Checks on a machine of 16 CPUs in two packages and four NUMA nodes, one of them without a CPU, whose firmware states
 //! distances (SLIT) and latencies (HMAT).
 
-use super::{Check, Kernel};
-use crate::vm::boot::Machine;
+use super::{VmCheck, VmKernel};
+use crate::vm::boot::VirtualMachine;
 use anyhow::{Result, ensure};
 use latscope_core::param;
 use latscope_core::report::Measurement;
 use std::collections::BTreeSet;
 
-pub const CHECKS: &[Check] = &[
-    Check::new("memory is on the node that it was bound to, page by page", &[Kernel::Std], PLACED, |ran| {
-        let report = ran.result()?;
-        let pairs: BTreeSet<_> = report.measurements.iter().map(Measurement::nodes).collect();
-        ensure!(pairs.len() == NODES_WITH_CPUS * NODES, "pairs of nodes: {pairs:?}");
-        // Idle and single loads, on small and huge pages.
-        ensure!(report.measurements.len() == 4 * pairs.len(), "{} points", report.measurements.len());
-        ensure!(
-            report.machine.nodes.iter().filter(|node| node.cpus.0.is_empty()).count() == 1,
-            "{:?}",
-            report.machine.nodes
-        );
-        ensure!(report.machine.claimed_latency(0, 3) == Some(190), "{:?}", report.machine.nodes);
-        report.measurements.iter().try_for_each(placed)
-    })
+pub const CHECKS: &[VmCheck] = &[
+    VmCheck::new(
+        "memory is on the node that it was bound to, page by page",
+        &[VmKernel::Std],
+        PLACED,
+        |ran| {
+            let report = ran.result()?;
+            let pairs: BTreeSet<_> = report.measurements.iter().map(Measurement::nodes).collect();
+            ensure!(pairs.len() == NODES_WITH_CPUS * NODES, "pairs of nodes: {pairs:?}");
+            // Idle and single loads, on small and huge pages.
+            ensure!(report.measurements.len() == 4 * pairs.len(), "{} points", report.measurements.len());
+            ensure!(
+                report.machine.nodes.iter().filter(|node| node.cpus.0.is_empty()).count() == 1,
+                "{:?}",
+                report.machine.nodes
+            );
+            ensure!(report.machine.claimed_latency(0, 3) == Some(190), "{:?}", report.machine.nodes);
+            report.measurements.iter().try_for_each(placed)
+        },
+    )
     .takes(300),
-    Check::new("the matrix of nodes is one screen", &[Kernel::Std], SCREEN, |ran| {
+    VmCheck::new("the matrix of nodes is one screen", &[VmKernel::Std], SCREEN, |ran| {
         // The columns are as wide as their cells.
         let head = ran.stdout.lines().find(|line| line.contains("CPUs of node")).unwrap_or_default();
         let found: Vec<&str> = head.split_whitespace().collect();
@@ -35,7 +40,7 @@ pub const CHECKS: &[Check] = &[
         Ok(())
     })
     .takes(300),
-    Check::new("each class of pairs of CPUs has its row", &[Kernel::Std], PAIRS, |ran| {
+    VmCheck::new("each class of pairs of CPUs has its row", &[VmKernel::Std], PAIRS, |ran| {
         let report = ran.result()?;
         for class in ["other node", "other package"] {
             let title = format!("core to core, {class}, cas");
@@ -69,7 +74,7 @@ fn placed(m: &Measurement) -> Result<()> {
 }
 
 /// Makes a machine one of these nodes.
-pub fn shape(machine: &mut Machine) {
+pub fn shape(machine: &mut VirtualMachine) {
     (machine.cpus, machine.memory) = (16, 2 << 30);
     machine.topology = arguments();
 }

@@ -1,37 +1,37 @@
 //! Checks of the kernel's tracers of noise and of timers: their results, and the state that they leave.
 
-use super::{ALL, Check, Kernel, REAL_TIME, Ran};
+use super::{ALL, REAL_TIME, Ran, VmCheck, VmKernel};
 use anyhow::{Result, ensure};
 use latscope_core::param;
 
-pub const CHECKS: &[Check] = &[
-    Check::new("latscope noise watches every CPU", ALL, "latscope noise --duration 1s --json -", |ran| {
+pub const CHECKS: &[VmCheck] = &[
+    VmCheck::new("latscope noise watches every CPU", ALL, "latscope noise --duration 1s --json -", |ran| {
         values(ran, "noise.busy", &["lost", "gaps", "loop", "interrupts"])
     }),
-    Check::new("osnoise is read", REAL_TIME, OSNOISE, |ran| {
+    VmCheck::new("osnoise is read", REAL_TIME, OSNOISE, |ran| {
         values(ran, "noise.osnoise", &["lost", "lost-irq", "lost-thread"])
     }),
-    Check::new("hwlat is read", REAL_TIME, "latscope noise hwlat --duration 3s --json -", |ran| {
+    VmCheck::new("hwlat is read", REAL_TIME, "latscope noise hwlat --duration 3s --json -", |ran| {
         values(ran, "noise.hwlat", &["gaps", "watched"])
     }),
-    Check::new("a kernel without osnoise says so", &[Kernel::Std], "latscope noise osnoise", |ran| {
+    VmCheck::new("a kernel without osnoise says so", &[VmKernel::Std], "latscope noise osnoise", |ran| {
         ran.complains("this kernel has no osnoise tracer")
     })
     .exits(1),
-    Check::new(
+    VmCheck::new(
         "timerlat tells what the interrupt and the thread waited",
         REAL_TIME,
         "latscope wake timerlat --duration 2s --json -",
         |ran| contexts(ran, &["irq", "thread"]),
     ),
-    Check::new(
+    VmCheck::new(
         "timerlat tells what the return to user space took",
-        &[Kernel::Rt612],
+        &[VmKernel::Rt612],
         "latscope wake timerlat --duration 2s --json -",
         |ran| contexts(ran, &["irq", "thread", "user"]),
     ),
-    Check::new("tracers are restored at the end", REAL_TIME, RESTORED, |ran| ran.prints("restored")),
-    Check::new("tracers are restored after a kill", REAL_TIME, KILLED, |ran| ran.prints("restored")),
+    VmCheck::new("tracers are restored at the end", REAL_TIME, RESTORED, |ran| ran.prints("restored")),
+    VmCheck::new("tracers are restored after a kill", REAL_TIME, KILLED, |ran| ran.prints("restored")),
 ];
 
 /// Commands that raise the threshold of the tracer. In the emulator, every turn of the kernel's loop exceeds the 1 µs

@@ -1,34 +1,34 @@
 //! Checks of wake-up latency, and of the kernel's tracers that measure its parts.
 
-use super::{ALL, Check, Kernel, REAL_TIME, Ran};
+use super::{ALL, REAL_TIME, Ran, VmCheck, VmKernel};
 use crate::injected_preemptions;
 use anyhow::{Context, Result, ensure};
 
-pub const CHECKS: &[Check] = &[
-    Check::new("latscope wake measures every CPU", ALL, "latscope wake --duration 1s --json -", |ran| {
+pub const CHECKS: &[VmCheck] = &[
+    VmCheck::new("latscope wake measures every CPU", ALL, "latscope wake --duration 1s --json -", |ran| {
         let points = ran.result()?.of_probe("wake.timer").count();
         ensure!(points == 3, "{points} points instead of two CPUs and both together: {}", ran.stdout);
         ran.measured("wake.timer")
     }),
-    Check::new("latscope wake measures under SCHED_DEADLINE", ALL, DEADLINE, |ran| {
+    VmCheck::new("latscope wake measures under SCHED_DEADLINE", ALL, DEADLINE, |ran| {
         ran.measured("wake.timer")
     }),
-    Check::new("a thread of SCHED_DEADLINE can sleep by sched_yield", ALL, YIELD, |ran| {
+    VmCheck::new("a thread of SCHED_DEADLINE can sleep by sched_yield", ALL, YIELD, |ran| {
         ran.measured("wake.timer")
     }),
-    Check::new("late wake-ups are explained", REAL_TIME, BLAME, explained).exits(3),
-    Check::new(
+    VmCheck::new("late wake-ups are explained", REAL_TIME, BLAME, explained).exits(3),
+    VmCheck::new(
         "injected preemptions are found, with their thread",
-        &[Kernel::Rt612],
+        &[VmKernel::Rt612],
         INJECTED_PREEMPTIONS,
         injected_preemptions,
     ),
-    Check::new("the kernel has the tracer timerlat", REAL_TIME, TRACERS, |ran| ran.says("timerlat")),
-    Check::new("the kernel has the tracer osnoise", REAL_TIME, TRACERS, |ran| ran.says("osnoise")),
-    Check::new("timerlat measures", REAL_TIME, TIMERLAT, |ran| ran.says("timer_latency")),
-    Check::new(
+    VmCheck::new("the kernel has the tracer timerlat", REAL_TIME, TRACERS, |ran| ran.says("timerlat")),
+    VmCheck::new("the kernel has the tracer osnoise", REAL_TIME, TRACERS, |ran| ran.says("osnoise")),
+    VmCheck::new("timerlat measures", REAL_TIME, TIMERLAT, |ran| ran.says("timer_latency")),
+    VmCheck::new(
         "timerlat can wake threads of a program",
-        &[Kernel::Rt612],
+        &[VmKernel::Rt612],
         "ls /sys/kernel/tracing/osnoise/per_cpu/cpu0",
         |ran| ran.says("timerlat_fd"),
     ),

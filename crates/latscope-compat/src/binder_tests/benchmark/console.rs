@@ -1,38 +1,40 @@
 //! Table that Google Benchmark prints, made by pure functions.
 
-use super::runs::Run;
-use crate::binder_tests::words::Layout;
+use super::runs::BinderBenchmarkRow;
+use crate::binder_tests::words::AndroidOutputVersion;
 use std::fmt::Write;
 
 /// Returns the table of the given runs.
-pub fn text(layout: Layout, runs: &[&Run]) -> String {
+pub fn text(layout: AndroidOutputVersion, runs: &[&BinderBenchmarkRow]) -> String {
     let width = runs.iter().map(|run| run.full_name().len()).max().unwrap_or(0).max(10);
     let mut text = match layout {
-        Layout::Current => {
+        AndroidOutputVersion::Current => {
             let head = format!("{:<width$} {:>13} {:>15} {:>12}", "Benchmark", "Time", "CPU", "Iterations");
             let rule = "-".repeat(head.len());
             format!("{rule}\n{head}\n{rule}\n")
         }
-        Layout::Oreo => {
+        AndroidOutputVersion::Oreo => {
             let head = format!("{:<1$}Time          CPU           Iterations", "Benchmark", width + 6);
             format!("{head}\n{}\n", "-".repeat(head.len()))
         }
     };
-    for run in runs.iter().filter(|run| layout == Layout::Current || !run.is_ratio()) {
+    for run in runs.iter().filter(|run| layout == AndroidOutputVersion::Current || !run.is_ratio()) {
         let _ = writeln!(text, "{:<width$} {}", run.full_name(), cells(layout, run));
     }
     text
 }
 
-fn cells(layout: Layout, run: &Run) -> String {
+fn cells(layout: AndroidOutputVersion, run: &BinderBenchmarkRow) -> String {
     let (real, cpu) = (run.real, run.cpu);
     match (&run.error, layout) {
         (Some(error), _) => format!("ERROR OCCURRED: '{error}'"),
-        (None, Layout::Oreo) => format!("{real:>10.0} ns {cpu:>10.0} ns {:>10}", run.iterations),
-        (None, Layout::Current) if run.is_ratio() => {
+        (None, AndroidOutputVersion::Oreo) => {
+            format!("{real:>10.0} ns {cpu:>10.0} ns {:>10}", run.iterations)
+        }
+        (None, AndroidOutputVersion::Current) if run.is_ratio() => {
             format!("{:>10.2} %    {:>10.2} %    {:>10}", 100.0 * real, 100.0 * cpu, run.iterations)
         }
-        (None, Layout::Current) => {
+        (None, AndroidOutputVersion::Current) => {
             format!("{} ns   {} ns   {:>10}", time(real), time(cpu), run.iterations)
         }
     }
@@ -51,7 +53,7 @@ fn time(ns: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::runs::{self, Sample};
+    use super::super::runs::{self, BinderBenchmarkSample};
     use super::*;
 
     /// The figures of the table on the page about Android 8.0's tests.
@@ -75,15 +77,22 @@ mod tests {
 
     #[test]
     fn android_8_printed_this() {
-        let chosen = runs::benchmarks("BM_sendVec_binderize", Layout::Oreo, None);
-        let sample = |(iterations, real, cpu)| vec![Sample { iterations, real, cpu, error: None }];
+        let chosen = runs::benchmarks("BM_sendVec_binderize", AndroidOutputVersion::Oreo, None);
+        let sample =
+            |(iterations, real, cpu)| vec![BinderBenchmarkSample { iterations, real, cpu, error: None }];
         let runs = runs::all(&chosen, &OREO.map(sample));
-        assert_eq!(text(Layout::Oreo, &runs.iter().collect::<Vec<_>>()), include_str!("oreo.txt"));
+        assert_eq!(
+            text(AndroidOutputVersion::Oreo, &runs.iter().collect::<Vec<_>>()),
+            include_str!("oreo.txt")
+        );
     }
 
     #[test]
     fn current_versions_have_a_rule_on_both_sides() {
         let runs = super::super::json::tests::runs();
-        assert_eq!(text(Layout::Current, &runs.iter().collect::<Vec<_>>()), include_str!("current.txt"));
+        assert_eq!(
+            text(AndroidOutputVersion::Current, &runs.iter().collect::<Vec<_>>()),
+            include_str!("current.txt")
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Description of the machine in the output of Google Benchmark.
 
 use crate::binder_tests::number::general;
-use crate::binder_tests::words::Layout;
+use crate::binder_tests::words::AndroidOutputVersion;
 use latscope_core::machine::Machine;
 use std::fmt::Write;
 use std::fs::read_to_string;
@@ -52,13 +52,13 @@ impl BenchmarkContext {
     }
 
     /// Text of the description, as the console has it.
-    pub fn text(&self, layout: Layout) -> String {
+    pub fn text(&self, layout: AndroidOutputVersion) -> String {
         let run = format!("Run on ({} X {} MHz CPU s)\n", self.cpus, self.megahertz);
         let mut text = match layout {
-            Layout::Oreo => run + &self.date_of(layout) + "\n",
-            Layout::Current => format!("{}\nRunning {}\n{run}", self.date, self.executable),
+            AndroidOutputVersion::Oreo => run + &self.date_of(layout) + "\n",
+            AndroidOutputVersion::Current => format!("{}\nRunning {}\n{run}", self.date, self.executable),
         };
-        if layout == Layout::Current {
+        if layout == AndroidOutputVersion::Current {
             self.caches_and_load(&mut text);
         }
         if self.scaling {
@@ -82,10 +82,10 @@ impl BenchmarkContext {
     }
 
     /// Date in the form of a version.
-    pub(crate) fn date_of(&self, layout: Layout) -> String {
+    pub(crate) fn date_of(&self, layout: AndroidOutputVersion) -> String {
         match layout {
-            Layout::Current => self.date.clone(),
-            Layout::Oreo => self.date.chars().take(19).collect::<String>().replace('T', " "),
+            AndroidOutputVersion::Current => self.date.clone(),
+            AndroidOutputVersion::Oreo => self.date.chars().take(19).collect::<String>().replace('T', " "),
         }
     }
 
@@ -96,7 +96,7 @@ impl BenchmarkContext {
 }
 
 fn caches(machine: &Machine) -> Vec<(String, u32, u64, usize)> {
-    let one = |cache: &latscope_core::machine::Cache| {
+    let one = |cache: &latscope_core::machine::CpuCache| {
         (cache.kind.clone(), cache.level, cache.size, cache.shared.0.len())
     };
     machine.caches.iter().map(one).collect()

@@ -1,6 +1,6 @@
 //! CSV that Google Benchmark writes, made by pure functions. It is the same in all versions.
 
-use super::runs::Run;
+use super::runs::BinderBenchmarkRow;
 use crate::binder_tests::number::general;
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use std::fmt::Write;
 const HEAD: &str = "name,iterations,real_time,cpu_time,time_unit,bytes_per_second,items_per_second,label,error_occurred,error_message";
 
 /// Returns the CSV file of the given runs.
-pub fn text(runs: &[&Run]) -> String {
+pub fn text(runs: &[&BinderBenchmarkRow]) -> String {
     let mut text = format!("{HEAD}\n");
     for run in runs {
         let name = quoted(&run.full_name());

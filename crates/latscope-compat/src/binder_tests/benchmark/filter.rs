@@ -5,19 +5,19 @@ use regex_lite::Regex;
 
 /// Condition for running a benchmark.
 #[derive(Debug, Clone)]
-pub struct Filter {
+pub struct BenchmarkFilter {
     pattern: Regex,
     /// True if the benchmarks that do not match are run.
     others: bool,
 }
 
-impl Filter {
+impl BenchmarkFilter {
     /// Reads a regular expression. A `-` before it selects the benchmarks that do not match. Returns `None` if all are
     /// selected.
     ///
     /// # Errors
     /// The text is no regular expression.
-    pub fn read(text: &str) -> Result<Option<Filter>> {
+    pub fn read(text: &str) -> Result<Option<BenchmarkFilter>> {
         if text.is_empty() || text == "all" {
             return Ok(None);
         }
@@ -25,7 +25,7 @@ impl Filter {
         let pattern = Regex::new(pattern).map_err(|error| {
             anyhow::anyhow!("--benchmark_filter {text:?} is no regular expression: {error}")
         })?;
-        Ok(Some(Filter { pattern, others }))
+        Ok(Some(BenchmarkFilter { pattern, others }))
     }
 
     /// Returns true if a benchmark of this name is to run.

@@ -1,25 +1,29 @@
 //! JSON that Google Benchmark writes, made by pure functions.
 
 use super::context::BenchmarkContext;
-use super::runs::{Kind, Run};
+use super::runs::{BinderBenchmarkRow, BinderBenchmarkRowKind};
 use crate::binder_tests::number::scientific;
-use crate::binder_tests::words::Layout;
+use crate::binder_tests::words::AndroidOutputVersion;
 use crate::rt::json::quoted;
 
 /// Version of Google Benchmark whose form the JSON has.
 const VERSION: &str = "v1.9.1";
 
 /// Returns the JSON file of the given runs.
-pub fn text(layout: Layout, context: &BenchmarkContext, runs: &[&Run]) -> String {
+pub fn text(
+    layout: AndroidOutputVersion,
+    context: &BenchmarkContext,
+    runs: &[&BinderBenchmarkRow],
+) -> String {
     let context = match layout {
-        Layout::Current => object(&current(context), 4),
-        Layout::Oreo => object(&oreo(context), 4),
+        AndroidOutputVersion::Current => object(&current(context), 4),
+        AndroidOutputVersion::Oreo => object(&oreo(context), 4),
     };
-    let rows = runs.iter().filter(|run| layout == Layout::Current || !run.is_ratio());
+    let rows = runs.iter().filter(|run| layout == AndroidOutputVersion::Current || !run.is_ratio());
     let rows: Vec<String> = rows
         .map(|run| match layout {
-            Layout::Current => row(run),
-            Layout::Oreo => old_row(run),
+            AndroidOutputVersion::Current => row(run),
+            AndroidOutputVersion::Oreo => old_row(run),
         })
         .map(|pairs| format!("    {{\n{}\n    }}", object(&pairs, 6)))
         .collect();
@@ -27,16 +31,16 @@ pub fn text(layout: Layout, context: &BenchmarkContext, runs: &[&Run]) -> String
 }
 
 /// Key and its value, as JSON text.
-type Pair = (&'static str, String);
+type BenchmarkJsonMember = (&'static str, String);
 
-fn object(pairs: &[Pair], indent: usize) -> String {
+fn object(pairs: &[BenchmarkJsonMember], indent: usize) -> String {
     let pairs = pairs.iter().map(|(key, value)| format!("{:indent$}\"{key}\": {value}", ""));
     pairs.collect::<Vec<_>>().join(",\n")
 }
 
-fn oreo(context: &BenchmarkContext) -> Vec<Pair> {
+fn oreo(context: &BenchmarkContext) -> Vec<BenchmarkJsonMember> {
     vec![
-        ("date", quoted(&context.date_of(Layout::Oreo))),
+        ("date", quoted(&context.date_of(AndroidOutputVersion::Oreo))),
         ("num_cpus", context.cpus.to_string()),
         ("mhz_per_cpu", context.megahertz.to_string()),
         ("cpu_scaling_enabled", context.scaling.to_string()),
@@ -44,7 +48,7 @@ fn oreo(context: &BenchmarkContext) -> Vec<Pair> {
     ]
 }
 
-fn current(context: &BenchmarkContext) -> Vec<Pair> {
+fn current(context: &BenchmarkContext) -> Vec<BenchmarkJsonMember> {
     let caches: Vec<String> = context.caches.iter().map(cache).collect();
     vec![
         ("date", quoted(&context.date)),
@@ -71,7 +75,7 @@ fn cache((kind, level, size, shared): &(String, u32, u64, usize)) -> String {
     format!("      {{\n{}\n      }}", object(&pairs, 8))
 }
 
-fn old_row(run: &Run) -> Vec<Pair> {
+fn old_row(run: &BinderBenchmarkRow) -> Vec<BenchmarkJsonMember> {
     let whole = |ns: f64| format!("{ns:.0}");
     let mut pairs = vec![("name", quoted(&run.full_name()))];
     pairs.extend(failure(run));
@@ -84,7 +88,7 @@ fn old_row(run: &Run) -> Vec<Pair> {
     pairs
 }
 
-fn row(run: &Run) -> Vec<Pair> {
+fn row(run: &BinderBenchmarkRow) -> Vec<BenchmarkJsonMember> {
     let mut pairs = vec![
         ("name", quoted(&run.full_name())),
         ("family_index", "0".to_owned()),
@@ -93,13 +97,13 @@ fn row(run: &Run) -> Vec<Pair> {
     ];
     let number = |number: u64| number.to_string();
     match run.kind {
-        Kind::Repetition(repetition) => pairs.extend([
+        BinderBenchmarkRowKind::Repetition(repetition) => pairs.extend([
             ("run_type", quoted("iteration")),
             ("repetitions", number(run.repetitions)),
             ("repetition_index", number(repetition)),
             ("threads", number(1)),
         ]),
-        Kind::Aggregate(statistic) => pairs.extend([
+        BinderBenchmarkRowKind::Aggregate(statistic) => pairs.extend([
             ("run_type", quoted("aggregate")),
             ("repetitions", number(run.repetitions)),
             ("threads", number(1)),
@@ -117,20 +121,23 @@ fn row(run: &Run) -> Vec<Pair> {
     pairs
 }
 
-fn failure(run: &Run) -> Vec<Pair> {
+fn failure(run: &BinderBenchmarkRow) -> Vec<BenchmarkJsonMember> {
     let Some(error) = &run.error else { return Vec::new() };
     vec![("error_occurred", "true".to_owned()), ("error_message", quoted(error))]
 }
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::runs::{self, Sample};
+    use super::super::runs::{self, BinderBenchmarkSample};
     use super::*;
 
     /// Two repetitions of a benchmark with their statistics, and one that failed.
-    pub fn runs() -> Vec<Run> {
-        let sample = |iterations, real, cpu| Sample { iterations, real, cpu, error: None };
-        let failed = Sample { error: Some("no \"room\"".to_owned()), ..Sample::default() };
+    pub fn runs() -> Vec<BinderBenchmarkRow> {
+        let sample = |iterations, real, cpu| BinderBenchmarkSample { iterations, real, cpu, error: None };
+        let failed = BinderBenchmarkSample {
+            error: Some("no \"room\"".to_owned()),
+            ..BinderBenchmarkSample::default()
+        };
         let chosen = [("BM_sendVec_binder/4".to_owned(), 4), ("BM_sendVec_binder/8".to_owned(), 8)];
         let measured = vec![sample(34_466, 45_959.4, 20_288.0), sample(34_000, 47_959.4, 20_300.0)];
         runs::all(&chosen, &[measured, vec![failed]])
@@ -152,7 +159,7 @@ pub(super) mod tests {
     #[test]
     fn current_versions_print_this() {
         let runs = runs();
-        let text = text(Layout::Current, &context(), &runs.iter().collect::<Vec<_>>());
+        let text = text(AndroidOutputVersion::Current, &context(), &runs.iter().collect::<Vec<_>>());
         assert_eq!(text, include_str!("current.json"));
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(json["benchmarks"][0]["real_time"], 45_959.4);
@@ -161,8 +168,8 @@ pub(super) mod tests {
     #[test]
     fn android_8_printed_this() {
         let chosen = [("BM_sendVec_binderize/4".to_owned(), 4)];
-        let sample = Sample { iterations: 32_342, real: 47_809.0, cpu: 21_906.0, error: None };
+        let sample = BinderBenchmarkSample { iterations: 32_342, real: 47_809.0, cpu: 21_906.0, error: None };
         let runs = runs::all(&chosen, &[vec![sample]]);
-        assert_eq!(text(Layout::Oreo, &context(), &[&runs[0]]), include_str!("oreo.json"));
+        assert_eq!(text(AndroidOutputVersion::Oreo, &context(), &[&runs[0]]), include_str!("oreo.json"));
     }
 }

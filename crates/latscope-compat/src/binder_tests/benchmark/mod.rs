@@ -9,10 +9,10 @@ pub mod json;
 pub mod options;
 pub mod runs;
 
-use super::measure::{self, Environment, lost, of_pairs, value};
+use super::measure::{self, BinderRunEnvironment, lost, of_pairs, value};
 use super::words;
-use crate::context::Context;
-use crate::personality::Program;
+use crate::context::PersonalityContext;
+use crate::personality::PersonalityProgram;
 use anyhow::{Result, ensure};
 use context::BenchmarkContext;
 use latscope_core::param;
@@ -21,16 +21,16 @@ use latscope_core::report::{Measurement, Report};
 use latscope_engine::saver;
 use latscope_judge::verdict;
 use latscope_probes::ipc::passthrough;
-use latscope_probes::ipc::point::{Caller, Mode};
-use latscope_probes::ipc::setup::Setup;
+use latscope_probes::ipc::point::{Caller, IpcMeasureMode};
+use latscope_probes::ipc::setup::IpcStepSetup;
 use latscope_process::eprint;
 use latscope_process::stdout::print;
-use options::{BenchmarkOptions, Format, Length};
-use runs::{Run, Sample};
+use options::{BenchmarkFormat, BenchmarkOptions, BenchmarkRunLength};
+use runs::{BinderBenchmarkRow, BinderBenchmarkSample};
 
 /// Description of one of the two programs.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Bench {
+pub struct BinderBenchmark {
     /// Name of the transport.
     pub transport: &'static str,
     /// Name of the benchmark.
@@ -40,17 +40,18 @@ pub struct Bench {
 }
 
 /// `libbinder_benchmark`, which measures over binder.
-pub static BINDER: Bench = Bench { transport: "binder", family: "BM_sendVec_binder", passthrough: None };
+pub static BINDER: BinderBenchmark =
+    BinderBenchmark { transport: "binder", family: "BM_sendVec_binder", passthrough: None };
 
 /// `libhwbinder_benchmark`, which measures over hwbinder.
-pub static HWBINDER: Bench = Bench {
+pub static HWBINDER: BinderBenchmark = BinderBenchmark {
     transport: "hwbinder",
     family: "BM_sendVec_binderize",
     passthrough: Some("BM_sendVec_passthrough"),
 };
 
 /// Program `libbinder_benchmark`.
-pub static LIBBINDER_BENCHMARK: Program<BenchmarkOptions> = words::program(
+pub static LIBBINDER_BENCHMARK: PersonalityProgram<BenchmarkOptions> = words::program(
     "libbinder_benchmark",
     "binder round trips by payload, as Google Benchmark",
     options::specs(&BINDER),
@@ -59,7 +60,7 @@ pub static LIBBINDER_BENCHMARK: Program<BenchmarkOptions> = words::program(
 );
 
 /// Program `libhwbinder_benchmark`.
-pub static LIBHWBINDER_BENCHMARK: Program<BenchmarkOptions> = words::program(
+pub static LIBHWBINDER_BENCHMARK: PersonalityProgram<BenchmarkOptions> = words::program(
     "libhwbinder_benchmark",
     "hwbinder round trips by payload, as Google Benchmark",
     options::specs(&HWBINDER),
@@ -67,7 +68,7 @@ pub static LIBHWBINDER_BENCHMARK: Program<BenchmarkOptions> = words::program(
     carry_out,
 );
 
-fn carry_out(options: &BenchmarkOptions, context: &Context) -> Result<u8> {
+fn carry_out(options: &BenchmarkOptions, context: &PersonalityContext) -> Result<u8> {
     let bench = options.bench;
     let family = bench.passthrough.filter(|_| options.passthrough).unwrap_or(bench.family);
     let chosen = runs::benchmarks(family, options.common.layout, options.filter.as_ref());
@@ -79,28 +80,29 @@ fn carry_out(options: &BenchmarkOptions, context: &Context) -> Result<u8> {
     let usual = if options.passthrough { passthrough::NAME } else { bench.transport };
     let transport = measure::transport(&options.common, usual)?;
     options.out.as_ref().map_or(Ok(()), |path| saver::check(path))?;
-    let environment = Environment::survey(context);
+    let environment = BinderRunEnvironment::survey(context);
     let payloads: Vec<u64> = chosen.iter().map(|(_, payload)| *payload).collect();
-    let setup = setup(options, payloads, Setup::usual(transport, &environment.machine));
+    let setup = setup(options, payloads, IpcStepSetup::usual(transport, &environment.machine));
     let steps = (0..options.repetitions).map(|_| setup.step()).collect();
     let plan = environment.plan(steps, None);
     if context.shows(&plan) {
         return Ok(0);
     }
     let report = environment.carry_out(plan, None, &options.common)?;
-    let samples: Vec<Vec<Sample>> = chosen.iter().map(|(_, payload)| samples(&report, *payload)).collect();
+    let samples: Vec<Vec<BinderBenchmarkSample>> =
+        chosen.iter().map(|(_, payload)| samples(&report, *payload)).collect();
     let runs = runs::all(&chosen, &samples);
     let mut machine = BenchmarkContext::here(context.name, &environment.machine);
     if context.redact {
         REDACTED.clone_into(&mut machine.host);
     }
-    let shown: Vec<&Run> = runs.iter().filter(|run| options.shows(run)).collect();
-    if options.format == Format::Console {
+    let shown: Vec<&BinderBenchmarkRow> = runs.iter().filter(|run| options.shows(run)).collect();
+    if options.format == BenchmarkFormat::Console {
         eprint!("{}", machine.text(options.common.layout));
     }
     print(&render(options.format, options, &machine, &shown));
     if let Some(path) = &options.out {
-        let kept: Vec<&Run> = runs.iter().filter(|run| options.keeps(run)).collect();
+        let kept: Vec<&BinderBenchmarkRow> = runs.iter().filter(|run| options.keeps(run)).collect();
         saver::replace(path, render(options.out_format, options, &machine, &kept).as_bytes())?;
     }
     let failed =
@@ -112,23 +114,30 @@ fn carry_out(options: &BenchmarkOptions, context: &Context) -> Result<u8> {
 }
 
 /// Setup of a single pair, whose client makes calls for the time or count asked for.
-fn setup(options: &BenchmarkOptions, payloads: Vec<u64>, usual: Setup) -> Setup {
+fn setup(options: &BenchmarkOptions, payloads: Vec<u64>, usual: IpcStepSetup) -> IpcStepSetup {
     let (count, duration) = match options.length {
-        Length::Time(ns) => (u64::MAX, ns),
-        Length::Iterations(count) => (count, u64::MAX),
+        BenchmarkRunLength::Time(ns) => (u64::MAX, ns),
+        BenchmarkRunLength::Iterations(count) => (count, u64::MAX),
     };
-    Setup { mode: Mode::Throughput, callers: vec![Caller::Other], payloads, count, duration, ..usual }
+    IpcStepSetup {
+        mode: IpcMeasureMode::Throughput,
+        callers: vec![Caller::Other],
+        payloads,
+        count,
+        duration,
+        ..usual
+    }
 }
 
 /// Repetitions of a payload, in order.
-fn samples(report: &Report, payload: u64) -> Vec<Sample> {
+fn samples(report: &Report, payload: u64) -> Vec<BinderBenchmarkSample> {
     let of_payload = |m: &&Measurement| m.number(param::PAYLOAD) == Some(payload);
     of_pairs(report).filter(of_payload).map(sample).collect()
 }
 
-fn sample(m: &Measurement) -> Sample {
+fn sample(m: &Measurement) -> BinderBenchmarkSample {
     let unmeasured = || m.reason().clone().unwrap_or_else(|| "nothing was measured".to_owned());
-    Sample {
+    BinderBenchmarkSample {
         iterations: m.summary.count,
         real: m.summary.mean.unwrap_or(0.0),
         cpu: value(m, "caller-cpu"),
@@ -136,11 +145,16 @@ fn sample(m: &Measurement) -> Sample {
     }
 }
 
-fn render(format: Format, options: &BenchmarkOptions, context: &BenchmarkContext, runs: &[&Run]) -> String {
+fn render(
+    format: BenchmarkFormat,
+    options: &BenchmarkOptions,
+    context: &BenchmarkContext,
+    runs: &[&BinderBenchmarkRow],
+) -> String {
     let layout = options.common.layout;
     match format {
-        Format::Console => console::text(layout, runs),
-        Format::Json => json::text(layout, context, runs),
-        Format::Csv => csv::text(runs),
+        BenchmarkFormat::Console => console::text(layout, runs),
+        BenchmarkFormat::Json => json::text(layout, context, runs),
+        BenchmarkFormat::Csv => csv::text(runs),
     }
 }

@@ -1,15 +1,15 @@
 //! Flags of Google Benchmark, and `-m`.
 
-use super::Bench;
-use super::filter::Filter;
-use super::runs::{Kind, Run};
-use crate::binder_tests::words::{Common, SWITCH, number, option, switch};
-use crate::getopt::{Given, Opt, Refusal, Takes, part, put, value};
+use super::BinderBenchmark;
+use super::filter::BenchmarkFilter;
+use super::runs::{BinderBenchmarkRow, BinderBenchmarkRowKind};
+use crate::binder_tests::words::{BinderCommonOptions, SWITCH, number, option, switch};
+use crate::getopt::{CommandLineRefusal, OptionOccurrence, ProgramOption, Takes, part, put, value};
 use std::path::PathBuf;
 
 /// Form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum BenchmarkFormat {
     /// Table for the console.
     Console,
     /// JSON, as Google Benchmark writes it.
@@ -20,7 +20,7 @@ pub enum Format {
 
 /// Length of the run of a benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Length {
+pub enum BenchmarkRunLength {
     /// Time of the run, in ns.
     Time(u64),
     /// Number of calls in the run.
@@ -31,11 +31,11 @@ pub enum Length {
 #[derive(Debug, Clone)]
 pub struct BenchmarkOptions {
     /// Benchmark that the program makes.
-    pub bench: &'static Bench,
+    pub bench: &'static BinderBenchmark,
     /// Value of `--benchmark_format`: the form of stdout.
-    pub format: Format,
+    pub format: BenchmarkFormat,
     /// Value of `--benchmark_filter`: the benchmarks to run; `None` for all.
-    pub filter: Option<Filter>,
+    pub filter: Option<BenchmarkFilter>,
     /// Value of `--benchmark_repetitions`: the number of rounds over all benchmarks.
     pub repetitions: u64,
     /// Value of `--benchmark_report_aggregates_only`: show and write only statistics of repetitions.
@@ -43,40 +43,40 @@ pub struct BenchmarkOptions {
     /// Value of `--benchmark_display_aggregates_only`: show only statistics, but write all runs to the file.
     pub display_aggregates_only: bool,
     /// Value of `--benchmark_min_time`: the length of each run.
-    pub length: Length,
+    pub length: BenchmarkRunLength,
     /// Value of `--benchmark_out`: the file to write.
     pub out: Option<PathBuf>,
     /// Value of `--benchmark_out_format`: the form of that file.
-    pub out_format: Format,
+    pub out_format: BenchmarkFormat,
     /// Value of `--benchmark_list_tests`: print the names and measure nothing.
     pub list: bool,
     /// Value of `-m PASSTHROUGH`: call within the process.
     pub passthrough: bool,
     /// Values of the options that latscope adds.
-    pub common: Common,
+    pub common: BinderCommonOptions,
 }
 
 impl BenchmarkOptions {
     /// Returns the options of a call of a program without arguments.
-    pub fn of(bench: &'static Bench) -> BenchmarkOptions {
+    pub fn of(bench: &'static BinderBenchmark) -> BenchmarkOptions {
         BenchmarkOptions {
             bench,
-            format: Format::Console,
+            format: BenchmarkFormat::Console,
             filter: None,
             repetitions: 1,
             aggregates_only: false,
             display_aggregates_only: false,
-            length: Length::Time(500_000_000),
+            length: BenchmarkRunLength::Time(500_000_000),
             out: None,
-            out_format: Format::Json,
+            out_format: BenchmarkFormat::Json,
             list: false,
             passthrough: false,
-            common: Common::default(),
+            common: BinderCommonOptions::default(),
         }
     }
 }
 
-part!(BenchmarkOptions, common: Common);
+part!(BenchmarkOptions, common: BinderCommonOptions);
 
 const FORMAT: (Takes, &str) = value("console|json|csv");
 
@@ -85,13 +85,13 @@ const fn nothing(
     name: &'static str,
     takes: (Takes, &'static str),
     help: &'static str,
-) -> Opt<BenchmarkOptions> {
+) -> ProgramOption<BenchmarkOptions> {
     option(name, takes, help, |_, _| Ok(()))
 }
 
 /// All options of the two programs.
 #[rustfmt::skip]
-static SPECS: [Opt<BenchmarkOptions>; 21] = [
+static SPECS: [ProgramOption<BenchmarkOptions>; 21] = [
     option("-m", value("PASSTHROUGH"), "call within the process; any other word: over hwbinder",
         |o, given| put(&mut o.passthrough, Ok(given.text() == "PASSTHROUGH"))),
     option("--benchmark_list_tests", SWITCH, "print the names, and measure nothing", |o, given| put(&mut o.list, switch(given))),
@@ -113,72 +113,76 @@ static SPECS: [Opt<BenchmarkOptions>; 21] = [
         dry_run),
     option("--benchmark_time_unit", value("ns"), "only ns", |_, given| time_unit(given)),
     nothing("--v", value("N"), "no effect"),
-    Opt::TRANSPORT,
-    Opt::LAYOUT,
-    Opt::SAVED,
-    Opt::USAGE,
+    ProgramOption::TRANSPORT,
+    ProgramOption::LAYOUT,
+    ProgramOption::SAVED,
+    ProgramOption::USAGE,
 ];
 
 /// Options that a program has. Only hwbinder's has `-m`.
-pub(super) const fn specs(bench: &Bench) -> &'static [Opt<BenchmarkOptions>] {
+pub(super) const fn specs(bench: &BinderBenchmark) -> &'static [ProgramOption<BenchmarkOptions>] {
     if bench.passthrough.is_some() { &SPECS } else { SPECS.split_at(1).1 }
 }
 
 impl BenchmarkOptions {
     /// Returns true if a run is printed on stdout.
-    pub fn shows(&self, run: &Run) -> bool {
+    pub fn shows(&self, run: &BinderBenchmarkRow) -> bool {
         self.keeps(run) && !(self.display_aggregates_only && self.is_single(run))
     }
 
     /// Returns true if a run is written to the file.
-    pub fn keeps(&self, run: &Run) -> bool {
+    pub fn keeps(&self, run: &BinderBenchmarkRow) -> bool {
         !(self.aggregates_only && self.is_single(run))
     }
 
-    fn is_single(&self, run: &Run) -> bool {
-        self.repetitions > 1 && run.error.is_none() && matches!(run.kind, Kind::Repetition(_))
+    fn is_single(&self, run: &BinderBenchmarkRow) -> bool {
+        self.repetitions > 1
+            && run.error.is_none()
+            && matches!(run.kind, BinderBenchmarkRowKind::Repetition(_))
     }
 }
 
-fn format(given: &Given) -> Result<Format, Refusal> {
+fn format(given: &OptionOccurrence) -> Result<BenchmarkFormat, CommandLineRefusal> {
     match given.text() {
-        "console" => Ok(Format::Console),
-        "json" => Ok(Format::Json),
-        "csv" => Ok(Format::Csv),
-        word => Err(Refusal::Usage(format!("{} is console, json or csv, not {word:?}", given.name))),
+        "console" => Ok(BenchmarkFormat::Console),
+        "json" => Ok(BenchmarkFormat::Json),
+        "csv" => Ok(BenchmarkFormat::Csv),
+        word => {
+            Err(CommandLineRefusal::Usage(format!("{} is console, json or csv, not {word:?}", given.name)))
+        }
     }
 }
 
-fn dry_run(options: &mut BenchmarkOptions, given: &mut Given) -> Result<(), Refusal> {
+fn dry_run(options: &mut BenchmarkOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
     if switch(given)? {
-        options.length = Length::Iterations(1);
+        options.length = BenchmarkRunLength::Iterations(1);
     }
     Ok(())
 }
 
-fn time_unit(given: &Given) -> Result<(), Refusal> {
+fn time_unit(given: &OptionOccurrence) -> Result<(), CommandLineRefusal> {
     match given.text() {
         "ns" => Ok(()),
-        unit => Err(Refusal::Usage(format!("{}={unit}: only ns is covered", given.name))),
+        unit => Err(CommandLineRefusal::Usage(format!("{}={unit}: only ns is covered", given.name))),
     }
 }
 
-fn filter(text: &str) -> Result<Option<Filter>, Refusal> {
-    Filter::read(text).map_err(|error| Refusal::Usage(format!("{error:#}")))
+fn filter(text: &str) -> Result<Option<BenchmarkFilter>, CommandLineRefusal> {
+    BenchmarkFilter::read(text).map_err(|error| CommandLineRefusal::Usage(format!("{error:#}")))
 }
 
 /// Parses a length: `0.5`, `0.5s`, `100x`.
-fn length(text: &str) -> Result<Length, Refusal> {
+fn length(text: &str) -> Result<BenchmarkRunLength, CommandLineRefusal> {
     let count = text.strip_suffix('x').map(|count| count.parse().ok().filter(|count| *count > 0));
     let seconds = || text.strip_suffix('s').unwrap_or(text).parse().ok();
     let time = || seconds().filter(|seconds: &f64| *seconds > 0.0 && *seconds <= 1e6);
     let length = match count {
-        Some(count) => count.map(Length::Iterations),
-        None => time().map(|seconds| Length::Time((seconds * 1e9) as u64)),
+        Some(count) => count.map(BenchmarkRunLength::Iterations),
+        None => time().map(|seconds| BenchmarkRunLength::Time((seconds * 1e9) as u64)),
     };
     length.ok_or_else(|| {
         let text = format!("--benchmark_min_time takes seconds, as 0.5s, or calls, as 100x, not {text:?}");
-        Refusal::Usage(text)
+        CommandLineRefusal::Usage(text)
     })
 }
 
@@ -186,10 +190,10 @@ fn length(text: &str) -> Result<Length, Refusal> {
 mod tests {
     use super::super::{LIBBINDER_BENCHMARK, LIBHWBINDER_BENCHMARK};
     use super::*;
-    use crate::context::Context;
+    use crate::context::PersonalityContext;
 
-    fn read(line: &str) -> Result<BenchmarkOptions, Refusal> {
-        LIBHWBINDER_BENCHMARK.read(&Context::new(line.split_whitespace()))
+    fn read(line: &str) -> Result<BenchmarkOptions, CommandLineRefusal> {
+        LIBHWBINDER_BENCHMARK.read(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]
@@ -199,10 +203,13 @@ mod tests {
              --benchmark_min_time=0.25s --benchmark_out=x --benchmark_out_format=csv -m PASSTHROUGH --benchmark_color=no",
         )
         .unwrap();
-        assert_eq!((options.format, options.repetitions, options.out_format), (Format::Json, 3, Format::Csv));
-        assert_eq!(options.length, Length::Time(250_000_000));
+        assert_eq!(
+            (options.format, options.repetitions, options.out_format),
+            (BenchmarkFormat::Json, 3, BenchmarkFormat::Csv)
+        );
+        assert_eq!(options.length, BenchmarkRunLength::Time(250_000_000));
         assert!(options.aggregates_only && options.passthrough && options.out.is_some());
-        assert_eq!(read("--benchmark_min_time=7x").unwrap().length, Length::Iterations(7));
+        assert_eq!(read("--benchmark_min_time=7x").unwrap().length, BenchmarkRunLength::Iterations(7));
         assert!(!read("--benchmark_list_tests=false").unwrap().list);
     }
 
@@ -235,6 +242,6 @@ mod tests {
             let text = format!("{:#}", read(line).unwrap_err());
             assert!(text.contains(said) && !text.contains('\n'), "{line}: {text}");
         }
-        assert!(LIBBINDER_BENCHMARK.read(&Context::new(["-m", "PASSTHROUGH"])).is_err());
+        assert!(LIBBINDER_BENCHMARK.read(&PersonalityContext::new(["-m", "PASSTHROUGH"])).is_err());
     }
 }

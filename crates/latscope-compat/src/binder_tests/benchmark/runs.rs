@@ -1,12 +1,12 @@
 //! Rows of a benchmark: its measurements, and the statistics of repetitions. All functions are pure.
 
-use super::filter::Filter;
-use crate::binder_tests::words::Layout;
+use super::filter::BenchmarkFilter;
+use crate::binder_tests::words::AndroidOutputVersion;
 use latscope_core::statistics::median;
 
 /// Result of one measurement of a payload.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Sample {
+pub struct BinderBenchmarkSample {
     /// Number of calls in the measurement.
     pub iterations: u64,
     /// Mean time of a call, in ns.
@@ -19,16 +19,16 @@ pub struct Sample {
 
 /// Kind of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum BinderBenchmarkRowKind {
     /// Measurement, with the number of its repetition.
     Repetition(u64),
     /// Statistic of all repetitions.
-    Aggregate(Statistic),
+    Aggregate(RepetitionStatistic),
 }
 
 /// Kind of a statistic of repetitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Statistic {
+pub enum RepetitionStatistic {
     /// Mean of the repetitions.
     Mean,
     /// Median of the repetitions.
@@ -41,36 +41,40 @@ pub enum Statistic {
 
 /// Row of the output.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Run {
+pub struct BinderBenchmarkRow {
     /// Name of the benchmark.
     pub name: String,
     /// Index of the benchmark among the chosen benchmarks.
     pub index: usize,
     /// Kind of the row.
-    pub kind: Kind,
+    pub kind: BinderBenchmarkRowKind,
     /// Number of repetitions of the benchmark.
     pub repetitions: u64,
     /// Number of calls; for a statistic, the number of repetitions.
     pub iterations: u64,
-    /// Time in ns; for [`Statistic::Variation`], a ratio.
+    /// Time in ns; for [`RepetitionStatistic::Variation`], a ratio.
     pub real: f64,
-    /// CPU time in ns; for [`Statistic::Variation`], a ratio.
+    /// CPU time in ns; for [`RepetitionStatistic::Variation`], a ratio.
     pub cpu: f64,
     /// Reason for the lack of figures; `None` if there are figures.
     pub error: Option<String>,
 }
 
-impl Statistic {
-    const ALL: [Statistic; 4] =
-        [Statistic::Mean, Statistic::Median, Statistic::Deviation, Statistic::Variation];
+impl RepetitionStatistic {
+    const ALL: [RepetitionStatistic; 4] = [
+        RepetitionStatistic::Mean,
+        RepetitionStatistic::Median,
+        RepetitionStatistic::Deviation,
+        RepetitionStatistic::Variation,
+    ];
 
     /// Name of the statistic, as printed.
     pub fn name(self) -> &'static str {
         match self {
-            Statistic::Mean => "mean",
-            Statistic::Median => "median",
-            Statistic::Deviation => "stddev",
-            Statistic::Variation => "cv",
+            RepetitionStatistic::Mean => "mean",
+            RepetitionStatistic::Median => "median",
+            RepetitionStatistic::Deviation => "stddev",
+            RepetitionStatistic::Variation => "cv",
         }
     }
 
@@ -78,36 +82,40 @@ impl Statistic {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         match self {
-            Statistic::Mean => mean,
-            Statistic::Median => median(values).unwrap_or(0.0),
-            Statistic::Deviation => {
+            RepetitionStatistic::Mean => mean,
+            RepetitionStatistic::Median => median(values).unwrap_or(0.0),
+            RepetitionStatistic::Deviation => {
                 (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt()
             }
-            Statistic::Variation if mean == 0.0 => 0.0,
-            Statistic::Variation => Statistic::Deviation.of(values) / mean,
+            RepetitionStatistic::Variation if mean == 0.0 => 0.0,
+            RepetitionStatistic::Variation => RepetitionStatistic::Deviation.of(values) / mean,
         }
     }
 }
 
-impl Run {
+impl BinderBenchmarkRow {
     /// Name of the benchmark, with the name of the statistic if the row is one.
     pub(crate) fn full_name(&self) -> String {
         match self.kind {
-            Kind::Repetition(_) => self.name.clone(),
-            Kind::Aggregate(statistic) => format!("{}_{}", self.name, statistic.name()),
+            BinderBenchmarkRowKind::Repetition(_) => self.name.clone(),
+            BinderBenchmarkRowKind::Aggregate(statistic) => format!("{}_{}", self.name, statistic.name()),
         }
     }
 
     /// Returns true if the figures are ratios.
     pub(crate) fn is_ratio(&self) -> bool {
-        self.kind == Kind::Aggregate(Statistic::Variation)
+        self.kind == BinderBenchmarkRowKind::Aggregate(RepetitionStatistic::Variation)
     }
 }
 
 /// Benchmarks to run: name and payload, from 4 bytes to 64 KiB by doubling.
-pub fn benchmarks(family: &str, layout: Layout, filter: Option<&Filter>) -> Vec<(String, u64)> {
+pub fn benchmarks(
+    family: &str,
+    layout: AndroidOutputVersion,
+    filter: Option<&BenchmarkFilter>,
+) -> Vec<(String, u64)> {
     let size = |payload: u64| match layout {
-        Layout::Oreo if payload > 1024 => format!("{}k", payload >> 10),
+        AndroidOutputVersion::Oreo if payload > 1024 => format!("{}k", payload >> 10),
         _ => payload.to_string(),
     };
     let all =
@@ -116,7 +124,7 @@ pub fn benchmarks(family: &str, layout: Layout, filter: Option<&Filter>) -> Vec<
 }
 
 /// Returns all rows: for each benchmark its repetitions, then their statistics.
-pub fn all(chosen: &[(String, u64)], samples: &[Vec<Sample>]) -> Vec<Run> {
+pub fn all(chosen: &[(String, u64)], samples: &[Vec<BinderBenchmarkSample>]) -> Vec<BinderBenchmarkRow> {
     let mut all = Vec::new();
     for (index, ((name, _), samples)) in chosen.iter().zip(samples).enumerate() {
         all.extend(rows(name, index, samples));
@@ -125,9 +133,9 @@ pub fn all(chosen: &[(String, u64)], samples: &[Vec<Sample>]) -> Vec<Run> {
 }
 
 /// Returns the rows of a benchmark.
-fn rows(name: &str, index: usize, samples: &[Sample]) -> Vec<Run> {
+fn rows(name: &str, index: usize, samples: &[BinderBenchmarkSample]) -> Vec<BinderBenchmarkRow> {
     let count = samples.len() as u64;
-    let run = |kind, sample: &Sample| Run {
+    let run = |kind, sample: &BinderBenchmarkSample| BinderBenchmarkRow {
         name: name.to_owned(),
         index,
         kind,
@@ -137,16 +145,19 @@ fn rows(name: &str, index: usize, samples: &[Sample]) -> Vec<Run> {
         cpu: sample.cpu,
         error: sample.error.clone(),
     };
-    let mut runs: Vec<Run> =
-        samples.iter().enumerate().map(|(at, sample)| run(Kind::Repetition(at as u64), sample)).collect();
-    let good: Vec<&Sample> = samples.iter().filter(|sample| sample.error.is_none()).collect();
+    let mut runs: Vec<BinderBenchmarkRow> = samples
+        .iter()
+        .enumerate()
+        .map(|(at, sample)| run(BinderBenchmarkRowKind::Repetition(at as u64), sample))
+        .collect();
+    let good: Vec<&BinderBenchmarkSample> = samples.iter().filter(|sample| sample.error.is_none()).collect();
     if good.len() > 1 {
         let [real, cpu]: [Vec<f64>; 2] =
             [good.iter().map(|sample| sample.real).collect(), good.iter().map(|sample| sample.cpu).collect()];
-        runs.extend(Statistic::ALL.map(|statistic| {
+        runs.extend(RepetitionStatistic::ALL.map(|statistic| {
             let (real, cpu) = (statistic.of(&real), statistic.of(&cpu));
-            let sample = Sample { iterations: good.len() as u64, real, cpu, error: None };
-            run(Kind::Aggregate(statistic), &sample)
+            let sample = BinderBenchmarkSample { iterations: good.len() as u64, real, cpu, error: None };
+            run(BinderBenchmarkRowKind::Aggregate(statistic), &sample)
         }));
     }
     runs
@@ -161,17 +172,17 @@ mod tests {
         let names = |layout| -> Vec<String> {
             benchmarks("BM", layout, None).into_iter().map(|(name, _)| name).collect()
         };
-        let oreo = names(Layout::Oreo);
+        let oreo = names(AndroidOutputVersion::Oreo);
         assert_eq!(
             (oreo.len(), oreo[8].as_str(), oreo[9].as_str(), oreo[14].as_str()),
             (15, "BM/1024", "BM/2k", "BM/64k")
         );
-        assert_eq!(names(Layout::Current)[14], "BM/65536");
+        assert_eq!(names(AndroidOutputVersion::Current)[14], "BM/65536");
     }
 
     #[test]
     fn repetitions_have_statistics() {
-        let sample = |real| Sample { iterations: 10, real, cpu: real / 2.0, error: None };
+        let sample = |real| BinderBenchmarkSample { iterations: 10, real, cpu: real / 2.0, error: None };
         let chosen = [("BM/4".to_owned(), 4)];
         let runs = all(&chosen, &[vec![sample(10.0), sample(40.0), sample(16.0)]]);
         let found: Vec<(String, f64, u64)> =
@@ -186,8 +197,12 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_in_no_statistic() {
-        let failed = Sample { error: Some("no room".to_owned()), ..Sample::default() };
-        let runs = all(&[("BM/4".to_owned(), 4)], &[vec![failed, Sample { real: 5.0, ..Sample::default() }]]);
+        let failed =
+            BinderBenchmarkSample { error: Some("no room".to_owned()), ..BinderBenchmarkSample::default() };
+        let runs = all(
+            &[("BM/4".to_owned(), 4)],
+            &[vec![failed, BinderBenchmarkSample { real: 5.0, ..BinderBenchmarkSample::default() }]],
+        );
         assert_eq!((runs.len(), runs[0].error.as_deref()), (2, Some("no room")));
     }
 }

@@ -1,21 +1,21 @@
 //! Processes and threads that took part in each call, as `-v` prints them. All functions but that of [`Main`] are pure.
 
 use super::Test;
-use crate::binder_tests::words::Layout;
-use latscope_core::report::Hop;
+use crate::binder_tests::words::AndroidOutputVersion;
+use latscope_core::report::TransactionHop;
 use latscope_os::sched;
 
 /// Hops of a pair: those of its SCHED_FIFO caller, with the two processes before them, and those of its normal caller.
-pub type Pair<'a> = (&'a [Hop], &'a [Hop]);
+pub type CallerHopPair<'a> = (&'a [TransactionHop], &'a [TransactionHop]);
 
 /// State of the main thread of this process, as a hop.
-pub struct Main(pub Hop);
+pub struct Main(pub TransactionHop);
 
 impl Main {
     /// Returns the present state of this thread.
     pub fn here() -> Main {
         let state = sched::state(0).unwrap_or_default();
-        Main(Hop {
+        Main(TransactionHop {
             role: "main".to_owned(),
             pid: std::process::id(),
             tid: std::process::id(),
@@ -28,13 +28,13 @@ impl Main {
 }
 
 /// Returns the whole text: the processes at their begin, then each call of each pair.
-pub fn text(test: &Test, layout: Layout, main: &Main, pairs: &[Pair]) -> String {
+pub fn text(test: &Test, layout: AndroidOutputVersion, main: &Main, pairs: &[CallerHopPair]) -> String {
     let began = |role: &'static str| {
         pairs.iter().flat_map(move |(fifo, _)| fifo.iter().filter(move |hop| hop.role == role))
     };
     let servers: String = began("service").map(|hop| dump(test.server, hop, layout)).collect();
     let mut main = dump("main", &main.0, layout);
-    if layout == Layout::Oreo {
+    if layout == AndroidOutputVersion::Oreo {
         // There a dump of the main process ends before its policy.
         main.truncate(main.trim_end().rfind('\n').map_or(0, |at| at + 1));
     }
@@ -52,7 +52,7 @@ pub fn text(test: &Test, layout: Layout, main: &Main, pairs: &[Pair]) -> String 
 }
 
 /// Hops of each call: its caller, and the serving thread that reported its own state.
-fn turns(hops: &[Hop]) -> Vec<&[Hop]> {
+fn turns(hops: &[TransactionHop]) -> Vec<&[TransactionHop]> {
     let from = hops.iter().position(|hop| hop.role.ends_with("-caller")).unwrap_or(hops.len());
     let calls = &hops[from..];
     let begins: Vec<usize> = (0..calls.len()).filter(|at| calls[*at].role.ends_with("-caller")).collect();
@@ -60,7 +60,7 @@ fn turns(hops: &[Hop]) -> Vec<&[Hop]> {
     begins.iter().zip(ends).map(|(begin, end)| &calls[*begin..end]).collect()
 }
 
-fn call_text(test: &Test, layout: Layout, call: &[Hop]) -> String {
+fn call_text(test: &Test, layout: AndroidOutputVersion, call: &[TransactionHop]) -> String {
     let [caller, servers @ ..] = call else { return String::new() };
     let mut text = dump(&caller.role, caller, layout);
     for server in servers {
@@ -72,12 +72,12 @@ fn call_text(test: &Test, layout: Layout, call: &[Hop]) -> String {
     text
 }
 
-fn dump(name: &str, hop: &Hop, layout: Layout) -> String {
-    let Hop { pid, tid, cpu, priority, .. } = hop;
+fn dump(name: &str, hop: &TransactionHop, layout: AndroidOutputVersion) -> String {
+    let TransactionHop { pid, tid, cpu, priority, .. } = hop;
     let policy = match hop.policy {
         0 => "SCHED_OTHER",
         // There the driver's mark on an inherited policy was not known.
-        _ if layout == Layout::Oreo && hop.role == "server" => "???",
+        _ if layout == AndroidOutputVersion::Oreo && hop.role == "server" => "???",
         1 => "SCHED_FIFO",
         2 => "SCHED_RR",
         _ => "???",
@@ -93,15 +93,15 @@ mod tests {
     use super::super::{BINDER, HWBINDER};
     use super::*;
 
-    fn hop(role: &str, pid: u32, tid: u32, cpu: u32, (policy, priority): (u32, u32)) -> Hop {
-        Hop { role: role.to_owned(), pid, tid, cpu, policy, priority, nice: 0 }
+    fn hop(role: &str, pid: u32, tid: u32, cpu: u32, (policy, priority): (u32, u32)) -> TransactionHop {
+        TransactionHop { role: role.to_owned(), pid, tid, cpu, policy, priority, nice: 0 }
     }
 
     const OTHER: (u32, u32) = (0, 0);
     const FIFO: (u32, u32) = (1, 99);
 
     /// Threads of the sample on the page about Android 8.0's tests.
-    fn sample(server: (u32, u32)) -> (Main, Vec<Hop>, Vec<Hop>) {
+    fn sample(server: (u32, u32)) -> (Main, Vec<TransactionHop>, Vec<TransactionHop>) {
         let fifo = vec![
             hop("service", 8674, 8674, 1, OTHER),
             hop("client", 8677, 8677, 0, OTHER),
@@ -115,14 +115,14 @@ mod tests {
     #[test]
     fn android_8_told_it_so() {
         let (main, fifo, other) = sample(FIFO);
-        let text = text(&HWBINDER, Layout::Oreo, &main, &[(&fifo, &other)]);
+        let text = text(&HWBINDER, AndroidOutputVersion::Oreo, &main, &[(&fifo, &other)]);
         assert_eq!(text, include_str!("oreo-verbose.txt"));
     }
 
     #[test]
     fn a_priority_that_was_not_inherited_is_told() {
         let (main, fifo, other) = sample(OTHER);
-        let text = text(&BINDER, Layout::Current, &main, &[(&fifo, &other)]);
+        let text = text(&BINDER, AndroidOutputVersion::Current, &main, &[(&fifo, &other)]);
         assert!(text.contains(
             "binder       pid: 8674 tid: 8676 cpu: 0\nSCHED_OTHER 0\nerr priority_caller:99, priority:0\n"
         ));
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_known_policy_has_its_name() {
         let (main, fifo, other) = sample(FIFO);
-        let text = text(&HWBINDER, Layout::Current, &main, &[(&fifo, &other)]);
+        let text = text(&HWBINDER, AndroidOutputVersion::Current, &main, &[(&fifo, &other)]);
         assert!(!text.contains("???") && text.contains("SCHED_FIFO  99"), "{text}");
     }
 }

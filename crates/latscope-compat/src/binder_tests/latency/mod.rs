@@ -5,26 +5,26 @@ pub mod hops;
 pub mod options;
 pub mod text;
 
-use super::measure::{self, Environment, lost, of_pairs, value};
+use super::measure::{self, BinderRunEnvironment, lost, of_pairs, value};
 use super::words;
-use crate::context::Context;
+use crate::context::PersonalityContext;
 use crate::environment;
-use crate::personality::Program;
+use crate::personality::PersonalityProgram;
 use anyhow::{Context as _, Result};
 use hops::Main;
 use latscope_core::param;
 use latscope_core::plan::{Action, OnThreshold, Periodic};
 use latscope_core::report::{Measurement, Report};
-use latscope_engine::observers::{Event, Observer};
+use latscope_engine::observers::{Observer, RunEvent};
 use latscope_probes::ipc::passthrough;
 use latscope_probes::ipc::point::Caller;
-use latscope_probes::ipc::setup::{Setup, usual_rules};
+use latscope_probes::ipc::setup::{IpcStepSetup, usual_rules};
 use latscope_process::eprint;
 use latscope_process::stdout::print;
 use options::LatencyOptions;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use text::{CallTimes, Inheritance, Page, Pair};
+use text::{BinderLatencyPage, BinderPairStatistics, CallTimes, Inheritance};
 
 /// Description of one of the two programs.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub static BINDER: Test = Test { transport: "binder", server: "server", fuller: 
 pub static HWBINDER: Test = Test { transport: "hwbinder", server: "service", fuller: true };
 
 /// Program `schd-dbg`.
-pub static SCHD_DBG: Program<LatencyOptions> = words::program(
+pub static SCHD_DBG: PersonalityProgram<LatencyOptions> = words::program(
     "schd-dbg",
     "binder latency, deadline, sync and inheritance",
     &options::BINDER,
@@ -53,7 +53,7 @@ pub static SCHD_DBG: Program<LatencyOptions> = words::program(
 );
 
 /// Program `libhwbinder_latency`.
-pub static LIBHWBINDER_LATENCY: Program<LatencyOptions> = words::program(
+pub static LIBHWBINDER_LATENCY: PersonalityProgram<LatencyOptions> = words::program(
     "libhwbinder_latency",
     "hwbinder latency, deadline, sync and inheritance",
     &options::HWBINDER,
@@ -67,15 +67,15 @@ const PRIORITY: u32 = 99;
 /// Largest number of turns that `-v` prints in full.
 const TOLD: u64 = 1000;
 
-fn carry_out(options: &LatencyOptions, context: &Context) -> Result<u8> {
+fn carry_out(options: &LatencyOptions, context: &PersonalityContext) -> Result<u8> {
     let test = options.test;
     let usual = if options.passthrough { passthrough::NAME } else { test.transport };
     let transport = measure::transport(&options.common, usual)?;
     let trace = options.trace.then(recorded_trace).transpose()?;
     let real_time = environment::may_be_real_time(PRIORITY).is_ok();
-    let environment = Environment::survey(context);
-    let setup = setup(options, Setup::usual(transport, &environment.machine));
-    let mut raw = Raw { pairs: vec![Vec::new(); options.pairs as usize], lost: 0 };
+    let environment = BinderRunEnvironment::survey(context);
+    let setup = setup(options, IpcStepSetup::usual(transport, &environment.machine));
+    let mut raw = FifoLatencyObserver { pairs: vec![Vec::new(); options.pairs as usize], lost: 0 };
     let observer: Option<&mut dyn Observer> = if options.raw_data { Some(&mut raw) } else { None };
     let plan = environment.plan(vec![setup.step()], trace.as_deref().map(stop));
     if context.shows(&plan) {
@@ -121,7 +121,7 @@ fn stop(trace: &Path) -> OnThreshold {
 }
 
 /// Prints on stderr which processes and threads took part in each call.
-fn tell(context: &Context, options: &LatencyOptions, main: &Main, report: &Report) {
+fn tell(context: &PersonalityContext, options: &LatencyOptions, main: &Main, report: &Report) {
     eprint!("{}", hops::text(options.test, options.common.layout, main, &pairs_of_hops(report)));
     if options.iterations > TOLD {
         context.note(&format!("-v prints the first {TOLD} turns"));
@@ -129,7 +129,7 @@ fn tell(context: &Context, options: &LatencyOptions, main: &Main, report: &Repor
 }
 
 /// Setup with a point for each caller of each pair, SCHED_FIFO first.
-fn setup(options: &LatencyOptions, usual: Setup) -> Setup {
+fn setup(options: &LatencyOptions, usual: IpcStepSetup) -> IpcStepSetup {
     let rules = Periodic {
         warm_up: 0,
         threshold: options.trace.then_some(options.deadline_ns()),
@@ -137,7 +137,7 @@ fn setup(options: &LatencyOptions, usual: Setup) -> Setup {
         stream: options.raw_data,
         ..usual_rules()
     };
-    Setup {
+    IpcStepSetup {
         callers: vec![Caller::Fifo(PRIORITY), Caller::Other],
         pairs: options.pairs,
         fresh: true,
@@ -151,14 +151,14 @@ fn setup(options: &LatencyOptions, usual: Setup) -> Setup {
 }
 
 /// Observer that keeps the durations of SCHED_FIFO calls, by pair.
-struct Raw {
+struct FifoLatencyObserver {
     pairs: Vec<Vec<u64>>,
     lost: u64,
 }
 
-impl Observer for Raw {
-    fn observe(&mut self, event: &Event) {
-        let Event::Samples { point, samples, lost } = event else { return };
+impl Observer for FifoLatencyObserver {
+    fn observe(&mut self, event: &RunEvent) {
+        let RunEvent::Samples { point, samples, lost } = event else { return };
         // Points alternate: SCHED_FIFO, normal.
         if point % 2 == 0 {
             self.pairs[point / 2].extend(samples.iter().map(|sample| sample.value));
@@ -189,10 +189,16 @@ fn rows<'a>(report: &'a Report, caller: &str) -> Vec<&'a Measurement> {
     report.measurements.iter().filter(is).collect()
 }
 
-fn page(options: &LatencyOptions, report: &Report, real_time: bool, raw: Option<Vec<Vec<u64>>>) -> Page {
+fn page(
+    options: &LatencyOptions,
+    report: &Report,
+    real_time: bool,
+    raw: Option<Vec<Vec<u64>>>,
+) -> BinderLatencyPage {
     let (fifo, other) = (rows(report, "fifo"), rows(report, "other"));
-    let pairs: Vec<Pair> = fifo.iter().zip(&other).map(|(fifo, other)| pair(fifo, other)).collect();
-    Page {
+    let pairs: Vec<BinderPairStatistics> =
+        fifo.iter().zip(&other).map(|(fifo, other)| pair(fifo, other)).collect();
+    BinderLatencyPage {
         pairs: options.pairs,
         iterations: options.iterations,
         deadline_us: options.deadline_us,
@@ -215,10 +221,10 @@ fn inheritance(report: &Report, real_time: bool) -> Inheritance {
     }
 }
 
-fn pair(fifo: &Measurement, other: &Measurement) -> Pair {
+fn pair(fifo: &Measurement, other: &Measurement) -> BinderPairStatistics {
     let both = |name: &str| (value(fifo, name) + value(other, name)) as u64;
     let synced = |m: &Measurement| (value(m, "sync") * value(m, "sync-of") / 100.0).round() as u64;
-    Pair {
+    BinderPairStatistics {
         name: fifo.number(param::PAIR).map_or("ALL".to_owned(), |pair| format!("P{pair}")),
         synced: synced(fifo) + synced(other),
         judged: both("sync-of"),
@@ -228,17 +234,17 @@ fn pair(fifo: &Measurement, other: &Measurement) -> Pair {
 }
 
 /// Hops of each pair: those of its SCHED_FIFO caller, and those of its normal caller.
-fn pairs_of_hops(report: &Report) -> Vec<hops::Pair<'_>> {
+fn pairs_of_hops(report: &Report) -> Vec<hops::CallerHopPair<'_>> {
     let hops = |caller| rows(report, caller).into_iter().map(|m| m.hops.as_slice());
     hops("fifo").zip(hops("other")).filter(|(fifo, _)| !fifo.is_empty()).collect()
 }
 
 /// Prints notes on what the text does not show, and returns the exit code.
 fn verdict(
-    context: &Context,
+    context: &PersonalityContext,
     options: &LatencyOptions,
     report: &Report,
-    page: &Page,
+    page: &BinderLatencyPage,
     trace: Option<&Path>,
 ) -> u8 {
     let failed = of_pairs(report).map(lost).sum::<u64>() > 0;

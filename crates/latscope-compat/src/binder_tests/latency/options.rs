@@ -1,8 +1,8 @@
 //! Command-line options of the latency tests.
 
 use super::Test;
-use crate::binder_tests::words::{Common, number, option};
-use crate::getopt::{FLAG, Opt, on, part, put, value};
+use crate::binder_tests::words::{BinderCommonOptions, number, option};
+use crate::getopt::{FLAG, ProgramOption, on, part, put, value};
 
 /// Values of the options of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct LatencyOptions {
     /// Value of `-m PASSTHROUGH`: call within the process.
     pub passthrough: bool,
     /// Values of the options that latscope adds.
-    pub common: Common,
+    pub common: BinderCommonOptions,
 }
 
 impl LatencyOptions {
@@ -39,7 +39,7 @@ impl LatencyOptions {
             trace: false,
             raw_data: false,
             passthrough: false,
-            common: Common::default(),
+            common: BinderCommonOptions::default(),
         }
     }
 
@@ -49,31 +49,31 @@ impl LatencyOptions {
     }
 }
 
-part!(LatencyOptions, common: Common);
+part!(LatencyOptions, common: BinderCommonOptions);
 
-type Row = Opt<LatencyOptions>;
+type LatencyOptionRow = ProgramOption<LatencyOptions>;
 
 #[rustfmt::skip]
-const ITERATIONS: Row = option("-i", value("N"), "turns: in each a call by a SCHED_FIFO thread and one by a normal one [100]",
+const ITERATIONS: LatencyOptionRow = option("-i", value("N"), "turns: in each a call by a SCHED_FIFO thread and one by a normal one [100]",
     |o, given| put(&mut o.iterations, number(given, 1..=1_000_000_000)));
 #[rustfmt::skip]
-const PAIRS: Row = option("-pair", value("N"), "pairs of a server and a client process [1]", |o, given| put(&mut o.pairs, number(given, 1..=1024)));
+const PAIRS: LatencyOptionRow = option("-pair", value("N"), "pairs of a server and a client process [1]", |o, given| put(&mut o.pairs, number(given, 1..=1024)));
 #[rustfmt::skip]
-const DEADLINE: Row = option("-deadline_us", value("US"), "a call that takes longer is a miss [2500]",
+const DEADLINE: LatencyOptionRow = option("-deadline_us", value("US"), "a call that takes longer is a miss [2500]",
     |o, given| put(&mut o.deadline_us, number(given, 0..=1_000_000_000)));
 #[rustfmt::skip]
-const VERBOSE: Row = option("-v", FLAG, "print who took part in each call, on stderr", |o, _| on(&mut o.verbose));
+const VERBOSE: LatencyOptionRow = option("-v", FLAG, "print who took part in each call, on stderr", |o, _| on(&mut o.verbose));
 #[rustfmt::skip]
-const TRACE: Row = option("-trace", FLAG, "end at the first miss, and stop the trace that is being recorded", |o, _| on(&mut o.trace));
+const TRACE: LatencyOptionRow = option("-trace", FLAG, "end at the first miss, and stop the trace that is being recorded", |o, _| on(&mut o.trace));
 
 /// Options of the test over binder.
 #[rustfmt::skip]
-pub static BINDER: [Row; 9] =
-    [ITERATIONS, PAIRS, DEADLINE, VERBOSE, TRACE, Opt::TRANSPORT, Opt::LAYOUT, Opt::SAVED, Opt::USAGE];
+pub static BINDER: [LatencyOptionRow; 9] =
+    [ITERATIONS, PAIRS, DEADLINE, VERBOSE, TRACE, ProgramOption::TRANSPORT, ProgramOption::LAYOUT, ProgramOption::SAVED, ProgramOption::USAGE];
 
 /// Options of the test over hwbinder.
 #[rustfmt::skip]
-pub static HWBINDER: [Row; 13] = [
+pub static HWBINDER: [LatencyOptionRow; 13] = [
     ITERATIONS,
     PAIRS,
     option("-w", value("N"), "the same as -pair", |o, given| put(&mut o.pairs, number(given, 1..=1024))),
@@ -84,30 +84,33 @@ pub static HWBINDER: [Row; 13] = [
     option("-m", value("PASSTHROUGH"), "call within the process; any other word: over hwbinder",
         |o, given| put(&mut o.passthrough, Ok(given.text() == "PASSTHROUGH"))),
     option("-h", FLAG, "this text", |o, _| on(&mut o.common.help)),
-    Opt::TRANSPORT,
-    Opt::LAYOUT,
-    Opt::SAVED,
-    Opt::USAGE,
+    ProgramOption::TRANSPORT,
+    ProgramOption::LAYOUT,
+    ProgramOption::SAVED,
+    ProgramOption::USAGE,
 ];
 
 #[cfg(test)]
 mod tests {
     use super::super::{LIBHWBINDER_LATENCY, SCHD_DBG};
     use super::*;
-    use crate::binder_tests::words::Layout;
-    use crate::context::Context;
-    use crate::getopt::Refusal;
-    use crate::personality::Program;
+    use crate::binder_tests::words::AndroidOutputVersion;
+    use crate::context::PersonalityContext;
+    use crate::getopt::CommandLineRefusal;
+    use crate::personality::PersonalityProgram;
 
-    fn read(program: &Program<LatencyOptions>, line: &str) -> Result<LatencyOptions, Refusal> {
-        program.read(&Context::new(line.split_whitespace()))
+    fn read(
+        program: &PersonalityProgram<LatencyOptions>,
+        line: &str,
+    ) -> Result<LatencyOptions, CommandLineRefusal> {
+        program.read(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]
     fn every_option_is_understood() {
         let usual = read(&LIBHWBINDER_LATENCY, "").unwrap();
         assert_eq!((usual.iterations, usual.pairs, usual.deadline_ns()), (100, 1, 2_500_000));
-        for Opt { spec, .. } in HWBINDER.iter().filter(|option| option.spec.help != "this text") {
+        for ProgramOption { spec, .. } in HWBINDER.iter().filter(|option| option.spec.help != "this text") {
             let value = match spec.long {
                 "-m" => "PASSTHROUGH",
                 "--compat" => "8.0",
@@ -122,7 +125,7 @@ mod tests {
             read(&LIBHWBINDER_LATENCY, "-pair 3").unwrap()
         );
         assert!(!read(&LIBHWBINDER_LATENCY, "-m BINDERIZE").unwrap().passthrough);
-        assert_eq!(read(&SCHD_DBG, "--compat=8.0").unwrap().common.layout, Layout::Oreo);
+        assert_eq!(read(&SCHD_DBG, "--compat=8.0").unwrap().common.layout, AndroidOutputVersion::Oreo);
     }
 
     #[test]

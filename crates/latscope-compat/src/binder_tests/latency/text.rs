@@ -2,7 +2,7 @@
 
 use super::Test;
 use crate::binder_tests::number::general;
-use crate::binder_tests::words::Layout;
+use crate::binder_tests::words::AndroidOutputVersion;
 use std::fmt::Write;
 
 /// Durations of one caller's calls, in ns.
@@ -24,7 +24,7 @@ pub struct CallTimes {
 
 /// Figures of a pair, or of all pairs.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Pair {
+pub struct BinderPairStatistics {
     /// Key in the output: `P0`, `ALL`.
     pub name: String,
     /// Number of calls that were served on the caller's CPU.
@@ -55,7 +55,7 @@ pub enum Inheritance {
 
 /// Content of the whole output.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Page {
+pub struct BinderLatencyPage {
     /// Number of pairs asked for.
     pub pairs: u64,
     /// Number of turns asked for.
@@ -67,7 +67,7 @@ pub struct Page {
     /// Durations of SCHED_FIFO calls by pair, in ns; `None` without `-raw_data`.
     pub raw: Option<Vec<Vec<u64>>>,
     /// Figures of each pair, then of all.
-    pub blocks: Vec<Pair>,
+    pub blocks: Vec<BinderPairStatistics>,
     /// Verdict on inherited priorities.
     pub inheritance: Inheritance,
 }
@@ -87,11 +87,11 @@ struct Digits {
 const OURS: Digits = Digits { times: 5, met: 9, sync: 9 };
 const THEIRS: Digits = Digits { times: 2, met: 5, sync: 6 };
 
-impl Page {
+impl BinderLatencyPage {
     /// Returns the text as a program prints it.
-    pub fn text(&self, test: &Test, layout: Layout) -> String {
-        let fuller = test.fuller && layout == Layout::Current;
-        let Page { pairs, iterations, deadline_us, .. } = self;
+    pub fn text(&self, test: &Test, layout: AndroidOutputVersion) -> String {
+        let fuller = test.fuller && layout == AndroidOutputVersion::Current;
+        let BinderLatencyPage { pairs, iterations, deadline_us, .. } = self;
         let mut text = format!(
             "{{\n\"cfg\":{{\"pair\":{pairs},\"iterations\":{iterations},\"deadline_us\":{deadline_us}"
         );
@@ -103,7 +103,8 @@ impl Page {
             let values: Vec<String> = values.iter().map(u64::to_string).collect();
             let _ = writeln!(text, "\"fifo_{pair}_data\": [{}],", values.join(","));
         }
-        let (all, single): (Vec<&Pair>, Vec<&Pair>) = self.blocks.iter().partition(|pair| pair.name == "ALL");
+        let (all, single): (Vec<&BinderPairStatistics>, Vec<&BinderPairStatistics>) =
+            self.blocks.iter().partition(|pair| pair.name == "ALL");
         let all = all.into_iter().filter(|_| fuller);
         all.chain(single).for_each(|pair| text += &pair.text(test, layout));
         let verdict = match self.inheritance {
@@ -115,12 +116,12 @@ impl Page {
     }
 }
 
-impl Pair {
-    fn text(&self, test: &Test, layout: Layout) -> String {
-        let digits = if layout == Layout::Oreo { THEIRS } else { OURS };
+impl BinderPairStatistics {
+    fn text(&self, test: &Test, layout: AndroidOutputVersion) -> String {
+        let digits = if layout == AndroidOutputVersion::Oreo { THEIRS } else { OURS };
         let calls = self.other.calls + self.fifo.calls;
         // Theirs is of all calls, which is what S and I beside it say.
-        let of = if layout == Layout::Oreo { calls } else { self.judged };
+        let of = if layout == AndroidOutputVersion::Oreo { calls } else { self.judged };
         let ratio = self.synced as f64 / of as f64;
         let sync = match of {
             0 => "UNKNOWN",
@@ -138,7 +139,7 @@ impl Pair {
         let separator = if test.fuller { ", " } else { "," };
         text += &format!("  \"other_ms\":{},\n", self.other.text(&digits, separator));
         text += &format!("  \"fifo_ms\": {}", self.fifo.text(&digits, separator));
-        if test.fuller && layout == Layout::Current {
+        if test.fuller && layout == AndroidOutputVersion::Current {
             text += &format!(",\n  \"otherdis\":{},\n", self.other.percentiles(&digits));
             text += &format!("  \"fifodis\": {}", self.fifo.percentiles(&digits));
         }
@@ -180,13 +181,13 @@ mod tests {
         CallTimes { calls: 5000, mean, worst, best, misses, quantiles }
     }
 
-    fn pair(name: &str, synced: u64, other: CallTimes, fifo: CallTimes) -> Pair {
-        Pair { name: name.to_owned(), synced, judged: 10_000, other, fifo }
+    fn pair(name: &str, synced: u64, other: CallTimes, fifo: CallTimes) -> BinderPairStatistics {
+        BinderPairStatistics { name: name.to_owned(), synced, judged: 10_000, other, fifo }
     }
 
     /// Figures of the sample on the page about Android 8.0's tests.
-    fn sample() -> Page {
-        Page {
+    fn sample() -> BinderLatencyPage {
+        BinderLatencyPage {
             pairs: 3,
             iterations: 5000,
             deadline_us: 2500,
@@ -204,7 +205,7 @@ mod tests {
 
     #[test]
     fn android_8_printed_this() {
-        assert_eq!(sample().text(&HWBINDER, Layout::Oreo), include_str!("oreo.txt"));
+        assert_eq!(sample().text(&HWBINDER, AndroidOutputVersion::Oreo), include_str!("oreo.txt"));
     }
 
     #[test]
@@ -212,8 +213,8 @@ mod tests {
         let page = sample();
         let blocks = vec![page.blocks[0].clone(), page.blocks[3].clone()];
         let raw = Some(vec![vec![51_000, 49_990], vec![]]);
-        let page = Page { blocks, raw, ..page };
-        let text = page.text(&HWBINDER, Layout::Current);
+        let page = BinderLatencyPage { blocks, raw, ..page };
+        let text = page.text(&HWBINDER, AndroidOutputVersion::Current);
         assert_eq!(text, include_str!("current.txt"));
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(json["ALL"]["otherdis"]["p50"], 0.15012);
@@ -221,9 +222,9 @@ mod tests {
 
     #[test]
     fn schd_dbg_has_no_blanks_and_no_sum() {
-        let page = Page { blocks: sample().blocks.split_off(2), ..sample() };
+        let page = BinderLatencyPage { blocks: sample().blocks.split_off(2), ..sample() };
         let inheritance = Inheritance::Fail { failed: 3, calls: 9 };
-        let text = Page { inheritance, ..page }.text(&BINDER, Layout::Current);
+        let text = BinderLatencyPage { inheritance, ..page }.text(&BINDER, AndroidOutputVersion::Current);
         let expected = "{\n\"cfg\":{\"pair\":3,\"iterations\":5000,\"deadline_us\":2500},\n\
             \"P2\":{\"SYNC\":\"GOOD\",\"S\":9369,\"I\":10000,\"R\":0.9369,\n  \
             \"other_ms\":{ \"avg\":0.19   ,\"wst\":4.8    ,\"bst\":0.055  ,\"miss\":6,\"meetR\":0.9988},\n  \
@@ -234,25 +235,28 @@ mod tests {
 
     #[test]
     fn android_8_has_the_ratio_of_all_calls_and_current_layouts_that_of_those_that_can_be_judged() {
-        let moved = Pair { judged: 9_800, ..sample().blocks[0].clone() };
-        let page = Page { blocks: vec![moved], ..sample() };
+        let moved = BinderPairStatistics { judged: 9_800, ..sample().blocks[0].clone() };
+        let page = BinderLatencyPage { blocks: vec![moved], ..sample() };
         let ratio = |layout| {
             let json: serde_json::Value = serde_json::from_str(&page.text(&BINDER, layout)).unwrap();
             json["P0"]["R"].as_f64().unwrap()
         };
-        assert_eq!(ratio(Layout::Oreo), 0.9352);
-        assert_eq!(ratio(Layout::Current), 0.954285714);
+        assert_eq!(ratio(AndroidOutputVersion::Oreo), 0.9352);
+        assert_eq!(ratio(AndroidOutputVersion::Current), 0.954285714);
         assert!(
-            page.text(&BINDER, Layout::Current).contains("\"I\":10000,\"judged\":9800,\"R\":0.954285714")
+            page.text(&BINDER, AndroidOutputVersion::Current)
+                .contains("\"I\":10000,\"judged\":9800,\"R\":0.954285714")
         );
-        assert!(!page.text(&BINDER, Layout::Oreo).contains("judged"));
+        assert!(!page.text(&BINDER, AndroidOutputVersion::Oreo).contains("judged"));
     }
 
     #[test]
     fn without_calls_it_is_json_all_the_same() {
-        let empty = Pair { name: "P0".to_owned(), ..Pair::default() };
-        let page = Page { blocks: vec![empty], inheritance: Inheritance::Skipped(""), ..sample() };
-        let json: serde_json::Value = serde_json::from_str(&page.text(&HWBINDER, Layout::Current)).unwrap();
+        let empty = BinderPairStatistics { name: "P0".to_owned(), ..BinderPairStatistics::default() };
+        let page =
+            BinderLatencyPage { blocks: vec![empty], inheritance: Inheritance::Skipped(""), ..sample() };
+        let json: serde_json::Value =
+            serde_json::from_str(&page.text(&HWBINDER, AndroidOutputVersion::Current)).unwrap();
         assert_eq!((&json["P0"]["SYNC"], &json["P0"]["R"]), (&"UNKNOWN".into(), &serde_json::Value::Null));
         assert_eq!(json["inheritance"], "SKIPPED");
     }

@@ -2,26 +2,26 @@
 
 pub mod text;
 
-use super::measure::{self, Environment, lost, of_pairs};
-use super::words::{self, AOSP, Common};
-use crate::context::Context;
-use crate::getopt::{Call, FLAG, Opt, Refusal, on, part, put, value};
-use crate::personality::Program;
+use super::measure::{self, BinderRunEnvironment, lost, of_pairs};
+use super::words::{self, AOSP, BinderCommonOptions};
+use crate::context::PersonalityContext;
+use crate::getopt::{CommandLineRefusal, FLAG, ProgramCall, ProgramOption, on, part, put, value};
+use crate::personality::PersonalityProgram;
 use anyhow::Result;
 use latscope_core::catalogue::RUN_ELAPSED;
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::Periodic;
 use latscope_core::report::Report;
 use latscope_probes::ipc::point::Caller;
-use latscope_probes::ipc::setup::{Setup, usual_rules};
+use latscope_probes::ipc::setup::{IpcStepSetup, usual_rules};
 use latscope_process::stdout::print;
 use smart_default::SmartDefault;
-use text::Figures;
+use text::ThroughputStatistics;
 
 /// Program `binderThroughputTest`.
-pub static THROUGHPUT: Program<ThroughputOptions> = Program {
+pub static THROUGHPUT: PersonalityProgram<ThroughputOptions> = PersonalityProgram {
     usual: |context| words::usual(ThroughputOptions::default(), context),
-    ..Program::new(
+    ..PersonalityProgram::new(
         "binderThroughputTest",
         "binder transactions a second, by processes that call each other",
         &AOSP,
@@ -50,14 +50,14 @@ pub struct ThroughputOptions {
     /// Value of `-t`: a training round measures the value of `-m`.
     pub training: bool,
     /// Values of the options that latscope adds.
-    pub common: Common,
+    pub common: BinderCommonOptions,
 }
 
-part!(ThroughputOptions, common: Common);
+part!(ThroughputOptions, common: BinderCommonOptions);
 
 /// All options of `binderThroughputTest`.
 #[rustfmt::skip]
-pub static SPECS: &[Opt<ThroughputOptions>] = &[
+pub static SPECS: &[ProgramOption<ThroughputOptions>] = &[
     words::option("-w", value("N"), "workers [2]", |o, given| put(&mut o.workers, words::number(given, 1..=1024))),
     words::option("-i", value("N"), "calls of each [10000]", |o, given| put(&mut o.iterations, words::number(given, 1..=1_000_000_000))),
     words::option("-s", value("N"), "bytes of a request, and of its reply [0, which is 4]", |o, given| put(&mut o.payload, words::number(given, 0..=64 << 20))),
@@ -65,18 +65,18 @@ pub static SPECS: &[Opt<ThroughputOptions>] = &[
     words::option("-m", value("US"), "say what share of the calls took longer [50000]",
         |o, given| put(&mut o.most_us, words::number(given, 1..=1_000_000_000))),
     words::option("-t", FLAG, "a round before, whose longest call, doubled, is taken for -m", |o, _| on(&mut o.training)),
-    Opt::TRANSPORT,
-    Opt::LAYOUT,
-    Opt::SAVED,
-    Opt::USAGE,
+    ProgramOption::TRANSPORT,
+    ProgramOption::LAYOUT,
+    ProgramOption::SAVED,
+    ProgramOption::USAGE,
 ];
 
 /// Checks that the workers can be split into pairs.
-fn settle(call: Call<ThroughputOptions>) -> Result<ThroughputOptions, Refusal> {
+fn settle(call: ProgramCall<ThroughputOptions>) -> Result<ThroughputOptions, CommandLineRefusal> {
     let ThroughputOptions { pairs, workers, .. } = call.options;
     if pairs && !workers.is_multiple_of(2) {
         let text = format!("-w {workers} cannot be split into pairs: choose an even number");
-        return Err(Refusal::Usage(text));
+        return Err(CommandLineRefusal::Usage(text));
     }
     words::settle(call)
 }
@@ -88,11 +88,11 @@ impl ThroughputOptions {
     }
 }
 
-fn carry_out(options: &ThroughputOptions, context: &Context) -> Result<u8> {
+fn carry_out(options: &ThroughputOptions, context: &PersonalityContext) -> Result<u8> {
     let transport = measure::transport(&options.common, "binder")?;
-    let environment = Environment::survey(context);
+    let environment = BinderRunEnvironment::survey(context);
     let plan = |most: u64| {
-        let setup = setup(options, most, Setup::usual(transport, &environment.machine));
+        let setup = setup(options, most, IpcStepSetup::usual(transport, &environment.machine));
         environment.plan(vec![setup.step()], None)
     };
     let round = |most: u64| environment.carry_out(plan(most), None, &options.common);
@@ -120,8 +120,8 @@ fn carry_out(options: &ThroughputOptions, context: &Context) -> Result<u8> {
 }
 
 /// Setup with a pair of processes for each worker that calls.
-fn setup(options: &ThroughputOptions, most: u64, usual: Setup) -> Setup {
-    Setup {
+fn setup(options: &ThroughputOptions, most: u64, usual: IpcStepSetup) -> IpcStepSetup {
+    IpcStepSetup {
         callers: vec![Caller::Other],
         pairs: options.callers(),
         payloads: vec![options.payload.max(LEAST)],
@@ -135,13 +135,13 @@ fn setup(options: &ThroughputOptions, most: u64, usual: Setup) -> Setup {
 /// Least number of bytes in a request, which lets a stale reply be noticed.
 const LEAST: u64 = 4;
 
-fn figures(report: &Report) -> Figures {
+fn figures(report: &Report) -> ThroughputStatistics {
     let mut histogram = Histogram::new(of_pairs(report).next().map_or(1000, |m| m.histogram.tick_ps()));
     of_pairs(report).for_each(|m| histogram.merge(&m.histogram));
     let longest = |name| of_pairs(report).map(|m| measure::value(m, name)).fold(0.0, f64::max);
     let elapsed = longest(RUN_ELAPSED).max(longest("elapsed"));
     let quantile = |q| histogram.quantile(q).unwrap_or(f64::NAN);
-    Figures {
+    ThroughputStatistics {
         calls: histogram.count(),
         misses: of_pairs(report).map(|m| m.summary.missed).sum(),
         elapsed,
@@ -156,14 +156,14 @@ fn figures(report: &Report) -> Figures {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<ThroughputOptions, Refusal> {
-        THROUGHPUT.read(&Context::new(line.split_whitespace()))
+    fn read(line: &str) -> Result<ThroughputOptions, CommandLineRefusal> {
+        THROUGHPUT.read(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]
     fn every_option_is_understood() {
         let usual = read("").unwrap();
-        for Opt { spec, .. } in SPECS {
+        for ProgramOption { spec, .. } in SPECS {
             if spec.long == "--help" {
                 continue;
             }

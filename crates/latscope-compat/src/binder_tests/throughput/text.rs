@@ -4,7 +4,7 @@ use crate::binder_tests::number::general;
 
 /// Figures of a round. Times are in ns.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figures {
+pub struct ThroughputStatistics {
     /// Number of recorded calls.
     pub calls: u64,
     /// Number of calls longer than `-m`.
@@ -22,7 +22,7 @@ pub struct Figures {
 }
 
 /// Text about any round, printed before its figures. Only workers that call have made calls.
-pub fn round(workers: u64, figures: &Figures) -> String {
+pub fn round(workers: u64, figures: &ThroughputStatistics) -> String {
     let created: String = (0..workers).map(|worker| format!("Created BinderWorker{worker}\n")).collect();
     let rate = figures.calls as f64 * 1e9 / figures.elapsed;
     format!(
@@ -36,12 +36,12 @@ fn ms(ns: f64) -> String {
 }
 
 /// Text printed after the training round.
-pub(crate) fn trained(figures: &Figures) -> String {
+pub(crate) fn trained(figures: &ThroughputStatistics) -> String {
     format!("Max latency during training: {}ms\nCompleted training round\n\n", ms(figures.worst))
 }
 
 /// Text with the figures of a round.
-pub fn figures(figures: &Figures) -> String {
+pub fn figures(figures: &ThroughputStatistics) -> String {
     let mut text = String::new();
     if figures.misses > 0 {
         let share = 100.0 * figures.misses as f64 / figures.calls as f64;
@@ -65,8 +65,8 @@ pub fn figures(figures: &Figures) -> String {
 mod tests {
     use super::*;
 
-    fn sample() -> Figures {
-        Figures {
+    fn sample() -> ThroughputStatistics {
+        ThroughputStatistics {
             calls: 20_000,
             misses: 0,
             elapsed: 2.5e9,
@@ -92,7 +92,7 @@ mod tests {
         let text =
             "average:0.0531ms worst:2.8ms best:0.03125ms\n50%: 0.05 90%: 0.061 95%: 0.0705 99%: 0.12 \n";
         assert_eq!(figures(&sample()), text);
-        let warned = figures(&Figures { misses: 100, ..sample() });
+        let warned = figures(&ThroughputStatistics { misses: 100, ..sample() });
         let warning = "0.5% of transactions took longer than estimated max latency. Consider setting -m to be higher \
                        than 2800 microseconds\n";
         assert_eq!(warned, format!("{warning}{text}"));

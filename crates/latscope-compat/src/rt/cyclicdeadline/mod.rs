@@ -3,22 +3,22 @@
 pub mod options;
 pub mod text;
 
-use super::cyclictest::histogram::{self, Style};
+use super::cyclictest::histogram::{self, HistogramBlockStyle};
 use super::cyclictest::setup::above;
 use super::options::{RT_TESTS, settle};
-use super::row::{Row, Unit};
+use super::row::{RtFigureUnit, RtThreadRow};
 use super::{cpuset, json};
-use crate::context::{Context, Measured};
+use crate::context::{PersonalityContext, ReportSaveOutcome};
 use crate::environment;
-use crate::getopt::Refusal;
-use crate::personality::Program;
+use crate::getopt::CommandLineRefusal;
+use crate::personality::PersonalityProgram;
 use anyhow::Result;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, Linear, Periodic, Phase, Plan};
 use latscope_core::report::Measurement;
-use latscope_engine::observers::{Event, Observer};
-use latscope_probes::wake::setup::Setup;
-use latscope_probes::wake::thread::{Method, Policy, Thread};
+use latscope_engine::observers::{Observer, RunEvent};
+use latscope_probes::wake::setup::WakeStepSetup;
+use latscope_probes::wake::thread::{Method, WakeThreadPolicy, WakeThreadSettings};
 use latscope_probes::wake::timer;
 use latscope_process::stdout::{Stdout, print};
 use options::{CyclicdeadlineOptions, SPECS};
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant, SystemTime};
 use text::Reservation;
 
 /// Program `cyclicdeadline`.
-pub static CYCLICDEADLINE: Program<CyclicdeadlineOptions> = Program::new(
+pub static CYCLICDEADLINE: PersonalityProgram<CyclicdeadlineOptions> = PersonalityProgram::new(
     "cyclicdeadline",
     "wake-up latency under SCHED_DEADLINE",
     &RT_TESTS,
@@ -37,7 +37,7 @@ pub static CYCLICDEADLINE: Program<CyclicdeadlineOptions> = Program::new(
     carry_out,
 );
 
-fn carry_out(options: &CyclicdeadlineOptions, context: &Context) -> Result<u8> {
+fn carry_out(options: &CyclicdeadlineOptions, context: &PersonalityContext) -> Result<u8> {
     context.introduce(&options.common.notes);
     let started = SystemTime::now();
     let (machine, timebase) = environment::here();
@@ -50,9 +50,10 @@ fn carry_out(options: &CyclicdeadlineOptions, context: &Context) -> Result<u8> {
     }
     let reserved: Vec<Reservation> = plan.steps[0].points.iter().map(Reservation::of).collect();
     print(&text::before(!matches!(options.affinity, Some(None)), &reserved));
-    let mut screen = Screen::new(options, &reserved, Stdout);
+    let mut screen = CyclicdeadlineScreen::new(options, &reserved, Stdout);
     let result = options.common.result.as_deref();
-    let Measured { report, saved } = context.measure(plan, machine, timebase, vec![&mut screen], result)?;
+    let ReportSaveOutcome { report, saved } =
+        context.measure(plan, machine, timebase, vec![&mut screen], result)?;
     let measured = &report.measurements[..reserved.len()];
     if !environment::doubt(context, measured) {
         return Ok(1);
@@ -71,7 +72,7 @@ fn carry_out(options: &CyclicdeadlineOptions, context: &Context) -> Result<u8> {
 
 /// Prints a note if wake-ups came before the assumed begin of a period. The begin is taken from the earliest wake-up so
 /// far, which is late itself.
-fn early(context: &Context, measured: &[Measurement]) {
+fn early(context: &PersonalityContext, measured: &[Measurement]) {
     let early: f64 = measured.iter().filter_map(|m| m.values.get("early")).map(|value| value.value).sum();
     if early > 0.0 {
         context.note(&format!(
@@ -81,9 +82,13 @@ fn early(context: &Context, measured: &[Measurement]) {
     }
 }
 
-fn histogram(options: &CyclicdeadlineOptions, measured: &[Measurement], rows: &[Row]) -> String {
+fn histogram(options: &CyclicdeadlineOptions, measured: &[Measurement], rows: &[RtThreadRow]) -> String {
     let Some(buckets) = options.histogram else { return String::new() };
-    let style = Style { release: options.common.release, summary_column: false, unit: Unit::Us };
+    let style = HistogramBlockStyle {
+        release: options.common.release,
+        summary_column: false,
+        unit: RtFigureUnit::Us,
+    };
     histogram::block(style, buckets, &environment::linear(measured), rows, None)
 }
 
@@ -93,7 +98,11 @@ fn share(threads: u64, cpus: u64) -> u64 {
     (80 * cpus / threads).min(60)
 }
 
-fn plan(options: &CyclicdeadlineOptions, machine: &Machine, trace: Option<&Path>) -> Result<Plan, Refusal> {
+fn plan(
+    options: &CyclicdeadlineOptions,
+    machine: &Machine,
+    trace: Option<&Path>,
+) -> Result<Plan, CommandLineRefusal> {
     let cpus = machine.allowed.0.len() as u64;
     if let Some(Some(set)) = &options.affinity {
         covers_all(&cpuset::parse(set, machine)?, machine)?;
@@ -101,16 +110,17 @@ fn plan(options: &CyclicdeadlineOptions, machine: &Machine, trace: Option<&Path>
     let count = if options.affinity == Some(None) { cpus } else { options.threads };
     let share = share(count, cpus);
     if share == 0 {
-        return Err(Refusal::Fatal(format!(
+        return Err(CommandLineRefusal::Fatal(format!(
             "FATAL: {count} threads leave each less than 1 % of {cpus} CPUs"
         )));
     }
     let thread = |index: u64| {
         let interval = (options.interval + index * options.step) * 1000;
-        let policy = Policy::Deadline { runtime: (interval / 100 * share).max(1024), deadline: interval };
-        Thread { interval, policy, method: Method::Yield, ..timer::usual(index, None) }
+        let policy =
+            WakeThreadPolicy::Deadline { runtime: (interval / 100 * share).max(1024), deadline: interval };
+        WakeThreadSettings { interval, policy, method: Method::Yield, ..timer::usual(index, None) }
     };
-    let setup = Setup {
+    let setup = WakeStepSetup {
         threads: (0..count).map(thread).collect(),
         periodic: rules(options),
         count: u64::MAX,
@@ -129,7 +139,7 @@ fn plan(options: &CyclicdeadlineOptions, machine: &Machine, trace: Option<&Path>
 
 fn rules(options: &CyclicdeadlineOptions) -> Periodic {
     Periodic {
-        threshold: options.common.break_above.map(|limit| above(limit, Unit::Us)),
+        threshold: options.common.break_above.map(|limit| above(limit, RtFigureUnit::Us)),
         stop_at_threshold: options.common.break_above.is_some(),
         corrected: options.common.result.is_some(),
         linear: options.histogram.map(|buckets| Linear { buckets, tick_ns: 1000 }),
@@ -139,11 +149,11 @@ fn rules(options: &CyclicdeadlineOptions) -> Periodic {
 }
 
 /// Checks that a set has all CPUs. Only a partition of CPUs can confine a thread under SCHED_DEADLINE.
-fn covers_all(cpus: &[u32], machine: &Machine) -> Result<(), Refusal> {
+fn covers_all(cpus: &[u32], machine: &Machine) -> Result<(), CommandLineRefusal> {
     if machine.allowed.0.iter().all(|cpu| cpus.contains(cpu)) {
         return Ok(());
     }
-    Err(Refusal::Fatal(
+    Err(CommandLineRefusal::Fatal(
         "FATAL: SCHED_DEADLINE wants all CPUs for each thread: make a cpuset whose cpuset.cpus.partition is root, and \
          run this in it without -a"
             .to_owned(),
@@ -151,11 +161,11 @@ fn covers_all(cpus: &[u32], machine: &Machine) -> Result<(), Refusal> {
 }
 
 /// Observer that prints while the threads run.
-struct Screen<'a, W> {
+struct CyclicdeadlineScreen<'a, W> {
     quiet: bool,
     reserved: &'a [Reservation],
     out: W,
-    rows: Vec<Row>,
+    rows: Vec<RtThreadRow>,
     introduced: bool,
     drawn: Option<Instant>,
     gone: bool,
@@ -164,10 +174,14 @@ struct Screen<'a, W> {
 /// Interval between two frames.
 const FRAME: Duration = Duration::from_millis(100);
 
-impl<'a, W: Write> Screen<'a, W> {
-    fn new(options: &CyclicdeadlineOptions, reserved: &'a [Reservation], out: W) -> Screen<'a, W> {
-        let rows = vec![Row::default(); reserved.len()];
-        Screen {
+impl<'a, W: Write> CyclicdeadlineScreen<'a, W> {
+    fn new(
+        options: &CyclicdeadlineOptions,
+        reserved: &'a [Reservation],
+        out: W,
+    ) -> CyclicdeadlineScreen<'a, W> {
+        let rows = vec![RtThreadRow::default(); reserved.len()];
+        CyclicdeadlineScreen {
             quiet: options.common.quiet,
             reserved,
             out,
@@ -211,10 +225,10 @@ impl<'a, W: Write> Screen<'a, W> {
     }
 }
 
-impl<W: Write> Observer for Screen<'_, W> {
-    fn observe(&mut self, event: &Event) {
-        let Event::Snapshot(live) = event else { return };
-        self.rows = live.points.iter().take(self.reserved.len()).map(Row::of).collect();
+impl<W: Write> Observer for CyclicdeadlineScreen<'_, W> {
+    fn observe(&mut self, event: &RunEvent) {
+        let RunEvent::Snapshot(live) = event else { return };
+        self.rows = live.points.iter().take(self.reserved.len()).map(RtThreadRow::of).collect();
         let there = self.rows.iter().all(|row| row.cycles > 0);
         if there {
             self.introduce();
@@ -238,10 +252,10 @@ mod tests {
     use super::*;
     use latscope_core::units::CpuList;
 
-    fn planned(line: &str) -> Result<Plan, Refusal> {
+    fn planned(line: &str) -> Result<Plan, CommandLineRefusal> {
         let list = |text: &str| text.parse::<CpuList>().unwrap();
         let machine = Machine { online: list("0-1"), allowed: list("0-1"), ..Machine::default() };
-        plan(&CYCLICDEADLINE.read(&Context::new(line.split_whitespace())).unwrap(), &machine, None)
+        plan(&CYCLICDEADLINE.read(&PersonalityContext::new(line.split_whitespace())).unwrap(), &machine, None)
     }
 
     #[test]
@@ -268,7 +282,7 @@ mod tests {
     fn frames_are_as_high_as_their_threads() {
         let reserved = [Reservation { runtime: 600, deadline: 1000 }; 2];
         let mut out = Vec::new();
-        let mut screen = Screen::new(&CyclicdeadlineOptions::default(), &reserved, &mut out);
+        let mut screen = CyclicdeadlineScreen::new(&CyclicdeadlineOptions::default(), &reserved, &mut out);
         screen.draw();
         screen.finish();
         let text = String::from_utf8(out).unwrap();

@@ -1,8 +1,8 @@
 //! Command-line options of cyclicdeadline.
 
-use crate::getopt::{Opt, part, perhaps, put, value};
+use crate::getopt::{ProgramOption, part, perhaps, put, value};
 use crate::rt::cpuset::is_set;
-use crate::rt::options::Common;
+use crate::rt::options::RtTestsCommonOptions;
 use smart_default::SmartDefault;
 
 /// Values of the options of a call.
@@ -22,58 +22,59 @@ pub struct CyclicdeadlineOptions {
     /// Value of `-h` of release 2.10: the number of buckets.
     pub histogram: Option<u64>,
     /// Values of the options that other programs share.
-    pub common: Common,
+    pub common: RtTestsCommonOptions,
 }
 
-part!(CyclicdeadlineOptions, common: Common);
+part!(CyclicdeadlineOptions, common: RtTestsCommonOptions);
 
 #[rustfmt::skip]
-const AFFINITY: Opt<CyclicdeadlineOptions> = Opt::new(Some('a'), "affinity", perhaps("SET", is_set), "a thread on each CPU; SET must be all",
+const AFFINITY: ProgramOption<CyclicdeadlineOptions> = ProgramOption::new(Some('a'), "affinity", perhaps("SET", is_set), "a thread on each CPU; SET must be all",
     |o, given| put(&mut o.affinity, Ok(Some(given.value.clone()))));
 #[rustfmt::skip]
-const INTERVAL: Opt<CyclicdeadlineOptions> = Opt::new(Some('i'), "interval", value("US"), "period of the first thread [1000]",
+const INTERVAL: ProgramOption<CyclicdeadlineOptions> = ProgramOption::new(Some('i'), "interval", value("US"), "period of the first thread [1000]",
     |o, given| put(&mut o.interval, given.positive()));
 #[rustfmt::skip]
-const STEP: Opt<CyclicdeadlineOptions> = Opt::new(Some('s'), "step", value("US"), "each further thread's period is longer by US [500]",
+const STEP: ProgramOption<CyclicdeadlineOptions> = ProgramOption::new(Some('s'), "step", value("US"), "each further thread's period is longer by US [500]",
     |o, given| put(&mut o.step, given.count()));
 #[rustfmt::skip]
-const THREADS: Opt<CyclicdeadlineOptions> = Opt::new(Some('t'), "threads", value("N"), "number of threads [1]",
+const THREADS: ProgramOption<CyclicdeadlineOptions> = ProgramOption::new(Some('t'), "threads", value("N"), "number of threads [1]",
     |o, given| put(&mut o.threads, given.count().map(|count| count.max(1))));
 #[rustfmt::skip]
-const HISTOGRAM: Opt<CyclicdeadlineOptions> = Opt::new(Some('h'), "histogram", value("US"), "print a histogram with US buckets of 1 us",
+const HISTOGRAM: ProgramOption<CyclicdeadlineOptions> = ProgramOption::new(Some('h'), "histogram", value("US"), "print a histogram with US buckets of 1 us",
     |o, given| put(&mut o.histogram, given.positive().map(|buckets| Some(buckets.min(1_000_000)))));
-const DURATION: Opt<CyclicdeadlineOptions> =
-    Opt::DURATION.saying("seconds, or with m, h, d minutes, hours, days");
-const COMPAT: Opt<CyclicdeadlineOptions> = Opt::COMPAT.saying("whose options and text [2.4]");
+const DURATION: ProgramOption<CyclicdeadlineOptions> =
+    ProgramOption::DURATION.saying("seconds, or with m, h, d minutes, hours, days");
+const COMPAT: ProgramOption<CyclicdeadlineOptions> =
+    ProgramOption::COMPAT.saying("whose options and text [2.4]");
 
 /// Options of release 2.4, those of release 2.10, in which `-h` is a histogram, then those that latscope adds.
-pub static SPECS: &[Opt<CyclicdeadlineOptions>] = &[
+pub static SPECS: &[ProgramOption<CyclicdeadlineOptions>] = &[
     AFFINITY,
-    Opt::BREAK,
+    ProgramOption::BREAK,
     DURATION,
     INTERVAL,
-    Opt::JSON,
+    ProgramOption::JSON,
     STEP,
     THREADS,
-    Opt::QUIET,
-    Opt::MARK,
-    Opt::HELP,
+    ProgramOption::QUIET,
+    ProgramOption::MARK,
+    ProgramOption::HELP,
     HISTOGRAM.newer(),
-    Opt::LONG_HELP.newer(),
+    ProgramOption::LONG_HELP.newer(),
     COMPAT,
-    Opt::STRICT,
-    Opt::RESULT,
+    ProgramOption::STRICT,
+    ProgramOption::RESULT,
 ];
 
 #[cfg(test)]
 mod tests {
     use super::super::CYCLICDEADLINE;
     use super::*;
-    use crate::context::Context;
-    use crate::getopt::{Refusal, Takes};
+    use crate::context::PersonalityContext;
+    use crate::getopt::{CommandLineRefusal, Takes};
 
-    fn read(line: &str) -> Result<CyclicdeadlineOptions, Refusal> {
-        CYCLICDEADLINE.read(&Context::new(line.split_whitespace()))
+    fn read(line: &str) -> Result<CyclicdeadlineOptions, CommandLineRefusal> {
+        CYCLICDEADLINE.read(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]
@@ -92,7 +93,7 @@ mod tests {
 
     #[test]
     fn h_is_help_in_2_4_and_a_histogram_in_2_10() {
-        assert_eq!(read("-h"), Err(Refusal::Help));
+        assert_eq!(read("-h"), Err(CommandLineRefusal::Help));
         assert_eq!(read("-h 40 --compat 2.10").unwrap().histogram, Some(40));
         assert_eq!(read("--compat=2.10 -h40").unwrap().histogram, Some(40));
     }

@@ -1,9 +1,9 @@
 //! Output of cyclicdeadline, made by pure functions.
 
-use crate::rt::row::{Row, Unit};
-use latscope_core::plan::Point;
-use latscope_probes::Settings;
-use latscope_probes::wake::thread::{Policy, Thread};
+use crate::rt::row::{RtFigureUnit, RtThreadRow};
+use latscope_core::plan::MeasurementPoint;
+use latscope_probes::PointSettings;
+use latscope_probes::wake::thread::{WakeThreadPolicy, WakeThreadSettings};
 use std::fmt::Write;
 
 /// CPU time that a thread reserves, in µs.
@@ -17,10 +17,10 @@ pub struct Reservation {
 
 impl Reservation {
     /// Returns the reservation of the thread of a point.
-    pub fn of(point: &Point) -> Reservation {
-        let thread = Thread::read(point).expect("a thread was planned");
+    pub fn of(point: &MeasurementPoint) -> Reservation {
+        let thread = WakeThreadSettings::read(point).expect("a thread was planned");
         let runtime = match thread.policy {
-            Policy::Deadline { runtime, .. } => runtime,
+            WakeThreadPolicy::Deadline { runtime, .. } => runtime,
             _ => 0,
         };
         Reservation { runtime: runtime / 1000, deadline: thread.interval / 1000 }
@@ -37,7 +37,7 @@ pub fn before(all: bool, reserved: &[Reservation]) -> String {
 }
 
 /// Lines about the threads, printed once they run.
-pub fn introduction(main: u32, reserved: &[Reservation], rows: &[Row]) -> String {
+pub fn introduction(main: u32, reserved: &[Reservation], rows: &[RtThreadRow]) -> String {
     let mut text = String::new();
     for row in rows {
         let _ = writeln!(text, "deadline thread {}", row.thread);
@@ -50,19 +50,19 @@ pub fn introduction(main: u32, reserved: &[Reservation], rows: &[Row]) -> String
 }
 
 /// Status lines, one for each thread.
-pub fn lines(reserved: &[Reservation], rows: &[Row]) -> String {
+pub fn lines(reserved: &[Reservation], rows: &[RtThreadRow]) -> String {
     let mut text = String::new();
     for (index, (reservation, row)) in reserved.iter().zip(rows).enumerate() {
-        let us = |ns: u64| Unit::Us.cut(ns);
+        let us = |ns: u64| RtFigureUnit::Us.cut(ns);
         let _ = writeln!(
             text,
             "T:{index:2} ({:5}) I:{} C:{:7} Min:{:7} Act:{:5} Avg:{:5} Max:{:8}",
             row.thread,
             reservation.deadline,
             row.cycles,
-            row.min_in(Unit::Us),
+            row.min_in(RtFigureUnit::Us),
             us(row.last),
-            row.average_in(Unit::Us),
+            row.average_in(RtFigureUnit::Us),
             us(row.max)
         );
     }
@@ -70,14 +70,14 @@ pub fn lines(reserved: &[Reservation], rows: &[Row]) -> String {
 }
 
 /// Lines about a run that `-b` ended.
-pub fn broken(rows: &[Row], broken: Option<(usize, u64)>) -> String {
+pub fn broken(rows: &[RtThreadRow], broken: Option<(usize, u64)>) -> String {
     broken.map_or_else(String::new, |(thread, ns)| {
-        format!("# Break thread: {}\n# Break value: {}\n", rows[thread].thread, Unit::Us.cut(ns))
+        format!("# Break thread: {}\n# Break value: {}\n", rows[thread].thread, RtFigureUnit::Us.cut(ns))
     })
 }
 
 /// Part of the JSON after the common head.
-pub fn json(rows: &[Row]) -> String {
+pub fn json(rows: &[RtThreadRow]) -> String {
     let threads: Vec<String> = rows.iter().enumerate().map(thread_json).collect();
     format!(
         "  \"num_threads\": {},\n  \"resolution_in_ns\": 0,\n  \"thread\": {{\n{}\n  }}\n",
@@ -86,12 +86,12 @@ pub fn json(rows: &[Row]) -> String {
     )
 }
 
-fn thread_json((index, row): (usize, &Row)) -> String {
+fn thread_json((index, row): (usize, &RtThreadRow)) -> String {
     format!(
         "    \"{index}\": {{\n\t \"cycles\": {},\n\t \"min\": {},\n\t \"max\": {},\n\t \"avg\": {:.2}\n    }}",
         row.cycles,
-        row.min_in(Unit::Us),
-        Unit::Us.cut(row.max),
+        row.min_in(RtFigureUnit::Us),
+        RtFigureUnit::Us.cut(row.max),
         row.mean / 1000.0
     )
 }
@@ -102,8 +102,8 @@ mod tests {
 
     const RESERVED: [Reservation; 1] = [Reservation { runtime: 6000, deadline: 10_000 }];
 
-    fn rows() -> [Row; 1] {
-        [Row { thread: 3599, cycles: 101, min: Some(1900), last: 5000, mean: 44_070.0, max: 835_000 }]
+    fn rows() -> [RtThreadRow; 1] {
+        [RtThreadRow { thread: 3599, cycles: 101, min: Some(1900), last: 5000, mean: 44_070.0, max: 835_000 }]
     }
 
     #[test]

@@ -2,25 +2,29 @@
 
 use super::options::CyclictestOptions;
 use crate::rt::options::Release;
-use crate::rt::row::{Row, Unit};
+use crate::rt::row::{RtFigureUnit, RtThreadRow};
 use latscope_core::report::LinearRecord;
 use std::fmt::Write;
 
 /// Form of the histogram block.
 #[derive(Debug, Clone, Copy)]
-pub struct Style {
+pub struct HistogramBlockStyle {
     /// Release whose text is printed.
     pub release: Release,
     /// True if there is a column for all threads together.
     pub summary_column: bool,
     /// Unit of the figures.
-    pub unit: Unit,
+    pub unit: RtFigureUnit,
 }
 
-impl Style {
+impl HistogramBlockStyle {
     /// Returns the form that a call asks for.
-    pub fn of(options: &CyclictestOptions) -> Style {
-        Style { release: options.common.release, summary_column: options.summary_column, unit: options.unit }
+    pub fn of(options: &CyclictestOptions) -> HistogramBlockStyle {
+        HistogramBlockStyle {
+            release: options.common.release,
+            summary_column: options.summary_column,
+            unit: options.unit,
+        }
     }
 
     /// Returns true if the summary column is printed. Release 2.4 leaves it out where it would repeat the only other
@@ -32,10 +36,10 @@ impl Style {
 
 /// Returns the block: rows, summary lines, and the first cycles that had no row.
 pub fn block(
-    style: Style,
+    style: HistogramBlockStyle,
     buckets: u64,
     records: &[LinearRecord],
-    rows: &[Row],
+    rows: &[RtThreadRow],
     smi: Option<&[u64]>,
 ) -> String {
     let mut text = String::from("# Histogram\n");
@@ -76,8 +80,14 @@ fn joined(numbers: &[u64], width: usize, between: &str) -> String {
     numbers.iter().map(|number| format!("{number:0width$}")).collect::<Vec<_>>().join(between)
 }
 
-fn summary(text: &mut String, style: Style, records: &[LinearRecord], rows: &[Row], summed: bool) {
-    let each = |of: &dyn Fn(&Row) -> u64| rows.iter().map(of).collect::<Vec<u64>>();
+fn summary(
+    text: &mut String,
+    style: HistogramBlockStyle,
+    records: &[LinearRecord],
+    rows: &[RtThreadRow],
+    summed: bool,
+) {
+    let each = |of: &dyn Fn(&RtThreadRow) -> u64| rows.iter().map(of).collect::<Vec<u64>>();
     let mut line = |name: &str, numbers: &[u64]| {
         let _ = writeln!(text, "# {name}: {}", joined(numbers, 5, " "));
     };
@@ -118,11 +128,11 @@ mod tests {
         }
     }
 
-    fn row(min: u64, mean: f64, max: u64) -> Row {
-        Row { min: Some(min), mean, max, ..Row::default() }
+    fn row(min: u64, mean: f64, max: u64) -> RtThreadRow {
+        RtThreadRow { min: Some(min), mean, max, ..RtThreadRow::default() }
     }
 
-    fn two() -> ([LinearRecord; 2], [Row; 2]) {
+    fn two() -> ([LinearRecord; 2], [RtThreadRow; 2]) {
         (
             [record(&[0, 4], 0, &[]), record(&[0, 1, 0], 5, &[7, 9, 12])],
             [row(1500, 1700.0, 1900), row(1100, 9000.0, 13_000)],
@@ -132,7 +142,8 @@ mod tests {
     #[test]
     fn the_text_of_2_4() {
         let (records, rows) = two();
-        let style = Style { release: Release::V2_4, summary_column: true, unit: Unit::Us };
+        let style =
+            HistogramBlockStyle { release: Release::V2_4, summary_column: true, unit: RtFigureUnit::Us };
         assert_eq!(
             block(style, 3, &records, &rows, Some(&[0, 2])),
             "# Histogram\n000000 000000\t000000\t000000\n000001 000004\t000001\t000005\n000002 000000\t000000\t000000\n\
@@ -141,14 +152,16 @@ mod tests {
              # Histogram Overflow at cycle number:\n# Thread 0:\n# Thread 1: 00007 00009 00012 # 00002 others\n\
              # SMIs: 00000 00002\n\n"
         );
-        let alone = block(Style { summary_column: true, ..style }, 2, &records[..1], &rows[..1], None);
+        let alone =
+            block(HistogramBlockStyle { summary_column: true, ..style }, 2, &records[..1], &rows[..1], None);
         assert!(alone.contains("000001 000004\n") && alone.contains("# Max Latencies: 00001\n"), "{alone}");
     }
 
     #[test]
     fn the_text_of_2_10_has_no_rows_of_zeros_and_no_total() {
         let (records, rows) = two();
-        let style = Style { release: Release::V2_10, summary_column: true, unit: Unit::Us };
+        let style =
+            HistogramBlockStyle { release: Release::V2_10, summary_column: true, unit: RtFigureUnit::Us };
         let text = block(style, 3, &records[..1], &rows[..1], None);
         assert_eq!(
             text,

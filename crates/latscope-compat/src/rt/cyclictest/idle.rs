@@ -1,8 +1,8 @@
 //! `--deepest-idle-state`, which keeps the used CPUs from all idle states deeper than a given one.
 
-use crate::getopt::Refusal;
+use crate::getopt::CommandLineRefusal;
 use anyhow::{Context, Result, anyhow};
-use latscope_process::guardian::{Guardian, Undo};
+use latscope_process::guardian::{Guardian, UndoAction};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub fn restrict(root: &Path, cpus: &[u32], deepest: i64, guardian: &Guardian) ->
         for path in switches {
             let before = fs::read_to_string(&path)?;
             // Undone when the guardian is dropped, with the rest of its journal.
-            let _ = guardian.journal(Undo::Write(path.clone(), before.trim().to_owned()))?;
+            let _ = guardian.journal(UndoAction::Write(path.clone(), before.trim().to_owned()))?;
             fs::write(&path, "1").with_context(|| format!("{}: run as root", path.display()))?;
         }
     }
@@ -30,7 +30,7 @@ fn switches(root: &Path, cpu: u32, deepest: i64) -> Result<Vec<PathBuf>> {
     let missing = || {
         let text = "FATAL: --deepest-idle-state needs a cpuidle driver, and this machine has none (a virtual machine's \
                     idle states are the host's)";
-        anyhow!(Refusal::Fatal(text.to_owned()))
+        anyhow!(CommandLineRefusal::Fatal(text.to_owned()))
     };
     let entries = fs::read_dir(&directory).map_err(|_| missing())?;
     let number = |path: &Path| path.file_name()?.to_str()?.strip_prefix("state")?.parse::<i64>().ok();

@@ -4,15 +4,15 @@
 use super::status::Fixed;
 use crate::rt::json::counts;
 use crate::rt::options::Release;
-use crate::rt::row::{Row, Unit};
+use crate::rt::row::{RtFigureUnit, RtThreadRow};
 use latscope_core::machine::Machine;
 use latscope_core::report::LinearRecord;
 
 /// JSON of all threads, each with the number of activations that it `missed`. `records` is empty without `-h`.
 pub fn threads(
-    (release, unit): (Release, Unit),
+    (release, unit): (Release, RtFigureUnit),
     machine: &Machine,
-    (fixed, rows, missed): (&[Fixed], &[Row], &[u64]),
+    (fixed, rows, missed): (&[Fixed], &[RtThreadRow], &[u64]),
     records: &[LinearRecord],
 ) -> String {
     let mut all = Vec::new();
@@ -39,7 +39,7 @@ pub fn threads(
     format!(
         "  \"latscope\": {{ \"version\": \"{version}\", \"missed\": {missed:?} }},\n  \"num_threads\": {},\n  \"resolution_in_ns\": {},\n  \"thread\": {{\n{}\n  }}\n",
         rows.len(),
-        u8::from(unit == Unit::Ns),
+        u8::from(unit == RtFigureUnit::Ns),
         all.join(",\n")
     )
 }
@@ -57,13 +57,20 @@ mod tests {
 
     fn made(release: Release, records: &[LinearRecord]) -> serde_json::Value {
         let fixed = Fixed { priority: 1, interval: 1000, cpu: Some(1) };
-        let row = Row { cycles: 20, min: Some(12_900), mean: 15_104.0, max: 29_999, ..Row::default() };
+        let row = RtThreadRow {
+            cycles: 20,
+            min: Some(12_900),
+            mean: 15_104.0,
+            max: 29_999,
+            ..RtThreadRow::default()
+        };
         let anywhere = Fixed { cpu: None, ..fixed };
         let machine = Machine {
-            cpus: vec![latscope_core::machine::Cpu { id: 1, node: 3, ..Default::default() }],
+            cpus: vec![latscope_core::machine::CpuTopology { id: 1, node: 3, ..Default::default() }],
             ..Machine::default()
         };
-        let text = threads((release, Unit::Us), &machine, (&[fixed, anywhere], &[row; 2], &[0, 3]), records);
+        let text =
+            threads((release, RtFigureUnit::Us), &machine, (&[fixed, anywhere], &[row; 2], &[0, 3]), records);
         serde_json::from_str(&format!("{{\n{text}}}")).unwrap()
     }
 

@@ -16,9 +16,9 @@ mod smi;
 use super::cpuset;
 use super::json as rt_json;
 use super::options::RT_TESTS;
-use crate::context::{Context, Measured};
+use crate::context::{PersonalityContext, ReportSaveOutcome};
 use crate::environment;
-use crate::personality::Program;
+use crate::personality::PersonalityProgram;
 use anyhow::{Context as _, Result};
 use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
@@ -31,15 +31,15 @@ use latscope_process::leftover::Leftover;
 use latscope_process::stdout::{Stdout, print};
 use options::{CyclictestOptions, SPECS};
 use page::CyclictestOutcome;
-use places::{Board, Fifo};
-use screen::{Places, Screen};
+use places::{CyclictestStatusFile, Fifo};
+use screen::{CyclictestOutputs, CyclictestScreen};
 use smi::Smi;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Program `cyclictest`.
-pub static CYCLICTEST: Program<CyclictestOptions> = Program::new(
+pub static CYCLICTEST: PersonalityProgram<CyclictestOptions> = PersonalityProgram::new(
     "cyclictest",
     "wake-up latency of periodic threads",
     &RT_TESTS,
@@ -48,7 +48,7 @@ pub static CYCLICTEST: Program<CyclictestOptions> = Program::new(
     carry_out,
 );
 
-fn carry_out(options: &CyclictestOptions, context: &Context) -> Result<u8> {
+fn carry_out(options: &CyclictestOptions, context: &PersonalityContext) -> Result<u8> {
     if !context.dry_run {
         options.warnings.iter().for_each(|warning| eprintln!("{warning}"));
     }
@@ -72,9 +72,10 @@ fn carry_out(options: &CyclictestOptions, context: &Context) -> Result<u8> {
     let places = places(options, &fixed, &machine, &guardian)?;
     let _restricted = restricted(options, &plan)?;
     begin(options, &fixed, &machine);
-    let mut screen = Screen::new(options, &fixed, places, Stdout);
+    let mut screen = CyclictestScreen::new(options, &fixed, places, Stdout);
     let result = options.common.result.as_deref();
-    let Measured { report, saved } = context.measure(plan, machine, timebase, vec![&mut screen], result)?;
+    let ReportSaveOutcome { report, saved } =
+        context.measure(plan, machine, timebase, vec![&mut screen], result)?;
     screen.finish();
     let lost = screen.samples.lost;
     let outcome = outcome(options, screen, &report);
@@ -108,7 +109,7 @@ fn places(
     fixed: &[status::Fixed],
     machine: &Machine,
     guardian: &Guardian,
-) -> Result<Places> {
+) -> Result<CyclictestOutputs> {
     if options.resolution {
         resolution();
     }
@@ -121,14 +122,14 @@ fn places(
         }
         Ok::<Fifo, anyhow::Error>(fifo)
     });
-    let board = Board::path(Path::new("/dev/shm"));
+    let board = CyclictestStatusFile::path(Path::new("/dev/shm"));
     guardian.journal_leftover(&Leftover::File(board.clone()))?;
     let registers = || Smi::open(Path::new("/dev/cpu"), fixed.iter().filter_map(|fixed| fixed.cpu));
-    Ok(Places {
+    Ok(CyclictestOutputs {
         main: options.main_affinity.as_ref().map(|set| cpuset::parse(set, machine)).transpose()?,
         fifo: fifo.transpose()?,
         // Without shared memory SIGUSR2 has no answer, as there.
-        board: Board::create(board).ok(),
+        board: CyclictestStatusFile::create(board).ok(),
         smi: options.smi.then(registers).transpose()?,
     })
 }
@@ -176,7 +177,11 @@ fn resolution() {
     }
 }
 
-fn outcome(options: &CyclictestOptions, screen: Screen<impl Write>, report: &Report) -> CyclictestOutcome {
+fn outcome(
+    options: &CyclictestOptions,
+    screen: CyclictestScreen<impl Write>,
+    report: &Report,
+) -> CyclictestOutcome {
     let threads = &report.measurements[..screen.rows.len()];
     CyclictestOutcome {
         smi: screen.smi(),
@@ -201,7 +206,7 @@ fn ahead(options: &CyclictestOptions) -> u64 {
 /// Prints and writes the results of the run. Returns an exit code if that fails.
 fn write(
     options: &CyclictestOptions,
-    context: &Context,
+    context: &PersonalityContext,
     started: SystemTime,
     outcome: &CyclictestOutcome,
     (fixed, report): (&[status::Fixed], &Report),

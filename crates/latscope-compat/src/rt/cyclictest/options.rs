@@ -1,11 +1,12 @@
 //! Command-line options of cyclictest.
 
 use crate::getopt::{
-    Call, FLAG, Given, Opt, Refusal, Takes, is_count, number, on, part, perhaps, put, value,
+    CommandLineRefusal, FLAG, OptionOccurrence, ProgramCall, ProgramOption, Takes, is_count, number, on,
+    part, perhaps, put, value,
 };
 use crate::rt::cpuset::is_set;
-use crate::rt::options::{self, Common};
-use crate::rt::row::Unit;
+use crate::rt::options::{self, RtTestsCommonOptions};
+use crate::rt::row::RtFigureUnit;
 use latscope_probes::wake::thread::ClockName;
 use smart_default::SmartDefault;
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ pub enum Affinity {
 
 /// Scheduling policies by name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Policy {
+pub enum CyclictestPolicy {
     /// `other`, `normal`, and unknown names.
     #[default]
     Other,
@@ -79,14 +80,14 @@ pub struct CyclictestOptions {
     /// Value of `-M`: print the status only when a maximum grows.
     pub refresh_on_max: bool,
     /// Unit of the figures, changed by `-N`.
-    pub unit: Unit,
+    pub unit: RtFigureUnit,
     /// Value of `-o`: `-v` prints only the largest of so many samples.
     #[default(1)]
     pub oscilloscope: u64,
     /// Value of `-p`: the real-time priority; 0 if not given.
     pub priority: u32,
     /// Value of `--policy`: the scheduling policy.
-    pub policy: Option<Policy>,
+    pub policy: Option<CyclictestPolicy>,
     /// Value of `--priospread`: each further thread's priority is lower by 1.
     pub spread: bool,
     /// Value of `-r`: sleep for a time from now.
@@ -115,80 +116,84 @@ pub struct CyclictestOptions {
     /// Warnings that cyclictest prints on stderr.
     pub warnings: Vec<String>,
     /// Values of the options that other programs share.
-    pub common: Common,
+    pub common: RtTestsCommonOptions,
 }
 
-part!(CyclictestOptions, common: Common);
+part!(CyclictestOptions, common: RtTestsCommonOptions);
 
 const NO_TRACER: &str =
     "cyclictest no longer drives a tracer; `latscope wake --blame` says what took the time";
 
 /// Option that is accepted for old scripts, and has no effect.
-const fn retired(short: char, long: &'static str, takes: (Takes, &'static str)) -> Opt<CyclictestOptions> {
-    Opt::new(Some(short), long, takes, "", |_, given| given.retired(NO_TRACER)).retired()
+const fn retired(
+    short: char,
+    long: &'static str,
+    takes: (Takes, &'static str),
+) -> ProgramOption<CyclictestOptions> {
+    ProgramOption::new(Some(short), long, takes, "", |_, given| given.retired(NO_TRACER)).retired()
 }
 
 /// All options: first those of releases 2.4 and 2.10, then those that latscope adds, then the retired ones.
 #[rustfmt::skip]
-pub static SPECS: &[Opt<CyclictestOptions>] = &[
-    Opt::new(Some('a'), "affinity", perhaps("SET", is_set), "threads in turn on the CPUs of SET, or on all", affinity),
-    Opt::new(Some('A'), "aligned", perhaps("US", is_count), "threads begin together, US apart", |o, given| aligned(o, given, false)),
-    Opt::BREAK,
-    Opt::new(Some('c'), "clock", value("N"), "0 CLOCK_MONOTONIC, 1 CLOCK_REALTIME [0]", |o, given| put(&mut o.clock, clock(given.text()))),
-    Opt::new(None, "default-system", FLAG, "do not keep CPUs from deep sleep", |o, _| on(&mut o.leave_system)),
-    Opt::new(None, "deepest-idle-state", value("N"), "keep the CPUs used from idle states above N; -1: from all",
+pub static SPECS: &[ProgramOption<CyclictestOptions>] = &[
+    ProgramOption::new(Some('a'), "affinity", perhaps("SET", is_set), "threads in turn on the CPUs of SET, or on all", affinity),
+    ProgramOption::new(Some('A'), "aligned", perhaps("US", is_count), "threads begin together, US apart", |o, given| aligned(o, given, false)),
+    ProgramOption::BREAK,
+    ProgramOption::new(Some('c'), "clock", value("N"), "0 CLOCK_MONOTONIC, 1 CLOCK_REALTIME [0]", |o, given| put(&mut o.clock, clock(given.text()))),
+    ProgramOption::new(None, "default-system", FLAG, "do not keep CPUs from deep sleep", |o, _| on(&mut o.leave_system)),
+    ProgramOption::new(None, "deepest-idle-state", value("N"), "keep the CPUs used from idle states above N; -1: from all",
         |o, given| put(&mut o.deepest_idle_state, given.signed().map(Some))),
-    Opt::new(Some('d'), "distance", value("US"), "each further thread's interval is longer by US [500; 0 with -h]",
+    ProgramOption::new(Some('d'), "distance", value("US"), "each further thread's interval is longer by US [500; 0 with -h]",
         |o, given| put(&mut o.distance, given.count().map(Some))),
-    Opt::DURATION,
-    Opt::new(Some('F'), "fifo", value("PATH"), "write the status lines to each reader of a FIFO", |o, given| put(&mut o.fifo, given.path())),
-    Opt::new(Some('h'), "histogram", value("US"), "print a histogram with US buckets (of 1 us; with -N, 1 ns)", histogram),
-    Opt::new(Some('H'), "histofall", value("US"), "the same with a column for all threads",
+    ProgramOption::DURATION,
+    ProgramOption::new(Some('F'), "fifo", value("PATH"), "write the status lines to each reader of a FIFO", |o, given| put(&mut o.fifo, given.path())),
+    ProgramOption::new(Some('h'), "histogram", value("US"), "print a histogram with US buckets (of 1 us; with -N, 1 ns)", histogram),
+    ProgramOption::new(Some('H'), "histofall", value("US"), "the same with a column for all threads",
         |o, given| on(&mut o.summary_column).and(histogram(o, given))),
-    Opt::new(None, "histfile", value("PATH"), "print the histogram to PATH", |o, given| put(&mut o.histogram_file, given.path())),
-    Opt::new(Some('i'), "interval", value("US"), "interval of the first thread [1000]", |o, given| put(&mut o.interval, given.positive().map(Some))),
-    Opt::JSON,
-    Opt::new(None, "laptop", FLAG, "do not keep CPUs from deep sleep, and say so", |o, _| on(&mut o.laptop).and(on(&mut o.leave_system))),
-    Opt::new(None, "latency", value("US"), "hold /dev/cpu_dma_latency at US [0]", |o, given| put(&mut o.latency, latency(given))),
-    Opt::new(Some('l'), "loops", value("N"), "end when a thread has had N cycles [0: endless]", |o, given| put(&mut o.loops, given.limit())),
-    Opt::new(None, "mainaffinity", value("SET"), "CPUs of the thread that prints", |o, given| put(&mut o.main_affinity, Ok(given.value.clone()))),
-    Opt::new(Some('m'), "mlockall", FLAG, "lock memory", |o, _| on(&mut o.lock_memory)),
-    Opt::new(Some('M'), "refresh_on_max", FLAG, "print the status only when a maximum grows", |o, _| on(&mut o.refresh_on_max)),
-    Opt::new(Some('N'), "nsecs", FLAG, "figures in ns instead of us", |o, _| put(&mut o.unit, Ok(Unit::Ns))),
-    Opt::new(Some('o'), "oscope", value("N"), "with -v only the largest of N samples", |o, given| put(&mut o.oscilloscope, given.positive())),
-    Opt::new(Some('p'), "priority", value("PRIO"), "real-time priority", |o, given| put(&mut o.priority, priority(given.text()))),
-    Opt::new(None, "policy", value("NAME"), "other, normal, batch, idle, fifo or rr", policy),
-    Opt::new(None, "priospread", FLAG, "each further thread's priority is lower by 1", |o, _| on(&mut o.spread)),
-    Opt::QUIET,
-    Opt::new(Some('r'), "relative", FLAG, "sleep for a time from now", |o, _| on(&mut o.relative)),
-    Opt::new(Some('R'), "resolution", FLAG, "measure the resolution of the clock", |o, _| on(&mut o.resolution)),
-    Opt::new(None, "secaligned", perhaps("US", is_count), "threads begin on a full second, and US later", |o, given| aligned(o, given, true)),
-    Opt::new(Some('s'), "system", FLAG, "sleep with nanosleep", |o, _| on(&mut o.system)),
-    Opt::new(Some('S'), "smp", FLAG, "as -a -t", smp),
-    Opt::new(None, "smi", FLAG, "count system management interrupts (Intel, as root)", |o, _| on(&mut o.smi)),
-    Opt::new(None, "spike", value("US"), "list the samples above US", |o, given| put(&mut o.spike, given.limit())),
-    Opt::new(None, "spike-nodes", value("N"), "at most N of them [1024]",
+    ProgramOption::new(None, "histfile", value("PATH"), "print the histogram to PATH", |o, given| put(&mut o.histogram_file, given.path())),
+    ProgramOption::new(Some('i'), "interval", value("US"), "interval of the first thread [1000]", |o, given| put(&mut o.interval, given.positive().map(Some))),
+    ProgramOption::JSON,
+    ProgramOption::new(None, "laptop", FLAG, "do not keep CPUs from deep sleep, and say so", |o, _| on(&mut o.laptop).and(on(&mut o.leave_system))),
+    ProgramOption::new(None, "latency", value("US"), "hold /dev/cpu_dma_latency at US [0]", |o, given| put(&mut o.latency, latency(given))),
+    ProgramOption::new(Some('l'), "loops", value("N"), "end when a thread has had N cycles [0: endless]", |o, given| put(&mut o.loops, given.limit())),
+    ProgramOption::new(None, "mainaffinity", value("SET"), "CPUs of the thread that prints", |o, given| put(&mut o.main_affinity, Ok(given.value.clone()))),
+    ProgramOption::new(Some('m'), "mlockall", FLAG, "lock memory", |o, _| on(&mut o.lock_memory)),
+    ProgramOption::new(Some('M'), "refresh_on_max", FLAG, "print the status only when a maximum grows", |o, _| on(&mut o.refresh_on_max)),
+    ProgramOption::new(Some('N'), "nsecs", FLAG, "figures in ns instead of us", |o, _| put(&mut o.unit, Ok(RtFigureUnit::Ns))),
+    ProgramOption::new(Some('o'), "oscope", value("N"), "with -v only the largest of N samples", |o, given| put(&mut o.oscilloscope, given.positive())),
+    ProgramOption::new(Some('p'), "priority", value("PRIO"), "real-time priority", |o, given| put(&mut o.priority, priority(given.text()))),
+    ProgramOption::new(None, "policy", value("NAME"), "other, normal, batch, idle, fifo or rr", policy),
+    ProgramOption::new(None, "priospread", FLAG, "each further thread's priority is lower by 1", |o, _| on(&mut o.spread)),
+    ProgramOption::QUIET,
+    ProgramOption::new(Some('r'), "relative", FLAG, "sleep for a time from now", |o, _| on(&mut o.relative)),
+    ProgramOption::new(Some('R'), "resolution", FLAG, "measure the resolution of the clock", |o, _| on(&mut o.resolution)),
+    ProgramOption::new(None, "secaligned", perhaps("US", is_count), "threads begin on a full second, and US later", |o, given| aligned(o, given, true)),
+    ProgramOption::new(Some('s'), "system", FLAG, "sleep with nanosleep", |o, _| on(&mut o.system)),
+    ProgramOption::new(Some('S'), "smp", FLAG, "as -a -t", smp),
+    ProgramOption::new(None, "smi", FLAG, "count system management interrupts (Intel, as root)", |o, _| on(&mut o.smi)),
+    ProgramOption::new(None, "spike", value("US"), "list the samples above US", |o, given| put(&mut o.spike, given.limit())),
+    ProgramOption::new(None, "spike-nodes", value("N"), "at most N of them [1024]",
         |o, given| put(&mut o.spike_nodes, given.count().map(|nodes| nodes.clamp(1, 1 << 20) as usize))),
-    Opt::new(Some('t'), "threads", perhaps("N", is_count), "number of threads [1; without N, one a CPU]", threads),
-    Opt::MARK,
+    ProgramOption::new(Some('t'), "threads", perhaps("N", is_count), "number of threads [1; without N, one a CPU]", threads),
+    ProgramOption::MARK,
     // Output is never kept back, and there is nothing to debug.
-    Opt::new(Some('u'), "unbuffered", FLAG, "always so", |_, _| Ok(())),
-    Opt::new(Some('v'), "verbose", FLAG, "print every sample: thread, cycle, value", |o, _| on(&mut o.verbose)),
-    Opt::new(Some('x'), "posix_timers", FLAG, "sleep with POSIX timers", |o, _| on(&mut o.posix_timers)),
-    Opt::new(None, "dbg_cyclictest", FLAG, "no effect", |_, _| Ok(())),
-    Opt::LONG_HELP,
-    Opt::COMPAT,
-    Opt::STRICT.saying("exit code 2 when -b ended the run, 3 when the result is inconclusive"),
-    Opt::RESULT.saying("save latscope's result too: quantiles, missed activations"),
-    Opt::new(None, "timeline", value("FILE"), "record what each thread did, for Perfetto", |o: &mut CyclictestOptions, given| put(&mut o.timeline, given.path())).ours(),
-    Opt::new(Some('n'), "nanosleep", FLAG, "", |_, given| given.retired("clock_nanosleep is the default")).retired(),
-    Opt::new(Some('y'), "", value("POLICY"), "",
+    ProgramOption::new(Some('u'), "unbuffered", FLAG, "always so", |_, _| Ok(())),
+    ProgramOption::new(Some('v'), "verbose", FLAG, "print every sample: thread, cycle, value", |o, _| on(&mut o.verbose)),
+    ProgramOption::new(Some('x'), "posix_timers", FLAG, "sleep with POSIX timers", |o, _| on(&mut o.posix_timers)),
+    ProgramOption::new(None, "dbg_cyclictest", FLAG, "no effect", |_, _| Ok(())),
+    ProgramOption::LONG_HELP,
+    ProgramOption::COMPAT,
+    ProgramOption::STRICT.saying("exit code 2 when -b ended the run, 3 when the result is inconclusive"),
+    ProgramOption::RESULT.saying("save latscope's result too: quantiles, missed activations"),
+    ProgramOption::new(None, "timeline", value("FILE"), "record what each thread did, for Perfetto", |o: &mut CyclictestOptions, given| put(&mut o.timeline, given.path())).ours(),
+    ProgramOption::new(Some('n'), "nanosleep", FLAG, "", |_, given| given.retired("clock_nanosleep is the default")).retired(),
+    ProgramOption::new(Some('y'), "", value("POLICY"), "",
         |o, given| policy(o, given).and(given.retired(&format!("taken as --policy={}", given.text())))).retired(),
-    Opt::new(Some('e'), "", value("US"), "", |o: &mut CyclictestOptions, given| {
+    ProgramOption::new(Some('e'), "", value("US"), "", |o: &mut CyclictestOptions, given| {
         put(&mut o.latency, latency(given))?;
         given.retired(&format!("taken as --latency={}", given.text()))
     }).retired(),
-    Opt::new(Some('U'), "numa", FLAG, "", |_, given| given.retired("memory is taken from the node of the thread anyway")).retired(),
+    ProgramOption::new(Some('U'), "numa", FLAG, "", |_, given| given.retired("memory is taken from the node of the thread anyway")).retired(),
     retired('f', "ftrace", FLAG),
     retired('T', "tracer", value("NAME")),
     retired('O', "traceopt", value("NAME")),
@@ -199,22 +204,22 @@ pub static SPECS: &[Opt<CyclictestOptions>] = &[
     retired('B', "preemptirqs", FLAG),
     retired('C', "context", FLAG),
     retired('E', "event", FLAG),
-    Opt::new(Some('g'), "of_max", value("N"), "", |_, given| given.retired("it has no effect")).retired(),
-    Opt::new(Some('X'), "", FLAG, "", |_, given| given.retired("it has no effect")).retired(),
+    ProgramOption::new(Some('g'), "of_max", value("N"), "", |_, given| given.retired("it has no effect")).retired(),
+    ProgramOption::new(Some('X'), "", FLAG, "", |_, given| given.retired("it has no effect")).retired(),
 ];
 
 /// Applies the rules by which options affect each other.
-pub(super) fn settle(call: Call<CyclictestOptions>) -> Result<CyclictestOptions, Refusal> {
+pub(super) fn settle(call: ProgramCall<CyclictestOptions>) -> Result<CyclictestOptions, CommandLineRefusal> {
     let mut options = options::settle(call)?;
     options.settle()?;
     Ok(options)
 }
 
 impl CyclictestOptions {
-    fn settle(&mut self) -> Result<(), Refusal> {
-        let real_time = matches!(self.policy, Some(Policy::Fifo | Policy::RoundRobin));
+    fn settle(&mut self) -> Result<(), CommandLineRefusal> {
+        let real_time = matches!(self.policy, Some(CyclictestPolicy::Fifo | CyclictestPolicy::RoundRobin));
         if self.priority > 0 && !real_time {
-            self.policy = Some(Policy::Fifo);
+            self.policy = Some(CyclictestPolicy::Fifo);
         } else if real_time && self.priority == 0 {
             self.priority = DEFAULT_PRIORITY;
             self.warnings.push(format!("defaulting realtime priority to {DEFAULT_PRIORITY}"));
@@ -231,7 +236,9 @@ impl CyclictestOptions {
             self.warn("not setting cpu_dma_latency to save battery power");
         }
         if self.smi && self.affinity == Affinity::Any {
-            return Err(Refusal::Fatal("FATAL: --smi counts on the CPU of each thread: add -a".to_owned()));
+            return Err(CommandLineRefusal::Fatal(
+                "FATAL: --smi counts on the CPU of each thread: add -a".to_owned(),
+            ));
         }
         Ok(())
     }
@@ -241,7 +248,7 @@ impl CyclictestOptions {
     }
 }
 
-fn affinity(options: &mut CyclictestOptions, given: &mut Given) -> Result<(), Refusal> {
+fn affinity(options: &mut CyclictestOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
     match options.smp {
         true => options.warn("-a ignored due to smp mode"),
         false => options.affinity = given.value.clone().map_or(Affinity::Each, Affinity::Set),
@@ -249,7 +256,7 @@ fn affinity(options: &mut CyclictestOptions, given: &mut Given) -> Result<(), Re
     Ok(())
 }
 
-fn threads(options: &mut CyclictestOptions, given: &mut Given) -> Result<(), Refusal> {
+fn threads(options: &mut CyclictestOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
     match options.smp {
         true => options.warn("-t ignored due to smp mode"),
         false => options.threads = Some(amount(given)),
@@ -258,60 +265,67 @@ fn threads(options: &mut CyclictestOptions, given: &mut Given) -> Result<(), Ref
 }
 
 /// Number at the beginning of the value, without its sign; 0 if there is no number.
-fn amount(given: &Given) -> u64 {
+fn amount(given: &OptionOccurrence) -> u64 {
     number(given.text()).map_or(0, |(number, _)| number.unsigned_abs())
 }
 
-fn smp(options: &mut CyclictestOptions, _: &mut Given) -> Result<(), Refusal> {
+fn smp(options: &mut CyclictestOptions, _: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
     if options.affinity != Affinity::Any {
         let text = "-a and -S exclude each other: -S has a thread on each CPU already";
-        return Err(Refusal::Fatal(format!("FATAL: {text}")));
+        return Err(CommandLineRefusal::Fatal(format!("FATAL: {text}")));
     }
     (options.smp, options.affinity, options.threads) = (true, Affinity::Each, Some(0));
     Ok(())
 }
 
-fn aligned(options: &mut CyclictestOptions, given: &Given, second: bool) -> Result<(), Refusal> {
+fn aligned(
+    options: &mut CyclictestOptions,
+    given: &OptionOccurrence,
+    second: bool,
+) -> Result<(), CommandLineRefusal> {
     if options.aligned.is_some() && options.second_aligned != second {
-        return Err(Refusal::Usage("-A and --secaligned exclude each other".to_owned()));
+        return Err(CommandLineRefusal::Usage("-A and --secaligned exclude each other".to_owned()));
     }
     (options.aligned, options.second_aligned) = (Some(amount(given)), second);
     Ok(())
 }
 
-fn histogram(options: &mut CyclictestOptions, given: &mut Given) -> Result<(), Refusal> {
+fn histogram(
+    options: &mut CyclictestOptions,
+    given: &mut OptionOccurrence,
+) -> Result<(), CommandLineRefusal> {
     put(&mut options.histogram, given.positive().map(|buckets| Some(buckets.min(MOST_BUCKETS))))
 }
 
-fn latency(given: &mut Given) -> Result<i32, Refusal> {
+fn latency(given: &mut OptionOccurrence) -> Result<i32, CommandLineRefusal> {
     Ok(given.signed()?.clamp(0, i32::MAX.into()) as i32)
 }
 
-fn priority(text: &str) -> Result<u32, Refusal> {
+fn priority(text: &str) -> Result<u32, CommandLineRefusal> {
     let priority = number(text).map(|(priority, _)| priority).filter(|p| (0..=99).contains(p));
-    let wrong = || Refusal::Usage(format!("-p {text} is no priority: they go from 0 to 99"));
+    let wrong = || CommandLineRefusal::Usage(format!("-p {text} is no priority: they go from 0 to 99"));
     Ok(priority.ok_or_else(wrong)? as u32)
 }
 
-fn clock(text: &str) -> Result<Option<ClockName>, Refusal> {
+fn clock(text: &str) -> Result<Option<ClockName>, CommandLineRefusal> {
     match number(text) {
         Some((0, _)) => Ok(Some(ClockName::Monotonic)),
         Some((1, _)) => Ok(Some(ClockName::Realtime)),
-        _ => Err(Refusal::Usage(format!("-c {text} is no clock: 0 is MONOTONIC, 1 REALTIME"))),
+        _ => Err(CommandLineRefusal::Usage(format!("-c {text} is no clock: 0 is MONOTONIC, 1 REALTIME"))),
     }
 }
 
 /// Sets the policy. Threads with an unknown policy run under the normal one.
-fn policy(options: &mut CyclictestOptions, given: &mut Given) -> Result<(), Refusal> {
+fn policy(options: &mut CyclictestOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
     options.policy = Some(match given.text().to_ascii_lowercase().as_str() {
-        "other" | "normal" => Policy::Other,
-        "batch" => Policy::Batch,
-        "idle" => Policy::Idle,
-        "fifo" => Policy::Fifo,
-        "rr" => Policy::RoundRobin,
+        "other" | "normal" => CyclictestPolicy::Other,
+        "batch" => CyclictestPolicy::Batch,
+        "idle" => CyclictestPolicy::Idle,
+        "fifo" => CyclictestPolicy::Fifo,
+        "rr" => CyclictestPolicy::RoundRobin,
         _ => {
             given.note(format!("there is no policy {:?}: threads run as other", given.text()));
-            Policy::Other
+            CyclictestPolicy::Other
         }
     });
     Ok(())
@@ -327,12 +341,12 @@ const MOST_BUCKETS: u64 = 1_000_000;
 mod tests {
     use super::super::CYCLICTEST;
     use super::*;
-    use crate::context::Context;
+    use crate::context::PersonalityContext;
     use crate::getopt::Spec;
     use proptest::prelude::*;
 
-    fn read(line: &str) -> Result<CyclictestOptions, Refusal> {
-        CYCLICTEST.read(&Context::new(line.split_whitespace()))
+    fn read(line: &str) -> Result<CyclictestOptions, CommandLineRefusal> {
+        CYCLICTEST.read(&PersonalityContext::new(line.split_whitespace()))
     }
 
     fn specs() -> impl Iterator<Item = &'static Spec> {
@@ -355,10 +369,10 @@ mod tests {
             affinity: Affinity::Each,
             threads: Some(0),
             priority: 90,
-            policy: Some(Policy::Fifo),
+            policy: Some(CyclictestPolicy::Fifo),
             interval: Some(200),
             histogram: Some(400),
-            common: Common { quiet: true, ..Common::default() },
+            common: RtTestsCommonOptions { quiet: true, ..RtTestsCommonOptions::default() },
             ..read("").unwrap()
         };
         assert_eq!(osadl, wanted);
@@ -383,7 +397,7 @@ mod tests {
     fn smp_in_small_letters_is_system_mlockall_and_a_priority() {
         let options = read("-smp 5").unwrap();
         assert!(options.system && options.lock_memory && !options.smp);
-        assert_eq!((options.priority, options.policy), (5, Some(Policy::Fifo)));
+        assert_eq!((options.priority, options.policy), (5, Some(CyclictestPolicy::Fifo)));
         assert_eq!(refused("-smp"), "option requires an argument -- 'p'");
         assert_eq!(refused("-smp -q"), "-p -q is no priority: they go from 0 to 99");
     }
@@ -413,7 +427,10 @@ mod tests {
     #[test]
     fn retired_options_are_swallowed_with_their_values_and_a_note() {
         let options = read("-n -f -y rr -p 3 -e 7 -T function -l 5").unwrap();
-        assert_eq!((options.policy, options.latency, options.loops), (Some(Policy::RoundRobin), 7, Some(5)));
+        assert_eq!(
+            (options.policy, options.latency, options.loops),
+            (Some(CyclictestPolicy::RoundRobin), 7, Some(5))
+        );
         assert_eq!(options.common.notes.len(), 5);
         assert!(options.common.notes[0].contains("-n is retired"), "{:?}", options.common.notes);
     }
@@ -450,8 +467,8 @@ mod tests {
 
     #[test]
     fn a_policy_and_a_priority_belong_together() {
-        assert_eq!(read("-p 5 --policy=other").unwrap().policy, Some(Policy::Fifo));
-        assert_eq!(read("-p 5 --policy=rr").unwrap().policy, Some(Policy::RoundRobin));
+        assert_eq!(read("-p 5 --policy=other").unwrap().policy, Some(CyclictestPolicy::Fifo));
+        assert_eq!(read("-p 5 --policy=rr").unwrap().policy, Some(CyclictestPolicy::RoundRobin));
         let without = read("--policy=fifo").unwrap();
         assert_eq!(
             (without.priority, without.warnings),

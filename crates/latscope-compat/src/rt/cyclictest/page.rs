@@ -1,9 +1,9 @@
 //! Text printed at the end of the run, made by pure functions.
 
-use super::histogram::{self, Style};
+use super::histogram::{self, HistogramBlockStyle};
 use super::options::CyclictestOptions;
 use super::status::{self, Fixed};
-use crate::rt::row::{Row, Unit};
+use crate::rt::row::{RtFigureUnit, RtThreadRow};
 use latscope_core::report::LinearRecord;
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use std::fmt::Write;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CyclictestOutcome {
     /// Figures of each thread.
-    pub rows: Vec<Row>,
+    pub rows: Vec<RtThreadRow>,
     /// Linear histograms of the threads; empty without `-h`.
     pub records: Vec<LinearRecord>,
     /// Samples above the limit of `--spike`.
@@ -47,11 +47,17 @@ pub fn end(options: &CyclictestOptions, fixed: &[Fixed], outcome: &CyclictestOut
 /// Histogram block; empty if no histogram is asked for.
 pub fn histogram(options: &CyclictestOptions, outcome: &CyclictestOutcome) -> String {
     options.histogram.map_or_else(String::new, |buckets| {
-        histogram::block(Style::of(options), buckets, &outcome.records, &outcome.rows, outcome.smi.as_deref())
+        histogram::block(
+            HistogramBlockStyle::of(options),
+            buckets,
+            &outcome.records,
+            &outcome.rows,
+            outcome.smi.as_deref(),
+        )
     })
 }
 
-fn spikes(spikes: &Spikes, unit: Unit) -> String {
+fn spikes(spikes: &Spikes, unit: RtFigureUnit) -> String {
     if spikes.count == 0 {
         return String::new();
     }
@@ -97,13 +103,19 @@ pub fn preamble(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rt::options::Common;
+    use crate::rt::options::RtTestsCommonOptions;
 
     fn outcome() -> CyclictestOutcome {
-        let row =
-            Row { thread: 812, cycles: 1, min: Some(15_000), last: 15_000, mean: 15_000.0, max: 15_000 };
+        let row = RtThreadRow {
+            thread: 812,
+            cycles: 1,
+            min: Some(15_000),
+            last: 15_000,
+            mean: 15_000.0,
+            max: 15_000,
+        };
         CyclictestOutcome {
-            rows: vec![row, Row { thread: 813, ..row }],
+            rows: vec![row, RtThreadRow { thread: 813, ..row }],
             broken: Some((1, 15_900)),
             ..CyclictestOutcome::default()
         }
@@ -116,7 +128,11 @@ mod tests {
     #[test]
     fn a_break_names_the_thread_and_the_value() {
         let options = CyclictestOptions {
-            common: Common { break_above: Some(10), quiet: true, ..Common::default() },
+            common: RtTestsCommonOptions {
+                break_above: Some(10),
+                quiet: true,
+                ..RtTestsCommonOptions::default()
+            },
             ..CyclictestOptions::default()
         };
         let text = end(&options, &fixed(), &outcome());

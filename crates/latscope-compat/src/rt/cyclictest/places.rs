@@ -70,12 +70,12 @@ impl Drop for Fifo {
 
 /// File in /dev/shm that holds the status as of the last SIGUSR2.
 #[derive(Debug)]
-pub struct Board {
+pub struct CyclictestStatusFile {
     path: PathBuf,
     file: File,
 }
 
-impl Board {
+impl CyclictestStatusFile {
     /// Path of this process's board in a directory.
     pub fn path(directory: &Path) -> PathBuf {
         directory.join(format!("cyclictest{}", std::process::id()))
@@ -85,11 +85,11 @@ impl Board {
     ///
     /// # Errors
     /// The file cannot be created.
-    pub fn create(path: PathBuf) -> io::Result<Board> {
+    pub fn create(path: PathBuf) -> io::Result<CyclictestStatusFile> {
         // One of a process long dead that had this id; no link is followed.
         let _ = std::fs::remove_file(&path);
         let file = File::create_new(&path)?;
-        Ok(Board { path, file })
+        Ok(CyclictestStatusFile { path, file })
     }
 
     /// Writes a text to the board.
@@ -99,7 +99,7 @@ impl Board {
     }
 }
 
-impl Drop for Board {
+impl Drop for CyclictestStatusFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
     }
@@ -137,9 +137,9 @@ mod tests {
     #[test]
     fn a_board_replaces_a_stale_one_and_goes_away() {
         let directory = tempfile::tempdir().unwrap();
-        let path = Board::path(directory.path());
+        let path = CyclictestStatusFile::path(directory.path());
         std::fs::write(&path, "stale").unwrap();
-        let board = Board::create(path.clone()).unwrap();
+        let board = CyclictestStatusFile::create(path.clone()).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
         board.put("status");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "status");

@@ -3,15 +3,15 @@
 use super::options::CyclictestOptions;
 use super::page::Spikes;
 use super::setup::above;
-use crate::rt::row::Unit;
+use crate::rt::row::RtFigureUnit;
 use latscope_core::report::Exceedance;
 use std::fmt::Write;
 
 /// Collector of the samples of all threads.
 #[derive(Debug)]
-pub struct Samples {
+pub struct CyclictestSamples {
     verbose: bool,
-    unit: Unit,
+    unit: RtFigureUnit,
     groups: u64,
     scopes: Vec<Scope>,
     spike: Option<u64>,
@@ -29,10 +29,10 @@ struct Scope {
     kept: usize,
 }
 
-impl Samples {
+impl CyclictestSamples {
     /// Returns a collector for so many threads.
-    pub fn new(options: &CyclictestOptions, threads: usize) -> Samples {
-        Samples {
+    pub fn new(options: &CyclictestOptions, threads: usize) -> CyclictestSamples {
+        CyclictestSamples {
             verbose: options.verbose,
             unit: options.unit,
             groups: options.oscilloscope,
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn every_sample_is_a_line_of_thread_cycle_and_value() {
-        let mut all = Samples::new(&options(|o| o.verbose = true), 2);
+        let mut all = CyclictestSamples::new(&options(|o| o.verbose = true), 2);
         assert_eq!(
             all.take(1, &samples(&[14_900, 3_000]), 0),
             "       1:       0:      14\n       1:       1:       3\n"
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn an_oscilloscope_shows_the_largest_of_a_group_and_its_cycle() {
-        let mut all = Samples::new(&options(|o| (o.verbose, o.oscilloscope) = (true, 3)), 1);
+        let mut all = CyclictestSamples::new(&options(|o| (o.verbose, o.oscilloscope) = (true, 3)), 1);
         assert_eq!(all.take(0, &samples(&[1000, 5000, 2000, 9000]), 0), "       0:       1:       5\n");
         assert_eq!(all.take(0, &[Exceedance { turn: 4, at: 0, value: 0 }], 0), "");
         assert_eq!(
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn spikes_are_above_the_limit_in_whole_units_and_the_first_are_kept() {
-        let mut all = Samples::new(&options(|o| o.spike = Some(5)), 2);
+        let mut all = CyclictestSamples::new(&options(|o| o.spike = Some(5)), 2);
         assert_eq!(all.take(1, &samples(&[5_999, 6_000, 1, 7_000, 8_000]), 3), "");
         all.take(0, &samples(&[9_000]), 0);
         assert_eq!(all.lost, 3);

@@ -1,12 +1,12 @@
 //! Output printed while the threads run.
 
 use super::options::CyclictestOptions;
-use super::places::{Board, Fifo};
-use super::samples::Samples;
+use super::places::{CyclictestStatusFile, Fifo};
+use super::samples::CyclictestSamples;
 use super::smi::Smi;
 use super::status::{self, Fixed};
-use crate::rt::row::Row;
-use latscope_engine::observers::{Event, Observer};
+use crate::rt::row::RtThreadRow;
+use latscope_engine::observers::{Observer, RunEvent};
 use latscope_os::sched;
 use latscope_process::stderr::Stderr;
 use std::io::Write;
@@ -24,19 +24,19 @@ const FRAME: Duration = Duration::from_millis(100);
 const SELDOM: Duration = Duration::from_secs(3600);
 
 /// Observer that draws frames, prints samples and answers signals.
-pub struct Screen<'a, W> {
+pub struct CyclictestScreen<'a, W> {
     options: &'a CyclictestOptions,
     fixed: &'a [Fixed],
     out: W,
     /// CPUs of the thread that prints; taken when it has moved there.
     main: Option<Vec<u32>>,
     fifo: Option<Fifo>,
-    board: Option<Board>,
+    board: Option<CyclictestStatusFile>,
     smi: Option<Smi>,
     /// Figures of the threads so far.
-    pub rows: Vec<Row>,
+    pub rows: Vec<RtThreadRow>,
     /// Samples of the threads so far.
-    pub samples: Samples,
+    pub samples: CyclictestSamples,
     asked: Vec<i32>,
     drawn: Option<Instant>,
     maxima: Vec<u64>,
@@ -45,22 +45,27 @@ pub struct Screen<'a, W> {
 
 /// Outputs and settings of a screen beside the standard streams.
 #[derive(Default)]
-pub struct Places {
+pub struct CyclictestOutputs {
     /// CPUs of the thread that prints.
     pub main: Option<Vec<u32>>,
     /// FIFO that `-F` asks for.
     pub fifo: Option<Fifo>,
     /// Board that SIGUSR2 writes to.
-    pub board: Option<Board>,
+    pub board: Option<CyclictestStatusFile>,
     /// Interrupt counters that `--smi` asks for.
     pub smi: Option<Smi>,
 }
 
-impl<'a, W: Write> Screen<'a, W> {
+impl<'a, W: Write> CyclictestScreen<'a, W> {
     /// Returns a screen for these threads.
-    pub fn new(options: &'a CyclictestOptions, fixed: &'a [Fixed], places: Places, out: W) -> Screen<'a, W> {
-        let Places { main, fifo, board, smi } = places;
-        Screen {
+    pub fn new(
+        options: &'a CyclictestOptions,
+        fixed: &'a [Fixed],
+        places: CyclictestOutputs,
+        out: W,
+    ) -> CyclictestScreen<'a, W> {
+        let CyclictestOutputs { main, fifo, board, smi } = places;
+        CyclictestScreen {
             options,
             fixed,
             out,
@@ -68,8 +73,8 @@ impl<'a, W: Write> Screen<'a, W> {
             fifo,
             board,
             smi,
-            rows: vec![Row::default(); fixed.len()],
-            samples: Samples::new(options, fixed.len()),
+            rows: vec![RtThreadRow::default(); fixed.len()],
+            samples: CyclictestSamples::new(options, fixed.len()),
             asked: Vec::new(),
             drawn: None,
             maxima: Vec::new(),
@@ -156,20 +161,20 @@ impl<'a, W: Write> Screen<'a, W> {
     }
 }
 
-impl<W: Write> Observer for Screen<'_, W> {
-    fn observe(&mut self, event: &Event) {
+impl<W: Write> Observer for CyclictestScreen<'_, W> {
+    fn observe(&mut self, event: &RunEvent) {
         match event {
-            Event::Snapshot(live) => {
-                self.rows = live.points.iter().take(self.fixed.len()).map(Row::of).collect();
+            RunEvent::Snapshot(live) => {
+                self.rows = live.points.iter().take(self.fixed.len()).map(RtThreadRow::of).collect();
                 self.snapshot();
             }
-            Event::Samples { point, samples, lost } => {
+            RunEvent::Samples { point, samples, lost } => {
                 let lines = self.samples.take(*point, samples, *lost);
                 if !lines.is_empty() {
                     self.print(&lines);
                 }
             }
-            Event::Signal(signal) => self.asked.push(*signal),
+            RunEvent::Signal(signal) => self.asked.push(*signal),
             _ => {}
         }
     }
@@ -191,13 +196,13 @@ impl<W: Write> Observer for Screen<'_, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rt::options::Common;
-    use latscope_bench::recorder::{Layout, Slots};
-    use latscope_core::plan::Step;
+    use crate::rt::options::RtTestsCommonOptions;
+    use latscope_bench::recorder::{HistogramSlotLayout, Slots};
+    use latscope_core::plan::PlanStep;
     use latscope_core::report::Sampling;
-    use latscope_engine::observers::{Live, Round};
+    use latscope_engine::observers::{StepRound, StepSnapshot};
 
-    fn step(threads: usize) -> Step {
+    fn step(threads: usize) -> PlanStep {
         let options = CyclictestOptions { threads: Some(threads as u64), ..CyclictestOptions::default() };
         super::super::setup::setup(&options, &Default::default()).unwrap().step()
     }
@@ -205,18 +210,18 @@ mod tests {
     /// Frames of a screen that sees these values, with one value for each snapshot.
     fn shown(options: &CyclictestOptions, values: &[u64]) -> String {
         let step = step(1);
-        let layout = Layout::of(&step);
+        let layout = HistogramSlotLayout::of(&step);
         let slots = Slots::map(Slots::create(&layout).unwrap(), layout).unwrap();
         let mut writer = slots.writer(0, Sampling::Event);
         let fixed = [Fixed { priority: 5, interval: 1000, cpu: None }];
         let mut out = Vec::new();
-        let mut screen = Screen::new(options, &fixed, Places::default(), &mut out);
+        let mut screen = CyclictestScreen::new(options, &fixed, CyclictestOutputs::default(), &mut out);
         for value in values {
             writer.record(*value, 0);
-            let round = Round::of(&step, 0);
-            let live = Live { step: &step, points: vec![slots.snapshot(0)], round, began: 0, at: 0 };
+            let round = StepRound::of(&step, 0);
+            let live = StepSnapshot { step: &step, points: vec![slots.snapshot(0)], round, began: 0, at: 0 };
             screen.drawn = screen.drawn.map(|drawn| drawn - FRAME);
-            screen.observe(&Event::Snapshot(&live));
+            screen.observe(&RunEvent::Snapshot(&live));
         }
         screen.finish();
         String::from_utf8(out).unwrap()
@@ -242,14 +247,17 @@ mod tests {
     #[test]
     fn the_quiet_draw_nothing_and_sleep() {
         let options = CyclictestOptions {
-            common: Common { quiet: true, ..Common::default() },
+            common: RtTestsCommonOptions { quiet: true, ..RtTestsCommonOptions::default() },
             ..CyclictestOptions::default()
         };
         assert_eq!(shown(&options, &[7000]), "");
-        let screen = Screen::new(&options, &[], Places::default(), Vec::new());
+        let screen = CyclictestScreen::new(&options, &[], CyclictestOutputs::default(), Vec::new());
         assert_eq!(screen.period(), Some(SELDOM));
         let spike = CyclictestOptions { spike: Some(1), ..options.clone() };
-        assert_eq!(Screen::new(&spike, &[], Places::default(), Vec::new()).period(), Some(FRAME));
+        assert_eq!(
+            CyclictestScreen::new(&spike, &[], CyclictestOutputs::default(), Vec::new()).period(),
+            Some(FRAME)
+        );
     }
 
     #[test]
@@ -265,7 +273,7 @@ mod tests {
             }
         }
         let options = CyclictestOptions::default();
-        let mut screen = Screen::new(&options, &[], Places::default(), Gone);
+        let mut screen = CyclictestScreen::new(&options, &[], CyclictestOutputs::default(), Gone);
         assert_eq!(screen.wants_end(), None);
         screen.finish();
         assert!(screen.wants_end().is_some());
@@ -275,13 +283,16 @@ mod tests {
     fn the_status_goes_to_the_board_when_it_is_asked_for() {
         let directory = tempfile::tempdir().unwrap();
         let options = CyclictestOptions {
-            common: Common { quiet: true, ..Common::default() },
+            common: RtTestsCommonOptions { quiet: true, ..RtTestsCommonOptions::default() },
             ..CyclictestOptions::default()
         };
         let fixed = [Fixed { priority: 5, interval: 1000, cpu: None }];
-        let places = Places { board: Board::create(Board::path(directory.path())).ok(), ..Places::default() };
-        let mut screen = Screen::new(&options, &fixed, places, Vec::new());
-        screen.observe(&Event::Signal(SIGUSR2));
+        let places = CyclictestOutputs {
+            board: CyclictestStatusFile::create(CyclictestStatusFile::path(directory.path())).ok(),
+            ..CyclictestOutputs::default()
+        };
+        let mut screen = CyclictestScreen::new(&options, &fixed, places, Vec::new());
+        screen.observe(&RunEvent::Signal(SIGUSR2));
         screen.snapshot();
         let file = directory.path().join(format!("cyclictest{}", std::process::id()));
         let text = std::fs::read_to_string(file).unwrap();

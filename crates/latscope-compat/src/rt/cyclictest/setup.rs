@@ -1,14 +1,14 @@
 //! Translation of cyclictest's options into a plan, by pure functions.
 
-use super::options::{Affinity, CyclictestOptions, Policy};
+use super::options::{Affinity, CyclictestOptions, CyclictestPolicy};
 use crate::environment;
-use crate::getopt::Refusal;
+use crate::getopt::CommandLineRefusal;
 use crate::rt::cpuset;
-use crate::rt::row::Unit;
+use crate::rt::row::RtFigureUnit;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Conditions, End, Linear, Periodic, Phase, Plan};
-use latscope_probes::wake::setup::Setup;
-use latscope_probes::wake::thread::{self, ClockName, Method, Thread};
+use latscope_core::plan::{Conditions, Linear, Periodic, PeriodicEndCondition, Phase, Plan};
+use latscope_probes::wake::setup::WakeStepSetup;
+use latscope_probes::wake::thread::{self, ClockName, Method, WakeThreadSettings};
 use latscope_probes::wake::timer;
 use std::path::Path;
 
@@ -23,8 +23,8 @@ const INTERVAL: u64 = 1000;
 ///
 /// # Errors
 /// A CPU does not exist, or the priorities would fall below the lowest.
-pub fn setup(options: &CyclictestOptions, machine: &Machine) -> Result<Setup, Refusal> {
-    Ok(Setup {
+pub fn setup(options: &CyclictestOptions, machine: &Machine) -> Result<WakeStepSetup, CommandLineRefusal> {
+    Ok(WakeStepSetup {
         threads: threads(options, machine)?,
         periodic: periodic(options),
         count: options.loops.unwrap_or(u64::MAX),
@@ -38,7 +38,10 @@ pub fn setup(options: &CyclictestOptions, machine: &Machine) -> Result<Setup, Re
     })
 }
 
-fn threads(options: &CyclictestOptions, machine: &Machine) -> Result<Vec<Thread>, Refusal> {
+fn threads(
+    options: &CyclictestOptions,
+    machine: &Machine,
+) -> Result<Vec<WakeThreadSettings>, CommandLineRefusal> {
     let allowed = &machine.allowed.0;
     let count = match options.threads {
         None => 1,
@@ -46,7 +49,7 @@ fn threads(options: &CyclictestOptions, machine: &Machine) -> Result<Vec<Thread>
         Some(count) => count,
     };
     if count > MOST_THREADS {
-        return Err(Refusal::Usage(format!("{count} threads are more than {MOST_THREADS}")));
+        return Err(CommandLineRefusal::Usage(format!("{count} threads are more than {MOST_THREADS}")));
     }
     let cpus: Vec<Option<u32>> = match &options.affinity {
         Affinity::Any => vec![None],
@@ -59,8 +62,9 @@ fn threads(options: &CyclictestOptions, machine: &Machine) -> Result<Vec<Thread>
         .map(|index| {
             let micros = distance.checked_mul(index).and_then(|further| further.checked_add(interval));
             let interval = micros.and_then(|us| us.checked_mul(1000)).filter(|ns| *ns < 1 << 60);
-            Ok(Thread {
-                interval: interval.ok_or_else(|| Refusal::Usage("an interval is too long".to_owned()))?,
+            Ok(WakeThreadSettings {
+                interval: interval
+                    .ok_or_else(|| CommandLineRefusal::Usage("an interval is too long".to_owned()))?,
                 policy: policy(options, index, count)?,
                 method: method(options),
                 clock: options.clock.unwrap_or(ClockName::Monotonic),
@@ -72,7 +76,11 @@ fn threads(options: &CyclictestOptions, machine: &Machine) -> Result<Vec<Thread>
 
 const MOST_THREADS: u64 = 4096;
 
-fn policy(options: &CyclictestOptions, index: u64, count: u64) -> Result<thread::Policy, Refusal> {
+fn policy(
+    options: &CyclictestOptions,
+    index: u64,
+    count: u64,
+) -> Result<thread::WakeThreadPolicy, CommandLineRefusal> {
     let lowered = || match options.spread {
         false => Ok(options.priority),
         true => {
@@ -80,13 +88,13 @@ fn policy(options: &CyclictestOptions, index: u64, count: u64) -> Result<thread:
             let text = || {
                 format!("FATAL: priorities of {count} threads do not go down from {} to 1", options.priority)
             };
-            priority.map(|priority| priority as u32).ok_or_else(|| Refusal::Fatal(text()))
+            priority.map(|priority| priority as u32).ok_or_else(|| CommandLineRefusal::Fatal(text()))
         }
     };
     Ok(match options.policy {
-        Some(Policy::Fifo) => thread::Policy::Fifo(lowered()?),
-        Some(Policy::RoundRobin) => thread::Policy::RoundRobin(lowered()?),
-        _ => thread::Policy::Other,
+        Some(CyclictestPolicy::Fifo) => thread::WakeThreadPolicy::Fifo(lowered()?),
+        Some(CyclictestPolicy::RoundRobin) => thread::WakeThreadPolicy::RoundRobin(lowered()?),
+        _ => thread::WakeThreadPolicy::Other,
     })
 }
 
@@ -103,7 +111,7 @@ fn periodic(options: &CyclictestOptions) -> Periodic {
     let tick = options.unit.ns();
     Periodic {
         warm_up: 0,
-        end: End::Any,
+        end: PeriodicEndCondition::Any,
         phase: match (options.aligned, options.second_aligned) {
             (None, _) => Phase::Free,
             (Some(offset), true) => Phase::Later(offset * 1000),
@@ -120,7 +128,7 @@ fn periodic(options: &CyclictestOptions) -> Periodic {
 }
 
 /// Largest value in ns that is not above a limit when figures are cut off.
-pub fn above(limit: u64, unit: Unit) -> u64 {
+pub fn above(limit: u64, unit: RtFigureUnit) -> u64 {
     (limit + 1).saturating_mul(unit.ns()) - 1
 }
 
@@ -128,7 +136,11 @@ pub fn above(limit: u64, unit: Unit) -> u64 {
 ///
 /// # Errors
 /// The errors are those of [`setup`].
-pub fn plan(options: &CyclictestOptions, machine: &Machine, trace: Option<&Path>) -> Result<Plan, Refusal> {
+pub fn plan(
+    options: &CyclictestOptions,
+    machine: &Machine,
+    trace: Option<&Path>,
+) -> Result<Plan, CommandLineRefusal> {
     let step = setup(options, machine)?.step();
     let plan = environment::plan(step, "cyclictest", options.common.break_above.is_some(), trace, machine);
     Ok(Plan { timeline: options.timeline.clone(), ..plan })
@@ -138,7 +150,7 @@ pub fn plan(options: &CyclictestOptions, machine: &Machine, trace: Option<&Path>
 mod tests {
     use super::super::CYCLICTEST;
     use super::*;
-    use crate::context::Context;
+    use crate::context::PersonalityContext;
     use latscope_core::units::CpuList;
 
     fn machine() -> Machine {
@@ -146,8 +158,8 @@ mod tests {
         Machine { online: list("0-5"), allowed: list("1-3"), ..Machine::default() }
     }
 
-    fn of(line: &str) -> Result<Setup, Refusal> {
-        setup(&CYCLICTEST.read(&Context::new(line.split_whitespace())).unwrap(), &machine())
+    fn of(line: &str) -> Result<WakeStepSetup, CommandLineRefusal> {
+        setup(&CYCLICTEST.read(&PersonalityContext::new(line.split_whitespace())).unwrap(), &machine())
     }
 
     fn places(line: &str) -> Vec<(Option<u32>, u64, u32)> {
@@ -161,7 +173,7 @@ mod tests {
         assert_eq!(places(""), [(None, 1000, 0)]);
         assert_eq!((setup.count, setup.duration), (u64::MAX, u64::MAX));
         assert_eq!(setup.periodic.phase, Phase::Free);
-        assert_eq!((setup.periodic.end, setup.periodic.warm_up), (End::Any, 0));
+        assert_eq!((setup.periodic.end, setup.periodic.warm_up), (PeriodicEndCondition::Any, 0));
         assert_eq!(setup.conditions.cpu_dma_latency, Some(0));
         assert!(!setup.conditions.lock_memory && !setup.periodic.corrected);
     }
@@ -179,8 +191,8 @@ mod tests {
 
     #[test]
     fn figures_above_the_limit_are_cut_off_before_they_are_compared() {
-        assert_eq!(above(10, Unit::Us), 10_999);
-        assert_eq!(above(10, Unit::Ns), 10);
+        assert_eq!(above(10, RtFigureUnit::Us), 10_999);
+        assert_eq!(above(10, RtFigureUnit::Ns), 10);
         let periodic = of("-b 10").unwrap().periodic;
         assert_eq!((periodic.threshold, periodic.stop_at_threshold), (Some(10_999), true));
         assert_eq!(of("-b 0").unwrap().periodic.threshold, None);

@@ -1,7 +1,7 @@
 //! System management interrupts, counted by a register of Intel's processors. The register is read when the status is
 //! drawn, not in each cycle.
 
-use crate::getopt::Refusal;
+use crate::getopt::CommandLineRefusal;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -20,7 +20,7 @@ impl Smi {
     ///
     /// # Errors
     /// There is no such device, or no such register.
-    pub fn open(devices: &Path, cpus: impl Iterator<Item = u32>) -> Result<Smi, Refusal> {
+    pub fn open(devices: &Path, cpus: impl Iterator<Item = u32>) -> Result<Smi, CommandLineRefusal> {
         let registers = cpus.map(|cpu| register(devices, cpu));
         Ok(Smi { registers: registers.collect::<Result<_, _>>()? })
     }
@@ -33,7 +33,7 @@ impl Smi {
 }
 
 /// Opens the register of a CPU. Returns it with its count.
-fn register(devices: &Path, cpu: u32) -> Result<(File, u32), Refusal> {
+fn register(devices: &Path, cpu: u32) -> Result<(File, u32), CommandLineRefusal> {
     let path = devices.join(format!("{cpu}/msr"));
     File::open(&path)
         .and_then(|file| {
@@ -41,7 +41,7 @@ fn register(devices: &Path, cpu: u32) -> Result<(File, u32), Refusal> {
             Ok((file, count))
         })
         .map_err(|error| {
-            Refusal::Fatal(format!(
+            CommandLineRefusal::Fatal(format!(
                 "FATAL: SMI counter is not supported here: {}: {error} (as root, on Intel: `modprobe msr`)",
                 path.display()
             ))

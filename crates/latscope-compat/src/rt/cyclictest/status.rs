@@ -1,10 +1,10 @@
 //! Status lines, one for each thread, redrawn in place.
 
-use super::options::{CyclictestOptions, Policy};
-use crate::rt::row::{Row, Unit};
-use latscope_core::plan::Point;
-use latscope_probes::Settings;
-use latscope_probes::wake::thread::Thread;
+use super::options::{CyclictestOptions, CyclictestPolicy};
+use crate::rt::row::{RtFigureUnit, RtThreadRow};
+use latscope_core::plan::MeasurementPoint;
+use latscope_probes::PointSettings;
+use latscope_probes::wake::thread::WakeThreadSettings;
 use std::fmt::Write;
 
 /// Properties of a thread that do not change while it runs.
@@ -20,15 +20,15 @@ pub struct Fixed {
 
 impl Fixed {
     /// Returns the properties of the thread of a point.
-    pub fn of(point: &Point) -> Fixed {
-        let thread = Thread::read(point).expect("a thread was planned");
+    pub fn of(point: &MeasurementPoint) -> Fixed {
+        let thread = WakeThreadSettings::read(point).expect("a thread was planned");
         Fixed { priority: thread.policy.priority(), interval: thread.interval / 1000, cpu: thread.cpu }
     }
 }
 
 /// Returns a line for each thread, with the count of system management interrupts where these are counted.
-pub fn lines(unit: Unit, fixed: &[Fixed], rows: &[Row], smi: Option<&[u64]>) -> String {
-    let width = if unit == Unit::Ns { 8 } else { 5 };
+pub fn lines(unit: RtFigureUnit, fixed: &[Fixed], rows: &[RtThreadRow], smi: Option<&[u64]>) -> String {
+    let width = if unit == RtFigureUnit::Ns { 8 } else { 5 };
     let mut text = String::new();
     for (index, (fixed, row)) in fixed.iter().zip(rows).enumerate() {
         let _ = write!(
@@ -58,11 +58,11 @@ pub fn header(options: &CyclictestOptions, load: &str) -> String {
 
 fn policy(options: &CyclictestOptions) -> &'static str {
     match options.policy {
-        Some(Policy::Fifo) => "fifo",
-        Some(Policy::RoundRobin) => "rr",
-        Some(Policy::Batch) => "batch/other",
-        Some(Policy::Idle) => "idle/other",
-        Some(Policy::Other) | None => "other/other",
+        Some(CyclictestPolicy::Fifo) => "fifo",
+        Some(CyclictestPolicy::RoundRobin) => "rr",
+        Some(CyclictestPolicy::Batch) => "batch/other",
+        Some(CyclictestPolicy::Idle) => "idle/other",
+        Some(CyclictestPolicy::Other) | None => "other/other",
     }
 }
 
@@ -90,17 +90,23 @@ mod tests {
 
     #[test]
     fn widths_are_the_least_and_grow() {
-        let row =
-            Row { thread: 15_429, cycles: 8, min: Some(6_900), last: 7_000, mean: 11_999.0, max: 23_000 };
-        let wide = Row { thread: 1_234_567, cycles: 123_456_789, last: 123_456_000, ..row };
+        let row = RtThreadRow {
+            thread: 15_429,
+            cycles: 8,
+            min: Some(6_900),
+            last: 7_000,
+            mean: 11_999.0,
+            max: 23_000,
+        };
+        let wide = RtThreadRow { thread: 1_234_567, cycles: 123_456_789, last: 123_456_000, ..row };
         assert_eq!(
-            lines(Unit::Us, &[FIXED; 3], &[row, Row::default(), wide], None),
+            lines(RtFigureUnit::Us, &[FIXED; 3], &[row, RtThreadRow::default(), wide], None),
             "T: 0 (15429) P:95 I:1000 C:      8 Min:      6 Act:    7 Avg:   11 Max:      23\n\
              T: 1 (    0) P:95 I:1000 C:      0 Min:1000000 Act:    0 Avg:    0 Max:       0\n\
              T: 2 (1234567) P:95 I:1000 C:123456789 Min:      6 Act:123456 Avg:   11 Max:      23\n"
         );
         assert_eq!(
-            lines(Unit::Ns, &[FIXED], &[row], Some(&[4])),
+            lines(RtFigureUnit::Ns, &[FIXED], &[row], Some(&[4])),
             "T: 0 (15429) P:95 I:1000 C:      8 Min:   6900 Act:    7000 Avg:   11999 Max:   23000 SMI:       4\n"
         );
     }

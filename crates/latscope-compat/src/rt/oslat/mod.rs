@@ -5,18 +5,18 @@ pub mod text;
 
 use super::options::{RT_TESTS, VERSION, settle};
 use super::{cpuset, json};
-use crate::context::{Context, Measured};
+use crate::context::{PersonalityContext, ReportSaveOutcome};
 use crate::environment;
-use crate::getopt::Refusal;
-use crate::personality::Program;
+use crate::getopt::CommandLineRefusal;
+use crate::personality::PersonalityProgram;
 use anyhow::Result;
 use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
 use latscope_core::param;
 use latscope_core::plan::{Action, Linear, OnThreshold, ParamValue, Plan};
 use latscope_core::report::{Measurement, Report};
-use latscope_engine::observers::{Event, Observer};
-use latscope_engine::planner::{self, Request};
+use latscope_engine::observers::{Observer, RunEvent};
+use latscope_engine::planner::{self, RunRequest};
 use latscope_os::sched;
 use latscope_probes::noise::BUSY;
 use latscope_probes::{PlanInput, REGISTRY};
@@ -29,10 +29,10 @@ use std::time::SystemTime;
 use text::Core;
 
 /// Program `oslat`.
-pub static OSLAT: Program<OslatOptions> =
-    Program::new("oslat", "time stolen from busy loops", &RT_TESTS, SPECS, settle, carry_out);
+pub static OSLAT: PersonalityProgram<OslatOptions> =
+    PersonalityProgram::new("oslat", "time stolen from busy loops", &RT_TESTS, SPECS, settle, carry_out);
 
-fn carry_out(options: &OslatOptions, context: &Context) -> Result<u8> {
+fn carry_out(options: &OslatOptions, context: &PersonalityContext) -> Result<u8> {
     if options.version || !context.dry_run {
         print(&format!("oslat V {}\n", VERSION));
     }
@@ -60,7 +60,8 @@ fn carry_out(options: &OslatOptions, context: &Context) -> Result<u8> {
     let trace = options.trace_threshold.and_then(|_| environment::trace_directory().ok());
     let mut stopper = Stopper { main: Some(main), trace };
     let result = options.common.result.as_deref();
-    let Measured { report, saved } = context.measure(plan, machine, timebase, vec![&mut stopper], result)?;
+    let ReportSaveOutcome { report, saved } =
+        context.measure(plan, machine, timebase, vec![&mut stopper], result)?;
     let measured = &report.measurements[..watched];
     let there = environment::doubt(context, measured);
     let code = match environment::first_exceedance(measured) {
@@ -76,27 +77,27 @@ fn carry_out(options: &OslatOptions, context: &Context) -> Result<u8> {
 ///
 /// # Errors
 /// A CPU does not exist, or the process may not use it.
-fn plan(options: &OslatOptions, machine: &Machine) -> Result<Plan, Refusal> {
+fn plan(options: &OslatOptions, machine: &Machine) -> Result<Plan, CommandLineRefusal> {
     let cpus = options.cpus.as_ref().map(|set| cpuset::parse(set, machine)).transpose()?;
     let outside = cpus.iter().flatten().find(|cpu| !machine.allowed.0.contains(cpu));
     if let Some(cpu) = outside {
         let text = format!(
             "oslat: CPU {cpu} is outside of the mask of this process: start it with `taskset -c {cpu}`"
         );
-        return Err(Refusal::Fatal(text));
+        return Err(CommandLineRefusal::Fatal(text));
     }
     let mut values: BTreeMap<String, Vec<ParamValue>> = BTreeMap::new();
     if let Some(priority) = options.priority {
         values.insert(param::PRIORITY.to_owned(), vec![u64::from(priority).into()]);
     }
     let input = PlanInput { values, ..PlanInput::default() };
-    let request = Request {
+    let request = RunRequest {
         cpus: cpus.unwrap_or_default(),
         duration: options.common.duration,
         on_threshold: options
             .trace_threshold
             .map(|_| OnThreshold { actions: vec![Action::Stop], ..OnThreshold::default() }),
-        ..Request::new(OSLAT.name, input)
+        ..RunRequest::new(OSLAT.name, input)
     };
     let mut plan = planner::plan(&REGISTRY, &[&BUSY], &request, machine);
     for step in &mut plan.steps {
@@ -117,15 +118,15 @@ struct Stopper {
 }
 
 impl Observer for Stopper {
-    fn observe(&mut self, event: &Event) {
+    fn observe(&mut self, event: &RunEvent) {
         match event {
-            Event::Point { .. } => {
+            RunEvent::Point { .. } => {
                 // The coordinator has chosen its place by now; this is asked for.
                 if let Some(cpus) = self.main.take() {
                     let _ = sched::pin(&cpus);
                 }
             }
-            Event::Outlier(outlier) => {
+            RunEvent::Outlier(outlier) => {
                 if let Some(directory) = self.trace.take() {
                     stop_trace(&directory, outlier.cpu, outlier.value);
                 }
@@ -161,7 +162,7 @@ fn stopped(options: &OslatOptions, cpu: u32, ns: u64) -> u8 {
 
 fn finish(
     options: &OslatOptions,
-    context: &Context,
+    context: &PersonalityContext,
     started: SystemTime,
     report: &Report,
     measured: &[Measurement],
@@ -229,7 +230,7 @@ mod tests {
     fn planned(line: &str) -> Plan {
         let list = |text: &str| text.parse::<CpuList>().unwrap();
         let machine = Machine { online: list("0-3"), allowed: list("0-3"), ..Machine::default() };
-        plan(&OSLAT.read(&Context::new(line.split_whitespace())).unwrap(), &machine).unwrap()
+        plan(&OSLAT.read(&PersonalityContext::new(line.split_whitespace())).unwrap(), &machine).unwrap()
     }
 
     #[test]

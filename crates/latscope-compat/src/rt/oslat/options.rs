@@ -1,7 +1,7 @@
 //! Command-line options of oslat.
 
-use crate::getopt::{FLAG, Given, Opt, Refusal, bytes, on, part, put, value};
-use crate::rt::options::Common;
+use crate::getopt::{CommandLineRefusal, FLAG, OptionOccurrence, ProgramOption, bytes, on, part, put, value};
+use crate::rt::options::RtTestsCommonOptions;
 use smart_default::SmartDefault;
 
 /// Values of the options of a call.
@@ -29,65 +29,76 @@ pub struct OslatOptions {
     /// Value of `-v`: print the version.
     pub version: bool,
     /// Values of the options that other programs share. There is always a duration.
-    #[default(Common { duration: Some(1_000_000_000), ..Common::default() })]
-    pub common: Common,
+    #[default(RtTestsCommonOptions { duration: Some(1_000_000_000), ..RtTestsCommonOptions::default() })]
+    pub common: RtTestsCommonOptions,
 }
 
-part!(OslatOptions, common: Common);
+part!(OslatOptions, common: RtTestsCommonOptions);
 
 /// All options of oslat, then those that latscope adds.
 #[rustfmt::skip]
-pub static SPECS: &[Opt<OslatOptions>] = &[
-    Opt::new(Some('b'), "bucket-size", value("N"), "buckets of 1 us, 4 to 1024 [32]",
+pub static SPECS: &[ProgramOption<OslatOptions>] = &[
+    ProgramOption::new(Some('b'), "bucket-size", value("N"), "buckets of 1 us, 4 to 1024 [32]",
         |o, given| put(&mut o.buckets, within(given, 4..=1024, "Illegal bucket size"))),
-    Opt::new(Some('B'), "bias", FLAG, "add the least time of a turn to all labels", |o, _| on(&mut o.bias)),
-    Opt::new(Some('c'), "cpu-list", value("SET"), "CPUs to watch [all]", |o, given| put(&mut o.cpus, Ok(given.value.clone()))),
-    Opt::new(Some('C'), "cpu-main-thread", value("CPU"), "CPU of the thread that waits [0]",
+    ProgramOption::new(Some('B'), "bias", FLAG, "add the least time of a turn to all labels", |o, _| on(&mut o.bias)),
+    ProgramOption::new(Some('c'), "cpu-list", value("SET"), "CPUs to watch [all]", |o, given| put(&mut o.cpus, Ok(given.value.clone()))),
+    ProgramOption::new(Some('C'), "cpu-main-thread", value("CPU"), "CPU of the thread that waits [0]",
         |o, given| put(&mut o.main_cpu, within(given, 0..=65_535, "Illegal core for main thread"))),
-    Opt::new(Some('D'), "duration", value("T"), "seconds, or with m, h, d minutes, hours, days [1]", duration),
-    Opt::JSON,
-    Opt::new(Some('f'), "rtprio", value("PRIO"), "SCHED_FIFO with this priority",
+    ProgramOption::new(Some('D'), "duration", value("T"), "seconds, or with m, h, d minutes, hours, days [1]", duration),
+    ProgramOption::JSON,
+    ProgramOption::new(Some('f'), "rtprio", value("PRIO"), "SCHED_FIFO with this priority",
         |o, given| put(&mut o.priority, within(given, 1..=99, "Illegal RT priority").map(|priority| Some(priority as u32)))),
-    Opt::new(Some('m'), "workload-mem", value("SIZE"), "no effect without a workload", |o, given| put(&mut o.memory, memory(given.text()))),
-    Opt::QUIET,
-    Opt::new(Some('s'), "single-preheat", FLAG, "no effect: the clock needs no pre-heating", |o, _| on(&mut o.single_preheat)),
-    Opt::new(Some('T'), "trace-threshold", value("US"), "end at the first gap of US, mark and stop the trace",
+    ProgramOption::new(Some('m'), "workload-mem", value("SIZE"), "no effect without a workload", |o, given| put(&mut o.memory, memory(given.text()))),
+    ProgramOption::QUIET,
+    ProgramOption::new(Some('s'), "single-preheat", FLAG, "no effect: the clock needs no pre-heating", |o, _| on(&mut o.single_preheat)),
+    ProgramOption::new(Some('T'), "trace-threshold", value("US"), "end at the first gap of US, mark and stop the trace",
         |o, given| put(&mut o.trace_threshold, within(given, 1..=1 << 40, "Illegal trace threshold").map(Some))),
-    Opt::new(Some('v'), "version", FLAG, "print the version", |o, _| on(&mut o.version)),
-    Opt::new(Some('w'), "workload", value("NAME"), "no", |_, given| workload(given.text())),
-    Opt::new(Some('z'), "zero-omit", FLAG, "leave out rows of zeros", |o, _| on(&mut o.zero_omit)),
-    Opt::HELP,
-    Opt::STRICT.saying("exit code 2 when -T ended the run"),
-    Opt::RESULT.saying("save latscope's result too: quantiles, who took the time"),
+    ProgramOption::new(Some('v'), "version", FLAG, "print the version", |o, _| on(&mut o.version)),
+    ProgramOption::new(Some('w'), "workload", value("NAME"), "no", |_, given| workload(given.text())),
+    ProgramOption::new(Some('z'), "zero-omit", FLAG, "leave out rows of zeros", |o, _| on(&mut o.zero_omit)),
+    ProgramOption::HELP,
+    ProgramOption::STRICT.saying("exit code 2 when -T ended the run"),
+    ProgramOption::RESULT.saying("save latscope's result too: quantiles, who took the time"),
 ];
 
-fn duration(options: &mut OslatOptions, given: &mut Given) -> Result<(), Refusal> {
+fn duration(options: &mut OslatOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
     match given.duration()? {
-        0 => Err(Refusal::Fatal(format!("Illegal runtime: {}", given.text()))),
+        0 => Err(CommandLineRefusal::Fatal(format!("Illegal runtime: {}", given.text()))),
         ns => put(&mut options.common.duration, Ok(Some(ns))),
     }
 }
 
-fn within(given: &Given, range: std::ops::RangeInclusive<u64>, what: &str) -> Result<u64, Refusal> {
+fn within(
+    given: &OptionOccurrence,
+    range: std::ops::RangeInclusive<u64>,
+    what: &str,
+) -> Result<u64, CommandLineRefusal> {
     given.within(range.clone()).ok_or_else(|| {
-        Refusal::Fatal(format!("{what}: {} (should be: {}-{})", given.text(), range.start(), range.end()))
+        CommandLineRefusal::Fatal(format!(
+            "{what}: {} (should be: {}-{})",
+            given.text(),
+            range.start(),
+            range.end()
+        ))
     })
 }
 
-fn workload(name: &str) -> Result<(), Refusal> {
+fn workload(name: &str) -> Result<(), CommandLineRefusal> {
     match name {
         "no" => Ok(()),
-        "memmove" => Err(Refusal::Fatal(
+        "memmove" => Err(CommandLineRefusal::Fatal(
             "oslat: the workload memmove is not covered: gaps are those of a loop that does nothing else. \
              `latscope noise --load memory` puts it beside the loop"
                 .to_owned(),
         )),
-        _ => Err(Refusal::Fatal(format!("Unknown workload '{name}'.  Please choose from: 'no', 'memmove'"))),
+        _ => Err(CommandLineRefusal::Fatal(format!(
+            "Unknown workload '{name}'.  Please choose from: 'no', 'memmove'"
+        ))),
     }
 }
 
-fn memory(text: &str) -> Result<u64, Refusal> {
-    let unknown = || Refusal::Fatal(format!("Unknown workload memory size '{text}'."));
+fn memory(text: &str) -> Result<u64, CommandLineRefusal> {
+    let unknown = || CommandLineRefusal::Fatal(format!("Unknown workload memory size '{text}'."));
     bytes(text).ok_or_else(unknown)
 }
 
@@ -95,11 +106,11 @@ fn memory(text: &str) -> Result<u64, Refusal> {
 mod tests {
     use super::super::OSLAT;
     use super::*;
-    use crate::context::Context;
+    use crate::context::PersonalityContext;
     use crate::getopt::Takes;
 
-    fn read(line: &str) -> Result<OslatOptions, Refusal> {
-        OSLAT.read(&Context::new(line.split_whitespace()))
+    fn read(line: &str) -> Result<OslatOptions, CommandLineRefusal> {
+        OSLAT.read(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]
@@ -117,7 +128,7 @@ mod tests {
             let same = read(&line).unwrap() == OslatOptions::default();
             assert_eq!(same, spec.long == "workload", "{line}");
         }
-        assert_eq!(read("-h"), Err(Refusal::Help));
+        assert_eq!(read("-h"), Err(CommandLineRefusal::Help));
     }
 
     #[test]

@@ -103,10 +103,10 @@ fn core_json(index: usize, core: &Core, megahertz: u64, bias: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rt::options::Common;
+    use crate::rt::options::RtTestsCommonOptions;
 
-    fn quiet() -> Common {
-        Common { quiet: true, ..Common::default() }
+    fn quiet() -> RtTestsCommonOptions {
+        RtTestsCommonOptions { quiet: true, ..RtTestsCommonOptions::default() }
     }
 
     fn core() -> Core {

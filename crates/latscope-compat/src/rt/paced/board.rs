@@ -1,6 +1,6 @@
 //! Figures of the endpoints in shared memory: a line of words for each endpoint, which alone writes it.
 
-use latscope_os::shared::{self, Counters};
+use latscope_os::shared::{self, SharedCounters};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ pub const KEPT: usize = 1 << 14;
 
 /// Words of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum PacedEndpointWord {
     /// Process and thread of the endpoint; 0 until it is ready.
     Address,
     /// Number of the CPU on which the endpoint ran last, plus 1.
@@ -36,7 +36,7 @@ pub(super) enum Word {
 
 /// Words that all share, in the line before the endpoints'.
 #[derive(Debug, Clone, Copy)]
-enum Common {
+enum PacedSharedWord {
     Go,
     Over,
     /// Endpoint whose latency was above the threshold, plus 1.
@@ -45,15 +45,15 @@ enum Common {
 
 /// The shared memory of a run.
 #[derive(Debug)]
-pub struct Board {
-    counters: Counters,
+pub struct PacedRunMemory {
+    counters: SharedCounters,
     descriptor: OwnedFd,
     endpoints: usize,
 }
 
 /// The figures of an endpoint so far, ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Figures {
+pub struct PacedEndpointStatistics {
     /// Thread id of the endpoint; 0 before it runs.
     pub thread: u32,
     /// CPU on which the endpoint ran last.
@@ -78,21 +78,25 @@ fn words(endpoints: usize) -> usize {
     (1 + endpoints) * WORDS + KEPT
 }
 
-impl Board {
+impl PacedRunMemory {
     /// A board in fresh memory.
     ///
     /// # Errors
     /// No memory or descriptors are left.
-    pub fn create(endpoints: usize) -> io::Result<Board> {
-        Board::open(shared::create(words(endpoints))?, endpoints)
+    pub fn create(endpoints: usize) -> io::Result<PacedRunMemory> {
+        PacedRunMemory::open(shared::create(words(endpoints))?, endpoints)
     }
 
     /// The board that another process has created.
     ///
     /// # Errors
     /// The memory is too short, or no more can be mapped.
-    pub fn open(descriptor: OwnedFd, endpoints: usize) -> io::Result<Board> {
-        Ok(Board { counters: Counters::map(&descriptor, words(endpoints))?, descriptor, endpoints })
+    pub fn open(descriptor: OwnedFd, endpoints: usize) -> io::Result<PacedRunMemory> {
+        Ok(PacedRunMemory {
+            counters: SharedCounters::map(&descriptor, words(endpoints))?,
+            descriptor,
+            endpoints,
+        })
     }
 
     /// Descriptor of the memory, to hand to another process.
@@ -105,11 +109,11 @@ impl Board {
         self.endpoints
     }
 
-    pub(super) fn word(&self, endpoint: usize, word: Word) -> &AtomicU64 {
+    pub(super) fn word(&self, endpoint: usize, word: PacedEndpointWord) -> &AtomicU64 {
         &self.counters.as_slice()[(1 + endpoint) * WORDS + word as usize]
     }
 
-    fn common(&self, word: Common) -> &AtomicU64 {
+    fn common(&self, word: PacedSharedWord) -> &AtomicU64 {
         &self.counters.as_slice()[word as usize]
     }
 
@@ -125,56 +129,56 @@ impl Board {
 
     /// Lets the senders begin.
     pub(super) fn go(&self) {
-        self.common(Common::Go).store(1, Ordering::Release);
+        self.common(PacedSharedWord::Go).store(1, Ordering::Release);
     }
 
     pub(super) fn gone(&self) -> bool {
-        self.common(Common::Go).load(Ordering::Acquire) != 0
+        self.common(PacedSharedWord::Go).load(Ordering::Acquire) != 0
     }
 
     /// Ends the run for all endpoints.
     pub(super) fn end(&self) {
-        self.common(Common::Over).store(1, Ordering::Release);
+        self.common(PacedSharedWord::Over).store(1, Ordering::Release);
     }
 
     #[inline]
     pub(super) fn over(&self) -> bool {
-        self.common(Common::Over).load(Ordering::Relaxed) != 0
+        self.common(PacedSharedWord::Over).load(Ordering::Relaxed) != 0
     }
 
     /// Ends the run because of an endpoint's latency; the first one counts.
     pub(super) fn exceed(&self, endpoint: usize) {
-        let word = self.common(Common::Broken);
+        let word = self.common(PacedSharedWord::Broken);
         let _ = word.compare_exchange(0, endpoint as u64 + 1, Ordering::Relaxed, Ordering::Relaxed);
         self.end();
     }
 
     /// The endpoint whose latency was above the threshold.
     pub fn broken(&self) -> Option<usize> {
-        (self.common(Common::Broken).load(Ordering::Relaxed) as usize).checked_sub(1)
+        (self.common(PacedSharedWord::Broken).load(Ordering::Relaxed) as usize).checked_sub(1)
     }
 
     /// The first error of an endpoint.
     pub(super) fn failure(&self) -> Option<io::Error> {
-        let failed = |endpoint| self.word(endpoint, Word::Failed).load(Ordering::Relaxed);
+        let failed = |endpoint| self.word(endpoint, PacedEndpointWord::Failed).load(Ordering::Relaxed);
         let code = (0..self.endpoints).map(failed).find(|code| *code != 0)?;
         Some(io::Error::from_raw_os_error(code as i32))
     }
 
     /// The figures of an endpoint so far.
-    pub fn figures(&self, endpoint: usize) -> Figures {
+    pub fn figures(&self, endpoint: usize) -> PacedEndpointStatistics {
         let word = |word| self.word(endpoint, word).load(Ordering::Relaxed);
-        let samples = word(Word::Samples);
-        Figures {
-            thread: word(Word::Address) as u32,
-            cpu: word(Word::Cpu).checked_sub(1).map(|cpu| cpu as u32),
-            cycles: word(Word::Cycles),
-            timeouts: word(Word::Timeouts),
+        let samples = word(PacedEndpointWord::Samples);
+        PacedEndpointStatistics {
+            thread: word(PacedEndpointWord::Address) as u32,
+            cpu: word(PacedEndpointWord::Cpu).checked_sub(1).map(|cpu| cpu as u32),
+            cycles: word(PacedEndpointWord::Cycles),
+            timeouts: word(PacedEndpointWord::Timeouts),
             samples,
-            last: word(Word::Last),
-            min: word(Word::Min),
-            max: word(Word::Max),
-            mean: word(Word::Sum) as f64 / samples.max(1) as f64,
+            last: word(PacedEndpointWord::Last),
+            min: word(PacedEndpointWord::Min),
+            max: word(PacedEndpointWord::Max),
+            mean: word(PacedEndpointWord::Sum) as f64 / samples.max(1) as f64,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Work of an endpoint, in a thread or a process of its own.
 
-use super::board::{Board, Word};
-use super::means::{Channel, TIMED_OUT, address, introduce};
-use super::{Form, MEMORY, Means, Rules};
+use super::board::{PacedEndpointWord, PacedRunMemory};
+use super::means::{PacedWakeChannel, TIMED_OUT, address, introduce};
+use super::{MEMORY, PacedEndpointRules, PacedWakeMechanism, PacedWakeOrder};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::hold::hold;
 use latscope_exchange::notify::counter::Lanes;
@@ -11,7 +11,7 @@ use latscope_os::sched;
 use latscope_os::trace_marker::Marker;
 use latscope_os::worker::{die_with, inherited};
 use latscope_probes::wake::waiter::{Monotonic, sleep_until};
-use latscope_process::role::Role;
+use latscope_process::role::ProcessRole;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -23,10 +23,10 @@ use std::time::Duration;
 
 /// A single endpoint of a run.
 pub(super) struct PacedEndpoint<'a> {
-    pub(super) board: &'a Board,
+    pub(super) board: &'a PacedRunMemory,
     pub(super) index: usize,
-    pub(super) rules: &'a Rules,
-    pub(super) channel: &'a Channel,
+    pub(super) rules: &'a PacedEndpointRules,
+    pub(super) channel: &'a PacedWakeChannel,
     /// Descriptor that signals the end of the run to the starter.
     pub(super) bell: BorrowedFd<'a>,
 }
@@ -43,7 +43,7 @@ impl PacedEndpoint<'_> {
         if let Err(error) = self.settle().and_then(|()| self.play()) {
             // A means that is taken away ends the run as well as its last sample does.
             let code = error.raw_os_error().filter(|_| !self.board.over());
-            self.board.word(self.index, Word::Failed).store(code.unwrap_or(0) as u64, Relaxed);
+            self.board.word(self.index, PacedEndpointWord::Failed).store(code.unwrap_or(0) as u64, Relaxed);
         }
         self.board.end();
         let _ = rustix::io::write(self.bell, &1u64.to_ne_bytes());
@@ -57,8 +57,8 @@ impl PacedEndpoint<'_> {
             // Without it a sleep of the normal class may last 50 µs longer (prctl(2)).
             0 => drop(rustix::thread::set_current_timer_slack(NonZeroU64::new(1))),
             priority => {
-                sched::set_policy(sched::Policy::Fifo(priority))?;
-                if sched::policy()? != sched::Policy::Fifo(priority) {
+                sched::set_policy(sched::ThreadSchedPolicy::Fifo(priority))?;
+                if sched::policy()? != sched::ThreadSchedPolicy::Fifo(priority) {
                     return Err(Errno::PERM.into());
                 }
             }
@@ -68,9 +68,9 @@ impl PacedEndpoint<'_> {
 
     fn play(&self) -> io::Result<()> {
         match (self.rules.form, self.index % 2) {
-            (Form::Circle, _) => self.circle(),
-            (Form::Pairs, 0) => self.receive(),
-            (Form::Pairs, _) => self.send(),
+            (PacedWakeOrder::Circle, _) => self.circle(),
+            (PacedWakeOrder::Pairs, 0) => self.receive(),
+            (PacedWakeOrder::Pairs, _) => self.send(),
         }
     }
 
@@ -86,7 +86,7 @@ impl PacedEndpoint<'_> {
     fn send(&self) -> io::Result<()> {
         self.await_go();
         let receiver = address(self.board, self.index - 1);
-        let stamp = self.board.word(self.index, Word::Stamp);
+        let stamp = self.board.word(self.index, PacedEndpointWord::Stamp);
         while !self.board.over() {
             self.note_cpu();
             if self.rules.delay > 0 {
@@ -102,8 +102,8 @@ impl PacedEndpoint<'_> {
     }
 
     fn receive(&self) -> io::Result<()> {
-        let (mut tally, mut due) = (Tally::of(self.rules)?, 0);
-        let stamp = self.board.word(self.index + 1, Word::Stamp);
+        let (mut tally, mut due) = (PacedEndpointTally::of(self.rules)?, 0);
+        let stamp = self.board.word(self.index + 1, PacedEndpointWord::Stamp);
         let mut sender = None;
         loop {
             self.wait()?;
@@ -136,7 +136,7 @@ impl PacedEndpoint<'_> {
         loop {
             match self.channel.wait_for(0, self.rules.timeout) {
                 Err(TIMED_OUT) if !self.board.over() => {
-                    self.board.word(self.index, Word::Timeouts).fetch_add(1, Relaxed);
+                    self.board.word(self.index, PacedEndpointWord::Timeouts).fetch_add(1, Relaxed);
                 }
                 Err(TIMED_OUT) | Ok(()) => return Ok(()),
                 Err(error) => return Err(error.into()),
@@ -147,7 +147,7 @@ impl PacedEndpoint<'_> {
     /// Runs an endpoint of a circle. Each turn begins with the first endpoint, which may rest before it: a turn
     /// with a rest is no sample of the others.
     fn circle(&self) -> io::Result<()> {
-        let mut tally = Tally::of(self.rules)?;
+        let mut tally = PacedEndpointTally::of(self.rules)?;
         if self.index == 0 {
             self.await_go();
         } else {
@@ -185,12 +185,12 @@ impl PacedEndpoint<'_> {
 
     fn note_cpu(&self) {
         let cpu = rustix::thread::sched_getcpu() as u64;
-        self.board.word(self.index, Word::Cpu).store(cpu + 1, Relaxed);
+        self.board.word(self.index, PacedEndpointWord::Cpu).store(cpu + 1, Relaxed);
     }
 
     /// Returns true if the run ends with this sample.
     #[inline]
-    fn ends(&self, tally: &Tally, latency: u64) -> bool {
+    fn ends(&self, tally: &PacedEndpointTally, latency: u64) -> bool {
         let exceeded = latency > self.rules.threshold;
         if exceeded {
             self.exceed(tally, latency);
@@ -199,7 +199,7 @@ impl PacedEndpoint<'_> {
     }
 
     #[cold]
-    fn exceed(&self, tally: &Tally, latency: u64) {
+    fn exceed(&self, tally: &PacedEndpointTally, latency: u64) {
         if let Some((marker, switch)) = &tally.trace {
             let cpu = rustix::thread::sched_getcpu();
             marker.note(format_args!("latscope: late by {latency} ns on CPU {cpu}"));
@@ -210,7 +210,7 @@ impl PacedEndpoint<'_> {
 }
 
 /// An endpoint's own copy of its figures, and the trace to stop at the threshold.
-struct Tally {
+struct PacedEndpointTally {
     trace: Option<(Marker, File)>,
     cycles: u64,
     samples: u64,
@@ -219,14 +219,14 @@ struct Tally {
     sum: u64,
 }
 
-impl Tally {
-    fn of(rules: &Rules) -> io::Result<Tally> {
+impl PacedEndpointTally {
+    fn of(rules: &PacedEndpointRules) -> io::Result<PacedEndpointTally> {
         let open = |directory: &PathBuf| {
             let switch = OpenOptions::new().write(true).open(directory.join("tracing_on"))?;
             Ok((Marker::open(&directory.join("trace_marker"))?, switch))
         };
         let trace = rules.trace.as_ref().map(open).transpose();
-        trace.map(|trace| Tally { trace, cycles: 0, samples: 0, min: 0, max: 0, sum: 0 })
+        trace.map(|trace| PacedEndpointTally { trace, cycles: 0, samples: 0, min: 0, max: 0, sum: 0 })
     }
 
     #[inline]
@@ -236,24 +236,24 @@ impl Tally {
         self.max = self.max.max(ns);
         self.min = if self.samples == 1 { ns } else { self.min.min(ns) };
         let put = |word, value| endpoint.board.word(endpoint.index, word).store(value, Relaxed);
-        put(Word::Samples, self.samples);
-        put(Word::Last, ns);
-        put(Word::Min, self.min);
-        put(Word::Max, self.max);
-        put(Word::Sum, self.sum);
+        put(PacedEndpointWord::Samples, self.samples);
+        put(PacedEndpointWord::Last, ns);
+        put(PacedEndpointWord::Min, self.min);
+        put(PacedEndpointWord::Max, self.max);
+        put(PacedEndpointWord::Sum, self.sum);
         self.skip(endpoint);
     }
 
     /// Counts a message that is no sample.
     fn skip(&mut self, endpoint: &PacedEndpoint) {
         self.cycles += 1;
-        endpoint.board.word(endpoint.index, Word::Cycles).store(self.cycles, Release);
+        endpoint.board.word(endpoint.index, PacedEndpointWord::Cycles).store(self.cycles, Release);
     }
 }
 
 /// An endpoint that is a process: `__paced RULES ENDPOINT ENDPOINTS SET PARENT`, with
 /// the bell, the board and, for futexes, their memory.
-pub(crate) const ROLE: Role = Role { name: "__paced", terminates: false, main };
+pub(crate) const ROLE: ProcessRole = ProcessRole { name: "__paced", terminates: false, main };
 
 fn main(arguments: &[String]) -> Result<()> {
     let [rules, index, endpoints, set, parent] = arguments else {
@@ -261,15 +261,15 @@ fn main(arguments: &[String]) -> Result<()> {
     };
     die_with(parent.parse()?)?;
     let _ = rustix::thread::set_name(c"paced");
-    let rules: Rules = serde_json::from_str(rules)?;
-    let (bell, board) = (inherited(0)?, Board::open(inherited(1)?, endpoints.parse()?)?);
+    let rules: PacedEndpointRules = serde_json::from_str(rules)?;
+    let (bell, board) = (inherited(0)?, PacedRunMemory::open(inherited(1)?, endpoints.parse()?)?);
     let index: usize = index.parse()?;
     ensure!(index < board.endpoints(), "there is no endpoint {index}");
     let channel = match rules.means {
-        Means::Semaphores => Channel::Semaphores(set.parse()?),
-        Means::Futexes => Channel::Futexes(Lanes::open(inherited(2)?)?),
-        Means::Signals => Channel::Signals,
-        Means::Queues => anyhow::bail!("queues are for threads"),
+        PacedWakeMechanism::Semaphores => PacedWakeChannel::Semaphores(set.parse()?),
+        PacedWakeMechanism::Futexes => PacedWakeChannel::Futexes(Lanes::open(inherited(2)?)?),
+        PacedWakeMechanism::Signals => PacedWakeChannel::Signals,
+        PacedWakeMechanism::Queues => anyhow::bail!("queues are for threads"),
     };
     // That it cannot be locked was reported by the process that started this.
     let _held = hold(&MEMORY);

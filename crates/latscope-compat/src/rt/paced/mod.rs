@@ -2,7 +2,7 @@
 //! for the next message. This is the pattern of rt-tests' programs for inter-process communication. Their
 //! circle of threads that wake each other in turn is here, too.
 //!
-//! The endpoints are threads of this process or processes of their own. Their figures are on a [`Board`] in
+//! The endpoints are threads of this process or processes of their own. Their figures are on a [`PacedRunMemory`] in
 //! shared memory; they write to no stream.
 
 mod board;
@@ -10,9 +10,9 @@ mod endpoint;
 mod means;
 mod session;
 
-pub use board::{Board, Figures, KEPT};
+pub use board::{KEPT, PacedEndpointStatistics, PacedRunMemory};
 pub(crate) use endpoint::ROLE;
-pub use session::{Ended, Session};
+pub use session::{PacedWaitOutcome, Session};
 
 use latscope_core::plan::Conditions;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub const MEMORY: Conditions = Conditions { lock_memory: true, cpu_dma_latency: 
 
 /// Means of waking the other endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Means {
+pub enum PacedWakeMechanism {
     /// Two POSIX message queues for one message each: mq_overview(7).
     Queues,
     /// A set of two System V semaphores: semop(2).
@@ -34,23 +34,25 @@ pub enum Means {
     Signals,
 }
 
-impl Means {
+impl PacedWakeMechanism {
     /// Returns the error text for means that are exhausted, with the remedy.
     fn remedy(self) -> &'static str {
         match self {
-            Means::Queues => {
+            PacedWakeMechanism::Queues => {
                 "no message queues (ask for fewer pairs, or raise `ulimit -q` and fs.mqueue.queues_max)"
             }
-            Means::Semaphores => "no System V semaphores (ask for fewer pairs, or raise kernel.sem)",
-            Means::Futexes => "no shared memory (ask for fewer pairs, or raise `ulimit -n`)",
-            Means::Signals => "no signals",
+            PacedWakeMechanism::Semaphores => {
+                "no System V semaphores (ask for fewer pairs, or raise kernel.sem)"
+            }
+            PacedWakeMechanism::Futexes => "no shared memory (ask for fewer pairs, or raise `ulimit -n`)",
+            PacedWakeMechanism::Signals => "no signals",
         }
     }
 }
 
 /// Order in which endpoints wake each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Form {
+pub enum PacedWakeOrder {
     /// Pairs: endpoint 2n receives the messages of endpoint 2n+1.
     Pairs,
     /// A circle: each endpoint wakes the next, and times a whole turn. The first rests now and then, so that
@@ -60,11 +62,11 @@ pub enum Form {
 
 /// Rules of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rules {
+pub struct PacedEndpointRules {
     /// Means of waking the other endpoint.
-    pub means: Means,
+    pub means: PacedWakeMechanism,
     /// Order in which endpoints wake each other.
-    pub form: Form,
+    pub form: PacedWakeOrder,
     /// Time from one message of the pair to the next, ns.
     pub interval: u64,
     /// SCHED_FIFO with this priority; 0 for SCHED_OTHER.

@@ -1,13 +1,13 @@
 //! A run: its endpoints are set up one by one, begin together, and end together when the first of them is done.
 
-use super::board::{Board, Word};
+use super::board::{PacedEndpointWord, PacedRunMemory};
 use super::endpoint::{PacedEndpoint, ROLE};
-use super::means::Channel;
-use super::{Form, Rules};
+use super::means::PacedWakeChannel;
+use super::{PacedEndpointRules, PacedWakeOrder};
 use anyhow::{Context, Result, bail};
 use latscope_exchange::notify::poll;
-use latscope_os::shared_cell::Scope;
-use latscope_os::signal::{Signals, TERMINATION};
+use latscope_os::shared_cell::SharingScope;
+use latscope_os::signal::{SignalFd, TERMINATION};
 use latscope_os::worker::{self, Lifetime};
 use latscope_process::guardian::Guardian;
 use latscope_process::leftover::Leftovers;
@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 /// ends.
 #[derive(Debug)]
 pub struct Session {
-    board: Arc<Board>,
+    board: Arc<PacedRunMemory>,
     bell: Arc<OwnedFd>,
-    signals: Signals,
+    signals: SignalFd,
     children: Vec<KilledOnDrop>,
     // In this order: what is left is removed before the guardian ends.
     left: Vec<Leftovers>,
@@ -33,7 +33,7 @@ pub struct Session {
 
 /// Reason why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum PacedWaitOutcome {
     /// The time to wait is over.
     Time,
     /// The run is over.
@@ -56,14 +56,14 @@ impl Session {
     ///
     /// # Errors
     /// An endpoint cannot be set up.
-    pub fn begin(rules: Vec<Rules>, processes: bool) -> Result<Session> {
-        let signals = Signals::block(&TERMINATION).context("signals cannot be waited for")?;
-        let board = Arc::new(Board::create(rules.len()).context("no shared memory")?);
+    pub fn begin(rules: Vec<PacedEndpointRules>, processes: bool) -> Result<Session> {
+        let signals = SignalFd::block(&TERMINATION).context("signals cannot be waited for")?;
+        let board = Arc::new(PacedRunMemory::create(rules.len()).context("no shared memory")?);
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let (children, left) = (Vec::new(), Vec::new());
         let mut session = Session { board, bell, signals, children, left, guardian: Guardian::default() };
-        let form = rules.first().map_or(Form::Pairs, |rules| rules.form);
-        let together = if form == Form::Circle { rules.len() } else { 2 };
+        let form = rules.first().map_or(PacedWakeOrder::Pairs, |rules| rules.form);
+        let together = if form == PacedWakeOrder::Circle { rules.len() } else { 2 };
         for (number, rules) in rules.chunks(together).enumerate() {
             session.add(number * together, rules, processes)?;
         }
@@ -74,9 +74,10 @@ impl Session {
     }
 
     /// Adds endpoints that share a channel.
-    fn add(&mut self, first: usize, rules: &[Rules], processes: bool) -> Result<()> {
-        let scope = if processes { Scope::Processes } else { Scope::Threads };
-        let (channel, left) = Channel::create(rules[0].means, scope).context(rules[0].means.remedy())?;
+    fn add(&mut self, first: usize, rules: &[PacedEndpointRules], processes: bool) -> Result<()> {
+        let scope = if processes { SharingScope::Processes } else { SharingScope::Threads };
+        let (channel, left) =
+            PacedWakeChannel::create(rules[0].means, scope).context(rules[0].means.remedy())?;
         for leftover in left.iter() {
             self.guardian.journal_leftover(leftover)?;
         }
@@ -91,7 +92,12 @@ impl Session {
         Ok(())
     }
 
-    fn thread(&self, index: usize, rules: &Rules, channel: &Arc<Channel>) -> Result<()> {
+    fn thread(
+        &self,
+        index: usize,
+        rules: &PacedEndpointRules,
+        channel: &Arc<PacedWakeChannel>,
+    ) -> Result<()> {
         let (board, bell, channel, rules) =
             (self.board.clone(), self.bell.clone(), channel.clone(), rules.clone());
         let body = move || {
@@ -102,13 +108,18 @@ impl Session {
         builder.spawn(body).map(drop).context("no thread can be created")
     }
 
-    fn process(&self, index: usize, rules: &Rules, channel: &Channel) -> Result<KilledOnDrop> {
-        let set = if let Channel::Semaphores(set) = channel { *set } else { 0 };
+    fn process(
+        &self,
+        index: usize,
+        rules: &PacedEndpointRules,
+        channel: &PacedWakeChannel,
+    ) -> Result<KilledOnDrop> {
+        let set = if let PacedWakeChannel::Semaphores(set) = channel { *set } else { 0 };
         let numbers = [index, self.board.endpoints(), set as usize, std::process::id() as usize];
         let [index, endpoints, set, parent] = numbers.map(|number| number.to_string());
         let rules = serde_json::to_string(rules)?;
         let mut descriptors = vec![self.bell.try_clone()?, self.board.descriptor().try_clone_to_owned()?];
-        if let Channel::Futexes(lanes) = channel {
+        if let PacedWakeChannel::Futexes(lanes) = channel {
             descriptors.push(lanes.descriptor().try_clone_to_owned()?);
         }
         let descriptors: Vec<&OwnedFd> = descriptors.iter().collect();
@@ -119,9 +130,9 @@ impl Session {
 
     fn await_all(&mut self) -> Result<()> {
         let begun = Instant::now();
-        let ready = |board: &Board| {
+        let ready = |board: &PacedRunMemory| {
             (0..board.endpoints())
-                .all(|endpoint| board.word(endpoint, Word::Address).load(Ordering::Acquire) != 0)
+                .all(|endpoint| board.word(endpoint, PacedEndpointWord::Address).load(Ordering::Acquire) != 0)
         };
         while !ready(&self.board) {
             self.check()?;
@@ -149,7 +160,7 @@ impl Session {
     }
 
     /// Board with the endpoints' figures.
-    pub fn board(&self) -> &Board {
+    pub fn board(&self) -> &PacedRunMemory {
         &self.board
     }
 
@@ -157,12 +168,12 @@ impl Session {
     ///
     /// # Errors
     /// Waiting is refused.
-    pub fn wait(&self, time: Duration) -> Result<Ended> {
+    pub fn wait(&self, time: Duration) -> Result<PacedWaitOutcome> {
         let mut fds = [PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&*self.bell, PollFlags::IN)];
         Ok(match poll(&mut fds, time)? {
-            false => Ended::Time,
-            true if fds[1].revents().is_empty() => Ended::Told,
-            true => Ended::Run,
+            false => PacedWaitOutcome::Time,
+            true if fds[1].revents().is_empty() => PacedWaitOutcome::Told,
+            true => PacedWaitOutcome::Run,
         })
     }
 
@@ -184,11 +195,11 @@ impl Drop for Session {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Means;
+    use super::super::PacedWakeMechanism;
     use super::*;
 
-    fn rules(means: Means, form: Form) -> Rules {
-        Rules {
+    fn rules(means: PacedWakeMechanism, form: PacedWakeOrder) -> PacedEndpointRules {
+        PacedEndpointRules {
             means,
             form,
             interval: 100_000,
@@ -202,10 +213,10 @@ mod tests {
         }
     }
 
-    fn finished(rules: Vec<Rules>) -> Session {
+    fn finished(rules: Vec<PacedEndpointRules>) -> Session {
         let mut session = Session::begin(rules, false).unwrap();
         let begun = Instant::now();
-        while session.wait(Duration::from_millis(100)).unwrap() == Ended::Time {
+        while session.wait(Duration::from_millis(100)).unwrap() == PacedWaitOutcome::Time {
             session.check().unwrap();
             assert!(begun.elapsed() < READY_TIMEOUT, "it does not end");
         }
@@ -216,8 +227,8 @@ mod tests {
     #[test]
     fn every_means_wakes_as_often_as_ordered() {
         // Semaphores need the guardian, which is our own binary.
-        for means in [Means::Queues, Means::Futexes, Means::Signals] {
-            let session = finished(vec![rules(means, Form::Pairs); 2]);
+        for means in [PacedWakeMechanism::Queues, PacedWakeMechanism::Futexes, PacedWakeMechanism::Signals] {
+            let session = finished(vec![rules(means, PacedWakeOrder::Pairs); 2]);
             let (receiver, sender) = (session.board().figures(0), session.board().figures(1));
             assert_eq!((receiver.cycles, receiver.samples, sender.samples), (20, 20, 0), "{means:?}");
             assert!(receiver.min > 0 && receiver.min <= receiver.last && receiver.last <= receiver.max);
@@ -228,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_turn_with_a_rest_is_no_sample_of_the_others() {
-        let session = finished(vec![rules(Means::Signals, Form::Circle); 3]);
+        let session = finished(vec![rules(PacedWakeMechanism::Signals, PacedWakeOrder::Circle); 3]);
         let all: Vec<_> = (0..3).map(|endpoint| session.board().figures(endpoint)).collect();
         assert_eq!(all.iter().map(|figures| figures.cycles).collect::<Vec<_>>(), [20; 3]);
         // The first message begins a turn, and the 17th came after a rest.
@@ -238,13 +249,22 @@ mod tests {
 
     #[test]
     fn the_first_latency_above_the_threshold_ends_the_run() {
-        let session = finished(vec![Rules { threshold: 0, ..rules(Means::Queues, Form::Pairs) }; 2]);
+        let session = finished(vec![
+            PacedEndpointRules {
+                threshold: 0,
+                ..rules(PacedWakeMechanism::Queues, PacedWakeOrder::Pairs)
+            };
+            2
+        ]);
         assert_eq!((session.board().broken(), session.board().figures(0).cycles), (Some(0), 1));
     }
 
     #[test]
     fn an_endpoint_that_cannot_be_set_up_is_reported() {
-        let nowhere = Rules { cpu: Some(8191), ..rules(Means::Futexes, Form::Pairs) };
+        let nowhere = PacedEndpointRules {
+            cpu: Some(8191),
+            ..rules(PacedWakeMechanism::Futexes, PacedWakeOrder::Pairs)
+        };
         let text = format!("{:#}", Session::begin(vec![nowhere; 2], false).err().unwrap());
         assert!(text.starts_with("an endpoint failed: "), "{text}");
     }

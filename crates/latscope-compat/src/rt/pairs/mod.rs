@@ -5,71 +5,74 @@ pub mod options;
 pub mod text;
 
 use super::options::RT_TESTS;
-use super::paced::{Board, Ended, Figures, Form, KEPT, MEMORY, Means, Rules, Session};
+use super::paced::{
+    KEPT, MEMORY, PacedEndpointRules, PacedEndpointStatistics, PacedRunMemory, PacedWaitOutcome,
+    PacedWakeMechanism, PacedWakeOrder, Session,
+};
 use super::{cpuset, json};
-use crate::context::Context;
+use crate::context::PersonalityContext;
 use crate::environment;
-use crate::getopt::{Opt, Refusal};
-use crate::personality::Program;
+use crate::getopt::{CommandLineRefusal, ProgramOption};
+use crate::personality::PersonalityProgram;
 use anyhow::Result;
 use latscope_bench::hold::hold;
 use latscope_core::machine::Machine;
-use latscope_core::report::Status;
+use latscope_core::report::VerdictStatus;
 use latscope_judge::verdict;
 use latscope_process::stdout::{Stdout, print};
 use options::spec::*;
 use options::{PairsOptions, settle};
 use std::io::Write;
 use std::time::{Duration, Instant, SystemTime};
-use text::Pair;
+use text::PacedEndpointPair;
 
 const fn program(
     name: &'static str,
     summary: &'static str,
-    usual: fn(&Context) -> Result<PairsOptions, Refusal>,
-    options: &'static [Opt<PairsOptions>],
-) -> Program<PairsOptions> {
-    Program { name, summary, suite: &RT_TESTS, form: "", options, usual, settle, carry_out }
+    usual: fn(&PersonalityContext) -> Result<PairsOptions, CommandLineRefusal>,
+    options: &'static [ProgramOption<PairsOptions>],
+) -> PersonalityProgram<PairsOptions> {
+    PersonalityProgram { name, summary, suite: &RT_TESTS, form: "", options, usual, settle, carry_out }
 }
 
 /// Program for POSIX message queues.
 #[rustfmt::skip]
-pub static PMQTEST: Program<PairsOptions> = program("pmqtest", "POSIX message queues, one way, paced",
-    |_| Ok(PairsOptions::of(Means::Queues, Form::Pairs)), &[
-        AFFINITY, Opt::BREAK, DISTANCE, Opt::DURATION, FORCE, Opt::HELP, INTERVAL, Opt::JSON, LOOPS, PRIORITY,
-        Opt::QUIET, SMP, THREADS, TIMEOUT, MARK, Opt::STRICT,
+pub static PMQTEST: PersonalityProgram<PairsOptions> = program("pmqtest", "POSIX message queues, one way, paced",
+    |_| Ok(PairsOptions::of(PacedWakeMechanism::Queues, PacedWakeOrder::Pairs)), &[
+        AFFINITY, ProgramOption::BREAK, DISTANCE, ProgramOption::DURATION, FORCE, ProgramOption::HELP, INTERVAL, ProgramOption::JSON, LOOPS, PRIORITY,
+        ProgramOption::QUIET, SMP, THREADS, TIMEOUT, MARK, ProgramOption::STRICT,
     ]);
 
 /// Program for POSIX mutexes, or the primitives that these are made of.
 #[rustfmt::skip]
-pub static PTSEMATEST: Program<PairsOptions> = program("ptsematest", "mutexes between threads, one way, paced",
-    |_| Ok(PairsOptions::of(Means::Futexes, Form::Pairs)), &[
-        AFFINITY, Opt::BREAK, DISTANCE, Opt::DURATION, Opt::HELP, INTERVAL, Opt::JSON, LOOPS, PRIORITY,
-        Opt::QUIET, SMP, THREADS, MARK, Opt::STRICT,
+pub static PTSEMATEST: PersonalityProgram<PairsOptions> = program("ptsematest", "mutexes between threads, one way, paced",
+    |_| Ok(PairsOptions::of(PacedWakeMechanism::Futexes, PacedWakeOrder::Pairs)), &[
+        AFFINITY, ProgramOption::BREAK, DISTANCE, ProgramOption::DURATION, ProgramOption::HELP, INTERVAL, ProgramOption::JSON, LOOPS, PRIORITY,
+        ProgramOption::QUIET, SMP, THREADS, MARK, ProgramOption::STRICT,
     ]);
 
 /// Program for System V semaphores.
 #[rustfmt::skip]
-pub static SVSEMATEST: Program<PairsOptions> = program("svsematest", "System V semaphores, one way, paced",
-    |_| Ok(PairsOptions::of(Means::Semaphores, Form::Pairs)), FORKING);
+pub static SVSEMATEST: PersonalityProgram<PairsOptions> = program("svsematest", "System V semaphores, one way, paced",
+    |_| Ok(PairsOptions::of(PacedWakeMechanism::Semaphores, PacedWakeOrder::Pairs)), FORKING);
 
 /// Program for signals between pairs.
 #[rustfmt::skip]
-pub static SIGWAITTEST: Program<PairsOptions> = program("sigwaittest", "signals, one way, paced",
-    |_| Ok(PairsOptions::of(Means::Signals, Form::Pairs)), FORKING);
+pub static SIGWAITTEST: PersonalityProgram<PairsOptions> = program("sigwaittest", "signals, one way, paced",
+    |_| Ok(PairsOptions::of(PacedWakeMechanism::Signals, PacedWakeOrder::Pairs)), FORKING);
 
 #[rustfmt::skip]
-const FORKING: &[Opt<PairsOptions>] = &[
-    AFFINITY, Opt::BREAK, DISTANCE, Opt::DURATION, FORK, Opt::HELP, INTERVAL, Opt::JSON, LOOPS, PRIORITY,
-    Opt::QUIET, SMP, THREADS, MARK, Opt::STRICT,
+const FORKING: &[ProgramOption<PairsOptions>] = &[
+    AFFINITY, ProgramOption::BREAK, DISTANCE, ProgramOption::DURATION, FORK, ProgramOption::HELP, INTERVAL, ProgramOption::JSON, LOOPS, PRIORITY,
+    ProgramOption::QUIET, SMP, THREADS, MARK, ProgramOption::STRICT,
 ];
 
 /// Program for signals in a circle.
 #[rustfmt::skip]
-pub static SIGNALTEST: Program<PairsOptions> = program("signaltest", "signals in a circle of threads",
-    |_| Ok(PairsOptions::of(Means::Signals, Form::Circle)), &[
-        AFFINITY, Opt::BREAK, Opt::DURATION, Opt::HELP, Opt::JSON, LOOPS, LOCK, PRIORITY, Opt::QUIET, SMP,
-        CIRCLE, VERBOSE, MARK, Opt::STRICT,
+pub static SIGNALTEST: PersonalityProgram<PairsOptions> = program("signaltest", "signals in a circle of threads",
+    |_| Ok(PairsOptions::of(PacedWakeMechanism::Signals, PacedWakeOrder::Circle)), &[
+        AFFINITY, ProgramOption::BREAK, ProgramOption::DURATION, ProgramOption::HELP, ProgramOption::JSON, LOOPS, LOCK, PRIORITY, ProgramOption::QUIET, SMP,
+        CIRCLE, VERBOSE, MARK, ProgramOption::STRICT,
     ]);
 
 /// Interval between two frames.
@@ -78,12 +81,12 @@ const FRAME: Duration = Duration::from_millis(100);
 /// Interval between two checks of the processes, if nothing is drawn.
 const SELDOM: Duration = Duration::from_secs(1);
 
-fn carry_out(options: &PairsOptions, context: &Context) -> Result<u8> {
+fn carry_out(options: &PairsOptions, context: &PersonalityContext) -> Result<u8> {
     context.introduce(&options.common.notes);
     let started = SystemTime::now();
     let (machine, _) = environment::here();
     let mut rules = rules(options, &machine)?;
-    let of_each = if options.form == Form::Pairs { 2 } else { 1 };
+    let of_each = if options.form == PacedWakeOrder::Pairs { 2 } else { 1 };
     let titles = rules.iter().step_by(of_each).map(text::title).collect();
     if context.shows(&environment::outline(context.name, "paced", titles, options.common.duration, &machine))
     {
@@ -102,7 +105,7 @@ fn carry_out(options: &PairsOptions, context: &Context) -> Result<u8> {
         .iter()
         .for_each(|shortfall| context.note(&format!("{} ({})", shortfall.reason, shortfall.remedy)));
     let mut session = Session::begin(rules.clone(), options.fork)?;
-    let mut screen = Screen { context, options, rules: &rules, out: Stdout, drawn: false, told: 0 };
+    let mut screen = PairsScreen { context, options, rules: &rules, out: Stdout, drawn: false, told: 0 };
     let interrupted = screen.watch(&mut session)?;
     session.check()?;
     let board = session.board();
@@ -112,7 +115,7 @@ fn carry_out(options: &PairsOptions, context: &Context) -> Result<u8> {
     if !json::write_run(context, &options.common, started, || json) {
         return Ok(json::unwritten(&options.common));
     }
-    let status = if broken.is_some() { Status::Exceeded } else { Status::Pass };
+    let status = if broken.is_some() { VerdictStatus::Exceeded } else { VerdictStatus::Pass };
     // Without an end of its own it is done when it is asked to end.
     let cut_short = interrupted && (options.common.duration.is_some() || options.loops.is_some());
     Ok(match options.common.strict_exit {
@@ -125,34 +128,37 @@ fn carry_out(options: &PairsOptions, context: &Context) -> Result<u8> {
 ///
 /// # Errors
 /// A CPU does not exist.
-pub fn rules(options: &PairsOptions, machine: &Machine) -> Result<Vec<Rules>, Refusal> {
+pub fn rules(
+    options: &PairsOptions,
+    machine: &Machine,
+) -> Result<Vec<PacedEndpointRules>, CommandLineRefusal> {
     let cpus = match (&options.affinity, options.smp) {
         (Some(Some(set)), _) => cpuset::parse(set, machine)?,
         (Some(None), _) | (None, true) => machine.allowed.0.clone(),
         (None, false) => Vec::new(),
     };
     let each = machine.allowed.0.len() as u64;
-    let usual = if options.form == Form::Circle { 2 } else { 1 };
+    let usual = if options.form == PacedWakeOrder::Circle { 2 } else { 1 };
     let count = match options.threads {
         None if options.smp => each.max(usual),
         None => usual,
         Some(0) => each,
         Some(count) => count,
     };
-    let endpoints = if options.form == Form::Circle { 1 } else { 2 };
+    let endpoints = if options.form == PacedWakeOrder::Circle { 1 } else { 2 };
     Ok((0..count).flat_map(|index| std::iter::repeat_n(rule(options, &cpus, index), endpoints)).collect())
 }
 
 /// Rules for the endpoints of the pair with this index.
-fn rule(options: &PairsOptions, cpus: &[u32], index: u64) -> Rules {
+fn rule(options: &PairsOptions, cpus: &[u32], index: u64) -> PacedEndpointRules {
     let interval_us = options.distance.saturating_mul(index).saturating_add(options.interval);
     // Strictly above, the figures being cut off first.
     let threshold = |us: u64| us.saturating_mul(1000).saturating_add(999);
-    Rules {
+    PacedEndpointRules {
         means: options.means,
         form: options.form,
         interval: interval_us.saturating_mul(1000),
-        priority: match (options.smp || options.form == Form::Circle, options.priority) {
+        priority: match (options.smp || options.form == PacedWakeOrder::Circle, options.priority) {
             (false, 2..) => options.priority.saturating_sub(index as u32).max(1),
             _ => options.priority,
         },
@@ -166,17 +172,17 @@ fn rule(options: &PairsOptions, cpus: &[u32], index: u64) -> Rules {
 }
 
 /// Printer of the figures while the endpoints run.
-struct Screen<'a, W> {
-    context: &'a Context,
+struct PairsScreen<'a, W> {
+    context: &'a PersonalityContext,
     options: &'a PairsOptions,
-    rules: &'a [Rules],
+    rules: &'a [PacedEndpointRules],
     out: W,
     drawn: bool,
     /// Number of samples that `-v` has printed.
     told: u64,
 }
 
-impl<W: Write> Screen<'_, W> {
+impl<W: Write> PairsScreen<'_, W> {
     /// Draws until the run is over. Returns true if the run was asked to end.
     fn watch(&mut self, session: &mut Session) -> Result<bool> {
         let begun = Instant::now();
@@ -186,9 +192,9 @@ impl<W: Write> Screen<'_, W> {
         loop {
             let left = limit.saturating_sub(begun.elapsed());
             let ended = session.wait(left.min(if draws { FRAME } else { SELDOM }))?;
-            if ended != Ended::Time || begun.elapsed() >= limit {
+            if ended != PacedWaitOutcome::Time || begun.elapsed() >= limit {
                 session.end();
-                return Ok(ended == Ended::Told);
+                return Ok(ended == PacedWaitOutcome::Told);
             }
             session.check()?;
             if !self.draw(session.board()) {
@@ -199,7 +205,7 @@ impl<W: Write> Screen<'_, W> {
     }
 
     /// Draws one frame. Returns false if the reader of stdout is gone.
-    fn draw(&mut self, board: &Board) -> bool {
+    fn draw(&mut self, board: &PacedRunMemory) -> bool {
         let text = match (self.options.verbose, self.options.common.quiet) {
             (true, _) => self.samples(board),
             (false, true) => return true,
@@ -208,16 +214,16 @@ impl<W: Write> Screen<'_, W> {
         self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).is_ok()
     }
 
-    fn frame(&mut self, board: &Board) -> String {
+    fn frame(&mut self, board: &PacedRunMemory) -> String {
         match self.options.form {
             // Not before all have something to show.
-            Form::Pairs
+            PacedWakeOrder::Pairs
                 if (0..board.endpoints()).step_by(2).any(|endpoint| board.figures(endpoint).samples == 0) =>
             {
                 String::new()
             }
-            Form::Pairs => self.text(board) + &text::up(board.endpoints()),
-            Form::Circle => {
+            PacedWakeOrder::Pairs => self.text(board) + &text::up(board.endpoints()),
+            PacedWakeOrder::Circle => {
                 let up = if std::mem::replace(&mut self.drawn, true) { text::up(3) } else { String::new() };
                 let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
                 up + &text::circle_frame(&load, self.rules[0].priority, board.figures(0))
@@ -226,23 +232,23 @@ impl<W: Write> Screen<'_, W> {
     }
 
     /// Lines with the figures.
-    fn text(&self, board: &Board) -> String {
+    fn text(&self, board: &PacedRunMemory) -> String {
         match self.options.form {
-            Form::Pairs => text::pairs(&self.pairs(board), self.options.times_out()),
-            Form::Circle => text::circle(self.rules[0].priority, &all(board)),
+            PacedWakeOrder::Pairs => text::pairs(&self.pairs(board), self.options.times_out()),
+            PacedWakeOrder::Circle => text::circle(self.rules[0].priority, &all(board)),
         }
     }
 
-    fn json(&self, board: &Board) -> String {
+    fn json(&self, board: &PacedRunMemory) -> String {
         match self.options.form {
-            Form::Pairs => text::pairs_json(&self.pairs(board), self.options.times_out()),
-            Form::Circle => text::circle_json(&all(board)),
+            PacedWakeOrder::Pairs => text::pairs_json(&self.pairs(board), self.options.times_out()),
+            PacedWakeOrder::Circle => text::circle_json(&all(board)),
         }
     }
 
-    fn pairs(&self, board: &Board) -> Vec<Pair<'_>> {
+    fn pairs(&self, board: &PacedRunMemory) -> Vec<PacedEndpointPair<'_>> {
         let receivers = (0..board.endpoints()).step_by(2);
-        let pair = |endpoint: usize| Pair {
+        let pair = |endpoint: usize| PacedEndpointPair {
             rules: &self.rules[endpoint],
             receiver: board.figures(endpoint),
             sender: board.figures(endpoint + 1),
@@ -251,7 +257,7 @@ impl<W: Write> Screen<'_, W> {
     }
 
     /// Lines for the samples of `-v` that are not printed yet.
-    fn samples(&mut self, board: &Board) -> String {
+    fn samples(&mut self, board: &PacedRunMemory) -> String {
         let cycles = board.figures(0).cycles;
         let kept = cycles.saturating_sub(KEPT as u64);
         if kept > self.told {
@@ -265,9 +271,9 @@ impl<W: Write> Screen<'_, W> {
     }
 
     /// Prints the last lines.
-    fn finish(&mut self, board: &Board, text: &str) {
+    fn finish(&mut self, board: &PacedRunMemory, text: &str) {
         let mut end = String::new();
-        if self.options.form == Form::Circle {
+        if self.options.form == PacedWakeOrder::Circle {
             if self.options.verbose {
                 end += &self.samples(board);
             } else if !self.options.common.quiet {
@@ -278,14 +284,14 @@ impl<W: Write> Screen<'_, W> {
             }
         }
         end += text;
-        if self.options.form == Form::Pairs && !self.options.common.quiet {
+        if self.options.form == PacedWakeOrder::Pairs && !self.options.common.quiet {
             end += &(text::up(board.endpoints()) + &text::down(board.endpoints() + 2));
         }
         print(&end);
     }
 }
 
-fn all(board: &Board) -> Vec<Figures> {
+fn all(board: &PacedRunMemory) -> Vec<PacedEndpointStatistics> {
     (0..board.endpoints()).map(|endpoint| board.figures(endpoint)).collect()
 }
 
@@ -293,14 +299,17 @@ fn all(board: &Board) -> Vec<Figures> {
 mod tests {
     use super::*;
 
-    fn read(program: &Program<PairsOptions>, line: &str) -> Result<Vec<Rules>, Refusal> {
+    fn read(
+        program: &PersonalityProgram<PairsOptions>,
+        line: &str,
+    ) -> Result<Vec<PacedEndpointRules>, CommandLineRefusal> {
         let cpus = || "0-1".parse().unwrap();
         let machine = Machine { online: cpus(), allowed: cpus(), ..Machine::default() };
-        rules(&program.read(&Context::new(line.split_whitespace()))?, &machine)
+        rules(&program.read(&PersonalityContext::new(line.split_whitespace()))?, &machine)
     }
 
     /// Priority, interval in µs and CPU of each endpoint.
-    fn told(program: &Program<PairsOptions>, line: &str) -> Vec<(u32, u64, Option<u32>)> {
+    fn told(program: &PersonalityProgram<PairsOptions>, line: &str) -> Vec<(u32, u64, Option<u32>)> {
         let rules = read(program, line).unwrap();
         rules.iter().map(|rules| (rules.priority, rules.interval / 1000, rules.cpu)).collect()
     }

@@ -1,20 +1,23 @@
 //! Options of the programs for inter-process communication. They are alike, and each program has most of them.
 
-use crate::getopt::{Call, FLAG, Given, Opt, Refusal, is_count, on, part, perhaps, put, value};
+use crate::getopt::{
+    CommandLineRefusal, FLAG, OptionOccurrence, ProgramCall, ProgramOption, is_count, on, part, perhaps, put,
+    value,
+};
 use crate::rt::cpuset::is_set;
-use crate::rt::options::{self, Common};
-use crate::rt::paced::{Form, Means};
+use crate::rt::options::{self, RtTestsCommonOptions};
+use crate::rt::paced::{PacedWakeMechanism, PacedWakeOrder};
 use smart_default::SmartDefault;
 
 /// Values of the options of a call.
 #[derive(Debug, Clone, PartialEq, Eq, SmartDefault)]
 pub struct PairsOptions {
     /// Means by which the endpoints of the program wake each other.
-    #[default(Means::Queues)]
-    pub means: Means,
+    #[default(PacedWakeMechanism::Queues)]
+    pub means: PacedWakeMechanism,
     /// Order in which the endpoints of the program wake each other.
-    #[default(Form::Pairs)]
-    pub form: Form,
+    #[default(PacedWakeOrder::Pairs)]
+    pub form: PacedWakeOrder,
     /// Value of `-a`: `Some(None)` for each CPU in turn.
     pub affinity: Option<Option<String>>,
     /// Value of `-d`, in µs: each further pair's interval is longer by this.
@@ -40,87 +43,91 @@ pub struct PairsOptions {
     /// Value of `-v`: print every sample of the first thread.
     pub verbose: bool,
     /// Values of the options that other programs share.
-    pub common: Common,
+    pub common: RtTestsCommonOptions,
 }
 
 impl PairsOptions {
     /// Returns the options of a call without arguments, of a program with these means and this form.
-    pub fn of(means: Means, form: Form) -> PairsOptions {
+    pub fn of(means: PacedWakeMechanism, form: PacedWakeOrder) -> PairsOptions {
         PairsOptions { means, form, ..PairsOptions::default() }
     }
 
     /// Returns true if the receiver may give up waiting.
     pub fn times_out(&self) -> bool {
-        self.means == Means::Queues
+        self.means == PacedWakeMechanism::Queues
     }
 }
 
-part!(PairsOptions, common: Common);
+part!(PairsOptions, common: RtTestsCommonOptions);
 
 /// All options of these programs, except those shared with other programs.
 #[rustfmt::skip]
 pub(super) mod spec {
     use super::*;
 
-    pub(crate) type Row = Opt<PairsOptions>;
-    pub(crate) const AFFINITY: Row = Opt::new(Some('a'), "affinity", perhaps("SET", is_set), "pairs in turn on the CPUs of SET, or on all",
+    pub(crate) type Row = ProgramOption<PairsOptions>;
+    pub(crate) const AFFINITY: Row = ProgramOption::new(Some('a'), "affinity", perhaps("SET", is_set), "pairs in turn on the CPUs of SET, or on all",
         |o, given| put(&mut o.affinity, Ok(Some(given.value.clone()))));
-    pub(crate) const DISTANCE: Row = Opt::new(Some('d'), "distance", value("US"), "each further pair's interval is longer by US [500]",
+    pub(crate) const DISTANCE: Row = ProgramOption::new(Some('d'), "distance", value("US"), "each further pair's interval is longer by US [500]",
         |o, given| put(&mut o.distance, given.count()));
-    pub(crate) const FORCE: Row = Opt::new(Some('f'), "forcetimeout", value("S"), "the sender rests S seconds before each message; with -T",
+    pub(crate) const FORCE: Row = ProgramOption::new(Some('f'), "forcetimeout", value("S"), "the sender rests S seconds before each message; with -T",
         |o, given| put(&mut o.force_timeout, given.count()));
-    pub(crate) const FORK: Row = Opt::new(Some('f'), "fork", perhaps("", |_| false), "processes instead of threads", fork);
-    pub(crate) const INTERVAL: Row = Opt::new(Some('i'), "interval", value("US"), "interval of the first pair [1000]",
+    pub(crate) const FORK: Row = ProgramOption::new(Some('f'), "fork", perhaps("", |_| false), "processes instead of threads", fork);
+    pub(crate) const INTERVAL: Row = ProgramOption::new(Some('i'), "interval", value("US"), "interval of the first pair [1000]",
         |o, given| put(&mut o.interval, given.count()));
-    pub(crate) const LOOPS: Row = Opt::new(Some('l'), "loops", value("N"), "end when a pair has had N messages [0: endless]",
+    pub(crate) const LOOPS: Row = ProgramOption::new(Some('l'), "loops", value("N"), "end when a pair has had N messages [0: endless]",
         |o, given| put(&mut o.loops, given.limit()));
     // Memory is always locked.
-    pub(crate) const LOCK: Row = Opt::new(Some('m'), "mlockall", FLAG, "lock memory: always so", |_, _| Ok(()));
-    pub(crate) const PRIORITY: Row = Opt::new(Some('p'), "prio", value("PRIO"), "SCHED_FIFO; each further pair's priority is lower by 1",
+    pub(crate) const LOCK: Row = ProgramOption::new(Some('m'), "mlockall", FLAG, "lock memory: always so", |_, _| Ok(()));
+    pub(crate) const PRIORITY: Row = ProgramOption::new(Some('p'), "prio", value("PRIO"), "SCHED_FIFO; each further pair's priority is lower by 1",
         |o, given| put(&mut o.priority, priority(given)));
-    pub(crate) const SMP: Row = Opt::new(Some('S'), "smp", FLAG, "as -a -t, and one priority for all", |o, _| on(&mut o.smp));
-    pub(crate) const THREADS: Row = Opt::new(Some('t'), "threads", perhaps("N", is_count), "number of pairs [1; without N, one a CPU]",
+    pub(crate) const SMP: Row = ProgramOption::new(Some('S'), "smp", FLAG, "as -a -t, and one priority for all", |o, _| on(&mut o.smp));
+    pub(crate) const THREADS: Row = ProgramOption::new(Some('t'), "threads", perhaps("N", is_count), "number of pairs [1; without N, one a CPU]",
         |o, given| put(&mut o.threads, if given.value.is_some() { threads(given, 0) } else { Ok(Some(0)) }));
-    pub(crate) const CIRCLE: Row = Opt::new(Some('t'), "threads", value("N"), "number of threads [2]",
+    pub(crate) const CIRCLE: Row = ProgramOption::new(Some('t'), "threads", value("N"), "number of threads [2]",
         |o, given| put(&mut o.threads, threads(given, 2)));
-    pub(crate) const TIMEOUT: Row = Opt::new(Some('T'), "timeout", value("S"), "the receiver waits S seconds at a time, and counts that",
+    pub(crate) const TIMEOUT: Row = ProgramOption::new(Some('T'), "timeout", value("S"), "the receiver waits S seconds at a time, and counts that",
         |o, given| put(&mut o.timeout, given.count()));
-    pub(crate) const VERBOSE: Row = Opt::new(Some('v'), "verbose", FLAG, "print every sample of the first thread: thread, cycle, value",
+    pub(crate) const VERBOSE: Row = ProgramOption::new(Some('v'), "verbose", FLAG, "print every sample of the first thread: thread, cycle, value",
         |o, _| on(&mut o.verbose));
-    pub(crate) const MARK: Row = Opt::MARK.ours();
+    pub(crate) const MARK: Row = ProgramOption::MARK.ours();
 }
 
 /// Applies the rules by which options affect each other.
-pub(super) fn settle(call: Call<PairsOptions>) -> Result<PairsOptions, Refusal> {
+pub(super) fn settle(call: ProgramCall<PairsOptions>) -> Result<PairsOptions, CommandLineRefusal> {
     let mut options = options::settle(call)?;
     if options.smp && options.threads.take().is_some() {
         options.common.notes.push("-t is ignored: -S has one on each CPU".to_owned());
     }
     if options.force_timeout > 0 && options.timeout == 0 {
-        return Err(Refusal::Usage("-f needs -T: without it the receiver waits without end".to_owned()));
+        return Err(CommandLineRefusal::Usage(
+            "-f needs -T: without it the receiver waits without end".to_owned(),
+        ));
     }
     Ok(options)
 }
 
-fn fork(options: &mut PairsOptions, given: &mut Given) -> Result<(), Refusal> {
+fn fork(options: &mut PairsOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
     let which = |value| format!("-f {value}: which end a process is cannot be given from outside");
-    given.value.as_ref().map_or(Ok(()), |value| Err(Refusal::Usage(which(value))))?;
+    given.value.as_ref().map_or(Ok(()), |value| Err(CommandLineRefusal::Usage(which(value))))?;
     on(&mut options.fork)
 }
 
-fn priority(given: &mut Given) -> Result<u32, Refusal> {
+fn priority(given: &mut OptionOccurrence) -> Result<u32, CommandLineRefusal> {
     let priority = given.count()?;
-    let wrong = || Refusal::Usage(format!("-p {priority}: a priority is 0 to 99"));
+    let wrong = || CommandLineRefusal::Usage(format!("-p {priority}: a priority is 0 to 99"));
     u32::try_from(priority).ok().filter(|number| *number <= 99).ok_or_else(wrong)
 }
 
 /// Parses a number of threads or pairs, from `least` to [`MOST`]. A circle has at least two threads.
-fn threads(given: &mut Given, least: u64) -> Result<Option<u64>, Refusal> {
+fn threads(given: &mut OptionOccurrence, least: u64) -> Result<Option<u64>, CommandLineRefusal> {
     match given.count()? {
         threads if threads < least => {
-            Err(Refusal::Usage(format!("-t {threads}: a circle has 2 threads at least")))
+            Err(CommandLineRefusal::Usage(format!("-t {threads}: a circle has 2 threads at least")))
         }
-        threads if threads > MOST => Err(Refusal::Usage(format!("-t {threads}: {MOST} are the most"))),
+        threads if threads > MOST => {
+            Err(CommandLineRefusal::Usage(format!("-t {threads}: {MOST} are the most")))
+        }
         threads => Ok(Some(threads)),
     }
 }
@@ -131,15 +138,19 @@ const MOST: u64 = 4096;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::Context;
+    use crate::context::PersonalityContext;
     use crate::getopt::Takes;
-    use crate::personality::Program;
+    use crate::personality::PersonalityProgram;
     use crate::rt::pairs::{PMQTEST, PTSEMATEST, SIGNALTEST, SIGWAITTEST, SVSEMATEST};
 
-    static ALL: [&Program<PairsOptions>; 5] = [&PMQTEST, &PTSEMATEST, &SIGNALTEST, &SIGWAITTEST, &SVSEMATEST];
+    static ALL: [&PersonalityProgram<PairsOptions>; 5] =
+        [&PMQTEST, &PTSEMATEST, &SIGNALTEST, &SIGWAITTEST, &SVSEMATEST];
 
-    fn read(program: &Program<PairsOptions>, line: &str) -> Result<PairsOptions, Refusal> {
-        program.read(&Context::new(line.split_whitespace()))
+    fn read(
+        program: &PersonalityProgram<PairsOptions>,
+        line: &str,
+    ) -> Result<PairsOptions, CommandLineRefusal> {
+        program.read(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]
@@ -159,7 +170,7 @@ mod tests {
                     assert_eq!(read(program, &format!("-{letter}{value}{with}")).unwrap(), long);
                 }
             }
-            assert_eq!(read(program, "-h"), Err(Refusal::Help));
+            assert_eq!(read(program, "-h"), Err(CommandLineRefusal::Help));
         }
         assert_eq!(read(&SIGNALTEST, "-m"), read(&SIGNALTEST, ""));
     }

@@ -1,19 +1,19 @@
 //! Output of the programs for inter-process communication, made by pure functions.
 
-use crate::rt::paced::{Figures, Rules};
+use crate::rt::paced::{PacedEndpointRules, PacedEndpointStatistics};
 use crate::rt::row::NO_MIN;
 use latscope_core::units::format_time;
 use std::fmt::Write;
 
 /// Pair of endpoints: the rules of its receiver, and the figures of its receiver and its sender.
 #[derive(Debug, Clone)]
-pub struct Pair<'a> {
+pub struct PacedEndpointPair<'a> {
     /// Rules of the receiver.
-    pub rules: &'a Rules,
+    pub rules: &'a PacedEndpointRules,
     /// Figures of the endpoint that waits.
-    pub receiver: Figures,
+    pub receiver: PacedEndpointStatistics,
     /// Figures of the endpoint that sends.
-    pub sender: Figures,
+    pub sender: PacedEndpointStatistics,
 }
 
 fn us(ns: u64) -> u64 {
@@ -21,12 +21,12 @@ fn us(ns: u64) -> u64 {
 }
 
 /// CPU as it is printed: -1 before it is known.
-fn cpu(figures: &Figures) -> i64 {
+fn cpu(figures: &PacedEndpointStatistics) -> i64 {
     figures.cpu.map_or(-1, i64::from)
 }
 
 /// Returns two lines for each pair, with the receivers' timeouts where these are counted.
-pub fn pairs(all: &[Pair], timeouts: bool) -> String {
+pub fn pairs(all: &[PacedEndpointPair], timeouts: bool) -> String {
     let mut text = String::new();
     for (index, pair) in all.iter().enumerate() {
         let (receiver, sender, priority) = (&pair.receiver, &pair.sender, pair.rules.priority);
@@ -63,7 +63,7 @@ pub fn pairs(all: &[Pair], timeouts: bool) -> String {
 }
 
 /// Returns a line for each thread of a circle.
-pub fn circle(priority: u32, all: &[Figures]) -> String {
+pub fn circle(priority: u32, all: &[PacedEndpointStatistics]) -> String {
     let mut text = String::new();
     for (index, thread) in all.iter().enumerate() {
         let (min, max) = match thread.samples {
@@ -83,7 +83,7 @@ pub fn circle(priority: u32, all: &[Figures]) -> String {
 }
 
 /// Frame drawn during a run of a circle: three lines, with the figures of the first thread.
-pub fn circle_frame(load: &str, priority: u32, first: Figures) -> String {
+pub fn circle_frame(load: &str, priority: u32, first: PacedEndpointStatistics) -> String {
     format!("{}          \n\n{}", load.trim_end(), circle(priority, &[first]))
 }
 
@@ -98,12 +98,12 @@ pub fn broken(endpoint: usize) -> String {
 }
 
 /// Part of the JSON of pairs after the common head.
-pub fn pairs_json(all: &[Pair], timeouts: bool) -> String {
+pub fn pairs_json(all: &[PacedEndpointPair], timeouts: bool) -> String {
     let each = all.iter().enumerate().map(|(index, pair)| pair_json(index, pair, timeouts));
     threads_json(each.collect())
 }
 
-fn pair_json(index: usize, pair: &Pair, timeouts: bool) -> String {
+fn pair_json(index: usize, pair: &PacedEndpointPair, timeouts: bool) -> String {
     let (receiver, sender, rules) = (&pair.receiver, &pair.sender, pair.rules);
     let timeouts = match timeouts {
         true => format!("        \"timeoutcount\": {},\n", receiver.timeouts),
@@ -126,11 +126,11 @@ fn pair_json(index: usize, pair: &Pair, timeouts: bool) -> String {
 }
 
 /// Part of the JSON of a circle after the common head.
-pub fn circle_json(all: &[Figures]) -> String {
+pub fn circle_json(all: &[PacedEndpointStatistics]) -> String {
     threads_json(all.iter().enumerate().map(thread_json).collect())
 }
 
-fn thread_json((index, thread): (usize, &Figures)) -> String {
+fn thread_json((index, thread): (usize, &PacedEndpointStatistics)) -> String {
     format!(
         "    \"{index}\": {{\n      \"cycles\": {},\n      \"min\": {},\n      \"max\": {},\n      \"avg\": {:.2},\n      \
          \"cpu\": {}\n    }}",
@@ -157,7 +157,7 @@ pub fn down(lines: usize) -> String {
 }
 
 /// Title of a pair, or of a thread of the circle: means, interval, policy and CPU.
-pub(super) fn title(rules: &Rules) -> String {
+pub(super) fn title(rules: &PacedEndpointRules) -> String {
     let means = format!("{:?}", rules.means).to_lowercase();
     let every = format_time(rules.interval as f64);
     let policy = match rules.priority {

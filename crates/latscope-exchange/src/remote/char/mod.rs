@@ -3,7 +3,7 @@
 
 mod sysfs;
 
-use super::{Channel, Failure, Opt, Order, Transport};
+use super::{ChannelFailure, ChannelRequest, RemoteChannel, RemoteOption, RemoteTransport};
 use crate::notify::readable;
 use anyhow::{Context, Result, bail, ensure};
 use latscope_core::param;
@@ -19,31 +19,41 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use sysfs::{Announced, Sysfs, number};
 
-pub(super) static CHAR: Transport =
-    Transport { name: "char", waits: &["poll"], ours: false, options: OPTIONS, open };
+pub(super) static CHAR: RemoteTransport =
+    RemoteTransport { name: "char", waits: &["poll"], ours: false, options: OPTIONS, open };
 
-const OPTIONS: &[Opt] = &[
-    Opt::new("ctrl", "DEVICE", "The control device by which an endpoint is made", "/dev/rpmsg_ctrl0"),
-    Opt::new(
+const OPTIONS: &[RemoteOption] = &[
+    RemoteOption::new(
+        "ctrl",
+        "DEVICE",
+        "The control device by which an endpoint is made",
+        "/dev/rpmsg_ctrl0",
+    ),
+    RemoteOption::new(
         "endpoint",
         "NAME",
         "Its name; without it, the name under which the remote announces the service",
         "",
     ),
-    Opt::new(
+    RemoteOption::new(
         "dst",
         "ADDRESS",
         "The remote's address, such as 0x400; without it, that which the remote announces",
         "",
     ),
-    Opt::new(
+    RemoteOption::new(
         param::VIA,
         "HOW",
         "How the device comes to be: `ioctl` makes an endpoint, `bind` gives the announced channel to rpmsg_chrdev",
         "ioctl",
     ),
-    Opt::new("remoteproc", "N", "Starts remote processor N first unless it runs, and stops it then", ""),
-    Opt::new("firmware", "FILE", "What it runs, in /lib/firmware", ""),
+    RemoteOption::new(
+        "remoteproc",
+        "N",
+        "Starts remote processor N first unless it runs, and stops it then",
+        "",
+    ),
+    RemoteOption::new("firmware", "FILE", "What it runs, in /lib/firmware", ""),
 ];
 
 /// The longest message on virtio, bytes: a buffer of 512 without its header.
@@ -52,7 +62,7 @@ const PAYLOAD: usize = 496;
 /// Time for a remote to announce its services, and for devices to appear.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(10);
 
-fn open(order: &Order) -> Result<Box<dyn Channel>> {
+fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
     let sysfs = Sysfs(PathBuf::from("/sys"));
     let processor = Processor::start(&sysfs, order.text("remoteproc"), order.text("firmware"))?;
     let service = order.service.name().to_string();
@@ -81,22 +91,22 @@ fn announced(sysfs: &Sysfs, name: &str, address: Option<u32>) -> Result<Announce
 }
 
 /// A device made by the control device.
-fn made(sysfs: &Sysfs, control: &Path, name: &str, address: u32) -> Result<Endpoint> {
+fn made(sysfs: &Sysfs, control: &Path, name: &str, address: u32) -> Result<RpmsgCharDevice> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let opened = open_file(control, flags, Mode::empty())
         .with_context(|| format!("cannot open {} (modprobe rpmsg_ctrl, root)", control.display()))?;
     let before = sysfs.endpoints(name, address);
     rpmsg_char::create(&opened, name, ANY, address)
         .with_context(|| format!("{} makes no endpoint", control.display()))?;
-    Endpoint::appeared(sysfs, &before, name, address, Undo::Destroy)
+    RpmsgCharDevice::appeared(sysfs, &before, name, address, RpmsgDeviceRemoval::Destroy)
 }
 
 /// A device made of the channel itself.
-fn bound(sysfs: &Sysfs, channel: Announced, name: &str) -> Result<Endpoint> {
+fn bound(sysfs: &Sysfs, channel: Announced, name: &str) -> Result<RpmsgCharDevice> {
     let before = sysfs.endpoints(name, channel.address);
     sysfs.bind(&channel.device)?;
-    let undo = Undo::Unbind(channel.device);
-    Endpoint::appeared(sysfs, &before, name, channel.address, undo)
+    let undo = RpmsgDeviceRemoval::Unbind(channel.device);
+    RpmsgCharDevice::appeared(sysfs, &before, name, channel.address, undo)
 }
 
 /// Asks until there is an answer, or the time is up.
@@ -111,20 +121,20 @@ fn until<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
 }
 
 /// Method of removing a device.
-enum Undo {
+enum RpmsgDeviceRemoval {
     Destroy,
     Unbind(String),
 }
 
 /// An open `/dev/rpmsgM`, removed when dropped.
-struct Endpoint {
+struct RpmsgCharDevice {
     file: OwnedFd,
     name: String,
-    undo: Undo,
+    undo: RpmsgDeviceRemoval,
     sysfs: Sysfs,
 }
 
-impl Endpoint {
+impl RpmsgCharDevice {
     /// Opens the device that was not there before. The kernel does not return its number, and there may be an older
     /// device of the same name.
     fn appeared(
@@ -132,8 +142,8 @@ impl Endpoint {
         before: &BTreeSet<String>,
         name: &str,
         address: u32,
-        undo: Undo,
-    ) -> Result<Endpoint> {
+        undo: RpmsgDeviceRemoval,
+    ) -> Result<RpmsgCharDevice> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let mut refused = None;
         let opened = until(|| {
@@ -147,19 +157,19 @@ impl Endpoint {
             }
         });
         match (opened, refused) {
-            (Some((file, name)), _) => Ok(Endpoint { file, name, undo, sysfs: sysfs.clone() }),
+            (Some((file, name)), _) => Ok(RpmsgCharDevice { file, name, undo, sysfs: sysfs.clone() }),
             (None, Some((name, error))) => bail!("cannot open /dev/{name}: {error}"),
             (None, None) => bail!("no device appeared for {name} at {address:#x}"),
         }
     }
 }
 
-impl Drop for Endpoint {
+impl Drop for RpmsgCharDevice {
     fn drop(&mut self) {
         // Of a remote that is gone nothing is left to remove.
         match &self.undo {
-            Undo::Destroy => drop(rpmsg_char::destroy(&self.file)),
-            Undo::Unbind(device) => drop(self.sysfs.unbind(device)),
+            RpmsgDeviceRemoval::Destroy => drop(rpmsg_char::destroy(&self.file)),
+            RpmsgDeviceRemoval::Unbind(device) => drop(self.sysfs.unbind(device)),
         }
     }
 }
@@ -189,22 +199,22 @@ impl Drop for Processor {
 
 /// The channel; the endpoint goes before its processor.
 struct EndpointFile {
-    endpoint: Endpoint,
+    endpoint: RpmsgCharDevice,
     _processor: Option<Processor>,
 }
 
-impl Channel for EndpointFile {
-    fn send(&mut self, message: &[u8]) -> Result<(), Failure> {
+impl RemoteChannel for EndpointFile {
+    fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
         match rustix::io::write(&self.endpoint.file, message) {
             Ok(written) if written == message.len() => Ok(()),
-            Ok(_) => Err(Failure::Unsent(Unsent::TooLong)),
-            Err(Errno::AGAIN | Errno::NOMEM) => Err(Failure::Unsent(Unsent::NoBuffer)),
-            Err(Errno::MSGSIZE) => Err(Failure::Unsent(Unsent::TooLong)),
+            Ok(_) => Err(ChannelFailure::Unsent(Unsent::TooLong)),
+            Err(Errno::AGAIN | Errno::NOMEM) => Err(ChannelFailure::Unsent(Unsent::NoBuffer)),
+            Err(Errno::MSGSIZE) => Err(ChannelFailure::Unsent(Unsent::TooLong)),
             Err(error) => Err(failure(error)),
         }
     }
 
-    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure> {
+    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
         loop {
             match rustix::io::read(&self.endpoint.file, &mut *into) {
                 // One message; what is longer than the buffer is discarded, and so is no echo.
@@ -214,7 +224,7 @@ impl Channel for EndpointFile {
             }
             let left = until.saturating_sub(monotonic_ns());
             if left == 0 {
-                return Err(Failure::Timeout);
+                return Err(ChannelFailure::Timeout);
             }
             readable(&self.endpoint.file, Duration::from_nanos(left))?;
         }
@@ -225,14 +235,14 @@ impl Channel for EndpointFile {
     }
 
     fn ended(&mut self) -> Option<String> {
-        let Endpoint { name, sysfs, .. } = &self.endpoint;
+        let RpmsgCharDevice { name, sysfs, .. } = &self.endpoint;
         (!sysfs.has(name)).then(|| format!("the remote is gone: so is /dev/{name}"))
     }
 }
 
-fn failure(error: Errno) -> Failure {
+fn failure(error: Errno) -> ChannelFailure {
     match error {
-        Errno::PIPE | Errno::NODEV | Errno::NXIO => Failure::Gone(error.to_string()),
-        error => Failure::Io(error.into()),
+        Errno::PIPE | Errno::NODEV | Errno::NXIO => ChannelFailure::Gone(error.to_string()),
+        error => ChannelFailure::Io(error.into()),
     }
 }

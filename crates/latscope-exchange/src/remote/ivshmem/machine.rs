@@ -2,11 +2,11 @@
 
 use anyhow::{Context, Result, bail};
 use latscope_os::ivshmem::Doorbell;
-use latscope_os::window::Window;
+use latscope_os::window::MemoryWindow;
 use latscope_os::{sched, worker};
 use latscope_process::files;
 use latscope_process::role::KilledOnDrop;
-use latscope_rpmsg::control::{Control, Order};
+use latscope_rpmsg::control::{ControlOpcode, RpmsgControlBlock};
 use latscope_rpmsg::image::{ARGUMENTS, Backend, DOORBELL, EMULATED, PLAIN, WINDOW};
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// Settings of a machine.
-pub(super) struct Setup<'a> {
+pub(super) struct IvshmemMachineSetup<'a> {
     /// Program that is run as QEMU.
     pub qemu: &'a str,
     /// File of the image; empty for the image built into this program.
@@ -41,21 +41,21 @@ pub(super) struct Setup<'a> {
 }
 
 /// The running machine; it ends with this value, or with the thread that made it.
-pub(super) struct Machine {
+pub(super) struct IvshmemMachine {
     qemu: KilledOnDrop,
-    window: Window,
+    window: MemoryWindow,
     doorbell: Option<Rc<Doorbell>>,
     /// Output of QEMU and the image.
     said: File,
 }
 
-impl Machine {
+impl IvshmemMachine {
     /// Starts QEMU with the image and a fresh window.
     ///
     /// # Errors
     /// There is no image, or QEMU does not start.
-    pub(super) fn boot(setup: &Setup) -> Result<Machine> {
-        let window = Window::create(WINDOW)?;
+    pub(super) fn boot(setup: &IvshmemMachineSetup) -> Result<IvshmemMachine> {
+        let window = MemoryWindow::create(WINDOW)?;
         let said = File::from(memory("latscope-said")?);
         let image = image(setup.image)?;
         let shared = window.descriptor().try_clone_to_owned()?;
@@ -83,7 +83,7 @@ impl Machine {
             ),
             other => other.with_context(|| format!("cannot start {}", setup.qemu))?,
         };
-        let mut machine = Machine { qemu: KilledOnDrop(qemu), window, doorbell, said };
+        let mut machine = IvshmemMachine { qemu: KilledOnDrop(qemu), window, doorbell, said };
         machine.place(setup.cpus)?;
         Ok(machine)
     }
@@ -103,7 +103,7 @@ impl Machine {
     }
 
     /// Gives an order, and waits until the image obeys.
-    pub(super) fn order(&mut self, order: Order) -> Result<()> {
+    pub(super) fn order(&mut self, order: ControlOpcode) -> Result<()> {
         let control = self.control()?;
         let command = control.issue(order)?;
         if let Some(doorbell) = &self.doorbell {
@@ -115,7 +115,7 @@ impl Machine {
     }
 
     /// Waits until there is something.
-    fn until<T>(&mut self, what: &str, look: impl Fn(&Machine) -> Option<T>) -> Result<T> {
+    fn until<T>(&mut self, what: &str, look: impl Fn(&IvshmemMachine) -> Option<T>) -> Result<T> {
         let start = Instant::now();
         while start.elapsed() < TIMEOUT {
             if let Some(found) = look(self) {
@@ -143,7 +143,7 @@ impl Machine {
         })
     }
 
-    pub(super) fn window(&self) -> Window {
+    pub(super) fn window(&self) -> MemoryWindow {
         self.window.clone()
     }
 
@@ -153,13 +153,13 @@ impl Machine {
     }
 
     /// The words that direct the image.
-    pub(super) fn control(&self) -> Result<Control<Window>> {
-        Ok(Control::new(self.window())?)
+    pub(super) fn control(&self) -> Result<RpmsgControlBlock<MemoryWindow>> {
+        Ok(RpmsgControlBlock::new(self.window())?)
     }
 }
 
 /// The value of QEMU's option for the accelerator.
-fn accelerator<'a>(setup: &Setup<'a>) -> Result<&'a str> {
+fn accelerator<'a>(setup: &IvshmemMachineSetup<'a>) -> Result<&'a str> {
     match setup.accelerator {
         "kvm" => Ok("kvm"),
         "tcg" => Ok(EMULATED),

@@ -6,19 +6,19 @@ mod words;
 
 use super::kicks::Kicks;
 use super::rings::{Far, Rings};
-use super::{Channel, Opt, Order, Transport};
+use super::{ChannelRequest, RemoteChannel, RemoteOption, RemoteTransport};
 use crate::notify::{self, Notifier};
 use anyhow::{Result, bail};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::ivshmem::Doorbell;
-use latscope_rpmsg::control::Order as Control;
+use latscope_rpmsg::control::ControlOpcode as Control;
 use latscope_rpmsg::image::LAYOUT;
-use machine::{Machine, Setup};
+use machine::{IvshmemMachine, IvshmemMachineSetup};
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-pub(super) static IVSHMEM: Transport = Transport {
+pub(super) static IVSHMEM: RemoteTransport = RemoteTransport {
     name: "ivshmem",
     waits: &["spin", "doorbell"],
     ours: true,
@@ -26,16 +26,18 @@ pub(super) static IVSHMEM: Transport = Transport {
     open,
 };
 
-const QEMU: Opt = Opt::new("qemu", "PROGRAM", "The QEMU that runs the image", latscope_rpmsg::image::QEMU);
+const QEMU: RemoteOption =
+    RemoteOption::new("qemu", "PROGRAM", "The QEMU that runs the image", latscope_rpmsg::image::QEMU);
 
-const ACCEL: Opt = Opt::new(
+const ACCEL: RemoteOption = RemoteOption::new(
     "accel",
     "ACCEL",
     "What runs the guest: tcg emulates it, which every machine can; kvm is the processor itself",
     TCG,
 );
 
-const IMAGE: Opt = Opt::new("image", "FILE", "Another image than the one that latscope carries", "");
+const IMAGE: RemoteOption =
+    RemoteOption::new("image", "FILE", "Another image than the one that latscope carries", "");
 
 const TCG: &str = "tcg";
 
@@ -43,10 +45,10 @@ const TCG: &str = "tcg";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Boots a machine that obeys one kind of order.
-fn boot(order: &Order) -> Result<Machine> {
+fn boot(order: &ChannelRequest) -> Result<IvshmemMachine> {
     let &[here, there, ..] = order.cpus else { bail!("a host and a virtual CPU need two CPUs") };
     let accelerator = order.text(ACCEL.name);
-    Machine::boot(&Setup {
+    IvshmemMachine::boot(&IvshmemMachineSetup {
         qemu: order.text(QEMU.name),
         image: order.text(IMAGE.name),
         accelerator,
@@ -55,7 +57,7 @@ fn boot(order: &Order) -> Result<Machine> {
     })
 }
 
-fn open(order: &Order) -> Result<Box<dyn Channel>> {
+fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
     let mut machine = boot(order)?;
     let (window, doorbell) = (machine.window(), machine.doorbell());
     LAYOUT.reset(&window)?;
@@ -71,19 +73,19 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
 ///
 /// # Errors
 /// The errors of the transport; the wait is `doorbell`, for which there are no single words.
-pub(super) fn mailbox(order: &Order) -> Result<Box<dyn Channel>> {
+pub(super) fn mailbox(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
     if order.wait() == "doorbell" {
         bail!("the image answers single words only when it polls: use --wait spin");
     }
     let mut machine = boot(order)?;
     machine.order(Control::Word)?;
     let (control, emulated) = (machine.control()?, order.text(ACCEL.name) != "kvm");
-    Ok(Box::new(words::Words::new(control, Guest { machine, emulated })))
+    Ok(Box::new(words::IvshmemWordChannel::new(control, Guest { machine, emulated })))
 }
 
 /// The machine from the view of the side that talks to the image.
 struct Guest {
-    machine: Machine,
+    machine: IvshmemMachine,
     emulated: bool,
 }
 

@@ -1,42 +1,42 @@
 //! A single word there and back, beside the link and answered by the same image.
 
-use super::super::kicks::{FOREVER, Next, Wait};
+use super::super::kicks::{FOREVER, KickWait, Next};
 use super::super::rings::Far;
-use super::super::{Channel, Failure};
+use super::super::{ChannelFailure, RemoteChannel};
 use super::Guest;
-use latscope_os::window::Window;
-use latscope_rpmsg::control::Control;
+use latscope_os::window::MemoryWindow;
+use latscope_rpmsg::control::RpmsgControlBlock;
 use latscope_rpmsg::link::Unsent;
 
 /// Endpoint of the host.
-pub(super) struct Words {
-    control: Control<Window>,
+pub(super) struct IvshmemWordChannel {
+    control: RpmsgControlBlock<MemoryWindow>,
     guest: Guest,
     /// Last sent word, in both halves: a mixture of halves of two words is equal to neither.
     word: u64,
 }
 
-impl Words {
+impl IvshmemWordChannel {
     /// Connects to an image that was ordered to echo words.
-    pub(super) fn new(control: Control<Window>, guest: Guest) -> Words {
-        Words { control, guest, word: 0 }
+    pub(super) fn new(control: RpmsgControlBlock<MemoryWindow>, guest: Guest) -> IvshmemWordChannel {
+        IvshmemWordChannel { control, guest, word: 0 }
     }
 }
 
-impl Channel for Words {
+impl RemoteChannel for IvshmemWordChannel {
     #[inline]
-    fn send(&mut self, message: &[u8]) -> Result<(), Failure> {
-        let word = message.try_into().map_err(|_| Failure::Unsent(Unsent::TooLong))?;
+    fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
+        let word = message.try_into().map_err(|_| ChannelFailure::Unsent(Unsent::TooLong))?;
         self.word = u64::from(u32::from_le_bytes(word)) * 0x1_0000_0001;
-        self.control.send(self.word).map_err(Failure::of)
+        self.control.send(self.word).map_err(ChannelFailure::of)
     }
 
     #[inline]
-    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure> {
-        let mut wait = Wait::new(FOREVER, until);
-        while !self.control.is_echoed(self.word).map_err(Failure::of)? {
+    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
+        let mut wait = KickWait::new(FOREVER, until);
+        while !self.control.is_echoed(self.word).map_err(ChannelFailure::of)? {
             if wait.looked() == Next::Over {
-                return Err(Failure::Timeout);
+                return Err(ChannelFailure::Timeout);
             }
         }
         into[..4].copy_from_slice(&self.word.to_le_bytes()[..4]);

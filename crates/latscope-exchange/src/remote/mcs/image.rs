@@ -1,8 +1,8 @@
 //! The file of a client OS: an ELF file for 64 bits, or bytes as they are.
 
-use super::Board;
+use super::McsBoard;
 use anyhow::{Context, Result, bail};
-use latscope_rpmsg::Memory;
+use latscope_rpmsg::RpmsgMemory;
 
 const PAGE: usize = 4096;
 
@@ -12,7 +12,7 @@ const LOAD: u32 = 1;
 /// Contents of an image, with their addresses.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Image<'a> {
-    parts: Vec<Part<'a>>,
+    parts: Vec<McsImageSegment<'a>>,
     /// First address, and the address behind the last.
     pub span: (usize, usize),
     /// Address where execution begins.
@@ -21,7 +21,7 @@ pub(super) struct Image<'a> {
 
 /// Bytes, and zeros up to a size.
 #[derive(Debug, PartialEq, Eq)]
-struct Part<'a> {
+struct McsImageSegment<'a> {
     at: usize,
     bytes: &'a [u8],
     size: usize,
@@ -40,7 +40,7 @@ impl<'a> Image<'a> {
         let (parts, entry) = if file.starts_with(b"\x7fELF") {
             elf(file, address).context("an ELF file that is not whole, or not for 64 bits")?
         } else {
-            (vec![Part { at: address, bytes: file, size: file.len() }], address as u64)
+            (vec![McsImageSegment { at: address, bytes: file, size: file.len() }], address as u64)
         };
         let first = parts.iter().map(|part| part.at).min();
         let last = parts.iter().map(|part| part.at + part.size).max();
@@ -54,7 +54,7 @@ impl<'a> Image<'a> {
     ///
     /// # Errors
     /// The memory cannot be mapped.
-    pub(super) fn load(&self, board: &dyn Board) -> Result<()> {
+    pub(super) fn load(&self, board: &dyn McsBoard) -> Result<()> {
         let start = self.span.0 - self.span.0 % PAGE;
         let size = (self.span.1 - start).next_multiple_of(PAGE);
         let memory = board.map(start, size).context("the memory of the client OS cannot be mapped")?;
@@ -67,7 +67,7 @@ impl<'a> Image<'a> {
 }
 
 /// The parts of an ELF file (little-endian, 64 bits), and where it begins.
-fn elf(file: &[u8], address: usize) -> Option<(Vec<Part<'_>>, u64)> {
+fn elf(file: &[u8], address: usize) -> Option<(Vec<McsImageSegment<'_>>, u64)> {
     let half = |at: usize| Some(u16::from_le_bytes(*file.get(at..)?.first_chunk()?));
     let word = |at: usize| Some(u64::from_le_bytes(*file.get(at..)?.first_chunk()?));
     let (class, order) = (file.get(4)?, file.get(5)?);
@@ -89,7 +89,7 @@ fn elf(file: &[u8], address: usize) -> Option<(Vec<Part<'_>>, u64)> {
         let from = *first.get_or_insert(physical);
         let at = address.checked_add(usize::try_from(physical.checked_sub(from)?).ok()?)?;
         at.checked_add(size)?;
-        parts.push(Part { at, bytes: (filled <= size).then_some(bytes)?, size });
+        parts.push(McsImageSegment { at, bytes: (filled <= size).then_some(bytes)?, size });
     }
     let entry = word(24)?.checked_sub(first?)?.checked_add(address as u64)?;
     Some((parts, entry))
@@ -128,7 +128,7 @@ mod tests {
         let file = file();
         let image = Image::parse(&file, 0x7a00_0000).unwrap();
         assert_eq!((image.span, image.entry), ((0x7a00_0000, 0x7a00_1020), 0x7a00_0010));
-        assert_eq!(image.parts[1], Part { at: 0x7a00_1000, bytes: &file[64..68], size: 0x20 });
+        assert_eq!(image.parts[1], McsImageSegment { at: 0x7a00_1000, bytes: &file[64..68], size: 0x20 });
     }
 
     #[test]

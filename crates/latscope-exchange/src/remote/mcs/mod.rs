@@ -7,21 +7,21 @@ mod tests;
 
 use super::kicks::Kicks;
 use super::rings::{Far, Rings};
-use super::{Channel, Opt, Order, Transport};
+use super::{ChannelRequest, RemoteChannel, RemoteOption, RemoteTransport};
 use crate::notify::{self, Notifier};
 use anyhow::{Context, Result, bail, ensure};
 use latscope_os::clock::monotonic_ns;
-use latscope_os::mcs::{Board, McsDevice, Reserved};
+use latscope_os::mcs::{McsBoard, McsDevice, Reserved};
 use latscope_process::files;
-use latscope_rpmsg::echo::Service;
-use latscope_rpmsg::table::{self, Ring, Table};
-use latscope_rpmsg::{Memory, Window, window::Pool};
+use latscope_rpmsg::echo::RpmsgService;
+use latscope_rpmsg::table::{self, ResourceTable, VringResource};
+use latscope_rpmsg::{RpmsgMemory, RpmsgWindow, window::RpmsgBufferPool};
 use std::io::{self, Read};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-pub(super) static MCS: Transport = Transport {
+pub(super) static MCS: RemoteTransport = RemoteTransport {
     name: "mcs",
     waits: &["ipi"],
     ours: false,
@@ -29,14 +29,22 @@ pub(super) static MCS: Transport = Transport {
     open,
 };
 
-const CPU: Opt = Opt::new("mcs-cpu", "N", "The CPU of the client OS, which Linux does not use (MCS: -c)", "");
-const IMAGE: Opt = Opt::new("mcs-image", "FILE", "The client OS, an ELF file or plain bytes (MCS: -t)", "");
-const ADDRESS: Opt = Opt::new("mcs-address", "HEX", "Where it is loaded, in reserved memory (MCS: -a)", "");
-const ENTRY: Opt =
-    Opt::new("mcs-entry", "HEX", "Where it begins, if not where the file says or it is loaded (MCS: -e)", "");
-const SHARED: Opt =
-    Opt::new("mcs-shared", "HEX", "Where the shared memory is that it was built for", "70000000");
-const DEVICE: Opt = Opt::new("mcs-device", "FILE", "The device; untested on a board", "/dev/mcs");
+const CPU: RemoteOption =
+    RemoteOption::new("mcs-cpu", "N", "The CPU of the client OS, which Linux does not use (MCS: -c)", "");
+const IMAGE: RemoteOption =
+    RemoteOption::new("mcs-image", "FILE", "The client OS, an ELF file or plain bytes (MCS: -t)", "");
+const ADDRESS: RemoteOption =
+    RemoteOption::new("mcs-address", "HEX", "Where it is loaded, in reserved memory (MCS: -a)", "");
+const ENTRY: RemoteOption = RemoteOption::new(
+    "mcs-entry",
+    "HEX",
+    "Where it begins, if not where the file says or it is loaded (MCS: -e)",
+    "",
+);
+const SHARED: RemoteOption =
+    RemoteOption::new("mcs-shared", "HEX", "Where the shared memory is that it was built for", "70000000");
+const DEVICE: RemoteOption =
+    RemoteOption::new("mcs-device", "FILE", "The device; untested on a board", "/dev/mcs");
 
 /// Bytes of the shared memory.
 const SIZE: usize = 0x3_0000;
@@ -50,19 +58,19 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The shared memory as both sides of MCS were built for it, without a resource table: the
 /// status, the buffers, and at the end the ring to the client and that to the host.
 /// Offsets are physical addresses, and so are those in descriptors.
-fn layout(base: usize) -> Window {
-    let ring = |at: usize, notify| Ring { address: at as u32, align: 4, num: 16, notify };
+fn layout(base: usize) -> RpmsgWindow {
+    let ring = |at: usize, notify| VringResource { address: at as u32, align: 4, num: 16, notify };
     let rings = [ring(base + SIZE - STEP, 0), ring(base + SIZE - 2 * STEP, 1)];
-    let pool = |at| Pool { at, buffer: 512, count: 16 };
-    Window {
-        table: Table::unwritten(table::NAME_SERVICE, rings, base),
+    let pool = |at| RpmsgBufferPool { at, buffer: 512, count: 16 };
+    RpmsgWindow {
+        table: ResourceTable::unwritten(table::NAME_SERVICE, rings, base),
         pools: [pool(base + STEP), pool(base + STEP + 16 * 512)],
         size: base + SIZE,
     }
 }
 
 /// Image to be started, and its CPU and addresses.
-struct Setup<'a> {
+struct McsClientSetup<'a> {
     cpu: u32,
     image: &'a Path,
     address: usize,
@@ -70,12 +78,12 @@ struct Setup<'a> {
     shared: usize,
 }
 
-fn open(order: &Order) -> Result<Box<dyn Channel>> {
+fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
     let [cpu, image, device] = [CPU, IMAGE, DEVICE].map(|option| order.text(option.name));
     if cpu.is_empty() || image.is_empty() || order.text(ADDRESS.name).is_empty() {
         bail!("a client OS takes --mcs-cpu, --mcs-image and --mcs-address");
     }
-    let setup = Setup {
+    let setup = McsClientSetup {
         cpu: cpu.parse().with_context(|| format!("--mcs-cpu {cpu}: a CPU has a number"))?,
         image: Path::new(image),
         address: address(order, &ADDRESS)?,
@@ -94,7 +102,7 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
 }
 
 /// An address in hexadecimal digits.
-fn address(order: &Order, option: &Opt) -> Result<usize> {
+fn address(order: &ChannelRequest, option: &RemoteOption) -> Result<usize> {
     let text = order.text(option.name);
     let digits = text.strip_prefix("0x").unwrap_or(text);
     let parsed = u32::from_str_radix(digits, 16).ok().and_then(|address| usize::try_from(address).ok());
@@ -103,13 +111,13 @@ fn address(order: &Order, option: &Opt) -> Result<usize> {
 
 /// Loads the client OS, starts it, and connects to a service of it.
 fn connect(
-    board: Rc<dyn Board>,
-    setup: &Setup,
-    service: Service,
+    board: Rc<dyn McsBoard>,
+    setup: &McsClientSetup,
+    service: RpmsgService,
     timeout: Duration,
     notice: &dyn Fn(&str),
 ) -> Result<Rings> {
-    let &Setup { cpu, shared, .. } = setup;
+    let &McsClientSetup { cpu, shared, .. } = setup;
     board.check_off(cpu).with_context(|| {
         format!("CPU {cpu} is not off: take it from Linux, or reset the board if a client OS runs there")
     })?;
@@ -135,11 +143,18 @@ fn connect(
     memory.clear(shared, SIZE)?;
     let interrupts = Interrupts { board, cpu, entry, started: false };
     let until = monotonic_ns() + timeout.as_nanos() as u64;
-    Rings::join(&layout(shared), memory, Kicks::new(interrupts, 0), Box::new(Client), service.name(), until)
+    Rings::join(
+        &layout(shared),
+        memory,
+        Kicks::new(interrupts, 0),
+        Box::new(McsClientOs),
+        service.name(),
+        until,
+    )
 }
 
-/// Checks that client and shared memory lie in reserved memory, as far as the module says what is reserved. One that does
-/// not say maps no other memory, and does not check where the client begins.
+/// Checks that client and shared memory lie in reserved memory, as far as the module says what is reserved. One that
+/// does not say maps no other memory, and does not check where the client begins.
 fn check_places(
     reserved: Option<Reserved>,
     image: &image::Image,
@@ -175,7 +190,7 @@ fn within(reserved: &Reserved, from: usize, to: usize, what: &str) -> Result<()>
 
 /// Interrupts in both directions. The first is the start: no client ran before.
 struct Interrupts {
-    board: Rc<dyn Board>,
+    board: Rc<dyn McsBoard>,
     cpu: u32,
     entry: u64,
     started: bool,
@@ -196,9 +211,9 @@ impl Notifier for Interrupts {
 }
 
 /// The client OS, whose end MCS does not report.
-struct Client;
+struct McsClientOs;
 
-impl Far for Client {
+impl Far for McsClientOs {
     fn ended(&mut self) -> Option<String> {
         None
     }

@@ -1,9 +1,9 @@
 //! The transport against a device that is played by a thread.
 
 use super::*;
-use latscope_os::window::Window as Mapped;
-use latscope_rpmsg::Remote;
-use latscope_rpmsg::echo::Echo;
+use latscope_os::window::MemoryWindow as Mapped;
+use latscope_rpmsg::RpmsgRemote;
+use latscope_rpmsg::echo::RpmsgEcho;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -25,13 +25,13 @@ struct Fake {
     to_host: OwnedFd,
     calls: Mutex<Vec<String>>,
     off: bool,
-    module: Module,
+    module: McsModuleVersion,
     end: Arc<AtomicBool>,
 }
 
 /// Version of the module's interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Module {
+enum McsModuleVersion {
     /// Since March 2024: it says which memory is reserved.
     Current,
     /// Since 2023, with three requests.
@@ -53,7 +53,7 @@ impl Fake {
             to_host,
             calls: Mutex::default(),
             off: true,
-            module: Module::Current,
+            module: McsModuleVersion::Current,
             end: Arc::default(),
         }
     }
@@ -77,7 +77,7 @@ impl Drop for Fake {
     }
 }
 
-impl Board for Fake {
+impl McsBoard for Fake {
     fn check_off(&self, cpu: u32) -> io::Result<()> {
         self.note(format!("is {cpu} off"));
         if self.off { Ok(()) } else { Err(io::Error::from_raw_os_error(14)) }
@@ -85,9 +85,9 @@ impl Board for Fake {
 
     fn reserved(&self) -> io::Result<Option<Reserved>> {
         match self.module {
-            Module::Current => Ok(Some(RESERVED)),
-            Module::Older => Ok(None),
-            Module::Bare => Err(io::Error::from_raw_os_error(19)),
+            McsModuleVersion::Current => Ok(Some(RESERVED)),
+            McsModuleVersion::Older => Ok(None),
+            McsModuleVersion::Bare => Err(io::Error::from_raw_os_error(19)),
         }
     }
 
@@ -124,9 +124,10 @@ impl Board for Fake {
 /// The client OS: its own driver's settings are in no table, but in its code.
 fn client(memory: &Mapped, interrupt: &OwnedFd, to_host: &OwnedFd, end: &AtomicBool) {
     assert_eq!(memory.load_u8(BASE), Ok(7), "the host is ready before the client starts");
-    let rings = [0x7002_C000, 0x7002_8000].map(|address| Ring { address, align: 4, num: 16, notify: 0 });
+    let rings =
+        [0x7002_C000, 0x7002_8000].map(|address| VringResource { address, align: 4, num: 16, notify: 0 });
     let rings = rings.map(|ring| ring.layout().unwrap());
-    let mut echo = Echo::<_, PAYLOAD>::new(Remote::new(memory, rings).unwrap());
+    let mut echo = RpmsgEcho::<_, PAYLOAD>::new(RpmsgRemote::new(memory, rings).unwrap());
     while !end.load(Ordering::Relaxed) {
         let progress = echo.poll();
         if progress.kick_transmit || progress.kick_receive {
@@ -141,12 +142,17 @@ fn client(memory: &Mapped, interrupt: &OwnedFd, to_host: &OwnedFd, end: &AtomicB
     }
 }
 
-fn setup(image: &Path) -> Setup<'_> {
-    Setup { cpu: 3, image, address: LOADED, entry: None, shared: BASE }
+fn setup(image: &Path) -> McsClientSetup<'_> {
+    McsClientSetup { cpu: 3, image, address: LOADED, entry: None, shared: BASE }
 }
 
 /// Connects as `open` does, and returns the notices.
-fn connected(board: Rc<Fake>, setup: &Setup, service: Service, ms: u64) -> (Result<Rings>, Vec<String>) {
+fn connected(
+    board: Rc<Fake>,
+    setup: &McsClientSetup,
+    service: RpmsgService,
+    ms: u64,
+) -> (Result<Rings>, Vec<String>) {
     let notices = std::cell::RefCell::new(Vec::new());
     let notice = |text: &str| notices.borrow_mut().push(text.to_owned());
     let rings = connect(board, setup, service, Duration::from_millis(ms), &notice);
@@ -162,16 +168,21 @@ fn an_older_module_does_not_say_what_is_reserved_and_serves() {
         board.module = module;
         Rc::new(board)
     };
-    let (rings, notices) = connected(board(Module::Older), &setup(file.path()), Service::Pty, 20_000);
+    let (rings, notices) =
+        connected(board(McsModuleVersion::Older), &setup(file.path()), RpmsgService::Pty, 20_000);
     let (mut rings, mut room) = (rings.unwrap(), [0; PAYLOAD]);
     rings.send(b"to and fro").unwrap();
     assert_eq!(rings.receive(&mut room, monotonic_ns() + 20 * SECOND).unwrap(), 10);
     assert!(notices.len() == 1 && notices[0].contains("--mcs-shared"), "{notices:?}");
     // latscope checks here what the module does not.
-    let elsewhere = Setup { entry: Some(0x1000), ..setup(file.path()) };
-    let refused = connected(board(Module::Older), &elsewhere, Service::Pty, 100).0.err().unwrap();
+    let elsewhere = McsClientSetup { entry: Some(0x1000), ..setup(file.path()) };
+    let refused =
+        connected(board(McsModuleVersion::Older), &elsewhere, RpmsgService::Pty, 100).0.err().unwrap();
     assert!(refused.to_string().contains("outside of its image"), "{refused}");
-    let bare = connected(board(Module::Bare), &setup(file.path()), Service::Pty, 100).0.err().unwrap();
+    let bare = connected(board(McsModuleVersion::Bare), &setup(file.path()), RpmsgService::Pty, 100)
+        .0
+        .err()
+        .unwrap();
     assert!(bare.to_string().contains("no memory is reserved"), "{bare}");
 }
 
@@ -180,12 +191,13 @@ fn all_rows_of_a_run_go_to_the_client_that_was_started_once() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&file, b"a client").unwrap();
     let board = Rc::new(Fake::new());
-    let mut rings = connected(board.clone(), &setup(file.path()), Service::Ping, 20_000).0.unwrap();
+    let mut rings = connected(board.clone(), &setup(file.path()), RpmsgService::Ping, 20_000).0.unwrap();
     rings.follow(|order| Ok((order.service.name(), 0)), Duration::from_secs(20));
     let params = latscope_core::plan::Params::new();
-    for service in [Service::Pty, Service::Bandwidth, Service::Pty] {
+    for service in [RpmsgService::Pty, RpmsgService::Bandwidth, RpmsgService::Pty] {
         let journal = |_: &_| Ok(());
-        let order = Order { params: &params, service, cpus: &[], journal: &journal, notice: &|_| () };
+        let order =
+            ChannelRequest { params: &params, service, cpus: &[], journal: &journal, notice: &|_| () };
         rings.turn_to(&order).unwrap();
         let mut room = [0; PAYLOAD];
         rings.send(b"here").unwrap();
@@ -204,7 +216,7 @@ fn a_client_is_loaded_started_and_answers() {
     // An earlier run.
     let shared = board.mapped(BASE, SIZE).unwrap();
     shared.write(BASE, &vec![0xA5; SIZE]).unwrap();
-    let mut rings = connected(board.clone(), &setup(file.path()), Service::Pty, 20_000).0.unwrap();
+    let mut rings = connected(board.clone(), &setup(file.path()), RpmsgService::Pty, 20_000).0.unwrap();
     assert_eq!(board.calls(), ["is 3 off", "map 0x7a000000", "map 0x70000000", "start 3 at 0x7a000000"]);
     let mut bytes = [0; 9];
     board.mapped(LOADED, 4096).unwrap().read(LOADED, &mut bytes).unwrap();
@@ -226,9 +238,9 @@ fn a_client_is_loaded_started_and_answers() {
 fn what_cannot_be_is_refused_and_nothing_is_started() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&file, b"a client").unwrap();
-    let refused = |board: Fake, setup: Setup, word: &str| {
+    let refused = |board: Fake, setup: McsClientSetup, word: &str| {
         let board = Rc::new(board);
-        let error = connected(board.clone(), &setup, Service::Ping, 1000).0.err().unwrap();
+        let error = connected(board.clone(), &setup, RpmsgService::Ping, 1000).0.err().unwrap();
         let line = format!("{error:#}");
         assert!(line.contains(word) && !line.contains('\n'), "{line}");
         assert!(!board.calls().iter().any(|call| call.contains("start")), "{:?}", board.calls());
@@ -238,10 +250,10 @@ fn what_cannot_be_is_refused_and_nothing_is_started() {
     on.off = false;
     refused(on, setup(path), "not off");
     refused(Fake::new(), setup(Path::new("/nonexistent")), "cannot read");
-    refused(Fake::new(), Setup { address: 0x6000_0000, ..setup(path) }, "cannot be mapped");
-    refused(Fake::new(), Setup { shared: 0x6000_0000, ..setup(path) }, "cannot be mapped");
-    refused(Fake::new(), Setup { address: BASE + 0x1000, ..setup(path) }, "over the shared memory");
-    refused(Fake::new(), Setup { shared: 0x7ffe_0000, ..setup(path) }, "reserved is");
+    refused(Fake::new(), McsClientSetup { address: 0x6000_0000, ..setup(path) }, "cannot be mapped");
+    refused(Fake::new(), McsClientSetup { shared: 0x6000_0000, ..setup(path) }, "cannot be mapped");
+    refused(Fake::new(), McsClientSetup { address: BASE + 0x1000, ..setup(path) }, "over the shared memory");
+    refused(Fake::new(), McsClientSetup { shared: 0x7ffe_0000, ..setup(path) }, "reserved is");
 }
 
 #[test]
@@ -250,6 +262,6 @@ fn a_client_that_does_not_answer_is_a_timeout() {
     std::fs::write(&file, b"a client").unwrap();
     let board = Fake::new();
     board.end.store(true, Ordering::Relaxed);
-    let error = connected(Rc::new(board), &setup(file.path()), Service::Ping, 100).0.err().unwrap();
+    let error = connected(Rc::new(board), &setup(file.path()), RpmsgService::Ping, 100).0.err().unwrap();
     assert!(error.to_string().contains("rpc-ping"), "{error}");
 }

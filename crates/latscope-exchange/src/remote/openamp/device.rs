@@ -3,15 +3,15 @@
 use super::super::echo;
 use super::super::kicks::Kicks;
 use super::files::Own;
-use super::socket::{self, Socket};
+use super::socket::{self, OpenampKickSocket};
 use super::{DEMO, LAYOUT, files};
 use anyhow::Result;
-use latscope_os::window::Window as Memory;
-use latscope_os::window::ends::Echo;
-use latscope_rpmsg::echo::{Counts, Service};
+use latscope_os::window::MemoryWindow as Memory;
+use latscope_os::window::ends::WindowEcho;
+use latscope_rpmsg::echo::{RpmsgService, RpmsgServiceCounts};
 use latscope_rpmsg::header::NAME_SERVICE;
 use latscope_rpmsg::name_service::Announcement;
-use latscope_rpmsg::{Fault, Faults, Link, Remote};
+use latscope_rpmsg::{Fault, Faults, RpmsgLink, RpmsgRemote};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -20,18 +20,18 @@ const MILLISECOND: u64 = 1_000_000;
 
 /// Totals over all drivers that were served.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Served {
+pub struct OpenampServiceTotals {
     /// Number of drivers that began.
     pub drivers: u64,
     /// Totals of the messages.
-    pub counts: Counts,
+    pub counts: RpmsgServiceCounts,
     /// Counts of the drivers' faults.
     pub faults: Faults,
 }
 
-impl Served {
+impl OpenampServiceTotals {
     /// Returns these totals with those of another driver.
-    fn with(mut self, counts: Counts, faults: Faults) -> Served {
+    fn with(mut self, counts: RpmsgServiceCounts, faults: Faults) -> OpenampServiceTotals {
         self.drivers += 1;
         self.counts += counts;
         self.faults += faults;
@@ -45,7 +45,7 @@ pub struct OpenampDevice {
     memory: Memory,
     socket: PathBuf,
     spin_ns: u64,
-    served: Mutex<Served>,
+    served: Mutex<OpenampServiceTotals>,
     /// Names to be removed in the end: the memory, and the socket while there is one.
     names: Mutex<Vec<Own>>,
 }
@@ -64,7 +64,7 @@ impl OpenampDevice {
     }
 
     /// Returns the totals, of a driver that is served now until its last silence.
-    pub fn served(&self) -> Served {
+    pub fn served(&self) -> OpenampServiceTotals {
         *self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -85,7 +85,7 @@ impl OpenampDevice {
         let (stream, _) = listener.accept()?;
         // A second driver is refused: there is one pair of rings.
         drop(listener);
-        match self.serve(Kicks::new(Socket::new(stream)?, self.spin_ns)) {
+        match self.serve(Kicks::new(OpenampKickSocket::new(stream)?, self.spin_ns)) {
             Err(error) if is_end(&error) => {}
             other => other?,
         }
@@ -105,9 +105,9 @@ impl OpenampDevice {
             match LAYOUT.remote(self.memory.clone()) {
                 Ok(Some(mut remote)) => {
                     announce_demo(&mut remote, &mut kicks)?;
-                    let (before, mut echo) = (self.served(), Echo::new(remote));
+                    let (before, mut echo) = (self.served(), WindowEcho::new(remote));
                     echo.describe("", concat!("latscope ", env!("CARGO_PKG_VERSION")));
-                    let mut tell = |echo: &Echo| {
+                    let mut tell = |echo: &WindowEcho| {
                         let served = before.with(echo.counts(), echo.faults());
                         *self.served.lock().unwrap_or_else(PoisonError::into_inner) = served;
                     };
@@ -123,11 +123,11 @@ impl OpenampDevice {
 }
 
 /// The name that OpenAMP's own ping looks for is that of an endpoint that echoes anything.
-fn announce_demo(remote: &mut Remote<Memory>, kicks: &mut Kicks) -> io::Result<()> {
+fn announce_demo(remote: &mut RpmsgRemote<Memory>, kicks: &mut Kicks) -> io::Result<()> {
     if !remote.names() {
         return Ok(());
     }
-    let address = Service::Pty.address();
+    let address = RpmsgService::Pty.address();
     let name = Announcement { name: DEMO, address, destroyed: false };
     match remote.send(address, NAME_SERVICE, &name.bytes()) {
         Ok(true) => kicks.kick(),

@@ -1,7 +1,7 @@
 //! Files with names known to other programs: which of them this process made, and their removal at the end.
 
 use anyhow::{Context, Result, bail};
-use latscope_os::window::Window as Memory;
+use latscope_os::window::MemoryWindow as Memory;
 use latscope_process::files::HeldDirectory;
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, ftruncate, openat};

@@ -14,23 +14,23 @@ mod tests;
 use super::kicks::Kicks;
 use super::rings::Rings;
 use super::shm::PARK_AFTER;
-use super::{Channel, Opt, Order, Transport};
+use super::{ChannelRequest, RemoteChannel, RemoteOption, RemoteTransport};
 use anyhow::{Context, Result, bail};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::window::ends::ENTRIES;
-use latscope_rpmsg::name_service::Name;
-use latscope_rpmsg::ring::Layout;
-use latscope_rpmsg::table::Table;
-use latscope_rpmsg::{Memory, Window};
-use socket::Socket;
+use latscope_rpmsg::name_service::RpmsgEndpointName;
+use latscope_rpmsg::ring::VirtqueueLayout;
+use latscope_rpmsg::table::ResourceTable;
+use latscope_rpmsg::{RpmsgMemory, RpmsgWindow};
+use socket::OpenampKickSocket;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The transport: this side is the driver.
-pub static OPENAMP: Transport =
-    Transport { name: "openamp", waits: WAITS, ours: false, options: &[SHM, SOCKET, ENDPOINT], open };
+pub static OPENAMP: RemoteTransport =
+    RemoteTransport { name: "openamp", waits: WAITS, ours: false, options: &[SHM, SOCKET, ENDPOINT], open };
 
 /// The ways to wait; the other side may have another.
 pub const WAITS: &[&str] = &["socket", "spin-then-park"];
@@ -41,14 +41,19 @@ pub fn spin_ns(wait: &str) -> u64 {
 }
 
 /// Options for the places where both sides meet; the serving side has them too.
-pub static PLACES: &[Opt] = &[SHM, SOCKET];
+pub static PLACES: &[RemoteOption] = &[SHM, SOCKET];
 
-const SHM: Opt = Opt::new("openamp-shm", "FILE", "The memory that both sides map", "/dev/shm/openamp.shm");
+const SHM: RemoteOption =
+    RemoteOption::new("openamp-shm", "FILE", "The memory that both sides map", "/dev/shm/openamp.shm");
 
-const SOCKET: Opt =
-    Opt::new("openamp-socket", "SOCKET", "The socket by which they kick each other", "/tmp/openamp.event.0");
+const SOCKET: RemoteOption = RemoteOption::new(
+    "openamp-socket",
+    "SOCKET",
+    "The socket by which they kick each other",
+    "/tmp/openamp.event.0",
+);
 
-const ENDPOINT: Opt = Opt::new(
+const ENDPOINT: RemoteOption = RemoteOption::new(
     "endpoint",
     "NAME",
     "Another name than the service's: that of OpenAMP's echo is rpmsg-openamp-demo-channel",
@@ -56,24 +61,24 @@ const ENDPOINT: Opt = Opt::new(
 );
 
 /// Division of the window; the table may place the rings elsewhere.
-const LAYOUT: Window = Window::OPENAMP;
+const LAYOUT: RpmsgWindow = RpmsgWindow::OPENAMP;
 
 /// Name by which OpenAMP announces its echo.
-const DEMO: Name = Name::new("rpmsg-openamp-demo-channel").expect("a short name");
+const DEMO: RpmsgEndpointName = RpmsgEndpointName::new("rpmsg-openamp-demo-channel").expect("a short name");
 
 /// Time for the other side to come.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the name of the endpoint that an order is for, and the spin time before a sleep, ns.
-fn wanted(order: &Order) -> Result<(Name, u64)> {
+fn wanted(order: &ChannelRequest) -> Result<(RpmsgEndpointName, u64)> {
     let name = match order.text(ENDPOINT.name) {
         "" => order.service.name(),
-        text => Name::new(text).with_context(|| format!("{text}: a name has 1 to 31 bytes"))?,
+        text => RpmsgEndpointName::new(text).with_context(|| format!("{text}: a name has 1 to 31 bytes"))?,
     };
     Ok((name, spin_ns(order.wait())))
 }
 
-fn open(order: &Order) -> Result<Box<dyn Channel>> {
+fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
     let (name, spin_ns) = wanted(order)?;
     let (memory, socket) = (Path::new(order.text(SHM.name)), Path::new(order.text(SOCKET.name)));
     // Where no server came for one row, the others need not wait as long.
@@ -93,7 +98,7 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
 fn drive(
     memory: &Path,
     socket: &Path,
-    name: Name,
+    name: RpmsgEndpointName,
     spin_ns: u64,
     time: Duration,
     waiting: &dyn Fn(&str),
@@ -102,13 +107,20 @@ fn drive(
     let until = monotonic_ns() + CONNECT_TIMEOUT.as_nanos() as u64;
     let memory = files::existing(memory)?;
     // A device writes the table before it listens.
-    let table = Table::parse(&memory).context("the shared memory has no resource table of RPMsg")?;
+    let table = ResourceTable::parse(&memory).context("the shared memory has no resource table of RPMsg")?;
     if table.status(&memory)? != 0 {
         bail!("another driver is at work in the shared memory: end it first");
     }
     let window = window(table, memory.size())?;
-    let far = Socket::new(stream.try_clone()?)?;
-    Rings::join(&window, memory, Kicks::new(Socket::new(stream)?, spin_ns), Box::new(far), name, until)
+    let far = OpenampKickSocket::new(stream.try_clone()?)?;
+    Rings::join(
+        &window,
+        memory,
+        Kicks::new(OpenampKickSocket::new(stream)?, spin_ns),
+        Box::new(far),
+        name,
+        until,
+    )
 }
 
 /// Permitted sizes of a window, bytes: at least room for 32 buffers of each direction, at most the range of 32-bit
@@ -122,17 +134,17 @@ pub const PAGE: u64 = 4096;
 ///
 /// # Errors
 /// The file exists or cannot be made, or there is no room for so many bytes.
-pub fn create(path: &Path, size: usize) -> Result<Window> {
+pub fn create(path: &Path, size: usize) -> Result<RpmsgWindow> {
     let layout = window(LAYOUT.table, size)?;
     layout.reset(&files::new(path, size)?)?;
     Ok(layout)
 }
 
 /// Returns the window of a table made by the other side: buffers are where OpenAMP has them, behind the rings.
-fn window(table: Table, size: usize) -> Result<Window> {
+fn window(table: ResourceTable, size: usize) -> Result<RpmsgWindow> {
     let first = LAYOUT.pools[0].at;
-    let fits = |ring: &Layout| ring.end() <= first && usize::from(ring.num()) <= ENTRIES;
-    let window = Window::of_table(table, first, size).with_context(|| {
+    let fits = |ring: &VirtqueueLayout| ring.end() <= first && usize::from(ring.num()) <= ENTRIES;
+    let window = RpmsgWindow::of_table(table, first, size).with_context(|| {
         format!("the shared memory has {size} bytes, too few for buffers as long as its table has them")
     })?;
     match window.rings() {

@@ -14,17 +14,17 @@ use std::time::{Duration, Instant};
 
 /// Endpoint of a connection.
 #[derive(Debug)]
-pub(super) struct Socket(UnixStream);
+pub(super) struct OpenampKickSocket(UnixStream);
 
-impl Socket {
+impl OpenampKickSocket {
     /// Makes an endpoint of a connected stream.
-    pub(super) fn new(stream: UnixStream) -> io::Result<Socket> {
+    pub(super) fn new(stream: UnixStream) -> io::Result<OpenampKickSocket> {
         stream.set_nonblocking(true)?;
-        Ok(Socket(stream))
+        Ok(OpenampKickSocket(stream))
     }
 }
 
-impl Notifier for Socket {
+impl Notifier for OpenampKickSocket {
     fn notify(&mut self) -> io::Result<()> {
         match send(&self.0, &[1], SendFlags::NOSIGNAL) {
             // A full socket has kicks enough.
@@ -49,7 +49,7 @@ impl Notifier for Socket {
 
 const CLOSED: &str = "the other side closed the socket";
 
-impl Far for Socket {
+impl Far for OpenampKickSocket {
     fn ended(&mut self) -> Option<String> {
         match recv(&self.0, &mut [0], RecvFlags::PEEK) {
             Ok((_, 0)) | Err(Errno::CONNRESET) => Some(CLOSED.into()),

@@ -3,13 +3,13 @@
 use super::device::OpenampDevice;
 use super::*;
 use crate::notify::Notifier;
-use crate::remote::Failure;
+use crate::remote::ChannelFailure;
 use crate::remote::rings::PAYLOAD;
-use latscope_rpmsg::echo::{Echo, Service};
+use latscope_rpmsg::echo::{RpmsgEcho, RpmsgService};
 use latscope_rpmsg::header::NAME_SERVICE;
 use latscope_rpmsg::name_service::Announcement;
 use latscope_rpmsg::table::{BufferSizes, status};
-use latscope_rpmsg::{Link, Remote};
+use latscope_rpmsg::{RpmsgLink, RpmsgRemote};
 use std::cell::RefCell;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
@@ -21,14 +21,14 @@ const SECOND: u64 = 1_000_000_000;
 const LONG: Duration = Duration::from_secs(30);
 
 /// Memory and socket of a test, in a directory of their own.
-struct Room {
+struct OpenampDirectory {
     directory: TempDir,
     spin_ns: u64,
 }
 
-impl Room {
-    fn new() -> Room {
-        Room { directory: tempfile::tempdir().unwrap(), spin_ns: 0 }
+impl OpenampDirectory {
+    fn new() -> OpenampDirectory {
+        OpenampDirectory { directory: tempfile::tempdir().unwrap(), spin_ns: 0 }
     }
 
     fn memory(&self) -> PathBuf {
@@ -43,7 +43,7 @@ impl Room {
         OpenampDevice::new(&self.memory(), &self.socket(), 0)
     }
 
-    fn drive(&self, name: Name) -> Result<Rings> {
+    fn drive(&self, name: RpmsgEndpointName) -> Result<Rings> {
         drive(&self.memory(), &self.socket(), name, self.spin_ns, LONG, &|_| ())
     }
 
@@ -66,15 +66,15 @@ fn echo(rings: &mut Rings, messages: usize) {
 #[test]
 fn one_driver_after_the_other_is_answered_and_nothing_stays_behind() {
     for wait in WAITS {
-        one_after_the_other(&Room { spin_ns: spin_ns(wait), ..Room::new() });
+        one_after_the_other(&OpenampDirectory { spin_ns: spin_ns(wait), ..OpenampDirectory::new() });
     }
 }
 
-fn one_after_the_other(room: &Room) {
+fn one_after_the_other(room: &OpenampDirectory) {
     let device = room.device().unwrap();
     thread::scope(|scope| {
         let server = scope.spawn(|| (0..3).try_for_each(|_| device.serve_one()));
-        for name in [Service::Pty.name(), Service::Bandwidth.name(), DEMO] {
+        for name in [RpmsgService::Pty.name(), RpmsgService::Bandwidth.name(), DEMO] {
             let mut rings = room.drive(name).unwrap();
             echo(&mut rings, 600);
             assert_eq!((rings.faults(), rings.ended()), (0, None));
@@ -87,7 +87,7 @@ fn one_after_the_other(room: &Room) {
 
 #[test]
 fn all_rows_of_a_run_go_to_a_device_that_serves_one_driver() {
-    let room = Room::new();
+    let room = OpenampDirectory::new();
     let device = room.device().unwrap();
     thread::scope(|scope| {
         let server = scope.spawn(|| device.serve_one());
@@ -103,8 +103,9 @@ fn all_rows_of_a_run_go_to_a_device_that_serves_one_driver() {
             let params = [("wait", wait), ("endpoint", name)];
             let params = params.map(|(name, value)| (name.to_owned(), value.into())).into();
             let journal = |_: &_| Ok(());
-            let service = Service::Bandwidth;
-            let order = Order { params: &params, service, cpus: &[], journal: &journal, notice: &|_| () };
+            let service = RpmsgService::Bandwidth;
+            let order =
+                ChannelRequest { params: &params, service, cpus: &[], journal: &journal, notice: &|_| () };
             thread::sleep(Duration::from_millis(50));
             rings.turn_to(&order).unwrap();
             echo(&mut rings, 100);
@@ -117,7 +118,7 @@ fn all_rows_of_a_run_go_to_a_device_that_serves_one_driver() {
 
 #[test]
 fn a_remote_that_says_that_it_ends_is_named() {
-    let room = Room::new();
+    let room = OpenampDirectory::new();
     let device = room.device().unwrap();
     let memory = files::existing(&room.memory()).unwrap();
     thread::scope(|scope| {
@@ -139,7 +140,7 @@ fn a_remote_that_says_that_it_ends_is_named() {
 
 #[test]
 fn a_driver_may_be_there_first() {
-    let room = Room::new();
+    let room = OpenampDirectory::new();
     thread::scope(|scope| {
         let driver = scope.spawn(|| echo(&mut room.drive(DEMO).unwrap(), 10));
         thread::sleep(Duration::from_millis(50));
@@ -150,7 +151,7 @@ fn a_driver_may_be_there_first() {
 
 #[test]
 fn what_an_earlier_run_left_is_taken_over() {
-    let room = Room::new();
+    let room = OpenampDirectory::new();
     // A killed pair: rings in the middle of something, a ready driver, a socket without a listener.
     drop(UnixListener::bind(room.socket()).unwrap());
     let (memory, name) = files::made(&room.memory(), LAYOUT.size).unwrap();
@@ -168,7 +169,7 @@ fn what_an_earlier_run_left_is_taken_over() {
 
 #[test]
 fn a_device_that_ends_before_it_answers_is_reported() {
-    let room = Room::new();
+    let room = OpenampDirectory::new();
     let (memory, _own) = files::made(&room.memory(), LAYOUT.size).unwrap();
     LAYOUT.reset(&memory).unwrap();
     let listener = UnixListener::bind(room.socket()).unwrap();
@@ -180,7 +181,7 @@ fn a_device_that_ends_before_it_answers_is_reported() {
 }
 
 /// Serves the first driver until it is to end.
-fn serve_until(room: &Room, end: &AtomicBool) {
+fn serve_until(room: &OpenampDirectory, end: &AtomicBool) {
     let (memory, _own) = files::made(&room.memory(), LAYOUT.size).unwrap();
     LAYOUT.reset(&memory).unwrap();
     let (listener, _name) = socket::listen(&room.socket()).unwrap();
@@ -190,7 +191,7 @@ fn serve_until(room: &Room, end: &AtomicBool) {
             break remote;
         }
     };
-    let mut echo = Echo::<_, PAYLOAD>::new(remote);
+    let mut echo = RpmsgEcho::<_, PAYLOAD>::new(remote);
     while !end.load(Ordering::Relaxed) {
         echo.poll();
     }
@@ -198,24 +199,29 @@ fn serve_until(room: &Room, end: &AtomicBool) {
 
 #[test]
 fn a_device_that_ends_later_is_reported() {
-    let (room, end) = (Room::new(), AtomicBool::new(false));
+    let (room, end) = (OpenampDirectory::new(), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| serve_until(&room, &end));
-        let mut rings = room.drive(Service::Pty.name()).unwrap();
+        let mut rings = room.drive(RpmsgService::Pty.name()).unwrap();
         echo(&mut rings, 10);
         end.store(true, Ordering::Relaxed);
         let failure = rings.receive(&mut [0; PAYLOAD], monotonic_ns() + 20 * SECOND).unwrap_err();
-        assert!(matches!(failure, Failure::Io(_)), "{failure}");
+        assert!(matches!(failure, ChannelFailure::Io(_)), "{failure}");
         assert!(rings.ended().unwrap().contains("closed the socket"));
     });
 }
 
 /// State that a device saw when its driver was ready: the features that the driver accepted, and the status.
-type Seen = (u32, u8);
+type DriverHandshakeState = (u32, u8);
 
 /// A device that behaves as OpenAMP's: it waits for `DRIVER_OK`, then looks at the features that were offered and
 /// accepted, and announces its echo only if the name service is in both.
-fn serve_as_openamp(room: &Room, offered: u32, config: &[u8], end: &AtomicBool) -> Seen {
+fn serve_as_openamp(
+    room: &OpenampDirectory,
+    offered: u32,
+    config: &[u8],
+    end: &AtomicBool,
+) -> DriverHandshakeState {
     let (memory, _own) = files::made(&room.memory(), LAYOUT.size).unwrap();
     LAYOUT.reset(&memory).unwrap();
     memory.store_u32(0x20, offered).unwrap();
@@ -223,12 +229,12 @@ fn serve_as_openamp(room: &Room, offered: u32, config: &[u8], end: &AtomicBool) 
     memory.write(0x58, config).unwrap();
     let (listener, _name) = socket::listen(&room.socket()).unwrap();
     let (stream, _) = listener.accept().unwrap();
-    let mut kicks = Socket::new(stream).unwrap();
+    let mut kicks = OpenampKickSocket::new(stream).unwrap();
     while memory.load_u8(0x2C).unwrap() & status::DRIVER_OK == 0 {
         thread::yield_now();
     }
     let seen = (memory.load_u32(0x24).unwrap(), memory.load_u8(0x2C).unwrap());
-    let mut remote = Remote::new(&memory, LAYOUT.rings().unwrap()).unwrap();
+    let mut remote = RpmsgRemote::new(&memory, LAYOUT.rings().unwrap()).unwrap();
     if memory.load_u32(0x20).unwrap() & seen.0 & 1 != 0 {
         let name = Announcement { name: DEMO, address: 0x400, destroyed: false };
         remote.send(0x400, NAME_SERVICE, &name.bytes()).unwrap();
@@ -257,7 +263,7 @@ fn a_device_that_announces_only_what_was_accepted_is_pinged() {
         (0b0011, &[], 0b01, PAYLOAD),
         (0b0011, &sizes, 0b11, 2048 - 16),
     ] {
-        let (room, end) = (Room::new(), AtomicBool::new(false));
+        let (room, end) = (OpenampDirectory::new(), AtomicBool::new(false));
         thread::scope(|scope| {
             let device = scope.spawn(|| serve_as_openamp(&room, offered, config, &end));
             let rings = room.drive(DEMO);
@@ -276,7 +282,7 @@ fn a_device_that_announces_only_what_was_accepted_is_pinged() {
 
 #[test]
 fn a_device_without_the_name_service_is_refused_at_once() {
-    let room = Room::new();
+    let room = OpenampDirectory::new();
     let (memory, _own) = files::made(&room.memory(), LAYOUT.size).unwrap();
     LAYOUT.reset(&memory).unwrap();
     memory.store_u32(0x20, 0b10).unwrap();
@@ -288,7 +294,7 @@ fn a_device_without_the_name_service_is_refused_at_once() {
 
 #[test]
 fn a_driver_that_leaves_resets_the_device() {
-    let room = Room::new();
+    let room = OpenampDirectory::new();
     let device = room.device().unwrap();
     let memory = files::existing(&room.memory()).unwrap();
     thread::scope(|scope| {
@@ -303,7 +309,7 @@ fn a_driver_that_leaves_resets_the_device() {
 
 #[test]
 fn a_second_device_and_a_second_driver_are_refused() {
-    let room = Room::new();
+    let room = OpenampDirectory::new();
     let device = room.device().unwrap();
     thread::scope(|scope| {
         let server = scope.spawn(|| device.serve_one());
@@ -321,8 +327,8 @@ fn a_second_device_and_a_second_driver_are_refused() {
 
 #[test]
 fn files_that_are_not_ours_are_refused_and_stay() {
-    let room = Room::new();
-    let refused = |room: &Room, word: &str| {
+    let room = OpenampDirectory::new();
+    let refused = |room: &OpenampDirectory, word: &str| {
         let line = room.device().unwrap_err().to_string();
         assert!(line.contains(word) && !line.contains('\n'), "{line}");
     };
@@ -345,7 +351,7 @@ fn files_that_are_not_ours_are_refused_and_stay() {
 
 #[test]
 fn a_table_that_is_not_openamps_is_refused() {
-    let room = Room::new();
+    let room = OpenampDirectory::new();
     let (memory, _own) = files::made(&room.memory(), LAYOUT.size).unwrap();
     let _listener = UnixListener::bind(room.socket()).unwrap();
     let refused = |word: &str| {
@@ -366,7 +372,7 @@ fn a_table_that_is_not_openamps_is_refused() {
 
 #[test]
 fn a_long_wait_for_a_server_is_reported_with_its_end_and_its_remedy() {
-    let room = Room::new();
+    let room = OpenampDirectory::new();
     let told = RefCell::new(Vec::new());
     let waiting = |text: &str| told.borrow_mut().push(text.to_owned());
     let time = Duration::from_millis(1200);

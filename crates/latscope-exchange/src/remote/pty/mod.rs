@@ -1,11 +1,11 @@
 //! A pseudo terminal that leads to a remote: what is written to it goes there,
 //! and what comes from there can be read from it.
 
-use super::{Alarm, Channel, Failure};
+use super::{ChannelFailure, MessageWakeSource, RemoteChannel};
 use crate::notify::poll;
 use anyhow::Result;
-use latscope_os::signal::Signals;
-pub use latscope_process::pseudo_terminal::Terminal;
+use latscope_os::signal::SignalFd;
+pub use latscope_process::pseudo_terminal::PseudoTerminal;
 use latscope_rpmsg::link::Unsent;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::AsFd;
@@ -37,7 +37,7 @@ pub struct Flow {
 
 /// Traffic that was relayed, and its losses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct PtyRelayTotals {
     /// Traffic from the terminal to the remote.
     pub there: Flow,
     /// Traffic from the remote to the terminal.
@@ -50,7 +50,7 @@ pub struct Tally {
 
 /// Reason why a relay ended.
 #[derive(Debug, PartialEq, Eq)]
-pub enum End {
+pub enum PtyRelayEnd {
     /// Number of the signal that ended it.
     Signal(i32),
     /// The remote ended: its manner of ending, as far as that can be known.
@@ -65,14 +65,18 @@ pub enum End {
 ///
 /// # Errors
 /// The kernel refuses to read or write.
-pub fn relay(terminal: &Terminal, channel: &mut dyn Channel, signals: &Signals) -> Result<(Tally, End)> {
+pub fn relay(
+    terminal: &PseudoTerminal,
+    channel: &mut dyn RemoteChannel,
+    signals: &SignalFd,
+) -> Result<(PtyRelayTotals, PtyRelayEnd)> {
     let limit = channel.limit();
     let mut relay = Relay {
         terminal,
         channel,
-        there: Held::new(limit.min(ROOM)),
-        back: Held::new(limit),
-        tally: Tally::default(),
+        there: PtyMessageBuffer::new(limit.min(ROOM)),
+        back: PtyMessageBuffer::new(limit),
+        tally: PtyRelayTotals::default(),
     };
     let end = relay.run(signals)?;
     let waiting = ioctl_fionread(&terminal.master).unwrap_or(0);
@@ -82,15 +86,15 @@ pub fn relay(terminal: &Terminal, channel: &mut dyn Channel, signals: &Signals) 
 }
 
 /// A message under way.
-struct Held {
+struct PtyMessageBuffer {
     bytes: Vec<u8>,
     from: usize,
     to: usize,
 }
 
-impl Held {
-    fn new(size: usize) -> Held {
-        Held { bytes: vec![0; size], from: 0, to: 0 }
+impl PtyMessageBuffer {
+    fn new(size: usize) -> PtyMessageBuffer {
+        PtyMessageBuffer { bytes: vec![0; size], from: 0, to: 0 }
     }
 
     fn left(&self) -> usize {
@@ -107,29 +111,31 @@ impl Held {
 }
 
 struct Relay<'a> {
-    terminal: &'a Terminal,
-    channel: &'a mut dyn Channel,
-    there: Held,
-    back: Held,
-    tally: Tally,
+    terminal: &'a PseudoTerminal,
+    channel: &'a mut dyn RemoteChannel,
+    there: PtyMessageBuffer,
+    back: PtyMessageBuffer,
+    tally: PtyRelayTotals,
 }
 
 impl Relay<'_> {
-    fn run(&mut self, signals: &Signals) -> Result<End> {
+    fn run(&mut self, signals: &SignalFd) -> Result<PtyRelayEnd> {
         let mut looks = 0u32;
         loop {
             let moved = match self.step() {
                 Ok(moved) => moved,
-                Err(Failure::Io(error)) => return Err(error.into()),
-                Err(failure) => return Ok(End::Remote(self.channel.ended().unwrap_or(failure.to_string()))),
+                Err(ChannelFailure::Io(error)) => return Err(error.into()),
+                Err(failure) => {
+                    return Ok(PtyRelayEnd::Remote(self.channel.ended().unwrap_or(failure.to_string())));
+                }
             };
             looks = if moved { looks + 1 } else { 0 };
             if looks.is_multiple_of(LOOKS) {
                 if let Some(signal) = signals.next()? {
-                    return Ok(End::Signal(signal));
+                    return Ok(PtyRelayEnd::Signal(signal));
                 }
                 if let Some(end) = self.channel.ended() {
-                    return Ok(End::Remote(end));
+                    return Ok(PtyRelayEnd::Remote(end));
                 }
             }
             if !moved {
@@ -139,7 +145,7 @@ impl Relay<'_> {
     }
 
     /// Moves all bytes that can be moved; returns true if there were any.
-    fn step(&mut self) -> Result<bool, Failure> {
+    fn step(&mut self) -> Result<bool, ChannelFailure> {
         let mut moved = false;
         if self.there.left() == 0 {
             let length = no_wait(read(&self.terminal.master, &mut self.there.bytes[..]))?;
@@ -152,7 +158,7 @@ impl Relay<'_> {
                     self.there.fill(0);
                     moved = true;
                 }
-                Err(Failure::Unsent(Unsent::NoBuffer)) => {}
+                Err(ChannelFailure::Unsent(Unsent::NoBuffer)) => {}
                 Err(failure) => return Err(failure),
             }
         }
@@ -163,7 +169,7 @@ impl Relay<'_> {
                     self.back.fill(length);
                     moved = true;
                 }
-                Err(Failure::Timeout) => {}
+                Err(ChannelFailure::Timeout) => {}
                 Err(failure) => return Err(failure),
             }
         }
@@ -176,7 +182,7 @@ impl Relay<'_> {
     }
 
     /// Sleeps until something can be moved.
-    fn rest(&mut self, signals: &Signals) -> Result<(), Failure> {
+    fn rest(&mut self, signals: &SignalFd) -> Result<(), ChannelFailure> {
         let mut flags = PollFlags::empty();
         if self.there.left() == 0 {
             flags |= PollFlags::IN;
@@ -190,12 +196,12 @@ impl Relay<'_> {
         match self.channel.alarm()? {
             // Nothing is taken from it before the last message has gone.
             _ if self.back.left() > 0 => poll(&mut [terminal, signals], STALL)?,
-            Alarm::Now => return Ok(()),
-            Alarm::Readable(remote) => {
+            MessageWakeSource::Now => return Ok(()),
+            MessageWakeSource::Readable(remote) => {
                 let remote = PollFd::from_borrowed_fd(remote, PollFlags::IN);
                 poll(&mut [terminal, signals, remote], if stalled { STALL } else { WATCHDOG })?
             }
-            Alarm::Unknown => poll(&mut [terminal, signals], STALL)?,
+            MessageWakeSource::Unknown => poll(&mut [terminal, signals], STALL)?,
         };
         Ok(())
     }
@@ -218,8 +224,8 @@ fn no_wait(done: rustix::io::Result<usize>) -> io::Result<usize> {
 ///
 /// # Errors
 /// The kernel refuses to read or write.
-pub fn echo(terminal: &Terminal, signals: &Signals) -> Result<u64> {
-    let mut held = Held::new(ROOM);
+pub fn echo(terminal: &PseudoTerminal, signals: &SignalFd) -> Result<u64> {
+    let mut held = PtyMessageBuffer::new(ROOM);
     let (mut bytes, mut looks) = (0, 0u32);
     loop {
         if held.left() == 0 {

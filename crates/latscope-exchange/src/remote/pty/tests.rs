@@ -21,10 +21,10 @@ struct Near {
     end: Receiver<()>,
 }
 
-impl Channel for Near {
-    fn send(&mut self, message: &[u8]) -> Result<(), Failure> {
+impl RemoteChannel for Near {
+    fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
         if self.messages.len() == self.buffers {
-            return Err(Failure::Unsent(Unsent::NoBuffer));
+            return Err(ChannelFailure::Unsent(Unsent::NoBuffer));
         }
         assert!(message.len() <= self.limit && !message.is_empty());
         self.longest.send(message.len()).unwrap();
@@ -32,9 +32,9 @@ impl Channel for Near {
         Ok(())
     }
 
-    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure> {
+    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
         assert_eq!(until, 0, "the relay never waits for the remote alone");
-        let message = self.messages.pop_front().ok_or(Failure::Timeout)?;
+        let message = self.messages.pop_front().ok_or(ChannelFailure::Timeout)?;
         into[..message.len()].copy_from_slice(&message);
         Ok(message.len())
     }
@@ -49,8 +49,12 @@ impl Channel for Near {
 }
 
 /// Relays over such a remote while `client` has the terminal, and returns the outcome.
-fn relayed(buffers: usize, limit: usize, client: impl FnOnce(&OwnedFd) + Send) -> (Tally, End, usize) {
-    let terminal = Terminal::open().unwrap();
+fn relayed(
+    buffers: usize,
+    limit: usize,
+    client: impl FnOnce(&OwnedFd) + Send,
+) -> (PtyRelayTotals, PtyRelayEnd, usize) {
+    let terminal = PseudoTerminal::open().unwrap();
     let (longest, lengths) = channel();
     let (done, end) = channel();
     let mut near = Near { messages: VecDeque::new(), buffers, limit, longest, end };
@@ -62,7 +66,7 @@ fn relayed(buffers: usize, limit: usize, client: impl FnOnce(&OwnedFd) + Send) -
             done.send(()).unwrap();
         });
         // None is sent in this test: they would be another test's.
-        let signals = Signals::block(&[SIGUSR1]).unwrap();
+        let signals = SignalFd::block(&[SIGUSR1]).unwrap();
         relay(&terminal, &mut near, &signals).unwrap()
     });
     drop(near);
@@ -90,7 +94,7 @@ fn what_is_written_comes_back_in_messages_that_the_remote_can_take() {
         assert_eq!(write(slave, &sent).unwrap(), sent.len());
         assert_eq!(read_all(slave, sent.len()), sent);
     });
-    assert_eq!(end, End::Remote("it was time".to_owned()));
+    assert_eq!(end, PtyRelayEnd::Remote("it was time".to_owned()));
     assert_eq!((tally.there.bytes, tally.back.bytes), (3000, 3000));
     assert_eq!((tally.unsent, tally.unread, longest), (0, 0, 128));
     assert!(tally.there.messages >= 24 && tally.there == tally.back, "{tally:?}");

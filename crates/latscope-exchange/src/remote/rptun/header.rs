@@ -1,9 +1,9 @@
 //! The words in front of the resource table, and those in it that are for commands.
 
 use anyhow::{Context, Result, bail, ensure};
-use latscope_os::window::Window as Memory;
-use latscope_rpmsg::table::Table;
-use latscope_rpmsg::{Fault, Memory as _};
+use latscope_os::window::MemoryWindow as Memory;
+use latscope_rpmsg::table::ResourceTable;
+use latscope_rpmsg::{Fault, RpmsgMemory as _};
 use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -36,12 +36,12 @@ const MOST_RESOURCES: u32 = 256;
 
 /// The header of a window.
 #[derive(Debug, Clone)]
-pub(super) struct Header(Memory);
+pub(super) struct RptunHeader(Memory);
 
-impl Header {
+impl RptunHeader {
     /// Returns the header of a window, which is mapped from [`BASE`] on.
-    pub(super) fn new(memory: &Memory) -> Header {
-        Header(memory.clone())
+    pub(super) fn new(memory: &Memory) -> RptunHeader {
+        RptunHeader(memory.clone())
     }
 
     fn load(&self, at: usize) -> Result<u32, Fault> {
@@ -116,9 +116,10 @@ impl Header {
     ///
     /// # Errors
     /// The table has no RPMsg device or no memory for it, or these are not in the window.
-    pub(super) fn table(&self) -> Result<(Table, Range<usize>)> {
+    pub(super) fn table(&self) -> Result<(ResourceTable, Range<usize>)> {
         let start = BASE as usize + TABLE;
-        let table = Table::parse_at(&self.0, start).context("the window has no resource table of RPMsg")?;
+        let table =
+            ResourceTable::parse_at(&self.0, start).context("the window has no resource table of RPMsg")?;
         let (mut devices, mut found, mut carveouts) = (0, None, Vec::new());
         for index in 0..self.load(TABLE + 4)?.min(MOST_RESOURCES) as usize {
             let offset = self.load(TABLE + 16 + 4 * index)?;

@@ -13,20 +13,20 @@ mod tests;
 use super::kicks::Kicks;
 use super::openamp::{files, spin_ns};
 use super::rings::{Far, Rings};
-use super::{Channel, Opt, Order, Transport};
+use super::{ChannelRequest, RemoteChannel, RemoteOption, RemoteTransport};
 use crate::notify::Notifier;
 use anyhow::{Context, Result, bail};
-use header::{BASE, Header};
+use header::{BASE, RptunHeader};
 use latscope_os::clock::monotonic_ns;
-use latscope_os::window::Window as Memory;
-use latscope_rpmsg::Window;
-use latscope_rpmsg::name_service::Name;
+use latscope_os::window::MemoryWindow as Memory;
+use latscope_rpmsg::RpmsgWindow;
+use latscope_rpmsg::name_service::RpmsgEndpointName;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Transport behind `--transport rptun`.
-pub static RPTUN: Transport = Transport {
+pub static RPTUN: RemoteTransport = RemoteTransport {
     name: "rptun",
     waits: &["spin-then-park", "spin"],
     ours: false,
@@ -34,9 +34,9 @@ pub static RPTUN: Transport = Transport {
     open,
 };
 
-const PATH: Opt = Opt::new("path", "FILE", "The file behind the window", "");
+const PATH: RemoteOption = RemoteOption::new("path", "FILE", "The file behind the window", "");
 
-const ENDPOINT: Opt = Opt::new(
+const ENDPOINT: RemoteOption = RemoteOption::new(
     "endpoint",
     "NAME",
     "Another name than the service's: rpmsg-ping is the echo that NuttX has itself, whose header is added",
@@ -46,10 +46,10 @@ const ENDPOINT: Opt = Opt::new(
 /// Time for the slave to boot.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
-fn open(order: &Order) -> Result<Box<dyn Channel>> {
+fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
     let name = match order.text(ENDPOINT.name) {
         "" => order.service.name(),
-        text => Name::new(text).with_context(|| format!("{text}: a name has 1 to 31 bytes"))?,
+        text => RpmsgEndpointName::new(text).with_context(|| format!("{text}: a name has 1 to 31 bytes"))?,
     };
     let path = order.text(PATH.name);
     if path.is_empty() {
@@ -65,10 +65,16 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
 }
 
 /// Becomes the master of the slave in this file, and connects to its endpoint of this name.
-fn drive(path: &Path, name: Name, spin_ns: u64, time: Duration, waiting: &dyn Fn(&str)) -> Result<Rings> {
+fn drive(
+    path: &Path,
+    name: RpmsgEndpointName,
+    spin_ns: u64,
+    time: Duration,
+    waiting: &dyn Fn(&str),
+) -> Result<Rings> {
     let memory = Memory::map_from(files::open_existing(path)?, BASE as usize)
         .with_context(|| format!("cannot map {}", path.display()))?;
-    let header = Header::new(&memory);
+    let header = RptunHeader::new(&memory);
     header.meet(time, path, waiting)?;
     let window = divide(&header, &memory)?;
     header.begin()?;
@@ -78,21 +84,21 @@ fn drive(path: &Path, name: Name, spin_ns: u64, time: Duration, waiting: &dyn Fn
 }
 
 /// Places the rings and buffers in the part of the window that the table has for them.
-fn divide(header: &Header, memory: &Memory) -> Result<Window> {
+fn divide(header: &RptunHeader, memory: &Memory) -> Result<RpmsgWindow> {
     let (table, room) = header.table()?;
     let mut at = room.start;
     let mut addresses = [0; 2];
     for (ring, address) in table.rings.iter().zip(&mut addresses) {
         at = at.next_multiple_of(64);
         *address = u32::try_from(at)?;
-        at = latscope_rpmsg::table::Ring { address: *address, ..*ring }.layout()?.end();
+        at = latscope_rpmsg::table::VringResource { address: *address, ..*ring }.layout()?.end();
     }
     let at = at.next_multiple_of(64);
     if at > room.end {
         bail!("the slave's table has no room for its own rings");
     }
     let table = table.place(memory, addresses, BASE)?;
-    Ok(Window::of_table(table, at, room.end)?)
+    Ok(RpmsgWindow::of_table(table, at, room.end)?)
 }
 
 /// Interval between looks of a sleeping side at the other side's counter: the same as NuttX's.
@@ -100,7 +106,7 @@ const LOOK: Duration = Duration::from_micros(100);
 
 /// Counters in the header, one of each side, which the other looks at.
 struct Counters {
-    header: Header,
+    header: RptunHeader,
     seen: u32,
 }
 
@@ -125,7 +131,7 @@ impl Notifier for Counters {
     }
 }
 
-impl Far for Header {
+impl Far for RptunHeader {
     fn ended(&mut self) -> Option<String> {
         self.has_panicked().then(|| "it reports a panic".to_owned())
     }

@@ -2,11 +2,11 @@
 //! request asks for an answer, and data that come back.
 
 use super::super::rings::Rings;
-use super::super::{Alarm, Channel, Failure};
-use latscope_rpmsg::name_service::Name;
+use super::super::{ChannelFailure, MessageWakeSource, RemoteChannel};
+use latscope_rpmsg::name_service::RpmsgEndpointName;
 
 /// Name of NuttX's endpoint.
-pub(super) const NAME: Name = Name::new("rpmsg-ping").expect("a short name");
+pub(super) const NAME: RpmsgEndpointName = RpmsgEndpointName::new("rpmsg-ping").expect("a short name");
 
 /// Bytes in front of the data: command and length, u32 each, and a cookie, u64.
 pub(super) const HEADER: usize = 16;
@@ -26,8 +26,8 @@ impl Framed {
     }
 }
 
-impl Channel for Framed {
-    fn send(&mut self, message: &[u8]) -> Result<(), Failure> {
+impl RemoteChannel for Framed {
+    fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
         let length = HEADER + message.len();
         let mut request = Vec::with_capacity(length);
         request.extend(REQUEST.to_le_bytes());
@@ -39,7 +39,7 @@ impl Channel for Framed {
 
     /// Receives the data of an answer. A message that is no answer is passed on with its header, since it matches none
     /// of the messages that were sent.
-    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure> {
+    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
         let length = self.rings.receive(&mut self.message, until)?;
         let whole = &self.message[..length];
         let data = match whole.split_first_chunk() {
@@ -53,7 +53,7 @@ impl Channel for Framed {
         Ok(length)
     }
 
-    fn alarm(&mut self) -> Result<Alarm<'_>, Failure> {
+    fn alarm(&mut self) -> Result<MessageWakeSource<'_>, ChannelFailure> {
         self.rings.alarm()
     }
 

@@ -2,18 +2,18 @@
 
 use super::header::{MASTER_COMMAND, MASTER_COUNTER, READY, RESET, SLAVE_COMMAND, SLAVE_COUNTER, TABLE};
 use super::*;
-use crate::remote::{Failure, PAYLOAD};
-use latscope_rpmsg::echo::{Echo, Service};
+use crate::remote::{ChannelFailure, PAYLOAD};
+use latscope_rpmsg::echo::{RpmsgEcho, RpmsgService};
 use latscope_rpmsg::header::NAME_SERVICE;
 use latscope_rpmsg::name_service::Announcement;
-use latscope_rpmsg::table::{Ring, Table};
-use latscope_rpmsg::{Link, Memory as _, Remote};
+use latscope_rpmsg::table::{ResourceTable, VringResource};
+use latscope_rpmsg::{RpmsgLink, RpmsgMemory as _, RpmsgRemote};
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
 const LONG: Duration = Duration::from_secs(30);
-const ANYWHERE: u32 = Ring::ANYWHERE;
+const ANYWHERE: u32 = VringResource::ANYWHERE;
 
 /// Words at offsets of the table, as the slave writes them: two devices for random numbers, then that of RPMsg.
 const RESOURCES: [(usize, &[u32]); 7] = [
@@ -50,7 +50,7 @@ impl Slave {
         Slave { directory, memory: memory.unwrap(), over: AtomicBool::new(false), boots: AtomicU32::new(0) }
     }
 
-    fn drive(&self, name: Name, time: Duration) -> Result<Rings> {
+    fn drive(&self, name: RpmsgEndpointName, time: Duration) -> Result<Rings> {
         drive(&self.directory.path().join("window"), name, 0, time, &|_| ())
     }
 
@@ -67,7 +67,7 @@ impl Slave {
     }
 
     /// Boots again and again, and serves a master each time, until it is over.
-    fn run(&self, serve: impl Fn(&Slave, Remote<Memory>)) {
+    fn run(&self, serve: impl Fn(&Slave, RpmsgRemote<Memory>)) {
         while !self.is_over() {
             self.boot();
             if let Some(remote) = self.wait_for_driver() {
@@ -95,8 +95,8 @@ impl Slave {
         self.load(MASTER_COMMAND) == RESET
     }
 
-    fn wait_for_driver(&self) -> Option<Remote<Memory>> {
-        let table = Table::parse_at(&self.memory, BASE as usize + TABLE).unwrap();
+    fn wait_for_driver(&self) -> Option<RpmsgRemote<Memory>> {
+        let table = ResourceTable::parse_at(&self.memory, BASE as usize + TABLE).unwrap();
         while !table.is_ready(&self.memory).unwrap() {
             if self.is_over() || self.is_to_reset() {
                 return None;
@@ -108,20 +108,20 @@ impl Slave {
             (BASE, 0),
             "the master's address, and the command taken"
         );
-        let table = Table::parse_at(&self.memory, BASE as usize + TABLE).unwrap();
+        let table = ResourceTable::parse_at(&self.memory, BASE as usize + TABLE).unwrap();
         let addresses = table.rings.map(|ring| ring.address + BASE);
         let table = table.place(&self.memory, addresses, BASE).unwrap();
         let [to_host, from_host] = table.rings.map(|ring| ring.layout().unwrap());
         assert!(
             to_host.end() <= BASE as usize + 0x2_01CC + 24 + 0x1_0000 && to_host.end() <= from_host.end()
         );
-        let window = Window { table, pools: Window::OPENAMP.pools, size: 0 };
+        let window = RpmsgWindow { table, pools: RpmsgWindow::OPENAMP.pools, size: 0 };
         window.remote(self.memory.clone()).unwrap()
     }
 
     /// Serves as the responder of this program.
-    fn echo(&self, remote: Remote<Memory>) {
-        let mut echo = Echo::<_, PAYLOAD>::new(remote);
+    fn echo(&self, remote: RpmsgRemote<Memory>) {
+        let mut echo = RpmsgEcho::<_, PAYLOAD>::new(remote);
         while !self.is_over() && !self.is_to_reset() {
             echo.poll();
             self.store(SLAVE_COUNTER, self.load(SLAVE_COUNTER).wrapping_add(1));
@@ -129,7 +129,7 @@ impl Slave {
     }
 
     /// Serves as NuttX's own endpoint.
-    fn ping(&self, mut remote: Remote<Memory>) {
+    fn ping(&self, mut remote: RpmsgRemote<Memory>) {
         let name = Announcement { name: ping::NAME, address: 0x400, destroyed: false };
         remote.send(0x400, NAME_SERVICE, &name.bytes()).unwrap();
         let mut room = [0; PAYLOAD];
@@ -146,9 +146,9 @@ impl Slave {
 }
 
 /// Runs `test` beside a slave that serves so.
-fn beside(serve: impl Fn(&Slave, Remote<Memory>) + Send, test: impl FnOnce(&Slave)) {
-    struct Over<'a>(&'a Slave);
-    impl Drop for Over<'_> {
+fn beside(serve: impl Fn(&Slave, RpmsgRemote<Memory>) + Send, test: impl FnOnce(&Slave)) {
+    struct SlaveStopGuard<'a>(&'a Slave);
+    impl Drop for SlaveStopGuard<'_> {
         fn drop(&mut self) {
             self.0.over.store(true, Ordering::Relaxed);
         }
@@ -156,12 +156,12 @@ fn beside(serve: impl Fn(&Slave, Remote<Memory>) + Send, test: impl FnOnce(&Slav
     let slave = Slave::new();
     thread::scope(|scope| {
         scope.spawn(|| slave.run(serve));
-        let _over = Over(&slave);
+        let _over = SlaveStopGuard(&slave);
         test(&slave);
     });
 }
 
-fn echo(channel: &mut dyn Channel, messages: usize) {
+fn echo(channel: &mut dyn RemoteChannel, messages: usize) {
     let until = monotonic_ns() + LONG.as_nanos() as u64;
     let mut room = [0; PAYLOAD];
     for index in 0..messages {
@@ -176,7 +176,7 @@ fn echo(channel: &mut dyn Channel, messages: usize) {
 fn every_master_after_the_first_resets_the_slave() {
     beside(Slave::echo, |slave| {
         for boots in 1..=3 {
-            let mut rings = slave.drive(Service::Pty.name(), LONG).unwrap();
+            let mut rings = slave.drive(RpmsgService::Pty.name(), LONG).unwrap();
             echo(&mut rings, 600);
             assert_eq!((rings.faults(), rings.ended(), rings.limit()), (0, None, PAYLOAD));
             assert_eq!(slave.boots.load(Ordering::Relaxed), boots);
@@ -206,10 +206,10 @@ fn a_slave_that_does_not_come_and_one_that_panics_are_reported() {
     assert!(slave.drive(ping::NAME, Duration::from_millis(20)).is_err());
     assert_eq!((slave.load(MASTER_COMMAND), slave.load(MASTER_COUNTER)), (RESET, 1));
     beside(Slave::echo, |slave| {
-        let mut rings = slave.drive(Service::Pty.name(), LONG).unwrap();
+        let mut rings = slave.drive(RpmsgService::Pty.name(), LONG).unwrap();
         slave.store(SLAVE_COMMAND, 2 << 16);
         assert!(rings.ended().unwrap().contains("panic"));
-        assert!(matches!(rings.receive(&mut [0; PAYLOAD], 1), Err(Failure::Timeout)));
+        assert!(matches!(rings.receive(&mut [0; PAYLOAD], 1), Err(ChannelFailure::Timeout)));
     });
 }
 

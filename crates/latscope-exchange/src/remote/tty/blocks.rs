@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 /// Blocks on their way through a terminal.
 #[derive(Debug, Default)]
-pub(super) struct Blocks {
+pub(super) struct TtyBlockTracker {
     /// Bytes of a block, and the numbers sent so far.
     sent: Option<(usize, RangeInclusive<u64>)>,
     /// Bytes that belong to no block.
@@ -14,7 +14,7 @@ pub(super) struct Blocks {
 
 /// Reading of the beginning of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum TtyBlockMatch {
     /// Length in bytes of a block, sound, damaged or cut short.
     Block(usize),
     /// Number of bytes that belong to no block.
@@ -23,7 +23,7 @@ pub(super) enum Reading {
     Incomplete,
 }
 
-impl Blocks {
+impl TtyBlockTracker {
     /// Notes a block that was sent.
     pub(super) fn send(&mut self, message: &[u8]) {
         let Some(number) = message.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)) else { return };
@@ -33,23 +33,23 @@ impl Blocks {
 
     /// Reads the beginning of the input. A block begins with the number of one that was sent, and ends after its
     /// length or where another begins.
-    pub(super) fn read(&self, input: &[u8]) -> Reading {
-        let Some((length, numbers)) = &self.sent else { return Reading::Foreign(input.len()) };
+    pub(super) fn read(&self, input: &[u8]) -> TtyBlockMatch {
+        let Some((length, numbers)) = &self.sent else { return TtyBlockMatch::Foreign(input.len()) };
         let (length, header) = (*length, (*length).min(block::HEADER));
         let begins = |at: usize| {
             block::begins(&input[at..at + header]).is_some_and(|number| numbers.contains(&number))
         };
         if input.len() < header {
-            return Reading::Incomplete;
+            return TtyBlockMatch::Incomplete;
         }
         let next = || (1..=input.len() - header).find(|at| begins(*at));
         if !begins(0) {
-            return Reading::Foreign(next().unwrap_or(input.len() - header + 1));
+            return TtyBlockMatch::Foreign(next().unwrap_or(input.len() - header + 1));
         }
         match input.get(..length) {
-            None => Reading::Incomplete,
-            Some(whole) if block::parse(whole).is_ok() => Reading::Block(length),
-            Some(_) => Reading::Block(next().map_or(length, |at| at.min(length))),
+            None => TtyBlockMatch::Incomplete,
+            Some(whole) if block::parse(whole).is_ok() => TtyBlockMatch::Block(length),
+            Some(_) => TtyBlockMatch::Block(next().map_or(length, |at| at.min(length))),
         }
     }
 }
@@ -66,17 +66,17 @@ mod tests {
 
     /// Reads all of the input: the numbers of sound blocks, how many others came, and the bytes of none.
     fn read(input: &[&[u8]]) -> (Vec<u64>, usize, usize) {
-        let mut blocks = Blocks::default();
+        let mut blocks = TtyBlockTracker::default();
         (100..110).for_each(|number| blocks.send(&block(number)));
         let (mut rest, mut sound, mut others, mut foreign) = (&input.concat()[..], Vec::new(), 0, 0);
         loop {
             let length = match blocks.read(rest) {
-                Reading::Incomplete => return (sound, others, foreign + rest.len()),
-                Reading::Foreign(length) => {
+                TtyBlockMatch::Incomplete => return (sound, others, foreign + rest.len()),
+                TtyBlockMatch::Foreign(length) => {
                     foreign += length;
                     length
                 }
-                Reading::Block(length) => {
+                TtyBlockMatch::Block(length) => {
                     match block::parse(&rest[..length]) {
                         Ok(number) if length == 64 => sound.push(number),
                         _ => others += 1,

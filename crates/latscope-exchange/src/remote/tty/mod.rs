@@ -4,13 +4,15 @@
 //! A terminal carries bytes and no messages, so that the lengths of the sent messages determine where the replies end.
 //! `tty-line` is the same with lines: the form that a terminal gives to bytes unless that is switched off.
 
-use super::{Alarm, Channel, Failure, Opt, Order, Transport};
+use super::{
+    ChannelFailure, ChannelRequest, MessageWakeSource, RemoteChannel, RemoteOption, RemoteTransport,
+};
 use crate::notify::poll;
 use anyhow::{Context, Result, ensure};
 use latscope_os::clock::monotonic_ns;
 use latscope_process::leftover::{Leftover, Leftovers};
 use latscope_process::modes::{self, Modes};
-use latscope_rpmsg::echo::Service;
+use latscope_rpmsg::echo::RpmsgService;
 use latscope_rpmsg::link::Unsent;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, OwnedFd};
@@ -26,24 +28,24 @@ mod replies;
 mod witness;
 
 use access::not_a_terminal;
-use blocks::{Blocks, Reading};
+use blocks::{TtyBlockMatch, TtyBlockTracker};
 use replies::Replies;
 use witness::Witness;
 
 /// Transport `tty` over a terminal in raw mode.
-pub static TTY: Transport = Transport {
+pub static TTY: RemoteTransport = RemoteTransport {
     name: "tty",
     waits: &["poll"],
     ours: false,
     options: &[PATH, FORCE],
     open: |order| {
-        let numbered = order.service == Service::Bandwidth;
+        let numbered = order.service == RpmsgService::Bandwidth;
         open(order, if numbered { Framing::Blocks } else { Framing::Lengths })
     },
 };
 
 /// Transport `tty-line` over a terminal in line mode.
-pub(crate) static LINES: Transport = Transport {
+pub(crate) static LINES: RemoteTransport = RemoteTransport {
     name: "tty-line",
     waits: &["poll"],
     ours: false,
@@ -51,10 +53,11 @@ pub(crate) static LINES: Transport = Transport {
     open: |order| open(order, Framing::Lines),
 };
 
-const PATH: Opt = Opt::new("path", "PATH", "The terminal: /dev/pts/N, /dev/ttyRPMSG0, a serial line", "");
+const PATH: RemoteOption =
+    RemoteOption::new("path", "PATH", "The terminal: /dev/pts/N, /dev/ttyRPMSG0, a serial line", "");
 
 /// Option that allows a terminal in which somebody works.
-pub const FORCE: Opt = Opt::flag("force", "Use the terminal also if it controls a session");
+pub const FORCE: RemoteOption = RemoteOption::flag("force", "Use the terminal also if it controls a session");
 
 /// Size of the longest message, bytes: a read from a terminal returns no more.
 const LIMIT: usize = 4096;
@@ -87,8 +90,11 @@ enum Framing {
     Lines,
 }
 
-fn open(order: &Order, framing: Framing) -> Result<Box<dyn Channel>> {
-    ensure!(order.service != Service::Sink, "a terminal leads to an echo: there is only --direction echoed");
+fn open(order: &ChannelRequest, framing: Framing) -> Result<Box<dyn RemoteChannel>> {
+    ensure!(
+        order.service != RpmsgService::Sink,
+        "a terminal leads to an echo: there is only --direction echoed"
+    );
     let path = order.text(PATH.name);
     ensure!(!path.is_empty(), "a terminal is needed: --path /dev/pts/N, from `latscope remote serve --pty`");
     let mut terminal = Tty::open(Path::new(path), framing, order)?;
@@ -113,8 +119,8 @@ struct Tty {
     replies: Replies,
     /// Bytes for which the terminal had no room.
     unsent: Vec<u8>,
-    input: Input,
-    blocks: Blocks,
+    input: TtyInputBuffer,
+    blocks: TtyBlockTracker,
     witness: Witness,
     /// Number of times that bytes arrived which answer nothing.
     strays: u64,
@@ -124,7 +130,7 @@ struct Tty {
 }
 
 impl Tty {
-    fn open(path: &Path, framing: Framing, order: &Order) -> Result<Tty> {
+    fn open(path: &Path, framing: Framing, order: &ChannelRequest) -> Result<Tty> {
         let name = path.display().to_string();
         // By another name it might be another one later.
         let path = path.canonicalize().with_context(|| name.clone())?;
@@ -152,8 +158,8 @@ impl Tty {
             framing,
             replies: Replies::default(),
             unsent: Vec::new(),
-            input: Input::new(),
-            blocks: Blocks::default(),
+            input: TtyInputBuffer::new(),
+            blocks: TtyBlockTracker::default(),
             witness: Witness::default(),
             strays: 0,
             duplicates: 0,
@@ -165,7 +171,7 @@ impl Tty {
     }
 
     /// Writes the bytes for which the terminal had no room; returns true if all of them are written.
-    fn finish(&mut self) -> Result<bool, Failure> {
+    fn finish(&mut self) -> Result<bool, ChannelFailure> {
         if !self.unsent.is_empty() {
             let written = write(&self.terminal, &self.unsent);
             let length = self.no_wait(written)?;
@@ -175,7 +181,7 @@ impl Tty {
     }
 
     /// Reads the available bytes; returns their number.
-    fn fetch(&mut self) -> Result<usize, Failure> {
+    fn fetch(&mut self) -> Result<usize, ChannelFailure> {
         let length = match read(&self.terminal, self.input.room()) {
             // The end of a file: Ctrl-D of a line, or the other end is closed.
             Ok(0) if self.hung_up()? => return Err(self.gone(CLOSED)),
@@ -193,7 +199,7 @@ impl Tty {
     }
 
     /// Returns the byte count of a call that does not wait; 0 where the call would have to wait.
-    fn no_wait(&mut self, done: rustix::io::Result<usize>) -> Result<usize, Failure> {
+    fn no_wait(&mut self, done: rustix::io::Result<usize>) -> Result<usize, ChannelFailure> {
         match done {
             Ok(length) => Ok(length),
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),
@@ -202,9 +208,9 @@ impl Tty {
         }
     }
 
-    fn gone(&mut self, how: &str) -> Failure {
+    fn gone(&mut self, how: &str) -> ChannelFailure {
         let how = self.ended.get_or_insert_with(|| format!("{}: {how}", self.path));
-        Failure::Gone(how.clone())
+        ChannelFailure::Gone(how.clone())
     }
 
     /// Copies the next whole message, if it is there, to `into`, as far as there is room.
@@ -217,18 +223,18 @@ impl Tty {
         let newline = usize::from(self.framing == Framing::Lines);
         loop {
             match self.replies.read(self.input.rest()) {
-                replies::Reading::Incomplete => return None,
-                replies::Reading::Again(length) => {
+                replies::TtyReplyMatch::Incomplete => return None,
+                replies::TtyReplyMatch::Again(length) => {
                     self.input.consume(length);
                     self.duplicates += 1;
                 }
-                replies::Reading::Reply(length, place) => {
+                replies::TtyReplyMatch::Reply(length, place) => {
                     let taken = copy(&self.input.rest()[..length - newline], into);
                     self.input.consume(length);
                     self.replies.answer(place);
                     return Some(taken);
                 }
-                replies::Reading::Other => {
+                replies::TtyReplyMatch::Other => {
                     let ahead = self.replies.ahead(self.input.rest());
                     if let Some(length) = ahead.filter(|_| self.framing == Framing::Lengths) {
                         self.input.consume(length);
@@ -254,11 +260,11 @@ impl Tty {
 
     /// Clears the input of what answers nothing, before the next message: replies that come again, and strays.
     fn clear_input(&mut self) {
-        while let replies::Reading::Again(length) = self.replies.read(self.input.rest()) {
+        while let replies::TtyReplyMatch::Again(length) = self.replies.read(self.input.rest()) {
             self.input.consume(length);
             self.duplicates += 1;
         }
-        let awaited = self.replies.read(self.input.rest()) == replies::Reading::Incomplete;
+        let awaited = self.replies.read(self.input.rest()) == replies::TtyReplyMatch::Incomplete;
         if !awaited && !self.input.rest().is_empty() {
             self.strays += 1;
             self.input.clear();
@@ -269,12 +275,12 @@ impl Tty {
     fn take_block(&mut self, into: &mut [u8]) -> Option<usize> {
         loop {
             match self.blocks.read(self.input.rest()) {
-                Reading::Incomplete | Reading::Foreign(0) => return None,
-                Reading::Foreign(length) => {
+                TtyBlockMatch::Incomplete | TtyBlockMatch::Foreign(0) => return None,
+                TtyBlockMatch::Foreign(length) => {
                     self.input.consume(length);
                     self.blocks.foreign += length as u64;
                 }
-                Reading::Block(length) => {
+                TtyBlockMatch::Block(length) => {
                     let taken = copy(&self.input.rest()[..length], into);
                     self.input.consume(length);
                     return Some(taken);
@@ -284,23 +290,23 @@ impl Tty {
     }
 
     /// Sleeps until something can be read, or written if something is to be.
-    fn rest(&self, ns: u64) -> Result<(), Failure> {
+    fn rest(&self, ns: u64) -> Result<(), ChannelFailure> {
         let flags = if self.unsent.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
         poll(&mut [PollFd::new(&self.terminal, flags)], Duration::from_nanos(ns))?;
         Ok(())
     }
 }
 
-impl Channel for Tty {
-    fn send(&mut self, message: &[u8]) -> Result<(), Failure> {
+impl RemoteChannel for Tty {
+    fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
         if message.len() > LIMIT {
-            return Err(Failure::Unsent(Unsent::TooLong));
+            return Err(ChannelFailure::Unsent(Unsent::TooLong));
         }
         if self.framing != Framing::Blocks && self.replies.is_idle() {
             self.clear_input();
         }
         if !self.finish()? {
-            return Err(Failure::Unsent(Unsent::NoBuffer));
+            return Err(ChannelFailure::Unsent(Unsent::NoBuffer));
         }
         let line: Vec<u8>;
         let bytes = match self.framing {
@@ -314,7 +320,7 @@ impl Channel for Tty {
         let length = self.no_wait(written)?;
         if length == 0 && !bytes.is_empty() {
             return Err(match self.framing {
-                Framing::Lengths | Framing::Blocks => Failure::Unsent(Unsent::NoBuffer),
+                Framing::Lengths | Framing::Blocks => ChannelFailure::Unsent(Unsent::NoBuffer),
                 Framing::Lines => {
                     self.gone("it takes no more: in line mode a byte 0x13 that came back stops it")
                 }
@@ -329,7 +335,7 @@ impl Channel for Tty {
         Ok(())
     }
 
-    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure> {
+    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
         loop {
             if let Some(length) = self.take(into) {
                 return Ok(length);
@@ -345,17 +351,21 @@ impl Channel for Tty {
             }
             self.finish()?;
             match left {
-                0 => return Err(Failure::Timeout),
+                0 => return Err(ChannelFailure::Timeout),
                 left => self.rest(left.min(LOOK))?,
             }
         }
     }
 
-    fn alarm(&mut self) -> Result<Alarm<'_>, Failure> {
-        Ok(if self.finish()? { Alarm::Readable(self.terminal.as_fd()) } else { Alarm::Unknown })
+    fn alarm(&mut self) -> Result<MessageWakeSource<'_>, ChannelFailure> {
+        Ok(if self.finish()? {
+            MessageWakeSource::Readable(self.terminal.as_fd())
+        } else {
+            MessageWakeSource::Unknown
+        })
     }
 
-    fn give_up(&mut self) -> Result<(), Failure> {
+    fn give_up(&mut self) -> Result<(), ChannelFailure> {
         self.replies.give_up();
         self.unsent.clear();
         let end = monotonic_ns() + REPLY_TIMEOUT.as_nanos() as u64;
@@ -413,15 +423,15 @@ impl Drop for Tty {
 
 /// Buffer of the bytes that were read.
 #[derive(Debug)]
-struct Input {
+struct TtyInputBuffer {
     bytes: Box<[u8]>,
     from: usize,
     to: usize,
 }
 
-impl Input {
-    fn new() -> Input {
-        Input { bytes: vec![0; ROOM].into(), from: 0, to: 0 }
+impl TtyInputBuffer {
+    fn new() -> TtyInputBuffer {
+        TtyInputBuffer { bytes: vec![0; ROOM].into(), from: 0, to: 0 }
     }
 
     fn rest(&self) -> &[u8] {

@@ -19,7 +19,7 @@ pub(super) struct Replies {
 
 /// Reading of the beginning of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum TtyReplyMatch {
     /// Length in bytes of a whole reply as it was sent, and its place among the messages on their way.
     Reply(usize, usize),
     /// Length in bytes of a reply that has come before.
@@ -52,20 +52,20 @@ impl Replies {
     }
 
     /// Reads the beginning of the input.
-    pub(super) fn read(&self, input: &[u8]) -> Reading {
+    pub(super) fn read(&self, input: &[u8]) -> TtyReplyMatch {
         let begins = |message: &Vec<u8>| !message.is_empty() && input.starts_with(message);
         if let Some(place) = self.owed.iter().position(begins) {
-            return Reading::Reply(self.owed[place].len(), place);
+            return TtyReplyMatch::Reply(self.owed[place].len(), place);
         }
         if let Some(message) = self.answered.iter().find(|message| begins(message)) {
-            return Reading::Again(message.len());
+            return TtyReplyMatch::Again(message.len());
         }
         let is_part = !input.is_empty() && self.answered.iter().any(|message| message.starts_with(input));
-        if is_part { Reading::Incomplete } else { Reading::Other }
+        if is_part { TtyReplyMatch::Incomplete } else { TtyReplyMatch::Other }
     }
 
-    /// Returns the number of bytes in front of the next reply, where that begins further on. A part of a reply counts if it
-    /// cannot be there by chance.
+    /// Returns the number of bytes in front of the next reply, where that begins further on. A part of a reply counts
+    /// if it cannot be there by chance.
     pub(super) fn ahead(&self, input: &[u8]) -> Option<usize> {
         let owed = self.owed.front()?;
         let least = owed.len().min(CERTAIN);
@@ -102,23 +102,23 @@ mod tests {
     #[test]
     fn replies_are_told_from_copies_and_from_all_else() {
         let mut replies = Replies::default();
-        assert_eq!(replies.read(b"noise"), Reading::Other);
+        assert_eq!(replies.read(b"noise"), TtyReplyMatch::Other);
         for message in [b"first.", b"second", b"third."] {
             replies.send(message);
         }
-        assert_eq!(replies.read(b"first.second"), Reading::Reply(6, 0));
-        assert_eq!(replies.read(b"second"), Reading::Reply(6, 1), "it overtook the first");
+        assert_eq!(replies.read(b"first.second"), TtyReplyMatch::Reply(6, 0));
+        assert_eq!(replies.read(b"second"), TtyReplyMatch::Reply(6, 1), "it overtook the first");
         replies.answer(0);
-        assert_eq!(replies.read(b"first.sec"), Reading::Again(6));
-        assert_eq!(replies.read(b"fir"), Reading::Incomplete);
-        assert_eq!(replies.read(b"firm"), Reading::Other);
-        assert_eq!(replies.read(b""), Reading::Other);
-        assert_eq!((replies.read(b"third."), replies.expected()), (Reading::Reply(6, 1), 6));
+        assert_eq!(replies.read(b"first.sec"), TtyReplyMatch::Again(6));
+        assert_eq!(replies.read(b"fir"), TtyReplyMatch::Incomplete);
+        assert_eq!(replies.read(b"firm"), TtyReplyMatch::Other);
+        assert_eq!(replies.read(b""), TtyReplyMatch::Other);
+        assert_eq!((replies.read(b"third."), replies.expected()), (TtyReplyMatch::Reply(6, 1), 6));
         replies.give_up();
-        assert!(replies.is_idle() && replies.read(b"second") == Reading::Other);
+        assert!(replies.is_idle() && replies.read(b"second") == TtyReplyMatch::Other);
         // A message that is sent again is awaited again.
         replies.send(b"first.");
-        assert_eq!(replies.read(b"first."), Reading::Reply(6, 0));
+        assert_eq!(replies.read(b"first."), TtyReplyMatch::Reply(6, 0));
     }
 
     #[test]
@@ -146,6 +146,9 @@ mod tests {
             replies.answer(0);
         }
         assert_eq!(replies.answered.len(), REMEMBERED);
-        assert_eq!((replies.read(&[99, 7]), replies.read(&[3, 7])), (Reading::Again(2), Reading::Other));
+        assert_eq!(
+            (replies.read(&[99, 7]), replies.read(&[3, 7])),
+            (TtyReplyMatch::Again(2), TtyReplyMatch::Other)
+        );
     }
 }

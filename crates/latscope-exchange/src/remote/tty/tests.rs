@@ -2,7 +2,7 @@
 
 use super::*;
 use latscope_core::plan::Params;
-use latscope_process::pseudo_terminal::Terminal;
+use latscope_process::pseudo_terminal::PseudoTerminal;
 use std::thread;
 
 const SECOND: u64 = 1_000_000_000;
@@ -15,7 +15,7 @@ fn a_moment() -> u64 {
     monotonic_ns() + SECOND / 5
 }
 
-fn channel(terminal: &Terminal, framing: Framing) -> Tty {
+fn channel(terminal: &PseudoTerminal, framing: Framing) -> Tty {
     opened_with(&terminal.path, framing, &|_| Ok(())).unwrap()
 }
 
@@ -25,12 +25,13 @@ fn open_tty(path: &Path, journal: &dyn Fn(&Leftover) -> Result<()>) -> Result<Tt
 
 fn opened_with(path: &Path, framing: Framing, journal: &dyn Fn(&Leftover) -> Result<()>) -> Result<Tty> {
     let (params, notice) = (Params::new(), |_: &str| ());
-    let order = Order { params: &params, service: Service::Ping, cpus: &[], journal, notice: &notice };
+    let order =
+        ChannelRequest { params: &params, service: RpmsgService::Ping, cpus: &[], journal, notice: &notice };
     Tty::open(path, framing, &order)
 }
 
 /// Waits until the master can be read, and returns the bytes.
-fn heard(terminal: &Terminal) -> Vec<u8> {
+fn heard(terminal: &PseudoTerminal) -> Vec<u8> {
     let mut bytes = vec![0; ROOM];
     poll(&mut [PollFd::new(&terminal.master, PollFlags::IN)], None).unwrap();
     let length = read(&terminal.master, &mut bytes[..]).unwrap();
@@ -38,12 +39,12 @@ fn heard(terminal: &Terminal) -> Vec<u8> {
     bytes
 }
 
-fn say(terminal: &Terminal, bytes: &[u8]) {
+fn say(terminal: &PseudoTerminal, bytes: &[u8]) {
     assert_eq!(write(&terminal.master, bytes).unwrap(), bytes.len());
 }
 
 /// Sends all received bytes back, until its channel ends and `bytes` bytes have been received.
-fn echo(terminal: &Terminal, bytes: usize) {
+fn echo(terminal: &PseudoTerminal, bytes: usize) {
     let mut left = bytes;
     while left > 0 {
         let heard = heard(terminal);
@@ -63,7 +64,7 @@ fn echo(terminal: &Terminal, bytes: usize) {
 
 #[test]
 fn every_byte_goes_through_unharmed() {
-    let terminal = Terminal::open().unwrap();
+    let terminal = PseudoTerminal::open().unwrap();
     // As a terminal is by default.
     Modes::of(&terminal.slave).unwrap().lines().apply(&terminal.slave).unwrap();
     let mut channel = channel(&terminal, Framing::Lengths);
@@ -79,14 +80,17 @@ fn every_byte_goes_through_unharmed() {
             let length = channel.receive(&mut into, soon()).unwrap();
             assert_eq!(&into[..length], message);
         }
-        assert!(matches!(channel.receive(&mut into, 0), Err(Failure::Timeout)), "one look, and no more");
+        assert!(
+            matches!(channel.receive(&mut into, 0), Err(ChannelFailure::Timeout)),
+            "one look, and no more"
+        );
     });
     assert_eq!((channel.faults(), channel.ended()), (0, None));
 }
 
 #[test]
 fn modes_are_raw_while_it_is_used_and_restored_after() {
-    let terminal = Terminal::open().unwrap();
+    let terminal = PseudoTerminal::open().unwrap();
     let before = Modes::of(&terminal.slave).unwrap().lines();
     before.apply(&terminal.slave).unwrap();
     let journalled = std::cell::RefCell::new(Vec::new());
@@ -109,13 +113,13 @@ fn modes_are_raw_while_it_is_used_and_restored_after() {
 
 #[test]
 fn a_reply_may_come_in_pieces_and_several_at_once() {
-    let terminal = Terminal::open().unwrap();
+    let terminal = PseudoTerminal::open().unwrap();
     let mut channel = channel(&terminal, Framing::Lengths);
     let mut into = [0; LIMIT];
     channel.send(b"one").unwrap();
     channel.send(b"three").unwrap();
     say(&terminal, b"on");
-    assert!(matches!(channel.receive(&mut into, a_moment()), Err(Failure::Timeout)));
+    assert!(matches!(channel.receive(&mut into, a_moment()), Err(ChannelFailure::Timeout)));
     say(&terminal, b"ethree");
     for expected in [&b"one"[..], b"three"] {
         let length = channel.receive(&mut into, soon()).unwrap();
@@ -125,11 +129,11 @@ fn a_reply_may_come_in_pieces_and_several_at_once() {
 
 #[test]
 fn what_is_late_or_unasked_does_not_answer_what_follows() {
-    let terminal = Terminal::open().unwrap();
+    let terminal = PseudoTerminal::open().unwrap();
     let mut channel = channel(&terminal, Framing::Lengths);
     let mut into = [0; LIMIT];
     channel.send(b"lost").unwrap();
-    assert!(matches!(channel.receive(&mut into, a_moment()), Err(Failure::Timeout)));
+    assert!(matches!(channel.receive(&mut into, a_moment()), Err(ChannelFailure::Timeout)));
     say(&terminal, b"lo");
     channel.give_up().unwrap();
     assert_eq!(heard(&terminal), b"lost");
@@ -147,7 +151,7 @@ fn what_is_late_or_unasked_does_not_answer_what_follows() {
 /// Foreign bytes in front of replies, also in pieces: each reply is found, and the next one.
 #[test]
 fn replies_behind_foreign_bytes_are_found() {
-    let terminal = Terminal::open().unwrap();
+    let terminal = PseudoTerminal::open().unwrap();
     let mut channel = channel(&terminal, Framing::Lengths);
     let mut into = [0; LIMIT];
     for number in 0..5u8 {
@@ -157,7 +161,7 @@ fn replies_behind_foreign_bytes_are_found() {
         say(&terminal, b"login: ");
         say(&terminal, &message[..30]);
         // It is taken for no reply before its rest is there.
-        assert!(matches!(channel.receive(&mut into, 0), Err(Failure::Timeout)));
+        assert!(matches!(channel.receive(&mut into, 0), Err(ChannelFailure::Timeout)));
         say(&terminal, &message[30..]);
         assert_eq!(channel.receive(&mut into, soon()).unwrap(), 48);
         assert_eq!(into[..48], message);
@@ -170,7 +174,7 @@ fn replies_behind_foreign_bytes_are_found() {
 #[test]
 fn replies_that_come_again_are_counted_as_such() {
     let all_three = |framing: Framing, end: &str| {
-        let terminal = Terminal::open().unwrap();
+        let terminal = PseudoTerminal::open().unwrap();
         let mut channel = channel(&terminal, framing);
         let mut into = [0; LIMIT];
         let rounds = [
@@ -194,7 +198,7 @@ fn replies_that_come_again_are_counted_as_such() {
 
 #[test]
 fn both_sides_full_is_no_deadlock_and_costs_no_byte() {
-    let terminal = Terminal::open().unwrap();
+    let terminal = PseudoTerminal::open().unwrap();
     let mut channel = channel(&terminal, Framing::Lengths);
     let block = |number: u32| [&number.to_le_bytes()[..], &[0x13; 1020]].concat();
     let mut sent = 0;
@@ -203,7 +207,7 @@ fn both_sides_full_is_no_deadlock_and_costs_no_byte() {
         sent += 1;
         assert!(sent < 10_000, "a terminal has an end");
     }
-    assert!(matches!(channel.send(&block(sent)), Err(Failure::Unsent(Unsent::NoBuffer))));
+    assert!(matches!(channel.send(&block(sent)), Err(ChannelFailure::Unsent(Unsent::NoBuffer))));
     assert!(sent >= 4, "{sent}");
     let bytes = sent as usize * 1024;
     thread::scope(|scope| {
@@ -215,27 +219,27 @@ fn both_sides_full_is_no_deadlock_and_costs_no_byte() {
         }
     });
     assert_eq!(channel.faults(), 0);
-    assert!(matches!(channel.send(&[0; LIMIT + 1]), Err(Failure::Unsent(Unsent::TooLong))));
+    assert!(matches!(channel.send(&[0; LIMIT + 1]), Err(ChannelFailure::Unsent(Unsent::TooLong))));
 }
 
 #[test]
 fn an_end_that_closes_is_reported() {
-    let terminal = Terminal::open().unwrap();
+    let terminal = PseudoTerminal::open().unwrap();
     let path = terminal.path.display().to_string();
     let mut channel = channel(&terminal, Framing::Lengths);
     channel.send(b"ping").unwrap();
     drop(terminal);
     let mut into = [0; LIMIT];
     let failure = channel.receive(&mut into, soon()).unwrap_err();
-    assert!(matches!(&failure, Failure::Gone(how) if how.starts_with(&path)), "{failure}");
+    assert!(matches!(&failure, ChannelFailure::Gone(how) if how.starts_with(&path)), "{failure}");
     assert!(channel.ended().unwrap().contains("other end"));
-    assert!(matches!(channel.send(b"ping"), Err(Failure::Gone(_))));
+    assert!(matches!(channel.send(b"ping"), Err(ChannelFailure::Gone(_))));
 }
 
 #[test]
 fn lines_lose_what_the_terminal_takes_for_commands() {
     let through = |message: &[u8]| {
-        let terminal = Terminal::open().unwrap();
+        let terminal = PseudoTerminal::open().unwrap();
         let mut channel = channel(&terminal, Framing::Lines);
         channel.send(message).unwrap();
         // What is typed comes with a carriage return.
@@ -256,7 +260,7 @@ fn lines_lose_what_the_terminal_takes_for_commands() {
 
 #[test]
 fn a_line_has_an_end_and_the_rest_of_a_longer_one_is_lost() {
-    let terminal = Terminal::open().unwrap();
+    let terminal = PseudoTerminal::open().unwrap();
     let mut channel = channel(&terminal, Framing::Lines);
     let mut into = [0; LIMIT];
     let long = [[b'a'; LIMIT].as_slice(), b"\n"].concat();
@@ -283,7 +287,7 @@ fn no_wait(done: rustix::io::Result<usize>) -> usize {
 
 #[test]
 fn a_line_that_stops_the_output_ends_the_row() {
-    let terminal = Terminal::open().unwrap();
+    let terminal = PseudoTerminal::open().unwrap();
     let mut channel = channel(&terminal, Framing::Lines);
     channel.send(b"a\x13b").unwrap();
     let typed = heard(&terminal);
@@ -298,7 +302,7 @@ fn a_line_that_stops_the_output_ends_the_row() {
         }
         assert!(sent < 10_000);
     };
-    assert!(matches!(&failure, Failure::Gone(how) if how.contains("0x13")), "{failure}");
+    assert!(matches!(&failure, ChannelFailure::Gone(how) if how.contains("0x13")), "{failure}");
 }
 
 #[test]
@@ -320,7 +324,7 @@ fn masters_of_pseudo_terminals_are_refused() {
 }
 
 /// Sets a minimum below which a terminal gives nothing to read, as another program could.
-fn set_minimum(terminal: &Terminal, least: u8) {
+fn set_minimum(terminal: &PseudoTerminal, least: u8) {
     let mut modes = rustix::termios::tcgetattr(&terminal.slave).unwrap();
     modes.special_codes[rustix::termios::SpecialCodeIndex::VMIN] = least;
     rustix::termios::tcsetattr(&terminal.slave, rustix::termios::OptionalActions::Now, &modes).unwrap();
@@ -328,7 +332,7 @@ fn set_minimum(terminal: &Terminal, least: u8) {
 
 #[test]
 fn no_wait_depends_on_the_minimum_that_another_program_set() {
-    let terminal = Terminal::open().unwrap();
+    let terminal = PseudoTerminal::open().unwrap();
     let path = terminal.path.clone();
     let (done, ended) = std::sync::mpsc::channel();
     let (opened, ready) = std::sync::mpsc::channel();
@@ -340,7 +344,7 @@ fn no_wait_depends_on_the_minimum_that_another_program_set() {
         told.recv().unwrap();
         let mut into = [0; LIMIT];
         let silent = channel.receive(&mut into, a_moment());
-        assert!(matches!(silent, Err(Failure::Timeout)));
+        assert!(matches!(silent, Err(ChannelFailure::Timeout)));
         let length = channel.receive(&mut into, soon()).unwrap();
         done.send((into[..length].to_vec(), channel.interference(false))).unwrap();
     });
@@ -356,7 +360,7 @@ fn no_wait_depends_on_the_minimum_that_another_program_set() {
 
 #[test]
 fn a_terminal_is_in_exclusive_use_while_it_is_open() {
-    let terminal = Terminal::open().unwrap();
+    let terminal = PseudoTerminal::open().unwrap();
     let channel = channel(&terminal, Framing::Lengths);
     assert!(latscope_os::terminal::is_exclusive(&terminal.slave));
     assert_eq!(channel.interference(true), None, "this process has it open a second time");

@@ -1,12 +1,12 @@
 //! Device: the answers to the monitor's requests, and the echo once the guest's driver is there.
 
 use super::memory::Guest;
-use super::wire::Message;
+use super::wire::VhostUserMessage;
 use crate::notify::eventfd;
 use anyhow::{Context, Result, ensure};
-use latscope_rpmsg::Remote;
-use latscope_rpmsg::echo::{Echo, Service};
-use latscope_rpmsg::ring::Layout;
+use latscope_rpmsg::RpmsgRemote;
+use latscope_rpmsg::echo::{RpmsgEcho, RpmsgService};
+use latscope_rpmsg::ring::VirtqueueLayout;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
@@ -45,7 +45,7 @@ mod request {
 
 /// A ring as the monitor describes it.
 #[derive(Debug, Default)]
-struct Queue {
+struct VhostUserVring {
     num: u32,
     /// The monitor's addresses of descriptors, used and available ring.
     addresses: Option<[u64; 3]>,
@@ -55,11 +55,11 @@ struct Queue {
     enabled: bool,
 }
 
-impl Queue {
-    fn layout(&self, guest: &Guest) -> Result<Layout> {
+impl VhostUserVring {
+    fn layout(&self, guest: &Guest) -> Result<VirtqueueLayout> {
         let [descriptors, used, available] = self.addresses.context("no addresses")?;
         let place = |address| guest.translate(address);
-        Ok(Layout::parts(place(descriptors)?, place(available)?, place(used)?, self.num)?)
+        Ok(VirtqueueLayout::parts(place(descriptors)?, place(available)?, place(used)?, self.num)?)
     }
 
     fn is_ready(&self) -> bool {
@@ -72,12 +72,12 @@ impl Queue {
 pub(super) struct RpmsgDevice {
     guest: Option<Guest>,
     /// Queues from the device and to the device.
-    queues: [Queue; 2],
+    queues: [VhostUserVring; 2],
     /// The features that the guest's driver accepted.
     accepted: u64,
     /// True if the guest kicked since the rings began: its driver is ready.
     awake: bool,
-    echo: Option<Echo<Remote<Guest>, PAYLOAD>>,
+    echo: Option<RpmsgEcho<RpmsgRemote<Guest>, PAYLOAD>>,
     replied: u64,
     faults: u64,
 }
@@ -125,7 +125,7 @@ impl RpmsgDevice {
     ///
     /// # Errors
     /// The monitor asks for something that does not exist, or ends.
-    pub(super) fn handle(&mut self, mut message: Message, monitor: &mut UnixStream) -> Result<()> {
+    pub(super) fn handle(&mut self, mut message: VhostUserMessage, monitor: &mut UnixStream) -> Result<()> {
         let reply = self.reply(&mut message)?;
         match reply {
             Some(reply) => message.reply(monitor, &reply),
@@ -134,7 +134,7 @@ impl RpmsgDevice {
         }
     }
 
-    fn reply(&mut self, message: &mut Message) -> Result<Option<Vec<u8>>> {
+    fn reply(&mut self, message: &mut VhostUserMessage) -> Result<Option<Vec<u8>>> {
         let number = |number: u64| Ok(Some(number.to_ne_bytes().to_vec()));
         match message.request {
             request::GET_FEATURES => return number(FEATURES),
@@ -183,13 +183,13 @@ impl RpmsgDevice {
     }
 
     /// Returns the ring of this index, and the value that comes with the index.
-    fn of<T>(&mut self, (index, said): (usize, T)) -> Result<(&mut Queue, T)> {
+    fn of<T>(&mut self, (index, said): (usize, T)) -> Result<(&mut VhostUserVring, T)> {
         let queue = self.queues.get_mut(index).with_context(|| format!("RPMsg has no ring {index}"))?;
         Ok((queue, said))
     }
 
     /// Stops a ring, which stops both; where it is.
-    fn position(&mut self, message: &Message) -> Result<Vec<u8>> {
+    fn position(&mut self, message: &VhostUserMessage) -> Result<Vec<u8>> {
         self.stop();
         let (index, _) = message.state()?;
         let (queue, ()) = self.of((index, ()))?;
@@ -201,15 +201,15 @@ impl RpmsgDevice {
     /// Begins once all is known.
     fn start(&mut self) -> Result<()> {
         let Some(guest) = &self.guest else { return Ok(()) };
-        if self.echo.is_some() || !self.queues.iter().all(Queue::is_ready) {
+        if self.echo.is_some() || !self.queues.iter().all(VhostUserVring::is_ready) {
             return Ok(());
         }
         let [transmit, receive] = &self.queues;
         let rings = [transmit.layout(guest)?, receive.layout(guest)?];
         let positions = [transmit.position, receive.position];
         // Bits above 31 are about virtio itself.
-        let remote = Remote::resume(guest.clone(), rings, positions)?.negotiated(self.accepted as u32);
-        self.echo = Some(Echo::with(remote, &Service::LINUX));
+        let remote = RpmsgRemote::resume(guest.clone(), rings, positions)?.negotiated(self.accepted as u32);
+        self.echo = Some(RpmsgEcho::with(remote, &RpmsgService::LINUX));
         self.awake = false;
         Ok(())
     }
@@ -232,7 +232,7 @@ impl RpmsgDevice {
 }
 
 /// The features that the message accepts of those that were offered.
-fn accept(offered: u64, message: &Message) -> Result<u64> {
+fn accept(offered: u64, message: &VhostUserMessage) -> Result<u64> {
     let asked = message.number()?;
     ensure!(asked & !offered == 0, "features {asked:#x} were not offered");
     Ok(asked)

@@ -1,24 +1,24 @@
 //! The memory of a virtual machine: regions that its monitor hands over.
 
-use super::wire::Region;
+use super::wire::VhostMemoryRegion;
 use anyhow::{Context, Result, ensure};
-use latscope_os::window::Window;
-use latscope_rpmsg::{Fault, Memory};
+use latscope_os::window::MemoryWindow;
+use latscope_rpmsg::{Fault, RpmsgMemory};
 use rustix::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 /// The guest's memory; offsets are its physical addresses. Clones refer to the same.
 #[derive(Debug, Clone)]
-pub(super) struct Guest(Arc<[Mapped]>);
+pub(super) struct Guest(Arc<[VhostMemoryMapping]>);
 
 #[derive(Debug)]
-struct Mapped {
+struct VhostMemoryMapping {
     /// The guest's physical address of the first byte.
     base: usize,
     /// Address of the region in the monitor, by which the monitor gives the places of the rings.
     user: u64,
-    window: Window,
+    window: MemoryWindow,
 }
 
 impl Guest {
@@ -26,8 +26,8 @@ impl Guest {
     ///
     /// # Errors
     /// A region is not in its file, or its addresses overflow.
-    pub(super) fn map(regions: Vec<(Region, OwnedFd)>) -> Result<Guest> {
-        let mapped: Result<Vec<Mapped>> =
+    pub(super) fn map(regions: Vec<(VhostMemoryRegion, OwnedFd)>) -> Result<Guest> {
+        let mapped: Result<Vec<VhostMemoryMapping>> =
             regions.into_iter().map(|(region, file)| one(&region, file)).collect();
         Ok(Guest(mapped?.into()))
     }
@@ -37,7 +37,7 @@ impl Guest {
     /// # Errors
     /// [`Fault::OutOfWindow`].
     pub(super) fn translate(&self, user: u64) -> Result<usize, Fault> {
-        let within = |region: &&Mapped| {
+        let within = |region: &&VhostMemoryMapping| {
             user.checked_sub(region.user).is_some_and(|offset| offset < region.window.size() as u64)
         };
         let region = self.0.iter().find(within).ok_or(Fault::OutOfWindow)?;
@@ -47,8 +47,8 @@ impl Guest {
     /// The region with an address, and the offset in it. Whether all that is
     /// accessed is in the region, its window checks.
     #[inline]
-    fn at(&self, address: usize) -> Result<(&Window, usize), Fault> {
-        let within = |region: &&Mapped| {
+    fn at(&self, address: usize) -> Result<(&MemoryWindow, usize), Fault> {
+        let within = |region: &&VhostMemoryMapping| {
             address.checked_sub(region.base).is_some_and(|offset| offset < region.window.size())
         };
         let region = self.0.iter().find(within).ok_or(Fault::OutOfWindow)?;
@@ -56,13 +56,13 @@ impl Guest {
     }
 }
 
-fn one(region: &Region, file: OwnedFd) -> Result<Mapped> {
+fn one(region: &VhostMemoryRegion, file: OwnedFd) -> Result<VhostMemoryMapping> {
     let (base, size) = (usize::try_from(region.guest)?, usize::try_from(region.size)?);
     ensure!(base.checked_add(size).is_some(), "a region of memory ends behind the last address");
-    let window = Window::part(file, region.offset, size).with_context(|| {
+    let window = MemoryWindow::part(file, region.offset, size).with_context(|| {
         format!("the memory at {base:#x} cannot be mapped: is it shared (memory-backend-memfd)?")
     })?;
-    Ok(Mapped { base, user: region.user, window })
+    Ok(VhostMemoryMapping { base, user: region.user, window })
 }
 
 /// Accesses to the window of the region that has the address.
@@ -75,7 +75,7 @@ macro_rules! in_region {
     };
 }
 
-impl Memory for Guest {
+impl RpmsgMemory for Guest {
     fn size(&self) -> usize {
         self.0.iter().map(|region| region.base + region.window.size()).max().unwrap_or(0)
     }
@@ -111,8 +111,8 @@ mod tests {
     use super::*;
 
     fn guest() -> Guest {
-        let file = || Window::create(2 * 4096).unwrap().descriptor().try_clone_to_owned().unwrap();
-        let region = |guest, user, offset| Region { guest, size: 4096, user, offset };
+        let file = || MemoryWindow::create(2 * 4096).unwrap().descriptor().try_clone_to_owned().unwrap();
+        let region = |guest, user, offset| VhostMemoryRegion { guest, size: 4096, user, offset };
         Guest::map(vec![
             (region(0x4000_0000, 0x7000_0000_0000, 0), file()),
             (region(0x4000_1000, 0x7100_0000_0000, 4096), file()),
@@ -147,8 +147,8 @@ mod tests {
 
     #[test]
     fn a_region_that_is_not_in_its_file_is_refused() {
-        let file = Window::create(4096).unwrap().descriptor().try_clone_to_owned().unwrap();
-        let region = Region { guest: 0, size: 8192, user: 0, offset: 0 };
+        let file = MemoryWindow::create(4096).unwrap().descriptor().try_clone_to_owned().unwrap();
+        let region = VhostMemoryRegion { guest: 0, size: 8192, user: 0, offset: 0 };
         assert!(Guest::map(vec![(region, file)]).is_err());
     }
 }

@@ -15,7 +15,7 @@ mod wire;
 use crate::notify::poll;
 use anyhow::{Context, Result, bail};
 use device::RpmsgDevice;
-use latscope_os::signal::{Signals, TERMINATION};
+use latscope_os::signal::{SignalFd, TERMINATION};
 use latscope_process::eprintln;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -24,7 +24,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
-use wire::Message;
+use wire::VhostUserMessage;
 
 /// Longest wait for a kick before the next look: a kick may be lost.
 const WATCHDOG: Duration = Duration::from_millis(100);
@@ -38,7 +38,7 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(2);
 /// # Errors
 /// The path is taken, or the monitor speaks another protocol.
 pub fn serve(path: &Path) -> Result<()> {
-    let signals = Signals::block(&TERMINATION)?;
+    let signals = SignalFd::block(&TERMINATION)?;
     let place = Place::bind(path)?;
     if readable(&[signals.as_fd(), place.listener.as_fd()], None)?[0] {
         return Ok(());
@@ -53,7 +53,7 @@ pub fn serve(path: &Path) -> Result<()> {
 }
 
 /// Serves a monitor, and returns a summary of the work.
-fn attend(mut monitor: UnixStream, signals: &Signals) -> Result<String> {
+fn attend(mut monitor: UnixStream, signals: &SignalFd) -> Result<String> {
     // One that stops in the middle of a message does not hold up a signal.
     monitor.set_read_timeout(Some(MESSAGE_TIMEOUT))?;
     monitor.set_write_timeout(Some(MESSAGE_TIMEOUT))?;
@@ -68,7 +68,7 @@ fn attend(mut monitor: UnixStream, signals: &Signals) -> Result<String> {
         }
         let kicked = ready[2..].to_vec();
         if ready[1] {
-            let Some(message) = Message::receive(&mut monitor)? else { return Ok(device.told()) };
+            let Some(message) = VhostUserMessage::receive(&mut monitor)? else { return Ok(device.told()) };
             device.handle(message, &mut monitor)?;
         } else if kicked.contains(&true) {
             device.kicked(&kicked);

@@ -1,18 +1,18 @@
 //! A monitor and a guest's driver, both in this process, as QEMU and Linux behave.
 
 use super::memory::Guest;
-use super::wire::Region;
+use super::wire::VhostMemoryRegion;
 use super::{Place, attend};
 use anyhow::Result;
-use latscope_os::signal::Signals;
-use latscope_os::window::Window;
-use latscope_rpmsg::echo::Service;
+use latscope_os::signal::SignalFd;
+use latscope_os::window::MemoryWindow;
+use latscope_rpmsg::echo::RpmsgService;
 use latscope_rpmsg::endpoints::Endpoints;
 use latscope_rpmsg::link::Received;
-use latscope_rpmsg::messages::{Ping, Word};
-use latscope_rpmsg::ring::Layout;
-use latscope_rpmsg::window::Pool;
-use latscope_rpmsg::{Host, Link};
+use latscope_rpmsg::messages::{PingWordSize, ShortPing};
+use latscope_rpmsg::ring::VirtqueueLayout;
+use latscope_rpmsg::window::RpmsgBufferPool;
+use latscope_rpmsg::{RpmsgHost, RpmsgLink};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -31,22 +31,22 @@ const ENTRIES: u32 = 16;
 /// Offsets of descriptors, available and used ring, of both rings.
 const RINGS: [[u64; 3]; 2] = [[0, 0x1000, 0x2000], [0x4000, 0x5000, 0x6000]];
 
-struct Monitor {
+struct VhostUserFrontend {
     socket: UnixStream,
     kicks: [OwnedFd; 2],
     calls: [OwnedFd; 2],
-    memory: Window,
+    memory: MemoryWindow,
     device: JoinHandle<Result<String>>,
 }
 
-impl Monitor {
-    fn new() -> Monitor {
+impl VhostUserFrontend {
+    fn new() -> VhostUserFrontend {
         let (socket, theirs) = UnixStream::pair().unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let device = spawn(move || attend(theirs, &Signals::block(&[]).unwrap()));
+        let device = spawn(move || attend(theirs, &SignalFd::block(&[]).unwrap()));
         let new = || eventfd(0, EventfdFlags::CLOEXEC).unwrap();
-        let memory = Window::create(SIZE as usize).unwrap();
-        Monitor { socket, kicks: [new(), new()], calls: [new(), new()], memory, device }
+        let memory = MemoryWindow::create(SIZE as usize).unwrap();
+        VhostUserFrontend { socket, kicks: [new(), new()], calls: [new(), new()], memory, device }
     }
 
     fn send(&self, request: u32, flags: u32, payload: &[u8], descriptors: &[BorrowedFd]) {
@@ -105,16 +105,16 @@ impl Monitor {
     }
 
     /// The guest's driver, which kicks when it is ready.
-    fn driver(&self) -> Host<Guest, 16> {
-        let region = Region { guest: BASE, size: SIZE, user: USER, offset: 0 };
+    fn driver(&self) -> RpmsgHost<Guest, 16> {
+        let region = VhostMemoryRegion { guest: BASE, size: SIZE, user: USER, offset: 0 };
         let guest =
             Guest::map(vec![(region, self.memory.descriptor().try_clone_to_owned().unwrap())]).unwrap();
         let rings = RINGS.map(|parts| {
             let [descriptors, available, used] = parts.map(|at| (BASE + at) as usize);
-            Layout::parts(descriptors, available, used, ENTRIES).unwrap()
+            VirtqueueLayout::parts(descriptors, available, used, ENTRIES).unwrap()
         });
-        let pool = |at: u64| Pool { at: (BASE + at) as usize, buffer: 512, count: 16 };
-        let host = Host::new(guest, rings, [pool(0x1_0000), pool(0x2_0000)]).unwrap();
+        let pool = |at: u64| RpmsgBufferPool { at: (BASE + at) as usize, buffer: 512, count: 16 };
+        let host = RpmsgHost::new(guest, rings, [pool(0x1_0000), pool(0x2_0000)]).unwrap();
         self.kick(0);
         host
     }
@@ -138,7 +138,7 @@ fn state(index: u32, number: u32) -> Vec<u8> {
     [index, number].map(u32::to_ne_bytes).concat()
 }
 
-fn receive(host: &mut Host<Guest, 16>, into: &mut [u8]) -> Received {
+fn receive(host: &mut RpmsgHost<Guest, 16>, into: &mut [u8]) -> Received {
     for _ in 0..20_000 {
         if let Some(received) = host.receive(into).unwrap() {
             return received;
@@ -150,22 +150,22 @@ fn receive(host: &mut Host<Guest, 16>, into: &mut [u8]) -> Received {
 
 #[test]
 fn a_guest_hears_of_all_services_and_its_pings_come_back() {
-    let mut monitor = Monitor::new();
+    let mut monitor = VhostUserFrontend::new();
     monitor.begin();
     let mut host = monitor.driver();
     let (mut endpoints, mut room) = (Endpoints::<8>::default(), [0; 496]);
-    for _ in Service::LINUX {
+    for _ in RpmsgService::LINUX {
         let received = receive(&mut host, &mut room);
         endpoints.receive(&received.header, &room[..received.length]).unwrap().unwrap();
     }
-    for service in Service::LINUX {
+    for service in RpmsgService::LINUX {
         let ours = endpoints.open(service.name()).unwrap();
         assert_eq!(endpoints.peer(ours), Some(service.address()), "{}", service.name());
         endpoints.close(ours);
     }
-    let mut ping = [0; Ping::SIZE];
-    let ping = Ping { number: 7 }.write(Word::Eight, &mut ping).to_vec();
-    for service in [Service::Ping, Service::Tty, Service::Raw] {
+    let mut ping = [0; ShortPing::SIZE];
+    let ping = ShortPing { number: 7 }.write(PingWordSize::Eight, &mut ping).to_vec();
+    for service in [RpmsgService::Ping, RpmsgService::Tty, RpmsgService::Raw] {
         if host.send(0x500, service.address(), &ping).unwrap() {
             monitor.kick(1);
         }
@@ -183,26 +183,26 @@ fn a_guest_hears_of_all_services_and_its_pings_come_back() {
 
 #[test]
 fn a_guest_that_did_not_accept_the_name_service_hears_no_names_and_is_answered() {
-    let mut monitor = Monitor::new();
+    let mut monitor = VhostUserFrontend::new();
     monitor.begin_with(0x1_4000_0000);
     let mut host = monitor.driver();
-    if host.send(0x500, Service::Raw.address(), b"knock").unwrap() {
+    if host.send(0x500, RpmsgService::Raw.address(), b"knock").unwrap() {
         monitor.kick(1);
     }
     let received = receive(&mut host, &mut [0; 496]);
-    assert_eq!((received.header.destination, received.header.source), (0x500, Service::Raw.address()));
+    assert_eq!((received.header.destination, received.header.source), (0x500, RpmsgService::Raw.address()));
     assert_eq!(host.receive(&mut [0; 496]), Ok(None));
     assert_eq!(monitor.ended().unwrap(), "1 replies, 0 faults of the guest");
 }
 
 #[test]
 fn a_guest_that_writes_garbage_costs_faults_and_nothing_else() {
-    let mut monitor = Monitor::new();
+    let mut monitor = VhostUserFrontend::new();
     monitor.begin();
     drop(monitor.driver());
     for round in 0..200u64 {
         let noise: Vec<u8> = (0..0x8000u64).map(|at| (at.wrapping_mul(round * 2 + 1) >> 5) as u8).collect();
-        latscope_rpmsg::Memory::write(&monitor.memory, 0, &noise).unwrap();
+        latscope_rpmsg::RpmsgMemory::write(&monitor.memory, 0, &noise).unwrap();
         monitor.kick(round as usize % 2);
         // It still listens to its monitor.
         assert_eq!(monitor.asked(17), 2);
@@ -225,7 +225,7 @@ fn invalid_requests_of_a_monitor_are_reported_in_one_line() {
         (5, 1, vec![0; 2000], "2000 bytes"),
     ];
     for (request, flags, payload, says) in wrong {
-        let monitor = Monitor::new();
+        let monitor = VhostUserFrontend::new();
         monitor.send(request, flags, &payload, &[]);
         let error = format!("{:#}", monitor.ended().unwrap_err());
         assert!(error.contains(says) && !error.contains('\n'), "{request}: {error}");
@@ -254,7 +254,7 @@ fn a_path_that_is_taken_is_left_alone() {
 fn a_monitor_that_stops_in_the_middle_of_a_message_is_not_waited_for() {
     let (mut monitor, device) = UnixStream::pair().unwrap();
     std::io::Write::write_all(&mut monitor, &[1, 0, 0]).unwrap();
-    let served = spawn(move || attend(device, &Signals::block(&[10])?));
+    let served = spawn(move || attend(device, &SignalFd::block(&[10])?));
     assert!(served.join().unwrap().is_err());
     drop(monitor);
 }

@@ -22,7 +22,7 @@ const NEED_REPLY: u32 = 1 << 3;
 
 /// A region of the guest's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Region {
+pub(super) struct VhostMemoryRegion {
     /// The guest's physical address.
     pub guest: u64,
     /// Size of the region, bytes.
@@ -35,7 +35,7 @@ pub(super) struct Region {
 
 /// A message as it came.
 #[derive(Debug)]
-pub(super) struct Message {
+pub(super) struct VhostUserMessage {
     /// Number of the request.
     pub request: u32,
     /// True if success is to be confirmed.
@@ -45,12 +45,12 @@ pub(super) struct Message {
     pub descriptors: Vec<OwnedFd>,
 }
 
-impl Message {
+impl VhostUserMessage {
     /// Receives the next message; `None` at the end of the monitor.
     ///
     /// # Errors
     /// The message is not one of this protocol, or the socket fails.
-    pub(super) fn receive(stream: &mut UnixStream) -> Result<Option<Message>> {
+    pub(super) fn receive(stream: &mut UnixStream) -> Result<Option<VhostUserMessage>> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut header = [0; HEADER];
@@ -74,7 +74,7 @@ impl Message {
         ensure!(length as usize <= LONGEST, "request {request} has {length} bytes");
         let mut payload = vec![0; length as usize];
         stream.read_exact(&mut payload)?;
-        Ok(Some(Message { request, confirm: flags & NEED_REPLY != 0, payload, descriptors }))
+        Ok(Some(VhostUserMessage { request, confirm: flags & NEED_REPLY != 0, payload, descriptors }))
     }
 
     /// Sends the answer to a request.
@@ -130,7 +130,7 @@ impl Message {
     ///
     /// # Errors
     /// The payload has another length, or there are not as many descriptors as regions.
-    pub(super) fn regions(&mut self) -> Result<Vec<(Region, OwnedFd)>> {
+    pub(super) fn regions(&mut self) -> Result<Vec<(VhostMemoryRegion, OwnedFd)>> {
         const SIZE: usize = 32;
         ensure!(self.payload.len() >= 8, self.wrong());
         let [count, _] = words(&self.payload);
@@ -141,7 +141,7 @@ impl Message {
         );
         let regions = bytes.chunks_exact(SIZE).map(|bytes| {
             let [guest, size, user, offset] = longs(bytes);
-            Region { guest, size, user, offset }
+            VhostMemoryRegion { guest, size, user, offset }
         });
         Ok(regions.zip(self.descriptors.drain(..)).collect())
     }

@@ -4,7 +4,7 @@ mod processes;
 
 use super::{TRANSPORTS, named};
 use crate::skipped::{skipped, skipped_in_part};
-use crate::transaction::{Client, EndpointHandle, Failure, Transport};
+use crate::transaction::{EndpointHandle, IpcTransport, TransactionClient, TransactionFailure};
 use latscope_process::leftover::{Leftover, Leftovers};
 use processes::*;
 use std::collections::HashSet;
@@ -14,16 +14,16 @@ use std::thread;
 use std::time::Instant;
 
 /// A server in a process of its own, and its client here.
-struct Pair {
-    client: Option<Box<dyn Client>>,
-    server: EndpointProcess,
+struct ClientServerPair {
+    client: Option<Box<dyn TransactionClient>>,
+    server: TransportProcess,
     payload: usize,
     leftovers: Leftovers,
 }
 
-impl Pair {
+impl ClientServerPair {
     /// `None` where this machine cannot: then the reason and the remedy are given.
-    fn start(transport: &Transport, payload: usize) -> Option<Pair> {
+    fn start(transport: &IpcTransport, payload: usize) -> Option<ClientServerPair> {
         let endpoint_pair = match transport.endpoint_pair(payload) {
             Ok(endpoint_pair) => endpoint_pair,
             Err(unavailable) => {
@@ -33,16 +33,16 @@ impl Pair {
             }
         };
         let (server, client, leftovers) = shares(endpoint_pair, payload);
-        let server = EndpointProcess::start(Role::Server, transport.name, server);
+        let server = TransportProcess::start(TransportProcessRole::Server, transport.name, server);
         let client = Some((transport.client)(client).unwrap());
-        Some(Pair { client, server, payload, leftovers })
+        Some(ClientServerPair { client, server, payload, leftovers })
     }
 
-    fn client(&mut self) -> &mut dyn Client {
+    fn client(&mut self) -> &mut dyn TransactionClient {
         &mut **self.client.as_mut().unwrap()
     }
 
-    fn call(&mut self, kind: u8, length: usize) -> Result<Vec<u8>, Failure> {
+    fn call(&mut self, kind: u8, length: usize) -> Result<Vec<u8>, TransactionFailure> {
         let mut reply = vec![0; self.payload];
         let answer = self.client().call(&request(kind, 1, length), &mut reply)?;
         reply.truncate(answer);
@@ -63,9 +63,9 @@ fn soon<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
     told.recv_timeout(TIMEOUT).expect("it hangs")
 }
 
-fn bytes_come_back_as_they_were(transport: &Transport) {
+fn bytes_come_back_as_they_were(transport: &IpcTransport) {
     for size in [4, 31, 4096, 65_507, 65_536] {
-        let Some(mut pair) = Pair::start(transport, size) else {
+        let Some(mut pair) = ClientServerPair::start(transport, size) else {
             assert!(size > 4096 || transport.name == "vsock", "{} is missing", transport.name);
             skipped_in_part(transport.name, &format!("it carries no {size} bytes here"));
             continue;
@@ -80,13 +80,13 @@ fn bytes_come_back_as_they_were(transport: &Transport) {
     }
 }
 
-fn a_thousand_different_ones_are_answered(mut pair: Pair) {
+fn a_thousand_different_ones_are_answered(mut pair: ClientServerPair) {
     let payload = pair.payload;
     assert_eq!(call_on(pair.client(), payload, |turn| turn < 1_000), 1_000);
     assert_eq!(pair.end(), "0");
 }
 
-fn other_bytes_can_be_answered(mut pair: Pair) {
+fn other_bytes_can_be_answered(mut pair: ClientServerPair) {
     for length in [4, 5, 1000, pair.payload] {
         let mut expected = request(REVERSED, 1, length);
         expected.reverse();
@@ -95,8 +95,8 @@ fn other_bytes_can_be_answered(mut pair: Pair) {
     pair.end();
 }
 
-fn what_is_too_long_is_refused_and_the_next_succeeds(mut pair: Pair) {
-    let refused = |result| assert!(matches!(result, Err(Failure::Refused(_))), "{result:?}");
+fn what_is_too_long_is_refused_and_the_next_succeeds(mut pair: ClientServerPair) {
+    let refused = |result| assert!(matches!(result, Err(TransactionFailure::Refused(_))), "{result:?}");
     let (over, mut reply) = (vec![ECHO; pair.payload + 1], [0; 16]);
     refused(pair.client().call(&over, &mut reply));
     refused(pair.client().call(&[], &mut reply));
@@ -109,60 +109,60 @@ fn what_is_too_long_is_refused_and_the_next_succeeds(mut pair: Pair) {
     pair.end();
 }
 
-fn an_answer_over_the_limit_ends_the_server(mut pair: Pair) {
+fn an_answer_over_the_limit_ends_the_server(mut pair: ClientServerPair) {
     let payload = pair.payload;
     let (result, server) = soon(move || (pair.call(TOO_LONG, payload), pair.server.ends()));
-    assert_eq!(result, Err(Failure::Gone));
+    assert_eq!(result, Err(TransactionFailure::Gone));
     assert!(server.contains("this endpoint pair is for"), "{server}");
 }
 
-fn a_server_killed_in_a_call_is_gone(mut pair: Pair) {
+fn a_server_killed_in_a_call_is_gone(mut pair: ClientServerPair) {
     let results = soon(move || [pair.call(DIE, 4), pair.call(ECHO, 4), pair.call(ECHO, 4)]);
-    assert!(results.iter().all(|result| *result == Err(Failure::Gone)), "{results:?}");
+    assert!(results.iter().all(|result| *result == Err(TransactionFailure::Gone)), "{results:?}");
 }
 
-fn a_server_killed_between_calls_is_gone(mut pair: Pair) {
+fn a_server_killed_between_calls_is_gone(mut pair: ClientServerPair) {
     pair.call(ECHO, 4).unwrap();
     pair.server.kill();
-    assert_eq!(soon(move || pair.call(ECHO, 4)), Err(Failure::Gone));
+    assert_eq!(soon(move || pair.call(ECHO, 4)), Err(TransactionFailure::Gone));
 }
 
-fn a_server_ends_with_its_killed_client(transport: &Transport) {
+fn a_server_ends_with_its_killed_client(transport: &IpcTransport) {
     let (server, client, _leftovers) = shares(transport.endpoint_pair(64).unwrap(), 64);
-    let mut server = EndpointProcess::start(Role::Server, transport.name, server);
-    let mut client = EndpointProcess::start(Role::Client, transport.name, client);
+    let mut server = TransportProcess::start(TransportProcessRole::Server, transport.name, server);
+    let mut client = TransportProcess::start(TransportProcessRole::Client, transport.name, client);
     assert_eq!(client.says(), "calling");
     client.kill();
     assert_eq!(server.ends(), "0");
 }
 
-fn interruptions_do_no_harm(transport: &Transport) {
+fn interruptions_do_no_harm(transport: &IpcTransport) {
     let (server, client, _leftovers) = shares(transport.endpoint_pair(4096).unwrap(), 4096);
-    let mut server = EndpointProcess::start(Role::StormyServer, transport.name, server);
-    let mut client = EndpointProcess::start(Role::StormyClient, transport.name, client);
+    let mut server = TransportProcess::start(TransportProcessRole::StormyServer, transport.name, server);
+    let mut client = TransportProcess::start(TransportProcessRole::StormyClient, transport.name, client);
     assert_eq!(client.ends(), "weathered");
     assert_eq!(server.ends(), "0");
 }
 
 /// Sends one-way requests and returns how many were sent: 0 where there are none.
-fn send_ahead(pair: &mut Pair, count: usize) -> usize {
+fn send_ahead(pair: &mut ClientServerPair, count: usize) -> usize {
     let sent = (0..count).map_while(|turn| pair.client().send(&request(ONE_WAY, turn, 4 + turn % 600)));
     sent.map(Result::unwrap).count()
 }
 
-fn what_is_sent_ahead_arrives(mut pair: Pair) {
+fn what_is_sent_ahead_arrives(mut pair: ClientServerPair) {
     if send_ahead(&mut pair, 300) == 0 {
         return;
     }
     assert_eq!(pair.call(HOW_MANY, 4), Ok(300u32.to_ne_bytes().to_vec()));
     let over = vec![ONE_WAY; pair.payload + 1];
-    assert!(matches!(pair.client().send(&over), Some(Err(Failure::Refused(_)))));
+    assert!(matches!(pair.client().send(&over), Some(Err(TransactionFailure::Refused(_)))));
     // These the client does not wait for: they arrive nevertheless.
     send_ahead(&mut pair, 300);
     assert_eq!(pair.end(), "600");
 }
 
-fn a_sender_learns_of_the_end(mut pair: Pair) {
+fn a_sender_learns_of_the_end(mut pair: ClientServerPair) {
     if pair.client().send(&request(HANG, 0, 4)).is_none() {
         return;
     }
@@ -175,12 +175,12 @@ fn a_sender_learns_of_the_end(mut pair: Pair) {
     // Most likely the queue is full by now; the end is reported in any case.
     thread::sleep(std::time::Duration::from_millis(50));
     pair.server.kill();
-    assert_eq!(told.recv_timeout(TIMEOUT).expect("it hangs"), Some(Failure::Gone));
+    assert_eq!(told.recv_timeout(TIMEOUT).expect("it hangs"), Some(TransactionFailure::Gone));
 }
 
-fn nothing_is_left_after_a_kill(transport: &Transport) {
+fn nothing_is_left_after_a_kill(transport: &IpcTransport) {
     let nothing = EndpointHandle { descriptors: Vec::new(), words: Vec::new(), payload: 64 };
-    let mut starter = EndpointProcess::start(Role::Starter, transport.name, nothing);
+    let mut starter = TransportProcess::start(TransportProcessRole::Starter, transport.name, nothing);
     let left: Vec<Leftover> = serde_json::from_str(&starter.says()).unwrap();
     assert_eq!(starter.says(), "calling");
     starter.kill();
@@ -236,7 +236,7 @@ fn conforms(name: &str) {
         return skipped(name, &format!("{unavailable}: {}", unavailable.remedy));
     }
     bytes_come_back_as_they_were(transport);
-    let checks: [fn(Pair); 8] = [
+    let checks: [fn(ClientServerPair); 8] = [
         a_thousand_different_ones_are_answered,
         other_bytes_can_be_answered,
         what_is_too_long_is_refused_and_the_next_succeeds,
@@ -247,7 +247,8 @@ fn conforms(name: &str) {
         a_sender_learns_of_the_end,
     ];
     for check in checks {
-        let pair = Pair::start(transport, 4096).expect("a endpoint pair that was possible a moment ago");
+        let pair =
+            ClientServerPair::start(transport, 4096).expect("a endpoint pair that was possible a moment ago");
         let left: Vec<Leftover> = pair.leftovers.iter().cloned().collect();
         assert!(left.iter().all(is_there));
         check(pair);

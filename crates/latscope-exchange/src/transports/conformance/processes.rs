@@ -1,7 +1,7 @@
 //! The processes of the tests: this test binary again, as a server or as a
 //! client.
 
-use crate::transaction::{Answer, Client, EndpointHandle, EndpointPair, Service};
+use crate::transaction::{EndpointHandle, EndpointPair, HandlerReply, RequestHandler, TransactionClient};
 use crate::transports::named;
 use latscope_os::interruptions::{self, Interruptions};
 use latscope_os::worker::{self, Lifetime, inherited};
@@ -32,7 +32,7 @@ const STORM: Duration = Duration::from_millis(1);
 
 /// Role of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Role {
+pub(super) enum TransportProcessRole {
     /// Answers until the client ends.
     Server,
     /// Answers like [`Role::Server`], interrupted all the time.
@@ -46,8 +46,8 @@ pub(super) enum Role {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Orders {
-    role: Role,
+struct TransportProcessSpec {
+    role: TransportProcessRole,
     transport: String,
     payload: usize,
     words: Vec<String>,
@@ -55,20 +55,24 @@ struct Orders {
 }
 
 /// A process of the tests; killed when dropped.
-pub(super) struct EndpointProcess {
+pub(super) struct TransportProcess {
     child: Child,
     control: BufReader<UnixStream>,
 }
 
-impl Drop for EndpointProcess {
+impl Drop for TransportProcess {
     fn drop(&mut self) {
         self.kill();
     }
 }
 
-impl EndpointProcess {
+impl TransportProcess {
     /// Starts a process and hands it its share of an endpoint pair.
-    pub(super) fn start(role: Role, transport: &str, handle: EndpointHandle) -> EndpointProcess {
+    pub(super) fn start(
+        role: TransportProcessRole,
+        transport: &str,
+        handle: EndpointHandle,
+    ) -> TransportProcess {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_read_timeout(Some(TIMEOUT)).unwrap();
         let theirs = OwnedFd::from(theirs);
@@ -77,7 +81,7 @@ impl EndpointProcess {
         let test = test.split_once("::").unwrap().1;
         let arguments = [test, "--exact", "--nocapture", "--test-threads=1", "--skip", MARK];
         let child = worker::spawn(&arguments, &descriptors, Lifetime::WithParent).unwrap();
-        let orders = Orders {
+        let orders = TransportProcessSpec {
             role,
             transport: transport.to_string(),
             payload: handle.payload,
@@ -86,7 +90,7 @@ impl EndpointProcess {
         };
         let mut control = BufReader::new(ours);
         writeln!(control.get_mut(), "{}", serde_json::to_string(&orders).unwrap()).unwrap();
-        EndpointProcess { child, control }
+        TransportProcess { child, control }
     }
 
     /// Returns the next line from the process.
@@ -128,14 +132,14 @@ struct Obedient {
     bytes: Vec<u8>,
 }
 
-impl Service for Obedient {
-    fn answer(&mut self, request: &[u8]) -> Answer<'_> {
+impl RequestHandler for Obedient {
+    fn answer(&mut self, request: &[u8]) -> HandlerReply<'_> {
         self.bytes = match request[0] {
-            ECHO => return Answer::Echo,
+            ECHO => return HandlerReply::Echo,
             REVERSED => request.iter().rev().skip(1).copied().collect(),
             ONE_WAY => {
                 self.one_way += 1;
-                return Answer::None;
+                return HandlerReply::None;
             }
             HOW_MANY => self.one_way.to_ne_bytes().to_vec(),
             DIE => {
@@ -144,12 +148,12 @@ impl Service for Obedient {
             }
             HANG => {
                 thread::sleep(TIMEOUT);
-                return Answer::None;
+                return HandlerReply::None;
             }
             TOO_LONG => vec![0; request.len() * 2],
             other => panic!("a request for {other}"),
         };
-        Answer::Bytes(&self.bytes)
+        HandlerReply::Bytes(&self.bytes)
     }
 }
 
@@ -163,7 +167,7 @@ pub(super) fn request(kind: u8, turn: usize, length: usize) -> Vec<u8> {
 
 /// Calls with changing contents, each answer verified; how many.
 pub(super) fn call_on(
-    client: &mut dyn Client,
+    client: &mut dyn TransactionClient,
     payload: usize,
     mut go_on: impl FnMut(usize) -> bool,
 ) -> usize {
@@ -191,21 +195,21 @@ fn endpoint_process() {
     let mut control = BufReader::new(control);
     let mut line = String::new();
     control.read_line(&mut line).unwrap();
-    let orders: Orders = serde_json::from_str(&line).unwrap();
+    let orders: TransportProcessSpec = serde_json::from_str(&line).unwrap();
     let descriptors = (1..=orders.descriptors).map(|index| inherited(index).unwrap()).collect();
     let handle = EndpointHandle { descriptors, words: orders.words.clone(), payload: orders.payload };
     let said = match orders.role {
-        Role::Server => serve(&orders, handle),
-        Role::StormyServer => {
+        TransportProcessRole::Server => serve(&orders, handle),
+        TransportProcessRole::StormyServer => {
             let _storm = Interruptions::start(STORM).unwrap();
             serve(&orders, handle)
         }
-        Role::Client => {
+        TransportProcessRole::Client => {
             let mut client = (named(&orders.transport).unwrap().client)(handle).unwrap();
             call_on(&mut *client, orders.payload, |turn| report(&mut control, turn)).to_string()
         }
-        Role::StormyClient => stormy_client(&orders, handle),
-        Role::Starter => starter(&orders, &mut control),
+        TransportProcessRole::StormyClient => stormy_client(&orders, handle),
+        TransportProcessRole::Starter => starter(&orders, &mut control),
     };
     // A test that ended this process's peer may have gone itself; one that waits sees the end of the file.
     let _ = control.get_mut().write_all(said.as_bytes());
@@ -219,7 +223,7 @@ fn report(control: &mut BufReader<UnixStream>, turn: usize) -> bool {
     true
 }
 
-fn serve(orders: &Orders, handle: EndpointHandle) -> String {
+fn serve(orders: &TransportProcessSpec, handle: EndpointHandle) -> String {
     let mut server = (named(&orders.transport).unwrap().server)(handle).unwrap();
     let mut service = Obedient::default();
     match server.serve(&mut service) {
@@ -229,7 +233,7 @@ fn serve(orders: &Orders, handle: EndpointHandle) -> String {
 }
 
 /// Interrupted a hundred times, in a thousand calls at least.
-fn stormy_client(orders: &Orders, handle: EndpointHandle) -> String {
+fn stormy_client(orders: &TransportProcessSpec, handle: EndpointHandle) -> String {
     let mut client = (named(&orders.transport).unwrap().client)(handle).unwrap();
     let _storm = Interruptions::start(STORM).unwrap();
     let begun = Instant::now();
@@ -239,22 +243,22 @@ fn stormy_client(orders: &Orders, handle: EndpointHandle) -> String {
     String::from("weathered")
 }
 
-fn starter(orders: &Orders, control: &mut BufReader<UnixStream>) -> String {
+fn starter(orders: &TransportProcessSpec, control: &mut BufReader<UnixStream>) -> String {
     let transport = named(&orders.transport).unwrap();
     let (server, client, leftovers) =
         shares(transport.endpoint_pair(orders.payload).unwrap(), orders.payload);
     let left: Vec<&Leftover> = leftovers.iter().collect();
     writeln!(control.get_mut(), "{}", serde_json::to_string(&left).unwrap()).unwrap();
-    let _server = EndpointProcess::start(Role::Server, &orders.transport, server);
+    let _server = TransportProcess::start(TransportProcessRole::Server, &orders.transport, server);
     let mut client = (transport.client)(client).unwrap();
     call_on(&mut *client, orders.payload, |turn| report(control, turn)).to_string()
 }
 
 fn the_service_does_what_it_is_asked() {
     let mut service = Obedient::default();
-    assert_eq!(service.answer(&[ECHO, 7]), Answer::Echo);
-    assert_eq!(service.answer(&[REVERSED, 7, 8]), Answer::Bytes(&[7, REVERSED]));
-    assert_eq!(service.answer(&[ONE_WAY]), Answer::None);
-    assert_eq!(service.answer(&[HOW_MANY]), Answer::Bytes(&1u32.to_ne_bytes()));
-    assert_eq!(service.answer(&[TOO_LONG, 0]), Answer::Bytes(&[0; 4]));
+    assert_eq!(service.answer(&[ECHO, 7]), HandlerReply::Echo);
+    assert_eq!(service.answer(&[REVERSED, 7, 8]), HandlerReply::Bytes(&[7, REVERSED]));
+    assert_eq!(service.answer(&[ONE_WAY]), HandlerReply::None);
+    assert_eq!(service.answer(&[HOW_MANY]), HandlerReply::Bytes(&1u32.to_ne_bytes()));
+    assert_eq!(service.answer(&[TOO_LONG, 0]), HandlerReply::Bytes(&[0; 4]));
 }

@@ -1,7 +1,8 @@
 //! Settings of a run as its plan records them: every field of its steps, and what else of the plan acts on figures.
 
 use latscope_core::plan::{
-    Conditions, End, Linear, OnThreshold, Periodic, Phase, Plan, Policy, Step, Stop, Traced,
+    Conditions, Linear, MeasuringThreadPolicy, OnThreshold, Periodic, PeriodicEndCondition, Phase, Plan,
+    PlanStep, Stop, Traced,
 };
 use latscope_core::report::Report;
 use latscope_core::units::CpuList;
@@ -59,16 +60,16 @@ pub(super) fn shared_steps<'a>(a: &[&'a Report], b: &[&'a Report]) -> BTreeSet<&
 /// that a new one has to be added here.
 fn templates() -> (Map<String, Value>, Map<String, Value>) {
     let end = u64::MAX;
-    let step = Step {
+    let step = PlanStep {
         name: String::new(),
         points: Vec::new(),
         cpus: Vec::new(),
-        policy: Policy::Other,
+        policy: MeasuringThreadPolicy::Other,
         stop: Stop { samples: end, events: end, batch_ns: end, budget_ns: end, limit_ns: end },
         conditions: Conditions { lock_memory: true, cpu_dma_latency: Some(0), scratch_in: Some("/".into()) },
         periodic: Some(Periodic {
             warm_up: 0,
-            end: End::All,
+            end: PeriodicEndCondition::All,
             phase: Phase::Free,
             align_second: true,
             threshold: Some(0),

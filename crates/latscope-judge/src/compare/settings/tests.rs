@@ -1,6 +1,6 @@
 use super::*;
 use crate::compare::environment::differences;
-use crate::runs::Run;
+use crate::runs::RunResult;
 use latscope_core::fixture;
 use latscope_core::report::Warning;
 
@@ -28,7 +28,7 @@ fn changed(value: &Value, at: &str, changes: &mut Vec<(String, Value)>, whole: &
 }
 
 fn names(a: &Report, b: &Report) -> Vec<String> {
-    let [a, b] = [a, b].map(|report| Run::of(report.clone()));
+    let [a, b] = [a, b].map(|report| RunResult::of(report.clone()));
     differences(&[&a], &[&b]).into_iter().map(|one| one.what).collect()
 }
 

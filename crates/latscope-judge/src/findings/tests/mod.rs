@@ -1,7 +1,7 @@
 use super::*;
 use crate::levels::Agreement;
 use latscope_core::plan::{Params, params};
-use latscope_core::quality::{Level, Reason};
+use latscope_core::quality::{QualityLevel, Reason};
 use latscope_core::report::{Account, Agreeing, Certainty, Measurement, Semantics, disturbed_reason};
 use latscope_core::testing::{chase, in_rounds, once, point, report, with_bytes, with_value};
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ const MIB: u64 = 1 << 20;
 
 /// Findings with the facts on the probes of this version.
 fn findings(report: &Report) -> Vec<Finding> {
-    static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(latscope_probes::catalogue);
+    static CATALOGUE: LazyLock<ProbeCatalogue> = LazyLock::new(latscope_probes::catalogue);
     super::findings(report, &CATALOGUE)
 }
 
@@ -90,7 +90,7 @@ fn two_modes_by_address_are_told_where_the_rounds_show_them() {
     let mut busy = two.clone();
     busy.account = Some(Account { wall_ns: 1, cpus: 2, others: 0.92, ..Account::default() });
     none(&report(vec![busy]), "two-modes-by-address");
-    let unstable = lowered(two.clone(), Level::Unstable, "rounds-scatter");
+    let unstable = lowered(two.clone(), QualityLevel::Unstable, "rounds-scatter");
     none(&report(vec![unstable]), "two-modes-by-address");
     let many = [
         two,
@@ -103,7 +103,7 @@ fn two_modes_by_address_are_told_where_the_rounds_show_them() {
 }
 
 /// The point, lowered as this and for this reason.
-fn lowered(mut m: Measurement, level: Level, reason: &str) -> Measurement {
+fn lowered(mut m: Measurement, level: QualityLevel, reason: &str) -> Measurement {
     m.lower(Reason::new(level, reason, reason, ""));
     m
 }
@@ -190,7 +190,7 @@ fn level_rows_carry_spread_and_declared_size() {
 #[test]
 fn levels_fall_back_to_small_pages() {
     let mut huge = chase("random", "2MiB", 8, 32 * MIB, 0.0);
-    huge.iter_mut().for_each(|m| m.lower(Reason::new(Level::Unsupported, "refused", "a test", "")));
+    huge.iter_mut().for_each(|m| m.lower(Reason::new(QualityLevel::Unsupported, "refused", "a test", "")));
     let small = chase("random", "4KiB", 8, 32 * MIB, 0.0);
     let report = report([huge, small].concat());
     assert_eq!(level_rows(&report).len(), 4);
@@ -261,7 +261,7 @@ fn no_page_walk_is_claimed_without_a_difference_or_with_refused_pages() {
     let mut huge = chase("random", "2MiB", 8, 32 * MIB, 0.0);
     let same = only(&report([small.clone(), huge.clone()].concat()), "page-walk");
     assert!(same.text.ends_with("address translation costs little here."), "{}", same.text);
-    huge.iter_mut().for_each(|m| m.lower(Reason::new(Level::Degraded, "refused", "a test", "")));
+    huge.iter_mut().for_each(|m| m.lower(Reason::new(QualityLevel::Degraded, "refused", "a test", "")));
     none(&report([small, huge].concat()), "page-walk");
 }
 

@@ -3,7 +3,7 @@
 
 use super::super::level_rows;
 use super::*;
-use latscope_core::plan::{Point, Step, Stop};
+use latscope_core::plan::{MeasurementPoint, PlanStep, Stop};
 use latscope_core::report::Contention;
 use latscope_core::testing::load;
 
@@ -103,7 +103,7 @@ fn an_l2_and_an_l3_that_change_from_survey_to_survey_are_not_contradicted() {
     assert!(doubt.text.contains("was seen to rise anywhere from 1.62 MiB to"), "{}", doubt.text);
     assert!(doubt.in_words().contains("the rounds do not agree"), "{}", doubt.in_words());
     let row = level_rows(&mixed).into_iter().find(|row| row.name == "L3").unwrap();
-    assert_eq!((row.quality.level, row.capacity()), (Level::Unstable, None));
+    assert_eq!((row.quality.level, row.capacity()), (QualityLevel::Unstable, None));
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn an_idle_state_does_not_cost_nothing_where_being_kept_awake_took_48_ms() {
         none(&report(awake(medians)), "idle-exit");
     }
     none(&report(awake([1e4, 48.1e6, 2e4, 9e4, 4e5, 3e4, 5e4, 2e6])), "idle-exit");
-    let starved = lowered(awake([48.1e6; 8])[1].clone(), Level::Degraded, "waited");
+    let starved = lowered(awake([48.1e6; 8])[1].clone(), QualityLevel::Degraded, "waited");
     none(&report(vec![awake([36_000.0; 8])[0].clone(), starved]), "idle-exit");
 }
 
@@ -319,9 +319,9 @@ fn claims(report: &Report) -> Vec<Finding> {
 #[test]
 fn a_chase_that_was_interrupted_has_no_levels() {
     let mut report = everything();
-    let chases: Vec<Point> = report.of_probe("memory.latency").map(planned).collect();
+    let chases: Vec<MeasurementPoint> = report.of_probe("memory.latency").map(planned).collect();
     let stop = Stop { samples: 1, events: 1, batch_ns: 0, budget_ns: 0, limit_ns: 1 };
-    report.plan.steps = vec![Step::new("memory.latency", chases, vec![0], stop)];
+    report.plan.steps = vec![PlanStep::new("memory.latency", chases, vec![0], stop)];
     report.finished = None;
     assert!(!level_rows(&report).is_empty(), "each size was measured");
     let beyond = |m: &Measurement| m.probe == "memory.latency" && m.number("size") > Some(512 << 10);
@@ -331,8 +331,8 @@ fn a_chase_that_was_interrupted_has_no_levels() {
 }
 
 /// The point of which a measurement is.
-fn planned(m: &Measurement) -> Point {
-    Point {
+fn planned(m: &Measurement) -> MeasurementPoint {
+    MeasurementPoint {
         probe: m.probe.clone(),
         revision: m.revision,
         params: m.params.clone(),
@@ -354,13 +354,13 @@ fn a_point_that_is_doubtful_supports_no_claim() {
         ]
     );
     let damages: [fn(&mut Measurement); 5] = [
-        |m| m.lower(Reason::new(Level::Degraded, "a", "a", "")),
-        |m| m.lower(Reason::new(Level::Unsupported, "b", "b", "")),
+        |m| m.lower(Reason::new(QualityLevel::Degraded, "a", "a", "")),
+        |m| m.lower(Reason::new(QualityLevel::Unsupported, "b", "b", "")),
         |m| m.incomplete = true,
         |m| *m = once(m.clone()),
         |m| *m = in_rounds(m.clone(), &[m.summary.p50.unwrap(), 1.01 * m.summary.p50.unwrap()]),
     ];
-    let jumps: fn(&mut Measurement) = |m| m.lower(Reason::new(Level::Unstable, "c", "c", ""));
+    let jumps: fn(&mut Measurement) = |m| m.lower(Reason::new(QualityLevel::Unstable, "c", "c", ""));
     for evidence in all.iter().flat_map(|found| found.evidence.iter().step_by(29)) {
         let same = |probe: &str, of: &Params| probe == evidence.probe && *of == evidence.params;
         // That a point of a chase jumps is judged by the levels of the rounds.

@@ -4,15 +4,15 @@
 //! the rule and its calibration.
 
 use super::lost::{FEWEST, lost, of_sides, points};
-use super::{Check, Gate, Unjudged, assembled};
+use super::{GateCheck, GateResult, Unjudged, assembled};
 use crate::compare::contrast::contrast;
-use crate::compare::environment::{Difference, differences};
+use crate::compare::environment::{EnvironmentDifference, differences};
 use crate::compare::ranks::MannWhitney;
-use crate::compare::{self, Comparison, Contrast, Levels, Point, variance};
+use crate::compare::{self, ComparisonPoint, ComparisonResult, Contrast, Levels, variance};
 use crate::imports::runs_in;
-use crate::runs::{Run, extremes, machine_name};
-use latscope_core::quality::Level;
-use latscope_core::report::{Sampling, Status};
+use crate::runs::{RunResult, extremes, machine_name};
+use latscope_core::quality::QualityLevel;
+use latscope_core::report::{Sampling, VerdictStatus};
 use latscope_core::rounds::BETWEEN_RUNS;
 use latscope_core::statistics::{median, student};
 use latscope_core::units::{counted, format_time};
@@ -46,16 +46,20 @@ pub struct Accepted {
 
 /// Judges runs by those of a baseline: exceeded if a point is slower beyond chance and beyond its smallest effect,
 /// inconclusive if a side has too few runs, is of another machine, or lost what the baseline has.
-pub fn against(baseline: &[(String, Run)], runs: &[(String, Run)], accepted: Accepted) -> Gate {
+pub fn against(
+    baseline: &[(String, RunResult)],
+    runs: &[(String, RunResult)],
+    accepted: Accepted,
+) -> GateResult {
     let Against { checks, unjudged, said } = of_all_points(baseline, runs, accepted);
     let mut gate = assembled(checks, [baseline, runs]);
     gate.remarks.insert(0, said);
-    Gate { unjudged, ..gate }
+    GateResult { unjudged, ..gate }
 }
 
 /// The runs against a baseline.
 pub(super) struct Against {
-    pub checks: Vec<Check>,
+    pub checks: Vec<GateCheck>,
     /// Points that no check judges.
     pub unjudged: Vec<Unjudged>,
     /// A sentence about the baseline.
@@ -64,17 +68,20 @@ pub(super) struct Against {
 
 /// Judges every point of the runs by the runs of a baseline.
 pub(super) fn of_all_points(
-    baseline: &[(String, Run)],
-    runs: &[(String, Run)],
+    baseline: &[(String, RunResult)],
+    runs: &[(String, RunResult)],
     accepted: Accepted,
 ) -> Against {
-    let sides = [baseline, runs].map(|side| side.iter().map(|(_, run)| run).collect::<Vec<&Run>>());
+    let sides = [baseline, runs].map(|side| side.iter().map(|(_, run)| run).collect::<Vec<&RunResult>>());
     let [a, b] = &sides;
-    let mut checks: Vec<Check> = too_few([a, b]).into_iter().collect();
+    let mut checks: Vec<GateCheck> = too_few([a, b]).into_iter().collect();
     checks.extend(other_machine(a, b).filter(|_| !accepted.machine).map(|text| of_sides("machine", text)));
     let mut unjudged = Vec::new();
     if checks.is_empty() {
-        let options = compare::Options { accept_busy: accepted.busy, ..compare::Options::default() };
+        let options = compare::ComparisonOptions {
+            accept_busy: accepted.busy,
+            ..compare::ComparisonOptions::default()
+        };
         let compared = compare::compare(a, b, &options);
         let gone = lost(a, b, &compared);
         unjudged = gone.unjudged;
@@ -88,11 +95,11 @@ pub(super) fn of_all_points(
 }
 
 /// Number of runs of a side.
-fn runs(side: &[&Run]) -> usize {
+fn runs(side: &[&RunResult]) -> usize {
     side.iter().map(|run| runs_in(&run.report)).sum()
 }
 
-fn too_few(sides: [&[&Run]; 2]) -> Option<Check> {
+fn too_few(sides: [&[&RunResult]; 2]) -> Option<GateCheck> {
     let missing = sides.map(|side| FEWEST.saturating_sub(runs(side)) as u64);
     let missing =
         missing.into_iter().zip(["of the baseline", "to be judged"]).filter(|(missing, _)| *missing > 0);
@@ -109,10 +116,10 @@ fn too_few(sides: [&[&Run]; 2]) -> Option<Check> {
 const MACHINE: [&str; 4] = ["machine", "host", "architecture", "CPU model"];
 
 /// A sentence that names both machines, if the sides are of different ones.
-pub(super) fn other_machine(a: &[&Run], b: &[&Run]) -> Option<String> {
+pub(super) fn other_machine(a: &[&RunResult], b: &[&RunResult]) -> Option<String> {
     let differ = differences(a, b);
     let is_known = |what: &str| {
-        let known = |run: &&Run| match what {
+        let known = |run: &&RunResult| match what {
             "machine" => run.report.machine.id.is_some(),
             _ => true,
         };
@@ -124,7 +131,7 @@ pub(super) fn other_machine(a: &[&Run], b: &[&Run]) -> Option<String> {
     } else {
         MACHINE.to_vec()
     };
-    let fact: &Difference = differ.iter().find(|one| facts.contains(&one.what.as_str()))?;
+    let fact: &EnvironmentDifference = differ.iter().find(|one| facts.contains(&one.what.as_str()))?;
     let names = [a, b].map(machines).map(|names| names.join("; "));
     Some(format!(
         "the baseline is of another machine ({} differs): {}, and these runs are of {} (--accept-machine judges all the \
@@ -133,13 +140,13 @@ pub(super) fn other_machine(a: &[&Run], b: &[&Run]) -> Option<String> {
     ))
 }
 
-fn machines(runs: &[&Run]) -> Vec<String> {
+fn machines(runs: &[&RunResult]) -> Vec<String> {
     let names: BTreeSet<String> = runs.iter().map(|run| machine_name(&run.report.machine)).collect();
     names.into_iter().filter(|name| !name.is_empty()).collect()
 }
 
 /// Returns a sentence about the baseline: number of runs, machine, kernel, times, and age at the first judged run.
-fn described([a, b]: [&[&Run]; 2]) -> String {
+fn described([a, b]: [&[&RunResult]; 2]) -> String {
     let [first, last] =
         extremes(a.iter().map(|run| run.report.started.clone()).filter(|time| !time.is_empty()));
     let [judged, _] =
@@ -172,11 +179,16 @@ fn age(last: &str, judged: &str) -> Option<String> {
 }
 
 /// The medians that are judged; points that are not go to `unjudged`.
-fn medians<'a>(compared: &'a Comparison, unjudged: &mut Vec<Unjudged>) -> Vec<(&'a Point, &'a Contrast)> {
+fn medians<'a>(
+    compared: &'a ComparisonResult,
+    unjudged: &mut Vec<Unjudged>,
+) -> Vec<(&'a ComparisonPoint, &'a Contrast)> {
     let mut medians = Vec::new();
     for point in &compared.points {
         let why = match &point.p50 {
-            _ if point.level > Level::Ok => format!("{} ({})", point.level.word(), point.reasons.join(", ")),
+            _ if point.level > QualityLevel::Ok => {
+                format!("{} ({})", point.level.word(), point.reasons.join(", "))
+            }
             None => "a median is 0 or beyond the last bin".to_owned(),
             Some(p50) if p50.runs.iter().any(|runs| *runs < FEWEST) => "measured in too few runs".to_owned(),
             Some(p50) => {
@@ -191,10 +203,13 @@ fn medians<'a>(compared: &'a Comparison, unjudged: &mut Vec<Unjudged>) -> Vec<(&
 
 /// The largest events of the runs of both sides, at points of single events that are not degraded. A single maximum is
 /// one event; those of several runs of one length have a median and a spread.
-fn maxima<'a>(sides: [&[&Run]; 2], compared: &'a Comparison) -> Vec<(&'a Point, Contrast)> {
+fn maxima<'a>(
+    sides: [&[&RunResult]; 2],
+    compared: &'a ComparisonResult,
+) -> Vec<(&'a ComparisonPoint, Contrast)> {
     let [of_a, of_b] = sides.map(points);
     let mut test = MannWhitney::default();
-    let sound = compared.points.iter().filter(|point| point.level < Level::Degraded);
+    let sound = compared.points.iter().filter(|point| point.level < QualityLevel::Degraded);
     let maxima = sound.filter_map(|point| {
         let (a, b) = (of_a.get(&point.id)?, of_b.get(&point.id)?);
         let counts =
@@ -212,7 +227,11 @@ fn maxima<'a>(sides: [&[&Run]; 2], compared: &'a Comparison) -> Vec<(&'a Point, 
     maxima.collect()
 }
 
-fn of_points(sides: [&[&Run]; 2], compared: &Comparison, unjudged: &mut Vec<Unjudged>) -> Vec<Check> {
+fn of_points(
+    sides: [&[&RunResult]; 2],
+    compared: &ComparisonResult,
+    unjudged: &mut Vec<Unjudged>,
+) -> Vec<GateCheck> {
     let medians = medians(compared, unjudged);
     let maxima = maxima(sides, compared);
     let all = medians.len() + maxima.len();
@@ -237,9 +256,9 @@ fn least_ratio(contrast: &Contrast, margin: f64, deviations: f64, all: usize) ->
     (1.0 + margin) * (deviation * chance.max(deviations)).exp()
 }
 
-fn judged(point: &Point, metric: &str, contrast: &Contrast, allowed: f64) -> Check {
+fn judged(point: &ComparisonPoint, metric: &str, contrast: &Contrast, allowed: f64) -> GateCheck {
     let is_slower = contrast.ratio > allowed;
-    let (status, why) = if is_slower { (Status::Exceeded, "") } else { (Status::Pass, "not ") };
+    let (status, why) = if is_slower { (VerdictStatus::Exceeded, "") } else { (VerdictStatus::Pass, "not ") };
     let [a, b] = [contrast.a, contrast.b].map(format_time);
     let text = format!(
         "{b} in {}, and {a} in {} of the baseline: ratio {:.3}; {why}slower beyond chance, which is {allowed:.3}",
@@ -247,7 +266,7 @@ fn judged(point: &Point, metric: &str, contrast: &Contrast, allowed: f64) -> Che
         contrast.runs[0],
         contrast.ratio
     );
-    Check {
+    GateCheck {
         id: format!("{} {metric} relative", point.id),
         limit: 1,
         probe: point.probe.clone(),
@@ -262,6 +281,6 @@ fn judged(point: &Point, metric: &str, contrast: &Contrast, allowed: f64) -> Che
         unit: "ratio".to_owned(),
         status,
         text,
-        ..Check::default()
+        ..GateCheck::default()
     }
 }

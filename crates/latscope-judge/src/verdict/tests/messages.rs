@@ -5,34 +5,34 @@ use latscope_core::quality::NO_VALID_REPLY;
 
 #[test]
 fn wrong_messages_exceed_a_criterion_though_no_reply_was_valid() {
-    let count = |value| Value { value, unit: "count".to_owned(), better: Better::Less };
+    let count = |value| MeasuredQuantity { value, unit: "count".to_owned(), better: Better::Less };
     let mut silent = of(&[]);
     silent.values =
         [("mismatches", 4.0), ("faults", 0.0)].map(|(name, n)| (name.to_owned(), count(n))).into();
     let why = "no reply was valid: 4 sent, 4 with another payload";
-    silent.lower(Reason::new(Level::Unsupported, NO_VALID_REPLY, why, ""));
-    assert_eq!(one(&silent, "mismatches", 0.0).status, Status::Exceeded);
+    silent.lower(Reason::new(QualityLevel::Unsupported, NO_VALID_REPLY, why, ""));
+    assert_eq!(one(&silent, "mismatches", 0.0).status, VerdictStatus::Exceeded);
     for metric in ["faults", "max"] {
         let check = one(&silent, metric, 0.0);
-        assert_eq!((check.status, check.text.as_str()), (Status::Inconclusive, why), "{metric}");
+        assert_eq!((check.status, check.text.as_str()), (VerdictStatus::Inconclusive, why), "{metric}");
     }
     // A busy machine makes replies late, and not wrong.
     let mut busy = events(1_000, 0);
     let wrong = ["mismatches", "duplicates", "reorderings", "faults"];
     busy.values = wrong.map(|name| (name.to_owned(), count(1.0))).into();
     busy.values.insert("late".to_owned(), count(1.0));
-    busy.lower(Reason::new(Level::Degraded, "waited-for-a-cpu", "it waited", ""));
+    busy.lower(Reason::new(QualityLevel::Degraded, "waited-for-a-cpu", "it waited", ""));
     for metric in wrong {
-        assert_eq!(one(&busy, metric, 0.0).status, Status::Exceeded, "{metric}");
-        assert_eq!(one(&busy, metric, 1.0).status, Status::Pass, "{metric}");
+        assert_eq!(one(&busy, metric, 0.0).status, VerdictStatus::Exceeded, "{metric}");
+        assert_eq!(one(&busy, metric, 1.0).status, VerdictStatus::Pass, "{metric}");
     }
-    assert_eq!(one(&busy, "late", 0.0).status, Status::Inconclusive);
+    assert_eq!(one(&busy, "late", 0.0).status, VerdictStatus::Inconclusive);
 }
 
 /// `n` replies of 10 µs, and `lost` messages without a reply in 50 ms.
 fn with_losses(n: u64, lost: f64) -> Measurement {
     let mut m = events(n, 0);
-    let losses = Value { value: lost, unit: "count".to_owned(), better: Better::Less };
+    let losses = MeasuredQuantity { value: lost, unit: "count".to_owned(), better: Better::Less };
     m.values.insert("losses".to_owned(), losses);
     m.params.insert("timeout".to_owned(), 50_000_000.into());
     m
@@ -42,7 +42,7 @@ fn with_losses(n: u64, lost: f64) -> Measurement {
 fn a_lost_message_is_above_every_limit() {
     let m = with_losses(5_000, 106.0);
     let check = one(&m, "max", 45e6);
-    assert_eq!((check.status, check.value), (Status::Exceeded, None));
+    assert_eq!((check.status, check.value), (VerdictStatus::Exceeded, None));
     assert_eq!((check.above, check.of), (Some(106), Some(5_106)));
     assert_eq!(
         check.text,
@@ -50,19 +50,19 @@ fn a_lost_message_is_above_every_limit() {
          that had a reply took 10.0 µs"
     );
     for limit in [40e6, 50e6, 60e6] {
-        assert_eq!(one(&m, "max", limit).status, Status::Exceeded, "{limit}");
-        assert_eq!(one(&m, "p99", limit).status, Status::Exceeded, "{limit}");
-        assert_eq!(one(&m, "p90", limit).status, Status::Pass, "{limit}");
+        assert_eq!(one(&m, "max", limit).status, VerdictStatus::Exceeded, "{limit}");
+        assert_eq!(one(&m, "p99", limit).status, VerdictStatus::Exceeded, "{limit}");
+        assert_eq!(one(&m, "p90", limit).status, VerdictStatus::Pass, "{limit}");
     }
-    assert_eq!(one(&with_losses(5_000, 0.0), "max", 45e6).status, Status::Pass);
+    assert_eq!(one(&with_losses(5_000, 0.0), "max", 45e6).status, VerdictStatus::Pass);
 }
 
 /// The criteria on messages and times that a row with these counts exceeds, of [`MESSAGES`].
 fn verdicts_of(m: &Measurement) -> String {
     let sign = |(metric, limit): &(&str, f64)| match one(m, metric, *limit).status {
-        Status::Pass => '+',
-        Status::Exceeded => '-',
-        Status::Inconclusive => '?',
+        VerdictStatus::Pass => '+',
+        VerdictStatus::Exceeded => '-',
+        VerdictStatus::Inconclusive => '?',
     };
     MESSAGES.iter().map(sign).collect()
 }
@@ -83,7 +83,7 @@ const MESSAGES: [(&str, f64); 9] = [
 fn losses_are_data_and_no_distortion() {
     let of = |replies: u64, lost: f64, late: f64| {
         let mut m = with_losses(replies, lost);
-        let value = Value { value: late, unit: "count".to_owned(), better: Better::Less };
+        let value = MeasuredQuantity { value: late, unit: "count".to_owned(), better: Better::Less };
         m.values.insert("late".to_owned(), value);
         m.settle();
         m
@@ -108,31 +108,31 @@ fn losses_are_data_and_no_distortion() {
     }
     // A disturbed machine loses no fewer messages; those whose reply never came are not lost because of it.
     let mut disturbed = of(390, 10.0, 4.0);
-    disturbed.lower(Reason::new(Level::Degraded, "waited-for-a-cpu", "it waited", ""));
+    disturbed.lower(Reason::new(QualityLevel::Degraded, "waited-for-a-cpu", "it waited", ""));
     assert_eq!(verdicts_of(&disturbed), "-++??-???");
-    assert_eq!(one(&disturbed, "losses", 6.0).status, Status::Inconclusive, "four came late");
-    assert_eq!(one(&disturbed, "losses", 5.0).status, Status::Exceeded);
-    assert_eq!(one(&disturbed, "late", 4.0).status, Status::Pass);
+    assert_eq!(one(&disturbed, "losses", 6.0).status, VerdictStatus::Inconclusive, "four came late");
+    assert_eq!(one(&disturbed, "losses", 5.0).status, VerdictStatus::Exceeded);
+    assert_eq!(one(&disturbed, "late", 4.0).status, VerdictStatus::Pass);
     // Their quantiles count the lost ones as the longest.
     let check = one(&of(2_000, 2.0, 0.0), "p99_9", 1e6);
     assert_eq!(check.value, None, "the tenth above is lost");
     let check = one(&of(99_900, 100.0, 0.0), "p99", 1e6);
-    assert_eq!((check.status, check.value), (Status::Pass, Some(10_000.0)), "{check:?}");
+    assert_eq!((check.status, check.value), (VerdictStatus::Pass, Some(10_000.0)), "{check:?}");
 }
 
 #[test]
 fn a_reply_of_other_content_may_be_of_a_message_without_a_time() {
     let mut m = with_losses(5_000, 0.0);
-    let value = Value { value: 3.0, unit: "count".to_owned(), better: Better::Less };
+    let value = MeasuredQuantity { value: 3.0, unit: "count".to_owned(), better: Better::Less };
     m.values.insert("mismatches".to_owned(), value);
     m.settle();
     let check = one(&m, "max", 45e6);
-    assert_eq!(check.status, Status::Inconclusive);
+    assert_eq!(check.status, VerdictStatus::Inconclusive);
     assert!(
         check.text.starts_with("0 to 3 of 5,003 were above 45.0 ms (with up to 3 messages answered"),
         "{check:?}"
     );
-    assert_eq!(one(&m, "p99", 45e6).status, Status::Pass);
+    assert_eq!(one(&m, "p99", 45e6).status, VerdictStatus::Pass);
 }
 
 #[test]
@@ -140,15 +140,20 @@ fn an_inherited_priority_is_a_fact_on_an_emulated_machine() {
     let calls = |inherited: f64| {
         let mut m = events(1_000, 0);
         for (name, value) in [("rt-calls", 50.0), ("rt-inherited", inherited), ("rt-restored", 50.0)] {
-            let value = Value { value, unit: "count".to_owned(), better: Better::Neither };
+            let value = MeasuredQuantity { value, unit: "count".to_owned(), better: Better::Neither };
             m.values.insert(name.to_owned(), value);
         }
-        m.lower(Reason::new(Level::Degraded, "emulated", "emulated (TCG): the figure is the emulator's", ""));
+        m.lower(Reason::new(
+            QualityLevel::Degraded,
+            "emulated",
+            "emulated (TCG): the figure is the emulator's",
+            "",
+        ));
         m
     };
-    assert_eq!(one(&calls(50.0), "inherits-fifo", 100.0).status, Status::Pass);
-    assert_eq!(one(&calls(49.0), "inherits-fifo", 100.0).status, Status::Exceeded);
-    assert_eq!(one(&calls(50.0), "max", 1e9).status, Status::Inconclusive);
+    assert_eq!(one(&calls(50.0), "inherits-fifo", 100.0).status, VerdictStatus::Pass);
+    assert_eq!(one(&calls(49.0), "inherits-fifo", 100.0).status, VerdictStatus::Exceeded);
+    assert_eq!(one(&calls(50.0), "max", 1e9).status, VerdictStatus::Inconclusive);
 }
 
 #[test]

@@ -11,7 +11,7 @@ const LOCKED: &str =
     "5,0,0,-;Linux version 6.18.1\n5,1,105,-;Kernel is locked down from Kernel configuration; see man\n";
 
 /// The row of a dynamically preemptible kernel 6.18.
-fn of(id: &str, files: Files) -> Check {
+fn of(id: &str, files: Files) -> DoctorCheck {
     row(files, &kernel("6.18.1"), &mut Always(None), id)
 }
 

@@ -5,9 +5,9 @@ mod kernel;
 use super::super::root::tree;
 use super::super::trials::Trials;
 use super::checks;
-use latscope_core::catalogue::{Catalogue, Condition, FamilyFacts};
+use latscope_core::catalogue::{Condition, FamilyFacts, ProbeCatalogue};
 use latscope_core::machine::CheckState::{self, Bad, Good, Note, Unknown};
-use latscope_core::machine::{Check, Machine};
+use latscope_core::machine::{DoctorCheck, Machine};
 use latscope_core::units::CpuList;
 use std::io;
 use std::path::Path;
@@ -44,10 +44,10 @@ impl Trials for Always {
 }
 
 /// Facts on a family that is sensitive to the speed of the machine.
-fn catalogue() -> Catalogue {
+fn catalogue() -> ProbeCatalogue {
     static WAKE: FamilyFacts =
         FamilyFacts { name: "wake", sensitive_to: &[Condition::Speed], ..FamilyFacts::DEFAULT };
-    Catalogue { families: vec![&WAKE], probes: Vec::new() }
+    ProbeCatalogue { families: vec![&WAKE], probes: Vec::new() }
 }
 
 type Files<'a> = &'a [(&'a str, &'a str)];
@@ -57,13 +57,13 @@ fn machine() -> Machine {
     Machine { cpu_model: "X".to_owned(), online: cpus.clone(), allowed: cpus, ..Machine::default() }
 }
 
-fn row(files: Files, machine: &Machine, trials: &mut Always, id: &str) -> Check {
+fn row(files: Files, machine: &Machine, trials: &mut Always, id: &str) -> DoctorCheck {
     let (_directory, root) = tree(files);
     checks(&root, machine, trials, &catalogue()).into_iter().find(|check| check.id == id).unwrap()
 }
 
 /// Asserts the state of a row and a part of its text, on a machine of these files.
-fn expect(id: &str, files: Files, state: CheckState, found: &str) -> Check {
+fn expect(id: &str, files: Files, state: CheckState, found: &str) -> DoctorCheck {
     let check = row(files, &machine(), &mut Always(None), id);
     assert_eq!(check.state, state, "{check:?}");
     assert!(check.found.contains(found), "{check:?}");

@@ -3,7 +3,7 @@
 use std::arch::asm;
 
 use super::operand::*;
-use super::{Entry, Mode, Number, Op};
+use super::{ArithmeticKernelEntry, ArithmeticMode, Number, Op};
 
 // By mode: how often one turn of the loop has the step of each chain, and the registers of the chains, each with
 // its place in the array. Last, what else a step changes.
@@ -61,7 +61,7 @@ macro_rules! integer_loop {
             }
             c.into_iter().fold(0, u64::wrapping_add)
         }
-        Entry { run, ops: $times * CHAINS as u64, chains: CHAINS as u64, extra_adds_per_op: 0.0 }
+        ArithmeticKernelEntry { run, ops: $times * CHAINS as u64, chains: CHAINS as u64, extra_adds_per_op: 0.0 }
     }};
 }
 
@@ -98,7 +98,7 @@ macro_rules! float_loop {
             }
             u64::from(c.into_iter().sum::<$float>().to_bits())
         }
-        Entry { run, ops: 2 * $times * CHAINS as u64, chains: CHAINS as u64, extra_adds_per_op: 0.0 }
+        ArithmeticKernelEntry { run, ops: 2 * $times * CHAINS as u64, chains: CHAINS as u64, extra_adds_per_op: 0.0 }
     }};
 }
 
@@ -142,7 +142,7 @@ macro_rules! division_loop {
             }
             division.$result.wrapping_mul($chains)
         }
-        Entry { run, ops: $ops, chains: $chains, extra_adds_per_op: $extra }
+        ArithmeticKernelEntry { run, ops: $ops, chains: $chains, extra_adds_per_op: $extra }
     }};
 }
 
@@ -152,8 +152,8 @@ macro_rules! kernels {
                   ($latency_arm:literal, $throughput_arm:literal) $div_rust:expr;)+ }
      float { $($float:ident $float_name:literal $operands:tt $float_x86:literal $float_arm:literal
                $float_rust:expr;)+ }) => {
-        pub(super) fn entry(mode: Mode, op: Op, number: Number) -> Option<Entry> {
-            use {Mode::*, Number::*};
+        pub(super) fn entry(mode: ArithmeticMode, op: Op, number: Number) -> Option<ArithmeticKernelEntry> {
+            use {ArithmeticMode::*, Number::*};
             #[cfg(target_arch = "x86_64")]
             if op == Op::Fma && !std::arch::is_x86_feature_detected!("fma")
                 || op == Op::PopCount && !std::arch::is_x86_feature_detected!("popcnt")

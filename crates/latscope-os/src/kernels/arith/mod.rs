@@ -97,7 +97,7 @@ impl Op {
 
 /// A loop over one operation.
 #[derive(Clone, Copy, Debug)]
-pub struct Kernel {
+pub struct ArithmeticKernel {
     /// Operation of the kernel.
     pub op: Op,
     /// Type of the operands.
@@ -112,7 +112,7 @@ pub struct Kernel {
     run: fn(u64) -> u64,
 }
 
-impl Kernel {
+impl ArithmeticKernel {
     /// Runs the loop `iterations` times, and returns the result of the operands: for integers the wrapping sum of the
     /// chains, for floating point the bits of their sum, which is a normal number.
     pub fn run(&self, iterations: u64) -> u64 {
@@ -121,7 +121,7 @@ impl Kernel {
 }
 
 /// Function and figures that an architecture has for a kernel.
-struct Entry {
+struct ArithmeticKernelEntry {
     run: fn(u64) -> u64,
     ops: u64,
     chains: u64,
@@ -129,28 +129,33 @@ struct Entry {
 }
 
 #[derive(Clone, Copy)]
-enum Mode {
+enum ArithmeticMode {
     Latency,
     Throughput,
 }
 
 /// Returns an architecture's kernel of an operation that applies to the numbers, if this processor has it.
-type Table = fn(Mode, Op, Number) -> Option<Entry>;
+type ArithmeticKernelLookup = fn(ArithmeticMode, Op, Number) -> Option<ArithmeticKernelEntry>;
 
 /// Returns the kernel in which each operation waits for the one before; none where the operation has no
 /// meaning for such numbers, or this processor does not have it (`fma` and `popcount` on old x86-64).
-pub fn latency(op: Op, number: Number) -> Option<Kernel> {
-    kernel(machine::entry, Mode::Latency, op, number)
+pub fn latency(op: Op, number: Number) -> Option<ArithmeticKernel> {
+    kernel(machine::entry, ArithmeticMode::Latency, op, number)
 }
 
 /// Returns the kernel of independent operations; none where [`latency`] has none.
-pub fn throughput(op: Op, number: Number) -> Option<Kernel> {
-    kernel(machine::entry, Mode::Throughput, op, number)
+pub fn throughput(op: Op, number: Number) -> Option<ArithmeticKernel> {
+    kernel(machine::entry, ArithmeticMode::Throughput, op, number)
 }
 
-fn kernel(table: Table, mode: Mode, op: Op, number: Number) -> Option<Kernel> {
-    let Entry { run, ops, chains, extra_adds_per_op } = table(mode, op, number)?;
-    Some(Kernel { op, number, ops, chains, extra_adds_per_op, run })
+fn kernel(
+    table: ArithmeticKernelLookup,
+    mode: ArithmeticMode,
+    op: Op,
+    number: Number,
+) -> Option<ArithmeticKernel> {
+    let ArithmeticKernelEntry { run, ops, chains, extra_adds_per_op } = table(mode, op, number)?;
+    Some(ArithmeticKernel { op, number, ops, chains, extra_adds_per_op, run })
 }
 
 /// Operands, the same for all architectures.
@@ -186,14 +191,17 @@ mod operand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::word::Word;
+    use latscope_core::word::KeywordEnum;
 
     /// Returns the kernels of both tables, each with a unique name.
-    fn all() -> Vec<(String, Kernel)> {
-        let tables: [(_, Table); 2] = [("machine", machine::entry), ("portable", portable::entry)];
+    fn all() -> Vec<(String, ArithmeticKernel)> {
+        let tables: [(_, ArithmeticKernelLookup); 2] =
+            [("machine", machine::entry), ("portable", portable::entry)];
         let mut all = Vec::new();
         for (name, table) in tables {
-            for (mode, mode_name) in [(Mode::Latency, "latency"), (Mode::Throughput, "throughput")] {
+            for (mode, mode_name) in
+                [(ArithmeticMode::Latency, "latency"), (ArithmeticMode::Throughput, "throughput")]
+            {
                 for &op in Op::ALL {
                     let kernels = Number::ALL.iter().filter_map(|n| kernel(table, mode, op, *n));
                     all.extend(kernels.map(|k| (format!("{name} {mode_name} {op} {}", k.number), k)));
@@ -285,8 +293,8 @@ mod tests {
         {
             let limit = if number == Number::I32 { 1 << 31 } else { 1 << 63 };
             for op in [Op::Div, Op::Mod] {
-                for table in [machine::entry as Table, portable::entry] {
-                    let kernel = kernel(table, Mode::Latency, op, number).unwrap();
+                for table in [machine::entry as ArithmeticKernelLookup, portable::entry] {
+                    let kernel = kernel(table, ArithmeticMode::Latency, op, number).unwrap();
                     let mut value = 0;
                     for _ in 0..kernel.ops {
                         let dividend = value + large;

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use super::operand::*;
-use super::{Entry, Mode, Number, Op};
+use super::{ArithmeticKernelEntry, ArithmeticMode, Number, Op};
 
 /// Operations of one chain per iteration. An iteration has a single chain, or [`CHAINS`] of them.
 const OPS: u64 = 16;
@@ -74,11 +74,11 @@ macro_rules! kernels {
 
 operations!(kernels);
 
-pub(super) fn entry(mode: Mode, op: Op, number: Number) -> Option<Entry> {
+pub(super) fn entry(mode: ArithmeticMode, op: Op, number: Number) -> Option<ArithmeticKernelEntry> {
     let on_chain = if matches!(op, Op::Div | Op::Mod) && !number.is_float() { 1.0 } else { 0.0 };
     let (run, chains, extra_adds_per_op) = match mode {
-        Mode::Latency => (run::<1>(op, number)?, 1, on_chain),
-        Mode::Throughput => (run::<CHAINS>(op, number)?, CHAINS as u64, 0.0),
+        ArithmeticMode::Latency => (run::<1>(op, number)?, 1, on_chain),
+        ArithmeticMode::Throughput => (run::<CHAINS>(op, number)?, CHAINS as u64, 0.0),
     };
-    Some(Entry { run, ops: OPS * chains, chains, extra_adds_per_op })
+    Some(ArithmeticKernelEntry { run, ops: OPS * chains, chains, extra_adds_per_op })
 }

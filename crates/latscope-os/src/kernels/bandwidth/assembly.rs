@@ -1,6 +1,6 @@
 //! The passes of x86-64 and AArch64.
 
-use super::{Operation, Pass, Step, Width};
+use super::{BandwidthPassFn, BandwidthStride, Operation, Width};
 
 /// A pass of a loop over blocks: what comes before the loop, the lines for each offset `\o` of so many bytes
 /// apart, what comes behind the loop.
@@ -51,8 +51,8 @@ macro_rules! passes {
     ($vectors:tt
      $($step:ident $width:pat, $operation:ident $name:literal: $before:literal $apart:tt $lines:literal $behind:literal;)+
     ) => {
-        pub(super) fn pass(operation: Operation, step: Step, width: Width) -> Pass {
-            use {Operation::*, Step::*, Width::*};
+        pub(super) fn pass(operation: Operation, step: BandwidthStride, width: Width) -> BandwidthPassFn {
+            use {Operation::*, BandwidthStride::*, Width::*};
             match (step, width, operation) {
                 $(($step, $width, $operation) => pass!($name $vectors $before $apart $lines $behind),)+
             }

@@ -40,7 +40,7 @@ latscope_core::words! {
 
 latscope_core::words! {
     /// Elements that a pass touches.
-    pub enum Step {
+    pub enum BandwidthStride {
         /// Touches all elements, by vectors.
         Every = "every",
         /// Touches one integer of 32 bits in every four, by itself (as LMbench's `rd`, `wr`, `rdwr` and `cp`).
@@ -96,7 +96,7 @@ impl std::fmt::Display for Width {
 }
 
 /// Makes one pass in the widest form there is: [`repeat`] with [`Width::widest`] and one pass.
-pub fn run(operation: Operation, step: Step, destination: &mut [u64], source: &[u64]) -> u64 {
+pub fn run(operation: Operation, step: BandwidthStride, destination: &mut [u64], source: &[u64]) -> u64 {
     repeat(operation, step, Width::widest(), destination, source, 1)
 }
 
@@ -113,7 +113,7 @@ pub fn run(operation: Operation, step: Step, destination: &mut [u64], source: &[
 /// for earlier stores that look like theirs.
 pub fn repeat(
     operation: Operation,
-    step: Step,
+    step: BandwidthStride,
     width: Width,
     destination: &mut [u64],
     source: &[u64],
@@ -129,9 +129,15 @@ pub fn repeat(
 ///
 /// The memory that the operation needs of `destination` and `source` is valid for so many blocks and aligned to
 /// [`ALIGNMENT`], and the processor has the instructions.
-type Pass = unsafe fn(destination: *mut u8, source: *const u8, blocks: u64) -> u64;
+type BandwidthPassFn = unsafe fn(destination: *mut u8, source: *const u8, blocks: u64) -> u64;
 
-fn passes_of(pass: Pass, operation: Operation, destination: &mut [u64], source: &[u64], passes: u64) -> u64 {
+fn passes_of(
+    pass: BandwidthPassFn,
+    operation: Operation,
+    destination: &mut [u64],
+    source: &[u64],
+    passes: u64,
+) -> u64 {
     let to = aligned(destination.as_ptr().addr(), destination.len());
     let from = aligned(source.as_ptr().addr(), source.len());
     let to = &mut destination[to];
@@ -165,11 +171,11 @@ fn aligned(address: usize, words: usize) -> std::ops::Range<usize> {
 /// is read and written, and a copy counts what it copies (LMbench counts so too, but as if all were touched).
 ///
 /// `region_bytes` is the size of the source or of the destination, in whole blocks of [`BLOCK_BYTES`].
-pub const fn bytes_touched(operation: Operation, step: Step, region_bytes: u64) -> u64 {
+pub const fn bytes_touched(operation: Operation, step: BandwidthStride, region_bytes: u64) -> u64 {
     let _ = operation;
     match step {
-        Step::Every | Step::EachInteger => region_bytes,
-        Step::EveryFourth => region_bytes / 4,
+        BandwidthStride::Every | BandwidthStride::EachInteger => region_bytes,
+        BandwidthStride::EveryFourth => region_bytes / 4,
     }
 }
 
@@ -180,7 +186,7 @@ pub const fn bytes_touched(operation: Operation, step: Step, region_bytes: u64) 
 /// The step does not matter, since each line is touched all the same. A processor that sees that lines are written
 /// as a whole moves less for [`Operation::Write`] and [`Operation::Copy`]; one that has to write incomplete lines
 /// past the caches moves more.
-pub const fn bytes_moved(operation: Operation, step: Step, region_bytes: u64) -> u64 {
+pub const fn bytes_moved(operation: Operation, step: BandwidthStride, region_bytes: u64) -> u64 {
     let _ = step;
     match operation {
         Operation::Read | Operation::NonTemporalWrite => region_bytes,
@@ -258,8 +264,8 @@ sequential!(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::random::Random;
-    use latscope_core::word::Word;
+    use crate::kernels::random::ShuffleGenerator;
+    use latscope_core::word::KeywordEnum;
 
     /// A region that begins `offset` words after a multiple of the alignment.
     struct Region {
@@ -271,7 +277,7 @@ mod tests {
     impl Region {
         fn new(offset: usize, words: usize, seed: u64) -> Self {
             let mut memory = vec![0; words + 16];
-            Random::new(seed).fill(&mut memory);
+            ShuffleGenerator::new(seed).fill(&mut memory);
             let first = memory.as_ptr().addr().wrapping_neg() % 64 / 8 + offset;
             Self { memory, first, words }
         }
@@ -292,9 +298,9 @@ mod tests {
     }
 
     /// Returns the destination after one pass, and the value that the pass returns.
-    fn expected(operation: Operation, step: Step, to: &[u64], from: &[u64]) -> (Vec<u32>, u64) {
+    fn expected(operation: Operation, step: BandwidthStride, to: &[u64], from: &[u64]) -> (Vec<u32>, u64) {
         let (mut to, from32) = (integers(to), integers(from));
-        let stride = if step == Step::EveryFourth { 4 } else { 1 };
+        let stride = if step == BandwidthStride::EveryFourth { 4 } else { 1 };
         let mut sum = 0;
         let touched = match operation {
             Operation::Read => 0,
@@ -311,8 +317,10 @@ mod tests {
         if operation == Operation::Read {
             let whole = from.len() / 64 * 64;
             sum = match step {
-                Step::Every => from[..whole].iter().fold(0, |sum: u64, word| sum.wrapping_add(*word)),
-                Step::EveryFourth | Step::EachInteger => from32[..2 * whole]
+                BandwidthStride::Every => {
+                    from[..whole].iter().fold(0, |sum: u64, word| sum.wrapping_add(*word))
+                }
+                BandwidthStride::EveryFourth | BandwidthStride::EachInteger => from32[..2 * whole]
                     .iter()
                     .step_by(stride)
                     .fold(0, |sum: u32, number| sum.wrapping_add(*number))
@@ -322,10 +330,10 @@ mod tests {
         (to, sum)
     }
 
-    fn passes() -> Vec<(String, Operation, Step, Pass)> {
+    fn passes() -> Vec<(String, Operation, BandwidthStride, BandwidthPassFn)> {
         let mut all = Vec::new();
         for &operation in Operation::ALL {
-            for &step in Step::ALL {
+            for &step in BandwidthStride::ALL {
                 for width in Width::ALL.into_iter().filter(|width| width.is_available()) {
                     let name = format!("{operation} {step} {width}");
                     all.push((name, operation, step, machine::pass(operation, step, width)));
@@ -380,24 +388,24 @@ mod tests {
         let mut from = Region::new(0, 64, 2);
         let source = from.words();
         let sum: u64 = source.iter().fold(0, |sum, word| sum.wrapping_add(*word));
-        let read = repeat(Operation::Read, Step::Every, Width::Bits512, to.words(), source, 3);
+        let read = repeat(Operation::Read, BandwidthStride::Every, Width::Bits512, to.words(), source, 3);
         assert_eq!(read, sum.wrapping_mul(3));
-        assert_eq!(run(Operation::Read, Step::Every, to.words(), source), sum);
+        assert_eq!(run(Operation::Read, BandwidthStride::Every, to.words(), source), sum);
         let doubled: Vec<u32> = integers(to.words()).into_iter().map(|n| n << 3).collect();
-        repeat(Operation::Modify, Step::Every, Width::widest(), to.words(), source, 3);
+        repeat(Operation::Modify, BandwidthStride::Every, Width::widest(), to.words(), source, 3);
         assert_eq!(integers(to.words()), doubled);
     }
 
     #[test]
     fn bytes_are_counted() {
         use Operation::*;
-        for &step in Step::ALL {
+        for &step in BandwidthStride::ALL {
             let moved: Vec<u64> =
                 Operation::ALL.iter().map(|operation| bytes_moved(*operation, step, 4_096)).collect();
             assert_eq!(moved, [4_096, 8_192, 8_192, 12_288, 4_096]);
         }
-        assert_eq!(bytes_touched(Copy, Step::Every, 4_096), 4_096);
-        assert_eq!(bytes_touched(Modify, Step::EveryFourth, 4_096), 1_024);
+        assert_eq!(bytes_touched(Copy, BandwidthStride::Every, 4_096), 4_096);
+        assert_eq!(bytes_touched(Modify, BandwidthStride::EveryFourth, 4_096), 1_024);
     }
 
     #[test]
@@ -419,8 +427,8 @@ mod tests {
         for &operation in Operation::ALL {
             assert_eq!(Operation::named(operation.word()), Some(operation));
         }
-        for &step in Step::ALL {
-            assert_eq!(Step::named(step.word()), Some(step));
+        for &step in BandwidthStride::ALL {
+            assert_eq!(BandwidthStride::named(step.word()), Some(step));
         }
         assert!(Width::Scalar.is_available());
     }

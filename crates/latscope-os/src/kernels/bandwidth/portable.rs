@@ -1,21 +1,21 @@
 //! Plain loops over volatile accesses, which compilers neither widen nor merge.
 
-use super::{BLOCK_BYTES, Operation, Pass, Step, Width};
+use super::{BLOCK_BYTES, BandwidthPassFn, BandwidthStride, Operation, Width};
 
-pub(super) fn pass(operation: Operation, step: Step, _width: Width) -> Pass {
+pub(super) fn pass(operation: Operation, step: BandwidthStride, _width: Width) -> BandwidthPassFn {
     match (operation, step) {
-        (Operation::Read, Step::Every) => read_words::<2>,
-        (Operation::Write | Operation::NonTemporalWrite, Step::Every) => write::<1>,
-        (Operation::Modify, Step::Every) => modify::<1>,
-        (Operation::Copy, Step::Every) => copy::<1>,
-        (Operation::Read, Step::EachInteger) => read::<1>,
-        (Operation::Write | Operation::NonTemporalWrite, Step::EachInteger) => write::<1>,
-        (Operation::Modify, Step::EachInteger) => modify::<1>,
-        (Operation::Copy, Step::EachInteger) => copy::<1>,
-        (Operation::Read, Step::EveryFourth) => read::<4>,
-        (Operation::Write | Operation::NonTemporalWrite, Step::EveryFourth) => write::<4>,
-        (Operation::Modify, Step::EveryFourth) => modify::<4>,
-        (Operation::Copy, Step::EveryFourth) => copy::<4>,
+        (Operation::Read, BandwidthStride::Every) => read_words::<2>,
+        (Operation::Write | Operation::NonTemporalWrite, BandwidthStride::Every) => write::<1>,
+        (Operation::Modify, BandwidthStride::Every) => modify::<1>,
+        (Operation::Copy, BandwidthStride::Every) => copy::<1>,
+        (Operation::Read, BandwidthStride::EachInteger) => read::<1>,
+        (Operation::Write | Operation::NonTemporalWrite, BandwidthStride::EachInteger) => write::<1>,
+        (Operation::Modify, BandwidthStride::EachInteger) => modify::<1>,
+        (Operation::Copy, BandwidthStride::EachInteger) => copy::<1>,
+        (Operation::Read, BandwidthStride::EveryFourth) => read::<4>,
+        (Operation::Write | Operation::NonTemporalWrite, BandwidthStride::EveryFourth) => write::<4>,
+        (Operation::Modify, BandwidthStride::EveryFourth) => modify::<4>,
+        (Operation::Copy, BandwidthStride::EveryFourth) => copy::<4>,
     }
 }
 

@@ -2,7 +2,7 @@
 //! largest of them.
 
 use super::{ChaseMap, WORD, address, words};
-use crate::kernels::random::Random;
+use crate::kernels::random::ShuffleGenerator;
 
 /// A random cycle over the first part of a region, which can be made longer.
 ///
@@ -13,7 +13,7 @@ pub struct GrowingChase<'m> {
     memory: &'m mut [usize],
     line: usize,
     length: usize,
-    random: Random,
+    random: ShuffleGenerator,
 }
 
 impl<'m> GrowingChase<'m> {
@@ -25,7 +25,7 @@ impl<'m> GrowingChase<'m> {
     pub fn new(memory: &'m mut [usize], line: usize, seed: u64) -> Self {
         assert!(memory.len() >= words(line), "the region is smaller than one line of {line} bytes");
         memory[0] = address(memory);
-        Self { memory, line, length: 1, random: Random::new(seed) }
+        Self { memory, line, length: 1, random: ShuffleGenerator::new(seed) }
     }
 
     /// Makes the cycle at least as long as the first `bytes` bytes of the region have room for, one element a

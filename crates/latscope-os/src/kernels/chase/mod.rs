@@ -8,7 +8,7 @@
 pub mod growing;
 pub mod shared;
 
-use super::random::Random;
+use super::random::ShuffleGenerator;
 
 /// A walk is rounded up to a multiple of this many steps.
 pub const UNROLL: u64 = 64;
@@ -43,7 +43,7 @@ pub struct ChaseMap<'a> {
 
 /// A place on the cycle of a map.
 #[derive(Clone, Copy, Debug)]
-pub struct Cursor<'a>(&'a usize);
+pub struct ChaseCursor<'a>(&'a usize);
 
 impl<'a> ChaseMap<'a> {
     /// Writes one pointer in each `line` bytes, in a single random cycle over the whole region (Sattolo's algorithm).
@@ -61,7 +61,7 @@ impl<'a> ChaseMap<'a> {
         for element in 0..length {
             memory[element * step] = base + element * line;
         }
-        let mut random = Random::new(seed);
+        let mut random = ShuffleGenerator::new(seed);
         for element in (1..length).rev() {
             let other = random.below(element as u64) as usize;
             memory.swap(element * step, other * step);
@@ -87,7 +87,7 @@ impl<'a> ChaseMap<'a> {
         let per_window = window_bytes / line;
         let length = memory.len() / step;
         assert!(length > 0, "the region is smaller than one line of {line} bytes");
-        let mut random = Random::new(seed);
+        let mut random = ShuffleGenerator::new(seed);
         let mut windows: Vec<usize> = (0..length.div_ceil(per_window)).collect();
         random.shuffle(&mut windows);
         let order = windows.into_iter().flat_map(|window| {
@@ -119,7 +119,7 @@ impl<'a> ChaseMap<'a> {
         let length = memory.len() / per_page;
         assert!(length > 0, "the region is smaller than one page of {page_bytes} bytes");
         let mut pages: Vec<usize> = (0..length).collect();
-        Random::new(seed).shuffle(&mut pages);
+        ShuffleGenerator::new(seed).shuffle(&mut pages);
         let start = write_cycle(memory, pages.into_iter().map(|page| page * per_page + page % lines * step));
         Self::new(memory, start, length, length * page_bytes)
     }
@@ -159,12 +159,12 @@ impl<'a> ChaseMap<'a> {
     }
 
     /// Returns the place where the order begins.
-    pub fn start(&self) -> Cursor<'a> {
-        Cursor(&self.memory[self.start])
+    pub fn start(&self) -> ChaseCursor<'a> {
+        ChaseCursor(&self.memory[self.start])
     }
 
     /// Returns the offset in bytes of a place from the start of the region.
-    pub fn offset(&self, cursor: Cursor<'a>) -> usize {
+    pub fn offset(&self, cursor: ChaseCursor<'a>) -> usize {
         std::ptr::from_ref(cursor.0).addr().wrapping_sub(self.memory.as_ptr().addr())
     }
 
@@ -179,7 +179,7 @@ impl<'a> ChaseMap<'a> {
     /// the place reached.
     ///
     /// The loop is [`UNROLL`] loads and nothing but a counter beside them, with no address arithmetic.
-    pub fn walk(&self, start: Cursor<'a>, steps: u64) -> Cursor<'a> {
+    pub fn walk(&self, start: ChaseCursor<'a>, steps: u64) -> ChaseCursor<'a> {
         let rounds = steps.div_ceil(UNROLL);
         if rounds == 0 {
             return start;
@@ -188,16 +188,17 @@ impl<'a> ChaseMap<'a> {
         // SAFETY: the cursor is on the cycle of a map, which is borrowed for 'a.
         let reached = unsafe { latscope_kernel_chase(address, rounds) };
         // SAFETY: the pointers of a map lead to elements of this map only.
-        Cursor(unsafe { &*std::ptr::with_exposed_provenance::<usize>(reached) })
+        ChaseCursor(unsafe { &*std::ptr::with_exposed_provenance::<usize>(reached) })
     }
 
     /// Follows one pointer: a single load.
     #[inline(always)]
-    pub fn step(&self, from: Cursor<'a>) -> Cursor<'a> {
-        // SAFETY: the cursor is on the cycle of a map, which is borrowed for 'a; its pointers lead to elements of the map.
+    pub fn step(&self, from: ChaseCursor<'a>) -> ChaseCursor<'a> {
+        // SAFETY: the cursor is on the cycle of a map, which is borrowed for 'a; its pointers lead to elements of the
+        // map.
         unsafe {
             let next = std::ptr::from_ref(from.0).read_volatile();
-            Cursor(&*std::ptr::with_exposed_provenance::<usize>(next))
+            ChaseCursor(&*std::ptr::with_exposed_provenance::<usize>(next))
         }
     }
 }
@@ -225,7 +226,7 @@ impl<'a> Chains<'a> {
         assert!(length > 0, "the region is smaller than one line of {line} bytes");
         // The order has the places: a walk to find them would take the latency of each load.
         let mut order: Vec<usize> = (0..length).collect();
-        Random::new(seed).shuffle(&mut order);
+        ShuffleGenerator::new(seed).shuffle(&mut order);
         let start = write_cycle(memory, order.iter().map(|element| element * step));
         let map = ChaseMap::new(memory, start, length, length * line);
         let place = |chain: usize| order[(chain as u128 * length as u128 / MAX_CHAINS as u128) as usize];
@@ -346,14 +347,14 @@ unsafe fn latscope_kernel_chase(cursor: usize, rounds: u64) -> usize {
 /// # Safety
 ///
 /// Each of the cursors in use is as for [`latscope_kernel_chase`]; `rounds` is not zero.
-type Walk = unsafe fn(cursors: &mut [usize; MAX_CHAINS], rounds: u64);
+type ChaseWalkFn = unsafe fn(cursors: &mut [usize; MAX_CHAINS], rounds: u64);
 
 /// Returns the loop for a number of chains, at most [`MAX_CHAINS`].
-fn walk_many(chains: usize) -> Walk {
+fn walk_many(chains: usize) -> ChaseWalkFn {
     macro_rules! walks {
         ($($chains:literal)+) => { [$(latscope_kernel_chase_many::<$chains>),+] };
     }
-    const WALKS: [Walk; MAX_CHAINS] =
+    const WALKS: [ChaseWalkFn; MAX_CHAINS] =
         walks!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
     WALKS[chains - 1]
 }

@@ -25,8 +25,8 @@ impl<'a> SharedCycle<'a> {
         let map = ChaseMap::page(memory, page_bytes, line, seed);
         let pointers: Vec<usize> = map.offsets().map(|offset| offset / WORD).collect();
         assert!((pointers.len() as u64).is_multiple_of(UNROLL), "{} pages", pointers.len());
-        // SAFETY: the memory is borrowed mutably for 'a; an atomic integer has the size, alignment and values of a plain
-        // one.
+        // SAFETY: the memory is borrowed mutably for 'a; an atomic integer has the size, alignment and values of a
+        // plain one.
         let memory: &'a [AtomicUsize] = unsafe { &*(std::ptr::from_mut(memory) as *const [AtomicUsize]) };
         // The assembly follows addresses, not references.
         memory.as_ptr().expose_provenance();

@@ -5,11 +5,11 @@
 //! or x3 is free. In a loop of system calls, the kernel gets its arguments in these: the number of iterations is in r12
 //! or x20, and all answers go into r13 or x21 by a bitwise or.
 
-use crate::kernels::random::Random;
+use crate::kernels::random::ShuffleGenerator;
 
 /// Architecture of generated instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Assembler {
+pub(super) enum CodeAssembler {
     X86,
     Arm,
 }
@@ -24,18 +24,18 @@ pub(super) enum Argument {
 }
 
 /// A system call in a loop: its number, and its arguments.
-pub(super) type Call = (u32, Vec<Argument>);
+pub(super) type SystemCallSpec = (u32, Vec<Argument>);
 
 /// Most bytes of code: far less than a jump reaches.
 const MOST: usize = 64 << 20;
 
-impl Assembler {
+impl CodeAssembler {
     /// Returns that of this program; `None` on other architectures.
-    pub fn here() -> Option<Assembler> {
+    pub fn here() -> Option<CodeAssembler> {
         if cfg!(target_arch = "x86_64") {
-            Some(Assembler::X86)
+            Some(CodeAssembler::X86)
         } else {
-            cfg!(target_arch = "aarch64").then_some(Assembler::Arm)
+            cfg!(target_arch = "aarch64").then_some(CodeAssembler::Arm)
         }
     }
 
@@ -44,7 +44,7 @@ impl Assembler {
     pub fn jumps(self, count: usize, stride: usize, seed: u64) -> Option<Vec<u8>> {
         let end = room(count, stride)?;
         let mut order: Vec<usize> = (1..count).collect();
-        Random::new(seed).shuffle(&mut order);
+        ShuffleGenerator::new(seed).shuffle(&mut order);
         let mut code = self.blank(end);
         let mut at = 0;
         for next in order.into_iter().map(|block| block * stride).chain([end]) {
@@ -79,7 +79,7 @@ impl Assembler {
     }
 
     /// Returns a loop around system calls.
-    pub fn system_calls(self, calls: &[Call]) -> Vec<u8> {
+    pub fn system_calls(self, calls: &[SystemCallSpec]) -> Vec<u8> {
         let mut code = Vec::new();
         for (number, arguments) in calls {
             for (place, argument) in arguments.iter().enumerate() {
@@ -99,12 +99,12 @@ impl Assembler {
     fn argument(self, place: usize, value: u64) -> Vec<u8> {
         match self {
             // mov rdi, value; then rsi, rdx, r10, r8, r9
-            Assembler::X86 => {
+            CodeAssembler::X86 => {
                 const MOVES: [[u8; 2]; 6] =
                     [[0x48, 0xbf], [0x48, 0xbe], [0x48, 0xba], [0x49, 0xba], [0x49, 0xb8], [0x49, 0xb9]];
                 [&MOVES[place][..], &value.to_le_bytes()].concat()
             }
-            Assembler::Arm => load(place as u32, value),
+            CodeAssembler::Arm => load(place as u32, value),
         }
     }
 
@@ -112,8 +112,8 @@ impl Assembler {
     fn pass_answer(self) -> Vec<u8> {
         match self {
             // mov rdi, rax
-            Assembler::X86 => vec![0x48, 0x89, 0xc7],
-            Assembler::Arm => Vec::new(),
+            CodeAssembler::X86 => vec![0x48, 0x89, 0xc7],
+            CodeAssembler::Arm => Vec::new(),
         }
     }
 
@@ -121,19 +121,22 @@ impl Assembler {
     fn enter(self, number: u32) -> Vec<u8> {
         match self {
             // mov eax, number; syscall; or r13, rax
-            Assembler::X86 => [&[0xb8][..], &number.to_le_bytes(), &[0x0f, 0x05, 0x49, 0x09, 0xc5]].concat(),
+            CodeAssembler::X86 => {
+                [&[0xb8][..], &number.to_le_bytes(), &[0x0f, 0x05, 0x49, 0x09, 0xc5]].concat()
+            }
             // mov x8, number; svc #0; orr x21, x21, x0
-            Assembler::Arm => [load(8, number.into()), arm(&[0xd400_0001, 0xaa00_02b5])].concat(),
+            CodeAssembler::Arm => [load(8, number.into()), arm(&[0xd400_0001, 0xaa00_02b5])].concat(),
         }
     }
 
-    /// Counts the iterations of system calls down, at the place `at`, and goes to the beginning unless that was the last.
+    /// Counts the iterations of system calls down, at the place `at`, and goes to the beginning unless that was the
+    /// last.
     fn again_by_kept_counter(self, at: usize) -> Vec<u8> {
         match self {
             // dec r12; jnz 0
-            Assembler::X86 => [vec![0x49, 0xff, 0xcc], relative(&[0x0f, 0x85], at + 3, 0)].concat(),
+            CodeAssembler::X86 => [vec![0x49, 0xff, 0xcc], relative(&[0x0f, 0x85], at + 3, 0)].concat(),
             // subs x20, x20, #1; b.eq behind; b 0
-            Assembler::Arm => [arm(&[0xf100_0694, 0x5400_0000 | 2 << 5]), self.jump(at + 8, 0)].concat(),
+            CodeAssembler::Arm => [arm(&[0xf100_0694, 0x5400_0000 | 2 << 5]), self.jump(at + 8, 0)].concat(),
         }
     }
 
@@ -147,33 +150,35 @@ impl Assembler {
     /// So many bytes of instructions that trap.
     fn blank(self, bytes: usize) -> Vec<u8> {
         match self {
-            Assembler::X86 => vec![0xcc; bytes],
-            Assembler::Arm => arm(&vec![0xd420_0000; bytes / 4]),
+            CodeAssembler::X86 => vec![0xcc; bytes],
+            CodeAssembler::Arm => arm(&vec![0xd420_0000; bytes / 4]),
         }
     }
 
     /// `jmp to`, at the place `at`.
     fn jump(self, at: usize, to: usize) -> Vec<u8> {
         match self {
-            Assembler::X86 => relative(&[0xe9], at, to),
-            Assembler::Arm => arm(&[0x1400_0000 | words(at, to) & 0x03ff_ffff]),
+            CodeAssembler::X86 => relative(&[0xe9], at, to),
+            CodeAssembler::Arm => arm(&[0x1400_0000 | words(at, to) & 0x03ff_ffff]),
         }
     }
 
     /// `call to`, at the place `at`; arm64 keeps the address of its own return on the stack meanwhile.
     fn calling(self, at: usize, to: usize) -> Vec<u8> {
         match self {
-            Assembler::X86 => relative(&[0xe8], at, to),
+            CodeAssembler::X86 => relative(&[0xe8], at, to),
             // stp x30, xzr, [sp, #-16]!; bl to; ldp x30, xzr, [sp], #16
-            Assembler::Arm => arm(&[0xa9bf_7ffe, 0x9400_0000 | words(at + 4, to) & 0x03ff_ffff, 0xa8c1_7ffe]),
+            CodeAssembler::Arm => {
+                arm(&[0xa9bf_7ffe, 0x9400_0000 | words(at + 4, to) & 0x03ff_ffff, 0xa8c1_7ffe])
+            }
         }
     }
 
     /// `ret`
     fn back(self) -> Vec<u8> {
         match self {
-            Assembler::X86 => vec![0xc3],
-            Assembler::Arm => arm(&[0xd65f_03c0]),
+            CodeAssembler::X86 => vec![0xc3],
+            CodeAssembler::Arm => arm(&[0xd65f_03c0]),
         }
     }
 
@@ -181,9 +186,9 @@ impl Assembler {
     fn again(self, at: usize, to: usize) -> Vec<u8> {
         match self {
             // dec rdi; jnz to
-            Assembler::X86 => [vec![0x48, 0xff, 0xcf], relative(&[0x0f, 0x85], at + 3, to)].concat(),
+            CodeAssembler::X86 => [vec![0x48, 0xff, 0xcf], relative(&[0x0f, 0x85], at + 3, to)].concat(),
             // subs x0, x0, #1; b.eq behind; b to
-            Assembler::Arm => [arm(&[0xf100_0400, 0x5400_0000 | 2 << 5]), self.jump(at + 8, to)].concat(),
+            CodeAssembler::Arm => [arm(&[0xf100_0400, 0x5400_0000 | 2 << 5]), self.jump(at + 8, to)].concat(),
         }
     }
 
@@ -191,9 +196,9 @@ impl Assembler {
     fn follow(self) -> Vec<u8> {
         match self {
             // mov rax, [rsi]; add rsi, 8; jmp rax
-            Assembler::X86 => vec![0x48, 0x8b, 0x06, 0x48, 0x83, 0xc6, 0x08, 0xff, 0xe0],
+            CodeAssembler::X86 => vec![0x48, 0x8b, 0x06, 0x48, 0x83, 0xc6, 0x08, 0xff, 0xe0],
             // ldr x3, [x1], #8; br x3
-            Assembler::Arm => arm(&[0xf840_8423, 0xd61f_0060]),
+            CodeAssembler::Arm => arm(&[0xf840_8423, 0xd61f_0060]),
         }
     }
 
@@ -201,9 +206,9 @@ impl Assembler {
     fn rewind(self) -> Vec<u8> {
         match self {
             // mov rsi, rdx
-            Assembler::X86 => vec![0x48, 0x89, 0xd6],
+            CodeAssembler::X86 => vec![0x48, 0x89, 0xd6],
             // mov x1, x2
-            Assembler::Arm => arm(&[0xaa02_03e1]),
+            CodeAssembler::Arm => arm(&[0xaa02_03e1]),
         }
     }
 }
@@ -247,7 +252,7 @@ mod tests {
 
     #[test]
     fn jumps_visit_every_block_once_and_end_behind_them() {
-        let code = Assembler::X86.jumps(50, 16, 9).unwrap();
+        let code = CodeAssembler::X86.jumps(50, 16, 9).unwrap();
         let mut seen = Vec::new();
         let mut at = 0;
         while at < 50 * 16 {
@@ -266,7 +271,7 @@ mod tests {
 
     #[test]
     fn encodings_of_arm_are_those_of_its_manual() {
-        let code = Assembler::Arm.jumps(1, 16, 1).unwrap();
+        let code = CodeAssembler::Arm.jumps(1, 16, 1).unwrap();
         let words = |code: &[u8]| -> Vec<u32> {
             code.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
         };
@@ -274,11 +279,11 @@ mod tests {
         let trap = 0xd420_0000;
         let end = [0xf100_0400, 0x5400_0040, 0x17ff_fffa, 0xd65f_03c0];
         assert_eq!(words(&code), [&[0x1400_0004, trap, trap, trap][..], &end].concat());
-        let calls = words(&Assembler::Arm.calls(1, 64).unwrap());
+        let calls = words(&CodeAssembler::Arm.calls(1, 64).unwrap());
         // stp x30, xzr, [sp, #-16]!; bl #60; ldp x30, xzr, [sp], #16
         assert_eq!(calls[..3], [0xa9bf_7ffe, 0x9400_000f, 0xa8c1_7ffe]);
         assert_eq!(calls[16], 0xd65f_03c0);
-        assert_eq!(words(&Assembler::Arm.targets(1, 16).unwrap())[4], 0xaa02_03e1);
+        assert_eq!(words(&CodeAssembler::Arm.targets(1, 16).unwrap())[4], 0xaa02_03e1);
     }
 
     #[test]
@@ -292,18 +297,18 @@ mod tests {
             &(-52_i32).to_le_bytes(),
             &[0xc3],
         ];
-        assert_eq!(Assembler::X86.system_calls(&calls), x86.concat());
+        assert_eq!(CodeAssembler::X86.system_calls(&calls), x86.concat());
         // mov x0, #0x9abc; movk x0, #0x5678, lsl 16; movk x0, #0x1234, lsl 32; mov x1, #7; mov x8, #257; svc; orr; …
         let words =
             [0xd293_5780, 0xf2aa_cf00, 0xf2c2_4680, 0xd280_00e1, 0xd280_2028, 0xd400_0001, 0xaa00_02b5];
         let rest =
             [0xd280_0068, 0xd400_0001, 0xaa00_02b5, 0xf100_0694, 0x5400_0040, 0x17ff_fff4, 0xd65f_03c0];
-        assert_eq!(Assembler::Arm.system_calls(&calls), arm(&[words, rest].concat()));
+        assert_eq!(CodeAssembler::Arm.system_calls(&calls), arm(&[words, rest].concat()));
     }
 
     #[test]
     fn what_has_no_room_is_refused() {
-        for assembler in [Assembler::X86, Assembler::Arm] {
+        for assembler in [CodeAssembler::X86, CodeAssembler::Arm] {
             assert_eq!(assembler.jumps(3, 12, 1), None);
             assert_eq!(assembler.jumps(MOST, 64, 1), None);
             assert_eq!(assembler.targets(0, 64), None);

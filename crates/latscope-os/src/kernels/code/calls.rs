@@ -1,12 +1,12 @@
 //! Loops around system calls, of which copies lie at several addresses.
 //!
-//! The time of a call can depend on the address of the loop around it: the kernel's branches share the predictors of the
-//! processor with those of the program. One address is a sample of one.
+//! The time of a call can depend on the address of the loop around it: the kernel's branches share the predictors of
+//! the processor with those of the program. One address is a sample of one.
 
-use super::assembler::{Argument, Assembler, Call};
+use super::assembler::{Argument, CodeAssembler, SystemCallSpec};
 use super::executable;
-use crate::kernels::random::Random;
-use crate::mapping::Mapping;
+use crate::kernels::random::ShuffleGenerator;
+use crate::mapping::MemoryMapping;
 use crate::page;
 use crate::signal_probe::SelfSignal;
 use crate::syscall::syscall;
@@ -32,7 +32,7 @@ const LINE: usize = 64;
 const LINES: u64 = 48;
 
 /// Memory that the kernel reads or writes, for the arguments of a call.
-type Answer = Box<[usize]>;
+type SystemCallBuffer = Box<[usize]>;
 
 /// Events that epoll_wait(2) can return.
 const EVENTS: usize = 64;
@@ -40,7 +40,7 @@ const EVENTS: usize = 64;
 /// Words of memory: those of so many events, and more than a `struct stat` has.
 const WORDS: usize = EVENTS * 16 / size_of::<usize>();
 
-fn answer() -> Answer {
+fn answer() -> SystemCallBuffer {
     vec![0; WORDS].into()
 }
 
@@ -49,16 +49,17 @@ fn answer() -> Answer {
 /// It has one address, that of a compiled loop, where instructions cannot be generated.
 #[derive(Debug)]
 pub struct SystemCallLoop<'a> {
-    calls: Vec<Call>,
+    calls: Vec<SystemCallSpec>,
     /// The mapping of each copy, and the offset of the copy in it.
-    copies: Vec<(Mapping, usize)>,
+    copies: Vec<(MemoryMapping, usize)>,
     iterations: u64,
-    _answer: Option<Answer>,
+    _answer: Option<SystemCallBuffer>,
     _borrowed: PhantomData<&'a mut [u8]>,
 }
 
 impl<'a> SystemCallLoop<'a> {
-    /// Returns a loop of getppid(2). The copies of loops with the same seed are at the same addresses, if there is room.
+    /// Returns a loop of getppid(2). The copies of loops with the same seed are at the same addresses, if there is
+    /// room.
     pub fn getppid(seed: u64) -> SystemCallLoop<'static> {
         SystemCallLoop::of(seed, vec![call(libc::SYS_getppid, &[])], None)
     }
@@ -184,7 +185,7 @@ impl<'a> SystemCallLoop<'a> {
     }
 
     /// Returns a loop of two calls of mprotect(2) on memory that can be written: to read-only, and back.
-    pub fn protect_and_back(seed: u64, memory: &'a mut page::Mapping) -> SystemCallLoop<'a> {
+    pub fn protect_and_back(seed: u64, memory: &'a mut page::PageMapping) -> SystemCallLoop<'a> {
         let [start, length] = memory.writable_range();
         let protect = |access: ProtFlags| call(libc::SYS_mprotect, &[start, length, access.bits() as usize]);
         let calls = vec![protect(ProtFlags::READ), protect(ProtFlags::READ | ProtFlags::WRITE)];
@@ -198,15 +199,15 @@ impl<'a> SystemCallLoop<'a> {
         SystemCallLoop::of(seed, calls, None)
     }
 
-    /// Returns a loop of io_uring_enter(2) that submits and awaits so many operations. What they do is up to the owner of
-    /// the queue.
+    /// Returns a loop of io_uring_enter(2) that submits and awaits so many operations. What they do is up to the owner
+    /// of the queue.
     pub(crate) fn enter_ring(seed: u64, ring: RawFd, operations: u32) -> SystemCallLoop<'static> {
         let (operations, awaited) = (operations as usize, IoringEnterFlags::GETEVENTS.bits() as usize);
         let arguments = [ring as usize, operations, operations, awaited, 0, 0];
         SystemCallLoop::of(seed, vec![call(libc::SYS_io_uring_enter, &arguments)], None)
     }
 
-    fn of(seed: u64, calls: Vec<Call>, answer: Option<Answer>) -> SystemCallLoop<'a> {
+    fn of(seed: u64, calls: Vec<SystemCallSpec>, answer: Option<SystemCallBuffer>) -> SystemCallLoop<'a> {
         let copies = copies(seed, &calls).unwrap_or_default();
         SystemCallLoop { calls, copies, iterations: 0, _answer: answer, _borrowed: PhantomData }
     }
@@ -278,12 +279,12 @@ const EPOLL_WAIT: libc::c_long = libc::SYS_epoll_wait;
 #[cfg(not(target_arch = "x86_64"))]
 const EPOLL_WAIT: libc::c_long = libc::SYS_epoll_pwait;
 
-fn call(number: libc::c_long, arguments: &[usize]) -> Call {
+fn call(number: libc::c_long, arguments: &[usize]) -> SystemCallSpec {
     (number as u32, arguments.iter().map(|value| Argument::Is(*value)).collect())
 }
 
 /// Closes the descriptor that the call before returned.
-fn close_answer() -> Call {
+fn close_answer() -> SystemCallSpec {
     (libc::SYS_close as u32, vec![Argument::Answer])
 }
 
@@ -297,9 +298,9 @@ fn descriptor(file: BorrowedFd) -> usize {
 }
 
 /// Puts copies of a loop at random addresses.
-fn copies(seed: u64, calls: &[Call]) -> Result<Vec<(Mapping, usize)>> {
-    let code = Assembler::here().ok_or(Errno::NOSYS)?.system_calls(calls);
-    let mut random = Random::new(seed);
+fn copies(seed: u64, calls: &[SystemCallSpec]) -> Result<Vec<(MemoryMapping, usize)>> {
+    let code = CodeAssembler::here().ok_or(Errno::NOSYS)?.system_calls(calls);
+    let mut random = ShuffleGenerator::new(seed);
     let mut copy = || {
         let page = 1 + random.below((1 << (BITS - PAGE_BITS)) - 1);
         let offset = random.below(LINES) as usize * LINE;
@@ -315,8 +316,8 @@ fn copies(seed: u64, calls: &[Call]) -> Result<Vec<(Mapping, usize)>> {
 unsafe fn enter(entry: *const u8, iterations: u64) -> i64 {
     let mut answers = 0_i64;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the caller vouches for the loop. It counts r12 down to zero, joins answers in r13, changes the registers of
-    // arguments and those that the kernel destroys, and returns with the stack as it was.
+    // SAFETY: the caller vouches for the loop. It counts r12 down to zero, joins answers in r13, changes the registers
+    // of arguments and those that the kernel destroys, and returns with the stack as it was.
     unsafe {
         core::arch::asm!(
             "call {entry}",
@@ -447,7 +448,7 @@ mod tests {
 
     #[test]
     fn memory_is_writable_again_after_each_iteration() {
-        let mut memory = page::Mapping::anonymous(page::page_size()).unwrap();
+        let mut memory = page::PageMapping::anonymous(page::page_size()).unwrap();
         SystemCallLoop::protect_and_back(8, &mut memory).run(1, 3).unwrap();
         memory.write(0);
         assert_eq!(memory.read(0), 1);

@@ -3,16 +3,16 @@
 mod assembler;
 pub mod calls;
 
-use super::random::Random;
-use crate::mapping::Mapping;
-use assembler::Assembler;
+use super::random::ShuffleGenerator;
+use crate::mapping::MemoryMapping;
+use assembler::CodeAssembler;
 use rustix::io::{Errno, Result};
 use rustix::mm::{self, MapFlags, MprotectFlags, ProtFlags};
 
 /// Generated instructions, in a mapping of their own that cannot be written any more.
 #[derive(Debug)]
 pub struct Code {
-    memory: Mapping,
+    memory: MemoryMapping,
     /// Addresses that indirect jumps go to, in their order.
     table: Vec<usize>,
     operations: u64,
@@ -34,7 +34,8 @@ impl Code {
     /// `ENOSYS` on other architectures than x86-64 and arm64, `EINVAL` for a stride in which no jump has room, `EACCES`
     /// or `EPERM` where memory that was written cannot be executed, `ENOMEM`.
     pub fn jumps(count: usize, stride: usize, seed: u64) -> Result<Code> {
-        let code = Assembler::here().ok_or(Errno::NOSYS)?.jumps(count, stride, seed).ok_or(Errno::INVAL)?;
+        let code =
+            CodeAssembler::here().ok_or(Errno::NOSYS)?.jumps(count, stride, seed).ok_or(Errno::INVAL)?;
         Code::load(&code, count as u64, |_| Vec::new())
     }
 
@@ -44,9 +45,9 @@ impl Code {
     /// # Errors
     /// The errors of [`jumps`](Self::jumps); `EINVAL` without targets.
     pub fn indirect(targets: usize, seed: u64) -> Result<Code> {
-        let code = Assembler::here().ok_or(Errno::NOSYS)?.targets(targets, APART).ok_or(Errno::INVAL)?;
+        let code = CodeAssembler::here().ok_or(Errno::NOSYS)?.targets(targets, APART).ok_or(Errno::INVAL)?;
         Code::load(&code, INDIRECT_JUMPS as u64, |start| {
-            let mut random = Random::new(seed);
+            let mut random = ShuffleGenerator::new(seed);
             let mut next = || start + random.below(targets as u64) as usize * APART;
             // The last one leads to the end of the iteration, behind all targets.
             let jumps = (1..INDIRECT_JUMPS).map(|_| next()).collect::<Vec<_>>();
@@ -59,7 +60,7 @@ impl Code {
     /// # Errors
     /// The errors of [`jumps`](Self::jumps); `EINVAL` for a depth of 0 or beyond [`DEEPEST`].
     pub fn calls(depth: usize) -> Result<Code> {
-        let assembler = Assembler::here().ok_or(Errno::NOSYS)?;
+        let assembler = CodeAssembler::here().ok_or(Errno::NOSYS)?;
         let deep = (1..=DEEPEST).contains(&depth);
         let code = deep.then(|| assembler.calls(depth, APART)).flatten().ok_or(Errno::INVAL)?;
         Code::load(&code, depth as u64, |_| Vec::new())
@@ -112,9 +113,9 @@ impl Code {
 }
 
 /// Puts code into a mapping of its own, `offset` bytes behind its start, at the address `near` if there is room.
-fn executable(near: usize, offset: usize, code: &[u8]) -> Result<Mapping> {
+fn executable(near: usize, offset: usize, code: &[u8]) -> Result<MemoryMapping> {
     let (length, access) = (offset + code.len(), ProtFlags::READ | ProtFlags::WRITE);
-    let memory = Mapping::anonymous_near(near, length, access, MapFlags::empty())?;
+    let memory = MemoryMapping::anonymous_near(near, length, access, MapFlags::empty())?;
     let start = memory.start.as_ptr();
     // SAFETY: the mapping is that long, and nothing else refers to it; only its owner executes it.
     unsafe {

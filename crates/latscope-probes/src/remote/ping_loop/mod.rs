@@ -1,11 +1,13 @@
 //! Pings: sent, timed, verified, and counted where they do not come back.
 
-use super::ledger::Ledger;
-use super::tally::Tally;
-use latscope_exchange::remote::{Channel, Failure};
+use super::ledger::RemoteMessageLedger;
+use super::tally::RemoteFaultTally;
+use latscope_exchange::remote::{ChannelFailure, RemoteChannel};
 use latscope_os::clock::{Clock, monotonic_ns};
 use latscope_rpmsg::link::Unsent;
-use latscope_rpmsg::messages::{Assembler, Form, LongPing, Ping, Word, block};
+use latscope_rpmsg::messages::{
+    LongPing, LongPingAssembler, LongPingDivision, PingWordSize, ShortPing, block,
+};
 
 /// Number of losses in a row after which pinging ends.
 pub(crate) const MOST_LOSSES: u32 = 3;
@@ -15,7 +17,7 @@ const MILLISECOND: u64 = 1_000_000;
 
 /// Content of a ping. Each has a number, and is verified to the last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PingContentKind {
     /// The message of 48 bytes.
     Ping,
     /// A number and a pattern that follows from it, of any length.
@@ -24,25 +26,25 @@ pub enum Kind {
     Word,
 }
 
-impl Kind {
+impl PingContentKind {
     fn write(self, number: u64, into: &mut [u8]) {
         match self {
-            Kind::Ping => {
-                let mut room = [0; Ping::SIZE];
-                into.copy_from_slice(Ping { number }.write(Word::Eight, &mut room));
+            PingContentKind::Ping => {
+                let mut room = [0; ShortPing::SIZE];
+                into.copy_from_slice(ShortPing { number }.write(PingWordSize::Eight, &mut room));
             }
-            Kind::Block => block::write(number, into),
-            Kind::Word => into.copy_from_slice(&(number as u32).to_le_bytes()),
+            PingContentKind::Block => block::write(number, into),
+            PingContentKind::Word => into.copy_from_slice(&(number as u32).to_le_bytes()),
         }
     }
 
     /// The number of a sound message.
     fn number(self, payload: &[u8]) -> Option<u64> {
         match self {
-            Kind::Ping => Some(Ping::parse(Word::Eight, payload).ok()?.number),
-            Kind::Block => block::parse(payload).ok(),
+            PingContentKind::Ping => Some(ShortPing::parse(PingWordSize::Eight, payload).ok()?.number),
+            PingContentKind::Block => block::parse(payload).ok(),
             // A word has no room for a pattern: it is the last one or wrong.
-            Kind::Word => None,
+            PingContentKind::Word => None,
         }
     }
 }
@@ -50,24 +52,24 @@ impl Kind {
 /// The host's end of a connection, and the record of what it sent.
 pub(crate) struct PingLoop {
     /// Connection to the remote.
-    pub channel: Box<dyn Channel>,
+    pub channel: Box<dyn RemoteChannel>,
     timeout: u64,
     room: Vec<u8>,
     message: Vec<u8>,
-    ledger: Ledger,
+    ledger: RemoteMessageLedger,
 }
 
 impl PingLoop {
     /// Returns a ping loop over a channel; a message that takes longer than `timeout` ns is lost.
-    pub fn new(channel: Box<dyn Channel>, timeout: u64) -> PingLoop {
+    pub fn new(channel: Box<dyn RemoteChannel>, timeout: u64) -> PingLoop {
         let room = vec![0; channel.limit()];
         // An earlier run had other numbers.
-        let ledger = Ledger::from(monotonic_ns());
+        let ledger = RemoteMessageLedger::from(monotonic_ns());
         PingLoop { channel, timeout, room, message: Vec::new(), ledger }
     }
 
     /// Counts of messages that are no sample so far.
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> RemoteFaultTally {
         self.ledger.tally
     }
 
@@ -76,7 +78,12 @@ impl PingLoop {
     /// # Errors
     /// [`Failure::Timeout`]: the ping is lost. Other errors end the connection.
     #[inline]
-    pub fn ping(&mut self, kind: Kind, length: usize, clock: impl Clock) -> Result<u64, Failure> {
+    pub fn ping(
+        &mut self,
+        kind: PingContentKind,
+        length: usize,
+        clock: impl Clock,
+    ) -> Result<u64, ChannelFailure> {
         let number = self.ledger.next();
         self.message.resize(length, 0);
         kind.write(number, &mut self.message);
@@ -127,7 +134,7 @@ impl PingLoop {
 
     /// Counts a message that is not the expected echo.
     #[cold]
-    fn surplus(&mut self, kind: Kind, length: usize, expected: u64) {
+    fn surplus(&mut self, kind: PingContentKind, length: usize, expected: u64) {
         match kind.number(&self.room[..length]).filter(|number| *number != expected) {
             Some(number) => _ = self.ledger.receive(number),
             None => self.ledger.tally.mismatched += 1,
@@ -139,8 +146,8 @@ impl PingLoop {
     ///
     /// # Errors
     /// The errors of [`PingLoop::ping`].
-    pub fn long_ping(&mut self, sent: LongPing, clock: impl Clock) -> Result<Option<u64>, Failure> {
-        let mut packets = Assembler::new(sent);
+    pub fn long_ping(&mut self, sent: LongPing, clock: impl Clock) -> Result<Option<u64>, ChannelFailure> {
+        let mut packets = LongPingAssembler::new(sent);
         let until = monotonic_ns() + self.timeout;
         let begun = clock.start();
         let whole = (0..sent.packets())
@@ -164,11 +171,11 @@ impl PingLoop {
         sent: LongPing,
         clock: impl Clock,
         mut packet: impl FnMut(u64),
-    ) -> Result<Option<u64>, Failure> {
-        let mut packets = Assembler::new(sent);
+    ) -> Result<Option<u64>, ChannelFailure> {
+        let mut packets = LongPingAssembler::new(sent);
         let until = monotonic_ns() + self.timeout;
         let mut ticks = [(0, 0); MOST_PACKETS];
-        let whole: Result<(), Failure> = (0..sent.packets()).try_for_each(|index| {
+        let whole: Result<(), ChannelFailure> = (0..sent.packets()).try_for_each(|index| {
             ticks[index].0 = clock.start();
             self.post_packet(sent, index, until, &mut packets)?;
             self.assemble(&mut packets, index + 1, until)?;
@@ -191,8 +198,8 @@ impl PingLoop {
         sent: LongPing,
         index: usize,
         until: u64,
-        packets: &mut Assembler,
-    ) -> Result<(), Failure> {
+        packets: &mut LongPingAssembler,
+    ) -> Result<(), ChannelFailure> {
         let mut room = [0; LongPing::PACKET];
         self.message.clear();
         self.message.extend_from_slice(sent.write(index, &mut room));
@@ -200,7 +207,12 @@ impl PingLoop {
     }
 
     /// Takes packets until `count` of them are there.
-    fn assemble(&mut self, packets: &mut Assembler, count: usize, until: u64) -> Result<(), Failure> {
+    fn assemble(
+        &mut self,
+        packets: &mut LongPingAssembler,
+        count: usize,
+        until: u64,
+    ) -> Result<(), ChannelFailure> {
         while (packets.tally().received as usize) < count {
             let length = self.take(until)?;
             let before = packets.tally().received;
@@ -216,7 +228,7 @@ impl PingLoop {
     }
 
     /// Adds the counts of the packets to the tally; returns true if all were sound.
-    fn count(&mut self, packets: &Assembler) -> bool {
+    fn count(&mut self, packets: &LongPingAssembler) -> bool {
         let (found, tally) = (packets.tally(), &mut self.ledger.tally);
         tally.mismatched += u64::from(found.mismatched);
         tally.duplicated += u64::from(found.duplicated);
@@ -229,8 +241,8 @@ impl PingLoop {
     ///
     /// # Errors
     /// The errors of [`PingLoop::ping`].
-    pub fn fence(&mut self) -> Result<(), Failure> {
-        let sent = LongPing { form: Form::Legacy, word: Word::Eight };
+    pub fn fence(&mut self) -> Result<(), ChannelFailure> {
+        let sent = LongPing { form: LongPingDivision::Legacy, word: PingWordSize::Eight };
         let until = monotonic_ns() + self.timeout;
         let number = self.ledger.next();
         self.ledger.send();
@@ -253,15 +265,19 @@ impl PingLoop {
     /// Sends the message; waits for a buffer if none is free. Packets of the same long ping may come meanwhile;
     /// all other messages are late.
     #[inline]
-    fn post(&mut self, until: u64, packets: Option<&mut Assembler>) -> Result<(), Failure> {
+    fn post(&mut self, until: u64, packets: Option<&mut LongPingAssembler>) -> Result<(), ChannelFailure> {
         match self.channel.send(&self.message) {
-            Err(Failure::Unsent(Unsent::NoBuffer)) => self.post_later(until, packets),
+            Err(ChannelFailure::Unsent(Unsent::NoBuffer)) => self.post_later(until, packets),
             sent => sent,
         }
     }
 
     #[cold]
-    fn post_later(&mut self, until: u64, mut packets: Option<&mut Assembler>) -> Result<(), Failure> {
+    fn post_later(
+        &mut self,
+        until: u64,
+        mut packets: Option<&mut LongPingAssembler>,
+    ) -> Result<(), ChannelFailure> {
         loop {
             self.in_time(until)?;
             match self.channel.receive(&mut self.room, until.min(monotonic_ns() + MILLISECOND)) {
@@ -271,11 +287,11 @@ impl PingLoop {
                     }
                     _ => self.ledger.tally.late += 1,
                 },
-                Err(Failure::Timeout) => {}
+                Err(ChannelFailure::Timeout) => {}
                 Err(failure) => return Err(failure),
             }
             match self.channel.send(&self.message) {
-                Err(Failure::Unsent(Unsent::NoBuffer)) => {}
+                Err(ChannelFailure::Unsent(Unsent::NoBuffer)) => {}
                 sent => return sent,
             }
         }
@@ -283,9 +299,9 @@ impl PingLoop {
 
     /// Receives the next message; a message that does not come in time is lost.
     #[inline]
-    fn take(&mut self, until: u64) -> Result<usize, Failure> {
+    fn take(&mut self, until: u64) -> Result<usize, ChannelFailure> {
         let taken = self.channel.receive(&mut self.room, until);
-        if matches!(taken, Err(Failure::Timeout)) {
+        if matches!(taken, Err(ChannelFailure::Timeout)) {
             self.lose();
             self.channel.give_up()?;
         }
@@ -293,12 +309,12 @@ impl PingLoop {
     }
 
     /// Ends a wait in which other messages keep coming.
-    fn in_time(&mut self, until: u64) -> Result<(), Failure> {
+    fn in_time(&mut self, until: u64) -> Result<(), ChannelFailure> {
         if monotonic_ns() < until {
             return Ok(());
         }
         self.lose();
-        Err(Failure::Timeout)
+        Err(ChannelFailure::Timeout)
     }
 
     #[cold]

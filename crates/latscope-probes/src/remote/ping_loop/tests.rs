@@ -3,7 +3,7 @@ use super::super::testing::{Fate, Scripted};
 use super::*;
 use latscope_os::clock::MonotonicRaw;
 
-const EXACT: LongPing = LongPing { form: Form::Exact, word: Word::Eight };
+const EXACT: LongPing = LongPing { form: LongPingDivision::Exact, word: PingWordSize::Eight };
 
 fn ping_loop(fates: &[Fate]) -> PingLoop {
     with_timeout(fates, 60_000_000_000)
@@ -14,23 +14,27 @@ fn with_timeout(fates: &[Fate], timeout: u64) -> PingLoop {
 }
 
 fn ping(ping_loop: &mut PingLoop) -> bool {
-    match ping_loop.ping(Kind::Ping, Ping::SIZE, MonotonicRaw) {
+    match ping_loop.ping(PingContentKind::Ping, ShortPing::SIZE, MonotonicRaw) {
         Ok(_) => true,
-        Err(Failure::Timeout) => false,
+        Err(ChannelFailure::Timeout) => false,
         Err(failure) => panic!("{failure}"),
     }
 }
 
 #[test]
 fn pings_of_every_kind_come_back() {
-    for (kind, length) in
-        [(Kind::Ping, 48), (Kind::Block, 8), (Kind::Block, 13), (Kind::Block, 496), (Kind::Word, 4)]
-    {
+    for (kind, length) in [
+        (PingContentKind::Ping, 48),
+        (PingContentKind::Block, 8),
+        (PingContentKind::Block, 13),
+        (PingContentKind::Block, 496),
+        (PingContentKind::Word, 4),
+    ] {
         let mut ping_loop = ping_loop(&[]);
         for _ in 0..3 {
             ping_loop.ping(kind, length, MonotonicRaw).unwrap();
         }
-        assert_eq!(ping_loop.tally(), Tally::default());
+        assert_eq!(ping_loop.tally(), RemoteFaultTally::default());
     }
 }
 
@@ -39,14 +43,14 @@ fn a_late_echo_is_not_that_of_the_next_ping() {
     let mut ping_loop = ping_loop(&[Late]);
     assert!(!ping(&mut ping_loop), "it is lost");
     assert!(ping(&mut ping_loop));
-    assert_eq!(ping_loop.tally(), Tally { lost: 1, late: 1, ..Tally::default() });
+    assert_eq!(ping_loop.tally(), RemoteFaultTally { lost: 1, late: 1, ..RemoteFaultTally::default() });
 }
 
 #[test]
 fn an_echo_that_is_there_after_the_timeout_is_a_sample_and_late() {
     let mut ping_loop = with_timeout(&[], 0);
     assert!(ping(&mut ping_loop), "it came, and took as long as it took");
-    assert_eq!(ping_loop.tally(), Tally { late: 1, ..Tally::default() });
+    assert_eq!(ping_loop.tally(), RemoteFaultTally { late: 1, ..RemoteFaultTally::default() });
 }
 
 #[test]
@@ -76,7 +80,10 @@ fn messages_that_were_answered_before_the_losses_are_counted() {
 fn what_is_no_echo_is_counted_and_the_echo_still_awaited() {
     let mut ping_loop = ping_loop(&[Garbage, Twice, Echo, Damage, Echo]);
     assert_eq!([(); 5].map(|()| ping(&mut ping_loop)), [true, true, true, false, true]);
-    assert_eq!(ping_loop.tally(), Tally { lost: 1, mismatched: 2, duplicated: 1, ..Tally::default() });
+    assert_eq!(
+        ping_loop.tally(),
+        RemoteFaultTally { lost: 1, mismatched: 2, duplicated: 1, ..RemoteFaultTally::default() }
+    );
 }
 
 #[test]
@@ -91,22 +98,22 @@ fn a_flood_of_old_echoes_has_an_end() {
 
 #[test]
 fn packets_are_timed_together_and_one_by_one() {
-    for form in [Form::Exact, Form::Legacy] {
-        let sent = LongPing { form, word: Word::Eight };
+    for form in [LongPingDivision::Exact, LongPingDivision::Legacy] {
+        let sent = LongPing { form, word: PingWordSize::Eight };
         let mut ping_loop = ping_loop(&[]);
         assert!(ping_loop.long_ping(sent, MonotonicRaw).unwrap().is_some());
         let mut packets = 0;
         assert!(ping_loop.lock_step(sent, MonotonicRaw, |_| packets += 1).unwrap().is_some());
-        assert_eq!((packets, ping_loop.tally()), (sent.packets(), Tally::default()));
+        assert_eq!((packets, ping_loop.tally()), (sent.packets(), RemoteFaultTally::default()));
     }
 }
 
 #[test]
 fn a_long_ping_with_a_doubtful_packet_is_no_sample() {
     for (fate, expected) in [
-        (Overtaken, Tally { reordered: 1, ..Tally::default() }),
-        (Garbage, Tally { mismatched: 1, ..Tally::default() }),
-        (Twice, Tally { duplicated: 1, ..Tally::default() }),
+        (Overtaken, RemoteFaultTally { reordered: 1, ..RemoteFaultTally::default() }),
+        (Garbage, RemoteFaultTally { mismatched: 1, ..RemoteFaultTally::default() }),
+        (Twice, RemoteFaultTally { duplicated: 1, ..RemoteFaultTally::default() }),
     ] {
         let mut ping_loop = ping_loop(&[Echo, fate]);
         assert!(ping_loop.long_ping(EXACT, MonotonicRaw).unwrap().is_none(), "{fate:?}");
@@ -118,7 +125,7 @@ fn a_long_ping_with_a_doubtful_packet_is_no_sample() {
 fn late_packets_are_drained_before_the_next_long_ping() {
     let mut ping_loop = ping_loop(&[Late, Late, Lose, Echo, Echo, Echo, Echo, Echo, Lose]);
     // The sixth echo brings the late ones: nine packets less two that are lost.
-    assert!(matches!(ping_loop.long_ping(EXACT, MonotonicRaw), Err(Failure::Timeout)));
+    assert!(matches!(ping_loop.long_ping(EXACT, MonotonicRaw), Err(ChannelFailure::Timeout)));
     ping_loop.fence().unwrap();
     assert!(ping_loop.long_ping(EXACT, MonotonicRaw).unwrap().is_some());
     assert_eq!(ping_loop.tally().lost, 1);
@@ -126,7 +133,7 @@ fn late_packets_are_drained_before_the_next_long_ping() {
     let mut ping_loop = self::ping_loop(&[Twice]);
     ping_loop.fence().unwrap();
     assert!(ping_loop.long_ping(EXACT, MonotonicRaw).unwrap().is_some());
-    assert_eq!(ping_loop.tally(), Tally { late: 1, ..Tally::default() });
+    assert_eq!(ping_loop.tally(), RemoteFaultTally { late: 1, ..RemoteFaultTally::default() });
 }
 
 #[test]
@@ -134,5 +141,5 @@ fn packets_that_come_while_others_wait_for_room_are_of_the_long_ping() {
     let channel = Scripted::new([]).with_room(2);
     let mut ping_loop = PingLoop::new(Box::new(channel), 60_000_000_000);
     assert!(ping_loop.long_ping(EXACT, MonotonicRaw).unwrap().is_some());
-    assert_eq!(ping_loop.tally(), Tally::default());
+    assert_eq!(ping_loop.tally(), RemoteFaultTally::default());
 }

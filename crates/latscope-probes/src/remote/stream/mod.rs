@@ -1,9 +1,9 @@
 //! Bandwidth: blocks without a pause, as many on their way as there is room for, each verified by its receiver.
 
-use super::ledger::Ledger;
+use super::ledger::RemoteMessageLedger;
 use super::ping_loop::MOST_LOSSES;
-use super::tally::Tally;
-use latscope_exchange::remote::{Channel, Failure};
+use super::tally::RemoteFaultTally;
+use latscope_exchange::remote::{ChannelFailure, RemoteChannel};
 use latscope_os::clock::{Clock, monotonic_ns};
 use latscope_rpmsg::link::Unsent;
 use latscope_rpmsg::messages::block::{self, Receipt};
@@ -13,14 +13,14 @@ const MILLISECOND: u64 = 1_000_000;
 
 /// A stream of blocks. Its samples are stretches: the time from the last
 /// verified block of one to the last of the next.
-pub struct Stream<C> {
+pub struct RemoteBlockStream<C> {
     /// Connection to the remote.
-    pub channel: Box<dyn Channel>,
+    pub channel: Box<dyn RemoteChannel>,
     clock: C,
     timeout: u64,
     room: Vec<u8>,
     block: Vec<u8>,
-    ledger: Ledger,
+    ledger: RemoteMessageLedger,
     verified: Verified,
     /// Time at which the last block was sent, ticks.
     sent_at: u64,
@@ -41,7 +41,7 @@ struct Verified {
 
 /// Result of a stream.
 #[derive(Debug, Clone, Copy)]
-pub struct Outcome {
+pub struct RemoteStreamOutcome {
     /// Number of blocks sent.
     pub sent: u64,
     /// Blocks that were verified.
@@ -51,18 +51,23 @@ pub struct Outcome {
     /// Ticks from the last block sent to the last one verified.
     pub drain: u64,
     /// Counts of messages that are no sample.
-    pub tally: Tally,
+    pub tally: RemoteFaultTally,
 }
 
-impl<C: Clock> Stream<C> {
+impl<C: Clock> RemoteBlockStream<C> {
     /// Returns a stream of blocks of `payload` bytes over a channel; a block that takes longer than `timeout`
     /// ns is lost.
-    pub fn new(channel: Box<dyn Channel>, payload: usize, timeout: u64, clock: C) -> Stream<C> {
+    pub fn new(
+        channel: Box<dyn RemoteChannel>,
+        payload: usize,
+        timeout: u64,
+        clock: C,
+    ) -> RemoteBlockStream<C> {
         let warm = 2 * channel.window() as u64;
-        Stream {
+        RemoteBlockStream {
             room: vec![0; channel.limit()],
             block: vec![0; payload],
-            ledger: Ledger::from(monotonic_ns()),
+            ledger: RemoteMessageLedger::from(monotonic_ns()),
             verified: Verified { warm, ..Verified::default() },
             channel,
             clock,
@@ -90,7 +95,7 @@ impl<C: Clock> Stream<C> {
         &mut self,
         more: &mut dyn FnMut() -> bool,
         record: &mut dyn FnMut(u64),
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ChannelFailure> {
         let (window, mut losses) = (self.channel.window(), 0);
         loop {
             let sending = more();
@@ -107,13 +112,13 @@ impl<C: Clock> Stream<C> {
                         self.arrived(1, record);
                     }
                 }
-                Err(Failure::Timeout) => {
+                Err(ChannelFailure::Timeout) => {
                     self.ledger.give_up();
                     self.channel.give_up()?;
                     self.verified.mark = None;
                     losses += 1;
                     if losses == MOST_LOSSES {
-                        return Err(Failure::Timeout);
+                        return Err(ChannelFailure::Timeout);
                     }
                 }
                 Err(failure) => return Err(failure),
@@ -142,7 +147,7 @@ impl<C: Clock> Stream<C> {
         &mut self,
         more: &mut dyn FnMut() -> bool,
         record: &mut dyn FnMut(u64),
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ChannelFailure> {
         self.clear_sink()?;
         let half = self.half();
         // Messages left of the present half, the last of which asks; halves without a receipt; their blocks.
@@ -177,11 +182,11 @@ impl<C: Clock> Stream<C> {
                         _ => self.ledger.tally.mismatched += 1,
                     }
                 }
-                Err(Failure::Timeout) => {
+                Err(ChannelFailure::Timeout) => {
                     silent += timeout;
                     if silent >= self.timeout {
                         self.ledger.tally.lost += unanswered;
-                        return Err(Failure::Timeout);
+                        return Err(ChannelFailure::Timeout);
                     }
                 }
                 Err(failure) => return Err(failure),
@@ -190,7 +195,7 @@ impl<C: Clock> Stream<C> {
     }
 
     /// Takes the receipt of messages that were sent before this stream.
-    fn clear_sink(&mut self) -> Result<(), Failure> {
+    fn clear_sink(&mut self) -> Result<(), ChannelFailure> {
         self.send(&[])?;
         let until = monotonic_ns() + self.timeout;
         loop {
@@ -199,7 +204,7 @@ impl<C: Clock> Stream<C> {
                 return Ok(());
             }
             if monotonic_ns() >= until {
-                return Err(Failure::Timeout);
+                return Err(ChannelFailure::Timeout);
             }
         }
     }
@@ -224,7 +229,7 @@ impl<C: Clock> Stream<C> {
 
     /// Sends the next block; false if there is no room for it.
     #[inline]
-    fn send_block(&mut self) -> Result<bool, Failure> {
+    fn send_block(&mut self) -> Result<bool, ChannelFailure> {
         block::write(self.ledger.next(), &mut self.block);
         let block = std::mem::take(&mut self.block);
         let sent = self.send(&block);
@@ -236,10 +241,10 @@ impl<C: Clock> Stream<C> {
     }
 
     #[inline]
-    fn send(&mut self, message: &[u8]) -> Result<bool, Failure> {
+    fn send(&mut self, message: &[u8]) -> Result<bool, ChannelFailure> {
         match self.channel.send(message) {
             Ok(()) => Ok(true),
-            Err(Failure::Unsent(Unsent::NoBuffer)) => Ok(false),
+            Err(ChannelFailure::Unsent(Unsent::NoBuffer)) => Ok(false),
             Err(failure) => Err(failure),
         }
     }
@@ -268,10 +273,10 @@ impl<C: Clock> Stream<C> {
     }
 
     /// Returns the result of the stream.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> RemoteStreamOutcome {
         let verified = &self.verified;
         let (first, last) = verified.span.unwrap_or_default();
-        Outcome {
+        RemoteStreamOutcome {
             sent: self.ledger.sent(),
             received: self.ledger.received,
             timed: (verified.blocks.saturating_sub(verified.warm), last - first),

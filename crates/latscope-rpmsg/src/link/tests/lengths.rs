@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_message_is_as_long_as_a_buffer_allows() {
-    let window = Window::new(2, 64, 0x20000).unwrap();
+    let window = RpmsgWindow::new(2, 64, 0x20000).unwrap();
     let memory = room(&window);
     let (mut host, mut remote) = sides(&memory, &window);
     assert_eq!(remote.send(1, 2, &[7; 49]), Err(Unsent::TooLong));
@@ -21,7 +21,7 @@ fn a_message_is_as_long_as_a_buffer_allows() {
 
 #[test]
 fn the_excess_of_a_message_is_lost_and_told() {
-    let window = Window::new(2, 64, 64).unwrap();
+    let window = RpmsgWindow::new(2, 64, 64).unwrap();
     let memory = room(&window);
     let (mut host, mut remote) = sides(&memory, &window);
     host.send(1, 2, b"abcdef").unwrap();
@@ -33,7 +33,7 @@ fn the_excess_of_a_message_is_lost_and_told() {
 
 #[test]
 fn a_message_that_lies_about_its_length_is_dropped_and_its_buffer_kept() {
-    let window = Window::new(2, 64, 64).unwrap();
+    let window = RpmsgWindow::new(2, 64, 64).unwrap();
     let memory = room(&window);
     let (mut host, mut remote) = sides(&memory, &window);
     let mut buffer = [0; 64];
@@ -64,18 +64,18 @@ fn a_message_that_lies_about_its_length_is_dropped_and_its_buffer_kept() {
 #[test]
 fn a_window_of_ones_own_has_no_overlaps() {
     for (num, to_host, to_remote) in [(1, 64, 64), (2, 20, 4096), (256, 512, 512), (16, 65551, 16)] {
-        let window = Window::new(num, to_host, to_remote).unwrap();
+        let window = RpmsgWindow::new(num, to_host, to_remote).unwrap();
         let [receive, transmit] = window.rings().unwrap();
-        assert!(crate::table::Table::SIZE <= receive.descriptors());
+        assert!(crate::table::ResourceTable::SIZE <= receive.descriptors());
         assert!(receive.end() <= transmit.descriptors());
         assert!(transmit.end() <= window.pools[0].at);
         assert!(window.pools[0].end() <= window.pools[1].at);
         assert_eq!(window.pools[1].end(), window.size);
         assert!(window.pools[0].buffer >= to_host && window.pools[1].buffer >= to_remote);
     }
-    assert_eq!(Window::new(3, 64, 64), Err(Fault::Ring));
-    assert_eq!(Window::new(0, 64, 64), Err(Fault::Ring));
-    assert_eq!(Window::new(2, u32::MAX, 64), Err(Fault::Ring));
+    assert_eq!(RpmsgWindow::new(3, 64, 64), Err(Fault::Ring));
+    assert_eq!(RpmsgWindow::new(0, 64, 64), Err(Fault::Ring));
+    assert_eq!(RpmsgWindow::new(2, u32::MAX, 64), Err(Fault::Ring));
 }
 
 /// Messages of every payload that a header can state pass through a window of long buffers, both ways.
@@ -83,10 +83,10 @@ fn a_window_of_ones_own_has_no_overlaps() {
 fn buffers_of_64_kib_carry_65520_bytes_both_ways() {
     const PAYLOAD: usize = 65_520;
     for (num, to_host, to_remote) in [(32, 65536, 65536), (4, 65536, 512), (4, 512, 65536)] {
-        let window = Window::new(num, to_host, to_remote).unwrap();
+        let window = RpmsgWindow::new(num, to_host, to_remote).unwrap();
         let memory = room(&window);
         let (mut host, mut remote) = sides(&memory, &window);
-        let rooms = [to_remote, to_host].map(|buffer| (buffer as usize - Header::SIZE).min(PAYLOAD));
+        let rooms = [to_remote, to_host].map(|buffer| (buffer as usize - RpmsgHeader::SIZE).min(PAYLOAD));
         let (mut message, mut buffer) = (vec![0; PAYLOAD + 1], vec![0; PAYLOAD]);
         for turn in 0..2 * u64::from(num) + 1 {
             crate::messages::block::write(turn, &mut message);
@@ -109,7 +109,7 @@ fn buffers_of_64_kib_carry_65520_bytes_both_ways() {
 #[test]
 fn long_buffers_take_the_room_they_need_and_no_more() {
     for num in [1, 32, 64, 256] {
-        let window = Window::new(num, 65536, 65536).unwrap();
+        let window = RpmsgWindow::new(num, 65536, 65536).unwrap();
         let buffers = 2 * usize::from(num) * 65536;
         let rings = 2 * (26 * usize::from(num) + 3 * 64);
         assert!((buffers..buffers + rings + 128).contains(&window.size), "{num}: {}", window.size);

@@ -5,22 +5,22 @@ mod peers;
 
 use super::*;
 use crate::header::NAME_SERVICE;
-use crate::memory::Cells;
-use crate::memory::watched::Watched;
-use crate::name_service::{Announcement, Name};
-use crate::ring::Layout;
+use crate::memory::AtomicCellMemory;
+use crate::memory::watched::StoreHookMemory;
+use crate::name_service::{Announcement, RpmsgEndpointName};
+use crate::ring::VirtqueueLayout;
 use crate::table::status;
-use crate::{Host, Remote, Window};
+use crate::{RpmsgHost, RpmsgRemote, RpmsgWindow};
 use std::cell::RefCell;
 use std::sync::atomic::AtomicU16;
 
-type Room = Cells<Vec<AtomicU16>>;
+type Room = AtomicCellMemory<Vec<AtomicU16>>;
 
-fn room(window: &Window) -> Room {
-    Cells((0..window.size / 2).map(|_| AtomicU16::new(0)).collect())
+fn room(window: &RpmsgWindow) -> Room {
+    AtomicCellMemory((0..window.size / 2).map(|_| AtomicU16::new(0)).collect())
 }
 
-fn sides<'a>(memory: &'a Room, window: &Window) -> (Host<&'a Room, 256>, Remote<&'a Room>) {
+fn sides<'a>(memory: &'a Room, window: &RpmsgWindow) -> (RpmsgHost<&'a Room, 256>, RpmsgRemote<&'a Room>) {
     window.reset(memory).unwrap();
     let host = window.host(memory).unwrap();
     (host, window.remote(memory).unwrap().unwrap())
@@ -34,7 +34,7 @@ fn bytes<const N: usize>(memory: &Room, at: usize) -> [u8; N] {
 
 #[test]
 fn the_window_is_divided_as_openamp_does() {
-    let window = Window::OPENAMP;
+    let window = RpmsgWindow::OPENAMP;
     let memory = room(&window);
     let (_, mut remote) = sides(&memory, &window);
     assert_eq!(memory.size(), 0x80000);
@@ -45,7 +45,7 @@ fn the_window_is_divided_as_openamp_does() {
     assert_eq!(bytes(&memory, 0x5000), [0, 0, 0, 1, 0, 0, 1, 0], "256 are offered, interrupts wanted");
     assert_eq!(bytes(&memory, 0x9000), [1, 0, 0, 0], "none is sent, interrupts not wanted");
 
-    let name = Name::new("rpmsg-openamp-demo-channel").unwrap();
+    let name = RpmsgEndpointName::new("rpmsg-openamp-demo-channel").unwrap();
     let announcement = Announcement { name, address: 0x400, destroyed: false };
     assert_eq!(remote.send(0x400, NAME_SERVICE, &announcement.bytes()), Ok(true));
     let expected = *b"\x00\x04\0\0\x35\0\0\0\0\0\0\0\x28\0\0\0rpmsg-openamp-demo-channel\0\0\0\0\0\0\x00\x04\0\0\0\0\0\0";
@@ -55,7 +55,7 @@ fn the_window_is_divided_as_openamp_does() {
 
 #[test]
 fn the_hosts_first_message_is_where_openamp_has_it() {
-    let window = Window::OPENAMP;
+    let window = RpmsgWindow::OPENAMP;
     let memory = room(&window);
     let (mut host, _) = sides(&memory, &window);
     assert_eq!(host.send(0x400, 0x401, b"abc"), Ok(true));
@@ -67,7 +67,7 @@ fn the_hosts_first_message_is_where_openamp_has_it() {
 #[test]
 fn messages_go_both_ways_until_all_indices_wrapped() {
     for num in [2, 4, 16, 256] {
-        let window = Window::new(num, 64, 128).unwrap();
+        let window = RpmsgWindow::new(num, 64, 128).unwrap();
         let memory = room(&window);
         let (mut host, mut remote) = sides(&memory, &window);
         let mut buffer = [0; 128];
@@ -87,12 +87,15 @@ fn messages_go_both_ways_until_all_indices_wrapped() {
 
 #[test]
 fn buffers_beyond_the_descriptors_are_left_alone() {
-    let window = Window::new(4, 64, 64).unwrap();
+    let window = RpmsgWindow::new(4, 64, 64).unwrap();
     let memory = room(&window);
     window.reset(&memory).unwrap();
-    let rings = [Layout::contiguous(0x100, 2, 4).unwrap(), Layout::contiguous(0x180, 2, 4).unwrap()];
-    let mut host = Host::<_, 2>::new(&memory, rings, window.pools).unwrap();
-    let mut remote = Remote::new(&memory, rings).unwrap();
+    let rings = [
+        VirtqueueLayout::contiguous(0x100, 2, 4).unwrap(),
+        VirtqueueLayout::contiguous(0x180, 2, 4).unwrap(),
+    ];
+    let mut host = RpmsgHost::<_, 2>::new(&memory, rings, window.pools).unwrap();
+    let mut remote = RpmsgRemote::new(&memory, rings).unwrap();
     let mut buffer = [0; 64];
     let sent = [0; 3].map(|_| host.send(1, 2, b"x").map(|_| ()));
     assert_eq!(sent, [Ok(()), Ok(()), Err(Unsent::NoBuffer)]);
@@ -103,18 +106,18 @@ fn buffers_beyond_the_descriptors_are_left_alone() {
 
 #[test]
 fn a_buffer_that_was_never_used_is_there_to_send_in() {
-    let window = Window::new(2, 64, 64).unwrap();
+    let window = RpmsgWindow::new(2, 64, 64).unwrap();
     let memory = room(&window);
     let (mut host, _) = sides(&memory, &window);
     for expected in [true, true, false] {
-        assert_eq!(host.listen(Event::Buffer), Ok(expected));
+        assert_eq!(host.listen(RpmsgLinkEvent::Buffer), Ok(expected));
         let _ = host.send(1, 2, b"x");
     }
 }
 
 #[test]
 fn a_buffer_that_was_not_used_counts_as_not_taken() {
-    let window = Window::new(4, 64, 64).unwrap();
+    let window = RpmsgWindow::new(4, 64, 64).unwrap();
     let memory = room(&window);
     let (_, mut remote) = sides(&memory, &window);
     assert_eq!(remote.send(1, 2, &[0; 60]), Err(Unsent::TooLong));

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn either_side_can_have_all_buffers_in_flight() {
-    let window = Window::new(4, 64, 64).unwrap();
+    let window = RpmsgWindow::new(4, 64, 64).unwrap();
     let memory = room(&window);
     let (mut host, mut remote) = sides(&memory, &window);
     let mut buffer = [0; 64];
@@ -22,7 +22,7 @@ fn either_side_can_have_all_buffers_in_flight() {
 
 #[test]
 fn the_remote_waits_for_the_driver_and_notices_an_earlier_run() {
-    let window = Window::new(4, 64, 64).unwrap();
+    let window = RpmsgWindow::new(4, 64, 64).unwrap();
     let memory = room(&window);
     assert!(window.remote(&memory).unwrap().is_none());
     window.reset(&memory).unwrap();
@@ -34,7 +34,7 @@ fn the_remote_waits_for_the_driver_and_notices_an_earlier_run() {
     remote.send(1, 2, b"x").unwrap();
     // A remote that starts again meets the rings that its predecessor used.
     assert_eq!(window.remote(&memory).map(|_| ()), Err(Fault::Stale));
-    assert!(Remote::resume(&memory, window.rings().unwrap(), remote.positions()).is_ok());
+    assert!(RpmsgRemote::resume(&memory, window.rings().unwrap(), remote.positions()).is_ok());
     // So it is until the driver starts again, which the first remote notices.
     window.host::<_, 4>(&memory).unwrap();
     assert!(window.remote(&memory).unwrap().is_some());
@@ -45,40 +45,40 @@ fn the_remote_waits_for_the_driver_and_notices_an_earlier_run() {
 
 #[test]
 fn each_side_is_kicked_for_what_it_listens_to() {
-    let window = Window::new(2, 64, 64).unwrap();
+    let window = RpmsgWindow::new(2, 64, 64).unwrap();
     let memory = room(&window);
     let (mut host, mut remote) = sides(&memory, &window);
     let mut buffer = [0; 64];
-    remote.mute(Event::Message).unwrap();
-    remote.mute(Event::Buffer).unwrap();
+    remote.mute(RpmsgLinkEvent::Message).unwrap();
+    remote.mute(RpmsgLinkEvent::Buffer).unwrap();
     assert_eq!(host.send(1, 2, b"x"), Ok(false));
-    assert_eq!(remote.listen(Event::Message), Ok(true));
+    assert_eq!(remote.listen(RpmsgLinkEvent::Message), Ok(true));
     assert_eq!(host.send(1, 2, b"x"), Ok(true));
-    assert_eq!(host.listen(Event::Buffer), Ok(false));
+    assert_eq!(host.listen(RpmsgLinkEvent::Buffer), Ok(false));
     assert!(remote.receive(&mut buffer).unwrap().unwrap().kick);
-    assert_eq!(host.listen(Event::Buffer), Ok(true));
-    host.mute(Event::Buffer).unwrap();
+    assert_eq!(host.listen(RpmsgLinkEvent::Buffer), Ok(true));
+    host.mute(RpmsgLinkEvent::Buffer).unwrap();
     assert!(!remote.receive(&mut buffer).unwrap().unwrap().kick);
-    host.mute(Event::Message).unwrap();
+    host.mute(RpmsgLinkEvent::Message).unwrap();
     assert_eq!([0; 2].map(|_| remote.send(1, 2, b"x")), [Ok(false); 2]);
-    assert_eq!(host.listen(Event::Message), Ok(true));
+    assert_eq!(host.listen(RpmsgLinkEvent::Message), Ok(true));
     assert!(!host.receive(&mut buffer).unwrap().unwrap().kick);
-    assert_eq!(remote.listen(Event::Buffer), Ok(true));
+    assert_eq!(remote.listen(RpmsgLinkEvent::Buffer), Ok(true));
     assert!(host.receive(&mut buffer).unwrap().unwrap().kick);
 }
 
 /// A remote that never comes costs no more than its buffers; one that comes late finds them all, in order.
 #[test]
 fn a_remote_that_comes_late_finds_all_messages() {
-    let window = Window::new(4, 64, 64).unwrap();
+    let window = RpmsgWindow::new(4, 64, 64).unwrap();
     let memory = room(&window);
     window.reset(&memory).unwrap();
-    let mut host: Host<_, 4> = window.host(&memory).unwrap();
+    let mut host: RpmsgHost<_, 4> = window.host(&memory).unwrap();
     let mut buffer = [0; 64];
     for number in 0..100_u8 {
         let sent = host.send(1, 2, &[number]);
         assert_eq!(sent.is_ok(), number < 4);
-        assert_eq!((host.receive(&mut buffer), host.listen(Event::Message)), (Ok(None), Ok(false)));
+        assert_eq!((host.receive(&mut buffer), host.listen(RpmsgLinkEvent::Message)), (Ok(None), Ok(false)));
     }
     let mut remote = window.remote(&memory).unwrap().unwrap();
     for number in 0..4 {
@@ -91,7 +91,7 @@ fn a_remote_that_comes_late_finds_all_messages() {
 /// A peer that sends without end is one message a call, and no more than the ring has at a time.
 #[test]
 fn a_flood_is_one_message_a_call_and_ends_at_the_ring() {
-    let window = Window::new(4, 64, 64).unwrap();
+    let window = RpmsgWindow::new(4, 64, 64).unwrap();
     let memory = room(&window);
     let (mut host, mut remote) = sides(&memory, &window);
     let mut buffer = [0; 64];
@@ -118,7 +118,7 @@ fn contents(memory: &Room) -> Vec<u8> {
 /// side that looks without a kick.
 #[test]
 fn kicks_are_hints() {
-    let window = Window::new(4, 64, 64).unwrap();
+    let window = RpmsgWindow::new(4, 64, 64).unwrap();
     let memory = room(&window);
     let (mut host, mut remote) = sides(&memory, &window);
     let mut buffer = [0; 64];
@@ -127,7 +127,7 @@ fn kicks_are_hints() {
         for _ in 0..10 {
             assert_eq!((host.receive(&mut buffer), remote.receive(&mut buffer)), (Ok(None), Ok(None)));
             assert_eq!(
-                [Event::Message, Event::Buffer].map(|event| remote.listen(event)),
+                [RpmsgLinkEvent::Message, RpmsgLinkEvent::Buffer].map(|event| remote.listen(event)),
                 [Ok(false), Ok(true)]
             );
         }
@@ -143,7 +143,7 @@ fn kicks_are_hints() {
 /// The steps that a message is made of: its buffer is with the receiver until it is released.
 #[test]
 fn a_buffer_that_is_not_released_goes_back_with_the_next_message() {
-    let window = Window::new(1, 64, 64).unwrap();
+    let window = RpmsgWindow::new(1, 64, 64).unwrap();
     let memory = room(&window);
     let (mut host, mut remote) = sides(&memory, &window);
     let mut buffer = [0; 64];
@@ -171,12 +171,12 @@ fn a_buffer_that_is_not_released_goes_back_with_the_next_message() {
 /// was stored in the first round, and stays in the caches of both sides.
 #[test]
 fn only_indices_and_messages_are_stored() {
-    let window = Window::new(4, 64, 64).unwrap();
+    let window = RpmsgWindow::new(4, 64, 64).unwrap();
     let memory = room(&window);
     window.reset(&memory).unwrap();
     let stored = RefCell::new(Vec::new());
-    let watched = Watched { memory: &memory, storing: &|at| stored.borrow_mut().push(at) };
-    let mut host: Host<_, 4> = window.host(watched).unwrap();
+    let watched = StoreHookMemory { memory: &memory, storing: &|at| stored.borrow_mut().push(at) };
+    let mut host: RpmsgHost<_, 4> = window.host(watched).unwrap();
     let mut remote = window.remote(watched).unwrap().unwrap();
     for _ in 0..3 {
         stored.borrow_mut().clear();

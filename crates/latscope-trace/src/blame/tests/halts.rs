@@ -32,17 +32,17 @@ fn a_thread_that_was_not_woken_is_kept_from_nothing_by_who_runs_meanwhile() {
     let runnable = [&left[..4], &left[5..]].concat();
     assert_eq!(told(&runnable, &METAL)[0], "thread \"hog\" 7 383");
     // Another thread wakes it: when, says nothing of timers.
-    let window = Window { by_timer: false, ..WINDOW };
+    let window = LateWakeWindow { by_timer: false, ..WINDOW };
     assert_eq!(causes(&events, &window, &METAL)[0].kind, "thread");
     // The thread that serves timers waits for the CPU.
-    let served = Task { name: "ktimers/1".into(), ..task(20) };
-    events.insert(2, at(1002, 7, Kind::Wakeup { task: served, target: 1 }));
+    let served = TraceEventTask { name: "ktimers/1".into(), ..task(20) };
+    events.insert(2, at(1002, 7, KernelTraceEventKind::Wakeup { task: served, target: 1 }));
     assert_eq!(told(&events, &METAL)[0], "thread \"hog\" 7 380");
 }
 
 #[test]
 fn a_thread_that_another_cpu_thaws_is_kept_from_nothing_by_the_threads_there() {
-    let waker = |us, event: Event| Event { cpu: 0, at: us * US, ..event };
+    let waker = |us, event: KernelTraceEvent| KernelTraceEvent { cpu: 0, at: us * US, ..event };
     let events = [
         waker(800, switch(0, 9, 0, 8)),
         switch(900, 50, 1, 7),
@@ -53,7 +53,7 @@ fn a_thread_that_another_cpu_thaws_is_kept_from_nothing_by_the_threads_there() {
     ];
     assert_eq!(told(&events, &METAL)[0], "frozen \"\" 0 377");
     // An interrupt there may be that of its timer: until then that CPU counts.
-    let interrupts = |us, kind| Event { cpu: 0, ..at(us, 8, kind) };
+    let interrupts = |us, kind| KernelTraceEvent { cpu: 0, ..at(us, 8, kind) };
     let [entry, exit] =
         [timer(1370, 8), timer_end(1381, 8)].map(|event| interrupts(event.at / US, event.kind));
     let moved = [&events[..4], &[entry, events[4].clone(), exit, events[5].clone()]].concat();
@@ -63,15 +63,15 @@ fn a_thread_that_another_cpu_thaws_is_kept_from_nothing_by_the_threads_there() {
 /// The other CPU wakes the thread within a stretch of which the events are lost.
 #[test]
 fn a_wake_up_from_elsewhere_does_not_divide_a_stretch_that_was_not_traced() {
-    let waker = |us, event: Event| Event { cpu: 0, at: us * US, ..event };
+    let waker = |us, event: KernelTraceEvent| KernelTraceEvent { cpu: 0, at: us * US, ..event };
     let events = [
         waker(800, switch(0, 9, 0, 8)),
         switch(900, 50, 1, 7),
         waker(1380, waking(0, 8)),
-        at(1390, 0, Kind::Lost { events: None, why: Loss::Overwritten }),
+        at(1390, 0, KernelTraceEventKind::Lost { events: None, why: Loss::Overwritten }),
         switch(1395, 7, 0, 50),
     ];
-    for setting in [METAL, GUEST, Setting { halted: true, ..GUEST }] {
+    for setting in [METAL, GUEST, LateWakeContext { halted: true, ..GUEST }] {
         let lost = "not-traced \"the buffer of CPU 1 was full before it was read\" 0 390";
         assert_eq!(told(&events, &setting)[0], lost);
     }
@@ -88,9 +88,9 @@ fn a_second_wake_up_shows_that_the_thread_left_the_cpu_meanwhile() {
 }
 
 /// Returns the first cause of a thread that waits for no timer, in a run that was halted.
-fn told_of_loop(events: &[Event]) -> String {
-    let window = Window { by_timer: false, ..WINDOW };
-    let first = causes(events, &window, &Setting { halted: true, ..GUEST }).remove(0);
+fn told_of_loop(events: &[KernelTraceEvent]) -> String {
+    let window = LateWakeWindow { by_timer: false, ..WINDOW };
+    let first = causes(events, &window, &LateWakeContext { halted: true, ..GUEST }).remove(0);
     format!("{} {:?} {} {}", first.kind, first.name, first.pid, first.ns / US)
 }
 
@@ -99,7 +99,7 @@ const NOT_KNOWN: &str =
 
 #[test]
 fn a_loop_that_was_frozen_is_kept_from_nothing_by_the_threads_of_any_cpu() {
-    let there = |us, event: Event| Event { cpu: 0, at: us * US, ..event };
+    let there = |us, event: KernelTraceEvent| KernelTraceEvent { cpu: 0, at: us * US, ..event };
     let left = [there(800, switch(0, 9, 0, 8)), switch(900, 0, 0, 50), switch(1005, 50, 0, 7)];
     let back = [there(1380, waking(0, 8)), switch(1385, 7, 0, 50)];
     assert_eq!(told_of_loop(&[&left[..], &back].concat()), "frozen \"\" 0 375");
@@ -122,14 +122,14 @@ fn in_a_halted_run_a_thread_is_named_that_kept_a_runnable_thread_from_the_cpu() 
     assert_eq!(told_of_loop(&preempted), "thread \"hog\" 7 380");
     let mut urgent = [switch(900, 0, 0, 50), switch(1005, 50, 0, 7), switch(1385, 7, 1, 50)];
     assert_eq!(told_of_loop(&urgent), format!("{NOT_KNOWN} 380"));
-    let Kind::Switch { to, .. } = &mut urgent[1].kind else { panic!("it is a switch") };
+    let KernelTraceEventKind::Switch { to, .. } = &mut urgent[1].kind else { panic!("it is a switch") };
     to.priority = 49;
     assert_eq!(told_of_loop(&urgent), "thread \"hog\" 7 380");
     // A thread wakes it: it was not runnable.
     let thawed = [&urgent[..2], &[waking(1380, 7)], &urgent[2..]].concat();
     assert_eq!(told_of_loop(&thawed), "frozen \"\" 0 375");
     // The timer of the thread woke it.
-    let halted = Setting { halted: true, ..METAL };
+    let halted = LateWakeContext { halted: true, ..METAL };
     let woken = [&hog()[..], &[switch(1390, 7, 0, 50)]].concat();
     assert_eq!(told(&woken, &halted)[0], "thread \"hog\" 7 385");
 }
@@ -139,14 +139,14 @@ fn in_a_halted_run_a_thread_that_thaws_is_not_one_that_held_a_lock() {
     let mut events = hog();
     events.extend([switch(1010, 7, 0, 50), switch(1020, 50, 2, 7), waking(1380, 7), switch(1385, 7, 0, 50)]);
     assert_eq!(told(&events, &METAL)[0], "lock \"hog\" 7 360");
-    assert_eq!(told(&events, &Setting { halted: true, ..METAL })[0], format!("{NOT_KNOWN} 360"));
+    assert_eq!(told(&events, &LateWakeContext { halted: true, ..METAL })[0], format!("{NOT_KNOWN} 360"));
 }
 
 #[test]
 fn a_thread_that_thaws_the_coordinator_too_did_not_hold_a_lock() {
-    let there = |us, event: Event| Event { cpu: 0, at: us * US, ..event };
+    let there = |us, event: KernelTraceEvent| KernelTraceEvent { cpu: 0, at: us * US, ..event };
     let thaw = |state, us, by| {
-        let wakes = Kind::Waking { task: task(COORDINATOR), target: 0 };
+        let wakes = KernelTraceEventKind::Waking { task: task(COORDINATOR), target: 0 };
         let mut events = vec![there(900, switch(0, COORDINATOR, state, 7))];
         events.extend(hog());
         events.extend([switch(1010, 7, 0, 50), switch(1020, 50, 2, 7), waking(1380, 7)]);

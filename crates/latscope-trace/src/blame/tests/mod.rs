@@ -1,12 +1,13 @@
 mod halts;
 
 use super::*;
-use crate::events::{Loss, Task};
+use crate::events::{Loss, TraceEventTask};
 use proptest::prelude::*;
 
 const US: u64 = 1000;
-const WINDOW: Window = Window { cpu: 1, thread: 50, from: 1000 * US, until: 1400 * US, by_timer: true };
-const METAL: Setting = Setting {
+const WINDOW: LateWakeWindow =
+    LateWakeWindow { cpu: 1, thread: 50, from: 1000 * US, until: 1400 * US, by_timer: true };
+const METAL: LateWakeContext = LateWakeContext {
     virtual_machine: false,
     tick: Some(10_000 * US),
     stolen: 0,
@@ -17,49 +18,49 @@ const METAL: Setting = Setting {
 };
 /// Main thread of the coordinator.
 const COORDINATOR: u32 = 90;
-const GUEST: Setting = Setting { virtual_machine: true, ..METAL };
+const GUEST: LateWakeContext = LateWakeContext { virtual_machine: true, ..METAL };
 
-fn task(tid: u32) -> Task {
+fn task(tid: u32) -> TraceEventTask {
     let name = match tid {
         0 => "swapper/1",
         50 => "timer-1",
         7 => "hog",
         _ => "other",
     };
-    Task { tid, name: name.into(), priority: 120 }
+    TraceEventTask { tid, name: name.into(), priority: 120 }
 }
 
 /// Returns an event on CPU 1 by the thread on it, at a time in µs.
-fn at(us: u64, thread: u32, kind: Kind) -> Event {
-    Event { at: us * US, cpu: 1, thread, kind }
+fn at(us: u64, thread: u32, kind: KernelTraceEventKind) -> KernelTraceEvent {
+    KernelTraceEvent { at: us * US, cpu: 1, thread, kind }
 }
 
-fn switch(us: u64, from: u32, state: u64, to: u32) -> Event {
-    at(us, from, Kind::Switch { from: task(from), state, to: task(to) })
+fn switch(us: u64, from: u32, state: u64, to: u32) -> KernelTraceEvent {
+    at(us, from, KernelTraceEventKind::Switch { from: task(from), state, to: task(to) })
 }
 
-fn waking(us: u64, thread: u32) -> Event {
-    at(us, thread, Kind::Waking { task: task(50), target: 1 })
+fn waking(us: u64, thread: u32) -> KernelTraceEvent {
+    at(us, thread, KernelTraceEventKind::Waking { task: task(50), target: 1 })
 }
 
-fn timer(us: u64, thread: u32) -> Event {
-    at(us, thread, Kind::VectorEntry { name: "local_timer".into(), vector: 236 })
+fn timer(us: u64, thread: u32) -> KernelTraceEvent {
+    at(us, thread, KernelTraceEventKind::VectorEntry { name: "local_timer".into(), vector: 236 })
 }
 
-fn timer_end(us: u64, thread: u32) -> Event {
-    at(us, thread, Kind::VectorExit { name: "local_timer".into(), vector: 236 })
+fn timer_end(us: u64, thread: u32) -> KernelTraceEvent {
+    at(us, thread, KernelTraceEventKind::VectorExit { name: "local_timer".into(), vector: 236 })
 }
 
-fn softirq(us: u64, thread: u32, vector: u32) -> Event {
-    at(us, thread, Kind::SoftirqEntry { vector })
+fn softirq(us: u64, thread: u32, vector: u32) -> KernelTraceEvent {
+    at(us, thread, KernelTraceEventKind::SoftirqEntry { vector })
 }
 
-fn softirq_end(us: u64, thread: u32, vector: u32) -> Event {
-    at(us, thread, Kind::SoftirqExit { vector })
+fn softirq_end(us: u64, thread: u32, vector: u32) -> KernelTraceEvent {
+    at(us, thread, KernelTraceEventKind::SoftirqExit { vector })
 }
 
 /// Returns causes as text: kind, name, pid, µs.
-fn told(events: &[Event], setting: &Setting) -> Vec<String> {
+fn told(events: &[KernelTraceEvent], setting: &LateWakeContext) -> Vec<String> {
     let causes = causes(events, &WINDOW, setting);
     assert_eq!(causes.iter().map(|cause| cause.ns).sum::<u64>(), WINDOW.until - WINDOW.from);
     let text = |cause: &Cause| format!("{} {:?} {} {}", cause.kind, cause.name, cause.pid, cause.ns / US);
@@ -67,7 +68,7 @@ fn told(events: &[Event], setting: &Setting) -> Vec<String> {
 }
 
 /// Returns the events of a hog that runs since 900 µs; the timer comes at 1001 µs and wakes the thread.
-fn hog() -> Vec<Event> {
+fn hog() -> Vec<KernelTraceEvent> {
     vec![switch(900, 50, 1, 7), timer(1001, 7), waking(1003, 7), timer_end(1005, 7)]
 }
 
@@ -75,8 +76,8 @@ fn hog() -> Vec<Event> {
 fn a_thread_that_keeps_the_cpu_is_named_and_interruptions_are_not_its_own() {
     let mut events = hog();
     events.extend([
-        at(1100, 7, Kind::IrqEntry { irq: 24, name: "disk".into() }),
-        at(1110, 7, Kind::IrqExit { irq: 24 }),
+        at(1100, 7, KernelTraceEventKind::IrqEntry { irq: 24, name: "disk".into() }),
+        at(1110, 7, KernelTraceEventKind::IrqExit { irq: 24 }),
         softirq(1111, 7, 3),
         timer(1150, 7),
         timer_end(1152, 7),
@@ -96,11 +97,11 @@ fn a_thread_that_keeps_the_cpu_is_named_and_interruptions_are_not_its_own() {
 
 #[test]
 fn an_interrupt_already_in_progress_counts_from_the_programmed_instant() {
-    let irq = |us| at(us, 7, Kind::IrqEntry { irq: 9, name: "net".into() });
+    let irq = |us| at(us, 7, KernelTraceEventKind::IrqEntry { irq: 9, name: "net".into() });
     let events = [
         switch(900, 50, 1, 7),
         irq(950),
-        at(1300, 7, Kind::IrqExit { irq: 9 }),
+        at(1300, 7, KernelTraceEventKind::IrqExit { irq: 9 }),
         timer(1300, 7),
         waking(1300, 7),
         timer_end(1305, 7),
@@ -118,7 +119,7 @@ fn a_late_timer_has_no_owner_on_metal_and_the_hypervisor_in_a_guest() {
     assert_eq!(told(&events, &METAL)[0], "unknown \"interrupts off in hog, or firmware\" 0 380");
     assert_eq!(told(&events, &GUEST)[0], "hypervisor-or-interrupts-off \"while hog ran\" 0 380");
     // A count in steps of 10 ms says nothing of 380 µs.
-    let stolen = Setting { stolen: 30_000 * US, ..GUEST };
+    let stolen = LateWakeContext { stolen: 30_000 * US, ..GUEST };
     let expected = "hypervisor-or-interrupts-off \"while hog ran; 30.0 ms stolen lately\" 0 380";
     assert_eq!(told(&events, &stolen)[0], expected);
 }
@@ -136,8 +137,8 @@ fn an_idle_cpu_is_slow_to_wake() {
     assert_eq!(told(&events, &METAL), expected);
     let wake_up = "idle-exit \"with the hypervisor's wake-up of the CPU\" 0 380";
     assert_eq!(told(&events, &GUEST)[0], wake_up);
-    events.insert(1, at(901, 0, Kind::Idle { state: Some(3) }));
-    events.insert(3, at(1383, 0, Kind::Idle { state: None }));
+    events.insert(1, at(901, 0, KernelTraceEventKind::Idle { state: Some(3) }));
+    events.insert(3, at(1383, 0, KernelTraceEventKind::Idle { state: None }));
     assert_eq!(told(&events, &METAL)[0], "idle-exit \"from state 3\" 0 380");
 }
 
@@ -166,12 +167,12 @@ fn what_is_short_by_nature_and_was_long_is_the_hypervisors() {
 fn a_thread_cannot_run_longer_than_a_tick_without_one() {
     let mut events = hog();
     events.push(switch(1390, 7, 0, 50));
-    let tick = Setting { tick: Some(300 * US), ..GUEST };
+    let tick = LateWakeContext { tick: Some(300 * US), ..GUEST };
     assert_eq!(
         told(&events, &tick)[0],
         "hypervisor-or-interrupts-off \"while hog ran: ticks are missing\" 0 385"
     );
-    assert_eq!(told(&events, &Setting { tick: None, ..GUEST })[0], "thread \"hog\" 7 385");
+    assert_eq!(told(&events, &LateWakeContext { tick: None, ..GUEST })[0], "thread \"hog\" 7 385");
 }
 
 #[test]
@@ -186,7 +187,12 @@ fn a_switch_that_the_kernel_left_out_is_told_by_who_is_there_next() {
         switch(1390, 7, 0, 50),
     ];
     assert_eq!(told(&events, &GUEST)[..2], ["thread \"hog\" 7 385", "thread \"itself\" 50 10"]);
-    let late = [events[0].clone(), waking(1001, 0), at(1380, 7, Kind::IrqExit { irq: 1 }), events[6].clone()];
+    let late = [
+        events[0].clone(),
+        waking(1001, 0),
+        at(1380, 7, KernelTraceEventKind::IrqExit { irq: 1 }),
+        events[6].clone(),
+    ];
     assert_eq!(told(&late, &GUEST)[0], "unknown \"the trace lacks a switch from idle to hog\" 0 379");
     // Also that of the thread itself.
     let left = [switch(900, 0, 0, 50), timer(1001, 7), timer_end(1005, 7), switch(1390, 7, 0, 50)];
@@ -194,8 +200,8 @@ fn a_switch_that_the_kernel_left_out_is_told_by_who_is_there_next() {
 }
 
 /// A thread was woken for CPU 1 with this priority.
-fn wakeup(us: u64, tid: u32, priority: i32) -> Event {
-    at(us, 0, Kind::Wakeup { task: Task { priority, ..task(tid) }, target: 1 })
+fn wakeup(us: u64, tid: u32, priority: i32) -> KernelTraceEvent {
+    at(us, 0, KernelTraceEventKind::Wakeup { task: TraceEventTask { priority, ..task(tid) }, target: 1 })
 }
 
 #[test]
@@ -205,12 +211,12 @@ fn a_switch_that_the_kernel_left_out_is_known_by_the_wake_up_before_it() {
     let idle = [switch(900, 50, 1, 0), wakeup(990, 7, 120), waking(1001, 0), tick.clone(), end.clone()];
     assert_eq!(told(&idle, &GUEST)[0], "thread \"hog\" 7 379");
     // From elsewhere, in the midst of the gap: until then the CPU was idle.
-    let remote = Event { cpu: 0, ..wakeup(1100, 7, 120) };
+    let remote = KernelTraceEvent { cpu: 0, ..wakeup(1100, 7, 120) };
     let remote = [switch(900, 50, 1, 0), waking(1001, 0), remote, tick.clone(), end.clone()];
     assert_eq!(told(&remote, &METAL)[..2], ["thread \"hog\" 7 280", "idle-exit \"\" 0 100"]);
     // Another thread gives way to one that is more urgent, and only to that.
     let busy = |priority| {
-        let woken = Event { thread: 8, ..wakeup(990, 7, priority) };
+        let woken = KernelTraceEvent { thread: 8, ..wakeup(990, 7, priority) };
         let events = [switch(900, 50, 1, 8), woken, waking(1001, 8), tick.clone(), end.clone()];
         told(&events, &GUEST)[0].clone()
     };
@@ -238,11 +244,11 @@ fn a_share_that_breaks_a_rule_is_unknown_with_the_rule() {
     // It runs on CPU 1; thread 9 never does.
     let events =
         [switch_of(900, (50, 4), 1, (7, 120)), waking(1001, 7), switch_of(30_000, (7, 120), 0, (50, 4))];
-    let window = Window { until: 30_000 * US, ..WINDOW };
-    let setting = Setting { stolen: 1500 * US, throttled: 0, ..GUEST };
+    let window = LateWakeWindow { until: 30_000 * US, ..WINDOW };
+    let setting = LateWakeContext { stolen: 1500 * US, throttled: 0, ..GUEST };
     let places = [(1, window.from, window.until)];
-    let told = |events: &[Event], owners| {
-        let facts = rules::Facts { events, window: &window, setting: &setting, places: &places };
+    let told = |events: &[KernelTraceEvent], owners| {
+        let facts = rules::CauseRuleContext { events, window: &window, setting: &setting, places: &places };
         let causes = rules::checked(shares(owners), &facts).causes();
         causes
             .iter()
@@ -271,29 +277,33 @@ fn a_share_that_breaks_a_rule_is_unknown_with_the_rule() {
 /// Checks a time of milliseconds, since the kernel counts stolen time in steps of ten.
 #[test]
 fn a_long_time_that_the_host_counts_as_stolen_is_the_hypervisors() {
-    let window = Window { until: 6000 * US, ..WINDOW };
+    let window = LateWakeWindow { until: 6000 * US, ..WINDOW };
     let events =
         [switch(900, 50, 1, 7), timer(5980, 7), waking(5981, 7), timer_end(5982, 7), switch(5990, 7, 0, 50)];
-    let kind = |setting: Setting| causes(&events, &window, &setting)[0].kind.clone();
-    assert_eq!(kind(Setting { stolen: 10_000 * US, ..GUEST }), "hypervisor");
-    assert_eq!(kind(Setting { stolen: 0, ..GUEST }), "hypervisor-or-interrupts-off");
+    let kind = |setting: LateWakeContext| causes(&events, &window, &setting)[0].kind.clone();
+    assert_eq!(kind(LateWakeContext { stolen: 10_000 * US, ..GUEST }), "hypervisor");
+    assert_eq!(kind(LateWakeContext { stolen: 0, ..GUEST }), "hypervisor-or-interrupts-off");
     let idle = [switch(900, 50, 1, 0), timer(5980, 0), waking(5981, 0), switch(5990, 0, 0, 50)];
-    let named = |setting: Setting| causes(&idle, &window, &setting)[0].name.clone();
+    let named = |setting: LateWakeContext| causes(&idle, &window, &setting)[0].name.clone();
     assert_eq!(
-        named(Setting { stolen: 10_000 * US, ..GUEST }),
+        named(LateWakeContext { stolen: 10_000 * US, ..GUEST }),
         "woke the idle CPU late; 10.0 ms stolen lately"
     );
 }
 
 /// A switch between threads of given priorities.
-fn switch_of(us: u64, from: (u32, i32), state: u64, to: (u32, i32)) -> Event {
-    let task = |(tid, priority): (u32, i32)| Task { priority, ..task(tid) };
-    at(us, from.0, Kind::Switch { from: task(from), state, to: task(to) })
+fn switch_of(us: u64, from: (u32, i32), state: u64, to: (u32, i32)) -> KernelTraceEvent {
+    let task = |(tid, priority): (u32, i32)| TraceEventTask { priority, ..task(tid) };
+    at(us, from.0, KernelTraceEventKind::Switch { from: task(from), state, to: task(to) })
 }
 
 #[test]
 fn a_runnable_real_time_thread_behind_an_ordinary_one_is_throttled() {
-    let woken = at(1002, 0, Kind::Wakeup { task: Task { priority: 4, ..task(50) }, target: 1 });
+    let woken = at(
+        1002,
+        0,
+        KernelTraceEventKind::Wakeup { task: TraceEventTask { priority: 4, ..task(50) }, target: 1 },
+    );
     // It is woken, and the CPU goes back to sleep: with ticks that the host did not keep from it.
     let idle = [
         switch_of(900, (50, 4), 1, (0, 120)),
@@ -301,7 +311,7 @@ fn a_runnable_real_time_thread_behind_an_ordinary_one_is_throttled() {
         waking(1002, 0),
         woken.clone(),
         timer_end(1003, 0),
-        at(1004, 0, Kind::Idle { state: Some(1) }),
+        at(1004, 0, KernelTraceEventKind::Idle { state: Some(1) }),
         timer(1200, 0),
         timer_end(1202, 0),
         switch_of(1390, (0, 120), 0, (50, 4)),
@@ -318,13 +328,13 @@ fn a_runnable_real_time_thread_behind_an_ordinary_one_is_throttled() {
     assert_eq!(told(&served, &GUEST), ["throttling \"\" 0 290", "thread \"itself\" 50 110"]);
     // One ordinary thread has the CPU all the time; but another real-time thread is held back, too.
     let late = |until: u64| {
-        let window = Window { until: until * US, ..WINDOW };
+        let window = LateWakeWindow { until: until * US, ..WINDOW };
         let events = [
             switch_of(890, (7, 89), 0, (50, 4)),
             switch_of(900, (50, 4), 1, (8, 120)),
             timer(1001, 8),
             waking(1002, 8),
-            Event { thread: 8, ..woken.clone() },
+            KernelTraceEvent { thread: 8, ..woken.clone() },
             timer_end(1003, 8),
             timer(1200, 8),
             timer_end(1202, 8),
@@ -348,7 +358,11 @@ fn a_runnable_real_time_thread_behind_an_ordinary_one_is_throttled() {
         switch_of(900, (50, 4), 1, (7, 120)),
         timer(1001, 7),
         waking(1002, 7),
-        at(1002, 7, Kind::Wakeup { task: Task { priority: 4, ..task(50) }, target: 1 }),
+        at(
+            1002,
+            7,
+            KernelTraceEventKind::Wakeup { task: TraceEventTask { priority: 4, ..task(50) }, target: 1 },
+        ),
         timer_end(1003, 7),
         switch_of(1100, (7, 0), 0, (8, 120)),
         switch_of(1150, (8, 120), 0, (7, 0)),
@@ -370,15 +384,15 @@ fn an_ordinary_thread_that_could_run_on_an_idle_cpu_is_held_back_by_a_quota() {
         switch(1210, 8, 1, 0),
         switch(1390, 0, 0, 50),
     ];
-    let quota = Setting { throttled: 50_000 * US, ..GUEST };
+    let quota = LateWakeContext { throttled: 50_000 * US, ..GUEST };
     let expected = ["quota \"\" 0 387", "thread \"itself\" 50 10", "irq \"local_timer\" 0 3"];
     assert_eq!(told(&events, &quota), expected);
     assert_eq!(told(&events, &METAL)[0], "run-queue \"the CPU idled meanwhile: a quota?\" 0 387");
     // Others had the CPU meanwhile: the count of the group's throttled time decides.
-    let window = Window { until: 6000 * US, ..WINDOW };
+    let window = LateWakeWindow { until: 6000 * US, ..WINDOW };
     let beside =
         [switch(900, 0, 0, 50), switch(950, 50, 0, 8), switch(3000, 8, 0, 7), switch(5990, 7, 0, 50)];
-    let kind = |throttled| causes(&beside, &window, &Setting { throttled, ..GUEST })[0].kind.clone();
+    let kind = |throttled| causes(&beside, &window, &LateWakeContext { throttled, ..GUEST })[0].kind.clone();
     assert_eq!(
         (kind(0).as_str(), kind(1000 * US).as_str(), kind(50_000 * US).as_str()),
         ("thread", "thread", "quota")
@@ -389,8 +403,8 @@ fn an_ordinary_thread_that_could_run_on_an_idle_cpu_is_held_back_by_a_quota() {
 fn what_a_quota_may_have_done_is_no_other_thread_s() {
     let long = [switch(900, 0, 0, 50), switch(950, 50, 0, 8), switch(20_990, 8, 0, 50)];
     let first = |until: u64, quota| {
-        let window = Window { until: until * US, ..WINDOW };
-        causes(&long, &window, &Setting { quota, ..METAL }).remove(0)
+        let window = LateWakeWindow { until: until * US, ..WINDOW };
+        causes(&long, &window, &LateWakeContext { quota, ..METAL }).remove(0)
     };
     assert_eq!(first(21_000, false).kind, "thread");
     // The time that the kernel counted explains other events, or is older than what is kept of it.
@@ -402,17 +416,25 @@ fn what_a_quota_may_have_done_is_no_other_thread_s() {
 #[test]
 fn a_short_wait_for_a_turn_is_another_thread_s_also_beside_a_quota() {
     let short = [switch(900, 0, 0, 50), switch(950, 50, 0, 8), switch(5_990, 8, 0, 50)];
-    let window = Window { until: 6_000 * US, ..WINDOW };
-    let quota = Setting { quota: true, ..METAL };
+    let window = LateWakeWindow { until: 6_000 * US, ..WINDOW };
+    let quota = LateWakeContext { quota: true, ..METAL };
     assert_eq!(causes(&short, &window, &quota)[0].kind, "thread");
 }
 
 #[test]
 fn the_real_time_thread_with_most_of_the_cpu_is_what_throttling_is_against() {
     // It became another program meanwhile, with another name and priority.
-    let before = Task { priority: 90, ..task(7) };
+    let before = TraceEventTask { priority: 90, ..task(7) };
     let events = [
-        at(100, 7, Kind::Switch { from: Task { name: "sh".into(), ..before }, state: 0, to: task(50) }),
+        at(
+            100,
+            7,
+            KernelTraceEventKind::Switch {
+                from: TraceEventTask { name: "sh".into(), ..before },
+                state: 0,
+                to: task(50),
+            },
+        ),
         switch_of(110, (50, 4), 1, (7, 89)),
         switch_of(900, (7, 89), 0, (8, 120)),
         switch_of(990, (8, 120), 1, (7, 89)),
@@ -427,13 +449,17 @@ fn the_real_time_thread_with_most_of_the_cpu_is_what_throttling_is_against() {
 
 #[test]
 fn events_that_were_asked_for_and_the_stack_come_with_an_event() {
-    let other = |us, name: &str| at(us, 7, Kind::Other { name: name.into(), fields: "cpu=1".into() });
-    let stack = at(1391, 7, Kind::Stack { addresses: [1, 2].into() });
+    let other =
+        |us, name: &str| at(us, 7, KernelTraceEventKind::Other { name: name.into(), fields: "cpu=1".into() });
+    let stack = at(1391, 7, KernelTraceEventKind::Stack { addresses: [1, 2].into() });
     let mut events = hog();
     events.extend([other(1100, "mark"), other(1101, "else"), switch(1390, 7, 0, 50), stack]);
     // A notable one of another CPU, and the thread's last system call.
-    events.insert(0, at(1000, 7, Kind::Other { name: "sys_enter".into(), fields: "id=1 args=?".into() }));
-    events.insert(4, Event { cpu: 0, ..other(1050, "console") });
+    events.insert(
+        0,
+        at(1000, 7, KernelTraceEventKind::Other { name: "sys_enter".into(), fields: "id=1 args=?".into() }),
+    );
+    events.insert(4, KernelTraceEvent { cpu: 0, ..other(1050, "console") });
     let Details { events: found, stack, call } = details(&events, &WINDOW, &["mark".to_owned()]);
     let found: Vec<_> =
         found.iter().map(|event| (event.at, event.name.as_str(), event.text.as_str())).collect();
@@ -453,13 +479,13 @@ fn a_wait_within_the_kernel_is_put_down_to_who_ended_it() {
 #[test]
 fn a_non_maskable_interrupt_is_subtracted_from_where_it_struck() {
     let mut events = hog();
-    events.extend([at(1200, 7, Kind::Nmi { ns: 50 * US }), switch(1390, 7, 0, 50)]);
+    events.extend([at(1200, 7, KernelTraceEventKind::Nmi { ns: 50 * US }), switch(1390, 7, 0, 50)]);
     assert_eq!(told(&events, &METAL)[..2], ["thread \"hog\" 7 335", "nmi \"\" 0 50"]);
 }
 
 #[test]
 fn a_thread_that_is_still_at_work_is_late_by_itself() {
-    let events = [switch(900, 0, 0, 50), at(1399, 50, Kind::SoftirqRaise { vector: 1 })];
+    let events = [switch(900, 0, 0, 50), at(1399, 50, KernelTraceEventKind::SoftirqRaise { vector: 1 })];
     assert_eq!(told(&events, &GUEST), ["thread \"itself\" 50 400"]);
 }
 
@@ -468,8 +494,8 @@ fn a_thread_that_may_move_is_followed_from_cpu_to_cpu() {
     let mut events = hog();
     events.truncate(3);
     events.extend([
-        Event { cpu: 0, ..switch(980, 9, 1, 8) },
-        Event { cpu: 0, ..switch(1390, 8, 0, 50) },
+        KernelTraceEvent { cpu: 0, ..switch(980, 9, 1, 8) },
+        KernelTraceEvent { cpu: 0, ..switch(1390, 8, 0, 50) },
         switch(1395, 7, 0, 9),
     ]);
     events.sort_by_key(|event| event.at);
@@ -479,11 +505,14 @@ fn a_thread_that_may_move_is_followed_from_cpu_to_cpu() {
 #[test]
 fn a_switch_of_long_ago_does_not_say_where_the_thread_is() {
     // It was started on CPU 0 and bound to CPU 1; the switches of CPU 1 are missing.
-    let elsewhere = |us, from, to| Event { cpu: 0, ..switch(us, from, 1, to) };
-    let mut events =
-        vec![elsewhere(10, 0, 50), elsewhere(20, 50, 8), at(900, 50, Kind::SoftirqRaise { vector: 1 })];
+    let elsewhere = |us, from, to| KernelTraceEvent { cpu: 0, ..switch(us, from, 1, to) };
+    let mut events = vec![
+        elsewhere(10, 0, 50),
+        elsewhere(20, 50, 8),
+        at(900, 50, KernelTraceEventKind::SoftirqRaise { vector: 1 }),
+    ];
     events.extend([timer(1001, 7), timer_end(1003, 7), timer(1350, 7), timer_end(1352, 7)]);
-    events.push(at(1398, 50, Kind::SoftirqRaise { vector: 1 }));
+    events.push(at(1398, 50, KernelTraceEventKind::SoftirqRaise { vector: 1 }));
     assert_eq!(told(&events, &METAL)[0], "thread \"a thread\" 7 347");
 }
 
@@ -492,11 +521,23 @@ fn functions_of_works_and_of_calls_stand_beside_those_that_run_them() {
     let function = 0xffff_ffff_8100_0000_u64;
     let call = |us, exit| {
         let (name, vector) = ("call_function".into(), 252);
-        at(us, 7, if exit { Kind::VectorExit { name, vector } } else { Kind::VectorEntry { name, vector } })
+        at(
+            us,
+            7,
+            if exit {
+                KernelTraceEventKind::VectorExit { name, vector }
+            } else {
+                KernelTraceEventKind::VectorEntry { name, vector }
+            },
+        )
     };
     let mut events = hog();
-    events.insert(1, at(950, 7, Kind::Work { function }));
-    events.extend([call(1100, false), at(1101, 7, Kind::Call { function: function + 16 }), call(1150, true)]);
+    events.insert(1, at(950, 7, KernelTraceEventKind::Work { function }));
+    events.extend([
+        call(1100, false),
+        at(1101, 7, KernelTraceEventKind::Call { function: function + 16 }),
+        call(1150, true),
+    ]);
     events.push(switch(1390, 7, 0, 50));
     let expected =
         ["thread \"hog (0xffffffff81000000)\" 7 335", "irq \"call_function (0xffffffff81000010)\" 0 49"];
@@ -510,15 +551,15 @@ fn functions_of_works_and_of_calls_stand_beside_those_that_run_them() {
 
 #[test]
 fn a_stretch_right_after_a_message_of_the_kernel_is_not_the_hypervisors() {
-    let window = Window { until: 6000 * US, ..WINDOW };
-    let console = at(990, 7, Kind::Other { name: "console".into(), fields: "flood".into() });
+    let window = LateWakeWindow { until: 6000 * US, ..WINDOW };
+    let console = at(990, 7, KernelTraceEventKind::Other { name: "console".into(), fields: "flood".into() });
     let mut events = vec![switch(900, 50, 1, 7), console, timer(5980, 7), waking(5981, 7)];
     events.extend([timer_end(5982, 7), switch(5990, 7, 0, 50)]);
-    let first = |setting: &Setting| {
+    let first = |setting: &LateWakeContext| {
         let cause = &causes(&events, &window, setting)[0];
         format!("{}: {}", cause.kind, cause.name)
     };
-    let stolen = Setting { stolen: 10_000 * US, ..GUEST };
+    let stolen = LateWakeContext { stolen: 10_000 * US, ..GUEST };
     let after = "right after a message of the kernel (printk)";
     let expected = format!("hypervisor-or-interrupts-off: while hog ran, {after}; 10.0 ms stolen lately");
     assert_eq!(first(&stolen), expected);
@@ -545,7 +586,7 @@ fn what_was_not_traced_is_not_guessed() {
     let mut events = hog();
     assert_eq!(told(&events, &METAL)[0], "not-traced \"the trace ends before\" 0 395");
     events.extend([
-        at(1200, 0, Kind::Lost { events: Some(5), why: Loss::Overwritten }),
+        at(1200, 0, KernelTraceEventKind::Lost { events: Some(5), why: Loss::Overwritten }),
         switch(1390, 8, 0, 50),
     ]);
     let expected =
@@ -553,24 +594,24 @@ fn what_was_not_traced_is_not_guessed() {
     assert_eq!(told(&events, &METAL)[..2], expected);
 }
 
-fn anything() -> impl Strategy<Value = Kind> {
+fn anything() -> impl Strategy<Value = KernelTraceEventKind> {
     let tid = prop_oneof![Just(0u32), Just(50), Just(7), Just(8)];
     let state = prop_oneof![Just(0u64), Just(1), Just(2), Just(4), Just(0x100)];
     prop_oneof![
-        (tid.clone(), state, tid).prop_map(|(from, state, to)| Kind::Switch {
+        (tid.clone(), state, tid).prop_map(|(from, state, to)| KernelTraceEventKind::Switch {
             from: task(from),
             state,
             to: task(to)
         }),
-        Just(Kind::Waking { task: task(50), target: 1 }),
-        Just(Kind::VectorEntry { name: "local_timer".into(), vector: 1 }),
-        Just(Kind::VectorExit { name: "local_timer".into(), vector: 1 }),
-        (0u32..3).prop_map(|vector| Kind::SoftirqEntry { vector }),
-        (0u32..3).prop_map(|vector| Kind::SoftirqExit { vector }),
-        (0u32..2).prop_map(|irq| Kind::IrqEntry { irq, name: "irq".into() }),
-        (0u32..2).prop_map(|irq| Kind::IrqExit { irq }),
-        any::<u64>().prop_map(|ns| Kind::Nmi { ns: ns % 1_000_000 }),
-        Just(Kind::Lost { events: None, why: Loss::Forgotten }),
+        Just(KernelTraceEventKind::Waking { task: task(50), target: 1 }),
+        Just(KernelTraceEventKind::VectorEntry { name: "local_timer".into(), vector: 1 }),
+        Just(KernelTraceEventKind::VectorExit { name: "local_timer".into(), vector: 1 }),
+        (0u32..3).prop_map(|vector| KernelTraceEventKind::SoftirqEntry { vector }),
+        (0u32..3).prop_map(|vector| KernelTraceEventKind::SoftirqExit { vector }),
+        (0u32..2).prop_map(|irq| KernelTraceEventKind::IrqEntry { irq, name: "irq".into() }),
+        (0u32..2).prop_map(|irq| KernelTraceEventKind::IrqExit { irq }),
+        any::<u64>().prop_map(|ns| KernelTraceEventKind::Nmi { ns: ns % 1_000_000 }),
+        Just(KernelTraceEventKind::Lost { events: None, why: Loss::Forgotten }),
     ]
 }
 
@@ -584,11 +625,11 @@ proptest! {
         halted: bool,
         by_timer: bool,
     ) {
-        let mut events: Vec<Event> =
-            raw.into_iter().map(|(at, cpu, kind)| Event { at, cpu, thread: 7, kind }).collect();
+        let mut events: Vec<KernelTraceEvent> =
+            raw.into_iter().map(|(at, cpu, kind)| KernelTraceEvent { at, cpu, thread: 7, kind }).collect();
         events.sort_by_key(|event| event.at);
-        let window = Window { from, until, by_timer, ..WINDOW };
-        let setting = Setting { virtual_machine, stolen, throttled, halted, ..METAL };
+        let window = LateWakeWindow { from, until, by_timer, ..WINDOW };
+        let setting = LateWakeContext { virtual_machine, stolen, throttled, halted, ..METAL };
         let found = causes(&events, &window, &setting);
         let sum = |kind: &str| found.iter().filter(|cause| cause.kind == kind).map(|cause| cause.ns).sum::<u64>();
         prop_assert!(sum(kind::HYPERVISOR) <= stolen && sum(kind::QUOTA) <= throttled, "{:?}", found);

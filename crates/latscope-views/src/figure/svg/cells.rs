@@ -2,7 +2,7 @@
 
 use super::super::ticks::written;
 use super::{LINE, QUIET, WIDTH, heading, px, text};
-use crate::figure::{Cell, Cells};
+use crate::figure::{HeatMap, HeatMapCell};
 use crate::markup::{Element, element};
 use latscope_core::units::three_digits;
 
@@ -26,7 +26,7 @@ const MOST_NUMBERS: usize = 16;
 const MOST_NAMES: usize = 24;
 
 /// Draws the map from the upper edge on; returns it with its height.
-pub(super) fn draw(cells: &Cells) -> (Element, f64) {
+pub(super) fn draw(cells: &HeatMap) -> (Element, f64) {
     let (group, y) = heading(&cells.title, &cells.notes);
     let values = || cells.cells.iter().map(|cell| cell.value).filter(|value| *value > 0.0);
     let (Some(low), Some(high)) = (values().reduce(f64::min), values().reduce(f64::max)) else {
@@ -45,7 +45,7 @@ pub(super) fn draw(cells: &Cells) -> (Element, f64) {
 }
 
 struct Map<'a> {
-    cells: &'a Cells,
+    cells: &'a HeatMap,
     low: f64,
     high: f64,
     top: f64,
@@ -84,9 +84,9 @@ impl Map<'_> {
 
     /// Returns all cells, in units of a cell, with a small white dot in each doubtful cell.
     fn coloured(&self) -> Element {
-        let mut sorted: Vec<&Cell> = self.cells.cells.iter().filter(|cell| cell.value > 0.0).collect();
+        let mut sorted: Vec<&HeatMapCell> = self.cells.cells.iter().filter(|cell| cell.value > 0.0).collect();
         sorted.sort_by_key(|cell| (cell.row, cell.column));
-        let mut paths = vec![Runs::default(); COLOURS.len()];
+        let mut paths = vec![HeatMapPath::default(); COLOURS.len()];
         let mut doubtful = String::new();
         for cell in sorted {
             paths[self.colour(cell.value)].add(cell);
@@ -150,7 +150,7 @@ impl Map<'_> {
         }
     }
 
-    fn number(&self, cell: &Cell) -> Element {
+    fn number(&self, cell: &HeatMapCell) -> Element {
         let x = LEFT + self.width * (cell.column as f64 + 0.5);
         let y = self.top + self.width * (cell.row as f64 + 0.5);
         let colour = if self.colour(cell.value) >= DARK { "white" } else { "black" };
@@ -187,7 +187,7 @@ impl Map<'_> {
 
 /// Cells of one colour as a path; adjacent cells are one stroke.
 #[derive(Clone, Default)]
-struct Runs {
+struct HeatMapPath {
     path: String,
     /// Row, begin and end of the last stroke.
     last: Option<(usize, usize, usize)>,
@@ -195,8 +195,8 @@ struct Runs {
     pen: (usize, usize),
 }
 
-impl Runs {
-    fn add(&mut self, cell: &Cell) {
+impl HeatMapPath {
+    fn add(&mut self, cell: &HeatMapCell) {
         match &mut self.last {
             Some((row, _, end)) if *row == cell.row && *end == cell.column => *end += 1,
             _ => {

@@ -4,7 +4,7 @@ mod cells;
 mod rows;
 
 use super::ticks::{ACROSS, UP, share, shown};
-use super::{Axis, Drawing, Figure, Mark, MarkAxis, Series, Shape};
+use super::{Axis, AxisMark, CurvePlot, Drawing, MarkAxis, PlotSeries, SeriesShape};
 use crate::doctor::wrap;
 use crate::markup::{Element, element};
 
@@ -36,7 +36,7 @@ const QUIET: &str = "#5a5a5a";
 const DASHES: [&str; 7] = ["", "8 3", "2 3", "9 3 2 3", "5 5", "12 4", "1 4"];
 
 /// Returns the figures as one SVG document, one below the other. A figure without a point is its title only.
-pub fn svg(figures: &[Figure]) -> String {
+pub fn svg(figures: &[CurvePlot]) -> String {
     let mut top = 0.0;
     let mut all = Vec::new();
     for figure in figures {
@@ -48,7 +48,7 @@ pub fn svg(figures: &[Figure]) -> String {
 }
 
 /// A plot as an element of a page.
-pub(crate) fn drawing(figure: &Figure) -> Element {
+pub(crate) fn drawing(figure: &CurvePlot) -> Element {
     framed(&figure.title, draw(figure))
 }
 
@@ -86,7 +86,7 @@ fn canvas(height: f64) -> Element {
 }
 
 /// Draws the figure from its upper edge on; returns it with its height.
-fn draw(figure: &Figure) -> (Element, f64) {
+fn draw(figure: &CurvePlot) -> (Element, f64) {
     let (group, y) = heading(&figure.title, &figure.notes);
     let Some([x_range, y_range]) = figure.frame() else { return (group, y + LINE) };
     let plot = Plot::new(figure, (x_range, y_range), y);
@@ -121,17 +121,17 @@ fn heading(title: &str, notes: &[String]) -> (Element, f64) {
 
 /// Figure with its places on the picture.
 struct Plot<'a> {
-    figure: &'a Figure,
+    figure: &'a CurvePlot,
     x: (f64, f64),
     y: (f64, f64),
     top: f64,
     right: f64,
-    names: Vec<Name<'a>>,
+    names: Vec<AxisMarkLabel<'a>>,
 }
 
 /// Name of a mark, outside of the plot, where it covers no curve.
-struct Name<'a> {
-    mark: &'a Mark,
+struct AxisMarkLabel<'a> {
+    mark: &'a AxisMark,
     /// Place of the mark's line on its axis, pixels.
     at: f64,
     /// Place of the name: on the x axis its row above the plot, the lowest is 0; on the y axis its height,
@@ -141,7 +141,7 @@ struct Name<'a> {
 
 impl<'a> Plot<'a> {
     /// Places a plot below `y`, with room for the names of the marks.
-    fn new(figure: &'a Figure, (x, y_range): ((f64, f64), (f64, f64)), y: f64) -> Plot<'a> {
+    fn new(figure: &'a CurvePlot, (x, y_range): ((f64, f64), (f64, f64)), y: f64) -> Plot<'a> {
         let named = figure.marks.iter().filter(|mark| mark.axis == MarkAxis::Y);
         let widest = named.map(|mark| wide(&mark.label) + 8.0).fold(RIGHT, f64::max);
         let mut plot =
@@ -155,7 +155,7 @@ impl<'a> Plot<'a> {
     }
 
     /// Marks of an axis within its range, with their places on it.
-    fn marks_of(&self, wanted: MarkAxis) -> impl Iterator<Item = (&'a Mark, f64)> {
+    fn marks_of(&self, wanted: MarkAxis) -> impl Iterator<Item = (&'a AxisMark, f64)> {
         let (axis, range) = match wanted {
             MarkAxis::X => (&self.figure.x, self.x),
             MarkAxis::Y => (&self.figure.y, self.y),
@@ -166,9 +166,9 @@ impl<'a> Plot<'a> {
     }
 
     /// The names of upright lines, each in the lowest row in which it touches no other.
-    fn names_above(&self) -> Vec<Name<'a>> {
+    fn names_above(&self) -> Vec<AxisMarkLabel<'a>> {
         let mut rows: Vec<f64> = Vec::new();
-        let mut placed: Vec<(&Mark, f64)> =
+        let mut placed: Vec<(&AxisMark, f64)> =
             self.marks_of(MarkAxis::X).map(|(mark, at)| (mark, self.across(at))).collect();
         placed.sort_by(|a, b| a.1.total_cmp(&b.1));
         let mut names = Vec::new();
@@ -179,21 +179,21 @@ impl<'a> Plot<'a> {
                 rows.len() - 1
             });
             rows[row] = to + 6.0;
-            names.push(Name { mark, at, place: row as f64 });
+            names.push(AxisMarkLabel { mark, at, place: row as f64 });
         }
         names
     }
 
     /// The names of levels, the highest first, each at its line or below the one before.
-    fn names_beside(&self) -> Vec<Name<'a>> {
-        let mut placed: Vec<(&Mark, f64)> =
+    fn names_beside(&self) -> Vec<AxisMarkLabel<'a>> {
+        let mut placed: Vec<(&AxisMark, f64)> =
             self.marks_of(MarkAxis::Y).map(|(mark, at)| (mark, self.up(at))).collect();
         placed.sort_by(|a, b| a.1.total_cmp(&b.1));
         let mut free = 0.0;
-        let mut name = |(mark, at): (&'a Mark, f64)| {
+        let mut name = |(mark, at): (&'a AxisMark, f64)| {
             let place = f64::max(at + 4.0, free);
             free = place + 13.0;
-            Name { mark, at, place }
+            AxisMarkLabel { mark, at, place }
         };
         placed.into_iter().map(&mut name).collect()
     }
@@ -254,7 +254,7 @@ impl<'a> Plot<'a> {
         let background = self.figure.series.iter().filter(|series| series.background);
         let background =
             background.map(|series| self.curve(series, (BACKGROUND, ""), 1.0).with("data-curve", "others"));
-        let others: Vec<(usize, (&Series, Style))> = coloured(self.figure).enumerate().collect();
+        let others: Vec<(usize, (&PlotSeries, CurveStroke))> = coloured(self.figure).enumerate().collect();
         let others = others
             .into_iter()
             .rev()
@@ -263,7 +263,7 @@ impl<'a> Plot<'a> {
     }
 
     /// A curve in front of the band in which it is expected.
-    fn curve(&self, series: &Series, (colour, dash): Style, width: f64) -> Element {
+    fn curve(&self, series: &PlotSeries, (colour, dash): CurveStroke, width: f64) -> Element {
         let group = element("g").with("class", "curve").child(element("title").text(&series.name));
         let corners = self.corners(series.points.iter().copied(), series.shape);
         let (d, width) = match mark(series.shape) {
@@ -278,14 +278,14 @@ impl<'a> Plot<'a> {
             .with("stroke-linejoin", "round");
         let path = match series.shape {
             // A gap in a histogram would read as counts of 0.
-            Shape::Line => dashed(path, dash),
-            Shape::Dots => path.with("stroke-linecap", "round"),
+            SeriesShape::Line => dashed(path, dash),
+            SeriesShape::Dots => path.with("stroke-linecap", "round"),
             _ => path,
         };
         group.children(self.band(series, colour)).child(path).children(self.dots(series, colour))
     }
 
-    fn band(&self, series: &Series, colour: &str) -> Option<Element> {
+    fn band(&self, series: &PlotSeries, colour: &str) -> Option<Element> {
         let around = |run: &[(f64, f64, f64)]| {
             let low = self.corners(run.iter().map(|(x, low, _)| (*x, *low)), series.shape);
             let high = self.corners(run.iter().map(|(x, _, high)| (*x, *high)), series.shape);
@@ -309,8 +309,8 @@ impl<'a> Plot<'a> {
     }
 
     /// Returns a mark at each point, which shows its values; for a long curve at the doubtful points.
-    fn dots(&self, series: &Series, colour: &str) -> Vec<Element> {
-        let long = series.shape == Shape::Steps || series.points.len() > MOST_DOTS;
+    fn dots(&self, series: &PlotSeries, colour: &str) -> Vec<Element> {
+        let long = series.shape == SeriesShape::Steps || series.points.len() > MOST_DOTS;
         let shown = series.points.iter().filter(|(x, _)| !long || series.doubtful.contains(x));
         let (doubtful, sure): (Vec<_>, Vec<_>) = shown.partition(|(x, _)| series.doubtful.contains(x));
         let group = |points: Vec<&(f64, f64)>, group: Element| {
@@ -323,7 +323,7 @@ impl<'a> Plot<'a> {
         [sure, group(doubtful, hollow.with("stroke-width", 1.4))].into_iter().flatten().collect()
     }
 
-    fn dot(&self, series: &Series, point: (f64, f64)) -> Option<Element> {
+    fn dot(&self, series: &PlotSeries, point: (f64, f64)) -> Option<Element> {
         let (x, y) = self.figure.place(point)?;
         let doubtful = series.doubtful.contains(&point.0);
         let values = format!(
@@ -335,7 +335,7 @@ impl<'a> Plot<'a> {
         );
         let circle = element("circle").with("cx", px(self.across(x))).with("cy", px(self.up(y)));
         let circle = match series.shape {
-            Shape::Rings | Shape::Crosses => circle.with("r", 5).with("fill-opacity", 0),
+            SeriesShape::Rings | SeriesShape::Crosses => circle.with("r", 5).with("fill-opacity", 0),
             _ if doubtful => circle.with("r", 3.2),
             _ => circle.with("r", 2.6),
         };
@@ -344,11 +344,11 @@ impl<'a> Plot<'a> {
 
     /// Returns the corners of a curve through these points within the frame; for a curve of steps, those of the
     /// steps.
-    fn corners(&self, points: impl Iterator<Item = (f64, f64)>, shape: Shape) -> Vec<(f64, f64)> {
+    fn corners(&self, points: impl Iterator<Item = (f64, f64)>, shape: SeriesShape) -> Vec<(f64, f64)> {
         let mut corners: Vec<(f64, f64)> = Vec::new();
         for (x, y) in points.filter_map(|point| self.figure.place(point)) {
             let (x, y) = (self.across(x), self.up(y));
-            if let (Shape::Steps, Some((_, before))) = (shape, corners.last()) {
+            if let (SeriesShape::Steps, Some((_, before))) = (shape, corners.last()) {
                 corners.push((x, *before));
             }
             corners.push((x, y));
@@ -357,7 +357,7 @@ impl<'a> Plot<'a> {
     }
 
     /// A dashed line across the figure at a mark, its name at its end.
-    fn mark(&self, name: &Name) -> [Element; 2] {
+    fn mark(&self, name: &AxisMarkLabel) -> [Element; 2] {
         let (d, label) = match name.mark.axis {
             MarkAxis::X => {
                 let y = self.top - 4.0 - LINE * name.place;
@@ -407,11 +407,11 @@ fn spread(at: f64, width: f64) -> (f64, f64) {
 }
 
 /// A colour and the dashes of a line.
-type Style = (&'static str, &'static str);
+type CurveStroke = (&'static str, &'static str);
 
 /// Returns the curves that are distinguished, in their order, each with its colour and dashes; if a colour
 /// occurs again, its dashes differ.
-fn coloured(figure: &Figure) -> impl Iterator<Item = (&Series, Style)> {
+fn coloured(figure: &CurvePlot) -> impl Iterator<Item = (&PlotSeries, CurveStroke)> {
     let curves = figure.series.iter().filter(|series| !series.background).enumerate();
     curves.map(|(at, series)| {
         let (colour, dash) = series.tone.unwrap_or((at, at + at / COLOURS.len()));
@@ -445,20 +445,20 @@ fn path(corners: &[(f64, f64)]) -> String {
 }
 
 /// Returns the path at a point and its stroke width, for a shape that does not join points; otherwise `None`.
-fn mark(shape: Shape) -> Option<(&'static str, f64)> {
+fn mark(shape: SeriesShape) -> Option<(&'static str, f64)> {
     match shape {
-        Shape::Line | Shape::Steps => None,
-        Shape::Dots => Some(("h0", 5.0)),
-        Shape::Rings => Some(("m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0", 1.4)),
-        Shape::Crosses => Some(("m-5-5l10 10m0-10l-10 10", 1.8)),
+        SeriesShape::Line | SeriesShape::Steps => None,
+        SeriesShape::Dots => Some(("h0", 5.0)),
+        SeriesShape::Rings => Some(("m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0", 1.4)),
+        SeriesShape::Crosses => Some(("m-5-5l10 10m0-10l-10 10", 1.8)),
     }
 }
 
 /// Returns the sign of a curve in the legend, from this place on.
-fn key((x, y): (f64, f64), shape: Shape, (colour, dash): Style) -> Element {
+fn key((x, y): (f64, f64), shape: SeriesShape, (colour, dash): CurveStroke) -> Element {
     let Some((mark, width)) = mark(shape) else {
         let key = line((x, y), (x + 26.0, y), colour).with("stroke-width", 2.4);
-        return if shape == Shape::Line { dashed(key, dash) } else { key };
+        return if shape == SeriesShape::Line { dashed(key, dash) } else { key };
     };
     let path = element("path").with("d", marks(&[(x + 13.0, y)], mark)).with("fill", "none");
     path.with("stroke", colour).with("stroke-width", width).with("stroke-linecap", "round")

@@ -2,7 +2,7 @@
 
 use super::super::ticks::{BESIDE, share, shown, written};
 use super::{CHARACTER, COLOURS, GRID, LINE, QUIET, WIDTH, heading, line, px, shortened, text};
-use crate::figure::{Part, PartKind, Row, Rows};
+use crate::figure::{BarChart, BarChartPart, BarChartRow, PartKind};
 use crate::markup::{Element, element};
 
 /// Begin and end of the axis, height of a row, and height of its bar, pixels.
@@ -19,7 +19,7 @@ const DOTS: [&str; 4] =
     ["m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", "m-3.5 -3.5h7v7h-7z", "m0 -5l5 5l-5 5l-5 -5z", "m0 -5l5 9h-10z"];
 
 /// Draws the rows from the upper edge on; returns them with their height.
-pub(super) fn draw(rows: &Rows) -> (Element, f64) {
+pub(super) fn draw(rows: &BarChart) -> (Element, f64) {
     let (group, y) = heading(&rows.title, &rows.notes);
     let Some(range) = rows.frame() else { return (group, y + LINE) };
     let top = y + 1.2 * LINE;
@@ -30,7 +30,7 @@ pub(super) fn draw(rows: &Rows) -> (Element, f64) {
 }
 
 struct Plot<'a> {
-    rows: &'a Rows,
+    rows: &'a BarChart,
     range: (f64, f64),
     top: f64,
 }
@@ -59,7 +59,7 @@ impl Plot<'_> {
         parts
     }
 
-    fn row(&self, at: usize, row: &Row) -> Vec<Element> {
+    fn row(&self, at: usize, row: &BarChartRow) -> Vec<Element> {
         let middle = self.top + HEIGHT * (at as f64 + 0.5);
         let label = shortened(&row.label, LABEL);
         let mut parts = vec![text(FROM - 8.0, middle + 4.0, &label).with("text-anchor", "end")];
@@ -68,7 +68,7 @@ impl Plot<'_> {
         parts
     }
 
-    fn part(&self, part: &Part, row: &Row, middle: f64) -> Element {
+    fn part(&self, part: &BarChartPart, row: &BarChartRow, middle: f64) -> Element {
         let doubtful = row.doubtful;
         let (from, to) = (self.across(part.from), self.across(part.to));
         let unit = self.rows.x.unit;

@@ -1,4 +1,6 @@
-use super::super::{Mark, Picture, Scale, Unit, distribution_figure, event_pictures, latency_figure};
+use super::super::{
+    AxisMark, FigureAxisScale, FigureAxisUnit, Picture, distribution_figure, event_pictures, latency_figure,
+};
 use super::*;
 use crate::golden::check;
 use latscope_core::events::groups;
@@ -6,7 +8,7 @@ use latscope_core::fixture;
 use latscope_core::testing::{chase, report};
 use proptest::prelude::*;
 
-fn wake_figure() -> Figure {
+fn wake_figure() -> CurvePlot {
     let report = fixture::wake();
     distribution_figure(&report, &groups(&report)[0]).unwrap()
 }
@@ -29,7 +31,7 @@ fn memory_latency_with_its_levels() {
 #[test]
 fn without_points_there_is_the_title() {
     let figure = wake_figure();
-    let empty = svg(&[Figure { series: Vec::new(), ..figure }]);
+    let empty = svg(&[CurvePlot { series: Vec::new(), ..figure }]);
     assert!(empty.contains("wake.timer: max") && !empty.contains("<path"), "{empty}");
     assert!(svg(&[]).starts_with("<svg"));
 }
@@ -47,9 +49,9 @@ fn text_from_a_file_cannot_break_the_picture() {
 fn an_envelope_is_a_band_with_a_name() {
     let figure = wake_figure();
     let band = vec![(0.0, 1.0, 5.0), (1e4, 2.0, 9.0), (2e4, 1.0, 1.0)];
-    let others = Series { name: "5 others".to_owned(), band, background: true, ..Series::default() };
+    let others = PlotSeries { name: "5 others".to_owned(), band, background: true, ..PlotSeries::default() };
     let series = [figure.series.clone(), vec![others]].concat();
-    let text = svg(&[Figure { series, ..figure }]);
+    let text = svg(&[CurvePlot { series, ..figure }]);
     assert!(text.contains("5 others</text>") && text.contains("fill-opacity=\"0.55\""), "{text}");
 }
 
@@ -63,18 +65,18 @@ proptest! {
                             mark in any_value(), steps: bool, scales in (0usize..3, 0usize..3)) {
         let axis = |scale: usize| Axis {
             label: "label".to_owned(),
-            scale: [Scale::Linear, Scale::Log2, Scale::Log10][scale],
-            unit: [Unit::Percentile, Unit::Count, Unit::Nanoseconds][scale],
+            scale: [FigureAxisScale::Linear, FigureAxisScale::Log2, FigureAxisScale::Log10][scale],
+            unit: [FigureAxisUnit::Percentile, FigureAxisUnit::Count, FigureAxisUnit::Nanoseconds][scale],
             ends: None,
         };
-        let shape = if steps { Shape::Steps } else { Shape::Line };
-        let figure = Figure {
+        let shape = if steps { SeriesShape::Steps } else { SeriesShape::Line };
+        let figure = CurvePlot {
             title: "title".to_owned(),
             notes: Vec::new(),
             x: axis(scales.0),
             y: axis(scales.1),
-            series: vec![Series { name: "curve".to_owned(), points, shape, background: steps, ..Series::default() }],
-            marks: vec![Mark { axis: MarkAxis::X, at: mark, label: "mark".to_owned() }],
+            series: vec![PlotSeries { name: "curve".to_owned(), points, shape, background: steps, ..PlotSeries::default() }],
+            marks: vec![AxisMark { axis: MarkAxis::X, at: mark, label: "mark".to_owned() }],
         };
         prop_assert!(svg(&[figure]).trim_end().ends_with("</svg>"));
     }

@@ -2,7 +2,7 @@
 //! the points measured. Where curves coincide, the first is visible.
 
 use super::ticks::{Tick, share, ticks};
-use super::{Figure, MarkAxis, Series};
+use super::{CurvePlot, MarkAxis, PlotSeries};
 use crate::styled::filled;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
@@ -24,9 +24,9 @@ const ON_LEVEL: f64 = 0.04;
 /// Returns the figure as lines of text, at most `height` of them and `width` columns wide, each ended by a line
 /// feed, without colour and without trailing blanks. Below 30 columns or 10 lines, and without a point to draw,
 /// there is only the title.
-pub fn terminal(figure: &Figure, width: u16, height: u16) -> String {
+pub fn terminal(figure: &CurvePlot, width: u16, height: u16) -> String {
     let area = Rect::new(0, 0, width, height);
-    let Some(layout) = Layout::of(figure, area) else {
+    let Some(layout) = TerminalPlotLayout::of(figure, area) else {
         return format!("{}\n", figure.title.chars().take(usize::from(width)).collect::<String>());
     };
     let mut buffer = Buffer::empty(area);
@@ -50,8 +50,8 @@ fn text_of(buffer: &Buffer) -> String {
 }
 
 /// Layout of the parts of a figure.
-struct Layout<'a> {
-    figure: &'a Figure,
+struct TerminalPlotLayout<'a> {
+    figure: &'a CurvePlot,
     area: Rect,
     plot: Rect,
     x: (f64, f64),
@@ -60,8 +60,8 @@ struct Layout<'a> {
     legend: Vec<String>,
 }
 
-impl<'a> Layout<'a> {
-    fn of(figure: &'a Figure, area: Rect) -> Option<Self> {
+impl<'a> TerminalPlotLayout<'a> {
+    fn of(figure: &'a CurvePlot, area: Rect) -> Option<Self> {
         let [x, y] = figure.range()?;
         if area.width < 30 || area.height < 10 {
             return None;
@@ -77,7 +77,7 @@ impl<'a> Layout<'a> {
         let margin = (widest + 2).max(figure.y.label.chars().count() as u16 + 1).min(area.width / 3);
         // The last size's label hangs over the end of the axis by half.
         let plot = Rect::new(margin, head, area.width - margin - 3, plot_height);
-        Some(Layout { figure, area, plot, x, y, y_ticks, legend })
+        Some(TerminalPlotLayout { figure, area, plot, x, y, y_ticks, legend })
     }
 
     /// The column of a place on the x axis, as the canvas rounds it.
@@ -136,7 +136,7 @@ impl<'a> Layout<'a> {
         Some((first.0 + last.0) / 2.0)
     }
 
-    fn places(&self, series: &'a Series) -> impl Iterator<Item = (f64, f64)> {
+    fn places(&self, series: &'a PlotSeries) -> impl Iterator<Item = (f64, f64)> {
         series.points.iter().filter_map(|point| self.figure.place(*point))
     }
 
@@ -214,12 +214,12 @@ fn room((low, high): (f64, f64), share: f64) -> Option<(f64, f64)> {
 }
 
 /// Returns 1 if there are marks on this axis, and so a line for their names.
-fn marked(figure: &Figure, axis: MarkAxis) -> u16 {
+fn marked(figure: &CurvePlot, axis: MarkAxis) -> u16 {
     u16::from(figure.marks.iter().any(|mark| mark.axis == axis))
 }
 
 /// Lines that name the x axis and, if there are several, the curves.
-fn legend(figure: &Figure, width: usize) -> Vec<String> {
+fn legend(figure: &CurvePlot, width: usize) -> Vec<String> {
     let mut names = vec![format!("→ {}", figure.x.label)];
     if let [first, rest @ ..] = &figure.series[..]
         && !rest.is_empty()

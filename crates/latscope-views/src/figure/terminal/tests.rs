@@ -1,4 +1,4 @@
-use super::super::{Axis, Mark, Scale, Unit, latency_figure};
+use super::super::{Axis, AxisMark, FigureAxisScale, FigureAxisUnit, latency_figure};
 use super::*;
 use latscope_core::testing::{chase, report};
 use proptest::prelude::*;
@@ -8,11 +8,11 @@ fn assert_golden(text: &str, golden: &str) {
     assert!(text == golden, "the figure is now\n{text}\nand was\n{golden}");
 }
 
-fn one_curve() -> Figure {
+fn one_curve() -> CurvePlot {
     latency_figure(&report(chase("random", "2MiB", 8, 32 << 20, 0.0))).expect("a figure")
 }
 
-fn four_curves() -> Figure {
+fn four_curves() -> CurvePlot {
     let curves = [
         chase("random", "2MiB", 8, 32 << 20, 0.0),
         chase("random", "4KiB", 2, 32 << 20, 80.0),
@@ -41,7 +41,7 @@ fn four_curves_in_a_small_window() {
 fn without_room_or_points_there_is_the_title() {
     assert_eq!(terminal(&one_curve(), 29, 30), "Memory latency by working-set\n");
     assert_eq!(terminal(&one_curve(), 80, 9), "Memory latency by working-set size\n");
-    let empty = Figure { series: Vec::new(), ..one_curve() };
+    let empty = CurvePlot { series: Vec::new(), ..one_curve() };
     assert_eq!(terminal(&empty, 80, 22), "Memory latency by working-set size\n");
 }
 
@@ -67,21 +67,21 @@ proptest! {
                                   series in 0usize..8, scales in (0usize..3, 0usize..3), frame in (0u16..120, 0u16..40)) {
         let axis = |scale: usize| Axis {
             label: "a rather long label".to_owned(),
-            scale: [Scale::Linear, Scale::Log2, Scale::Log10][scale],
-            unit: [Unit::Number, Unit::Bytes, Unit::Nanoseconds][scale],
+            scale: [FigureAxisScale::Linear, FigureAxisScale::Log2, FigureAxisScale::Log10][scale],
+            unit: [FigureAxisUnit::Number, FigureAxisUnit::Bytes, FigureAxisUnit::Nanoseconds][scale],
             ends: None,
         };
-        let mark = |(on_x, at): (bool, f64)| Mark {
+        let mark = |(on_x, at): (bool, f64)| AxisMark {
             axis: if on_x { MarkAxis::X } else { MarkAxis::Y },
             at,
             label: "mark".to_owned(),
         };
-        let figure = Figure {
+        let figure = CurvePlot {
             title: "title".to_owned(),
             notes: Vec::new(),
             x: axis(scales.0),
             y: axis(scales.1),
-            series: vec![Series { name: "curve".to_owned(), points, ..Series::default() }; series],
+            series: vec![PlotSeries { name: "curve".to_owned(), points, ..PlotSeries::default() }; series],
             marks: marks.into_iter().map(mark).collect(),
         };
         let text = terminal(&figure, frame.0, frame.1);

@@ -5,7 +5,7 @@ use crate::cli::redact;
 use crate::cli::results::{self, read_each};
 use anyhow::{Context, Result, bail, ensure};
 use latscope_engine::saver;
-use latscope_judge::history::{Archive, Entry, Writer};
+use latscope_judge::history::{Archive, ArchiveRun, ArchiveWriter};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,11 +20,11 @@ const MAGIC: &[u8; 8] = b"lsindex9";
 
 /// Contents of a directory.
 #[derive(Debug, Default)]
-pub struct Directory {
+pub struct ResultDirectory {
     /// The texts that runs share.
     pub archive: Archive,
     /// Runs by the name of their file within the directory.
-    pub runs: Vec<(String, Entry)>,
+    pub runs: Vec<(String, ArchiveRun)>,
     /// Remarks: files that are no results with the reason, and problems in writing the index.
     pub remarks: Vec<String>,
 }
@@ -33,20 +33,20 @@ pub struct Directory {
 struct Index {
     archive: Archive,
     /// By name within the directory.
-    files: BTreeMap<String, File>,
+    files: BTreeMap<String, IndexFileRecord>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct File {
+struct IndexFileRecord {
     size: u64,
     /// Time of the last change, also of its attributes, ns: no program can set it back.
     changed: i128,
-    found: Found,
+    found: IndexFileContent,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-enum Found {
-    Run(Entry),
+enum IndexFileContent {
+    Run(ArchiveRun),
     /// File that is no result, with a remark if it needs one.
     Other(Option<String>),
 }
@@ -55,7 +55,7 @@ enum Found {
 ///
 /// # Errors
 /// The path is no directory, or cannot be read.
-pub fn read(directory: &Path) -> Result<Directory> {
+pub fn read(directory: &Path) -> Result<ResultDirectory> {
     // The index has the names that are to be left out.
     let cache = if redact::applies() { None } else { cache() };
     let mut read = read_with(directory, cache.as_deref())?;
@@ -66,7 +66,7 @@ pub fn read(directory: &Path) -> Result<Directory> {
     Ok(read)
 }
 
-fn read_with(directory: &Path, cache: Option<&Path>) -> Result<Directory> {
+fn read_with(directory: &Path, cache: Option<&Path>) -> Result<ResultDirectory> {
     ensure!(directory.is_dir(), no_directory(directory));
     let mut remarks = Vec::new();
     let mut there = Vec::new();
@@ -80,11 +80,11 @@ fn read_with(directory: &Path, cache: Option<&Path>) -> Result<Directory> {
     let mut runs = Vec::new();
     for (name, file) in index.files {
         match file.found {
-            Found::Run(entry) => runs.push((name, entry)),
-            Found::Other(said) => remarks.extend(said),
+            IndexFileContent::Run(entry) => runs.push((name, entry)),
+            IndexFileContent::Other(said) => remarks.extend(said),
         }
     }
-    Ok(Directory { archive: index.archive, runs, remarks })
+    Ok(ResultDirectory { archive: index.archive, runs, remarks })
 }
 
 /// Message for a file, or a missing path, where a directory is expected.
@@ -149,15 +149,15 @@ fn refresh(kept: Index, directory: &Path, there: Vec<There>) -> (Index, bool) {
     // What is gone leaves its texts: without any run they are dropped.
     let archive = if files.is_empty() { Archive::default() } else { archive };
     let changed = !new.is_empty() || !before.is_empty();
-    let writer = Mutex::new(Writer::new(archive));
+    let writer = Mutex::new(ArchiveWriter::new(archive));
     let paths: Vec<PathBuf> = new.iter().map(|(name, ..)| directory.join(name)).collect();
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
     let found = read_each(&paths, |path, run| match run {
-        Ok(run) => Found::Run(writer.lock().expect("adding does not panic").add(&run)),
-        Err(error) => Found::Other(results::skipped(path, &error)),
+        Ok(run) => IndexFileContent::Run(writer.lock().expect("adding does not panic").add(&run)),
+        Err(error) => IndexFileContent::Other(results::skipped(path, &error)),
     });
     for ((name, size, changed), found) in new.into_iter().zip(found) {
-        files.insert(name, File { size, changed, found });
+        files.insert(name, IndexFileRecord { size, changed, found });
     }
     let archive = writer.into_inner().expect("adding does not panic").done();
     (Index { archive, files }, changed)
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
     use latscope_core::fixture;
 
-    fn names(directory: &Directory) -> Vec<&str> {
+    fn names(directory: &ResultDirectory) -> Vec<&str> {
         directory.runs.iter().map(|(name, _)| name.as_str()).collect()
     }
 
@@ -261,7 +261,9 @@ mod tests {
         assert_eq!((names(&first), first.remarks.len()), (vec!["deep/1.json"], 1));
         // What the index has is not looked for in the file: it says that the file has not changed.
         let mut index = decode(&fs::read(&index_of).unwrap()).unwrap();
-        let Found::Run(entry) = &mut index.files.get_mut("deep/1.json").unwrap().found else { panic!() };
+        let IndexFileContent::Run(entry) = &mut index.files.get_mut("deep/1.json").unwrap().found else {
+            panic!()
+        };
         entry.host = "from the index".to_owned();
         fs::write(&index_of, encode(&index).unwrap()).unwrap();
         assert_eq!(read(at).unwrap().runs[0].1.host, "from the index");
@@ -309,7 +311,9 @@ mod tests {
         let (file, other) = (place(at, &cache), kept.path().join("other"));
         let forged = || {
             let mut index = decode(&fs::read(&other).unwrap()).unwrap();
-            let Found::Run(entry) = &mut index.files.get_mut("1.json").unwrap().found else { panic!() };
+            let IndexFileContent::Run(entry) = &mut index.files.get_mut("1.json").unwrap().found else {
+                panic!()
+            };
             entry.host = "forged".to_owned();
             fs::write(&other, encode(&index).unwrap()).unwrap();
         };

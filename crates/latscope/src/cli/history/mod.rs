@@ -5,21 +5,21 @@ mod index;
 use super::judged::JudgedArguments;
 use super::options::possible;
 use super::output::{check_distinct, unless_unread};
-use super::{Exit, results};
+use super::{CommandExit, results};
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use index::Directory;
+use index::ResultDirectory;
 use latscope_core::units::counted;
-use latscope_judge::history::{self as judge, Change, Entry, History};
-use latscope_views::{Options, history as views};
+use latscope_judge::history::{self as judge, ArchiveRun, Change, History};
+use latscope_views::{DisplayOptions, history as views};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// Shows when the figures of a machine changed over the results of a directory, and what changed with them
 ///
-/// A change takes ten runs, four before and four after it at least, and is judged among all figures of the machine: of a
-/// single one among a hundred it takes about seventeen. Degraded and unstable rows are shown and make no change. Directories within are read, too; files and directories whose names
-/// begin with a dot are not.
+/// A change takes ten runs, four before and four after it at least, and is judged among all figures of the machine: of
+/// a single one among a hundred it takes about seventeen. Degraded and unstable rows are shown and make no change.
+/// Directories within are read, too; files and directories whose names begin with a dot are not.
 ///
 /// Exit codes: 0 done, 1 error, with --fail-on change 2 where there is a change (after that of --since), and 3 where
 /// no figure has runs enough to be judged, or others used
@@ -49,7 +49,7 @@ pub struct HistoryArguments {
 ///
 /// # Errors
 /// There is no result, `--only` or `--since` name what no result has, or a view cannot be written.
-pub fn run(asked: &HistoryArguments) -> Result<Exit> {
+pub fn run(asked: &HistoryArguments) -> Result<CommandExit> {
     asked.judged.input.apply();
     check_distinct(&asked.judged.files.named(), [asked.directory.as_path()])?;
     let mut found = look(asked, index::read(&asked.directory)?)?;
@@ -59,29 +59,29 @@ pub fn run(asked: &HistoryArguments) -> Result<Exit> {
         named.map_err(|why| anyhow!("--since {id}: {why}{last} (ids are those of changes as shown)"))?;
     }
     unless_unread(show(asked, &found))?;
-    Ok(if asked.fail_on.is_some() { none_changed(&found) } else { Exit::Done })
+    Ok(if asked.fail_on.is_some() { none_changed(&found) } else { CommandExit::Done })
 }
 
 /// The end by `--fail-on change`.
-fn none_changed(found: &History) -> Exit {
+fn none_changed(found: &History) -> CommandExit {
     let changes: Vec<&Change> = found.machines.iter().flat_map(|machine| &machine.changes).collect();
     let known: Vec<&str> =
         changes.iter().filter(|change| change.unlike.is_none()).map(|change| change.id.as_str()).collect();
     let unlike = changes.iter().find_map(|change| change.unlike.as_deref());
     if let [first, ..] = known[..] {
         let changes = counted(known.len() as u64, "change");
-        return Exit::Exceeded(format!("--fail-on change: {changes}, the first is {first}"));
+        return CommandExit::Exceeded(format!("--fail-on change: {changes}, the first is {first}"));
     }
     let why = match unlike {
         Some(why) => format!("no change can be told from the load: {why}"),
-        None if found.machines.iter().any(|machine| machine.judged > 0) => return Exit::Done,
+        None if found.machines.iter().any(|machine| machine.judged > 0) => return CommandExit::Done,
         None => "no figure has enough runs to be judged (ten, of one machine)".to_owned(),
     };
-    Exit::Inconclusive(format!("--fail-on change: inconclusive: {why}"))
+    CommandExit::Inconclusive(format!("--fail-on change: inconclusive: {why}"))
 }
 
-fn look(asked: &HistoryArguments, read: Directory) -> Result<History> {
-    let Directory { archive, runs, mut remarks } = read;
+fn look(asked: &HistoryArguments, read: ResultDirectory) -> Result<History> {
+    let ResultDirectory { archive, runs, mut remarks } = read;
     let runs = once(&runs, &mut remarks);
     if runs.is_empty() {
         let lost = remarks.iter().filter_map(|text| text.strip_prefix("skipped: ").map(str::to_owned));
@@ -95,8 +95,8 @@ fn look(asked: &HistoryArguments, read: Directory) -> Result<History> {
 }
 
 /// Returns the runs without duplicates. Each duplicate gives a remark.
-fn once<'a>(runs: &'a [(String, Entry)], remarks: &mut Vec<String>) -> Vec<(&'a str, &'a Entry)> {
-    let mut kept: HashMap<(&str, &str), Vec<(&str, &Entry)>> = HashMap::new();
+fn once<'a>(runs: &'a [(String, ArchiveRun)], remarks: &mut Vec<String>) -> Vec<(&'a str, &'a ArchiveRun)> {
+    let mut kept: HashMap<(&str, &str), Vec<(&str, &ArchiveRun)>> = HashMap::new();
     let mut all = Vec::new();
     for (name, entry) in runs {
         // Runs without a name, as imported ones, are looked for among those that began at the same time.
@@ -117,7 +117,7 @@ fn once<'a>(runs: &'a [(String, Entry)], remarks: &mut Vec<String>) -> Vec<(&'a 
 
 fn show(asked: &HistoryArguments, found: &History) -> Result<()> {
     let (files, all, lines) = (&asked.judged.files, asked.all, !asked.judged.only.is_empty());
-    let text = |options: &Options| views::text(found, all, lines, options);
+    let text = |options: &DisplayOptions| views::text(found, all, lines, options);
     let html = || views::html(found, all || lines);
     files.show(asked.quiet, found, text, || views::csv(found), || views::markdown(found), html)
 }

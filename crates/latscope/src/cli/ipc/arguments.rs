@@ -2,11 +2,13 @@
 
 use crate::cli::criteria::{CallCriteria, Criteria, HEADING};
 use crate::cli::live::LiveArguments;
-use crate::cli::options::{Dynamic, Given, RunArguments, Words, one_of, possible, some_time, word};
+use crate::cli::options::{
+    Dynamic, ExplicitOptions, RunArguments, WordValueParser, one_of, possible, some_time, word,
+};
 use clap::{Args, value_parser};
 use latscope_core::units::parse_size;
 use latscope_core::word::Meaning;
-use latscope_probes::ipc::point::{Caller, Placement};
+use latscope_probes::ipc::point::{Caller, IpcPairPlacement};
 use latscope_probes::ipc::transports;
 use latscope_probes::wake::timer::PRIORITY;
 use std::path::PathBuf;
@@ -27,7 +29,7 @@ use std::path::PathBuf;
 )]
 pub struct IpcArguments {
     #[command(flatten)]
-    pub given: Dynamic<Given>,
+    pub given: Dynamic<ExplicitOptions>,
     #[command(flatten)]
     pub what: WhatArguments,
     /// Who had a part in the first calls: pid, tid, CPU, policy and priority
@@ -54,7 +56,7 @@ pub struct IpcArguments {
 /// Value of `--transport` that stands for each of them.
 pub const ALL: &str = "all";
 
-fn names() -> Words {
+fn names() -> WordValueParser {
     let names = transports().map(|transport| (transport.name, transport.title));
     possible(names.chain([(ALL, "each of them")]))
 }
@@ -109,8 +111,8 @@ pub struct PairArguments {
     #[arg(long)]
     pub fresh_thread: bool,
     /// Where client and server run [default: free]
-    #[arg(long, value_name = "WHERE", value_parser = word::<Placement>())]
-    pub placement: Option<Placement>,
+    #[arg(long, value_name = "WHERE", value_parser = word::<IpcPairPlacement>())]
+    pub placement: Option<IpcPairPlacement>,
 }
 
 // How they call.

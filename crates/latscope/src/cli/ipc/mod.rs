@@ -13,8 +13,8 @@ use latscope_core::param;
 use latscope_core::plan::{Action, OnThreshold, Plan};
 use latscope_core::report::{Report, Warning};
 use latscope_engine::observers::Observer;
-use latscope_engine::planner::{self, Request};
-use latscope_judge::verdict::Criterion;
+use latscope_engine::planner::{self, RunRequest};
+use latscope_judge::verdict::MetricCriterion;
 use latscope_probes::{PlanInput, ipc};
 
 impl Measures for IpcArguments {
@@ -34,12 +34,12 @@ impl Measures for IpcArguments {
             ..OnThreshold::default()
         };
         let on_threshold = self.trace.clone().map(ends);
-        let request = Request { notes, on_threshold, ..self.run.request("ipc", PlanInput::default(), 1) };
+        let request = RunRequest { notes, on_threshold, ..self.run.request("ipc", PlanInput::default(), 1) };
         let plan = planner::of_steps(steps, &request, machine);
         Ok(Plan { stop_when_exceeded: self.criteria.stop, ..plan })
     }
 
-    fn criteria(&self, plan: &Plan) -> Vec<Criterion> {
+    fn criteria(&self, plan: &Plan) -> Vec<MetricCriterion> {
         let threshold = plan.steps[0].periodic.as_ref().and_then(|rules| rules.threshold);
         let mut criteria = self.criteria.with_threshold(threshold);
         criteria.extend(self.call_criteria.all());

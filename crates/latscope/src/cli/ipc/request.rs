@@ -4,11 +4,11 @@ use super::arguments::{ALL, IpcArguments};
 use anyhow::{Context, Result, bail, ensure};
 use latscope_core::machine::Machine;
 use latscope_core::ordered::once;
-use latscope_core::plan::{Periodic, Step};
+use latscope_core::plan::{Periodic, PlanStep};
 use latscope_core::units::format_size;
-use latscope_exchange::transaction::Transport;
-use latscope_probes::ipc::point::{Caller, Mode};
-use latscope_probes::ipc::setup::{self, Setup};
+use latscope_exchange::transaction::IpcTransport;
+use latscope_probes::ipc::point::{Caller, IpcMeasureMode};
+use latscope_probes::ipc::setup::{self, IpcStepSetup};
 use latscope_probes::ipc::{self, transports};
 use latscope_probes::wake::timer::PRIORITY;
 
@@ -28,17 +28,17 @@ const HOPS: u64 = 4;
 ///
 /// # Errors
 /// Numbers that are out of range, or options that nothing uses.
-pub fn steps(asked: &IpcArguments, machine: &Machine) -> Result<(Vec<Step>, Vec<String>)> {
+pub fn steps(asked: &IpcArguments, machine: &Machine) -> Result<(Vec<PlanStep>, Vec<String>)> {
     if asked.what.inversion {
         return Ok((inversion(asked, machine)?, Vec::new()));
     }
     let (transports, notes) = chosen(asked)?;
     let setups = transports.iter().map(|transport| setup(asked, transport, machine));
-    let setups: Vec<Setup> = setups.collect::<Result<_>>()?;
+    let setups: Vec<IpcStepSetup> = setups.collect::<Result<_>>()?;
     if let [alone] = &setups[..] {
         check_payload(alone)?;
     }
-    Ok((setups.iter().map(Setup::step).collect(), notes))
+    Ok((setups.iter().map(IpcStepSetup::step).collect(), notes))
 }
 
 /// The transports that `--transport all` measures and that are not available here.
@@ -46,7 +46,7 @@ pub fn absent(asked: &IpcArguments) -> Vec<&'static str> {
     if asked.what.inversion || !asks_for_all(asked) {
         return Vec::new();
     }
-    let lacks = |transport: &&Transport| transport.endpoint_pair(ipc::message::STAMPED).is_err();
+    let lacks = |transport: &&IpcTransport| transport.endpoint_pair(ipc::message::STAMPED).is_err();
     transports().filter(lacks).map(|transport| transport.name).collect()
 }
 
@@ -55,7 +55,7 @@ fn asks_for_all(asked: &IpcArguments) -> bool {
 }
 
 /// The transports that were asked for, and why they are not others.
-fn chosen(asked: &IpcArguments) -> Result<(Vec<&'static Transport>, Vec<String>)> {
+fn chosen(asked: &IpcArguments) -> Result<(Vec<&'static IpcTransport>, Vec<String>)> {
     if let Some(service) = &asked.what.service {
         return Ok((over_binder(asked, &format!("--service {service}"))?, Vec::new()));
     }
@@ -72,17 +72,17 @@ fn chosen(asked: &IpcArguments) -> Result<(Vec<&'static Transport>, Vec<String>)
 }
 
 /// The transports that were asked for by name, each once.
-fn named(asked: &IpcArguments) -> Vec<&'static Transport> {
+fn named(asked: &IpcArguments) -> Vec<&'static IpcTransport> {
     once(&asked.what.transport).into_iter().filter_map(|name| ipc::transport(name)).collect()
 }
 
 /// The transports that use a binder device: binder, unless others are asked for.
-fn over_binder(asked: &IpcArguments, option: &str) -> Result<Vec<&'static Transport>> {
+fn over_binder(asked: &IpcArguments, option: &str) -> Result<Vec<&'static IpcTransport>> {
     if asked.what.transport.is_empty() {
         return Ok(vec![ipc::transport("binder").context("this binary has no binder")?]);
     }
     let transports = named(asked);
-    let is_binder = |transport: &&'static Transport| transport.name.ends_with("binder");
+    let is_binder = |transport: &&'static IpcTransport| transport.name.ends_with("binder");
     ensure!(
         !asks_for_all(asked) && transports.iter().all(is_binder),
         "{option}: only the transports binder and hwbinder use a device"
@@ -91,7 +91,7 @@ fn over_binder(asked: &IpcArguments, option: &str) -> Result<Vec<&'static Transp
 }
 
 /// Binder, where it can be opened.
-fn usual() -> Result<(Vec<&'static Transport>, Vec<String>)> {
+fn usual() -> Result<(Vec<&'static IpcTransport>, Vec<String>)> {
     let other = ipc::transport("unix-stream").context("this binary has no transport unix-stream")?;
     let binder = ipc::transport("binder");
     Ok(match binder.map(|binder| (binder, binder.endpoint_pair(ipc::message::STAMPED))) {
@@ -106,35 +106,35 @@ fn usual() -> Result<(Vec<&'static Transport>, Vec<String>)> {
 
 /// The steps of the experiment with locks: the locks themselves, and the
 /// transports that are asked for, or that have a means of inheritance.
-fn inversion(asked: &IpcArguments, machine: &Machine) -> Result<Vec<Step>> {
+fn inversion(asked: &IpcArguments, machine: &Machine) -> Result<Vec<PlanStep>> {
     let first = asked.run.cpus.as_ref().and_then(|list| list.0.first());
     let cpu = first.or(machine.allowed.0.last()).copied().unwrap_or(0);
     let run = &asked.run;
     let locks = ipc::inversion::step(cpu, run.count, run.duration.unwrap_or(u64::MAX), run.seed);
     let transports = if asked.what.transport.is_empty() {
         let inherits =
-            |transport: &&Transport| transport.inheritance.is_some() && transport.endpoint_pair(4).is_ok();
+            |transport: &&IpcTransport| transport.inheritance.is_some() && transport.endpoint_pair(4).is_ok();
         ipc::carriers().filter(inherits).collect()
     } else {
         chosen(asked)?.0
     };
     let waits = transports.iter().filter(|transport| !transport.spins);
-    let of_transports: Vec<Step> =
+    let of_transports: Vec<PlanStep> =
         waits.map(|transport| ipc::inversion::of_transport(transport, &locks)).collect();
     Ok([locks].into_iter().chain(of_transports).collect())
 }
 
-fn mode(asked: &IpcArguments) -> Mode {
+fn mode(asked: &IpcArguments) -> IpcMeasureMode {
     match &asked.what {
-        what if what.service.is_some() => Mode::Ping,
-        what if what.throughput => Mode::Throughput,
-        what if what.one_way => Mode::OneWay,
-        _ => Mode::Latency,
+        what if what.service.is_some() => IpcMeasureMode::Ping,
+        what if what.throughput => IpcMeasureMode::Throughput,
+        what if what.one_way => IpcMeasureMode::OneWay,
+        _ => IpcMeasureMode::Latency,
     }
 }
 
-fn setup(asked: &IpcArguments, transport: &'static Transport, machine: &Machine) -> Result<Setup> {
-    let usual = Setup::usual(transport, machine);
+fn setup(asked: &IpcArguments, transport: &'static IpcTransport, machine: &Machine) -> Result<IpcStepSetup> {
+    let usual = IpcStepSetup::usual(transport, machine);
     let mode = mode(asked);
     let pairs = asked.pairs.pairs;
     ensure!((1..=1024).contains(&pairs), "--pairs {pairs}: it must be 1 to 1024");
@@ -146,7 +146,7 @@ fn setup(asked: &IpcArguments, transport: &'static Transport, machine: &Machine)
         stop_at_threshold: traced,
         ..usual.rules.clone()
     };
-    Ok(Setup {
+    Ok(IpcStepSetup {
         mode,
         callers: callers(asked, mode)?,
         pairs,
@@ -169,24 +169,26 @@ fn setup(asked: &IpcArguments, transport: &'static Transport, machine: &Machine)
 }
 
 /// Limits of a run: number of calls, and duration in ns.
-fn limits(asked: &IpcArguments, mode: Mode) -> (u64, u64) {
+fn limits(asked: &IpcArguments, mode: IpcMeasureMode) -> (u64, u64) {
     match (asked.run.count, asked.run.duration, mode) {
         (Some(count), duration, _) => (count, duration.unwrap_or(u64::MAX)),
         (None, Some(duration), _) => (u64::MAX, duration),
-        (None, None, Mode::Throughput) => (u64::MAX, SWEEP),
+        (None, None, IpcMeasureMode::Throughput) => (u64::MAX, SWEEP),
         (None, None, _) => (COUNT, LIMIT),
     }
 }
 
-fn callers(asked: &IpcArguments, mode: Mode) -> Result<Vec<Caller>> {
+fn callers(asked: &IpcArguments, mode: IpcMeasureMode) -> Result<Vec<Caller>> {
     let priority = asked.pairs.priority.unwrap_or(PRIORITY);
     ensure!((1..=99).contains(&priority), "--priority {priority}: it must be 1 to 99");
     let wanted = |caller: &Caller| match asked.pairs.caller.is_empty() {
-        true => !matches!(mode, Mode::Throughput | Mode::OneWay) || *caller == Caller::Other,
+        true => {
+            !matches!(mode, IpcMeasureMode::Throughput | IpcMeasureMode::OneWay) || *caller == Caller::Other
+        }
         false => asked.pairs.caller.iter().any(|asked| asked.word() == caller.word()),
     };
     let callers: Vec<Caller> = [Caller::Fifo(priority), Caller::Other].into_iter().filter(wanted).collect();
-    if mode == Mode::OneWay && callers.len() > 1 {
+    if mode == IpcMeasureMode::OneWay && callers.len() > 1 {
         // The server cannot distinguish their requests: each would be measured with the other's.
         bail!("--one-way measures one caller: choose --caller other or --caller fifo");
     }
@@ -197,14 +199,14 @@ fn callers(asked: &IpcArguments, mode: Mode) -> Result<Vec<Caller>> {
     Ok(callers)
 }
 
-fn payloads(asked: &IpcArguments, mode: Mode) -> Result<Vec<u64>> {
+fn payloads(asked: &IpcArguments, mode: IpcMeasureMode) -> Result<Vec<u64>> {
     let given = once(asked.calls.payload.iter().copied());
     let reported = asked.calls.each_call || asked.verbose;
     let least = match mode {
-        Mode::Ping => return Ok(vec![0]),
-        Mode::Latency if reported => ipc::message::LENGTH as u64,
-        Mode::OneWay => ipc::message::STAMPED as u64,
-        Mode::Latency | Mode::Throughput | Mode::Inversion => 4,
+        IpcMeasureMode::Ping => return Ok(vec![0]),
+        IpcMeasureMode::Latency if reported => ipc::message::LENGTH as u64,
+        IpcMeasureMode::OneWay => ipc::message::STAMPED as u64,
+        IpcMeasureMode::Latency | IpcMeasureMode::Throughput | IpcMeasureMode::Inversion => 4,
     };
     if let Some(small) = given.iter().find(|payload| **payload < least) {
         bail!("--payload {small} has no room for what is verified: choose at least {least} bytes");
@@ -214,13 +216,13 @@ fn payloads(asked: &IpcArguments, mode: Mode) -> Result<Vec<u64>> {
     }
     Ok(match mode {
         // 4 bytes to 64 KiB, by doubling.
-        Mode::Throughput => (2..=16).map(|power| 1 << power).collect(),
-        Mode::OneWay => vec![least],
+        IpcMeasureMode::Throughput => (2..=16).map(|power| 1 << power).collect(),
+        IpcMeasureMode::OneWay => vec![least],
         _ => vec![setup::PAYLOAD],
     })
 }
 
-fn check_payload(setup: &Setup) -> Result<()> {
+fn check_payload(setup: &IpcStepSetup) -> Result<()> {
     let limit = setup.transport.max_payload as u64;
     match setup.payloads.iter().find(|payload| **payload > limit) {
         None => Ok(()),
@@ -248,7 +250,7 @@ mod tests {
         Machine { allowed: "0-1".parse().unwrap(), ..Machine::default() }
     }
 
-    fn planned(words: &str) -> Result<Vec<Step>> {
+    fn planned(words: &str) -> Result<Vec<PlanStep>> {
         Ok(steps(&asked(words)?, &machine())?.0)
     }
 

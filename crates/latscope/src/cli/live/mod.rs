@@ -18,12 +18,12 @@ mod words;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use latscope_engine::observers::{Observer, Style};
-use latscope_process::terminal::Terminal;
-use lines::Lines;
+use latscope_engine::observers::{Observer, ProgressStyle};
+use latscope_process::terminal::InteractiveTerminal;
+use lines::LiveLineWriter;
 pub use lines::newly_exceeded;
-pub use runs::{Cell, Runs, RunsScreen};
-use screen::Screen;
+pub use runs::{RunsScreen, RunsScreenCell, RunsScreenModel};
+use screen::LiveScreen;
 use std::io::{IsTerminal, stderr, stdout};
 
 // What is shown while it is measured.
@@ -42,8 +42,8 @@ impl LiveArguments {
     ///
     /// # Errors
     /// The screen was requested, but stderr is not the process's own terminal.
-    pub fn watcher(&self, style: Style) -> Result<Box<dyn Observer>> {
-        self.watcher_or(style, || Box::new(Lines::new(stderr())))
+    pub fn watcher(&self, style: ProgressStyle) -> Result<Box<dyn Observer>> {
+        self.watcher_or(style, || Box::new(LiveLineWriter::new(stderr())))
     }
 
     /// The screen on a terminal, else another observer.
@@ -52,10 +52,10 @@ impl LiveArguments {
     /// As [`watcher`](Self::watcher).
     pub fn watcher_or(
         &self,
-        style: Style,
+        style: ProgressStyle,
         other: impl FnOnce() -> Box<dyn Observer>,
     ) -> Result<Box<dyn Observer>> {
-        let screen = |terminal| -> Box<dyn Observer> { Box::new(Screen::new(terminal, in_colour())) };
+        let screen = |terminal| -> Box<dyn Observer> { Box::new(LiveScreen::new(terminal, in_colour())) };
         Ok(self.terminal(style)?.map_or_else(other, screen))
     }
 
@@ -64,7 +64,7 @@ impl LiveArguments {
     /// # Errors
     /// As [`watcher`](Self::watcher).
     pub fn runs(&self) -> Result<Option<RunsScreen>> {
-        Ok(self.terminal(Style::Auto)?.map(|terminal| RunsScreen::new(terminal, in_colour())))
+        Ok(self.terminal(ProgressStyle::Auto)?.map(|terminal| RunsScreen::new(terminal, in_colour())))
     }
 
     /// Returns true if one of the options was given.
@@ -76,9 +76,9 @@ impl LiveArguments {
     ///
     /// # Errors
     /// As [`watcher`](Self::watcher).
-    fn terminal(&self, style: Style) -> Result<Option<Terminal>> {
-        let asked = self.live || style == Style::Bar;
-        let usual = !self.no_live && style == Style::Auto && is_watched();
+    fn terminal(&self, style: ProgressStyle) -> Result<Option<InteractiveTerminal>> {
+        let asked = self.live || style == ProgressStyle::Bar;
+        let usual = !self.no_live && style == ProgressStyle::Auto && is_watched();
         match (asked || usual).then(terminal) {
             Some(Err(error)) if asked => Err(error),
             found => Ok(found.and_then(Result::ok)),
@@ -88,9 +88,9 @@ impl LiveArguments {
 
 /// The terminal of stderr: what is drawn does not mix with results on stdout,
 /// and keys come from it even where stdin is a pipe.
-fn terminal() -> Result<Terminal> {
+fn terminal() -> Result<InteractiveTerminal> {
     let fd = rustix::io::dup(stderr()).context("stderr is closed")?;
-    let terminal = Terminal::of(fd).context("the live screen needs a terminal on stderr")?;
+    let terminal = InteractiveTerminal::of(fd).context("the live screen needs a terminal on stderr")?;
     ensure!(terminal.in_foreground(), "the live screen cannot be drawn by a job in the background");
     Ok(terminal)
 }

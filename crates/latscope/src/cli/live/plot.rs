@@ -1,6 +1,6 @@
 //! The pictures: the largest of each second, and the distribution.
 
-use super::model::Model;
+use super::model::LiveModel;
 use super::theme::{Theme, draw_text};
 use super::words;
 use latscope_core::histogram::Histogram;
@@ -20,7 +20,7 @@ const MARGIN: u16 = 6;
 
 /// Draws the largest of each second, on a logarithmic scale, the present one
 /// at the right.
-pub(super) fn seconds(model: &Model, number: usize, theme: Theme, area: Rect, buffer: &mut Buffer) {
+pub(super) fn seconds(model: &LiveModel, number: usize, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let (row, name, threshold) = (model.row(number), model.name(number), model.threshold);
     let bars = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let shown: Vec<Option<f64>> = row.seconds.last(usize::from(area.width)).collect();
@@ -54,7 +54,7 @@ fn is_above(ns: f64, threshold: Option<u64>) -> bool {
 }
 
 /// Draws how often each latency occurred, both on logarithmic scales.
-pub(super) fn histogram(model: &Model, number: usize, theme: Theme, area: Rect, buffer: &mut Buffer) {
+pub(super) fn histogram(model: &LiveModel, number: usize, theme: Theme, area: Rect, buffer: &mut Buffer) {
     if area.height < LEAST_ROWS || area.width <= MARGIN + 20 {
         return;
     }
@@ -62,7 +62,7 @@ pub(super) fn histogram(model: &Model, number: usize, theme: Theme, area: Rect, 
     let title = format!("{name}: distribution, how often by latency, log, log");
     draw_text(buffer, area, 0, &title, theme.faint());
     let plot = Rect::new(area.x + MARGIN, area.y + 2, area.width - MARGIN, area.height - 4);
-    let Some(scale) = Scale::of(&row.histogram, plot.width) else { return };
+    let Some(scale) = HistogramPlotAxis::of(&row.histogram, plot.width) else { return };
     let columns = scale.columns(&row.histogram);
     let most = columns.iter().copied().max().unwrap_or(0);
     let heights = Heights::of(most, plot.height);
@@ -79,18 +79,18 @@ pub(super) fn histogram(model: &Model, number: usize, theme: Theme, area: Rect, 
 
 /// The x axis: from a round value to a round value.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Scale {
+struct HistogramPlotAxis {
     low: f64,
     high: f64,
     width: u16,
 }
 
-impl Scale {
-    fn of(histogram: &Histogram, width: u16) -> Option<Scale> {
+impl HistogramPlotAxis {
+    fn of(histogram: &Histogram, width: u16) -> Option<HistogramPlotAxis> {
         let (min, max) = (histogram.min()?.max(1.0), histogram.max()?.max(1.0));
         let low = rounds().take_while(|round| *round <= min).last().unwrap_or(1.0);
         let high = rounds().find(|round| *round > max)?;
-        Some(Scale { low, high, width })
+        Some(HistogramPlotAxis { low, high, width })
     }
 
     /// The column of a time; of one before the axis, the first.
@@ -172,7 +172,7 @@ fn power(decade: u32) -> String {
     format!("{}{unit}", 10u32.pow(decade % 3))
 }
 
-fn draw_times(scale: &Scale, plot: Rect, buffer: &mut Buffer) {
+fn draw_times(scale: &HistogramPlotAxis, plot: Rect, buffer: &mut Buffer) {
     let line = Rect { x: plot.x - 1, y: plot.bottom(), width: plot.width + 1, height: 2 };
     draw_text(buffer, line, 0, &format!("└{}", "─".repeat(usize::from(plot.width))), Style::new());
     for (column, start, text) in times(scale) {
@@ -185,7 +185,7 @@ fn draw_times(scale: &Scale, plot: Rect, buffer: &mut Buffer) {
 
 /// The ticks of the x axis that find room: column, where the text starts, and
 /// the text. Powers of ten come first.
-fn times(scale: &Scale) -> Vec<(usize, usize, String)> {
+fn times(scale: &HistogramPlotAxis) -> Vec<(usize, usize, String)> {
     let within: Vec<f64> = rounds().filter(|round| (scale.low..=scale.high).contains(round)).collect();
     let (decades, others): (Vec<f64>, Vec<f64>) =
         within.iter().partition(|round| round.log10().fract() < 1e-9);
@@ -205,7 +205,13 @@ fn times(scale: &Scale) -> Vec<(usize, usize, String)> {
 }
 
 /// Draws the marks of the quantiles above the bars, from the right, because the tail matters most.
-fn draw_marks(scale: &Scale, histogram: &Histogram, theme: Theme, plot: Rect, buffer: &mut Buffer) {
+fn draw_marks(
+    scale: &HistogramPlotAxis,
+    histogram: &Histogram,
+    theme: Theme,
+    plot: Rect,
+    buffer: &mut Buffer,
+) {
     let line = Rect { y: plot.y - 1, height: 1, ..plot };
     let marks = [
         ("max", histogram.max()),
@@ -237,7 +243,7 @@ mod tests {
         let of = |values: &[u64]| {
             let mut histogram = Histogram::new(1000);
             values.iter().for_each(|value| histogram.record(*value));
-            Scale::of(&histogram, 40).map(|scale| (scale.low, scale.high))
+            HistogramPlotAxis::of(&histogram, 40).map(|scale| (scale.low, scale.high))
         };
         assert_eq!(of(&[]), None);
         assert_eq!(of(&[3900, 412_000]), Some((2000.0, 500_000.0)));
@@ -253,7 +259,7 @@ mod tests {
         for value in [1000, 1999, 2000, 9999, 1 << 50] {
             histogram.record(value);
         }
-        let scale = Scale { low: 1000.0, high: 10_000.0, width: 10 };
+        let scale = HistogramPlotAxis { low: 1000.0, high: 10_000.0, width: 10 };
         let columns = scale.columns(&histogram);
         assert_eq!(columns, [1, 0, 0, 2, 0, 0, 0, 0, 0, 2]);
         assert_eq!((scale.column(1000.0), scale.column(5011.9), scale.column(5011.8)), (0, 7, 6));

@@ -1,10 +1,10 @@
 //! Live screen of many runs: the progress of each measurement, the present run, the messages.
 
 use super::theme::{Theme, draw_text};
-use super::view::{Key, View, keys};
+use super::view::{LiveKey, LiveViewState, keys};
 use super::{ansi, words};
-use latscope_process::guardian::Undo;
-use latscope_process::terminal::Terminal;
+use latscope_process::guardian::UndoAction;
+use latscope_process::terminal::InteractiveTerminal;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::Style;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// A measurement, in an arm and under a load.
 #[derive(Debug, Clone, Default)]
-pub struct Cell {
+pub struct RunsScreenCell {
     /// Name of the cell.
     pub name: String,
     /// Runs that are planned, that count, and that do not.
@@ -27,11 +27,11 @@ pub struct Cell {
 
 /// All that is shown.
 #[derive(Debug, Clone, Default)]
-pub struct Runs {
+pub struct RunsScreenModel {
     /// Title of the screen: `latscope trial`.
     pub title: String,
     /// In the order of the plan.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<RunsScreenCell>,
     /// The cell that is run now, and since when.
     pub now: usize,
     pub since: Duration,
@@ -47,11 +47,11 @@ const KEYS: [&str; 3] = [
     "h             back to the messages",
 ];
 
-impl Runs {
+impl RunsScreenModel {
     /// Draws all of it on an empty buffer: the head, a row for each measurement, the messages, the keys.
-    fn draw(&self, view: &View, theme: Theme, buffer: &mut Buffer) {
+    fn draw(&self, view: &LiveViewState, theme: Theme, buffer: &mut Buffer) {
         let area = buffer.area;
-        let sum = |of: fn(&Cell) -> usize| self.cells.iter().map(of).sum::<usize>();
+        let sum = |of: fn(&RunsScreenCell) -> usize| self.cells.iter().map(of).sum::<usize>();
         let (planned, counted, lost) =
             (sum(|cell| cell.planned), sum(|cell| cell.counted), sum(|cell| cell.lost));
         let left = self.left.as_ref().map(|left| format!(", {left}")).unwrap_or_default();
@@ -114,23 +114,29 @@ impl Runs {
 
 /// Draws many runs on a terminal, and listens to its keys.
 pub struct RunsScreen {
-    terminal: Terminal,
-    pub runs: Runs,
-    view: View,
+    terminal: InteractiveTerminal,
+    pub runs: RunsScreenModel,
+    view: LiveViewState,
     theme: Theme,
     shown: Buffer,
 }
 
 impl RunsScreen {
-    pub fn new(terminal: Terminal, color: bool) -> RunsScreen {
+    pub fn new(terminal: InteractiveTerminal, color: bool) -> RunsScreen {
         let theme = Theme { color, epoch: 0 };
         let shown = Buffer::empty(Rect::ZERO);
-        RunsScreen { terminal, runs: Runs::default(), view: View::default(), theme, shown }
+        RunsScreen {
+            terminal,
+            runs: RunsScreenModel::default(),
+            view: LiveViewState::default(),
+            theme,
+            shown,
+        }
     }
 
     /// Undoes the changes of [`take`](Self::take), as a task for the guardian.
-    pub fn undo(&self) -> Undo {
-        Undo::RestoreTerminal(self.terminal.before())
+    pub fn undo(&self) -> UndoAction {
+        UndoAction::RestoreTerminal(self.terminal.before())
     }
 
     /// Takes the terminal over.
@@ -158,7 +164,7 @@ impl RunsScreen {
         for key in keys(&typed.unwrap_or_default()) {
             let ending = self.view.ending;
             self.view.press(key, 1);
-            if key == Key::Redraw {
+            if key == LiveKey::Redraw {
                 self.shown = Buffer::empty(Rect::ZERO);
             }
             // As Ctrl-C: the run ends and saves what it has.
@@ -190,15 +196,15 @@ impl RunsScreen {
 mod tests {
     use super::*;
 
-    fn runs() -> Runs {
-        let cell = |name: &str, counted, lost| Cell {
+    fn runs() -> RunsScreenModel {
+        let cell = |name: &str, counted, lost| RunsScreenCell {
             name: name.to_owned(),
             planned: 9,
             counted,
             lost,
             last: (counted > 0).then(|| Duration::from_secs(64)),
         };
-        Runs {
+        RunsScreenModel {
             title: "latscope trial  does it help?".to_owned(),
             cells: vec![cell("wake-without", 2, 0), cell("wake-with-a-rather-long-name-of-an-arm", 1, 1)],
             now: 1,
@@ -208,7 +214,7 @@ mod tests {
         }
     }
 
-    fn text(view: &View, width: u16, height: u16) -> String {
+    fn text(view: &LiveViewState, width: u16, height: u16) -> String {
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
         runs().draw(view, Theme::default(), &mut buffer);
         let line = |cells: &[ratatui_core::buffer::Cell]| {
@@ -220,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_screen_has_the_runs_and_the_messages() {
-        let shown = text(&View::default(), 80, 9);
+        let shown = text(&LiveViewState::default(), 80, 9);
         assert_eq!(
             shown,
             "latscope trial  does it help?, about 3m left\n\
@@ -232,7 +238,7 @@ mod tests {
              run 3 of 18 does not count: it failed\n\
              q end with the summary  p pause  h help"
         );
-        let help = text(&View { help: true, paused: true, ..View::default() }, 80, 12);
+        let help = text(&LiveViewState { help: true, paused: true, ..LiveViewState::default() }, 80, 12);
         assert!(
             help.starts_with("PAUSED, still measuring  latscope") && help.contains("stop drawing"),
             "{help}"
@@ -242,9 +248,9 @@ mod tests {
     #[test]
     fn any_size_is_drawn() {
         for (width, height) in [(1, 1), (8, 2), (20, 5), (40, 12), (300, 100)] {
-            text(&View::default(), width, height);
-            text(&View { help: true, ..View::default() }, width, height);
+            text(&LiveViewState::default(), width, height);
+            text(&LiveViewState { help: true, ..LiveViewState::default() }, width, height);
         }
-        assert!(text(&View::default(), 40, 5).contains("▸ wake-with-a…"));
+        assert!(text(&LiveViewState::default(), 40, 5).contains("▸ wake-with-a…"));
     }
 }

@@ -2,12 +2,12 @@
 
 use super::ansi;
 use super::draw::draw;
-use super::model::Model;
+use super::model::LiveModel;
 use super::theme::Theme;
-use super::view::{Key, View, keys};
-use latscope_engine::observers::{Event, Live, Observer};
-use latscope_process::guardian::Undo;
-use latscope_process::terminal::Terminal;
+use super::view::{LiveKey, LiveViewState, keys};
+use latscope_engine::observers::{Observer, RunEvent, StepSnapshot};
+use latscope_process::guardian::UndoAction;
+use latscope_process::terminal::InteractiveTerminal;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -17,35 +17,35 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// Draws on a terminal and listens to its keys.
-pub(super) struct Screen {
-    terminal: Terminal,
+pub(super) struct LiveScreen {
+    terminal: InteractiveTerminal,
     /// True as long as keys can arrive.
     listening: bool,
-    model: Model,
+    model: LiveModel,
     /// Model shown while the screen is paused.
-    frozen: Option<Model>,
-    view: View,
+    frozen: Option<LiveModel>,
+    view: LiveViewState,
     theme: Theme,
     /// Contents of the terminal.
     shown: Buffer,
     drawn: Option<Instant>,
 }
 
-impl Screen {
-    pub fn new(terminal: Terminal, color: bool) -> Screen {
-        Screen {
+impl LiveScreen {
+    pub fn new(terminal: InteractiveTerminal, color: bool) -> LiveScreen {
+        LiveScreen {
             terminal,
             listening: true,
-            model: Model::default(),
+            model: LiveModel::default(),
             frozen: None,
-            view: View::default(),
+            view: LiveViewState::default(),
             theme: Theme { color, epoch: 0 },
             shown: Buffer::empty(Rect::ZERO),
             drawn: None,
         }
     }
 
-    fn take(&mut self, live: &Live) {
+    fn take(&mut self, live: &StepSnapshot) {
         if self.theme.epoch == 0 {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             self.theme.epoch = (now.as_nanos() as u64).saturating_sub(live.at);
@@ -78,32 +78,32 @@ impl Screen {
         for key in keys(&typed) {
             self.view.press(key, self.model.choices());
             match key {
-                Key::Pause => self.frozen = self.view.paused.then(|| self.model.clone()),
-                Key::Redraw => self.shown = Buffer::empty(Rect::ZERO),
+                LiveKey::Pause => self.frozen = self.view.paused.then(|| self.model.clone()),
+                LiveKey::Redraw => self.shown = Buffer::empty(Rect::ZERO),
                 _ => {}
             }
         }
     }
 }
 
-impl Observer for Screen {
-    fn observe(&mut self, event: &Event) {
+impl Observer for LiveScreen {
+    fn observe(&mut self, event: &RunEvent) {
         match event {
-            Event::Started(plan) => {
+            RunEvent::Started(plan) => {
                 self.model.start(plan);
                 match self.terminal.take() {
                     Ok(()) => self.draw(),
                     Err(_) => self.terminal.leave(),
                 }
             }
-            Event::Point { point, .. } => self.model.begin_point(point),
-            Event::Closed(_) => self.model.closed(),
-            Event::Snapshot(live) => self.take(live),
-            Event::Outlier(outlier) => self.model.outlier(outlier),
-            Event::Standings(standings) => self.model.standings = standings.to_vec(),
-            Event::Warning(warning) => self.model.warn(warning),
-            Event::Input => self.listen(),
-            Event::Finished(_) => self.terminal.leave(),
+            RunEvent::Point { point, .. } => self.model.begin_point(point),
+            RunEvent::Closed(_) => self.model.closed(),
+            RunEvent::Snapshot(live) => self.take(live),
+            RunEvent::Outlier(outlier) => self.model.outlier(outlier),
+            RunEvent::Standings(standings) => self.model.standings = standings.to_vec(),
+            RunEvent::Warning(warning) => self.model.warn(warning),
+            RunEvent::Input => self.listen(),
+            RunEvent::Finished(_) => self.terminal.leave(),
             _ => {}
         }
     }
@@ -116,8 +116,8 @@ impl Observer for Screen {
         (self.listening && self.terminal.is_taken()).then(|| self.terminal.as_fd())
     }
 
-    fn undo(&self) -> Option<Undo> {
-        Some(Undo::RestoreTerminal(self.terminal.before()))
+    fn undo(&self) -> Option<UndoAction> {
+        Some(UndoAction::RestoreTerminal(self.terminal.before()))
     }
 
     fn wants_end(&self) -> Option<&'static str> {

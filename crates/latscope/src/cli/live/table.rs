@@ -1,8 +1,8 @@
 //! The rows: a line for each measuring thread, and one for all.
 
-use super::model::{Model, Row};
+use super::model::{LiveModel, LiveThreadRow};
 use super::theme::{Theme, draw_text};
-use super::view::View;
+use super::view::LiveViewState;
 use super::words;
 use latscope_core::units::format_time;
 use ratatui_core::buffer::Buffer;
@@ -13,11 +13,11 @@ use ratatui_core::style::Style;
 struct Column {
     title: &'static str,
     width: usize,
-    text: fn(&Model, &Row) -> String,
-    alarming: fn(&Model, &Row) -> bool,
+    text: fn(&LiveModel, &LiveThreadRow) -> String,
+    alarming: fn(&LiveModel, &LiveThreadRow) -> bool,
 }
 
-const fn column(title: &'static str, width: usize, text: fn(&Model, &Row) -> String) -> Column {
+const fn column(title: &'static str, width: usize, text: fn(&LiveModel, &LiveThreadRow) -> String) -> Column {
     Column { title, width, text, alarming: |_, _| false }
 }
 
@@ -35,7 +35,7 @@ const COLUMNS: [Column; 8] = [
 /// Columns that a narrow screen can do without, in this order.
 const DISPENSABLE: [&str; 6] = ["n", "max age", "min", "p99", "p99.9", "missed"];
 
-fn is_above_threshold(model: &Model, row: &Row) -> bool {
+fn is_above_threshold(model: &LiveModel, row: &LiveThreadRow) -> bool {
     row.histogram.max().zip(model.threshold).is_some_and(|(max, threshold)| max > threshold as f64)
 }
 
@@ -44,7 +44,7 @@ fn or_dash(ns: Option<f64>) -> String {
 }
 
 /// Draws as many rows as there is room for, the chosen one among them.
-pub(super) fn draw(model: &Model, view: &View, theme: Theme, area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw(model: &LiveModel, view: &LiveViewState, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let longest =
         model.rows.iter().chain([&model.all]).map(|row| row.label.chars().count()).max().unwrap_or(0);
     // On a narrow screen names are worth more than columns.
@@ -75,7 +75,7 @@ pub(super) fn draw(model: &Model, view: &View, theme: Theme, area: Rect, buffer:
 }
 
 /// Returns how many rows of single CPUs a table of this height does not show.
-pub(super) fn hidden(model: &Model, view: &View, height: u16) -> usize {
+pub(super) fn hidden(model: &LiveModel, view: &LiveViewState, height: u16) -> usize {
     let room = usize::from(height.saturating_sub(1));
     let seen = shown(model, view.selected, room).into_iter().filter(|number| *number > 0).count();
     (model.choices() - 1).saturating_sub(seen)
@@ -83,7 +83,7 @@ pub(super) fn hidden(model: &Model, view: &View, height: u16) -> usize {
 
 /// The numbers of the rows that are seen in `room` lines: the chosen one, or else what is measured now, and at last all
 /// of them together, number 0.
-fn shown(model: &Model, chosen: usize, room: usize) -> Vec<usize> {
+fn shown(model: &LiveModel, chosen: usize, room: usize) -> Vec<usize> {
     if room <= 1 {
         return vec![chosen];
     }

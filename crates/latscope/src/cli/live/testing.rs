@@ -2,24 +2,24 @@
 
 use latscope_bench::recorder::Snapshot;
 use latscope_core::histogram::Histogram;
-use latscope_core::plan::{Conditions, Periodic, Phase, Plan, Step};
+use latscope_core::plan::{Conditions, Periodic, Phase, Plan, PlanStep};
 use latscope_core::report::{Cause, Outlier};
 use latscope_core::units::CpuList;
-use latscope_engine::observers::{Live, Round};
-use latscope_probes::wake::setup::Setup;
-use latscope_probes::wake::thread::{ClockName, Method, Policy, Thread, Via};
+use latscope_engine::observers::{StepRound, StepSnapshot};
+use latscope_probes::wake::setup::WakeStepSetup;
+use latscope_probes::wake::thread::{ClockName, Method, WakeHopKind, WakeThreadPolicy, WakeThreadSettings};
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 
-fn thread(index: u64, cpu: u32) -> Thread {
-    Thread {
+fn thread(index: u64, cpu: u32) -> WakeThreadSettings {
+    WakeThreadSettings {
         index,
         cpu: Some(cpu),
         interval: 1_000_000,
-        policy: Policy::Fifo(95),
+        policy: WakeThreadPolicy::Fifo(95),
         method: Method::Nanosleep,
         clock: ClockName::Monotonic,
-        via: Via::Direct,
+        via: WakeHopKind::Direct,
         work: 0,
         touch: 0,
         slice: None,
@@ -27,11 +27,11 @@ fn thread(index: u64, cpu: u32) -> Thread {
 }
 
 /// A thread every millisecond on each of these CPUs for a minute, 100 µs being the threshold.
-pub(super) fn step(cpus: &[u32]) -> Step {
+pub(super) fn step(cpus: &[u32]) -> PlanStep {
     let periodic =
         Periodic { threshold: Some(100_000), corrected: true, ..Periodic::new(Phase::Staggered, 0) };
     let threads = cpus.iter().zip(0..).map(|(cpu, index)| thread(index, *cpu)).collect();
-    let setup = Setup {
+    let setup = WakeStepSetup {
         threads,
         periodic,
         count: u64::MAX,
@@ -42,7 +42,7 @@ pub(super) fn step(cpus: &[u32]) -> Step {
     setup.step()
 }
 
-pub(super) fn plan(step: &Step) -> Plan {
+pub(super) fn plan(step: &PlanStep) -> Plan {
     Plan::new("wake", vec![step.clone()], CpuList(step.cpus.clone()))
 }
 
@@ -66,8 +66,8 @@ pub(super) fn snapshot(values: &[(u64, usize)], missed: u64, max_at: u64) -> Sna
     }
 }
 
-pub(super) fn live(step: &Step, at: u64, points: Vec<Snapshot>) -> Live<'_> {
-    Live { step, points, round: Round { number: 1, of: 1 }, began: SECOND.min(at), at }
+pub(super) fn live(step: &PlanStep, at: u64, points: Vec<Snapshot>) -> StepSnapshot<'_> {
+    StepSnapshot { step, points, round: StepRound { number: 1, of: 1 }, began: SECOND.min(at), at }
 }
 
 pub(super) fn outlier(at: u64, cpu: u32, value: u64) -> Outlier {

@@ -1,12 +1,12 @@
 //! Wording of a run, its threads and its outliers in a line.
 
-use latscope_core::catalogue::{Kind, kind_of};
+use latscope_core::catalogue::{ParamValueKind, kind_of};
 use latscope_core::events::written;
 use latscope_core::param::{
     CALLER, CLOCK, COPIES, CPU, DIRECTION, FORM, HOPS, INHERITANCE, INTERVAL, METHOD, MODE, PAIR, PAYLOAD,
     POLICY, PRIORITY, SIZE, THREAD, TIMEOUT, TRANSPORT, VIA, WAIT,
 };
-use latscope_core::plan::{ParamValue, Params, Point, Step};
+use latscope_core::plan::{MeasurementPoint, ParamValue, Params, PlanStep};
 use latscope_core::report::{Cause, Outlier, Warning};
 use latscope_core::units::{CpuList, format_share, format_size, format_time, three_digits};
 use latscope_process::clean::is_command;
@@ -19,7 +19,7 @@ const NOT_SAID: [&str; 10] =
     [CPU, THREAD, PAIR, PRIORITY, INTERVAL, INHERITANCE, COPIES, HOPS, WAIT, TIMEOUT];
 
 /// Description of a step's measurement: `every 1 ms, fifo 95, nanosleep, monotonic, CPUs 0-3`.
-pub(super) fn what_runs(step: &Step) -> String {
+pub(super) fn what_runs(step: &PlanStep) -> String {
     let mut said = Vec::new();
     let intervals: Vec<u64> =
         step.points.iter().filter_map(|point| point.params.get(INTERVAL)?.number()).collect();
@@ -54,7 +54,9 @@ fn parameter(name: &str, value: &ParamValue, all: &Params) -> String {
             Some(priority) => format!("{policy} {priority}"),
             None => policy.to_string(),
         },
-        (_, ParamValue::Number(ns)) if kind_of(name) == Some(Kind::Time) => format!("{name} {}", time(*ns)),
+        (_, ParamValue::Number(ns)) if kind_of(name) == Some(ParamValueKind::Time) => {
+            format!("{name} {}", time(*ns))
+        }
         (VIA, via) => format!("via {via}"),
         (_, ParamValue::Text(text)) => text.clone(),
         (_, number) => written(name, number, all),
@@ -74,7 +76,7 @@ pub(super) fn time(ns: u64) -> String {
 
 /// Labels of the points of a step: the CPU or pair where that distinguishes them, else with the parameters in which
 /// they differ, and with their number where nothing differs.
-pub(super) fn labels(step: &Step) -> Vec<String> {
+pub(super) fn labels(step: &PlanStep) -> Vec<String> {
     let place = |params: &Params| {
         let cpu = params.get(CPU).map(ToString::to_string);
         let caller = params.get(CALLER).map(|caller| format!(" {caller}")).unwrap_or_default();
@@ -98,7 +100,7 @@ pub(super) fn labels(step: &Step) -> Vec<String> {
                 Some(point.probe.split_once('.').map_or(&*point.probe, |(_, name)| name).to_owned())
             }
             // The unit says what it is.
-            (name, Some(ParamValue::Number(bytes))) if kind_of(name) == Some(Kind::Size) => {
+            (name, Some(ParamValue::Number(bytes))) if kind_of(name) == Some(ParamValueKind::Size) => {
                 Some(format_size(*bytes))
             }
             (name, value) => Some(parameter(name, value?, &point.params)),
@@ -128,7 +130,7 @@ const PROBE: &str = "";
 const NOT_IN_LABELS: [&str; 8] = [CPU, THREAD, PAIR, CALLER, PRIORITY, POLICY, INTERVAL, INHERITANCE];
 
 /// In what the points of a step differ, other than in the place and the thread.
-fn differing(step: &Step) -> Vec<&str> {
+fn differing(step: &PlanStep) -> Vec<&str> {
     let Some((first, rest)) = step.points.split_first() else { return Vec::new() };
     let of_probe = rest.iter().any(|point| point.probe != first.probe).then_some(PROBE);
     let mut names: Vec<&str> =
@@ -142,15 +144,16 @@ fn differing(step: &Step) -> Vec<&str> {
 
 /// Returns true if a parameter distinguishes a point from others of its probe. The probe itself distinguishes it from
 /// all others.
-fn distinguishes(step: &Step, point: &Point, name: &str) -> bool {
-    let differs =
-        |other: &Point| other.probe == point.probe && other.params.get(name) != point.params.get(name);
+fn distinguishes(step: &PlanStep, point: &MeasurementPoint, name: &str) -> bool {
+    let differs = |other: &MeasurementPoint| {
+        other.probe == point.probe && other.params.get(name) != point.params.get(name)
+    };
     name == PROBE || step.points.iter().any(differs)
 }
 
 /// Returns true if the points of a step are of several kinds whose sum means nothing: other payloads, other ways to
 /// wait.
-pub(super) fn is_of_kinds(step: &Step) -> bool {
+pub(super) fn is_of_kinds(step: &PlanStep) -> bool {
     let kinds = [PROBE, PAYLOAD, WAIT, TRANSPORT, MODE, FORM, DIRECTION, SIZE];
     differing(step).iter().any(|name| kinds.contains(name))
 }
@@ -243,7 +246,7 @@ pub(super) fn count(n: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::plan::Point;
+    use latscope_core::plan::MeasurementPoint;
 
     fn cause(kind: &str, name: &str, pid: u32, ns: u64) -> Cause {
         Cause { kind: kind.to_owned(), name: name.to_owned(), pid, ns }
@@ -262,7 +265,7 @@ mod tests {
             let template = step.points[0].clone();
             step.points = points
                 .iter()
-                .map(|params| Point {
+                .map(|params| MeasurementPoint {
                     params: params.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
                     ..template.clone()
                 })

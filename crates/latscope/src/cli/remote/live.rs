@@ -3,29 +3,29 @@
 
 use crate::cli::live::newly_exceeded;
 use latscope_bench::recorder::Snapshot;
-use latscope_core::plan::Point;
+use latscope_core::plan::MeasurementPoint;
 use latscope_core::units::{format_count, format_time};
 use latscope_engine::criteria::Standing;
-use latscope_engine::observers::{Event, Observer};
+use latscope_engine::observers::{Observer, RunEvent};
 use std::io::Write;
 use std::time::Duration;
 
 /// Observer that writes the line.
-pub struct Line<W> {
+pub struct RemoteStatusLine<W> {
     out: W,
     /// The columns of a line that is rewritten, now; `None` where each is a new line.
     width: fn() -> Option<usize>,
     /// Title of the present point.
     title: String,
-    point: Option<Point>,
+    point: Option<MeasurementPoint>,
     /// State of the criteria.
     standings: Vec<Standing>,
 }
 
-impl<W: Write> Line<W> {
+impl<W: Write> RemoteStatusLine<W> {
     /// To a terminal, which has so many columns whenever that is asked, or to whatever else.
-    pub fn new(out: W, width: fn() -> Option<usize>) -> Line<W> {
-        Line { out, width, title: String::new(), point: None, standings: Vec::new() }
+    pub fn new(out: W, width: fn() -> Option<usize>) -> RemoteStatusLine<W> {
+        RemoteStatusLine { out, width, title: String::new(), point: None, standings: Vec::new() }
     }
 
     /// A closed stderr is no reason to stop measuring.
@@ -69,17 +69,17 @@ fn figures(snapshot: &Snapshot) -> String {
     said.join("  ")
 }
 
-impl<W: Write> Observer for Line<W> {
-    fn observe(&mut self, event: &Event) {
+impl<W: Write> Observer for RemoteStatusLine<W> {
+    fn observe(&mut self, event: &RunEvent) {
         match event {
-            Event::Point { point, round, .. } => {
+            RunEvent::Point { point, round, .. } => {
                 let round = round.words().map(|words| format!(", {words}")).unwrap_or_default();
                 self.title = format!("{}: {}{round}", point.probe, point.title);
                 self.point = Some((*point).clone());
                 let title = self.title.clone();
                 self.say(&format!("measuring {title}"));
             }
-            Event::Snapshot(live) => {
+            RunEvent::Snapshot(live) => {
                 let current = live.step.points.iter().position(|point| Some(point) == self.point.as_ref());
                 if let Some(snapshot) = current.and_then(|index| live.points.get(index)) {
                     // On a terminal the figures come first: the line is cut off.
@@ -90,12 +90,12 @@ impl<W: Write> Observer for Line<W> {
                     self.say(&line);
                 }
             }
-            Event::Standings(standings) => {
+            RunEvent::Standings(standings) => {
                 newly_exceeded(&self.standings, standings).iter().for_each(|words| self.note(words));
                 self.standings = standings.to_vec();
             }
-            Event::Warning(warning) => self.note(&format!("latscope: {}", warning.text)),
-            Event::Finished(_) if (self.width)().is_some() => self.say(""),
+            RunEvent::Warning(warning) => self.note(&format!("latscope: {}", warning.text)),
+            RunEvent::Finished(_) if (self.width)().is_some() => self.say(""),
             _ => {}
         }
     }
@@ -108,32 +108,37 @@ impl<W: Write> Observer for Line<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_bench::recorder::{Layout, Slots};
+    use latscope_bench::recorder::{HistogramSlotLayout, Slots};
     use latscope_core::machine::Machine;
-    use latscope_core::plan::Step;
+    use latscope_core::plan::PlanStep;
     use latscope_core::report::{Sampling, Warning};
-    use latscope_engine::observers::{Live, Round};
-    use latscope_probes::{PlanInput, Profile, all};
+    use latscope_engine::observers::{StepRound, StepSnapshot};
+    use latscope_probes::{PlanInput, SurveyProfile, all};
 
-    fn step() -> Step {
-        let input = PlanInput { profile: Profile::Quick, ..PlanInput::default() };
+    fn step() -> PlanStep {
+        let input = PlanInput { profile: SurveyProfile::Quick, ..PlanInput::default() };
         let ping = all().find(|probe| probe.id == "remote.ping").unwrap();
-        Step::new("remote", ping.plan(&input, &Machine::default()), vec![0, 1], Profile::Quick.stop())
+        PlanStep::new(
+            "remote",
+            ping.plan(&input, &Machine::default()),
+            vec![0, 1],
+            SurveyProfile::Quick.stop(),
+        )
     }
 
     fn shown(width: fn() -> Option<usize>) -> String {
         let step = step();
-        let layout = Layout::of(&step);
+        let layout = HistogramSlotLayout::of(&step);
         let slots = Slots::map(Slots::create(&layout).unwrap(), layout).unwrap();
         let mut writer = slots.writer(1, Sampling::Event);
         (1..=100).for_each(|ns| writer.record(ns * 1000, ns));
         let points = (0..step.points.len()).map(|point| slots.snapshot(point)).collect();
-        let mut line = Line::new(Vec::new(), width);
-        let round = Round { number: 2, of: 3 };
-        line.observe(&Event::Point { point: &step.points[1], index: 1, round });
-        line.observe(&Event::Snapshot(&Live { step: &step, points, round, began: 0, at: 1 }));
+        let mut line = RemoteStatusLine::new(Vec::new(), width);
+        let round = StepRound { number: 2, of: 3 };
+        line.observe(&RunEvent::Point { point: &step.points[1], index: 1, round });
+        line.observe(&RunEvent::Snapshot(&StepSnapshot { step: &step, points, round, began: 0, at: 1 }));
         let warning = Warning { id: "x".to_owned(), text: "something".to_owned(), remedy: None };
-        line.observe(&Event::Warning(&warning));
+        line.observe(&RunEvent::Warning(&warning));
         String::from_utf8(line.out).unwrap()
     }
 

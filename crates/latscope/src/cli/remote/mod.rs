@@ -5,7 +5,7 @@ mod options;
 mod serve;
 mod window;
 
-use super::Exit;
+use super::CommandExit;
 use super::criteria::Criteria;
 use super::family::{self, FamilyArguments};
 use super::live::LiveArguments;
@@ -13,19 +13,19 @@ use super::measure::{self, Measures};
 use super::options::{Dynamic, RunArguments};
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use latscope_bench::settings::Asked;
+use latscope_bench::settings::ParamValueRequest;
 use latscope_core::machine::Machine;
 use latscope_core::param;
 use latscope_core::plan::Plan;
 use latscope_core::units::format_time;
-use latscope_engine::observers::{Observer, Style};
-use latscope_engine::planner::Request;
-use latscope_exchange::remote::{MAILBOXES, TRANSPORTS, Transport, shm};
-use latscope_judge::verdict::Criterion;
+use latscope_engine::observers::{Observer, ProgressStyle};
+use latscope_engine::planner::RunRequest;
+use latscope_exchange::remote::{MAILBOXES, RemoteTransport, TRANSPORTS, shm};
+use latscope_judge::verdict::MetricCriterion;
 use latscope_probes::remote::{BANDWIDTH, LONG_PING, MAILBOX, Packets, SMALLEST_BLOCK};
-use latscope_probes::{PlanInput, Probe, Word};
+use latscope_probes::{KeywordEnum, PlanInput, Probe};
 use latscope_process::terminal::status_width;
-use live::Line;
+use live::RemoteStatusLine;
 use options::TransportOptions;
 use serve::ServeArguments;
 use std::io::stderr;
@@ -74,7 +74,7 @@ enum RemoteCommand {
 ///
 /// # Errors
 /// As [`measure::run`], or as the subcommand.
-pub fn run(asked: &RemoteArguments) -> Result<Exit> {
+pub fn run(asked: &RemoteArguments) -> Result<CommandExit> {
     match &asked.command {
         Some(RemoteCommand::Serve(asked)) => serve::run(asked),
         Some(RemoteCommand::Window(asked)) => window::run(asked),
@@ -99,25 +99,25 @@ impl Measures for RemoteArguments {
         Ok(plan)
     }
 
-    fn criteria(&self, _: &Plan) -> Vec<Criterion> {
+    fn criteria(&self, _: &Plan) -> Vec<MetricCriterion> {
         self.criteria.with_threshold(None)
     }
 
     fn watcher(&self) -> Result<Box<dyn Observer>> {
         let style = self.family.run.progress;
-        let width: fn() -> Option<usize> = if style == Style::Plain { || None } else { status_width };
-        self.live.watcher_or(style, || Box::new(Line::new(stderr(), width)))
+        let width: fn() -> Option<usize> = if style == ProgressStyle::Plain { || None } else { status_width };
+        self.live.watcher_or(style, || Box::new(RemoteStatusLine::new(stderr(), width)))
     }
 }
 
 impl RemoteArguments {
-    fn request(&self) -> Result<(Vec<&'static Probe>, Request)> {
+    fn request(&self) -> Result<(Vec<&'static Probe>, RunRequest)> {
         // One long stretch: its maximum and its misses are what is asked for.
         let (probes, mut request) = self.family.request("remote", 1)?;
         let input = &mut request.input;
         self.check_meaning(&probes, input)?;
         let of_a_round = self.family.run.duration.map(|time| time / u64::from(request.rounds.max(1)));
-        let paces = Asked::of::<u64>(input, param::PACE).or(&[]);
+        let paces = ParamValueRequest::of::<u64>(input, param::PACE).or(&[]);
         if let Some((pace, time)) = paces.iter().max().zip(of_a_round).filter(|(pace, time)| *pace >= time) {
             bail!(
                 "--pace {} leaves no time for a second message in the {} of a round, and the first is a warm-up: choose a \
@@ -126,7 +126,7 @@ impl RemoteArguments {
                 format_time(time as f64)
             );
         }
-        let payloads = Asked::of::<u64>(input, param::PAYLOAD).or(&[]);
+        let payloads = ParamValueRequest::of::<u64>(input, param::PAYLOAD).or(&[]);
         let blocks = probes.iter().any(|probe| std::ptr::eq(*probe, &BANDWIDTH));
         let least = if blocks { SMALLEST_BLOCK } else { 1 };
         if let Some(small) = payloads.iter().find(|payload| **payload < least) {
@@ -154,12 +154,12 @@ impl RemoteArguments {
 
     /// Checks that each given option has a meaning for a chosen transport.
     fn check_meaning(&self, probes: &[&Probe], input: &PlanInput) -> Result<()> {
-        let names = Asked::of::<String>(input, param::TRANSPORT).or(&[shm::SHM.name.to_owned()]);
-        let chosen: Vec<&Transport> =
+        let names = ParamValueRequest::of::<String>(input, param::TRANSPORT).or(&[shm::SHM.name.to_owned()]);
+        let chosen: Vec<&RemoteTransport> =
             TRANSPORTS.iter().copied().filter(|known| names.iter().any(|name| name == known.name)).collect();
         let transport = format!("--transport {}", names.join(","));
         self.options.check_used(&transport, |option| chosen.iter().any(|known| known.has(option)))?;
-        for wait in Asked::of::<String>(input, param::WAIT).or(&[]) {
+        for wait in ParamValueRequest::of::<String>(input, param::WAIT).or(&[]) {
             if !chosen.iter().any(|known| known.waits.contains(&wait.as_str())) {
                 let waits: Vec<&str> = chosen.iter().flat_map(|known| known.waits.iter().copied()).collect();
                 bail!("--wait {wait} is not for {transport}, which waits by: {}", waits.join(", "));
@@ -194,7 +194,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// Returns the request of `latscope remote` with these words, or the reason why it cannot be measured.
-    fn asked(words: &[&str]) -> Result<Request> {
+    fn asked(words: &[&str]) -> Result<RunRequest> {
         let words = ["remote"].iter().chain(words);
         let matches =
             RemoteArguments::augment_args(Command::new("remote")).try_get_matches_from(words).unwrap();

@@ -4,7 +4,7 @@ use crate::cli::options::Registered;
 use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use latscope_core::plan::{ParamValue, Params};
-use latscope_exchange::remote::{Opt, TRANSPORTS};
+use latscope_exchange::remote::{RemoteOption, TRANSPORTS};
 use std::collections::BTreeSet;
 
 /// The options of transports that were given.
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 pub struct TransportOptions(pub Params);
 
 /// Each option of a transport, once: where several have it, the first says what it is.
-fn options() -> impl Iterator<Item = &'static Opt> {
+fn options() -> impl Iterator<Item = &'static RemoteOption> {
     let mut known = BTreeSet::new();
     TRANSPORTS.iter().flat_map(|transport| transport.options).filter(move |option| known.insert(option.name))
 }
@@ -33,9 +33,9 @@ impl Registered for TransportOptions {
     }
 
     fn read(matches: &ArgMatches) -> Self {
-        let given = |option: &Opt| {
+        let given = |option: &RemoteOption| {
             let value = if option.value.is_empty() {
-                matches.get_flag(option.name).then_some(Opt::GIVEN)?
+                matches.get_flag(option.name).then_some(RemoteOption::GIVEN)?
             } else {
                 matches.get_one::<String>(option.name)?
             };

@@ -1,6 +1,6 @@
 //! `latscope remote window`: the shared memory of a port that makes none itself.
 
-use crate::cli::Exit;
+use crate::cli::CommandExit;
 use anyhow::{Result, ensure};
 use clap::Args;
 use latscope_core::units::{format_size, parse_size};
@@ -21,7 +21,7 @@ pub struct WindowArguments {
 ///
 /// # Errors
 /// The file exists or cannot be made, or the size leaves no room.
-pub fn run(WindowArguments { create: path, size }: &WindowArguments) -> Result<Exit> {
+pub fn run(WindowArguments { create: path, size }: &WindowArguments) -> Result<CommandExit> {
     let sizes = openamp::SIZES;
     let [given, least, most, step] = [*size, *sizes.start(), *sizes.end(), openamp::PAGE].map(format_size);
     ensure!(
@@ -34,5 +34,5 @@ pub fn run(WindowArguments { create: path, size }: &WindowArguments) -> Result<E
         "{file}: {given}, rings of {} entries, {} buffers of {} bytes for each direction\n",
         ring.num, pool.count, pool.buffer
     ))?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }

@@ -1,7 +1,7 @@
 //! Comparisons of runs of one thing give no alarm, and a loop that is longer by a known share is found.
 
 use super::{Verdict, measured};
-use crate::cli::measure::Environment;
+use crate::cli::measure::CalibratedMachine;
 use anyhow::{Context, Result};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{ParamValue, Plan};
@@ -9,7 +9,7 @@ use latscope_core::report::{Measurement, Report};
 use latscope_core::rounds;
 use latscope_core::statistics::SplitMix;
 use latscope_core::units::{format_percent, format_share};
-use latscope_engine::planner::{self, Request};
+use latscope_engine::planner::{self, RunRequest};
 use latscope_judge::binomial::share_bounds;
 use latscope_judge::compare::{self, Levels, verdicts as judged};
 use latscope_probes::selftest::{self, COPIES, LONGER};
@@ -31,7 +31,7 @@ const MARGIN: f64 = 0.05;
 const WRONG: f64 = 0.05;
 
 pub fn plan(machine: &Machine) -> Plan {
-    let request = Request::new("selftest compare", PlanInput::default());
+    let request = RunRequest::new("selftest compare", PlanInput::default());
     planner::plan(&REGISTRY, selftest::COMPARING, &request, machine).in_rounds(ROUNDS)
 }
 
@@ -40,7 +40,7 @@ pub fn plan(machine: &Machine) -> Plan {
 /// # Errors
 /// No worker can be started, or a run was interrupted.
 pub fn verdicts(plan: &Plan) -> Result<Vec<Verdict>> {
-    let run = |_| measured(plan.clone(), Environment::survey(), Vec::new());
+    let run = |_| measured(plan.clone(), CalibratedMachine::survey(), Vec::new());
     let runs: Vec<Loops> = (0..RUNS).map(run).map(|report| Loops::of(&report?)).collect::<Result<_>>()?;
     let mut found = vec![no_alarm(&runs)];
     for percent in LONGER.into_iter().filter(|percent| *percent > 0) {
@@ -87,7 +87,11 @@ fn split(runs: &[Loops], number: u64) -> (Vec<&Loops>, Vec<&Loops>) {
 }
 
 /// Compares the loops that are alike, with those of B as `of_b` gives them.
-fn compared(runs: &[Loops], number: u64, of_b: &dyn Fn(&Loops, u64) -> Vec<f64>) -> Vec<compare::Verdict> {
+fn compared(
+    runs: &[Loops],
+    number: u64,
+    of_b: &dyn Fn(&Loops, u64) -> Vec<f64>,
+) -> Vec<compare::ComparisonVerdict> {
     let (a, b) = split(runs, number);
     let of_copy = |copy: u64| -> (Levels, Levels) {
         let of_a = a.iter().map(|run| run.figures(0, copy).to_vec()).collect();
@@ -104,8 +108,9 @@ fn rate(count: u64, of: u64) -> String {
 }
 
 fn no_alarm(runs: &[Loops]) -> Verdict {
-    let is_alarm =
-        |verdict: &compare::Verdict| matches!(verdict, compare::Verdict::Slower | compare::Verdict::Faster);
+    let is_alarm = |verdict: &compare::ComparisonVerdict| {
+        matches!(verdict, compare::ComparisonVerdict::Slower | compare::ComparisonVerdict::Faster)
+    };
     let unchanged = |run: &Loops, copy| run.figures(0, copy).to_vec();
     let alarms =
         (0..SPLITS).filter(|number| compared(runs, *number, &unchanged).iter().any(is_alarm)).count() as u64;
@@ -123,8 +128,10 @@ fn power(runs: &[Loops], percent: u64, how: &str, slower: &dyn Fn(&Loops, u64) -
         |run: &Loops, copy| if copy < half { slower(run, copy) } else { run.figures(0, copy).to_vec() };
     let called = |number| {
         let verdicts = compared(runs, number, &of_b);
-        verdicts[..half as usize].iter().filter(|verdict| **verdict == compare::Verdict::Slower).count()
-            as u64
+        verdicts[..half as usize]
+            .iter()
+            .filter(|verdict| **verdict == compare::ComparisonVerdict::Slower)
+            .count() as u64
     };
     let (found, of) = ((0..SPLITS).map(called).sum(), SPLITS * half);
     let bounds = share_bounds(found, of);

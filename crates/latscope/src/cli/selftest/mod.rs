@@ -4,8 +4,8 @@ mod compare;
 mod survey;
 mod wake;
 
-use super::exit::{self, Exit};
-use super::measure::Environment;
+use super::exit::{self, CommandExit};
+use super::measure::CalibratedMachine;
 use super::output::unless_unread;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -44,8 +44,8 @@ struct Verdict {
 ///
 /// # Errors
 /// No worker can be started.
-pub fn run(asked: &SelftestArguments) -> Result<Exit> {
-    let environment = Environment::survey();
+pub fn run(asked: &SelftestArguments) -> Result<CommandExit> {
+    let environment = CalibratedMachine::survey();
     let plan = match asked.what {
         Subject::Survey => survey::plan(&environment.machine),
         Subject::Wake => wake::plan(&environment.machine)?,
@@ -53,7 +53,7 @@ pub fn run(asked: &SelftestArguments) -> Result<Exit> {
     };
     if asked.dry_run {
         stdout::write(&describe(&plan))?;
-        return Ok(Exit::Done);
+        return Ok(CommandExit::Done);
     }
     let verdicts = match asked.what {
         Subject::Survey => survey::verdicts(plan, environment)?,
@@ -66,14 +66,14 @@ pub fn run(asked: &SelftestArguments) -> Result<Exit> {
     }
     let missed: Vec<String> =
         verdicts.into_iter().filter(|verdict| !verdict.holds).map(|verdict| verdict.text).collect();
-    Ok(if missed.is_empty() { Exit::Done } else { Exit::Error(exit::first_of(&missed)) })
+    Ok(if missed.is_empty() { CommandExit::Done } else { CommandExit::Error(exit::first_of(&missed)) })
 }
 
 /// Measures all of a plan: what was cut short proves nothing.
 ///
 /// # Errors
 /// No worker can be started, or the run was interrupted.
-fn measured(plan: Plan, environment: Environment, observers: Vec<&mut dyn Observer>) -> Result<Report> {
+fn measured(plan: Plan, environment: CalibratedMachine, observers: Vec<&mut dyn Observer>) -> Result<Report> {
     let report = environment.run(plan, Default::default(), observers)?;
     match &report.interrupted {
         Some(interrupted) => bail!("interrupted by {}: nothing is judged", interrupted.by),

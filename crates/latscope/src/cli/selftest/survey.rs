@@ -2,14 +2,14 @@
 //! thing do not differ.
 
 use super::{Verdict, measured};
-use crate::cli::measure::Environment;
+use crate::cli::measure::CalibratedMachine;
 use anyhow::{Context, Result};
 use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::statistics;
 use latscope_core::units::{counted, format_time};
-use latscope_engine::planner::{self, Request};
+use latscope_engine::planner::{self, RunRequest};
 use latscope_probes::selftest::{self, DELAY_NS};
 use latscope_probes::{PlanInput, REGISTRY};
 
@@ -17,13 +17,13 @@ use latscope_probes::{PlanInput, REGISTRY};
 ///
 /// # Errors
 /// No worker can be started.
-pub fn verdicts(plan: Plan, environment: Environment) -> Result<Vec<Verdict>> {
+pub fn verdicts(plan: Plan, environment: CalibratedMachine) -> Result<Vec<Verdict>> {
     let report = measured(plan, environment, Vec::new())?;
     Ok(vec![empty(&report)?, delay(&report)?, same(&report)?])
 }
 
 pub fn plan(machine: &Machine) -> Plan {
-    let request = Request::new("selftest", PlanInput::default());
+    let request = RunRequest::new("selftest", PlanInput::default());
     planner::plan(&REGISTRY, selftest::MEASURING, &request, machine)
 }
 

@@ -2,19 +2,19 @@
 //! the report must find each preemption, its length, and the CPU hog.
 
 use super::{Verdict, measured};
-use crate::cli::measure::Environment;
+use crate::cli::measure::CalibratedMachine;
 use anyhow::{Context, Result};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{OnThreshold, Periodic, Plan};
 use latscope_core::report::{Cause, Outlier, Report};
 use latscope_core::units::{format_share, format_time};
-use latscope_engine::observers::{Event, Observer};
-use latscope_engine::planner::{self, Request};
+use latscope_engine::observers::{Observer, RunEvent};
+use latscope_engine::planner::{self, RunRequest};
 use latscope_probes::PlanInput;
-use latscope_probes::wake::setup::Setup;
-use latscope_probes::wake::thread::Thread;
+use latscope_probes::wake::setup::WakeStepSetup;
+use latscope_probes::wake::thread::WakeThreadSettings;
 use latscope_probes::wake::timer;
-use latscope_process::cpu_hog::{self, CpuHog, NAME, Orders, Preemption};
+use latscope_process::cpu_hog::{self, CpuHog, CpuHogOrders, NAME, Preemption};
 
 const PREEMPTIONS: u32 = 20;
 
@@ -32,9 +32,9 @@ const ERROR: f64 = 0.1;
 ///
 /// # Errors
 /// No worker or CPU hog can be started, or SCHED_FIFO was refused to the hog.
-pub fn verdicts(plan: Plan, environment: Environment) -> Result<Vec<Verdict>> {
+pub fn verdicts(plan: Plan, environment: CalibratedMachine) -> Result<Vec<Verdict>> {
     let cpu = plan.steps[0].cpus[0];
-    let orders = Orders { cpu, preemptions: PREEMPTIONS, pause: PAUSE, length: LENGTH };
+    let orders = CpuHogOrders { cpu, preemptions: PREEMPTIONS, pause: PAUSE, length: LENGTH };
     let mut starter = HogStarter { cpu_hog: cpu_hog::start()?, orders, begun: Ok(()) };
     let process = starter.cpu_hog.process();
     let report = measured(plan, environment, vec![&mut starter])?;
@@ -46,13 +46,13 @@ pub fn verdicts(plan: Plan, environment: Environment) -> Result<Vec<Verdict>> {
 /// Lets the hog begin with the measuring threads, which a slow machine takes long to set up.
 struct HogStarter {
     cpu_hog: CpuHog,
-    orders: Orders,
+    orders: CpuHogOrders,
     begun: Result<()>,
 }
 
 impl Observer for HogStarter {
-    fn observe(&mut self, event: &Event) {
-        if matches!(event, Event::Point { .. }) {
+    fn observe(&mut self, event: &RunEvent) {
+        if matches!(event, RunEvent::Point { .. }) {
             self.begun = self.cpu_hog.begin(self.orders);
         }
     }
@@ -64,8 +64,8 @@ impl Observer for HogStarter {
 /// No CPU may be used.
 pub fn plan(machine: &Machine) -> Result<Plan> {
     let cpu = *machine.allowed.0.last().context("no CPU may be used")?;
-    let setup = Setup {
-        threads: vec![Thread { interval: INTERVAL, ..timer::usual(0, Some(cpu)) }],
+    let setup = WakeStepSetup {
+        threads: vec![WakeThreadSettings { interval: INTERVAL, ..timer::usual(0, Some(cpu)) }],
         periodic: Periodic { threshold: Some(LENGTH / 2), ..timer::usual_rules() },
         count: u64::MAX,
         duration: u64::from(PREEMPTIONS + 3) * (PAUSE + LENGTH),
@@ -73,7 +73,7 @@ pub fn plan(machine: &Machine) -> Result<Plan> {
         seed: 1,
     };
     let on_threshold = Some(OnThreshold { blame: true, ..OnThreshold::default() });
-    let request = Request { on_threshold, ..Request::new("selftest", PlanInput::default()) };
+    let request = RunRequest { on_threshold, ..RunRequest::new("selftest", PlanInput::default()) };
     Ok(planner::of_steps(vec![setup.step()], &request, machine))
 }
 

@@ -1,11 +1,11 @@
 //! The arguments of both commands, and the plan that they make.
 
 use super::super::options::some_time;
-use super::super::{Exit, input, redact};
-use super::carry_out::{Request, carry_out};
-use super::plan_file::{Arm, Measured, Order, PlanFile, Words};
+use super::super::{CommandExit, input, redact};
+use super::carry_out::{TrialRequest, carry_out};
+use super::plan_file::{Arm, PlanFile, TrialCommandLine, TrialMeasurement, TrialRunOrder};
 use super::shared::SharedArguments;
-use super::show::{View, check_plan};
+use super::show::{TrialViewKind, check_plan};
 use super::traced::traced;
 use super::{redacted, shipped};
 use anyhow::{Context, Result, bail, ensure};
@@ -36,10 +36,10 @@ pub struct TrialArguments {
     restore: Option<String>,
     /// Program that starts latscope in A, such as 'taskset -c 1' or 'chrt -f 10'
     #[arg(long, value_name = "PROGRAM", value_parser = words)]
-    a_run: Option<Words>,
+    a_run: Option<TrialCommandLine>,
     /// Program that starts latscope in B
     #[arg(long, value_name = "PROGRAM", value_parser = words)]
-    b_run: Option<Words>,
+    b_run: Option<TrialCommandLine>,
     /// Load beside the runs of A, as after --load
     #[arg(long, value_name = "NAME|CMD")]
     a_load: Option<String>,
@@ -85,8 +85,8 @@ pub struct PlanArguments {
     shared: SharedArguments,
 }
 
-fn words(text: &str) -> Result<Words, String> {
-    let words = Words::split(text).map_err(|error| error.to_string())?;
+fn words(text: &str) -> Result<TrialCommandLine, String> {
+    let words = TrialCommandLine::split(text).map_err(|error| error.to_string())?;
     if words.0.is_empty() { Err("it is empty".to_owned()) } else { Ok(words) }
 }
 
@@ -94,28 +94,29 @@ fn words(text: &str) -> Result<Words, String> {
 ///
 /// # Errors
 /// Bad arguments, a command that fails, no run that counts, or a file that cannot be written.
-pub fn trial(asked: &TrialArguments) -> Result<Exit> {
+pub fn trial(asked: &TrialArguments) -> Result<CommandExit> {
     if let Some(plan) = &asked.plan {
         return of_plan(plan, None, &asked.shared);
     }
     let named = if asked.with.is_some() { ["without", "with"] } else { ["a", "b"] };
-    let arm = |at: usize, before: &Option<String>, prefix: &Option<Words>, load: &Option<String>| Arm {
-        name: named[at].to_owned(),
-        before: before.clone(),
-        prefix: prefix.clone().unwrap_or_default(),
-        load: load.clone(),
-        ..Arm::default()
-    };
+    let arm =
+        |at: usize, before: &Option<String>, prefix: &Option<TrialCommandLine>, load: &Option<String>| Arm {
+            name: named[at].to_owned(),
+            before: before.clone(),
+            prefix: prefix.clone().unwrap_or_default(),
+            load: load.clone(),
+            ..Arm::default()
+        };
     let command = if asked.command.is_empty() { vec!["survey".to_owned()] } else { asked.command.clone() };
     let plan = PlanFile {
         title: String::new(),
         repetitions: asked.shared.runs.unwrap_or(9),
-        order: Order::Random,
+        order: TrialRunOrder::Random,
         seed: asked.shared.seed.unwrap_or(1),
         restore: asked.restore.clone(),
-        measurements: vec![Measured {
+        measurements: vec![TrialMeasurement {
             name: command[0].trim_start_matches('-').to_owned(),
-            run: Words(command),
+            run: TrialCommandLine(command),
             needs: None,
             otherwise: None,
         }],
@@ -125,10 +126,10 @@ pub fn trial(asked: &TrialArguments) -> Result<Exit> {
         ],
         loads: Vec::new(),
     };
-    carry_out(&Request {
+    carry_out(&TrialRequest {
         plan: redacted::renamed(plan.checked()?),
         name: "trial".to_owned(),
-        view: View::Comparison,
+        view: TrialViewKind::Comparison,
         to: &asked.shared,
     })
 }
@@ -137,17 +138,17 @@ pub fn trial(asked: &TrialArguments) -> Result<Exit> {
 ///
 /// # Errors
 /// As [`trial`], or there is no such plan.
-pub fn run(asked: &PlanArguments) -> Result<Exit> {
+pub fn run(asked: &PlanArguments) -> Result<CommandExit> {
     let shown = match (&asked.show, &asked.plan) {
         (Some(name), _) => shipped::text(name).with_context(|| shipped::unknown(name))?.to_owned(),
         (None, None) => shipped::list(),
         (None, Some(plan)) => return of_plan(plan, asked.duration, &asked.shared),
     };
     stdout::write(&shown)?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
-fn of_plan(plan: &str, duration: Option<u64>, shared: &SharedArguments) -> Result<Exit> {
+fn of_plan(plan: &str, duration: Option<u64>, shared: &SharedArguments) -> Result<CommandExit> {
     let path = Path::new(plan);
     let text = match shipped::text(plan) {
         Some(text) => text.to_owned(),
@@ -168,7 +169,7 @@ fn of_plan(plan: &str, duration: Option<u64>, shared: &SharedArguments) -> Resul
     let of_user = redact::applies() && shipped::text(plan).is_none();
     let stem = if of_user { "run".into() } else { path.file_stem().unwrap_or_default().to_string_lossy() };
     let (plan, name) = (traced(redacted::renamed(read)), stem.into_owned());
-    carry_out(&Request { plan, name, view: View::Table, to: shared })
+    carry_out(&TrialRequest { plan, name, view: TrialViewKind::Table, to: shared })
 }
 
 /// Gives the words another `--duration`, if they have one.

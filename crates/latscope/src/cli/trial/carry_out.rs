@@ -1,30 +1,32 @@
 //! From a plan to what is shown: what this machine lacks is left out, every command line is tried, then the runs are
 //! made, what they changed is put back, and what there is is compared.
 
-use super::super::live::{self, Runs};
+use super::super::live::{self, RunsScreenModel};
 use super::super::measure::wait_for_turn;
-use super::super::{Exit, output, redact, results};
+use super::super::{CommandExit, output, redact, results};
 use super::executor::{Executor, complaint, plan_of, succeeds};
 use super::hashes::own_program;
 use super::order::order;
-use super::outcome::{Compared, Counted, Done, Ordered, Outcome, SCHEMA, Skipped, comparisons, table};
-use super::plan_file::{Place, PlanFile, Planned, Requirement};
-use super::progress::{Progress, Remaining};
+use super::outcome::{
+    Compared, Ordered, SCHEMA, Skipped, TrialCellRuns, TrialOutcome, TrialRunRecord, comparisons, table,
+};
+use super::plan_file::{PlanFile, Planned, Requirement, TrialCellIndex};
+use super::progress::{TrialProgress, TrialTimeEstimate};
 use super::redacted;
 use super::saved::{complete, record};
-use super::settings::Settings;
+use super::settings::ArmSettings;
 use super::shared::SharedArguments;
-use super::show::{self, View};
+use super::show::{self, TrialViewKind};
 use anyhow::{Context, Result, bail, ensure};
 use latscope_core::quality::{HALTED, THROTTLED};
 use latscope_core::report::{Account, MORE_TIME, Report, Warning};
 use latscope_core::units::counted;
-use latscope_engine::observers::Style;
+use latscope_engine::observers::ProgressStyle;
 use latscope_engine::remaining::{about, expected};
 use latscope_engine::saver;
-use latscope_judge::compare::Options;
-use latscope_judge::runs::Run;
-use latscope_judge::trial::Answer;
+use latscope_judge::compare::ComparisonOptions;
+use latscope_judge::runs::RunResult;
+use latscope_judge::trial::TrialVerdict;
 use latscope_process::files::{self, Looked};
 use rustix::fs::Mode;
 use rustix::process::geteuid;
@@ -36,13 +38,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Request to carry out a plan.
-pub struct Request<'a> {
+pub struct TrialRequest<'a> {
     /// Plan of the runs.
     pub plan: PlanFile,
     /// Name of the request: part of the name of its directory.
     pub name: String,
     /// Part of the outcome that is shown.
-    pub view: View,
+    pub view: TrialViewKind,
     /// Destination of the results.
     pub to: &'a SharedArguments,
 }
@@ -50,9 +52,9 @@ pub struct Request<'a> {
 /// A plan that is ready: what of it can be run here, in which order.
 struct Ready {
     skipped: Vec<Skipped>,
-    settings: Settings,
+    settings: ArmSettings,
     order: Vec<Planned>,
-    remaining: Remaining,
+    remaining: TrialTimeEstimate,
 }
 
 /// Carries out a plan.
@@ -60,10 +62,10 @@ struct Ready {
 /// # Errors
 /// A command line is refused, a command of the shell fails, what was changed cannot be put back, nothing could be
 /// measured, or a file cannot be written.
-pub fn carry_out(request: &Request) -> Result<Exit> {
+pub fn carry_out(request: &TrialRequest) -> Result<CommandExit> {
     let to = request.to;
     show::check_files(to)?;
-    let mut progress = Progress::new(to.quiet, to.progress);
+    let mut progress = TrialProgress::new(to.quiet, to.progress);
     let limit = Duration::from_nanos(to.hook_timeout);
     let mut ready = ready(&request.plan, (!to.dry_run).then_some(limit))?;
     let directory = directory(request);
@@ -72,7 +74,7 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
         let time = ready.remaining.of(&ready.order);
         let directory = PathBuf::from(redact::message(&directory.display().to_string()));
         show::dry_run(&redacted::shown(&request.plan), &ready.skipped, &directory, &ready.order, time)?;
-        return Ok(Exit::Done);
+        return Ok(CommandExit::Done);
     }
     // Held until the end: another run waits for all runs of the plan.
     let names = !redact::applies();
@@ -83,9 +85,11 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
     skip_arms(&request.plan, refused, &mut ready.skipped)?;
     ready.order.retain(|run| !is_skipped(&request.plan, run.cell, &ready.skipped));
     take(&directory)?;
-    if let Some(screen) =
-        if to.quiet || matches!(to.progress, Style::Plain | Style::None) { None } else { to.live.runs()? }
-    {
+    if let Some(screen) = if to.quiet || matches!(to.progress, ProgressStyle::Plain | ProgressStyle::None) {
+        None
+    } else {
+        to.live.runs()?
+    } {
         executor.attend(&screen)?;
         progress.show(screen, runs(request, &ready.order));
     }
@@ -99,14 +103,14 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
         progress.say(&format!("skipped: {}", one.words()));
     }
     let order = ready.order.iter().enumerate().map(|(at, run)| Ordered::of(&request.plan, at, run)).collect();
-    let mut trial = Trial {
+    let mut trial = TrialRunner {
         plan: &request.plan,
         directory: &directory,
         held,
         executor,
         progress,
         remaining: ready.remaining,
-        outcome: Outcome {
+        outcome: TrialOutcome {
             schema: SCHEMA,
             plan: redacted::shown(&request.plan),
             same: request.to.same,
@@ -114,9 +118,9 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
             started: now(),
             skipped: ready.skipped,
             order,
-            ..Outcome::default()
+            ..TrialOutcome::default()
         },
-        counted: Counted::new(),
+        counted: TrialCellRuns::new(),
         reasons: BTreeMap::new(),
     };
     trial.outcome.redact();
@@ -127,26 +131,26 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
 }
 
 /// Contents of a screen before the first run.
-fn runs(request: &Request, order: &[Planned]) -> Runs {
+fn runs(request: &TrialRequest, order: &[Planned]) -> RunsScreenModel {
     let plan = &request.plan;
-    let command = if request.view == View::Comparison { "trial" } else { "run" };
+    let command = if request.view == TrialViewKind::Comparison { "trial" } else { "run" };
     let what = if plan.title.is_empty() { &request.name } else { &plan.title };
     let what = if what == command { String::new() } else { format!("  {what}") };
-    let mut cells: Vec<live::Cell> = Vec::new();
+    let mut cells: Vec<live::RunsScreenCell> = Vec::new();
     for name in order.iter().map(|run| plan.name(run.cell)) {
         match cells.iter_mut().find(|cell| cell.name == name) {
             Some(cell) => cell.planned += 1,
-            None => cells.push(live::Cell { name, planned: 1, ..live::Cell::default() }),
+            None => cells.push(live::RunsScreenCell { name, planned: 1, ..live::RunsScreenCell::default() }),
         }
     }
-    Runs { title: format!("latscope {command}{what}"), cells, ..Runs::default() }
+    RunsScreenModel { title: format!("latscope {command}{what}"), cells, ..RunsScreenModel::default() }
 }
 
 /// Looks at what the plan needs and tries every command line of it. Without a limit of time it runs no command of the
-/// plan: all that the plan needs counts as there, and latscope tries the command lines without the prefix of an arm, and
-/// only those that need nothing.
+/// plan: all that the plan needs counts as there, and latscope tries the command lines without the prefix of an arm,
+/// and only those that need nothing.
 fn ready(plan: &PlanFile, limit: Option<Duration>) -> Result<Ready> {
-    let (settings, lacking) = Settings::find(&plan.arms)?;
+    let (settings, lacking) = ArmSettings::find(&plan.arms)?;
     let mut skipped = Vec::new();
     for Requirement { kind, name, command, otherwise } in plan.needs() {
         if let Some(limit) = limit
@@ -157,10 +161,10 @@ fn ready(plan: &PlanFile, limit: Option<Duration>) -> Result<Ready> {
         }
     }
     skip_arms(plan, lacking, &mut skipped)?;
-    let places: Vec<Place> =
+    let places: Vec<TrialCellIndex> =
         plan.places().into_iter().filter(|place| !is_skipped(plan, *place, &skipped)).collect();
-    let mut remaining = Remaining::default();
-    let needs = |place: Place| {
+    let mut remaining = TrialTimeEstimate::default();
+    let needs = |place: TrialCellIndex| {
         let (measurement, load, arm) = plan.names(place);
         let is_of = |need: &Requirement| match need.kind {
             "measurement" => need.name == measurement,
@@ -198,13 +202,13 @@ fn skip_arms(plan: &PlanFile, reasons: Vec<Option<String>>, skipped: &mut Vec<Sk
     }
 }
 
-fn is_skipped(plan: &PlanFile, place: Place, skipped: &[Skipped]) -> bool {
+fn is_skipped(plan: &PlanFile, place: TrialCellIndex, skipped: &[Skipped]) -> bool {
     let (measurement, load, arm) = plan.names(place);
     skipped.iter().any(|one| one.covers(&measurement, load.as_deref(), &arm))
 }
 
 /// Directory of the results: `latscope-trial-2026-11-23T00-10-05.042Z`. Trials that begin in one second have their own.
-fn directory(request: &Request) -> PathBuf {
+fn directory(request: &TrialRequest) -> PathBuf {
     let time = now().replace(':', "-");
     let own = || PathBuf::from(format!("latscope-{}-{time}", request.name));
     request.to.dir.clone().unwrap_or_else(own)
@@ -259,22 +263,22 @@ fn now() -> String {
 const TRIES: usize = 2;
 
 /// The runs that are being made.
-struct Trial<'a> {
+struct TrialRunner<'a> {
     plan: &'a PlanFile,
     directory: &'a Path,
     /// The directory as it was made: another user may give its name to one of his own.
     held: Looked,
     executor: Executor,
-    progress: Progress,
-    remaining: Remaining,
+    progress: TrialProgress,
+    remaining: TrialTimeEstimate,
     /// Outcome of the runs so far.
-    outcome: Outcome,
-    counted: Counted,
+    outcome: TrialOutcome,
+    counted: TrialCellRuns,
     /// Reasons why runs do not count, by their place.
-    reasons: BTreeMap<Place, Vec<String>>,
+    reasons: BTreeMap<TrialCellIndex, Vec<String>>,
 }
 
-impl Trial<'_> {
+impl TrialRunner<'_> {
     /// Makes the runs in their order.
     ///
     /// # Errors
@@ -345,7 +349,7 @@ impl Trial<'_> {
             None => self.remaining.took(cell, took),
             Some(why) => self.reasons.entry(cell).or_default().push(why.clone()),
         }
-        self.outcome.runs.push(Done {
+        self.outcome.runs.push(TrialRunRecord {
             planned,
             exit,
             seconds: (took.as_secs_f64() * 1e3).round() / 1e3,
@@ -365,7 +369,7 @@ impl Trial<'_> {
     }
 
     /// The result of a run, or why it does not count.
-    fn judge(&mut self, exit: Option<i32>, result: &Path, log: &Path) -> Result<Run, String> {
+    fn judge(&mut self, exit: Option<i32>, result: &Path, log: &Path) -> Result<RunResult, String> {
         let said = || complaint(log).map(|said| format!(": {said}")).unwrap_or_default();
         match exit {
             None => return Err(format!("it was killed by a signal{}", said())),
@@ -387,7 +391,7 @@ impl Trial<'_> {
     }
 
     /// Puts back what was changed, compares what there is, shows and saves it.
-    fn conclude(mut self, request: &Request, ended: Result<Option<String>>) -> Result<Exit> {
+    fn conclude(mut self, request: &TrialRequest, ended: Result<Option<String>>) -> Result<CommandExit> {
         let log = self.directory.join("restore.log");
         let restored = self.executor.restore(&log);
         remove_empty(&log);
@@ -398,7 +402,8 @@ impl Trial<'_> {
             Err(error) => (Some(error), None),
         };
         let changes = self.executor.is_changed() || self.plan.arms.iter().any(|arm| !arm.set.is_empty());
-        let options = Options { same: request.to.same, accept_busy: true, ..Options::default() };
+        let options =
+            ComparisonOptions { same: request.to.same, accept_busy: true, ..ComparisonOptions::default() };
         self.outcome.finished = Some(now());
         self.outcome.interrupted = interrupted;
         self.outcome.failed = failed.as_ref().map(|error| format!("{error:#}"));
@@ -428,7 +433,7 @@ impl Trial<'_> {
     }
 
     /// Reason why a place has no run that counts.
-    fn why(&self, place: Place) -> String {
+    fn why(&self, place: TrialCellIndex) -> String {
         let failed = || self.reasons.get(&place).and_then(|reasons| reasons.last().cloned());
         self.outcome
             .why_skipped(place)
@@ -450,7 +455,7 @@ fn with_restored(error: &anyhow::Error, restored: Result<bool>, results: &str) -
 ///
 /// # Errors
 /// Nothing could be measured, or an arm has nothing to be compared.
-fn exit(outcome: &Outcome, counted: &Counted, results: &str) -> Result<Exit> {
+fn exit(outcome: &TrialOutcome, counted: &TrialCellRuns, results: &str) -> Result<CommandExit> {
     let reasons: BTreeSet<&str> = outcome.table.iter().filter_map(|cell| cell.why.as_deref()).collect();
     if counted.is_empty() {
         let reasons = Vec::from_iter(reasons).join("; ");
@@ -465,32 +470,32 @@ fn exit(outcome: &Outcome, counted: &Counted, results: &str) -> Result<Exit> {
         let why = cell.why.as_deref().unwrap_or_default();
         bail!("no run of {} in arm {} counts: {why}; {results}", cell.measurement, cell.arm);
     }
-    Ok(Exit::of_code(code, || show::reason(outcome)))
+    Ok(CommandExit::of_code(code, || show::reason(outcome)))
 }
 
 /// End where no arm may be worse than the first.
-fn worse(outcome: &Outcome, exit: Exit) -> Exit {
+fn worse(outcome: &TrialOutcome, exit: CommandExit) -> CommandExit {
     let answers = || outcome.comparisons.iter().map(|one| one.answer.answer);
-    let worse = |one: &&Compared| matches!(one.answer.answer, Answer::Hurts | Answer::Mixed);
-    let known = |answer: &Answer| matches!(answer, Answer::Helps | Answer::Same);
-    if matches!(exit, Exit::Error(_)) {
+    let worse = |one: &&Compared| matches!(one.answer.answer, TrialVerdict::Hurts | TrialVerdict::Mixed);
+    let known = |answer: &TrialVerdict| matches!(answer, TrialVerdict::Helps | TrialVerdict::Same);
+    if matches!(exit, CommandExit::Error(_)) {
         return exit;
     }
     if let Some(one) = outcome.comparisons.iter().find(worse) {
-        return Exit::Exceeded(format!(
+        return CommandExit::Exceeded(format!(
             "--fail-on worse: {} is worse than {} in {}",
             one.b, one.a, one.measurement
         ));
     }
     let unknown = answers().filter(|answer| !known(answer)).count();
-    if exit != Exit::Done || unknown == 0 && answers().next().is_some() {
+    if exit != CommandExit::Done || unknown == 0 && answers().next().is_some() {
         return exit;
     }
     let what = match unknown {
         0 => "nothing was compared".to_owned(),
         unknown => format!("{} cannot be decided", counted(unknown as u64, "comparison")),
     };
-    Exit::Inconclusive(format!("--fail-on worse: inconclusive: {what}"))
+    CommandExit::Inconclusive(format!("--fail-on worse: inconclusive: {what}"))
 }
 
 fn remove_empty(log: &Path) {
@@ -528,13 +533,18 @@ fn halted(report: &Report) -> Option<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::quality::{Level, Reason};
+    use latscope_core::quality::{QualityLevel, Reason};
 
     #[test]
     fn a_run_that_was_halted_has_a_warning() {
         let mut report = latscope_core::fixture::wake();
         assert_eq!(halted(&report), None);
-        report.measurements[0].lower(Reason::new(Level::Degraded, HALTED, "it was frozen for 500 ms", ""));
+        report.measurements[0].lower(Reason::new(
+            QualityLevel::Degraded,
+            HALTED,
+            "it was frozen for 500 ms",
+            "",
+        ));
         assert_eq!(halted(&report).unwrap().text, "it was frozen for 500 ms");
     }
 

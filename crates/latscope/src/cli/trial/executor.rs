@@ -3,12 +3,12 @@
 
 use super::super::live::RunsScreen;
 use super::plan_file::PlanFile;
-use super::settings::Settings;
+use super::settings::ArmSettings;
 use anyhow::{Context, Result, bail, ensure};
 use latscope_core::plan::Plan;
-use latscope_os::signal::{self, Signals};
+use latscope_os::signal::{self, SignalFd};
 use latscope_os::worker;
-use latscope_process::guardian::{Guardian, Ticket, Undo};
+use latscope_process::guardian::{Guardian, Ticket, UndoAction};
 use latscope_process::halted::{Standstill, is_halted, resume};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -26,8 +26,8 @@ use std::time::{Duration, Instant};
 /// Executor of the commands of a trial.
 pub struct Executor {
     guardian: Guardian,
-    signals: Signals,
-    settings: Settings,
+    signals: SignalFd,
+    settings: ArmSettings,
     /// Terminal that keys come from. `screen` is the ticket that restores it.
     keys: Option<OwnedFd>,
     screen: Option<Ticket>,
@@ -61,11 +61,13 @@ impl Executor {
     ///
     /// # Errors
     /// There is no guardian, or signals cannot be waited for.
-    pub fn start(plan: &PlanFile, settings: Settings, limit: Duration) -> Result<Executor> {
-        let signals = Signals::block(&signal::TERMINATION).context("cannot wait for signals")?;
+    pub fn start(plan: &PlanFile, settings: ArmSettings, limit: Duration) -> Result<Executor> {
+        let signals = SignalFd::block(&signal::TERMINATION).context("cannot wait for signals")?;
         let guardian = Guardian::default();
         let restore = match plan.restore() {
-            Some(command) => Some((command.to_owned(), guardian.journal(Undo::Shell(command.to_owned()))?)),
+            Some(command) => {
+                Some((command.to_owned(), guardian.journal(UndoAction::Shell(command.to_owned()))?))
+            }
             None => None,
         };
         Ok(Executor {
@@ -104,7 +106,7 @@ impl Executor {
     /// Tries what the arms set; of an arm whose values are refused, why.
     ///
     /// # Errors
-    /// As [`Settings::guard`].
+    /// As [`ArmSettings::guard`].
     pub fn try_settings(&mut self) -> Result<Vec<Option<String>>> {
         self.settings.guard(&self.guardian)
     }
@@ -112,7 +114,7 @@ impl Executor {
     /// Writes what an arm sets.
     ///
     /// # Errors
-    /// As [`Settings::apply`].
+    /// As [`ArmSettings::apply`].
     pub fn apply(&self, arm: usize) -> Result<()> {
         self.settings.apply(arm)
     }
@@ -183,12 +185,12 @@ impl Executor {
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let name = command.get_program().to_string_lossy().into_owned();
         let child = worker::accompany(command, &[]).with_context(|| format!("cannot run {name}"))?;
-        let ticket = self.guardian.journal(Undo::EndGroup(child.id()))?;
+        let ticket = self.guardian.journal(UndoAction::EndGroup(child.id()))?;
         Ok((child, ticket))
     }
 
-    /// Waits until a process has ended, which can still be waited for then. One that was stopped goes on. Returns false if
-    /// the deadline came first; then its group is killed.
+    /// Waits until a process has ended, which can still be waited for then. One that was stopped goes on. Returns false
+    /// if the deadline came first; then its group is killed.
     fn wait(
         &mut self,
         child: &Child,

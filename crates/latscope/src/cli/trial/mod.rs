@@ -18,5 +18,5 @@ mod traced;
 
 pub use arguments::{PlanArguments, TrialArguments, run, trial};
 #[cfg(test)]
-pub use outcome::{Outcome, SCHEMA};
-pub use shared::Shown;
+pub use outcome::{SCHEMA, TrialOutcome};
+pub use shared::TrialOutputOptions;

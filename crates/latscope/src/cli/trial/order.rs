@@ -1,16 +1,16 @@
 //! In which order the runs of a plan are made: each repetition is a block with every measurement in every arm under
 //! every load once, in a random order of its own.
 
-use super::plan_file::{Order, Place, PlanFile, Planned};
-use latscope_os::kernels::random::Random;
+use super::plan_file::{PlanFile, Planned, TrialCellIndex, TrialRunOrder};
+use latscope_os::kernels::random::ShuffleGenerator;
 
 /// All runs of these places of a plan, in the order of its seed.
-pub fn order(plan: &PlanFile, places: &[Place]) -> Vec<Planned> {
-    let mut random = Random::new(plan.seed);
+pub fn order(plan: &PlanFile, places: &[TrialCellIndex]) -> Vec<Planned> {
+    let mut random = ShuffleGenerator::new(plan.seed);
     let mut all = Vec::new();
     for repetition in 0..plan.repetitions {
         let mut block: Vec<Planned> = places.iter().map(|cell| Planned { repetition, cell: *cell }).collect();
-        if plan.order == Order::Random {
+        if plan.order == TrialRunOrder::Random {
             random.shuffle(&mut block);
         }
         all.extend(block);
@@ -49,7 +49,7 @@ mod tests {
         let of = |seed| order(&plan(seed), &plan(seed).places());
         assert_eq!(of(7), of(7));
         assert_ne!(of(7), of(8));
-        let given = PlanFile { order: Order::Given, ..plan(7) };
+        let given = PlanFile { order: TrialRunOrder::Given, ..plan(7) };
         assert!(order(&given, &given.places()).chunks(2).all(|block| block[0].cell.arm == 0));
     }
 }

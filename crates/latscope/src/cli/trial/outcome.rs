@@ -1,11 +1,11 @@
 //! Outcome of a plan: each run, the table of measurements under loads, arms compared.
 
-use super::plan_file::{Place, PlanFile, Planned};
-use latscope_core::report::{Status, Warning};
+use super::plan_file::{PlanFile, Planned, TrialCellIndex};
+use latscope_core::report::{VerdictStatus, Warning};
 use latscope_judge::acceptance::{Acceptance, HashedFile};
-use latscope_judge::compare::{Comparison, Options, compare};
-use latscope_judge::runs::Run;
-use latscope_judge::trial::{Cell, Judged, judge, rows, worst};
+use latscope_judge::compare::{ComparisonOptions, ComparisonResult, compare};
+use latscope_judge::runs::RunResult;
+use latscope_judge::trial::{TrialArmCell, TrialArmEffect, judge, rows, worst};
 use latscope_judge::verdict::exit_code;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub const SCHEMA: &str = "latscope-trial/1";
 // Fields that are not deserialized are computed again from the results of the runs.
 /// Outcome of a plan.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Outcome {
+pub struct TrialOutcome {
     /// Name of the schema of the file.
     #[serde(skip_deserializing)]
     #[schemars(!skip_deserializing, extend("const" = SCHEMA))]
@@ -44,11 +44,11 @@ pub struct Outcome {
     /// The runs that are planned, in their order.
     pub order: Vec<Ordered>,
     /// The runs, in the order in which they were made.
-    pub runs: Vec<Done>,
+    pub runs: Vec<TrialRunRecord>,
     /// Measurements under loads in arms.
     #[serde(skip_deserializing)]
     #[schemars(!skip_deserializing)]
-    pub table: Vec<Cell>,
+    pub table: Vec<TrialArmCell>,
     /// The record of runs that were judged, where they are not compared.
     #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     #[schemars(!skip_deserializing)]
@@ -110,9 +110,9 @@ impl Ordered {
     }
 
     /// Place of the run in the plan.
-    pub fn place(&self, plan: &PlanFile) -> Option<Place> {
+    pub fn place(&self, plan: &PlanFile) -> Option<TrialCellIndex> {
         let of_load = |name: &String| plan.loads.iter().position(|load| load.name == *name);
-        Some(Place {
+        Some(TrialCellIndex {
             measurement: plan.measurements.iter().position(|one| one.name == self.measurement)?,
             load: match &self.load {
                 Some(name) => Some(of_load(name)?),
@@ -125,7 +125,7 @@ impl Ordered {
 
 /// A run that was made.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Done {
+pub struct TrialRunRecord {
     /// The run as it was planned.
     #[serde(flatten)]
     pub planned: Ordered,
@@ -153,21 +153,25 @@ pub struct Compared {
     /// Name of the other one.
     pub b: String,
     /// Answer to whether B is better, with its basis.
-    pub answer: Judged,
+    pub answer: TrialArmEffect,
     /// The comparison, as `latscope compare` has it.
-    pub comparison: Comparison,
+    pub comparison: ComparisonResult,
 }
 
 /// Results that count, by their places in the plan.
-pub type Counted = BTreeMap<Place, Vec<Run>>;
+pub type TrialCellRuns = BTreeMap<TrialCellIndex, Vec<RunResult>>;
 
 /// A cell of the table for each place that was planned. Those that were skipped have their reason there.
-pub fn table(plan: &PlanFile, counted: &Counted, why: &dyn Fn(Place) -> Option<String>) -> Vec<Cell> {
+pub fn table(
+    plan: &PlanFile,
+    counted: &TrialCellRuns,
+    why: &dyn Fn(TrialCellIndex) -> Option<String>,
+) -> Vec<TrialArmCell> {
     let mut cells = Vec::new();
     for place in plan.places() {
-        let runs: Vec<&Run> = counted.get(&place).into_iter().flatten().collect();
+        let runs: Vec<&RunResult> = counted.get(&place).into_iter().flatten().collect();
         let (measurement, load, arm) = plan.names(place);
-        cells.push(Cell {
+        cells.push(TrialArmCell {
             measurement,
             load,
             arm,
@@ -181,10 +185,10 @@ pub fn table(plan: &PlanFile, counted: &Counted, why: &dyn Fn(Place) -> Option<S
 }
 
 /// Each arm compared with the first, where both have runs.
-pub fn comparisons(plan: &PlanFile, counted: &Counted, options: &Options) -> Vec<Compared> {
+pub fn comparisons(plan: &PlanFile, counted: &TrialCellRuns, options: &ComparisonOptions) -> Vec<Compared> {
     let mut found = Vec::new();
     for place in plan.places().into_iter().filter(|place| place.arm > 0) {
-        let (a, b) = (counted.get(&Place { arm: 0, ..place }), counted.get(&place));
+        let (a, b) = (counted.get(&TrialCellIndex { arm: 0, ..place }), counted.get(&place));
         let (Some(a), Some(b)) = (a, b) else { continue };
         let mut comparison = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), options);
         // That distinguishes the arms, and is in the head.
@@ -196,16 +200,16 @@ pub fn comparisons(plan: &PlanFile, counted: &Counted, options: &Options) -> Vec
     found
 }
 
-impl Outcome {
+impl TrialOutcome {
     /// Worst verdict on what was asked of any run; of a measurement that was skipped or not made it is inconclusive.
-    fn status(&self, counted: &Counted) -> Option<Status> {
+    fn status(&self, counted: &TrialCellRuns) -> Option<VerdictStatus> {
         let worst = worst(counted.values().flatten());
-        let unjudged = |cell: &Cell| cell.runs == 0 && (worst.is_some() || self.is_skipped(cell));
-        worst.max(self.asked().any(unjudged).then_some(Status::Inconclusive))
+        let unjudged = |cell: &TrialArmCell| cell.runs == 0 && (worst.is_some() || self.is_skipped(cell));
+        worst.max(self.asked().any(unjudged).then_some(VerdictStatus::Inconclusive))
     }
 
     /// The cells of the table of whose runs something is asked.
-    pub fn asked(&self) -> impl Iterator<Item = &Cell> {
+    pub fn asked(&self) -> impl Iterator<Item = &TrialArmCell> {
         let is_asked = move |name: &str| {
             let run = self.plan.measurements.iter().find(|one| one.name == name).map(|one| &one.run.0);
             run.is_some_and(|words| words.iter().any(|word| is_criterion(word)))
@@ -214,14 +218,14 @@ impl Outcome {
     }
 
     /// The exit code of one that is shown again: by its verdict, if it has one. What was not finished has not passed.
-    pub fn exit_of_verdict(&self, counted: &Counted) -> u8 {
+    pub fn exit_of_verdict(&self, counted: &TrialCellRuns) -> u8 {
         let status = self.status(counted);
         let cut_short = self.finished.is_none() || self.interrupted.is_some() || self.failed.is_some();
         status.map_or(0, |_| exit_code(status, cut_short))
     }
 
     /// The exit code: by the worst verdict on what was asked of any run.
-    pub fn exit(&self, counted: &Counted) -> u8 {
+    pub fn exit(&self, counted: &TrialCellRuns) -> u8 {
         let status = self.status(counted);
         let unmeasured = self.table.iter().any(|cell| cell.runs == 0 && !self.is_skipped(cell));
         if self.failed.is_some() || self.restored == Some(false) || counted.is_empty() {
@@ -234,14 +238,14 @@ impl Outcome {
     }
 
     /// Reason why a place of the plan was skipped; `None` if it was not.
-    pub fn why_skipped(&self, place: Place) -> Option<String> {
+    pub fn why_skipped(&self, place: TrialCellIndex) -> Option<String> {
         let (measurement, load, arm) = self.plan.names(place);
         let covers = |one: &&Skipped| one.covers(&measurement, load.as_deref(), &arm);
         self.skipped.iter().find(covers).map(|one| format!("skipped: {}", one.why))
     }
 
     /// Returns true if a part of the plan that a cell belongs to was left out.
-    pub fn is_skipped(&self, cell: &Cell) -> bool {
+    pub fn is_skipped(&self, cell: &TrialArmCell) -> bool {
         self.skipped.iter().any(|one| one.covers(&cell.measurement, cell.load.as_deref(), &cell.arm))
     }
 }

@@ -20,7 +20,7 @@ pub struct PlanFile {
     pub repetitions: u32,
     /// In which order the runs of a repetition are made.
     #[serde(default)]
-    pub order: Order,
+    pub order: TrialRunOrder,
     /// Seed of the order.
     #[serde(default = "one::<u64>")]
     pub seed: u64,
@@ -28,7 +28,7 @@ pub struct PlanFile {
     pub restore: Option<String>,
     /// Measurements of the plan.
     #[serde(rename = "measurement")]
-    pub measurements: Vec<Measured>,
+    pub measurements: Vec<TrialMeasurement>,
     /// In which circumstances, of which the first is A; none: as the machine is.
     #[serde(rename = "arm", default)]
     pub arms: Vec<Arm>,
@@ -44,7 +44,7 @@ fn one<T: From<u8>>() -> T {
 /// In which order the runs of a repetition are made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum TrialRunOrder {
     /// In a random order that follows from the seed.
     #[default]
     Random,
@@ -55,11 +55,11 @@ pub enum Order {
 /// A command line of latscope that measures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Measured {
+pub struct TrialMeasurement {
     /// Name of the measurement.
     pub name: String,
     /// Words of the command line: `wake --duration 10s`.
-    pub run: Words,
+    pub run: TrialCommandLine,
     /// Command of the shell that fails where this cannot be measured.
     pub needs: Option<String>,
     /// Reason given if that command fails.
@@ -79,7 +79,7 @@ pub struct Arm {
     pub set: BTreeMap<String, String>,
     /// Program that starts latscope: `taskset -c 1`, `chrt -f 10`.
     #[serde(default)]
-    pub prefix: Words,
+    pub prefix: TrialCommandLine,
     /// Load beside the measurement.
     pub load: Option<String>,
     /// Labels of its results.
@@ -132,16 +132,16 @@ impl<'a> Requirement<'a> {
 /// Words of a command line: a list, or one text that is split as a shell would.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "LineOrWords")]
-pub struct Words(pub Vec<String>);
+pub struct TrialCommandLine(pub Vec<String>);
 
-impl Words {
+impl TrialCommandLine {
     /// Splits a text as a shell would.
     ///
     /// # Errors
     /// A quote is not closed.
-    pub fn split(text: &str) -> Result<Words> {
+    pub fn split(text: &str) -> Result<TrialCommandLine> {
         match shlex::split(text) {
-            Some(words) => Ok(Words(words)),
+            Some(words) => Ok(TrialCommandLine(words)),
             None => bail!("{text:?} has a quote that is not closed"),
         }
     }
@@ -155,18 +155,18 @@ enum LineOrWords {
     Words(Vec<String>),
 }
 
-impl TryFrom<LineOrWords> for Words {
+impl TryFrom<LineOrWords> for TrialCommandLine {
     type Error = anyhow::Error;
 
-    fn try_from(form: LineOrWords) -> Result<Words> {
+    fn try_from(form: LineOrWords) -> Result<TrialCommandLine> {
         match form {
-            LineOrWords::Line(text) => Words::split(&text),
-            LineOrWords::Words(words) => Ok(Words(words)),
+            LineOrWords::Line(text) => TrialCommandLine::split(&text),
+            LineOrWords::Words(words) => Ok(TrialCommandLine(words)),
         }
     }
 }
 
-impl fmt::Display for Words {
+impl fmt::Display for TrialCommandLine {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let joined = shlex::try_join(self.0.iter().map(String::as_str));
         f.write_str(&joined.unwrap_or_else(|_| self.0.join(" ")))
@@ -179,12 +179,12 @@ pub struct Planned {
     /// Repetition of the run, from 0.
     pub repetition: u32,
     /// Place of the run's measurement, arm and load.
-    pub cell: Place,
+    pub cell: TrialCellIndex,
 }
 
 /// A measurement in an arm under a load, by their places in the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct TrialCellIndex {
     /// Index of the measurement.
     pub measurement: usize,
     /// Index of the load; `None` if the plan has no loads.
@@ -236,27 +236,27 @@ impl PlanFile {
     }
 
     /// Every measurement under every load in every arm, in the order of the file.
-    pub fn places(&self) -> Vec<Place> {
+    pub fn places(&self) -> Vec<TrialCellIndex> {
         let loads: Vec<Option<usize>> =
             if self.loads.is_empty() { vec![None] } else { (0..self.loads.len()).map(Some).collect() };
         let mut all = Vec::new();
         for measurement in 0..self.measurements.len() {
             for load in &loads {
-                all.extend((0..self.arms.len()).map(|arm| Place { measurement, load: *load, arm }));
+                all.extend((0..self.arms.len()).map(|arm| TrialCellIndex { measurement, load: *load, arm }));
             }
         }
         all
     }
 
     /// Value for `--load`: the load of the arm, else that of the plan.
-    pub fn load(&self, place: Place) -> Option<&str> {
+    pub fn load(&self, place: TrialCellIndex) -> Option<&str> {
         let named = place.load.map(|at| &self.loads[at]).map(|load| load.load.as_ref().unwrap_or(&load.name));
         let load = self.arms[place.arm].load.as_ref().or(named).map(String::as_str);
         load.filter(|load| *load != NONE)
     }
 
     /// The words of a run, but for where its result goes.
-    pub fn words(&self, place: Place) -> Vec<String> {
+    pub fn words(&self, place: TrialCellIndex) -> Vec<String> {
         let arm = &self.arms[place.arm];
         let mut words = self.measurements[place.measurement].run.0.clone();
         if !words.iter().any(|word| word == "--quiet" || word == "-q") {
@@ -273,7 +273,7 @@ impl PlanFile {
     }
 
     /// Names of the measurement, the load and the arm of a place.
-    pub fn names(&self, place: Place) -> (String, Option<String>, String) {
+    pub fn names(&self, place: TrialCellIndex) -> (String, Option<String>, String) {
         let load = place.load.map(|at| self.loads[at].name.clone());
         (self.measurements[place.measurement].name.clone(), load, self.arms[place.arm].name.clone())
     }
@@ -288,7 +288,7 @@ impl PlanFile {
     }
 
     /// The name of a place: `with-wake-network`.
-    pub fn name(&self, place: Place) -> String {
+    pub fn name(&self, place: TrialCellIndex) -> String {
         let load = place.load.map(|at| format!("-{}", self.loads[at].name)).unwrap_or_default();
         format!("{}-{}{load}", self.arms[place.arm].name, self.measurements[place.measurement].name)
     }
@@ -401,17 +401,17 @@ mod tests {
     fn a_plan_is_read_as_it_is_written() {
         let plan = PlanFile::parse(PLAN).unwrap();
         assert_eq!((plan.places().len(), plan.restore()), (8, Some("off")));
-        let last = Place { measurement: 0, load: Some(1), arm: 1 };
+        let last = TrialCellIndex { measurement: 0, load: Some(1), arm: 1 };
         let expected =
             "wake --duration 1s --method clock --quiet --label arm=with --label board=a7 --load cpu";
         assert_eq!(plan.words(last).join(" "), expected);
         assert_eq!(plan.name(last), "with-wake-cpu");
-        assert_eq!(plan.load(Place { load: Some(0), ..last }), None);
+        assert_eq!(plan.load(TrialCellIndex { load: Some(0), ..last }), None);
         assert!(!plan.is_same());
         let alone = PlanFile::parse("[[measurement]]\nname = \"a\"\nrun = \"wake\"").unwrap();
         assert_eq!((alone.arms.len(), alone.repetitions, alone.restore()), (1, 1, None));
         let quiet = PlanFile::parse("[[measurement]]\nname = \"a\"\nrun = \"wake -q\"").unwrap();
-        let only = Place { measurement: 0, load: None, arm: 0 };
+        let only = TrialCellIndex { measurement: 0, load: None, arm: 0 };
         assert!(quiet.words(only).join(" ").starts_with("wake -q --label arm="));
     }
 

@@ -1,8 +1,8 @@
 //! Progress of a trial, on stderr: one line that is rewritten on a terminal, a line a run otherwise.
 
-use super::super::live::{Runs, RunsScreen};
-use super::plan_file::{Place, Planned};
-use latscope_engine::observers::Style;
+use super::super::live::{RunsScreen, RunsScreenModel};
+use super::plan_file::{Planned, TrialCellIndex};
+use latscope_engine::observers::ProgressStyle;
 use latscope_engine::remaining::about;
 use latscope_process::terminal::status_width;
 use std::cell::RefCell;
@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 
 /// Times of the runs so far, and from these the time of the others.
 #[derive(Debug, Default)]
-pub struct Remaining {
+pub struct TrialTimeEstimate {
     /// Times by the plans; `None` for a run that is ended by a count.
-    pub planned: BTreeMap<Place, Option<Duration>>,
-    taken: BTreeMap<Place, Vec<Duration>>,
+    pub planned: BTreeMap<TrialCellIndex, Option<Duration>>,
+    taken: BTreeMap<TrialCellIndex, Vec<Duration>>,
 }
 
-impl Remaining {
+impl TrialTimeEstimate {
     /// Notes how long a run took, with all before it.
-    pub fn took(&mut self, place: Place, duration: Duration) {
+    pub fn took(&mut self, place: TrialCellIndex, duration: Duration) {
         self.taken.entry(place).or_default().push(duration);
     }
 
@@ -29,8 +29,8 @@ impl Remaining {
         runs.iter().map(|run| self.one(run.cell)).sum()
     }
 
-    fn one(&self, place: Place) -> Option<Duration> {
-        let mean = |fits: &dyn Fn(&Place) -> bool| {
+    fn one(&self, place: TrialCellIndex) -> Option<Duration> {
+        let mean = |fits: &dyn Fn(&TrialCellIndex) -> bool| {
             let all = self.taken.iter().filter(|(other, _)| fits(other)).flat_map(|(_, taken)| taken);
             let (sum, count) = all.fold((Duration::ZERO, 0), |(sum, count), one| (sum + *one, count + 1));
             (count > 0).then(|| sum / count)
@@ -42,18 +42,18 @@ impl Remaining {
 }
 
 /// Shows how a trial stands.
-pub struct Progress {
+pub struct TrialProgress {
     quiet: bool,
     /// True if no line is rewritten, though stderr may be a terminal.
     plain: bool,
     screen: RefCell<Option<RunsScreen>>,
 }
 
-impl Progress {
+impl TrialProgress {
     /// On the stderr of this process.
-    pub fn new(quiet: bool, style: Style) -> Progress {
-        let quiet = quiet || style == Style::None;
-        Progress { quiet, plain: style == Style::Plain, screen: RefCell::new(None) }
+    pub fn new(quiet: bool, style: ProgressStyle) -> TrialProgress {
+        let quiet = quiet || style == ProgressStyle::None;
+        TrialProgress { quiet, plain: style == ProgressStyle::Plain, screen: RefCell::new(None) }
     }
 
     /// Width of the line that is rewritten; `None` if there is none.
@@ -62,7 +62,7 @@ impl Progress {
     }
 
     /// From now on a screen shows it.
-    pub fn show(&mut self, mut screen: RunsScreen, runs: Runs) {
+    pub fn show(&mut self, mut screen: RunsScreen, runs: RunsScreenModel) {
         screen.runs = runs;
         screen.take();
         self.screen = RefCell::new(Some(screen));
@@ -149,10 +149,10 @@ mod tests {
 
     #[test]
     fn what_is_left_is_known_from_the_first_block_on() {
-        let place = |measurement, arm| Place { measurement, load: None, arm };
+        let place = |measurement, arm| TrialCellIndex { measurement, load: None, arm };
         let run = |measurement, arm| Planned { repetition: 0, cell: place(measurement, arm) };
         let seconds = Duration::from_secs;
-        let mut remaining = Remaining::default();
+        let mut remaining = TrialTimeEstimate::default();
         let left = [run(0, 0), run(0, 1), run(0, 1)];
         assert_eq!(remaining.of(&left), None);
         remaining.planned.insert(place(0, 0), Some(seconds(5)));

@@ -1,15 +1,15 @@
 //! `--redact` of a plan and its outcome: names that the user chose, commands, and what was said of a run.
 
 use super::super::redact;
-use super::outcome::{Ordered, Outcome};
-use super::plan_file::{PlanFile, Words};
-use latscope_core::plan::Load;
+use super::outcome::{Ordered, TrialOutcome};
+use super::plan_file::{PlanFile, TrialCommandLine};
+use latscope_core::plan::BackgroundLoad;
 
 /// Names of arms that `latscope trial` gives.
 const ARMS: [&str; 5] = ["a", "b", "with", "without", "as-is"];
 
-/// Returns the plan with names that the user did not choose, without title and labels, if this process redacts. It can be
-/// carried out.
+/// Returns the plan with names that the user did not choose, without title and labels, if this process redacts. It can
+/// be carried out.
 pub fn renamed(mut plan: PlanFile) -> PlanFile {
     if !redact::applies() {
         return plan;
@@ -46,7 +46,7 @@ fn unique(plan: &mut PlanFile) {
 
 /// Returns true if a load is one of latscope's.
 fn shows(load: &str) -> bool {
-    Load::built_in(load).is_some() || load == "none"
+    BackgroundLoad::built_in(load).is_some() || load == "none"
 }
 
 /// Returns the plan as it may be shown and written: also without commands, if this process redacts.
@@ -57,7 +57,7 @@ pub fn shown(plan: &PlanFile) -> PlanFile {
     }
     hide(&mut plan.restore);
     for one in &mut plan.measurements {
-        one.run = Words(redact::words(&one.run.0));
+        one.run = TrialCommandLine(redact::words(&one.run.0));
         hide(&mut one.needs);
         hide(&mut one.otherwise);
     }
@@ -67,7 +67,7 @@ pub fn shown(plan: &PlanFile) -> PlanFile {
         }
         hide_load(&mut arm.load);
         if !arm.prefix.0.is_empty() {
-            arm.prefix = Words(vec![redact::command(&arm.prefix.to_string())]);
+            arm.prefix = TrialCommandLine(vec![redact::command(&arm.prefix.to_string())]);
         }
         arm.set = std::mem::take(&mut arm.set)
             .into_iter()
@@ -94,7 +94,7 @@ fn hide_load(load: &mut Option<String>) {
     }
 }
 
-impl Outcome {
+impl TrialOutcome {
     /// Takes out of the outcome what its sentences say of the machine and its user, if this process redacts.
     pub fn redact(&mut self) {
         if !redact::applies() {

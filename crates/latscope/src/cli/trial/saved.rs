@@ -2,17 +2,17 @@
 //! complete and what not.
 
 use super::super::results::{self, TRIAL, as_kept};
-use super::super::{Exit, input};
+use super::super::{CommandExit, input};
 use super::hashes::hashed;
-use super::outcome::{Counted, Done, Outcome, SCHEMA, Skipped, comparisons, table};
-use super::shared::Shown;
-use super::show::{self, View};
+use super::outcome::{SCHEMA, Skipped, TrialCellRuns, TrialOutcome, TrialRunRecord, comparisons, table};
+use super::shared::TrialOutputOptions;
+use super::show::{self, TrialViewKind};
 use anyhow::{Context, Result, bail, ensure};
 use latscope_core::report::Report;
-use latscope_judge::acceptance::{Acceptance, HashedFile, Input, Scope, acceptance};
-use latscope_judge::compare::Options;
-use latscope_judge::runs::Run;
-use latscope_judge::trial::Cell;
+use latscope_judge::acceptance::{Acceptance, AcceptanceRun, AcceptanceScope, HashedFile, acceptance};
+use latscope_judge::compare::ComparisonOptions;
+use latscope_judge::runs::RunResult;
+use latscope_judge::trial::TrialArmCell;
 use std::path::{Component, Path};
 
 /// Returns true if a directory holds the results of a trial.
@@ -25,10 +25,10 @@ pub fn is_trial(directory: &Path) -> bool {
 ///
 /// # Errors
 /// The file of the trial cannot be read or is no such file, or stdout or a file cannot be written.
-pub fn show(directory: &Path, to: Shown) -> Result<Exit> {
+pub fn show(directory: &Path, to: TrialOutputOptions) -> Result<CommandExit> {
     let file = as_kept(directory.join(TRIAL));
     let read = input::text(&file)?;
-    let saved: Outcome =
+    let saved: TrialOutcome =
         serde_json::from_str(&read).with_context(|| format!("{} is no file of a trial", file.display()))?;
     let (mut shown, counted) = outcome(saved, directory)?;
     shown.rename();
@@ -37,16 +37,16 @@ pub fn show(directory: &Path, to: Shown) -> Result<Exit> {
     shown.comparisons = comparisons(
         &shown.plan,
         &counted,
-        &Options { same: shown.same, accept_busy: true, ..Options::default() },
+        &ComparisonOptions { same: shown.same, accept_busy: true, ..ComparisonOptions::default() },
     );
     let plan = &shown.plan;
     let two = plan.measurements.len() == 1 && plan.arms.len() == 2 && plan.loads.is_empty();
-    let view = if two { View::Comparison } else { View::Table };
+    let view = if two { TrialViewKind::Comparison } else { TrialViewKind::Table };
     shown.redact();
     shown.acceptance = record(&shown, view, directory, shown.exit_of_verdict(&counted));
     shown.rename_files();
     show::show(&shown, view, to)?;
-    Ok(Exit::of_code(shown.exit_of_verdict(&counted), || show::reason(&shown)))
+    Ok(CommandExit::of_code(shown.exit_of_verdict(&counted), || show::reason(&shown)))
 }
 
 /// Checks that a name is of a file of the directory itself, not of one elsewhere.
@@ -58,9 +58,9 @@ fn within(name: &str) -> Result<()> {
 }
 
 /// Returns the outcome of a trial, with the runs that its file does not contain, and the results that count.
-fn outcome(saved: Outcome, directory: &Path) -> Result<(Outcome, Counted)> {
+fn outcome(saved: TrialOutcome, directory: &Path) -> Result<(TrialOutcome, TrialCellRuns)> {
     let plan = saved.plan.checked()?;
-    let mut outcome = Outcome { schema: SCHEMA, plan, ..saved };
+    let mut outcome = TrialOutcome { schema: SCHEMA, plan, ..saved };
     let made = outcome.runs.iter().map(|run| &run.planned);
     outcome.order.iter().chain(made).try_for_each(|run| within(&run.file))?;
     for planned in &outcome.order {
@@ -69,10 +69,15 @@ fn outcome(saved: Outcome, directory: &Path) -> Result<(Outcome, Counted)> {
         if !known && file.exists() {
             let why = complete(&file).err();
             let counted = why.is_none();
-            outcome.runs.push(Done { planned: planned.clone(), counted, why, ..Done::default() });
+            outcome.runs.push(TrialRunRecord {
+                planned: planned.clone(),
+                counted,
+                why,
+                ..TrialRunRecord::default()
+            });
         }
     }
-    let mut found = Counted::new();
+    let mut found = TrialCellRuns::new();
     for run in outcome.runs.iter_mut().filter(|run| run.counted) {
         let Some(place) = run.planned.place(&outcome.plan) else {
             bail!("{TRIAL} has a run of {}, which its plan does not have", run.planned.measurement)
@@ -87,27 +92,28 @@ fn outcome(saved: Outcome, directory: &Path) -> Result<(Outcome, Counted)> {
 
 /// The record of the runs that count, where criteria were asked of them and they are not compared.
 /// `exit` is the exit code of the command.
-pub fn record(outcome: &Outcome, view: View, directory: &Path, exit: u8) -> Option<Acceptance> {
-    if view == View::Comparison {
+pub fn record(outcome: &TrialOutcome, view: TrialViewKind, directory: &Path, exit: u8) -> Option<Acceptance> {
+    if view == TrialViewKind::Comparison {
         return None;
     }
     // Of each run once more with its outliers, which the table leaves out. One that cannot be read was said to be so.
     let counted = outcome.runs.iter().filter(|run| run.counted);
-    let read: Vec<(&Done, Report, HashedFile)> = counted
+    let read: Vec<(&TrialRunRecord, Report, HashedFile)> = counted
         .filter_map(|run| {
             let file = as_kept(directory.join(&run.planned.file));
             Some((run, results::load_one(&file).ok()?, hashed(&file)))
         })
         .collect();
-    let inputs: Vec<Input> = read.iter().map(|(run, report, file)| input(run, report, file)).collect();
+    let inputs: Vec<AcceptanceRun> =
+        read.iter().map(|(run, report, file)| input(run, report, file)).collect();
     acceptance(&inputs, &scope(outcome, exit), outcome.binary.as_ref())
 }
 
-fn scope(outcome: &Outcome, exit: u8) -> Scope {
-    let asked: Vec<&Cell> = outcome.asked().collect();
-    let (left_out, unmeasured): (Vec<&Cell>, Vec<&Cell>) =
+fn scope(outcome: &TrialOutcome, exit: u8) -> AcceptanceScope {
+    let asked: Vec<&TrialArmCell> = outcome.asked().collect();
+    let (left_out, unmeasured): (Vec<&TrialArmCell>, Vec<&TrialArmCell>) =
         asked.iter().copied().filter(|cell| cell.runs == 0).partition(|cell| outcome.is_skipped(cell));
-    Scope {
+    AcceptanceScope {
         skipped: outcome.skipped.iter().map(Skipped::words).collect(),
         asked: asked.len(),
         left_out: left_out.len(),
@@ -116,16 +122,20 @@ fn scope(outcome: &Outcome, exit: u8) -> Scope {
     }
 }
 
-fn input<'a>(Done { planned, .. }: &'a Done, report: &'a Report, file: &HashedFile) -> Input<'a> {
+fn input<'a>(
+    TrialRunRecord { planned, .. }: &'a TrialRunRecord,
+    report: &'a Report,
+    file: &HashedFile,
+) -> AcceptanceRun<'a> {
     let load = planned.load.as_deref().unwrap_or_default();
-    Input { measurement: &planned.measurement, load, arm: &planned.arm, report, file: file.clone() }
+    AcceptanceRun { measurement: &planned.measurement, load, arm: &planned.arm, report, file: file.clone() }
 }
 
 /// Returns the result of a run that ended by itself.
 ///
 /// # Errors
 /// There is no such result; the text has the reason.
-pub fn complete(file: &Path) -> Result<Run, String> {
+pub fn complete(file: &Path) -> Result<RunResult, String> {
     let read = results::load(&[file.to_path_buf()]).map_err(|error| format!("{error:#}"))?;
     let (_, run) = read.runs.into_iter().next().ok_or("it left no result")?;
     match &run.report.interrupted {

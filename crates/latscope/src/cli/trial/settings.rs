@@ -3,7 +3,7 @@
 
 use super::plan_file::Arm;
 use anyhow::{Context, Result, ensure};
-use latscope_process::guardian::{self, Guardian, Ticket, Undo};
+use latscope_process::guardian::{self, Guardian, Ticket, UndoAction};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,19 +13,19 @@ const ROOTS: [&str; 2] = ["/sys/", "/proc/"];
 
 /// The files that arms set, and what each holds with no arm and in each arm.
 #[derive(Debug, Default)]
-pub struct Settings {
+pub struct ArmSettings {
     before: BTreeMap<PathBuf, String>,
     of_arms: Vec<BTreeMap<PathBuf, String>>,
     tickets: Vec<Ticket>,
 }
 
-impl Settings {
+impl ArmSettings {
     /// Finds the files. For an arm that lacks a file, it returns the reason why the arm cannot be set.
     ///
     /// # Errors
     /// A file is not in `/sys` or `/proc`, or its path contains `..`.
-    pub fn find(arms: &[Arm]) -> Result<(Settings, Vec<Option<String>>)> {
-        let mut settings = Settings::default();
+    pub fn find(arms: &[Arm]) -> Result<(ArmSettings, Vec<Option<String>>)> {
+        let mut settings = ArmSettings::default();
         let mut lacking = Vec::new();
         for arm in arms {
             let mut own = BTreeMap::new();
@@ -72,7 +72,7 @@ impl Settings {
     /// There is no guardian, or a file cannot be put back.
     pub fn guard(&mut self, guardian: &Guardian) -> Result<Vec<Option<String>>> {
         for (file, text) in &self.before {
-            self.tickets.push(guardian.journal(Undo::Write(file.clone(), text.clone()))?);
+            self.tickets.push(guardian.journal(UndoAction::Write(file.clone(), text.clone()))?);
         }
         let mut refused = Vec::new();
         for arm in 0..self.of_arms.len() {
@@ -148,13 +148,15 @@ mod tests {
         assert!(all.iter().any(|path| path.ends_with("status")), "{all:?}");
         assert!(expand("/proc/self/nosuch").is_empty());
         let (settings, lacking) =
-            Settings::find(&[arm("/proc/self/oom_score_adj", "3"), arm("/sys/nosuch", "1")]).unwrap();
+            ArmSettings::find(&[arm("/proc/self/oom_score_adj", "3"), arm("/sys/nosuch", "1")]).unwrap();
         assert_eq!((settings.before.len(), lacking[0].as_ref()), (1, None));
         assert_eq!(lacking[1].as_deref(), Some("this machine has no /sys/nosuch"));
-        let beyond = Settings::find(&[arm("/proc/self/root/etc/passwd", "1")]).unwrap_err().to_string();
+        let beyond = ArmSettings::find(&[arm("/proc/self/root/etc/passwd", "1")]).unwrap_err().to_string();
         assert!(beyond.ends_with("leads to /etc/passwd"), "{beyond}");
-        assert!(Settings::find(&[arm("/etc/passwd", "1")]).unwrap_err().to_string().contains("/etc/passwd"));
-        assert!(Settings::find(&[arm("/proc/../etc/passwd", "1")]).is_err());
+        assert!(
+            ArmSettings::find(&[arm("/etc/passwd", "1")]).unwrap_err().to_string().contains("/etc/passwd")
+        );
+        assert!(ArmSettings::find(&[arm("/proc/../etc/passwd", "1")]).is_err());
     }
 
     #[test]
@@ -162,7 +164,7 @@ mod tests {
         // Its own score may be raised by any process.
         let file = "/proc/self/oom_score_adj";
         let before = held(Path::new(file)).unwrap();
-        let (settings, _) = Settings::find(&[Arm::default(), arm(file, "1000")]).unwrap();
+        let (settings, _) = ArmSettings::find(&[Arm::default(), arm(file, "1000")]).unwrap();
         settings.apply(1).unwrap();
         assert_eq!(held(Path::new(file)).unwrap(), "1000");
         let restored = settings.apply(0);
@@ -170,7 +172,7 @@ mod tests {
             restored.unwrap();
             assert_eq!(held(Path::new(file)).unwrap(), before);
         }
-        let (refusing, _) = Settings::find(&[arm(file, "banana")]).unwrap();
+        let (refusing, _) = ArmSettings::find(&[arm(file, "banana")]).unwrap();
         let error = format!("{:#}", refusing.apply(0).unwrap_err());
         assert!(error.contains("cannot write \"banana\" to /proc/self/oom_score_adj"), "{error}");
     }

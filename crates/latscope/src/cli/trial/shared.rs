@@ -5,7 +5,7 @@ use super::super::live::LiveArguments;
 use super::super::options::{STYLES, one_of, possible, some_time};
 use clap::{Args, value_parser};
 use latscope_core::json;
-use latscope_engine::observers::Style;
+use latscope_engine::observers::ProgressStyle;
 use std::path::PathBuf;
 
 // What both take.
@@ -41,7 +41,7 @@ pub struct SharedArguments {
     pub wait: Option<u64>,
     /// How progress is shown on stderr
     #[arg(long, value_name = "WORD", value_parser = one_of(&STYLES), default_value = "auto")]
-    pub progress: Style,
+    pub progress: ProgressStyle,
     /// Show the runs in their order, and run nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -56,7 +56,7 @@ pub struct SharedArguments {
 
 /// Destination of an outcome, and its amount of text.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'a> {
+pub struct TrialOutputOptions<'a> {
     pub files: &'a ComparisonFiles,
     /// Every point, not only those that differ.
     pub all: bool,
@@ -66,7 +66,7 @@ pub struct Shown<'a> {
 
 impl SharedArguments {
     /// Returns the destination of the outcome.
-    pub fn shown(&self) -> Shown<'_> {
-        Shown { files: &self.files, all: self.all, quiet: self.quiet }
+    pub fn shown(&self) -> TrialOutputOptions<'_> {
+        TrialOutputOptions { files: &self.files, all: self.all, quiet: self.quiet }
     }
 }

@@ -3,7 +3,7 @@
 use super::super::output::width;
 use super::super::usage::did_you_mean;
 use super::plan_file::PlanFile;
-use latscope_views::Options;
+use latscope_views::DisplayOptions;
 use latscope_views::trial::paragraph;
 
 const PLANS: [(&str, &str); 6] = [
@@ -23,7 +23,7 @@ pub fn text(name: &str) -> Option<&'static str> {
 /// The names, and what each plan answers.
 pub fn list() -> String {
     let title = |text: &str| PlanFile::parse(text).map(|plan| plan.title).unwrap_or_default();
-    let options = Options { width: width(), ..Options::default() };
+    let options = DisplayOptions { width: width(), ..DisplayOptions::default() };
     let line = |(name, text): &(&str, &str)| paragraph(&format!("{name:<18}  "), &title(text), &options);
     PLANS.iter().map(line).collect()
 }

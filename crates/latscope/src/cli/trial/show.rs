@@ -2,22 +2,22 @@
 
 use super::super::exit;
 use super::super::output::{check_distinct, is_stdout};
-use super::outcome::{Compared, Done, Ordered, Outcome, Skipped};
-use super::plan_file::{Arm, Order, PlanFile, Planned, Requirement};
-use super::shared::{SharedArguments, Shown};
+use super::outcome::{Compared, Ordered, Skipped, TrialOutcome, TrialRunRecord};
+use super::plan_file::{Arm, PlanFile, Planned, Requirement, TrialRunOrder};
+use super::shared::{SharedArguments, TrialOutputOptions};
 use anyhow::{Result, ensure};
 use latscope_core::units::counted;
 use latscope_engine::remaining::about;
 use latscope_engine::saver;
 use latscope_process::stdout;
-use latscope_views::{Options, comparison, trial as views};
+use latscope_views::{DisplayOptions, comparison, trial as views};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 /// Part of an outcome that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum View {
+pub enum TrialViewKind {
     /// The comparison of the arms.
     Comparison,
     /// The table of measurements under loads, then the arms compared.
@@ -56,7 +56,7 @@ pub fn dry_run(
 ) -> Result<()> {
     let time = time.map(|time| format!(", {}", about(time))).unwrap_or_default();
     let mut out = format!("{}{time}, into {}/\n", counted(order.len() as u64, "run"), directory.display());
-    out += &views::arms(&arms(plan), &Options { width: 1000, ..Options::default() });
+    out += &views::arms(&arms(plan), &DisplayOptions { width: 1000, ..DisplayOptions::default() });
     if let Some(restore) = plan.restore() {
         out += &format!("at the end: {restore}\n");
     }
@@ -87,18 +87,18 @@ fn arms(plan: &PlanFile) -> Vec<(String, String)> {
 ///
 /// # Errors
 /// The first one that failed.
-pub fn show(outcome: &Outcome, view: View, to: Shown) -> Result<()> {
+pub fn show(outcome: &TrialOutcome, view: TrialViewKind, to: TrialOutputOptions) -> Result<()> {
     let page = page(outcome, view);
-    let text = |options: &Options| views::text(&page, to.all, options);
+    let text = |options: &DisplayOptions| views::text(&page, to.all, options);
     let csv = || match (view, &outcome.comparisons[..]) {
-        (View::Comparison, [compared]) => comparison::csv(&compared.comparison),
+        (TrialViewKind::Comparison, [compared]) => comparison::csv(&compared.comparison),
         _ => views::csv(&outcome.table),
     };
     let markdown = || views::markdown(&page, to.all);
     to.files.show(to.quiet, outcome, text, csv, markdown, || views::html(&page))
 }
 
-fn page(outcome: &Outcome, view: View) -> views::Page<'_> {
+fn page(outcome: &TrialOutcome, view: TrialViewKind) -> views::TrialPage<'_> {
     let plan = &outcome.plan;
     let minute = |time: &str| time.replace('T', " ").chars().take(16).collect::<String>();
     let from = minute(&outcome.started);
@@ -108,10 +108,10 @@ fn page(outcome: &Outcome, view: View) -> views::Page<'_> {
     };
     let runs = counted(outcome.runs.len() as u64, "run");
     let order = match plan.order {
-        Order::Random => format!("in random order (seed {})", plan.seed),
-        Order::Given => "in the order of the plan".to_owned(),
+        TrialRunOrder::Random => format!("in random order (seed {})", plan.seed),
+        TrialRunOrder::Given => "in the order of the plan".to_owned(),
     };
-    views::Page {
+    views::TrialPage {
         title: &plan.title,
         facts: format!("{runs} {order}, {when}"),
         arms: arms(plan),
@@ -120,14 +120,14 @@ fn page(outcome: &Outcome, view: View) -> views::Page<'_> {
         commands: plan.measurements.iter().map(|one| format!("latscope {}", one.run)).collect(),
         record: outcome.acceptance.as_ref(),
         cells: &outcome.table,
-        is_table: view == View::Table || outcome.comparisons.is_empty(),
+        is_table: view == TrialViewKind::Table || outcome.comparisons.is_empty(),
         parts: outcome.comparisons.iter().map(|compared| part(outcome, compared)).collect(),
     }
 }
 
-fn part<'a>(outcome: &Outcome, compared: &'a Compared) -> views::Part<'a> {
+fn part<'a>(outcome: &TrialOutcome, compared: &'a Compared) -> views::TrialComparison<'a> {
     let (name, margin) = (format!("B ({})", compared.b), compared.comparison.margin);
-    views::Part {
+    views::TrialComparison {
         heading: heading(outcome, compared),
         answer: compared.answer.answer,
         words: views::answer(&compared.answer, &name, outcome.plan.is_same(), margin),
@@ -136,7 +136,7 @@ fn part<'a>(outcome: &Outcome, compared: &'a Compared) -> views::Part<'a> {
 }
 
 /// Remarks that come before the tables.
-fn against(outcome: &Outcome, view: View) -> impl Iterator<Item = String> {
+fn against(outcome: &TrialOutcome, view: TrialViewKind) -> impl Iterator<Item = String> {
     let missing = outcome.finished.is_none().then(|| missing(outcome));
     let interrupted = outcome
         .interrupted
@@ -147,14 +147,14 @@ fn against(outcome: &Outcome, view: View) -> impl Iterator<Item = String> {
 }
 
 /// Heading of a comparison, where there are several.
-fn heading(outcome: &Outcome, compared: &Compared) -> Option<String> {
+fn heading(outcome: &TrialOutcome, compared: &Compared) -> Option<String> {
     let load = compared.load.as_ref().map(|load| format!(", load {load}")).unwrap_or_default();
     let text = || format!("{}{load}: A is {}, B is {}", compared.measurement, compared.a, compared.b);
     (outcome.comparisons.len() > 1).then(text)
 }
 
 /// Summary of the runs of a trial that did not end.
-fn missing(outcome: &Outcome) -> String {
+fn missing(outcome: &TrialOutcome) -> String {
     let complete = outcome.runs.iter().filter(|run| run.counted).count();
     let cut: Vec<&str> =
         outcome.runs.iter().filter(|run| !run.counted).map(|run| run.planned.file.as_str()).collect();
@@ -178,7 +178,7 @@ fn missing(outcome: &Outcome) -> String {
 }
 
 /// Summary of the runs that do not count.
-fn lost(outcome: &Outcome) -> Option<String> {
+fn lost(outcome: &TrialOutcome) -> Option<String> {
     let lost: Vec<_> = outcome.runs.iter().filter(|run| !run.counted).collect();
     let why = lost.last().and_then(|run| run.why.as_deref()).unwrap_or_default();
     let text = || {
@@ -190,9 +190,9 @@ fn lost(outcome: &Outcome) -> Option<String> {
 
 /// In how many runs what was asked of them is exceeded, or cannot be judged: it decides the exit code. The table has
 /// that in its rows.
-fn criteria(outcome: &Outcome, view: View) -> Vec<String> {
+fn criteria(outcome: &TrialOutcome, view: TrialViewKind) -> Vec<String> {
     let of = |exit: i32, verb: &str| -> Option<String> {
-        let met = |run: &&Done| run.counted && run.exit == Some(exit);
+        let met = |run: &&TrialRunRecord| run.counted && run.exit == Some(exit);
         let command = &outcome.runs.iter().find(met)?.planned.measurement;
         let arm = |(at, arm): (usize, &Arm)| {
             let runs = || outcome.runs.iter().filter(|run| run.counted && run.planned.arm == arm.name);
@@ -202,7 +202,7 @@ fn criteria(outcome: &Outcome, view: View) -> Vec<String> {
         let arms: Vec<String> = outcome.plan.arms.iter().enumerate().map(arm).collect();
         Some(format!("{verb} of {command}: {} (exit code {exit})", arms.join("; ")))
     };
-    if view == View::Table {
+    if view == TrialViewKind::Table {
         return Vec::new();
     }
     [(2, "exceeded a criterion"), (3, "cannot be judged by a criterion")]
@@ -212,17 +212,21 @@ fn criteria(outcome: &Outcome, view: View) -> Vec<String> {
 }
 
 /// Reason why an outcome has not passed.
-pub fn reason(outcome: &Outcome) -> String {
+pub fn reason(outcome: &TrialOutcome) -> String {
     let early = outcome.interrupted.iter().map(|signal| format!("ended by {signal}"));
     let missing = outcome.finished.is_none().then(|| missing(outcome));
     let skipped = outcome.skipped.iter().map(|one| format!("skipped: {}", one.words()));
-    let reasons: Vec<String> =
-        criteria(outcome, View::Comparison).into_iter().chain(early).chain(missing).chain(skipped).collect();
+    let reasons: Vec<String> = criteria(outcome, TrialViewKind::Comparison)
+        .into_iter()
+        .chain(early)
+        .chain(missing)
+        .chain(skipped)
+        .collect();
     exit::first_of(&reasons)
 }
 
 /// Warnings of the runs' results, each once with the number of runs that have it.
-fn warnings(outcome: &Outcome) -> Vec<String> {
+fn warnings(outcome: &TrialOutcome) -> Vec<String> {
     let mut found: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
     for warning in outcome.runs.iter().flat_map(|run| &run.warnings) {
         found.entry(&warning.id).or_insert((0, &warning.text)).0 += 1;

@@ -39,11 +39,11 @@ fn untraced_limit(plan: &Plan) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::plan::{Criterion, OnThreshold};
+    use latscope_core::plan::{OnThreshold, PlanCriterion};
 
     #[test]
     fn only_a_longest_time_of_which_nothing_was_said_is_traced() {
-        let criterion = |metric: &str, limit| Criterion { metric: metric.to_owned(), limit };
+        let criterion = |metric: &str, limit| PlanCriterion { metric: metric.to_owned(), limit };
         let mut plan = Plan { criteria: vec![criterion("missed", 0.0)], ..Plan::default() };
         assert_eq!(untraced_limit(&plan), None);
         plan.criteria.push(criterion("max", 100_000.0));

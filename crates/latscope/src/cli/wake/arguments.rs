@@ -1,21 +1,23 @@
 //! The options of `latscope wake`.
 
-use super::profile::{self, Profile};
+use super::profile::{self, WakeProfile};
 use crate::cli::criteria::Criteria;
 use crate::cli::live::LiveArguments;
-use crate::cli::options::{Dynamic, Given, RunArguments, TimelineArgument, one_of, some_time, time, word};
+use crate::cli::options::{
+    Dynamic, ExplicitOptions, RunArguments, TimelineArgument, one_of, some_time, time, word,
+};
 use crate::cli::outliers::OutlierArguments;
 use clap::{Args, ValueEnum, value_parser};
 use latscope_core::plan::Phase;
 use latscope_core::units::parse_size;
 use latscope_core::word::Meaning;
-use latscope_probes::wake::thread::{ClockName, Method, Via};
+use latscope_probes::wake::thread::{ClockName, Method, WakeHopKind};
 
 /// Periodic wake-up latency: how much later than programmed a sleeping thread runs.
 ///
 /// A SCHED_FIFO thread on each allowed CPU wakes up every millisecond for a minute, with memory locked and CPUs kept
-/// from deep sleep. Activations missed because an earlier one was late are counted; a second distribution includes them.
-/// Ends early with q on the live screen, or with Ctrl-C.
+/// from deep sleep. Activations missed because an earlier one was late are counted; a second distribution includes
+/// them. Ends early with q on the live screen, or with Ctrl-C.
 ///
 /// Exit codes: 0 done and every criterion holds, 1 error, 2 a criterion was exceeded, 3 a criterion is inconclusive.
 #[derive(Debug, Args)]
@@ -26,7 +28,7 @@ use latscope_probes::wake::thread::{ClockName, Method, Via};
 )]
 pub struct WakeArguments {
     #[command(flatten)]
-    pub given: Dynamic<Given>,
+    pub given: Dynamic<ExplicitOptions>,
     /// Whose threads are measured
     #[arg(value_name = "PROBE", value_enum, default_value_t = WakeProbe::Timer)]
     pub probe: WakeProbe,
@@ -35,7 +37,7 @@ pub struct WakeArguments {
     pub endless: bool,
     /// Settings of a known practice; options given beside it win
     #[arg(long, value_name = "NAME", value_parser = one_of(profile::PROFILES))]
-    pub profile: Option<&'static Profile>,
+    pub profile: Option<&'static WakeProfile>,
     #[command(flatten)]
     pub run: RunArguments,
     #[command(flatten)]
@@ -118,8 +120,8 @@ pub struct ThreadArguments {
     #[arg(long)]
     pub align_second: bool,
     /// One more hop from the woken thread to the one that is measured
-    #[arg(long, value_name = "HOW", value_parser = word::<Via>(), default_value = "direct")]
-    pub via: Via,
+    #[arg(long, value_name = "HOW", value_parser = word::<WakeHopKind>(), default_value = "direct")]
+    pub via: WakeHopKind,
     /// Computing time of each activation; its end is measured too
     #[arg(long, value_name = "T", value_parser = time, default_value = "0s")]
     pub work: u64,

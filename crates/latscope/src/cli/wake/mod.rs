@@ -10,14 +10,14 @@ use super::measure::Measures;
 use super::options::RunArguments;
 use anyhow::Result;
 use arguments::WakeProbe;
-use latscope_core::machine::{Check, CheckState, Machine};
+use latscope_core::machine::{CheckState, DoctorCheck, Machine};
 use latscope_core::param;
 use latscope_core::plan::Plan;
 use latscope_core::report::{Report, Warning};
 use latscope_engine::observers::Observer;
-use latscope_engine::planner::{self, Request};
+use latscope_engine::planner::{self, RunRequest};
 use latscope_judge::extremes;
-use latscope_judge::verdict::{Criterion, Metric};
+use latscope_judge::verdict::{Metric, MetricCriterion};
 use latscope_probes::PlanInput;
 use latscope_probes::wake::timer::TIMER;
 use latscope_probes::wake::timerlat;
@@ -35,7 +35,7 @@ impl Measures for WakeArguments {
             WakeProbe::Timer => setup.step(),
             WakeProbe::Timerlat => timerlat::step(&setup),
         };
-        let request = Request {
+        let request = RunRequest {
             timeline: self.timeline.timeline.clone(),
             on_threshold: self.outliers.rules()?,
             notes: self.profile.iter().map(|p| format!("profile {}: {}", p.name, p.source)).collect(),
@@ -45,12 +45,12 @@ impl Measures for WakeArguments {
         Ok(Plan { stop_when_exceeded: self.criteria.stop, ..plan })
     }
 
-    fn criteria(&self, _: &Plan) -> Vec<Criterion> {
+    fn criteria(&self, _: &Plan) -> Vec<MetricCriterion> {
         let mut criteria = self.criteria.with_threshold(self.outliers.threshold);
         if let Some(max) = self.profile.and_then(|profile| profile.max)
             && criteria.iter().all(|criterion| criterion.metric != Metric::Max)
         {
-            criteria.push(Criterion { metric: Metric::Max, limit: max as f64 });
+            criteria.push(MetricCriterion { metric: Metric::Max, limit: max as f64 });
         }
         criteria
     }
@@ -72,7 +72,7 @@ impl Measures for WakeArguments {
         let busy: f64 = threads.map(|point| share_of_work(&point.params)).sum();
         let cpus = plan.steps[0].cpus.len().max(1) as f64;
         let throttling =
-            |check: &&Check| check.id == "real-time-throttling" && check.state != CheckState::Good;
+            |check: &&DoctorCheck| check.id == "real-time-throttling" && check.state != CheckState::Good;
         if let Some(check) = machine.checks.iter().find(throttling).filter(|_| busy / cpus > 0.9) {
             let remedy = check.remedy.iter().map(|remedy| format!(", or {remedy}")).collect::<String>();
             warn("rt-throttling", check.found.clone(), Some(&format!("less --work{remedy}")));

@@ -4,7 +4,7 @@ use latscope_core::word::Meaning;
 
 /// Profile of a known practice.
 #[derive(Debug)]
-pub struct Profile {
+pub struct WakeProfile {
     pub name: &'static str,
     /// Time from one activation to the next, ns.
     pub interval: u64,
@@ -21,13 +21,13 @@ pub struct Profile {
 }
 
 /// All of them, by name.
-pub static PROFILES: &[(Meaning, &Profile)] = &[
+pub static PROFILES: &[(Meaning, &WakeProfile)] = &[
     ((OSADL.name, OSADL.source), &OSADL),
     ((RTEVAL.name, RTEVAL.source), &RTEVAL),
     ((LAVA.name, LAVA.source), &LAVA),
 ];
 
-const OSADL: Profile = Profile {
+const OSADL: WakeProfile = WakeProfile {
     name: "osadl",
     interval: 200_000,
     priority: 90,
@@ -37,7 +37,7 @@ const OSADL: Profile = Profile {
     source: "OSADL QA farm: a hundred million cycles of 200 us, five and a half hours, under some load",
 };
 
-const RTEVAL: Profile = Profile {
+const RTEVAL: WakeProfile = WakeProfile {
     name: "rteval",
     interval: 100_000,
     priority: 95,
@@ -47,7 +47,7 @@ const RTEVAL: Profile = Profile {
     source: "rteval: cycles of 100 us beside a kernel build and hackbench (give --load)",
 };
 
-const LAVA: Profile = Profile {
+const LAVA: WakeProfile = WakeProfile {
     name: "lava",
     interval: 1_000_000,
     priority: 98,

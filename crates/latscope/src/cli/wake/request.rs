@@ -5,9 +5,9 @@ use anyhow::{Result, bail, ensure};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, Periodic};
 use latscope_core::units::{CpuList, format_time};
-use latscope_probes::Word;
-use latscope_probes::wake::setup::Setup;
-use latscope_probes::wake::thread::{Method, Policy, Thread, Via};
+use latscope_probes::KeywordEnum;
+use latscope_probes::wake::setup::WakeStepSetup;
+use latscope_probes::wake::thread::{Method, WakeHopKind, WakeThreadPolicy, WakeThreadSettings};
 use latscope_probes::wake::timer;
 
 /// The default length of a run, ns.
@@ -18,7 +18,7 @@ const MINUTE: u64 = 60_000_000_000;
 /// # Errors
 /// A priority, an interval or a number of threads that is out of range; options that
 /// exclude each other, or that nothing uses.
-pub fn setup(asked: &WakeArguments, machine: &Machine) -> Result<Setup> {
+pub fn setup(asked: &WakeArguments, machine: &Machine) -> Result<WakeStepSetup> {
     check_used(asked)?;
     let threads = threads(asked, machine)?;
     let longest = threads.iter().map(|thread| thread.interval).max().unwrap_or(timer::INTERVAL);
@@ -35,7 +35,7 @@ pub fn setup(asked: &WakeArguments, machine: &Machine) -> Result<Setup> {
              longer --duration"
         );
     }
-    Ok(Setup {
+    Ok(WakeStepSetup {
         threads,
         periodic: Periodic {
             warm_up: asked.threads.warm_up.unwrap_or_else(|| timer::warm_up(longest)),
@@ -81,7 +81,7 @@ fn check_used(asked: &WakeArguments) -> Result<()> {
     Ok(())
 }
 
-fn threads(asked: &WakeArguments, machine: &Machine) -> Result<Vec<Thread>> {
+fn threads(asked: &WakeArguments, machine: &Machine) -> Result<Vec<WakeThreadSettings>> {
     let interval = asked.threads.interval.or(asked.profile.map(|profile| profile.interval));
     let interval = interval.unwrap_or(timer::INTERVAL);
     if interval == 0 {
@@ -89,12 +89,12 @@ fn threads(asked: &WakeArguments, machine: &Machine) -> Result<Vec<Thread>> {
     }
     let policy = policy(asked, interval)?;
     let cpus = match (&asked.run.cpus, policy) {
-        (Some(_), Policy::Deadline { .. }) => {
+        (Some(_), WakeThreadPolicy::Deadline { .. }) => {
             bail!(
                 "SCHED_DEADLINE wants all CPUs for each thread: leave out --cpus, or choose another --policy"
             )
         }
-        (None, Policy::Deadline { .. }) => vec![None; machine.allowed.0.len()],
+        (None, WakeThreadPolicy::Deadline { .. }) => vec![None; machine.allowed.0.len()],
         (given, _) => given.as_ref().unwrap_or(&machine.allowed).0.iter().copied().map(Some).collect(),
     };
     let count = asked.threads.threads.unwrap_or(cpus.len() as u64);
@@ -105,13 +105,15 @@ fn threads(asked: &WakeArguments, machine: &Machine) -> Result<Vec<Thread>> {
     };
     let mut threads = Vec::new();
     for index in 0..count {
-        threads.push(Thread {
+        threads.push(WakeThreadSettings {
             index,
             cpu: cpus[index as usize % cpus.len()],
             interval: interval + index * asked.threads.distance,
             policy: match policy {
-                Policy::Fifo(priority) => Policy::Fifo(lowered(priority, index)),
-                Policy::RoundRobin(priority) => Policy::RoundRobin(lowered(priority, index)),
+                WakeThreadPolicy::Fifo(priority) => WakeThreadPolicy::Fifo(lowered(priority, index)),
+                WakeThreadPolicy::RoundRobin(priority) => {
+                    WakeThreadPolicy::RoundRobin(lowered(priority, index))
+                }
                 other => other,
             },
             method: asked.threads.method,
@@ -126,31 +128,31 @@ fn threads(asked: &WakeArguments, machine: &Machine) -> Result<Vec<Thread>> {
     Ok(threads)
 }
 
-fn policy(asked: &WakeArguments, interval: u64) -> Result<Policy> {
+fn policy(asked: &WakeArguments, interval: u64) -> Result<WakeThreadPolicy> {
     let of_profile = asked.profile.map(|profile| profile.priority);
     let priority = asked.threads.priority.or(of_profile).unwrap_or(timer::PRIORITY);
     ensure!((1..=99).contains(&priority), "--priority {priority}: it must be 1 to 99");
     Ok(match asked.threads.policy {
-        Some(PolicyName::Other) => Policy::Other,
-        Some(PolicyName::RoundRobin) => Policy::RoundRobin(priority),
+        Some(PolicyName::Other) => WakeThreadPolicy::Other,
+        Some(PolicyName::RoundRobin) => WakeThreadPolicy::RoundRobin(priority),
         Some(PolicyName::Deadline) => {
             // The kernel grants no less than 1024 ns.
             let runtime = asked.threads.runtime.unwrap_or(interval / 10).clamp(1024, interval.max(1024));
-            Policy::Deadline { runtime, deadline: interval }
+            WakeThreadPolicy::Deadline { runtime, deadline: interval }
         }
-        Some(PolicyName::Fifo) | None => Policy::Fifo(priority),
+        Some(PolicyName::Fifo) | None => WakeThreadPolicy::Fifo(priority),
     })
 }
 
-fn check(threads: &[Thread]) -> Result<()> {
+fn check(threads: &[WakeThreadSettings]) -> Result<()> {
     let first = &threads[0];
     if first.method == Method::Yield && first.policy.word() != "deadline" {
         bail!("--method yield sleeps only with --policy deadline: add that, or choose another method");
     }
-    if first.via != Via::Direct && first.method != Method::Nanosleep {
+    if first.via != WakeHopKind::Direct && first.method != Method::Nanosleep {
         bail!("--via {} measures the hop after an absolute sleep: leave out --method", first.via.word());
     }
-    if first.via != Via::Direct && first.policy.word() == "deadline" {
+    if first.via != WakeHopKind::Direct && first.policy.word() == "deadline" {
         bail!(
             "--via {} needs a second thread of the same policy: choose fifo, rr or other",
             first.via.word()
@@ -189,7 +191,7 @@ mod tests {
         WakeArguments::augment_args(Command::new("wake"))
     }
 
-    fn planned(words: &str) -> Result<Setup> {
+    fn planned(words: &str) -> Result<WakeStepSetup> {
         let matches = command().try_get_matches_from(format!("wake {words}").split_whitespace()).unwrap();
         setup(&WakeArguments::from_arg_matches(&matches).unwrap(), &machine())
     }
@@ -203,7 +205,7 @@ mod tests {
         let setup = planned("").unwrap();
         let cpus: Vec<_> = setup.threads.iter().map(|thread| thread.cpu.unwrap()).collect();
         assert_eq!(cpus, [0, 1, 2, 3]);
-        assert!(setup.threads.iter().all(|thread| thread.policy == Policy::Fifo(95)));
+        assert!(setup.threads.iter().all(|thread| thread.policy == WakeThreadPolicy::Fifo(95)));
         assert_eq!((setup.count, setup.duration), (u64::MAX, MINUTE));
         assert_eq!(setup.conditions, timer::usual_conditions());
     }
@@ -220,10 +222,13 @@ mod tests {
     fn a_practice_sets_what_is_not_given() {
         let osadl = planned("--profile osadl").unwrap();
         assert_eq!((osadl.count, osadl.duration), (100_000_000, u64::MAX));
-        assert_eq!((osadl.threads[0].interval, osadl.threads[0].policy), (200_000, Policy::Fifo(90)));
+        assert_eq!(
+            (osadl.threads[0].interval, osadl.threads[0].policy),
+            (200_000, WakeThreadPolicy::Fifo(90))
+        );
         let shorter = planned("--profile osadl --duration 5s -p 70").unwrap();
         assert_eq!((shorter.count, shorter.duration), (u64::MAX, 5_000_000_000));
-        assert_eq!(shorter.threads[0].policy, Policy::Fifo(70));
+        assert_eq!(shorter.threads[0].policy, WakeThreadPolicy::Fifo(70));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! A model as a screen: pure. From top to bottom the head, warnings, a row for
 //! each CPU, the largest of each second, the distribution, outliers, the keys.
 
-use super::model::Model;
+use super::model::LiveModel;
 use super::theme::{Theme, draw_text};
-use super::view::View;
+use super::view::LiveViewState;
 use super::{plot, table, words};
 use latscope_core::units::counted;
 use latscope_engine::criteria::Standing;
@@ -12,8 +12,8 @@ use ratatui_core::layout::Rect;
 use ratatui_core::style::Style;
 
 /// Draws all of it on an empty buffer.
-pub(super) fn draw(model: &Model, view: &View, theme: Theme, buffer: &mut Buffer) {
-    let parts = Parts::of(buffer.area, model, view);
+pub(super) fn draw(model: &LiveModel, view: &LiveViewState, theme: Theme, buffer: &mut Buffer) {
+    let parts = LiveScreenLayout::of(buffer.area, model, view);
     head(model, view, theme, parts.head, buffer);
     warnings(model, theme, parts.warnings, buffer);
     criteria(model, theme, parts.criteria, buffer);
@@ -30,7 +30,7 @@ pub(super) fn draw(model: &Model, view: &View, theme: Theme, buffer: &mut Buffer
 
 /// Areas of the screen's parts. A part that finds no room is empty.
 #[derive(Debug, PartialEq, Eq)]
-struct Parts {
+struct LiveScreenLayout {
     head: Rect,
     warnings: Rect,
     criteria: Rect,
@@ -45,8 +45,8 @@ struct Parts {
 const LEAST_OUTLIERS: u16 = 3;
 const LEAST_SECONDS: u16 = 2;
 
-impl Parts {
-    fn of(area: Rect, model: &Model, view: &View) -> Parts {
+impl LiveScreenLayout {
+    fn of(area: Rect, model: &LiveModel, view: &LiveViewState) -> LiveScreenLayout {
         let roomy = area.height >= 28;
         let mut rest = area;
         let mut cut = |height: u16| {
@@ -75,7 +75,7 @@ impl Parts {
         let left = left - seconds.height;
         let histogram = cut(if left < plot::LEAST_ROWS { 0 } else { left.min(22) });
         let outliers = cut(outliers + left - histogram.height);
-        Parts { head, warnings, criteria, table, seconds, histogram, outliers, keys: cut(1) }
+        LiveScreenLayout { head, warnings, criteria, table, seconds, histogram, outliers, keys: cut(1) }
     }
 }
 
@@ -91,7 +91,7 @@ fn draw_text_right(buffer: &mut Buffer, area: Rect, row: u16, taken: usize, text
 /// Columns for what runs, before the time that is left is left out.
 const LEAST_HEAD: usize = 16;
 
-fn head(model: &Model, view: &View, theme: Theme, area: Rect, buffer: &mut Buffer) {
+fn head(model: &LiveModel, view: &LiveViewState, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let state = view.state();
     let round = model.round().map(|round| format!("{round}  ")).unwrap_or_default();
     let mut time = format!("{state}{round}{}", model.position());
@@ -110,7 +110,7 @@ fn head(model: &Model, view: &View, theme: Theme, area: Rect, buffer: &mut Buffe
 }
 
 /// State of the run: its progress, and the counts beside the distributions.
-fn state_of(model: &Model) -> String {
+fn state_of(model: &LiveModel) -> String {
     let mut said = Vec::new();
     if let Some(share) = model.progress() {
         let done = (share * 20.0) as usize;
@@ -129,7 +129,7 @@ fn state_of(model: &Model) -> String {
     said.join("  ")
 }
 
-fn warnings(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
+fn warnings(model: &LiveModel, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let shown = usize::from(area.height);
     let hidden = model.warnings.len() - shown.min(model.warnings.len());
     for (row, text) in (0..).zip(model.warnings.iter().rev().take(shown)) {
@@ -139,7 +139,7 @@ fn warnings(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
 }
 
 /// Draws the state of the criteria, exceeded ones first.
-fn criteria(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
+fn criteria(model: &LiveModel, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let mut standings: Vec<&Standing> = model.standings.iter().collect();
     standings.sort_by_key(|standing| !standing.exceeded);
     for (row, standing) in (0..area.height).zip(standings) {
@@ -148,7 +148,7 @@ fn criteria(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-fn outliers(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
+fn outliers(model: &LiveModel, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let title = match (model.outlier_count, model.threshold) {
         (0, Some(threshold)) => format!("no outliers above {} so far", words::time(threshold)),
         (0, None) if model.watching => "no outliers so far".to_owned(),
@@ -180,7 +180,7 @@ fn help(theme: Theme, area: Rect, buffer: &mut Buffer) {
 }
 
 /// Returns the keys, with the rows for which there is no room.
-fn keys_of(view: &View, hidden: Option<String>) -> String {
+fn keys_of(view: &LiveViewState, hidden: Option<String>) -> String {
     let pause = view.pause_key();
     match hidden {
         None => format!("q end with the summary  tab choose  {pause}  h help"),
@@ -189,7 +189,7 @@ fn keys_of(view: &View, hidden: Option<String>) -> String {
 }
 
 /// Returns in words how many rows are not shown: `2 more CPUs`.
-fn hidden(model: &Model, view: &View, height: u16) -> Option<String> {
+fn hidden(model: &LiveModel, view: &LiveViewState, height: u16) -> Option<String> {
     let what = if model.is_of_cpus() { "more CPU" } else { "more row" };
     let hidden = table::hidden(model, view, height) as u64;
     (hidden > 0).then(|| counted(hidden, what))

@@ -7,9 +7,9 @@ use ratatui_core::style::Color;
 const EPOCH: u64 = 1_790_000_000 * SECOND;
 
 /// 40 seconds of a run on these CPUs.
-fn model(cpus: &[u32]) -> Model {
+fn model(cpus: &[u32]) -> LiveModel {
     let step = step(cpus);
-    let mut model = Model::default();
+    let mut model = LiveModel::default();
     model.start(&plan(&step));
     for second in 1..=40u64 {
         let points = cpus.iter().map(|cpu| {
@@ -26,7 +26,7 @@ fn model(cpus: &[u32]) -> Model {
     model
 }
 
-fn with_events(mut model: Model) -> Model {
+fn with_events(mut model: LiveModel) -> LiveModel {
     model.outlier(&outlier(22 * SECOND, 1, 412_000));
     for (text, remedy) in [("memory is not locked", Some("ulimit -l unlimited")), ("the load ended", None)] {
         model.warn(&Warning { id: String::new(), text: text.to_owned(), remedy: remedy.map(str::to_owned) });
@@ -34,13 +34,13 @@ fn with_events(mut model: Model) -> Model {
     model
 }
 
-fn drawn(model: &Model, view: &View, color: bool, width: u16, height: u16) -> Buffer {
+fn drawn(model: &LiveModel, view: &LiveViewState, color: bool, width: u16, height: u16) -> Buffer {
     let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
     draw(model, view, Theme { color, epoch: EPOCH }, &mut buffer);
     buffer
 }
 
-fn text(model: &Model, view: &View, width: u16, height: u16) -> String {
+fn text(model: &LiveModel, view: &LiveViewState, width: u16, height: u16) -> String {
     let buffer = drawn(model, view, false, width, height);
     let line = |cells: &[ratatui_core::buffer::Cell]| {
         let line: String = cells.iter().map(|cell| cell.symbol()).collect();
@@ -49,8 +49,8 @@ fn text(model: &Model, view: &View, width: u16, height: u16) -> String {
     buffer.content.chunks(usize::from(width)).map(line).collect()
 }
 
-fn selected(number: usize) -> View {
-    View { selected: number, ..View::default() }
+fn selected(number: usize) -> LiveViewState {
+    LiveViewState { selected: number, ..LiveViewState::default() }
 }
 
 /// Compares with a file; `LATSCOPE_RECORD` in the environment writes it anew.
@@ -67,22 +67,22 @@ fn golden(name: &str, shown: &str) {
 #[test]
 fn screens_of_every_size() {
     let model = with_events(model(&[0, 1]));
-    golden("large", &text(&model, &View::default(), 110, 40));
+    golden("large", &text(&model, &LiveViewState::default(), 110, 40));
     golden("usual", &text(&model, &selected(2), 80, 24));
     golden("small", &text(&model, &selected(1), 60, 15));
 }
 
 #[test]
 fn help_takes_the_place_of_the_outliers() {
-    let view = View { help: true, paused: true, ..View::default() };
+    let view = LiveViewState { help: true, paused: true, ..LiveViewState::default() };
     golden("help", &text(&with_events(model(&[3])), &view, 80, 30));
 }
 
 #[test]
 fn before_the_first_snapshot_there_is_a_head() {
-    let mut model = Model::default();
+    let mut model = LiveModel::default();
     model.start(&plan(&step(&[0, 1])));
-    golden("begin", &text(&model, &View::default(), 80, 24));
+    golden("begin", &text(&model, &LiveViewState::default(), 80, 24));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn of_many_cpus_the_chosen_one_is_seen() {
     let chosen = shown.lines().find(|line| line.starts_with('▸')).expect("it is seen");
     assert!(chosen.starts_with("▸ 40 "), "{shown}");
     assert!(shown.contains("CPU 40: distribution"), "{shown}");
-    let all = text(&model, &View::default(), 80, 24);
+    let all = text(&model, &LiveViewState::default(), 80, 24);
     assert!(all.contains("\n▸ all"), "{all}");
 }
 
@@ -106,22 +106,22 @@ fn what_is_measured_in_turn_is_in_view_and_named_on_a_narrow_screen() {
             .map(|(name, value)| (name.to_owned(), value))
             .into();
     }
-    let mut model = Model::default();
+    let mut model = LiveModel::default();
     model.start(&plan(&kinds));
     model.begin_point(&kinds.points[3]);
     let points = (0..9u64).map(|at| snapshot(&[(1000, if at <= 3 { 20 } else { 0 })], 0, 0)).collect();
     model.take(&live(&kinds, SECOND, points));
-    let shown = text(&model, &View::default(), 40, 20);
+    let shown = text(&model, &LiveViewState::default(), 40, 20);
     assert!(shown.contains("497 B futex") && shown.contains("▸ now"), "{shown}");
     assert!(shown.contains(" left") && !shown.contains("500 B"), "{shown}");
-    assert!(text(&model, &View::default(), 80, 24).contains("row 4 of 9, about "), "{shown}");
+    assert!(text(&model, &LiveViewState::default(), 80, 24).contains("row 4 of 9, about "), "{shown}");
 }
 
 #[test]
 fn colours_are_used_only_where_they_are_wanted() {
     let model = with_events(model(&[0, 1]));
     let colors = |color| {
-        let buffer = drawn(&model, &View::default(), color, 100, 30);
+        let buffer = drawn(&model, &LiveViewState::default(), color, 100, 30);
         let mut colors: Vec<Color> = buffer.content.iter().map(|cell| cell.fg).collect();
         colors.sort_by_key(|color| color.to_string());
         colors.dedup();
@@ -142,14 +142,14 @@ proptest! {
         (selected, help) in (0usize..5, any::<bool>()),
     ) {
         let step = step(&[0, 1, 2]);
-        let mut model = Model::default();
+        let mut model = LiveModel::default();
         model.start(&plan(&step));
         let values: Vec<(u64, usize)> = values.iter().map(|(value, n)| (value >> (value % 64), *n)).collect();
         for second in 0..3 {
             let points = (0..3).map(|_| snapshot(&values, u64::MAX / 8, second));
             model.take(&live(&step, second * SECOND, points.collect()));
         }
-        let view = View { selected, help, ..View::default() };
+        let view = LiveViewState { selected, help, ..LiveViewState::default() };
         let buffer = drawn(&with_events(model), &view, true, width, height);
         prop_assert_eq!(buffer.area, Rect::new(0, 0, width, height));
     }
@@ -158,13 +158,13 @@ proptest! {
 #[test]
 fn a_small_screen_says_how_many_rows_it_hides() {
     let model = model(&[0, 1, 2, 3, 4, 5, 6, 7]);
-    let small = text(&model, &View::default(), 60, 12);
+    let small = text(&model, &LiveViewState::default(), 60, 12);
     let rows = small
         .lines()
         .filter(|line| line.trim_start_matches(['▸', ' ']).starts_with(char::is_numeric))
         .count();
     let keys = small.lines().last().unwrap();
     assert!(rows < 8 && keys.contains(&format!("tab choose: {} more CPUs", 8 - rows)), "{small}");
-    let large = text(&model, &View::default(), 100, 40);
+    let large = text(&model, &LiveViewState::default(), 100, 40);
     assert!(!large.contains("more CPU"), "{large}");
 }

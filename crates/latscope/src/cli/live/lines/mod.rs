@@ -1,12 +1,12 @@
 //! State of a run in lines of text, where there is no screen: a line every ten seconds, a line for each outlier, and
 //! the warnings.
 
-use super::model::Model;
+use super::model::LiveModel;
 use super::words;
 use latscope_core::report::Outlier;
 use latscope_core::units::format_time;
 use latscope_engine::criteria::Standing;
-use latscope_engine::observers::{Event, Live, Observer};
+use latscope_engine::observers::{Observer, RunEvent, StepSnapshot};
 use std::io::Write;
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ const MOST: u64 = 5;
 const SECOND: u64 = 1_000_000_000;
 
 /// Writes the state of a run in lines.
-pub struct Lines<W> {
+pub struct LiveLineWriter<W> {
     out: W,
-    model: Model,
+    model: LiveModel,
     /// Time of the last line about the state, ns since the epoch of the run.
     said: u64,
     /// A second of the run, the outliers shown in it, and those left out since.
@@ -30,9 +30,9 @@ pub struct Lines<W> {
     left_out: u64,
 }
 
-impl<W: Write> Lines<W> {
-    pub fn new(out: W) -> Lines<W> {
-        Lines { out, model: Model::default(), said: 0, second: 0, shown: 0, left_out: 0 }
+impl<W: Write> LiveLineWriter<W> {
+    pub fn new(out: W) -> LiveLineWriter<W> {
+        LiveLineWriter { out, model: LiveModel::default(), said: 0, second: 0, shown: 0, left_out: 0 }
     }
 
     /// A closed stderr is no reason to stop measuring.
@@ -40,7 +40,7 @@ impl<W: Write> Lines<W> {
         let _ = writeln!(self.out, "{line}").and_then(|()| self.out.flush());
     }
 
-    fn take(&mut self, live: &Live) {
+    fn take(&mut self, live: &StepSnapshot) {
         self.model.take(live);
         if live.at >= self.said + PERIOD.as_nanos() as u64 {
             self.said = live.at;
@@ -83,7 +83,7 @@ pub fn newly_exceeded(before: &[Standing], now: &[Standing]) -> Vec<String> {
     fresh.map(|(_, standing)| standing.words()).collect()
 }
 
-fn state(model: &Model) -> String {
+fn state(model: &LiveModel) -> String {
     let mut said: Vec<String> = model.round().into_iter().collect();
     said.push(model.position());
     said.push(format!("n {}", words::count(model.all.histogram.count())));
@@ -101,18 +101,18 @@ fn state(model: &Model) -> String {
     said.join("  ")
 }
 
-impl<W: Write> Observer for Lines<W> {
-    fn observe(&mut self, event: &Event) {
+impl<W: Write> Observer for LiveLineWriter<W> {
+    fn observe(&mut self, event: &RunEvent) {
         match event {
-            Event::Started(plan) => {
+            RunEvent::Started(plan) => {
                 self.model.start(plan);
                 let head = self.model.head.clone();
                 self.say(&format!("measuring {}", head.trim_start_matches("latscope ")));
             }
-            Event::Snapshot(live) => self.take(live),
-            Event::Outlier(outlier) => self.outlier(outlier),
-            Event::Standings(standings) => self.criteria(standings),
-            Event::Warning(warning) => self.say(&format!("latscope: {}", words::warning(warning))),
+            RunEvent::Snapshot(live) => self.take(live),
+            RunEvent::Outlier(outlier) => self.outlier(outlier),
+            RunEvent::Standings(standings) => self.criteria(standings),
+            RunEvent::Warning(warning) => self.say(&format!("latscope: {}", words::warning(warning))),
             _ => {}
         }
     }

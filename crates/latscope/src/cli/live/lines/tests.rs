@@ -6,19 +6,19 @@ use latscope_core::report::Warning;
 fn a_run_in_lines() {
     let step = step(&[0, 1]);
     let mut out = Vec::new();
-    let mut lines = Lines::new(&mut out);
-    lines.observe(&Event::Started(&plan(&step)));
+    let mut lines = LiveLineWriter::new(&mut out);
+    lines.observe(&RunEvent::Started(&plan(&step)));
     let text = "/dev/cpu_dma_latency cannot be opened".to_owned();
-    lines.observe(&Event::Warning(&Warning { id: String::new(), text, remedy: None }));
+    lines.observe(&RunEvent::Warning(&Warning { id: String::new(), text, remedy: None }));
     for second in 1..=25 {
         let count = second as usize * 1000;
         let points = vec![snapshot(&[(6100, count)], 0, 0), snapshot(&[(6000, count), (412_000, 1)], 2, 0)];
-        lines.observe(&Event::Snapshot(&live(&step, second * SECOND, points)));
+        lines.observe(&RunEvent::Snapshot(&live(&step, second * SECOND, points)));
         if second == 12 {
-            (0..8).for_each(|n| lines.observe(&Event::Outlier(&outlier(12 * SECOND + n, 1, 412_000))));
+            (0..8).for_each(|n| lines.observe(&RunEvent::Outlier(&outlier(12 * SECOND + n, 1, 412_000))));
         }
     }
-    lines.observe(&Event::Outlier(&outlier(25 * SECOND, 0, 101_000)));
+    lines.observe(&RunEvent::Outlier(&outlier(25 * SECOND, 0, 101_000)));
     let shown = "outlier at 0:12  CPU 1     412 µs  83 % thread stress-ng (4711), 12 % irq timer";
     let expected = [
         "measuring wake  every 1 ms, fifo 95, nanosleep, monotonic, CPUs 0-1",

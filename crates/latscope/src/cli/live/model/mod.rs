@@ -5,11 +5,11 @@ use super::seconds::{Seconds, fresh_max};
 use super::words;
 use latscope_bench::recorder::Snapshot;
 use latscope_core::histogram::Histogram;
-use latscope_core::plan::{Plan, Point, Step};
+use latscope_core::plan::{MeasurementPoint, Plan, PlanStep};
 use latscope_core::report::{Outlier, Warning};
 use latscope_engine::criteria::Standing;
-use latscope_engine::observers::{Live, Round};
-use latscope_engine::remaining::{Remaining, about};
+use latscope_engine::observers::{StepRound, StepSnapshot};
+use latscope_engine::remaining::{RunTimeEstimate, about};
 use std::collections::VecDeque;
 
 const SECOND: u64 = 1_000_000_000;
@@ -23,13 +23,13 @@ const LEAST_GAP: u64 = 90_000_000;
 
 /// All that is shown.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Model {
+pub(super) struct LiveModel {
     /// Description of the measurement, in a line.
     pub head: String,
     /// The measuring threads, in the order of the plan.
-    pub rows: Vec<Row>,
+    pub rows: Vec<LiveThreadRow>,
     /// All of them together.
-    pub all: Row,
+    pub all: LiveThreadRow,
     /// True if the run looks for outliers.
     pub watching: bool,
     /// Threshold above which an event is an outlier, ns.
@@ -47,18 +47,18 @@ pub(super) struct Model {
     /// ns since the epoch of the run: now, and when what is measured now was begun.
     at: u64,
     began: u64,
-    step: Option<(Step, Round)>,
+    step: Option<(PlanStep, StepRound)>,
     /// True if the rows are of several kinds, measured one after the other. Then `all` is the present row.
     kinds: bool,
     /// Point that is measured now.
-    point: Option<Point>,
+    point: Option<MeasurementPoint>,
     /// Progress of a run of several steps.
-    remaining: Option<Remaining>,
+    remaining: Option<RunTimeEstimate>,
 }
 
 /// Data of a measuring thread, or of all of them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Row {
+pub(super) struct LiveThreadRow {
     /// Label of the row.
     pub label: String,
     /// Histogram of the row's events.
@@ -77,9 +77,9 @@ pub(super) struct Row {
     mark: Option<(u64, u64)>,
 }
 
-impl Row {
-    fn new(label: String) -> Row {
-        Row { label, ..Row::default() }
+impl LiveThreadRow {
+    fn new(label: String) -> LiveThreadRow {
+        LiveThreadRow { label, ..LiveThreadRow::default() }
     }
 
     fn take(&mut self, snapshot: &Snapshot, at: u64) {
@@ -100,7 +100,7 @@ impl Row {
     }
 
     /// Becomes the sum of these rows.
-    fn sum(&mut self, rows: &[Row], at: u64) {
+    fn sum(&mut self, rows: &[LiveThreadRow], at: u64) {
         // What has not begun does not know its tick yet.
         let mut begun = rows.iter().map(|row| &row.histogram).filter(|histogram| histogram.count() > 0);
         let Some(first) = begun.next() else { return };
@@ -112,13 +112,13 @@ impl Row {
         self.histogram = merged;
         self.missed = rows.iter().map(|row| row.missed).sum();
         self.early = rows.iter().map(|row| row.early).sum();
-        let largest = |row: &&Row| row.histogram.max().map(|ns| ns as u64);
+        let largest = |row: &&LiveThreadRow| row.histogram.max().map(|ns| ns as u64);
         self.max_at = rows.iter().max_by_key(largest).map_or(0, |row| row.max_at);
         self.count(fresh, at);
     }
 }
 
-impl Model {
+impl LiveModel {
     /// Sets the model to the beginning of the run.
     pub fn start(&mut self, plan: &Plan) {
         self.warnings.extend_from_slice(&plan.notes);
@@ -126,18 +126,18 @@ impl Model {
         self.job.clone_from(&plan.job);
         self.head = format!("latscope {}", plan.job);
         let several = plan.schedule().len() > 1 || plan.steps.iter().any(words::is_of_kinds);
-        self.remaining = several.then(|| Remaining::of(plan, latscope_probes::setup_s));
+        self.remaining = several.then(|| RunTimeEstimate::of(plan, latscope_probes::setup_s));
         if let Some(step) = plan.steps.iter().find(|step| step.periodic.is_some()) {
-            self.begin(&step.in_round(0), Round::of(step, 0));
+            self.begin(&step.in_round(0), StepRound::of(step, 0));
         }
     }
 
-    fn begin(&mut self, step: &Step, round: Round) {
+    fn begin(&mut self, step: &PlanStep, round: StepRound) {
         self.head = format!("latscope {}  {}", self.job, words::what_runs(step));
-        self.rows = words::labels(step).into_iter().map(Row::new).collect();
+        self.rows = words::labels(step).into_iter().map(LiveThreadRow::new).collect();
         self.kinds = words::is_of_kinds(step);
         let of_cpus = self.is_of_cpus();
-        self.all = Row::new(match &self.rows[..] {
+        self.all = LiveThreadRow::new(match &self.rows[..] {
             [only] => only.label.clone(),
             _ if self.kinds => "now".to_owned(),
             _ if of_cpus => "all".to_owned(),
@@ -149,7 +149,7 @@ impl Model {
     }
 
     /// Updates the model with the state of the step.
-    pub fn take(&mut self, live: &Live) {
+    pub fn take(&mut self, live: &StepSnapshot) {
         let known = self
             .step
             .as_ref()
@@ -170,14 +170,14 @@ impl Model {
         if let Some((row, snapshot)) = self.rows.get(present).zip(live.points.get(present)) {
             // Another one begins anew.
             if self.all.histogram.count() > row.histogram.count() {
-                self.all = Row::new(self.all.label.clone());
+                self.all = LiveThreadRow::new(self.all.label.clone());
             }
             self.all.take(snapshot, live.at);
         }
     }
 
     /// A point is begun.
-    pub fn begin_point(&mut self, point: &Point) {
+    pub fn begin_point(&mut self, point: &MeasurementPoint) {
         self.point = Some(point.clone());
     }
 
@@ -212,7 +212,7 @@ impl Model {
 
     /// A step is over.
     pub fn closed(&mut self) {
-        self.remaining.iter_mut().for_each(Remaining::closed);
+        self.remaining.iter_mut().for_each(RunTimeEstimate::closed);
     }
 
     /// `about 20s left`, of a run of several steps.
@@ -284,12 +284,12 @@ impl Model {
     }
 
     /// Time since the largest value of a row, ns; `None` before there is one.
-    pub fn age_of_max(&self, row: &Row) -> Option<u64> {
+    pub fn age_of_max(&self, row: &LiveThreadRow) -> Option<u64> {
         (row.histogram.count() > 0).then(|| self.at.saturating_sub(row.max_at))
     }
 
     /// The row with this number, 0 being all of them together.
-    pub fn row(&self, number: usize) -> &Row {
+    pub fn row(&self, number: usize) -> &LiveThreadRow {
         number.checked_sub(1).and_then(|index| self.rows.get(index)).unwrap_or(&self.all)
     }
 

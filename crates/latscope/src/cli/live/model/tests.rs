@@ -1,8 +1,8 @@
 use super::super::testing::{SECOND, live, outlier, plan, snapshot, step};
 use super::*;
 
-fn begun(step: &Step) -> Model {
-    let mut model = Model::default();
+fn begun(step: &PlanStep) -> LiveModel {
+    let mut model = LiveModel::default();
     model.start(&plan(step));
     model
 }
@@ -50,7 +50,7 @@ fn all_is_the_sum_and_knows_whose_maximum_it_has() {
     model.take(&live(&step, 10 * SECOND, vec![one, other]));
     assert_eq!((model.all.histogram.count(), model.all.missed), (22, 3));
     assert_eq!((model.all.histogram.min(), model.all.histogram.max()), (Some(4000.0), Some(9000.0)));
-    let age = |row: &Row| model.age_of_max(row).map(|age| age / SECOND);
+    let age = |row: &LiveThreadRow| model.age_of_max(row).map(|age| age / SECOND);
     assert_eq!([age(&model.rows[0]), age(&model.rows[1]), age(&model.all)], [Some(7), Some(8), Some(8)]);
     assert_eq!(model.row(2).label, "1");
     assert_eq!(model.row(0).label, "all");
@@ -81,7 +81,7 @@ fn each_second_has_its_largest_on_every_cpu_and_on_all() {
     at(9, &[(50, 1), (90, 1)], &[(40, 2)]);
     at(11, &[(50, 1), (90, 1), (60, 1)], &[(40, 2), (70, 1)]);
     at(32, &[(50, 1), (90, 1), (60, 1)], &[(40, 2), (70, 1), (30, 1)]);
-    let seconds = |row: &Row| row.seconds.last(9).collect::<Vec<_>>();
+    let seconds = |row: &LiveThreadRow| row.seconds.last(9).collect::<Vec<_>>();
     assert_eq!(seconds(&model.rows[0]), [Some(90.0), Some(60.0), None, None]);
     assert_eq!(seconds(&model.rows[1]), [Some(40.0), Some(70.0), None, Some(30.0)]);
     assert_eq!(seconds(&model.all), [Some(90.0), Some(70.0), None, Some(30.0)]);
@@ -100,7 +100,7 @@ fn snapshots_that_come_too_fast_are_passed_over() {
 
 #[test]
 fn outliers_are_in_order_and_the_last_ones_are_kept() {
-    let mut model = Model::default();
+    let mut model = LiveModel::default();
     for at in [10, 30, 20, 40] {
         model.outlier(&outlier(at, 0, 1));
     }
@@ -115,7 +115,7 @@ fn outliers_are_in_order_and_the_last_ones_are_kept() {
 fn progress_is_that_of_the_nearer_limit() {
     let mut counted = step(&[0, 1]);
     let mut model = begun(&counted);
-    let theme = |model: &mut Model, step: &Step, seconds: u64, count: usize| {
+    let theme = |model: &mut LiveModel, step: &PlanStep, seconds: u64, count: usize| {
         let half = || snapshot(&[(5, count / 2)], 0, 0);
         model.take(&live(step, seconds * SECOND, vec![half(), half()]));
     };
@@ -134,7 +134,7 @@ fn progress_is_that_of_the_nearer_limit() {
 
 #[test]
 fn a_warning_is_kept_once() {
-    let mut model = Model::default();
+    let mut model = LiveModel::default();
     let mut warning = Warning { id: "x".to_owned(), text: "memory is not locked".to_owned(), remedy: None };
     model.warn(&warning);
     model.warn(&warning);
@@ -156,14 +156,18 @@ fn another_step_begins_anew() {
 
 #[test]
 fn a_round_begins_anew_and_is_told() {
-    let step = Step { rounds: 3, ..step(&[0]) };
+    let step = PlanStep { rounds: 3, ..step(&[0]) };
     let mut model = begun(&step);
     assert_eq!((model.round().as_deref(), model.duration()), (Some("round 1 of 3"), Some(20 * SECOND)));
     let mut seen = |number: u32, at: u64, count: usize| {
         let step = step.in_round(number - 1);
         let points = vec![snapshot(&[(5, count)], 0, 0)];
-        let round = Round::of(&step, number - 1);
-        model.take(&Live { round, began: (u64::from(number) - 1) * 20 * SECOND, ..live(&step, at, points) });
+        let round = StepRound::of(&step, number - 1);
+        model.take(&StepSnapshot {
+            round,
+            began: (u64::from(number) - 1) * 20 * SECOND,
+            ..live(&step, at, points)
+        });
         (model.round().unwrap(), model.elapsed() / SECOND, model.all.histogram.count())
     };
     assert_eq!(seen(1, 19 * SECOND, 900), ("round 1 of 3".to_owned(), 19, 900));

@@ -4,7 +4,7 @@ mod openamp;
 mod pty;
 
 use super::options::TransportOptions;
-use crate::cli::Exit;
+use crate::cli::CommandExit;
 use crate::cli::options::possible;
 use crate::cli::options::{Dynamic, cpu_list};
 use anyhow::Result;
@@ -33,7 +33,8 @@ pub struct ServeArguments {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct WhatArguments {
-    /// A pseudo terminal, whose path is printed: what is written to it goes to a remote, and what comes from there can be read from it
+    /// A pseudo terminal, whose path is printed: what is written to it goes to a remote, and what comes from there can
+    /// be read from it
     #[arg(long)]
     pty: bool,
     /// The remote of --transport openamp, or of OpenAMP's own ping
@@ -48,10 +49,10 @@ struct WhatArguments {
 ///
 /// # Errors
 /// The remote cannot be set up, or an option is not for it.
-pub fn run(asked: &ServeArguments) -> Result<Exit> {
+pub fn run(asked: &ServeArguments) -> Result<CommandExit> {
     if let Some(socket) = &asked.what.vhost_user {
         asked.options.check_used("serve --vhost-user", |_| false)?;
-        return vhost_user(socket).map(|()| Exit::Done);
+        return vhost_user(socket).map(|()| CommandExit::Done);
     }
     if asked.what.pty { pty::run(asked) } else { openamp::run(asked) }
 }

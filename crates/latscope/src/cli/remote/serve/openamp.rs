@@ -1,16 +1,16 @@
 //! `latscope remote serve --openamp`: the device of OpenAMP's shared memory.
 
 use super::ServeArguments;
-use crate::cli::Exit;
+use crate::cli::CommandExit;
 use anyhow::{Context, Result, ensure};
 use latscope_core::plan::ParamValue;
 use latscope_core::units::counted;
 use latscope_exchange::notify::readable;
-use latscope_exchange::remote::Opt;
-use latscope_exchange::remote::openamp::device::{OpenampDevice, Served};
+use latscope_exchange::remote::RemoteOption;
+use latscope_exchange::remote::openamp::device::{OpenampDevice, OpenampServiceTotals};
 use latscope_exchange::remote::openamp::{PLACES, WAITS, spin_ns};
 use latscope_os::sched;
-use latscope_os::signal::{Signals, TERMINATION};
+use latscope_os::signal::{SignalFd, TERMINATION};
 use latscope_process::eprintln;
 use latscope_rpmsg::Fault;
 use std::path::Path;
@@ -21,8 +21,8 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Summary of what was served, in a line: the kinds of faults that there were, and the number of each.
-fn account(served: &Served) -> String {
-    let Served { drivers, counts, faults } = served;
+fn account(served: &OpenampServiceTotals) -> String {
+    let OpenampServiceTotals { drivers, counts, faults } = served;
     let of = |fault: &Fault| (faults.of(*fault) > 0).then(|| format!("{fault} ({})", faults.of(*fault)));
     let kinds: Vec<String> =
         Fault::ALL.iter().filter(|fault| **fault != Fault::Reset).filter_map(of).collect();
@@ -42,10 +42,10 @@ fn account(served: &Served) -> String {
 ///
 /// # Errors
 /// The memory or the socket cannot be had.
-pub fn run(asked: &ServeArguments) -> Result<Exit> {
+pub fn run(asked: &ServeArguments) -> Result<CommandExit> {
     asked.options.check_used("serve --openamp", |option| PLACES.iter().any(|place| place.name == option))?;
     let place = |index: usize| {
-        let Opt { name, default, .. } = &PLACES[index];
+        let RemoteOption { name, default, .. } = &PLACES[index];
         match asked.options.0.get(*name) {
             Some(ParamValue::Text(path)) => Path::new(path),
             _ => Path::new(default),
@@ -54,7 +54,7 @@ pub fn run(asked: &ServeArguments) -> Result<Exit> {
     let (memory, socket) = (place(0), place(1));
     let wait = asked.wait.as_deref().unwrap_or(WAITS[0]);
     ensure!(WAITS.contains(&wait), "--openamp waits by: {}", WAITS.join(", "));
-    let signals = Signals::block(&TERMINATION).context("signals cannot be waited for")?;
+    let signals = SignalFd::block(&TERMINATION).context("signals cannot be waited for")?;
     if let Some(list) = &asked.cpus {
         sched::pin(&list.0).with_context(|| format!("CPUs {list} cannot be used"))?;
     }
@@ -75,11 +75,11 @@ pub fn run(asked: &ServeArguments) -> Result<Exit> {
         if readable(&signals, LOOK)? {
             device.remove();
             eprintln!("{}", account(&device.served()));
-            return Ok(Exit::Done);
+            return Ok(CommandExit::Done);
         }
     }
     thread.join().unwrap_or(Ok(()))?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn faults_are_told_by_kind() {
-        let mut served = Served { drivers: 2, ..Served::default() };
+        let mut served = OpenampServiceTotals { drivers: 2, ..OpenampServiceTotals::default() };
         assert!(account(&served).ends_with("; no fault"), "{}", account(&served));
         (served.counts.replied, served.counts.unknown) = (300, 1);
         for fault in [Fault::Index, Fault::Index, Fault::Length, Fault::Reset] {

@@ -1,21 +1,21 @@
 //! `latscope remote serve --pty`: a terminal that leads to a remote.
 
 use super::ServeArguments;
-use crate::cli::Exit;
+use crate::cli::CommandExit;
 use crate::cli::options::possible;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::units::counted;
-use latscope_exchange::remote::pty::{self, End, Flow, Tally, Terminal};
-use latscope_exchange::remote::{self, Channel, NAMES, Order, shm};
+use latscope_exchange::remote::pty::{self, Flow, PseudoTerminal, PtyRelayEnd, PtyRelayTotals};
+use latscope_exchange::remote::{self, ChannelRequest, NAMES, RemoteChannel, shm};
 use latscope_os::sched;
-use latscope_os::signal::{Signals, TERMINATION};
+use latscope_os::signal::{SignalFd, TERMINATION};
 use latscope_process::eprintln;
 use latscope_process::guardian::Guardian;
 use latscope_process::leftover::{Leftover, Leftovers};
-use latscope_rpmsg::echo::Service;
+use latscope_rpmsg::echo::RpmsgService;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -36,10 +36,10 @@ pub(super) struct PtyArguments {
 ///
 /// # Errors
 /// There is no terminal or no remote, or the remote ended.
-pub fn run(asked: &ServeArguments) -> Result<Exit> {
-    let signals = || Signals::block(&TERMINATION).context("signals cannot be waited for");
+pub fn run(asked: &ServeArguments) -> Result<CommandExit> {
+    let signals = || SignalFd::block(&TERMINATION).context("signals cannot be waited for");
     let guardian = Guardian::default();
-    let terminal = Terminal::open()?;
+    let terminal = PseudoTerminal::open()?;
     let journal = |leftover: &Leftover| guardian.journal_leftover(leftover);
     if asked.pty.echo {
         asked.options.check_used("serve --pty --echo", |_| false)?;
@@ -48,7 +48,7 @@ pub fn run(asked: &ServeArguments) -> Result<Exit> {
         say(&terminal.path)?;
         let bytes = pty::echo(&terminal, &signals)?;
         eprintln!("{} echoed {bytes} bytes", terminal.path.display());
-        return Ok(Exit::Done);
+        return Ok(CommandExit::Done);
     }
     let mut channel = connect(asked, &journal)?;
     // Until here a signal ends the process: a remote may take its time to come.
@@ -58,13 +58,16 @@ pub fn run(asked: &ServeArguments) -> Result<Exit> {
     let (tally, end) = pty::relay(&terminal, &mut *channel, &signals)?;
     eprintln!("{}", relayed(&tally));
     match end {
-        End::Signal(_) => Ok(Exit::Done),
-        End::Remote(how) => anyhow::bail!("the remote is gone: {how}"),
+        PtyRelayEnd::Signal(_) => Ok(CommandExit::Done),
+        PtyRelayEnd::Remote(how) => anyhow::bail!("the remote is gone: {how}"),
     }
 }
 
 /// Connects to the echo of the remote.
-fn connect(asked: &ServeArguments, journal: &dyn Fn(&Leftover) -> Result<()>) -> Result<Box<dyn Channel>> {
+fn connect(
+    asked: &ServeArguments,
+    journal: &dyn Fn(&Leftover) -> Result<()>,
+) -> Result<Box<dyn RemoteChannel>> {
     let name = &asked.pty.transport;
     let transport = remote::transport(name).context("no such transport")?;
     asked.options.check_used(&format!("--transport {name}"), |option| transport.has(option))?;
@@ -86,7 +89,8 @@ fn connect(asked: &ServeArguments, journal: &dyn Fn(&Leftover) -> Result<()>) ->
         }
     };
     let notice = |text: &str| eprintln!("latscope: {text}");
-    let order = Order { params: &params, service: Service::Pty, cpus: &cpus, journal, notice: &notice };
+    let order =
+        ChannelRequest { params: &params, service: RpmsgService::Pty, cpus: &cpus, journal, notice: &notice };
     (transport.open)(&order)
 }
 
@@ -111,10 +115,10 @@ fn say(path: &Path) -> Result<()> {
 }
 
 /// Summary of the relayed messages, in a line.
-fn relayed(tally: &Tally) -> String {
+fn relayed(tally: &PtyRelayTotals) -> String {
     let flow =
         |flow: &Flow| format!("{} in {}", counted(flow.bytes, "byte"), counted(flow.messages, "message"));
-    let Tally { there, back, unsent, unread } = tally;
+    let PtyRelayTotals { there, back, unsent, unread } = tally;
     format!(
         "to the remote: {}, {} not sent; from the remote: {}, {} not delivered",
         flow(there),
