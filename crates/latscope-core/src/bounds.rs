@@ -24,7 +24,7 @@ fn speedup(params: &Params, values: &BTreeMap<String, MeasuredQuantity>) -> Opti
     let speedup = values.get("speedup")?.value;
     (speedup > chains * TOLERANCE).then(|| {
         let text = format!(
-            "{chains} chains at once cannot be {speedup:.0} times as fast as one: the single one was disturbed"
+            "{chains} chains at once cannot be {speedup:.1} times as fast as one: the single one was disturbed"
         );
         reason(text).with("speedup", speedup).with("at_most", chains)
     })

@@ -15,6 +15,7 @@ use latscope_process::role::{self, MessageRead, MessageSocket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Resource, getrlimit};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -50,6 +51,16 @@ pub enum CoordinatorEvent {
     Gone,
 }
 
+/// The fewest files that a run needs to open at once.
+const FILES: u64 = 64;
+
+/// Says why a worker process may not start.
+fn no_worker() -> String {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let few = (limit < FILES).then(|| format!(" with {limit} open files at most (ulimit -n {FILES})"));
+    format!("a worker process does not start{}", few.unwrap_or_default())
+}
+
 impl WorkerLink {
     /// Starts a worker process for a step.
     ///
@@ -62,8 +73,8 @@ impl WorkerLink {
         // Not an eventfd, which some sandboxes refuse.
         let (bell, rope) =
             pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).context("no pipe from a worker process")?;
-        let (child, messages) = role::start(&[worker::NAME], &[&memory, &rope], Lifetime::WithParent)
-            .context("a worker process does not start")?;
+        let (child, messages) =
+            role::start(&[worker::NAME], &[&memory, &rope], Lifetime::WithParent).with_context(no_worker)?;
         let freezer = Freezer::watch(child.id());
         Ok(WorkerLink { child, messages, bell, _rope: rope, freezer, slots, resumed: false })
     }

@@ -4,6 +4,7 @@
 use crate::clean::{Sequences, clean, for_terminal};
 use crate::output::BlockingOutput;
 use crate::terminal;
+use latscope_core::log_commands;
 use rustix::io::Errno;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -99,6 +100,21 @@ pub fn write_data(data: &[u8]) -> io::Result<()> {
     let shown = shown.map(|text| for_terminal(&text, Sequences::Movements).into_owned());
     let data = shown.as_ref().map_or(data, String::as_bytes);
     Stdout.write_all(data).and_then(|()| Stdout.flush()).map_err(named)
+}
+
+/// Writes a view as a file of text, such as a page or a table, of which another program may read each byte: only
+/// [commands](log_commands) that texts of others have for a service that keeps the log are broken.
+///
+/// # Errors
+/// The view cannot be written.
+pub fn write_view(view: &[u8]) -> io::Result<()> {
+    match str::from_utf8(view) {
+        Ok(text) if log_commands::may_be_in(text) => {
+            let lines = text.split_inclusive('\n').map(|line| log_commands::broken(line.to_owned()));
+            write_data(lines.collect::<String>().as_bytes())
+        }
+        _ => write_data(view),
+    }
 }
 
 /// Returns the error with the name of stdout added.

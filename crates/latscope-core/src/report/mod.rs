@@ -155,7 +155,7 @@ pub struct ProgressAmount {
 }
 
 /// Something a reader of the numbers must know, as data.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// Stable name of the warning.
     pub id: String,

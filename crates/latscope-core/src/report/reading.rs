@@ -39,6 +39,9 @@ pub enum LoadError {
         /// The most that is read.
         most: usize,
     },
+    /// A text is longer than any that latscope writes.
+    #[error("it has a text of more than {TEXT} bytes (give the file that the program wrote itself)")]
+    TooLong,
 }
 
 /// The most points of a result. A small packed file may have a million, with which each view takes minutes.
@@ -52,6 +55,9 @@ const ITEMS: usize = 1 << 10;
 
 /// The most single events of a point, and the most warnings and findings of a result.
 const EVENTS: usize = 1 << 14;
+
+/// The most bytes of a text: a small packed file may have one of a gigabyte, which each view breaks into lines.
+const TEXT: usize = 1 << 16;
 
 impl Report {
     /// Reads a result file's text. Summaries are computed anew from the
@@ -96,6 +102,7 @@ fn read<'a>(
     text: &'a [u8],
     of: fn(&mut Json<'a>) -> serde_json::Result<Report>,
 ) -> Result<Report, LoadError> {
+    check_texts(text)?;
     let mut json = serde_json::Deserializer::from_slice(text);
     let mut report = match of(&mut json).and_then(|report| json.end().map(|()| report)) {
         Ok(report) => report,
@@ -110,6 +117,31 @@ fn read<'a>(
     Ok(report)
 }
 
+/// Checks that no text of a JSON document is longer than [`TEXT`]. What is not JSON is not checked.
+fn check_texts(json: &[u8]) -> Result<(), LoadError> {
+    let mut rest = json.trim_ascii_start();
+    if !rest.starts_with(b"{") && !rest.starts_with(b"[") {
+        return Ok(());
+    }
+    while let Some(begin) = memchr::memchr(b'"', rest) {
+        rest = &rest[begin + 1..];
+        let mut at = 0;
+        while let Some(next) = memchr::memchr2(b'"', b'\\', &rest[at..]) {
+            at += next;
+            if rest[at] == b'"' {
+                break;
+            }
+            // An escaped character.
+            at = (at + 2).min(rest.len());
+        }
+        if at > TEXT {
+            return Err(LoadError::TooLong);
+        }
+        rest = &rest[at.saturating_add(1).min(rest.len())..];
+    }
+    Ok(())
+}
+
 /// Checks that no list is so long that working on it would take minutes.
 fn check_lengths(report: &Report) -> Result<(), LoadError> {
     let of_report = [
@@ -117,6 +149,8 @@ fn check_lengths(report: &Report) -> Result<(), LoadError> {
         ("warnings", report.warnings.len(), EVENTS),
         ("findings", report.findings.len(), EVENTS),
         ("labels", report.labels.len(), ITEMS),
+        ("steps", report.plan.steps.len(), POINTS),
+        ("notes", report.plan.notes.len(), EVENTS),
     ];
     let of_point = |m: &Measurement| {
         [
@@ -206,6 +240,20 @@ mod tests {
     use super::*;
     use crate::fixture;
     use crate::quality::{QualityLevel, Reason};
+
+    #[test]
+    fn a_text_of_any_length_is_read_in_little_time_or_refused() {
+        let of = |begin: &str, length: usize| {
+            let mut report = fixture::wake();
+            report.machine.kernel = begin.to_owned() + &"x".repeat(length);
+            Report::from_json(report.to_json().as_bytes())
+        };
+        assert_eq!(of("", TEXT).unwrap().machine.kernel.len(), TEXT);
+        for begin in ["x", "\"", "\\"] {
+            assert!(matches!(of(begin, TEXT), Err(LoadError::TooLong)), "{begin}");
+        }
+        assert!(matches!(check_texts(b"{\"\\"), Ok(())), "what ends in a text is damaged, and not long");
+    }
 
     #[test]
     fn a_list_of_any_length_is_read_in_little_time_or_refused() {

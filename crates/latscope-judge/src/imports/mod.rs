@@ -170,6 +170,9 @@ fn otherwise(text: &[u8], error: LoadError) -> Result<Report, ReadError> {
             .find(|(begin, _)| schema.starts_with(begin))
             .map_or_else(|| error.into(), |(_, what)| ReadError::Other(what)));
     }
+    if matches!(error, LoadError::TooLong) {
+        return Err(error.into());
+    }
     if is_cut_off(text) {
         return Err(ReadError::Damaged);
     }

@@ -141,18 +141,22 @@ fn renumbered(parts: &mut [MergePart]) -> Result<Vec<MergedRun>, MergeError> {
 /// The points of all results, equal ones added, in the order of the first run that has them.
 fn added(parts: &mut [MergePart]) -> Result<Vec<MergeSeries>, MergeError> {
     let mut all: Vec<MergeSeries> = Vec::new();
+    let mut known: BTreeMap<PointIdentity, Vec<usize>> = BTreeMap::new();
     // The part that brought each series, and the parts that share one.
     let (mut from, mut sharing) = (Vec::new(), BTreeSet::new());
     for (of, part) in parts.iter_mut().enumerate() {
         let measurements = mem::take(&mut part.report.measurements).into_iter();
         let lengths = part.merged.batch_ns.iter().copied().chain(std::iter::repeat(None));
         for series in measurements.zip(lengths).map(|(m, batch_ns)| MergeSeries { m, batch_ns }) {
-            match all.iter().position(|known| known.takes(&series)) {
+            let m = &series.m;
+            let alike = known.entry((m.probe.clone(), m.revision, m.params.clone())).or_default();
+            match alike.iter().copied().find(|at| all[*at].takes(&series)) {
                 Some(at) => {
                     all[at].add(series)?;
                     sharing.extend((from[at] != of).then_some([from[at], of]).into_iter().flatten());
                 }
                 None => {
+                    alike.push(all.len());
                     all.push(series);
                     from.push(of);
                 }
@@ -167,7 +171,8 @@ fn added(parts: &mut [MergePart]) -> Result<Vec<MergeSeries>, MergeError> {
 }
 
 impl MergeSeries {
-    /// Returns true if the samples of both can be counted together. What was not measured goes with what was.
+    /// Returns true if the samples of both, which are of the same point, can be counted together. What was not measured
+    /// goes with what was.
     fn takes(&self, other: &MergeSeries) -> bool {
         let [a, b] = [&self.m, &other.m];
         let is_batch = |m: &Measurement| m.sampling != Sampling::Event;
@@ -175,8 +180,7 @@ impl MergeSeries {
             (a.times, is_batch(a), self.batch_ns) == (b.times, is_batch(b), other.batch_ns)
                 && (a.histogram.tick_ps(), a.histogram.bins()) == (b.histogram.tick_ps(), b.histogram.bins())
         };
-        (&a.probe, a.revision, &a.params) == (&b.probe, b.revision, &b.params)
-            && (a.summary.count == 0 || b.summary.count == 0 || is_alike())
+        a.summary.count == 0 || b.summary.count == 0 || is_alike()
     }
 
     fn add(&mut self, other: MergeSeries) -> Result<(), MergeError> {
@@ -194,11 +198,8 @@ impl MergeSeries {
 /// Adds what is known of another result beside its points, and returns its machine.
 fn add_head(whole: &mut Report, other: Report) -> Machine {
     whole.labels.retain(|name, value| other.labels.get(name) == Some(value));
-    for warning in other.warnings {
-        if !whole.warnings.contains(&warning) {
-            whole.warnings.push(warning);
-        }
-    }
+    let mut known: BTreeSet<Warning> = whole.warnings.iter().cloned().collect();
+    whole.warnings.extend(other.warnings.into_iter().filter(|warning| known.insert(warning.clone())));
     add_known(&mut whole.activity, other.activity.as_ref(), Account::add);
     whole.imported = whole.imported.take().zip(other.imported).and_then(|(one, other)| one.with(other));
     add_plan(&mut whole.plan, other.plan);
@@ -225,14 +226,14 @@ fn add_plan(plan: &mut Plan, other: Plan) {
             plan.steps.push(PlanStep { points, ..step });
         }
     }
-    for note in other.notes {
-        if !plan.notes.contains(&note) {
-            plan.notes.push(note);
-        }
-    }
+    let mut known: BTreeSet<_> = plan.notes.iter().cloned().collect();
+    plan.notes.extend(other.notes.into_iter().filter(|note| known.insert(note.clone())));
 }
 
-fn identity(point: latscope_core::plan::MeasurementPoint) -> (String, u32, latscope_core::plan::Params) {
+/// Probe, revision and parameters of a point.
+type PointIdentity = (String, u32, latscope_core::plan::Params);
+
+fn identity(point: latscope_core::plan::MeasurementPoint) -> PointIdentity {
     (point.probe, point.revision, point.params)
 }
 

@@ -174,7 +174,7 @@ fn pings(
     };
     let mut writer = bench.writer(index);
     let ended = pinging.repeat(&mut ping_loop, bench, sent, &mut writer);
-    ping_loop.tally().tell(&*ping_loop.channel, bench, index);
+    ping_loop.tally().tell(&*ping_loop.channel, ping_loop.sent(), bench, index);
     pinging.tell(bench, index);
     let answered = ping_loop.answered();
     let none = bench.total(index).is_none_or(|(count, _)| count == 0);
@@ -212,7 +212,7 @@ fn finish(
         (Ok(()), None) => {}
         (_, Some(end)) => bench.cut_short(index, ended_with(end.to_string(), answered)),
         (Err(ChannelFailure::Timeout), None) if answered.is_some() => {
-            let silence = format!("{} for the last {MOST_LOSSES}", ChannelFailure::Timeout);
+            let silence = format!("{} at its end", ChannelFailure::Timeout);
             bench.cut_short(index, ended_with(silence, answered));
         }
         (Err(failure), None) => bench.cut_short(index, failure.to_string()),
@@ -366,9 +366,15 @@ fn stream(
         RemoteBlockDirection::ToRemote => stream.sunk(&mut more, &mut record),
     };
     let outcome = stream.outcome();
-    outcome.tally.tell(&*stream.channel, bench, index);
+    let (sent, received) = (outcome.sent, outcome.received);
+    let why = outcome.tally.without_a_reply(&*stream.channel, sent);
+    outcome.tally.tell(&*stream.channel, sent, bench, index);
     bandwidth(bench, index, outcome, payload, |ticks| timebase.span(ticks));
-    finish(bench, index, &mut *stream.channel, ended, None);
+    let answered = (received > 0 && received < sent).then_some((received, sent));
+    finish(bench, index, &mut *stream.channel, ended, answered);
+    if received == 0 && sent > 0 && !bench.is_stopping() {
+        bench.nothing_valid(index, why);
+    }
     bench.recorded(index, writer);
     bench.waits_distort(index);
     stream.channel

@@ -38,8 +38,8 @@ impl RemoteFaultTally {
         format!("no reply was valid: {sent} sent, {}{interference}", words.join(", "))
     }
 
-    /// Reports the counts of a point, with those of the channel.
-    pub fn tell(&self, channel: &dyn RemoteChannel, bench: &mut Bench, index: usize) {
+    /// Reports the counts of a point of which so many messages were sent, with those of the channel.
+    pub fn tell(&self, channel: &dyn RemoteChannel, sent: u64, bench: &mut Bench, index: usize) {
         let RemoteFaultTally { lost, late, mismatched, duplicated, reordered } = *self;
         let all = [
             ("losses", lost),
@@ -65,6 +65,14 @@ impl RemoteFaultTally {
         } else if let Some(translation) = translation {
             let remedy = "make the other side's terminal raw: stty raw -echo";
             bench.degrade(index, "bytes-translated", translation, remedy);
+        } else if channel.foreign() > sent {
+            let reason = format!("{} bytes came that belong to no message", channel.foreign());
+            bench.degrade(
+                index,
+                "bytes-foreign",
+                reason,
+                "end what else writes to that line: a shell, a console",
+            );
         }
     }
 }

@@ -204,7 +204,10 @@ pub(crate) fn ftrace_row(
     fields: &str,
 ) -> String {
     let process = process.map_or("-------".to_owned(), |process| format!("{process:>7}"));
-    format!("{task:>16}-{tid:<7} ({process}) [{cpu:03}] .... {:>12}: {name}: {fields}\n", stamp_text(at))
+    let row =
+        format!("{task:>16}-{tid:<7} ({process}) [{cpu:03}] .... {:>12}: {name}: {fields}", stamp_text(at));
+    // A thread may have any name, also one that a terminal obeys.
+    row.replace(char::is_control, "?") + "\n"
 }
 
 /// Begins and ends of the calls by thread and instant.
@@ -338,5 +341,16 @@ fn reason(timeline: &Timeline, known: &ThreadNameMap, interval: &ThreadStateInte
                 None => format!("{sleep} ({kind})"),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_a_terminal_obeys_is_shown() {
+        let row = ftrace_row((7, None, "\u{1b}]0;x\u{7}"), 0, 1, "sched_switch", "next_comm=\u{9b}2J");
+        assert!(row.contains("?]0;x?") && row.ends_with("next_comm=?2J\n"), "{row}");
     }
 }

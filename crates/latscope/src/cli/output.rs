@@ -170,7 +170,7 @@ impl<'a> ReportOutput<'a> {
             write(&to.csv, || views::csv::csv(report)),
             write(&to.csv_long, || views::csv::long(report)),
             write(&to.openmetrics, || views::openmetrics::openmetrics(report)),
-            write(&to.lava, || views::lava::lava(report)),
+            write_signals(to.lava.as_deref(), || views::lava::lava(report)),
             write_any(to.csv_histogram.as_deref(), || views::csv::buckets(report)),
             write(&to.markdown, || self.markdown(report, &beside, in_full)),
             write(&to.html, || views::html::report(report, self.references.all(), &self.catalogue)),
@@ -296,7 +296,15 @@ pub fn write<T: Into<Vec<u8>>>(path: &Option<PathBuf>, view: impl FnOnce() -> T)
 fn write_any<T: Into<Vec<u8>>>(path: Option<&Path>, view: impl FnOnce() -> Option<T>) -> Result<()> {
     let Some(path) = path else { return Ok(()) };
     let content = view().with_context(|| nothing_for(path))?.into();
-    if is_stdout(path) { Ok(stdout::write_data(&content)?) } else { saver::replace(path, &content) }
+    if is_stdout(path) { Ok(stdout::write_view(&content)?) } else { saver::replace(path, &content) }
+}
+
+/// Writes the signals of a result for LAVA, which obeys them.
+fn write_signals(path: Option<&Path>, signals: impl FnOnce() -> String) -> Result<()> {
+    match path {
+        Some(path) if is_stdout(path) => Ok(stdout::write_data(signals().as_bytes())?),
+        path => write_any(path, || Some(signals())),
+    }
 }
 
 /// Writes a value as JSON: on one line to a file, indented on stdout, where a person may read it.

@@ -81,6 +81,37 @@ fn titles_are_no_commands_of_a_workflow_and_no_formulas() {
     assert!(run(&["show", &file, "--csv", "-"]).out.contains(": :stop-commands::x"));
 }
 
+/// A log keeps what a step prints, whatever the form. LAVA's own form has its signals, and none of others.
+#[test]
+fn no_view_on_stdout_has_commands_of_others() {
+    let place = Place::new();
+    let mut report = fixture::wake();
+    let texts = ["##vso[task.x]1", "##[error]2", "##teamcity[x]3", "<LAVA_SIGNAL_TESTCASE 4>"];
+    for (m, text) in report.measurements.iter_mut().zip(texts.iter().cycle()) {
+        m.title = format!("a {text}");
+        m.params.insert("name".to_owned(), (*text).into());
+    }
+    report.machine.kernel = texts.concat();
+    let file = place.file("wake.json", report.to_json());
+    let budget = place.file("b.toml", "[[limit]]\nprobe = 'wake.timer'\nmax = '1ns'");
+    let views = [
+        "json", "csv", "csv-long", "openmetrics", "lava", "markdown", "html", "contribute", "svg",
+        "svg-percentiles",
+    ];
+    let mut calls: Vec<Vec<String>> = views
+        .iter()
+        .map(|view| ["show", &file, &format!("--{view}=-")].map(str::to_owned).to_vec())
+        .collect();
+    calls.push(["gate", &file, "--budget", &budget, "--junit", "-"].map(str::to_owned).to_vec());
+    for words in &calls {
+        let ran = end(&mut latscope(words));
+        assert!(!ran.out.is_empty(), "{words:?}: {ran:#?}");
+        for text in texts {
+            assert!(!ran.out.contains(text), "{words:?}: {text}");
+        }
+    }
+}
+
 #[test]
 fn only_plain_files_of_a_limited_size_are_read() {
     let place = Place::new();
@@ -229,4 +260,11 @@ fn a_stack_that_is_too_small_is_said() {
     let command = format!("ulimit -s 64; exec {} cpu", env!("CARGO_BIN_EXE_latscope"));
     let said = end(&mut program(["sh", "-c", &command])).refused();
     assert!(said.contains("ulimit -s 8192"), "{said}");
+}
+
+#[test]
+fn too_few_open_files_are_said() {
+    let command = format!("ulimit -n 16; exec {} cpu cycle", env!("CARGO_BIN_EXE_latscope"));
+    let said = end(&mut program(["sh", "-c", &command])).refused();
+    assert!(said.contains("ulimit -n 64"), "{said}");
 }

@@ -232,6 +232,27 @@ fn a_terminal_without_answers_costs_losses_and_ends_the_row() {
 }
 
 #[test]
+fn a_terminal_without_answers_is_named_in_every_row() {
+    let pty = Pty::new();
+    for row in ["long-ping", "bandwidth"] {
+        let words = ["remote", row, "--transport", "tty", "--path", &pty.path, "--duration", "1s", "--quiet"];
+        let ran = end(&mut latscope(words)).has_code(1);
+        assert!(ran.err.contains("no reply was valid: "), "{row}: {ran:#?}");
+    }
+}
+
+#[test]
+fn bytes_that_belong_to_no_message_are_a_reason() {
+    let (pty, place) = (Pty::new(), Place::new());
+    let result = place.at("result.json");
+    let far = far_side(&pty, |bytes, _| [b"msh > ", bytes].concat());
+    end(&mut ping(&pty.path, "--count 50", &result)).done();
+    has_reason(&of_probe(&json(&result), "remote.ping"), "degraded", "bytes came that belong to no message");
+    drop(pty);
+    drop(far);
+}
+
+#[test]
 fn a_server_that_is_killed_ends_the_row_and_leaves_nothing() {
     let place = Place::new();
     let (result, link) = (place.at("result.json"), place.at("tty"));

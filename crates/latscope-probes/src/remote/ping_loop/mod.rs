@@ -242,15 +242,23 @@ impl PingLoop {
     /// # Errors
     /// The errors of [`PingLoop::ping`].
     pub fn fence(&mut self) -> Result<(), ChannelFailure> {
-        let sent = LongPing { form: LongPingDivision::Legacy, word: PingWordSize::Eight };
-        let until = monotonic_ns() + self.timeout;
         let number = self.ledger.next();
         self.ledger.send();
-        self.ledger.receive(number);
+        let ended = self.echo_of_fence(FENCE | number);
+        match ended {
+            Ok(()) => drop(self.ledger.receive(number)),
+            Err(_) => self.ledger.give_up(),
+        }
+        ended
+    }
+
+    fn echo_of_fence(&mut self, mark: u64) -> Result<(), ChannelFailure> {
+        let sent = LongPing { form: LongPingDivision::Legacy, word: PingWordSize::Eight };
+        let until = monotonic_ns() + self.timeout;
         let mut room = [0; LongPing::PACKET];
         self.message.clear();
         self.message.extend_from_slice(sent.write(0, &mut room));
-        self.message[..8].copy_from_slice(&(FENCE | number).to_le_bytes());
+        self.message[..8].copy_from_slice(&mark.to_le_bytes());
         self.post(until, None)?;
         loop {
             let length = self.take(until)?;

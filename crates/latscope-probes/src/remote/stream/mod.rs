@@ -113,11 +113,13 @@ impl<C: Clock> RemoteBlockStream<C> {
                     }
                 }
                 Err(ChannelFailure::Timeout) => {
+                    // A remote that answers nothing of a whole window at the end has fallen silent.
+                    let silent = !sending && window > 1 && self.ledger.outstanding() == window;
                     self.ledger.give_up();
                     self.channel.give_up()?;
                     self.verified.mark = None;
                     losses += 1;
-                    if losses == MOST_LOSSES {
+                    if losses == MOST_LOSSES || silent {
                         return Err(ChannelFailure::Timeout);
                     }
                 }

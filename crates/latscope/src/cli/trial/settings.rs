@@ -6,6 +6,8 @@ use anyhow::{Context, Result, ensure};
 use latscope_process::guardian::{self, Guardian, Ticket, UndoAction};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Directories of files of the kernel.
@@ -49,6 +51,7 @@ impl ArmSettings {
                         real.display()
                     );
                 }
+                ensure!(files.len() < MOST, "arm {}: {pattern} is more than {MOST} files", arm.name);
                 if files.is_empty() {
                     why.get_or_insert_with(|| format!("this machine has no {pattern}"));
                 }
@@ -111,9 +114,24 @@ impl ArmSettings {
     }
 }
 
-/// Reads the value of a file: of a choice, `always [madvise] never`, the word in brackets.
+/// The most bytes of a setting: the kernel gives a page at most.
+const LONGEST: u64 = 4096;
+
+/// The most files of an arm.
+const MOST: usize = 1 << 14;
+
+/// Reads the value of a file: of a choice, `always [madvise] never`, the word in brackets. What nobody may write is not
+/// opened: a look at some of these files takes messages from their reader, or memory without a limit.
 fn held(file: &Path) -> Result<String> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let cannot = || format!("cannot read {}", file.display());
+    let about = fs::metadata(file).with_context(cannot)?;
+    let is_setting = about.is_file() && about.permissions().mode() & 0o222 != 0;
+    ensure!(is_setting, "{} is no setting: nobody may write it", file.display());
+    let mut text = String::new();
+    let opened =
+        fs::OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32).open(file);
+    opened.and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text)).with_context(cannot)?;
+    ensure!(text.len() as u64 <= LONGEST, "{} is no setting: it has more than 4 KiB", file.display());
     let chosen = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
     Ok(chosen.unwrap_or(text.trim()).to_owned())
 }
@@ -129,9 +147,9 @@ fn write(file: &Path, value: &str) -> Result<()> {
     Ok(())
 }
 
-/// The files that a path stands for, in which `*` is any text within a name.
+/// The files that a path stands for, in which `*` is any text within a name; no more than [`MOST`].
 fn expand(pattern: &str) -> Vec<PathBuf> {
-    glob::glob(pattern).into_iter().flatten().flatten().collect()
+    glob::glob(pattern).into_iter().flatten().flatten().take(MOST).collect()
 }
 
 #[cfg(test)]
@@ -157,6 +175,20 @@ mod tests {
             ArmSettings::find(&[arm("/etc/passwd", "1")]).unwrap_err().to_string().contains("/etc/passwd")
         );
         assert!(ArmSettings::find(&[arm("/proc/../etc/passwd", "1")]).is_err());
+    }
+
+    /// `/proc/kmsg` gives each message once, and `/proc/self/pagemap` has no end.
+    #[test]
+    fn what_is_no_setting_is_not_read() {
+        for (file, why) in [
+            ("/proc/kmsg", "nobody may write it"),
+            ("/proc/self/pagemap", "nobody may write it"),
+            ("/proc/self", "nobody may write it"),
+            ("/proc/self/mem", "cannot read"),
+        ] {
+            let (settings, lacking) = ArmSettings::find(&[arm(file, "2")]).unwrap();
+            assert!(settings.before.is_empty() && lacking[0].as_ref().unwrap().contains(why), "{lacking:?}");
+        }
     }
 
     #[test]
