@@ -38,7 +38,7 @@ def test_the_schema_is_that_of_the_documentation() -> None:
 
 
 def test_blocks_are_what_the_decoder_takes_them_for() -> None:
-    block = json.loads(SCHEMA.read_text())["$defs"]["Block"]
+    block = json.loads(SCHEMA.read_text())["$defs"]["SampleBlock"]
     assert sorted(block["properties"]) == sorted(block["required"])
     assert {(one["type"], one["minimum"]) for one in block["properties"].values()} == {("integer", 0)}
 

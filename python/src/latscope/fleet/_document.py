@@ -28,7 +28,7 @@ def _decoder(schema: dict[str, Any]) -> msgspec.json.Decoder[Any]:
     """Returns a decoder of results. It checks the blocks, most of the text, as it reads them: a dictionary of
     each would take most of the time."""
     natural = Annotated[int, msgspec.Meta(ge=0)]
-    block = schema["$defs"]["Block"]
+    block = schema["$defs"]["SampleBlock"]
     names = {name: f"{name}_" for name in block["properties"]}
     fields = [(names[name], natural) for name in block["required"]]
     made = msgspec.defstruct("Block", fields, rename={own: name for name, own in names.items()}, gc=False)
