@@ -387,10 +387,11 @@ def test_other_questions(surveys: Lake, tmp_path: Path, capsys: pytest.CaptureFi
         return rows
 
     assert [row["machine_id"] for row in ask("missing", "--until", "2026-11-10")] == ["machine-1"]
-    assert [(row["side"], row["samples"]) for row in ask("compare", "--by", "label=rack")] == [
-        ("0", 200),
-        ("1", 120),
+    sides = [
+        tuple(row[name] for name in ("side", "machines", "runs", "samples"))
+        for row in ask("compare", "--by", "label=rack")
     ]
+    assert sides == [("0", 1, 10, 200), ("1", 1, 6, 120)]
     (band,) = ask("normal")
     assert (band["machines"], band["runs"], band["low"], band["high"]) == (2, 16, 0.3, 0.4)
     assert ask("worst") == []

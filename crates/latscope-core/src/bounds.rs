@@ -22,9 +22,10 @@ pub(crate) fn impossible(params: &Params, values: &BTreeMap<String, MeasuredQuan
 fn speedup(params: &Params, values: &BTreeMap<String, MeasuredQuantity>) -> Option<Reason> {
     let chains = params.get(param::CHAINS)?.number()? as f64;
     let speedup = values.get("speedup")?.value;
+    let digits = if speedup < 10.0 { 1 } else { 0 };
     (speedup > chains * TOLERANCE).then(|| {
         let text = format!(
-            "{chains} chains at once cannot be {speedup:.1} times as fast as one: the single one was disturbed"
+            "{chains} chains at once cannot be {speedup:.digits$} times as fast as one: the single one was disturbed"
         );
         reason(text).with("speedup", speedup).with("at_most", chains)
     })
