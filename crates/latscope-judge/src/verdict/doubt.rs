@@ -2,7 +2,7 @@
 
 use super::above::MessageLosses;
 use super::events::{Independent, events_above};
-use super::{CallShareKind, CriterionOutcome, Metric, MetricCriterion};
+use super::{CallShareKind, CriterionOutcome, Metric, MetricCriterion, not_run};
 use latscope_core::param;
 use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, NOT_RUN, QualityLevel, Reason};
 use latscope_core::report::{LATE, LOSSES, MESSAGES_LOST, MISMATCHES, Measurement, VerdictStatus};
@@ -99,11 +99,6 @@ fn is_distorted(m: &Measurement) -> bool {
         id => [LOAD_ENDED, MESSAGES_LOST, NOT_RUN].contains(&id),
     };
     m.quality.reasons.is_empty() || has(m, |reason| reason.level >= QualityLevel::Degraded && !limits(reason))
-}
-
-/// The reason that a thread was due and had not run at the end: its longest event is known to have been longer.
-pub(super) fn not_run(m: &Measurement) -> Option<&Reason> {
-    m.quality.reasons.iter().find(|reason| reason.id == NOT_RUN)
 }
 
 fn has(m: &Measurement, wanted: impl Fn(&Reason) -> bool) -> bool {

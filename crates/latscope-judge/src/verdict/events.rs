@@ -2,9 +2,8 @@
 
 use super::above::{Above, MessageLosses, ends, remedy};
 use super::criterion::limit_in_words;
-use super::doubt::not_run;
 use super::rounds::{is_of_rounds, is_sure};
-use super::{CriterionOutcome, CriterionQuantile, Metric, confidence, is_batch};
+use super::{CriterionOutcome, CriterionQuantile, Metric, confidence, is_batch, not_run};
 use crate::binomial::{proves_at_most, proves_more, samples_needed, share_bounds};
 use latscope_core::histogram::{Histogram, Span};
 use latscope_core::report::{Measurement, Sampling, VerdictStatus};

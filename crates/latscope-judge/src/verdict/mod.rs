@@ -32,7 +32,7 @@ use doubt::weakened;
 use events::{Independent, few_above, none_above};
 use latscope_core::events::groups;
 use latscope_core::merged::{is_merged, is_part_of};
-use latscope_core::quality::{NO_VALID_REPLY, QualityLevel, Reason};
+use latscope_core::quality::{NO_VALID_REPLY, NOT_RUN, QualityLevel, Reason};
 use latscope_core::report::{
     BEYOND, Better, CriterionCheck, Measurement, Merged, Report, Sampling, Verdict, VerdictStatus,
 };
@@ -112,6 +112,11 @@ fn label_of(report: &Report, part: &Measurement) -> String {
 pub fn judged(report: &Report) -> impl Iterator<Item = (&Measurement, &Verdict)> {
     let distinct = report.measurements.iter().filter(|m| only_part(report, m).is_none());
     distinct.filter_map(|m| Some((m, m.verdict.as_ref()?)))
+}
+
+/// The reason that a thread was due and had not run at the end: its longest event is known to have been longer.
+fn not_run(m: &Measurement) -> Option<&Reason> {
+    m.quality.reasons.iter().find(|reason| reason.id == NOT_RUN)
 }
 
 /// The index of the only measurement of which `all` is the sum; `None` if there are several.

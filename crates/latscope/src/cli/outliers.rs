@@ -61,7 +61,11 @@ impl OutlierArguments {
             bail!("--buffer: {refusal}");
         }
         if self.threshold.is_none() {
-            ensure!(self.on_threshold.is_empty(), "--on-threshold requires --threshold T");
+            for (option, given) in
+                [("on-threshold", !self.on_threshold.is_empty()), ("no-blame", self.no_blame)]
+            {
+                ensure!(!given, "--{option} requires --threshold T");
+            }
             if worst.is_none() {
                 return match self.trace {
                     Some(_) => bail!("--trace requires --threshold T or --blame"),
