@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -68,8 +68,18 @@ impl Looked {
 
     /// Returns true if both are the same file.
     pub fn is(&self, other: &Looked) -> bool {
-        let id = |looked: &Looked| (looked.about.st_dev, looked.about.st_ino);
-        id(self) == id(other)
+        self.is_file(&other.about)
+    }
+
+    /// Returns true if this is the file of which another descriptor says so.
+    pub fn is_file(&self, about: &Stat) -> bool {
+        (self.about.st_dev, self.about.st_ino) == (about.st_dev, about.st_ino)
+    }
+
+    /// Path for this process of exactly this file, whatever has its name. Without `/proc` it is the name.
+    pub fn itself(&self) -> PathBuf {
+        let own = PathBuf::from(format!("/proc/self/fd/{}", self.descriptor.as_raw_fd()));
+        if own.symlink_metadata().is_ok() { own } else { self.path.clone() }
     }
 
     /// Opens exactly this file. The flags get `O_NOCTTY`: a terminal does not become that of this process.
@@ -90,7 +100,7 @@ impl Looked {
         let kept = flags.difference(OFlags::TRUNC) | self.follows;
         let file = File::from(rustix::fs::open(&self.path, kept, Mode::empty())?);
         let about = rustix::fs::fstat(&file)?;
-        if (about.st_dev, about.st_ino) != (self.about.st_dev, self.about.st_ino) {
+        if !self.is_file(&about) {
             return Err(io::Error::other("another file took its name meanwhile"));
         }
         if flags.contains(OFlags::TRUNC) {
@@ -169,6 +179,37 @@ impl HeldDirectory {
     pub fn at(&self, path: &Path) -> PathBuf {
         path.file_name().map_or_else(|| path.to_owned(), |name| self.path().join(name))
     }
+
+    /// Path like [`at`](HeldDirectory::at), which leads other processes there, too, while this one runs: what a socket
+    /// is bound to, since the kernel shows that to all.
+    pub fn address(&self, path: &Path) -> PathBuf {
+        // The number that this `/proc` has for the process, which a container may know by another one.
+        let own = std::fs::read_link("/proc/self").ok();
+        let fd = self.descriptor.as_raw_fd();
+        let own = own.map(|number| Path::new("/proc").join(number).join(format!("fd/{fd}")));
+        own.zip(path.file_name()).map_or_else(|| self.at(path), |(own, name)| own.join(name))
+    }
+
+    /// Returns true if a path leads to this directory.
+    ///
+    /// # Errors
+    /// The path cannot be looked at.
+    pub fn is_at(&self, path: &Path) -> io::Result<bool> {
+        let [ours, theirs] = [rustix::fs::fstat(&self.descriptor)?, rustix::fs::stat(path)?];
+        Ok((ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino))
+    }
+}
+
+impl AsFd for HeldDirectory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl From<HeldDirectory> for OwnedFd {
+    fn from(held: HeldDirectory) -> OwnedFd {
+        held.descriptor
+    }
 }
 
 fn enter(from: impl AsFd, name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
@@ -205,6 +246,11 @@ fn walk(mut at: OwnedFd, path: &Path, links: &mut usize) -> io::Result<OwnedFd> 
 
 /// Reason why root does not take a way.
 pub const FOREIGN: &str = "a part of its path is a link of another user, which root does not follow";
+
+/// Returns true if an error has that reason.
+pub fn is_foreign(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::Other && error.to_string() == FOREIGN
+}
 
 /// Makes a directory and those above it that are missing. Root enters no link of another user.
 ///
@@ -390,6 +436,7 @@ mod tests {
             lchown(at("own"), Some(65534), None).unwrap();
             let error = HeldDirectory::of(&at("own/c/file")).unwrap_err();
             assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Other, FOREIGN));
+            assert!(is_foreign(&error) && !is_foreign(&io::Error::other("another")));
             assert!(create_directories(&at("own/new")).is_err() && !at("a/b/new").exists());
             assert!(look(&at("own/c/file")).is_err());
         }

@@ -3,7 +3,7 @@
 //! normal end, a panic, a signal and SIGKILL of the coordinator all take this one path.
 
 use super::{not_restored, process_group};
-use crate::files::HeldDirectory;
+use crate::files::{self, HeldDirectory};
 use crate::halted::{Standstill, is_halted, resume};
 use crate::leftover::Leftover;
 use crate::role::{self, MessageSocket, ProcessRole};
@@ -198,14 +198,7 @@ fn main(_: &[String]) -> Result<()> {
                 break;
             }
         };
-        match entry {
-            GuardianMessage::Journal(id, undo) => journal.push((id, JournalChange::new(undo))),
-            GuardianMessage::Undo(id) => {
-                journal.extract_if(.., |(entry, _)| *entry == id).for_each(|(_, change)| change.revert());
-            }
-            GuardianMessage::Forget(id) => journal.retain(|(entry, _)| *entry != id),
-        }
-        if messages.answer(&Ok(())).is_err() {
+        if messages.answer(&take(entry, &mut journal)).is_err() {
             break;
         }
     }
@@ -213,20 +206,37 @@ fn main(_: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// Does what a message asks for.
+///
+/// # Errors
+/// The change could not be undone: it must not be made.
+fn take(entry: GuardianMessage, journal: &mut Vec<(u64, JournalChange)>) -> Result<()> {
+    match entry {
+        GuardianMessage::Journal(id, undo) => {
+            let cannot = format!("could not {undo}");
+            journal.push((id, JournalChange::new(undo).context(cannot)?));
+        }
+        GuardianMessage::Undo(id) => {
+            journal.extract_if(.., |(entry, _)| *entry == id).for_each(|(_, change)| change.revert());
+        }
+        GuardianMessage::Forget(id) => journal.retain(|(entry, _)| *entry != id),
+    }
+    Ok(())
+}
+
 /// Change in the journal, and what can not be opened any more once it is made.
 struct JournalChange(UndoAction, Option<OwnedFd>);
 
 impl JournalChange {
-    fn new(undo: UndoAction) -> JournalChange {
-        let held = if let UndoAction::Remove(leftover) = &undo { leftover.hold() } else { None };
-        JournalChange(undo, held)
+    fn new(undo: UndoAction) -> io::Result<JournalChange> {
+        let held = if let UndoAction::Remove(leftover) = &undo { leftover.hold()? } else { None };
+        Ok(JournalChange(undo, held))
     }
 
     fn revert(&self) {
-        if let (UndoAction::Remove(leftover), Some(held)) = (&self.0, &self.1) {
-            leftover.release(held);
-        }
-        revert(&self.0);
+        let (UndoAction::Remove(leftover), Some(held)) = (&self.0, &self.1) else { return revert(&self.0) };
+        leftover.release(held);
+        revert_by(&self.0, || leftover.remove_held(held));
     }
 }
 
@@ -258,14 +268,21 @@ fn undo(change: &UndoAction) -> io::Result<()> {
     }
 }
 
-/// Undoes one change. A failure is tried again for a while, as a worker that is being killed may still add a file or
-/// hold the trace instance.
+/// Undoes one change.
 fn revert(change: &UndoAction) {
+    revert_by(change, || undo(change));
+}
+
+/// Undoes one change in this way. A failure is tried again for a while, as a worker that is being killed may still add
+/// a file or hold the trace instance.
+fn revert_by(change: &UndoAction, undo: impl Fn() -> io::Result<()>) {
     for tries in 1.. {
-        match undo(change) {
+        match undo() {
             Ok(()) => return,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-            Err(error) if tries == TRIES || matches!(change, UndoAction::Shell(_)) => {
+            Err(error)
+                if tries == TRIES || matches!(change, UndoAction::Shell(_)) || files::is_foreign(&error) =>
+            {
                 return not_restored::report(change, &error);
             }
             Err(_) => std::thread::sleep(Duration::from_millis(10)),

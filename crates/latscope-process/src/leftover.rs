@@ -7,12 +7,12 @@ use super::files::HeldDirectory;
 use super::modes::{self, Modes};
 use latscope_os::message_queue;
 use latscope_os::system_v::{self, SystemVObjectKind};
-use rustix::fd::OwnedFd;
-use rustix::fs::Mode;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, readlinkat, unlinkat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
 /// Object that stays until it is removed.
@@ -30,6 +30,8 @@ pub enum Leftover {
     File(PathBuf),
     /// Directory with its content.
     Directory(PathBuf),
+    /// Symbolic link, and its text: a link with another one is not ours.
+    Link(PathBuf, PathBuf),
     /// Changed modes of a terminal that is in exclusive use, by its path: the modes before, and those that latscope
     /// set.
     Modes(PathBuf, Modes, Modes),
@@ -42,7 +44,9 @@ impl fmt::Display for Leftover {
             Leftover::SystemVQueue(id) => write!(f, "the System V message queue {id}"),
             Leftover::SystemVSemaphores(id) => write!(f, "the System V semaphores {id}"),
             Leftover::SharedMemory(prefix) => write!(f, "{SHARED_MEMORY}/{prefix}*"),
-            Leftover::File(path) | Leftover::Directory(path) => write!(f, "{}", path.display()),
+            Leftover::File(path) | Leftover::Directory(path) | Leftover::Link(path, _) => {
+                write!(f, "{}", path.display())
+            }
             Leftover::Modes(path, ..) => write!(f, "our modes of the terminal {}", path.display()),
         }
     }
@@ -63,6 +67,9 @@ impl Leftover {
             Leftover::Directory(path) => {
                 HeldDirectory::of(path).and_then(|held| fs::remove_dir_all(held.at(path)))
             }
+            Leftover::Link(path, text) => {
+                HeldDirectory::of(path).and_then(|held| remove_link(held.as_fd(), path, text))
+            }
             Leftover::Modes(path, before, ours) => modes::restore(path, before, ours),
         };
         match removed {
@@ -71,10 +78,28 @@ impl Leftover {
         }
     }
 
-    /// Opens what cannot be opened any more once the leftover exists: a terminal that is then in exclusive use.
-    pub(crate) fn hold(&self) -> Option<OwnedFd> {
-        let Leftover::Modes(path, ..) = self else { return None };
-        rustix::fs::open(path, modes::OPEN, Mode::empty()).ok()
+    /// Removes the leftover with what [`hold`](Leftover::hold) returned.
+    ///
+    /// # Errors
+    /// The errors of [`remove`](Leftover::remove).
+    pub(crate) fn remove_held(&self, held: &OwnedFd) -> io::Result<()> {
+        match self {
+            Leftover::Link(path, text) => remove_link(held.as_fd(), path, text),
+            _ => self.remove(),
+        }
+    }
+
+    /// Opens what cannot be opened any more once the leftover exists: a terminal that is then in exclusive use, and the
+    /// directory of a link, whose name another user can give to another directory.
+    ///
+    /// # Errors
+    /// The directory cannot be entered: the link could not be removed.
+    pub(crate) fn hold(&self) -> io::Result<Option<OwnedFd>> {
+        match self {
+            Leftover::Modes(path, ..) => Ok(rustix::fs::open(path, modes::OPEN, Mode::empty()).ok()),
+            Leftover::Link(path, _) => Ok(Some(HeldDirectory::of(path)?.into())),
+            _ => Ok(None),
+        }
     }
 
     /// Ends the exclusive use of a terminal, unless another process changed its modes since.
@@ -84,6 +109,18 @@ impl Leftover {
         {
             modes::release(held);
         }
+    }
+}
+
+/// Removes a link from a directory. What has its name by now, and is not the link, stays.
+fn remove_link(directory: BorrowedFd, path: &Path, text: &Path) -> io::Result<()> {
+    let name = path.file_name().ok_or(io::ErrorKind::NotFound)?;
+    match readlinkat(directory, name, Vec::new()) {
+        Ok(found) if found.to_bytes() == text.as_os_str().as_bytes() => {
+            Ok(unlinkat(directory, name, AtFlags::empty())?)
+        }
+        Ok(_) | Err(Errno::INVAL | Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -151,7 +188,7 @@ mod tests {
     use rustix::shm::OFlags;
 
     /// Creates a leftover of each kind.
-    fn all(terminal: &PseudoTerminal) -> [Leftover; 7] {
+    fn all(terminal: &PseudoTerminal) -> [Leftover; 8] {
         let name = format!("/latscope-leftover-{}", std::process::id());
         message_queue::create(&name, 1, 8).unwrap();
         rustix::shm::open(name.as_str(), OFlags::CREATE | OFlags::RDWR, Mode::RUSR | Mode::WUSR).unwrap();
@@ -162,6 +199,8 @@ mod tests {
         let lines = raw.lines();
         let file = directory.with_extension("file");
         fs::write(&file, "x").unwrap();
+        let link = directory.with_extension("link");
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
         [
             Leftover::PosixQueue(name.clone()),
             Leftover::SystemVQueue(system_v::create_queue().unwrap()),
@@ -169,6 +208,7 @@ mod tests {
             Leftover::SharedMemory(name[1..name.len() - 1].to_string()),
             Leftover::File(file),
             Leftover::Directory(directory),
+            Leftover::Link(link, "nowhere".into()),
             Leftover::Modes(terminal.path.clone(), lines, raw),
         ]
     }
@@ -183,6 +223,7 @@ mod tests {
                 names.any(|name| name.unwrap().file_name().to_string_lossy().starts_with(prefix))
             }
             Leftover::File(path) | Leftover::Directory(path) => path.exists(),
+            Leftover::Link(path, _) => path.symlink_metadata().is_ok(),
             Leftover::Modes(path, _, ours) => {
                 let terminal = rustix::fs::open(path, modes::OPEN, Mode::empty()).unwrap();
                 Modes::of(terminal).unwrap() == *ours
@@ -204,5 +245,27 @@ mod tests {
             let journalled = serde_json::to_string(leftover).unwrap();
             assert_eq!(&serde_json::from_str::<Leftover>(&journalled).unwrap(), leftover);
         }
+    }
+
+    #[test]
+    fn a_link_is_removed_from_the_directory_it_was_made_in_and_nothing_else_is() {
+        use std::os::unix::fs::symlink;
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        fs::create_dir(at("inner")).unwrap();
+        let leftover = Leftover::Link(at("inner/link"), "terminal".into());
+        let held = leftover.hold().unwrap().unwrap();
+        symlink("terminal", at("inner/link")).unwrap();
+        fs::rename(at("inner"), at("away")).unwrap();
+        fs::create_dir(at("inner")).unwrap();
+        symlink("another", at("inner/link")).unwrap();
+        leftover.remove().unwrap();
+        assert!(at("inner/link").symlink_metadata().is_ok(), "it has another text");
+        leftover.remove_held(&held).unwrap();
+        assert!(at("away/link").symlink_metadata().is_err());
+        fs::write(at("away/link"), "a file").unwrap();
+        leftover.remove_held(&held).unwrap();
+        assert!(at("away/link").exists());
+        assert!(Leftover::Link(at("none/link"), "terminal".into()).hold().is_err());
     }
 }

@@ -9,6 +9,7 @@ pub mod guardian;
 pub mod halted;
 pub mod leftover;
 pub mod load;
+pub mod made_name;
 pub mod message_groups;
 pub mod modes;
 pub mod not_restored;

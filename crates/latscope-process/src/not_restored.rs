@@ -1,5 +1,6 @@
 //! Changes of a run that its guardian could not undo, stored for the next run.
 
+use crate::files;
 use crate::undo::UndoAction;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,10 @@ pub(crate) fn report(undo: &UndoAction, error: &io::Error) {
     // User-level message, an error: syslog(3). A machine without a log has none of this.
     let line = format!("<11>latscope[{}]: {text}", std::process::id());
     let _ = UnixDatagram::unbound().and_then(|socket| socket.send_to(line.as_bytes(), "/dev/log"));
+    // Who put a link there could keep later runs from beginning.
+    if files::is_foreign(error) {
+        return;
+    }
     let record = Record { undo: undo.clone(), error: error.to_string() };
     if let Some(directory) = directory() {
         let _ = keep(&directory, &record);
