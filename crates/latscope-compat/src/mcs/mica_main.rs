@@ -19,6 +19,7 @@ use latscope_process::leftover::Leftover;
 use latscope_process::stdout::print;
 use latscope_rpmsg::echo::RpmsgService;
 use std::path::Path;
+use std::time::Duration;
 
 /// Program `mica_main`.
 pub static MICA_MAIN: PersonalityProgram<MicaMainOptions> = PersonalityProgram::new(
@@ -202,6 +203,7 @@ fn connect(
             service,
             cpus: &cpus,
             journal,
+            patience: Duration::MAX,
             notice: &|_| (),
         })?;
         print(&text::matched(&name_of(service), id));

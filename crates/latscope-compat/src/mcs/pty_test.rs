@@ -118,7 +118,8 @@ fn carry_out(options: &PtyTestOptions, context: &PersonalityContext) -> Result<u
     }
     let service = if options.bandwidth { RpmsgService::Bandwidth } else { RpmsgService::Pty };
     let notice = |text: &str| context.note(text);
-    let order = ChannelRequest { params: &params, service, cpus: &[], journal: &journal, notice: &notice };
+    let (patience, journal, notice) = (Duration::MAX, &journal, &notice);
+    let order = ChannelRequest { params: &params, service, cpus: &[], journal, patience, notice };
     let mut channel = (tty::TTY.open)(&order)?;
     if options.bandwidth {
         bandwidth(&mut *channel, context, options, &signals)

@@ -181,6 +181,8 @@ pub struct ChannelRequest<'a> {
     pub cpus: &'a [u32],
     /// Called with each object that will have to be removed, before it is made.
     pub journal: &'a dyn Fn(&Leftover) -> Result<()>,
+    /// Longest wait for a remote that is not there yet; each transport has a limit of its own as well.
+    pub patience: Duration,
     /// Called with what the user should know before anything is measured: the reason of a long wait, or of doubt.
     pub notice: &'a dyn Fn(&str),
 }

@@ -51,6 +51,27 @@ pub(super) trait Far {
     }
 }
 
+/// Time by which a remote announces a service, and who is told if that takes long.
+#[derive(Clone, Copy)]
+pub(super) struct ServiceWait<'a> {
+    /// Instant of `CLOCK_MONOTONIC`, ns.
+    pub until: u64,
+    pub notice: &'a dyn Fn(&str),
+}
+
+impl ServiceWait<'_> {
+    /// A wait of which nobody is told.
+    pub(super) fn until(until: u64) -> ServiceWait<'static> {
+        ServiceWait { until, notice: &|_| () }
+    }
+}
+
+/// Least time for a remote that is there to announce its services.
+pub(super) const ANNOUNCED: Duration = Duration::from_millis(500);
+
+/// Time before the first report of a wait, ns.
+const SILENCE: u64 = 1_000_000_000;
+
 /// Function that returns the name of an order's endpoint, and the spin time before a sleep, ns.
 pub(super) type Follow = fn(&ChannelRequest) -> anyhow::Result<(RpmsgEndpointName, u64)>;
 
@@ -92,7 +113,7 @@ impl Rings {
         until: u64,
     ) -> anyhow::Result<Rings> {
         window.reset(&memory)?;
-        Rings::join(window, memory, kicks, far, service.name(), until)
+        Rings::join(window, memory, kicks, far, service.name(), ServiceWait::until(until))
     }
 
     /// Connects like [`connect`](Rings::connect), in memory whose table is there already, or that needs none.
@@ -105,7 +126,7 @@ impl Rings {
         kicks: Kicks,
         far: Box<dyn Far>,
         service: RpmsgEndpointName,
-        until: u64,
+        wait: ServiceWait,
     ) -> anyhow::Result<Rings> {
         ensure!(
             window.table.features & NAMES != 0,
@@ -133,7 +154,7 @@ impl Rings {
             misaddressed: 0,
         };
         rings.kicks.kick()?;
-        rings.find(service, until)?;
+        rings.find(service, wait)?;
         Ok(rings)
     }
 
@@ -143,20 +164,44 @@ impl Rings {
     }
 
     /// Waits until the other side announced the name of the own endpoint.
-    fn find(&mut self, service: RpmsgEndpointName, until: u64) -> anyhow::Result<()> {
+    fn find(&mut self, service: RpmsgEndpointName, wait: ServiceWait) -> anyhow::Result<()> {
         let mut payload = vec![0; self.limit.max(Announcement::SIZE)];
+        let mut until = wait.until.min(monotonic_ns().saturating_add(SILENCE));
         loop {
             if let Some(theirs) = self.endpoints.peer(self.between.0) {
                 self.between.1 = theirs;
                 return Ok(());
             }
-            if let Err(failure) = self.any(&mut payload, until) {
-                anyhow::bail!(match (self.far.ended(), failure) {
-                    (Some(end), _) => format!("the remote ended: {end}"),
-                    (None, ChannelFailure::Timeout) => format!("the remote did not announce {service}"),
-                    (None, failure) => failure.to_string(),
-                });
-            }
+            let failure = match self.any(&mut payload, until) {
+                // A flood of other messages has an end, as silence has.
+                Ok(_) if self.endpoints.peer(self.between.0).is_some() || monotonic_ns() < until => continue,
+                Ok(_) => ChannelFailure::Timeout,
+                Err(failure) => failure,
+            };
+            anyhow::bail!(match (self.far.ended(), failure) {
+                (Some(end), _) => format!("the remote ended: {end}"),
+                (None, ChannelFailure::Timeout) if until < wait.until => {
+                    let left = (wait.until - until) as f64 / 1e9;
+                    let announced = self.announced();
+                    (wait.notice)(&format!("waiting for {service}, at most {left:.0} s more: {announced}"));
+                    until = wait.until;
+                    continue;
+                }
+                (None, ChannelFailure::Timeout) => {
+                    format!("the remote did not announce {service}: {}", self.announced())
+                }
+                (None, failure) => failure.to_string(),
+            });
+        }
+    }
+
+    /// Returns the names that the other side announced, as a sentence.
+    fn announced(&self) -> String {
+        let names: Vec<String> = self.endpoints.theirs().map(|(name, _)| name.to_string()).collect();
+        if names.is_empty() {
+            "it announced no name".to_owned()
+        } else {
+            format!("it announced {}", names.join(", "))
         }
     }
 
@@ -333,7 +378,9 @@ impl RemoteChannel for Rings {
         let (name, spin_ns) = rule(order)?;
         self.kicks.spin_ns = spin_ns;
         self.between = (self.endpoints.open(name).ok_or(ChannelFailure::Unsent(Unsent::NoBuffer))?, 0);
-        self.find(name, monotonic_ns() + wait.as_nanos() as u64)?;
+        let time = order.patience.min(wait).max(ANNOUNCED);
+        let until = monotonic_ns() + time.as_nanos() as u64;
+        self.find(name, ServiceWait { until, notice: order.notice })?;
         // Replies to an earlier order do not count: the counts are of this one.
         self.discard();
         self.faults = Faults::default();

@@ -2,6 +2,7 @@
 //! it.
 
 use super::deadlines::PingSchedule;
+use super::patience::RemotePatience;
 use super::ping_loop::{MOST_LOSSES, PingContentKind, PingLoop};
 use super::plan::{LongPingMode, MAILBOX, RemoteBlockDirection, RemoteMessagePlan, Sent};
 use super::status;
@@ -14,6 +15,7 @@ use latscope_process::leftover::Leftover;
 use latscope_rpmsg::echo::RpmsgService;
 use latscope_rpmsg::messages::{LongPing, RpmsgStatus, ShortPing};
 use std::cell::RefCell;
+use std::time::Duration;
 
 /// First pings that are not recorded, back to back and paced.
 const WARM_UP: [u64; 2] = [100, 1];
@@ -24,13 +26,16 @@ const WARM_UP: [u64; 2] = [100, 1];
 /// A point has invalid parameters.
 pub fn run(bench: &mut Bench) -> Result<()> {
     let mut kept = Kept::default();
+    let mut patience = RemotePatience::new(&bench.stop(), bench.epoch_ns());
     for (index, point) in bench.points().iter().enumerate() {
         let sent = Sent::of(point)?;
         let guardian = Guardian::default();
-        match connect(bench, point, &sent, (&mut kept, &guardian)) {
+        let began = monotonic_ns();
+        match connect(bench, point, &sent, (&mut kept, &guardian, patience.left())) {
             Ok(channel) => kept.keep(measure(bench, index, (channel, point), &sent), &sent),
             // A remote that this program starts is missing for a reason of this machine.
             Err(error) if !sent.transport.ours && !is_without_sink(&sent) => {
+                patience.waited_since(began);
                 bench.no_peer(index, format!("{error:#}"))
             }
             failed => close_failed(bench, &[index], failed.map(drop), ""),
@@ -108,7 +113,7 @@ fn connect(
     bench: &mut Bench,
     point: &MeasurementPoint,
     sent: &Sent,
-    (kept, guardian): (&mut Kept, &Guardian),
+    (kept, guardian, patience): (&mut Kept, &Guardian, Duration),
 ) -> Result<Box<dyn RemoteChannel>> {
     let name = sent.transport.name;
     let here = bench.cpus()[0];
@@ -124,8 +129,8 @@ fn connect(
     let journal = |leftover: &Leftover| guardian.journal_leftover(leftover);
     let (cpus, bench) = (bench.cpus().to_vec(), RefCell::new(bench));
     let notice = |text: &str| bench.borrow_mut().waiting(text);
-    let order =
-        ChannelRequest { params: &point.params, service, cpus: &cpus, journal: &journal, notice: &notice };
+    let (params, cpus, journal, notice) = (&point.params, &cpus, &journal, &notice);
+    let order = ChannelRequest { params, service, cpus, journal, patience, notice };
     let channel = if point.probe == MAILBOX.id {
         let of_name = MAILBOXES.iter().find(|(known, _)| *known == name);
         (of_name.context("this transport has no single-word mailbox")?.1)(&order)?
@@ -269,7 +274,7 @@ impl Pinging {
                     done += 1;
                     writer.record(ns, monotonic_ns().saturating_sub(epoch));
                 }
-                Ok(None) | Err(ChannelFailure::Timeout) => self.settle(ping_loop)?,
+                Ok(None) | Err(ChannelFailure::Timeout) => self.settle(ping_loop, over)?,
                 Err(failure) => return Err(failure),
             }
         }
@@ -299,9 +304,12 @@ impl Pinging {
     }
 
     /// Keeps late messages out of the next sample: waits for the echo of a message that is no sample. Three
-    /// losses in a row end the pings.
-    fn settle(&mut self, ping_loop: &mut PingLoop) -> Result<(), ChannelFailure> {
+    /// losses in a row end the pings. Once the time is over, a long timeout is not waited for again.
+    fn settle(&mut self, ping_loop: &mut PingLoop, over: impl Fn() -> bool) -> Result<(), ChannelFailure> {
         for _ in 1..MOST_LOSSES {
+            if over() {
+                ping_loop.hurry();
+            }
             let settled = match self.what {
                 What::Ping(kind, length) => ping_loop.ping(kind, length, self.clock).map(drop),
                 What::Long { .. } => ping_loop.fence(),

@@ -4,6 +4,7 @@ mod deadlines;
 mod figures;
 mod ledger;
 mod measure;
+mod patience;
 mod ping_loop;
 mod plan;
 mod status;

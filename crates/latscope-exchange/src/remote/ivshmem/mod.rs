@@ -5,7 +5,7 @@ mod machine;
 mod words;
 
 use super::kicks::Kicks;
-use super::rings::{Far, Rings};
+use super::rings::{Far, Rings, ServiceWait};
 use super::{ChannelRequest, RemoteChannel, RemoteOption, RemoteTransport};
 use crate::notify::{self, Notifier};
 use anyhow::{Result, bail};
@@ -65,7 +65,14 @@ fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
     let kicks = doorbell.map_or(Kicks::SPIN, |doorbell| Kicks::new(Bell(doorbell), 0));
     let guest = Guest { machine, emulated: order.text(ACCEL.name) != "kvm" };
     let until = monotonic_ns() + CONNECT_TIMEOUT.as_nanos() as u64;
-    let rings = Rings::join(&LAYOUT, window, kicks, Box::new(guest), order.service.name(), until)?;
+    let rings = Rings::join(
+        &LAYOUT,
+        window,
+        kicks,
+        Box::new(guest),
+        order.service.name(),
+        ServiceWait::until(until),
+    )?;
     Ok(Box::new(rings))
 }
 

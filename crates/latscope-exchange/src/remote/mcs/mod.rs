@@ -6,7 +6,7 @@ mod image;
 mod tests;
 
 use super::kicks::Kicks;
-use super::rings::{Far, Rings};
+use super::rings::{Far, Rings, ServiceWait};
 use super::{ChannelRequest, RemoteChannel, RemoteOption, RemoteTransport};
 use crate::notify::{self, Notifier};
 use anyhow::{Context, Result, bail, ensure};
@@ -149,7 +149,7 @@ fn connect(
         Kicks::new(interrupts, 0),
         Box::new(McsClientOs),
         service.name(),
-        until,
+        ServiceWait::until(until),
     )
 }
 

@@ -196,8 +196,9 @@ fn all_rows_of_a_run_go_to_the_client_that_was_started_once() {
     let params = latscope_core::plan::Params::new();
     for service in [RpmsgService::Pty, RpmsgService::Bandwidth, RpmsgService::Pty] {
         let journal = |_: &_| Ok(());
-        let order =
-            ChannelRequest { params: &params, service, cpus: &[], journal: &journal, notice: &|_| () };
+        let (journal, notice): (&dyn Fn(&_) -> _, &dyn Fn(&_)) = (&journal, &|_| ());
+        let patience = Duration::MAX;
+        let order = ChannelRequest { params: &params, service, cpus: &[], journal, patience, notice };
         rings.turn_to(&order).unwrap();
         let mut room = [0; PAYLOAD];
         rings.send(b"here").unwrap();

@@ -2,12 +2,12 @@
 
 use super::super::echo;
 use super::super::kicks::Kicks;
-use super::files::Own;
 use super::socket::{self, OpenampKickSocket};
 use super::{DEMO, LAYOUT, files};
 use anyhow::Result;
 use latscope_os::window::MemoryWindow as Memory;
 use latscope_os::window::ends::WindowEcho;
+use latscope_process::made_name::MadeName;
 use latscope_rpmsg::echo::{RpmsgService, RpmsgServiceCounts};
 use latscope_rpmsg::header::NAME_SERVICE;
 use latscope_rpmsg::name_service::Announcement;
@@ -46,8 +46,8 @@ pub struct OpenampDevice {
     socket: PathBuf,
     spin_ns: u64,
     served: Mutex<OpenampServiceTotals>,
-    /// Names to be removed in the end: the memory, and the socket while there is one.
-    names: Mutex<Vec<Own>>,
+    /// Names to be removed in the end: of the memory, unless it was there before, and of the socket while there is one.
+    names: Mutex<[Option<MadeName>; 2]>,
 }
 
 impl OpenampDevice {
@@ -58,8 +58,8 @@ impl OpenampDevice {
     pub fn new(memory: &Path, socket: &Path, spin_ns: u64) -> Result<OpenampDevice> {
         // That process uses the memory.
         socket::unused(socket)?;
-        let (memory, name) = files::made(memory, LAYOUT.size)?;
-        let (names, served) = (Mutex::new(vec![name]), Mutex::default());
+        let (memory, name) = files::made(memory, &LAYOUT)?;
+        let (names, served) = (Mutex::new([name, None]), Mutex::default());
         Ok(OpenampDevice { memory, socket: socket.to_owned(), spin_ns, served, names })
     }
 
@@ -70,7 +70,7 @@ impl OpenampDevice {
 
     /// Removes the names, also while a driver is served: as dropping does.
     pub fn remove(&self) {
-        self.keep(0, None);
+        *self.names.lock().unwrap_or_else(PoisonError::into_inner) = [None, None];
     }
 
     /// Waits for a driver and serves it until it ends.
@@ -81,7 +81,7 @@ impl OpenampDevice {
         // Who can connect finds a table that is ready: there is no other sign.
         LAYOUT.reset(&self.memory)?;
         let (listener, name) = socket::listen(&self.socket)?;
-        self.keep(1, Some(name));
+        self.name_socket(Some(name));
         let (stream, _) = listener.accept()?;
         // A second driver is refused: there is one pair of rings.
         drop(listener);
@@ -89,15 +89,13 @@ impl OpenampDevice {
             Err(error) if is_end(&error) => {}
             other => other?,
         }
-        self.keep(1, None);
+        self.name_socket(None);
         Ok(())
     }
 
-    /// Keeps the first names, and another; the others are removed.
-    fn keep(&self, first: usize, another: Option<Own>) {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        names.truncate(first);
-        names.extend(another);
+    /// Sets the name of the socket. The one before is removed.
+    fn name_socket(&self, name: Option<MadeName>) {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)[1] = name;
     }
 
     fn serve(&self, mut kicks: Kicks) -> Result<()> {

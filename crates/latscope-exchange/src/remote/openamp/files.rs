@@ -1,42 +1,18 @@
-//! Files with names known to other programs: which of them this process made, and their removal at the end.
+//! Files with names known to other programs: which of them this process made, and which may be taken over.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use latscope_os::window::MemoryWindow as Memory;
 use latscope_process::files::HeldDirectory;
+use latscope_process::made_name::MadeName;
+use latscope_rpmsg::table::ResourceTable;
+use latscope_rpmsg::{RpmsgMemory as _, RpmsgWindow};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, ftruncate, openat};
+use rustix::io::Errno;
 use rustix::process::geteuid;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-
-/// A name that was made here; removed with this value, unless another file has it by then.
-#[derive(Debug)]
-pub(super) struct Own {
-    path: PathBuf,
-    identity: (u64, u64),
-}
-
-impl Own {
-    /// Records the file that is at a path now.
-    ///
-    /// # Errors
-    /// There is no file.
-    pub(super) fn new(path: &Path) -> Result<Own> {
-        Ok(Own { path: path.to_owned(), identity: identity(path)? })
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        if identity(&self.path).is_ok_and(|found| found == self.identity) {
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
-
-fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
-    std::fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()))
-}
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
 
 /// Maps the memory that the other side made, of any size.
 ///
@@ -67,35 +43,84 @@ pub(super) fn new(path: &Path, size: usize) -> Result<Memory> {
     map(file, path, size)
 }
 
-/// The memory, made, or taken over from an earlier run.
+/// Memory of the device, and its name if that is to be removed at the end.
+type DeviceMemory = (Memory, Option<MadeName>);
+
+/// The memory, made, or taken over: from an earlier run, whose file goes at the end as that run's would have, or from
+/// whoever made it in advance, whose file stays.
 ///
 /// # Errors
-/// What is there is too short, or another user's.
-pub(super) fn made(path: &Path, size: usize) -> Result<(Memory, Own)> {
-    let file = open(path, OFlags::CREATE)?;
-    if fstat(&file)?.st_size == 0 {
-        enlarge(&file, path, size)?;
+/// What is there is of another size, has other content, or is another user's.
+pub(super) fn made(path: &Path, layout: &RpmsgWindow) -> Result<DeviceMemory> {
+    let create = OFlags::CREATE | OFlags::EXCL;
+    match MadeName::make(path, |held| Ok(openat(CWD, held.at(path), create | FLAGS, PRIVATE)?)) {
+        Ok((file, name)) => {
+            enlarge(&file, path, layout.size)?;
+            Ok((map(file, path, layout.size)?, Some(name)))
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => left(path, layout),
+        Err(error) => Err(unopened(path, &error)),
     }
-    Ok((map(file, path, size)?, Own::new(path)?))
 }
+
+/// Memory that is there already, which nothing but this is for.
+fn left(path: &Path, layout: &RpmsgWindow) -> Result<DeviceMemory> {
+    let file = open_existing(path)?;
+    let found = fstat(&file)?.st_size;
+    if found != layout.size as i64 {
+        bail!("{} has {found} bytes and not {}: {REMEDY}", path.display(), layout.size);
+    }
+    // Read and not mapped: a file that is not ours stays as it is.
+    let mut file = File::from(file);
+    let mut content = vec![0; layout.size];
+    file.read_exact(&mut content).with_context(|| format!("cannot read {}", path.display()))?;
+    let copy = Memory::create(layout.size)?;
+    copy.write(0, &content[..ResourceTable::SIZE])?;
+    let is_earlier = ResourceTable::parse(&copy) == Ok(layout.table);
+    if !is_earlier && content.iter().any(|byte| *byte != 0) {
+        bail!("{} has other content than the memory of an earlier run: {REMEDY}", path.display());
+    }
+    let file = OwnedFd::from(file);
+    let about = fstat(&file)?;
+    let name = MadeName::take_over(path, |looked| is_earlier && looked.is_file(&about))?;
+    Ok((map(file, path, layout.size)?, name))
+}
+
+/// What to do about a file that is not taken over.
+const REMEDY: &str = "remove it, if nothing needs it, or give another --openamp-shm";
 
 fn enlarge(file: &OwnedFd, path: &Path, size: usize) -> Result<()> {
     ftruncate(file, size as u64).with_context(|| format!("{}: no room for {size} bytes", path.display()))
 }
 
+/// Flags of all memory. A link could lead to a file of ours that is no memory.
+const FLAGS: OFlags = OFlags::RDWR.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
+
+/// Permissions of memory that is made: this user's alone.
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
 fn open(path: &Path, how: OFlags) -> Result<OwnedFd> {
-    // A link could lead to a file of ours that is no memory.
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | how;
     let held = HeldDirectory::of(path);
     let file = held
-        .and_then(|held| Ok(openat(CWD, held.at(path), flags, Mode::RUSR | Mode::WUSR)?))
-        .with_context(|| format!("cannot open the shared memory {}", path.display()))?;
+        .and_then(|held| Ok(openat(CWD, held.at(path), FLAGS | how, PRIVATE)?))
+        .map_err(|error| unopened(path, &error))?;
     let found = fstat(&file)?;
     let regular = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile && found.st_nlink == 1;
     if !regular || found.st_uid != geteuid().as_raw() {
         bail!("{} is not a regular file of this user with one name: give another one", path.display());
     }
     Ok(file)
+}
+
+/// Error of memory that cannot be opened.
+fn unopened(path: &Path, error: &io::Error) -> anyhow::Error {
+    let is_link = path.symlink_metadata().is_ok_and(|found| found.is_symlink());
+    let why = if is_link && error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) {
+        "it is a link, which is not followed: give the path of the file itself".to_owned()
+    } else {
+        error.to_string()
+    };
+    anyhow!("cannot open the shared memory {}: {why}", path.display())
 }
 
 fn map(file: OwnedFd, path: &Path, size: usize) -> Result<Memory> {

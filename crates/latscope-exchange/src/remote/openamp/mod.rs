@@ -12,7 +12,7 @@ mod socket;
 mod tests;
 
 use super::kicks::Kicks;
-use super::rings::Rings;
+use super::rings::{ANNOUNCED, Rings, ServiceWait};
 use super::shm::PARK_AFTER;
 use super::{ChannelRequest, RemoteChannel, RemoteOption, RemoteTransport};
 use anyhow::{Context, Result, bail};
@@ -25,7 +25,6 @@ use latscope_rpmsg::{RpmsgMemory, RpmsgWindow};
 use socket::OpenampKickSocket;
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The transport: this side is the driver.
@@ -81,20 +80,15 @@ fn wanted(order: &ChannelRequest) -> Result<(RpmsgEndpointName, u64)> {
 fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
     let (name, spin_ns) = wanted(order)?;
     let (memory, socket) = (Path::new(order.text(SHM.name)), Path::new(order.text(SOCKET.name)));
-    // Where no server came for one row, the others need not wait as long.
-    static ABSENT: AtomicBool = AtomicBool::new(false);
-    let time = if ABSENT.load(Ordering::Relaxed) { Duration::ZERO } else { CONNECT_TIMEOUT };
-    let rings = drive(memory, socket, name, spin_ns, time, order.notice);
-    let absent = rings.as_ref().is_err_and(|error| error.is::<socket::Absent>());
-    ABSENT.store(absent, Ordering::Relaxed);
-    let mut rings = rings?;
+    let time = order.patience.min(CONNECT_TIMEOUT);
+    let mut rings = drive(memory, socket, name, spin_ns, time, order.notice)?;
     // OpenAMP's own programs end after one driver: a run is one, however many rows it has.
     rings.follow(wanted, CONNECT_TIMEOUT);
     Ok(Box::new(rings))
 }
 
-/// Connects to a device, for which it waits at most this time, and to its endpoint of this name, to look for
-/// `spin_ns` ns before each sleep.
+/// Connects to a device and to its endpoint of this name, for which it waits at most this time, to look for `spin_ns`
+/// ns before each sleep.
 fn drive(
     memory: &Path,
     socket: &Path,
@@ -103,8 +97,10 @@ fn drive(
     time: Duration,
     waiting: &dyn Fn(&str),
 ) -> Result<Rings> {
+    let until = monotonic_ns() + time.as_nanos() as u64;
     let stream = socket::connect(socket, time, waiting)?;
-    let until = monotonic_ns() + CONNECT_TIMEOUT.as_nanos() as u64;
+    // One that came late still gets the time to begin.
+    let until = until.max(monotonic_ns() + ANNOUNCED.as_nanos() as u64);
     let memory = files::existing(memory)?;
     // A device writes the table before it listens.
     let table = ResourceTable::parse(&memory).context("the shared memory has no resource table of RPMsg")?;
@@ -119,7 +115,7 @@ fn drive(
         Kicks::new(OpenampKickSocket::new(stream)?, spin_ns),
         Box::new(far),
         name,
-        until,
+        ServiceWait { until, notice: waiting },
     )
 }
 

@@ -1,11 +1,14 @@
 //! Socket for the kicks: any byte is a kick, and the end of the socket is the end of the other side.
 
 use super::super::rings::Far;
-use super::files::Own;
 use crate::notify::{Notifier, readable};
 use anyhow::{Context, Result, bail};
+use latscope_process::files::{self, HeldDirectory};
+use latscope_process::made_name::MadeName;
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -79,7 +82,7 @@ const SILENCE: Duration = Duration::from_secs(1);
 /// Connects to the process that listens, or will in time. What a wait of more than a second is for is printed.
 ///
 /// # Errors
-/// [`Absent`]: none does. It may not be talked to.
+/// [`Absent`]: none does. It may not be talked to, or is no socket.
 pub(super) fn connect(path: &Path, time: Duration, waiting: &dyn Fn(&str)) -> Result<UnixStream> {
     let start = Instant::now();
     let mut told = false;
@@ -89,9 +92,13 @@ pub(super) fn connect(path: &Path, time: Duration, waiting: &dyn Fn(&str)) -> Re
             Err(error) if !is_absence(&error) => {
                 return Err(error).with_context(|| format!("cannot connect to {}", path.display()));
             }
+            // No process will ever listen to it.
+            Err(_) if path.metadata().is_ok_and(|found| !found.file_type().is_socket()) => {
+                bail!("{}", no_socket(path));
+            }
             Err(_) if start.elapsed() >= time => return Err(Absent(path.to_owned()).into()),
             Err(_) if !told && start.elapsed() >= SILENCE => {
-                let left = (time - SILENCE).as_secs_f64().round();
+                let left = time.saturating_sub(start.elapsed()).as_secs_f64().round();
                 waiting(&format!(
                     "waiting for a process that listens at {}, at most {left} s more: start {}",
                     path.display(),
@@ -112,30 +119,55 @@ fn is_absence(error: &io::Error) -> bool {
 ///
 /// # Errors
 /// The path belongs to another user, or a process listens there.
-pub(super) fn listen(path: &Path) -> Result<(UnixListener, Own)> {
+pub(super) fn listen(path: &Path) -> Result<(UnixListener, MadeName)> {
     unused(path)?;
-    match std::fs::symlink_metadata(path) {
-        Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path)?,
-        Ok(_) => bail!("{} is no socket: give another --openamp-socket", path.display()),
-        Err(_) => {}
+    let cannot = || format!("cannot listen at {}", path.display());
+    match MadeName::take_over(path, |looked| looked.kind() == FileType::Socket) {
+        // It is removed there.
+        Ok(Some(left)) => drop(left),
+        Ok(None) => bail!("{}", no_socket(path)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(cannot),
     }
-    let listener =
-        UnixListener::bind(path).with_context(|| format!("cannot listen at {}", path.display()))?;
-    Ok((listener, Own::new(path)?))
+    MadeName::listen(path).with_context(cannot)
+}
+
+fn no_socket(path: &Path) -> String {
+    format!("{} is no socket: give another --openamp-socket", path.display())
 }
 
 /// Checks that no process has a socket of this path. A connection would show it too, but OpenAMP listens for one
 /// connection only, and would take this one for its driver.
 ///
 /// # Errors
-/// Another process has a socket of this path.
+/// Another process has a socket of this path, or the directory cannot be entered.
 pub(super) fn unused(path: &Path) -> Result<()> {
+    let held = HeldDirectory::of(path).with_context(|| format!("cannot listen at {}", path.display()))?;
     let table = std::fs::read_to_string("/proc/net/unix").context("cannot see who listens where")?;
     let name = path.to_string_lossy();
-    if table.lines().any(|line| path_of(line) == Some(&name)) {
+    let is_here = |address: &str| address == name || is_in(&held, path, address);
+    if table.lines().filter_map(path_of).any(is_here) {
         bail!("another process uses {name}: end it, or give another --openamp-socket");
     }
     Ok(())
+}
+
+/// Returns true if an address is [that](HeldDirectory::address) of a process that holds the directory for a socket of
+/// this name, or could be.
+fn is_in(held: &HeldDirectory, path: &Path, address: &str) -> bool {
+    let address = Path::new(address);
+    let words: Vec<&str> = address.iter().filter_map(OsStr::to_str).collect();
+    let is_number = |word: &str| word.parse::<u32>().is_ok();
+    match words[..] {
+        ["/", "proc", process, "fd", number, _] if is_number(process) && is_number(number) => {
+            let directory = files::directory_of(address);
+            // Of a process that ended there is no directory. One that must not be looked into could be this one.
+            let is_there = held.is_at(directory);
+            let is_there = is_there.unwrap_or_else(|error| error.kind() != io::ErrorKind::NotFound);
+            address.file_name() == path.file_name() && is_there
+        }
+        _ => false,
+    }
 }
 
 /// Returns the path in a line of the kernel's table of sockets: the text that follows the seventh word.
@@ -158,5 +190,22 @@ mod tests {
         assert_eq!(path_of(line), Some("/tmp/a b"));
         assert_eq!(path_of("0000000000000000: 00000003 00000000 00000000 0001 03 12345"), None);
         assert_eq!(path_of(""), None);
+    }
+
+    #[test]
+    fn a_socket_is_found_by_its_directory_whatever_path_it_was_given() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("socket");
+        let (_listener, _name) = listen(&path).unwrap();
+        std::os::unix::fs::symlink(".", place.path().join("link")).unwrap();
+        for path in [path.clone(), place.path().join("link/socket"), place.path().join("./socket")] {
+            let line = listen(&path).unwrap_err().to_string();
+            assert!(line.contains("another process uses"), "{line}");
+        }
+        unused(&place.path().join("other")).unwrap();
+        let held = HeldDirectory::of(&path).unwrap();
+        for address in ["/proc/self/fd/0/socket", "/proc/0/fd/0/socket", "/proc/1/fd/socket", "socket", ""] {
+            assert!(!is_in(&held, &path, address), "{address}");
+        }
     }
 }

@@ -104,8 +104,9 @@ fn all_rows_of_a_run_go_to_a_device_that_serves_one_driver() {
             let params = params.map(|(name, value)| (name.to_owned(), value.into())).into();
             let journal = |_: &_| Ok(());
             let service = RpmsgService::Bandwidth;
+            let (journal, notice): (&dyn Fn(&_) -> _, &dyn Fn(&_)) = (&journal, &|_| ());
             let order =
-                ChannelRequest { params: &params, service, cpus: &[], journal: &journal, notice: &|_| () };
+                ChannelRequest { params: &params, service, cpus: &[], journal, patience: LONG, notice };
             thread::sleep(Duration::from_millis(50));
             rings.turn_to(&order).unwrap();
             echo(&mut rings, 100);
@@ -154,7 +155,7 @@ fn what_an_earlier_run_left_is_taken_over() {
     let room = OpenampDirectory::new();
     // A killed pair: rings in the middle of something, a ready driver, a socket without a listener.
     drop(UnixListener::bind(room.socket()).unwrap());
-    let (memory, name) = files::made(&room.memory(), LAYOUT.size).unwrap();
+    let (memory, name) = files::made(&room.memory(), &LAYOUT).unwrap();
     std::mem::forget(name);
     memory.write(0, &vec![0xA5; LAYOUT.size]).unwrap();
     LAYOUT.table.write(&memory).unwrap();
@@ -170,7 +171,7 @@ fn what_an_earlier_run_left_is_taken_over() {
 #[test]
 fn a_device_that_ends_before_it_answers_is_reported() {
     let room = OpenampDirectory::new();
-    let (memory, _own) = files::made(&room.memory(), LAYOUT.size).unwrap();
+    let (memory, _own) = files::made(&room.memory(), &LAYOUT).unwrap();
     LAYOUT.reset(&memory).unwrap();
     let listener = UnixListener::bind(room.socket()).unwrap();
     thread::scope(|scope| {
@@ -182,7 +183,7 @@ fn a_device_that_ends_before_it_answers_is_reported() {
 
 /// Serves the first driver until it is to end.
 fn serve_until(room: &OpenampDirectory, end: &AtomicBool) {
-    let (memory, _own) = files::made(&room.memory(), LAYOUT.size).unwrap();
+    let (memory, _own) = files::made(&room.memory(), &LAYOUT).unwrap();
     LAYOUT.reset(&memory).unwrap();
     let (listener, _name) = socket::listen(&room.socket()).unwrap();
     let _stream = listener.accept().unwrap();
@@ -222,7 +223,7 @@ fn serve_as_openamp(
     config: &[u8],
     end: &AtomicBool,
 ) -> DriverHandshakeState {
-    let (memory, _own) = files::made(&room.memory(), LAYOUT.size).unwrap();
+    let (memory, _own) = files::made(&room.memory(), &LAYOUT).unwrap();
     LAYOUT.reset(&memory).unwrap();
     memory.store_u32(0x20, offered).unwrap();
     memory.store_u32(0x28, config.len() as u32).unwrap();
@@ -283,7 +284,7 @@ fn a_device_that_announces_only_what_was_accepted_is_pinged() {
 #[test]
 fn a_device_without_the_name_service_is_refused_at_once() {
     let room = OpenampDirectory::new();
-    let (memory, _own) = files::made(&room.memory(), LAYOUT.size).unwrap();
+    let (memory, _own) = files::made(&room.memory(), &LAYOUT).unwrap();
     LAYOUT.reset(&memory).unwrap();
     memory.store_u32(0x20, 0b10).unwrap();
     let _listener = UnixListener::bind(room.socket()).unwrap();
@@ -337,6 +338,7 @@ fn files_that_are_not_ours_are_refused_and_stay() {
     std::fs::remove_file(room.memory()).unwrap();
     std::os::unix::fs::symlink("/dev/null", room.memory()).unwrap();
     refused(&room, "cannot open");
+    refused(&room, "it is a link, which is not followed: give the path of the file itself");
     std::fs::remove_file(room.memory()).unwrap();
     std::fs::create_dir(room.memory()).unwrap();
     refused(&room, "cannot open");
@@ -350,9 +352,68 @@ fn files_that_are_not_ours_are_refused_and_stay() {
 }
 
 #[test]
+fn a_file_of_the_user_is_neither_overwritten_nor_removed() {
+    let room = OpenampDirectory::new();
+    let ours = {
+        let (memory, _name) = files::made(&room.memory(), &LAYOUT).unwrap();
+        LAYOUT.reset(&memory).unwrap();
+        std::fs::read(room.memory()).unwrap()
+    };
+    assert_eq!(room.names(), 0);
+    let text = vec![b'x'; LAYOUT.size];
+    let longer = [ours.as_slice(), b"x"].concat();
+    let mut nearly = vec![0; LAYOUT.size];
+    nearly[LAYOUT.size - 1] = 1;
+    for (content, wanted) in [
+        (text, "other content"),
+        (longer, "bytes and not"),
+        (nearly, "other content"),
+        (vec![], "has 0 bytes"),
+    ] {
+        std::fs::write(room.memory(), &content).unwrap();
+        let line = room.device().unwrap_err().to_string();
+        assert!(line.contains(wanted) && line.contains("another --openamp-shm"), "{line}");
+        assert!(std::fs::read(room.memory()).unwrap() == content, "{line}");
+    }
+    // Zeros that somebody prepared are used, and stay; what an earlier run left goes.
+    for (content, left) in [(vec![0; LAYOUT.size], 1), (ours, 0)] {
+        std::fs::write(room.memory(), content).unwrap();
+        drop(room.device().unwrap());
+        assert_eq!(room.names(), left);
+    }
+}
+
+#[test]
+fn a_socket_that_is_none_and_a_service_that_is_not_there_are_named() {
+    let room = OpenampDirectory::new();
+    std::fs::write(room.socket(), "mine").unwrap();
+    let line = room.drive(DEMO).err().unwrap().to_string();
+    assert!(line.contains("is no socket: give another --openamp-socket"), "{line}");
+    std::fs::remove_file(room.socket()).unwrap();
+    let device = room.device().unwrap();
+    let told = RefCell::new(Vec::new());
+    let waiting = |text: &str| told.borrow_mut().push(text.to_owned());
+    thread::scope(|scope| {
+        let server = scope.spawn(|| device.serve_one());
+        let (name, time) = (RpmsgEndpointName::new("nosuch").unwrap(), Duration::from_millis(1500));
+        let error = loop {
+            match drive(&room.memory(), &room.socket(), name, 0, time, &waiting).err().unwrap() {
+                error if error.is::<socket::Absent>() => {}
+                error => break error.to_string(),
+            }
+        };
+        assert!(error.contains("did not announce nosuch: it announced "), "{error}");
+        assert!(error.contains("rpmsg-openamp-demo-channel"), "{error}");
+        server.join().unwrap().unwrap();
+    });
+    let told = told.into_inner();
+    assert!(told.last().unwrap().contains("waiting for nosuch, at most "), "{told:?}");
+}
+
+#[test]
 fn a_table_that_is_not_openamps_is_refused() {
     let room = OpenampDirectory::new();
-    let (memory, _own) = files::made(&room.memory(), LAYOUT.size).unwrap();
+    let (memory, _own) = files::made(&room.memory(), &LAYOUT).unwrap();
     let _listener = UnixListener::bind(room.socket()).unwrap();
     let refused = |word: &str| {
         let line = format!("{:#}", room.drive(DEMO).err().unwrap());

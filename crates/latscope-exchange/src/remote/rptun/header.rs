@@ -4,6 +4,9 @@ use anyhow::{Context, Result, bail, ensure};
 use latscope_os::window::MemoryWindow as Memory;
 use latscope_rpmsg::table::ResourceTable;
 use latscope_rpmsg::{Fault, RpmsgMemory as _};
+use rustix::fd::AsFd;
+use rustix::fs::fstat;
+use rustix::io::pread;
 use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -34,6 +37,44 @@ const RPMSG: u32 = 7;
 /// A table with more is taken for garbage.
 const MOST_RESOURCES: u32 = 256;
 
+/// Bytes of the header, and of the first words of the table: version, number of resources, commands.
+const HEAD: usize = TABLE + 16;
+
+/// Looks at a file that could be no window, 2 ms apart: a slave that boots clears its window first, which takes a while.
+const LOOKS: u32 = 50;
+
+/// Checks that a file can be the window of a slave, which may not have booted yet. It is not mapped, nor changed.
+///
+/// # Errors
+/// It is too short, or begins with other content.
+pub(super) fn check(file: impl AsFd, path: &Path) -> Result<()> {
+    let length = fstat(&file)?.st_size;
+    ensure!(
+        length >= HEAD as i64,
+        "{} has {length} bytes, too few for a window of rptun: {REMEDY}",
+        path.display()
+    );
+    for _ in 0..LOOKS {
+        let mut head = [0; HEAD];
+        let read = pread(&file, &mut head, 0).with_context(|| format!("cannot read {}", path.display()))?;
+        if read == HEAD && can_be_a_window(&head) {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    bail!("{} has no header of rptun, and is left as it is: {REMEDY}", path.display())
+}
+
+/// What to do about a file that is no window.
+const REMEDY: &str = "give the file behind the slave's ivshmem device";
+
+/// Returns true if a slave made this, or if nothing did.
+fn can_be_a_window(head: &[u8; HEAD]) -> bool {
+    let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let is_table = word(TABLE) == 1 && word(TABLE + 4) <= MOST_RESOURCES;
+    is_table || head.iter().all(|byte| *byte == 0)
+}
+
 /// The header of a window.
 #[derive(Debug, Clone)]
 pub(super) struct RptunHeader(Memory);
@@ -60,7 +101,8 @@ impl RptunHeader {
         let start = Instant::now();
         let (mut was_reset, mut told) = (false, false);
         while !self.is_fresh()? {
-            if !was_reset && self.load(MASTER)? != 0 {
+            // Nothing is written before the table shows that this is a slave's window.
+            if !was_reset && self.load(MASTER)? != 0 && self.table().is_ok() {
                 self.store(MASTER_COMMAND, RESET)?;
                 self.count_up()?;
                 was_reset = true;
@@ -71,7 +113,7 @@ impl RptunHeader {
                 "no slave of rptun is ready in {}: start {wanted}, or start it again",
                 path.display()
             );
-            if !told && start.elapsed() > Duration::from_secs(3) {
+            if !told && start.elapsed() > Duration::from_secs(1) {
                 waiting(&format!("waiting for {wanted}: {}", path.display()));
                 told = true;
             }

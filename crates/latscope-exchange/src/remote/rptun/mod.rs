@@ -12,7 +12,7 @@ mod tests;
 
 use super::kicks::Kicks;
 use super::openamp::{files, spin_ns};
-use super::rings::{Far, Rings};
+use super::rings::{ANNOUNCED, Far, Rings, ServiceWait};
 use super::{ChannelRequest, RemoteChannel, RemoteOption, RemoteTransport};
 use crate::notify::Notifier;
 use anyhow::{Context, Result, bail};
@@ -60,11 +60,13 @@ fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
         "spin" => super::kicks::FOREVER - 1,
         wait => spin_ns(wait),
     };
-    let rings = drive(Path::new(path), name, spin_ns, CONNECT_TIMEOUT, order.notice)?;
+    let time = order.patience.min(CONNECT_TIMEOUT);
+    let rings = drive(Path::new(path), name, spin_ns, time, order.notice)?;
     if name == ping::NAME { Ok(Box::new(ping::Framed::new(rings))) } else { Ok(Box::new(rings)) }
 }
 
-/// Becomes the master of the slave in this file, and connects to its endpoint of this name.
+/// Becomes the master of the slave in this file, and connects to its endpoint of this name. Waits for both at most this
+/// time.
 fn drive(
     path: &Path,
     name: RpmsgEndpointName,
@@ -72,15 +74,18 @@ fn drive(
     time: Duration,
     waiting: &dyn Fn(&str),
 ) -> Result<Rings> {
-    let memory = Memory::map_from(files::open_existing(path)?, BASE as usize)
-        .with_context(|| format!("cannot map {}", path.display()))?;
+    let until = monotonic_ns() + time.as_nanos() as u64;
+    let file = files::open_existing(path)?;
+    header::check(&file, path)?;
+    let memory =
+        Memory::map_from(file, BASE as usize).with_context(|| format!("cannot map {}", path.display()))?;
     let header = RptunHeader::new(&memory);
     header.meet(time, path, waiting)?;
     let window = divide(&header, &memory)?;
     header.begin()?;
-    let until = monotonic_ns() + time.as_nanos() as u64;
+    let until = until.max(monotonic_ns() + ANNOUNCED.as_nanos() as u64);
     let kicks = Kicks::new(Counters { header: header.clone(), seen: header.sent_by_slave()? }, spin_ns);
-    Rings::join(&window, memory, kicks, Box::new(header), name, until)
+    Rings::join(&window, memory, kicks, Box::new(header), name, ServiceWait { until, notice: waiting })
 }
 
 /// Places the rings and buffers in the part of the window that the table has for them.

@@ -236,3 +236,26 @@ fn tables_that_lie_are_refused() {
         assert_eq!(slave.load(0), 0, "{at:#x}: it was told that there is a master");
     }
 }
+
+#[test]
+fn a_file_that_is_no_window_is_refused_at_once_and_stays_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    // Whoever the words of the header are, they are not those of a slave.
+    let text: Vec<u8> = (0..1 << 16).map(|at: u32| b"a user's own text\n"[at as usize % 18]).collect();
+    let mut table = text.clone();
+    table[TABLE..TABLE + 8].copy_from_slice(&[1, 0, 0, 0, 1, 0, 0, 0]);
+    for (content, wanted) in [
+        (Vec::new(), "has 0 bytes, too few"),
+        (b"six by".to_vec(), "has 6 bytes, too few"),
+        (text, "has no header of rptun"),
+        // Only its first words are a table's: it is waited for, and not written to.
+        (table, "no slave of rptun is ready"),
+    ] {
+        std::fs::write(&path, &content).unwrap();
+        let error = drive(&path, ping::NAME, 0, Duration::from_millis(20), &|_| ()).err().unwrap();
+        let line = format!("{error:#}");
+        assert!(line.contains(wanted) && !line.contains('\n'), "{line}");
+        assert!(std::fs::read(&path).unwrap() == content, "{wanted}");
+    }
+}

@@ -25,8 +25,8 @@ fn open_tty(path: &Path, journal: &dyn Fn(&Leftover) -> Result<()>) -> Result<Tt
 
 fn opened_with(path: &Path, framing: Framing, journal: &dyn Fn(&Leftover) -> Result<()>) -> Result<Tty> {
     let (params, notice) = (Params::new(), |_: &str| ());
-    let order =
-        ChannelRequest { params: &params, service: RpmsgService::Ping, cpus: &[], journal, notice: &notice };
+    let (service, patience, notice) = (RpmsgService::Ping, Duration::MAX, &notice);
+    let order = ChannelRequest { params: &params, service, cpus: &[], journal, patience, notice };
     Tty::open(path, framing, &order)
 }
 

@@ -13,14 +13,16 @@ mod tests;
 mod wire;
 
 use crate::notify::poll;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use device::RpmsgDevice;
 use latscope_os::signal::{SignalFd, TERMINATION};
 use latscope_process::eprintln;
+use latscope_process::files::Looked;
+use latscope_process::made_name::MadeName;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd};
-use std::fs;
-use std::os::unix::fs::FileTypeExt;
+use rustix::fs::FileType;
+use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
@@ -39,13 +41,13 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The path is taken, or the monitor speaks another protocol.
 pub fn serve(path: &Path) -> Result<()> {
     let signals = SignalFd::block(&TERMINATION)?;
-    let place = Place::bind(path)?;
-    if readable(&[signals.as_fd(), place.listener.as_fd()], None)?[0] {
+    let (listener, name) = bind(path)?;
+    if readable(&[signals.as_fd(), listener.as_fd()], None)?[0] {
         return Ok(());
     }
-    let (monitor, _) = place.listener.accept()?;
+    let (monitor, _) = listener.accept()?;
     // A second monitor finds no listener, not a socket that never answers.
-    drop(place);
+    drop((listener, name));
     eprintln!("a virtual machine is connected");
     let told = attend(monitor, &signals)?;
     eprintln!("{told}");
@@ -84,34 +86,23 @@ fn readable(descriptors: &[BorrowedFd], time: Option<Duration>) -> Result<Vec<bo
     Ok(watched.iter().map(|one| !one.revents().is_empty()).collect())
 }
 
-/// A listening socket; its path is removed with it.
-struct Place<'a> {
-    listener: UnixListener,
-    path: &'a Path,
+/// Listens at a path where nothing is, or a socket without a listener. The socket goes with the name.
+fn bind(path: &Path) -> Result<(UnixListener, MadeName)> {
+    let listening = match MadeName::listen(path) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            let left = MadeName::take_over(path, is_without_listener);
+            let left = left.with_context(|| format!("cannot listen at {}", path.display()))?;
+            drop(left.with_context(|| format!("{} is taken", path.display()))?);
+            MadeName::listen(path)
+        }
+        listening => listening,
+    };
+    listening.with_context(|| format!("cannot listen at {}", path.display()))
 }
 
-impl Place<'_> {
-    /// Listens at a path where nothing is, or a socket without a listener.
-    fn bind(path: &Path) -> Result<Place<'_>> {
-        let listener = match UnixListener::bind(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-                let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
-                let refused = UnixStream::connect(path).map_err(|error| error.kind());
-                if !is_socket || !matches!(refused, Err(std::io::ErrorKind::ConnectionRefused)) {
-                    bail!("{} is taken", path.display());
-                }
-                fs::remove_file(path)?;
-                UnixListener::bind(path)
-            }
-            bound => bound,
-        };
-        let listener = listener.with_context(|| format!("cannot listen at {}", path.display()))?;
-        Ok(Place { listener, path })
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(self.path);
-    }
+/// Returns true if a file is a socket that no process listens to any more.
+fn is_without_listener(looked: &Looked) -> bool {
+    // By what was looked at: another user can have put a link to another socket there since.
+    let refused = || UnixStream::connect(looked.itself()).map_err(|error| error.kind());
+    looked.kind() == FileType::Socket && matches!(refused(), Err(io::ErrorKind::ConnectionRefused))
 }

@@ -2,7 +2,7 @@
 
 use super::memory::Guest;
 use super::wire::VhostMemoryRegion;
-use super::{Place, attend};
+use super::{attend, bind};
 use anyhow::Result;
 use latscope_os::signal::SignalFd;
 use latscope_os::window::MemoryWindow;
@@ -237,17 +237,38 @@ fn a_path_that_is_taken_is_left_alone() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("socket");
     std::fs::write(&path, "a file").unwrap();
-    assert!(Place::bind(&path).is_err());
+    assert!(bind(&path).is_err());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "a file");
     std::fs::remove_file(&path).unwrap();
-    let first = Place::bind(&path).unwrap();
-    assert!(Place::bind(&path).is_err(), "somebody listens there");
+    let first = bind(&path).unwrap();
+    assert!(bind(&path).is_err(), "somebody listens there");
     drop(first);
     assert!(!path.exists());
     // What a process that was killed left behind.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-    drop(Place::bind(&path).unwrap());
+    drop(bind(&path).unwrap());
     assert!(!path.exists());
+}
+
+#[test]
+fn a_file_that_another_user_chose_is_not_removed() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    std::fs::create_dir(at("roots")).unwrap();
+    std::fs::write(at("roots/sock"), "precious").unwrap();
+    std::fs::create_dir(at("inner")).unwrap();
+    let bound = bind(&at("inner/sock")).unwrap();
+    std::fs::rename(at("inner"), at("inner2")).unwrap();
+    std::os::unix::fs::symlink("roots", at("inner")).unwrap();
+    drop(bound);
+    assert_eq!(std::fs::read_to_string(at("roots/sock")).unwrap(), "precious");
+    assert!(!at("inner2/sock").exists());
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::lchown(at("inner"), Some(65534), None).unwrap();
+        let error = format!("{:#}", bind(&at("inner/new")).unwrap_err());
+        assert!(error.contains("a link of another user"), "{error}");
+        assert!(!at("roots/new").exists());
+    }
 }
 
 #[test]

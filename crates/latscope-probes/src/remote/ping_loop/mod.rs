@@ -12,6 +12,9 @@ use latscope_rpmsg::messages::{
 /// Number of losses in a row after which pinging ends.
 pub(crate) const MOST_LOSSES: u32 = 3;
 
+/// Longest timeout once the time of a row is over, ns.
+pub(crate) const LAST_TIMEOUT: u64 = 1_000_000_000;
+
 /// Longest wait for a buffer before the next try to get it, ns.
 const MILLISECOND: u64 = 1_000_000;
 
@@ -66,6 +69,11 @@ impl PingLoop {
         // An earlier run had other numbers.
         let ledger = RemoteMessageLedger::from(monotonic_ns());
         PingLoop { channel, timeout, room, message: Vec::new(), ledger }
+    }
+
+    /// Shortens the timeout of what is no sample: the time of the row is over.
+    pub fn hurry(&mut self) {
+        self.timeout = self.timeout.min(LAST_TIMEOUT);
     }
 
     /// Counts of messages that are no sample so far.

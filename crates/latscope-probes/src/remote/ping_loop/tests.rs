@@ -54,6 +54,15 @@ fn an_echo_that_is_there_after_the_timeout_is_a_sample_and_late() {
 }
 
 #[test]
+fn a_long_timeout_is_not_waited_for_once_the_time_is_over() {
+    for (timeout, left) in [(60_000_000_000, LAST_TIMEOUT), (20_000_000, 20_000_000)] {
+        let mut ping_loop = with_timeout(&[], timeout);
+        ping_loop.hurry();
+        assert_eq!(ping_loop.timeout, left);
+    }
+}
+
+#[test]
 fn where_no_reply_is_valid_it_says_what_came() {
     let mut ping_loop = ping_loop(&[Damage, Damage, Lose]);
     (0..3).for_each(|_| assert!(!ping(&mut ping_loop)));

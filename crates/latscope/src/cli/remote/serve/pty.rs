@@ -13,11 +13,14 @@ use latscope_exchange::remote::{self, ChannelRequest, NAMES, RemoteChannel, shm}
 use latscope_os::sched;
 use latscope_os::signal::{SignalFd, TERMINATION};
 use latscope_process::eprintln;
+use latscope_process::files::{HeldDirectory, Looked};
 use latscope_process::guardian::Guardian;
 use latscope_process::leftover::{Leftover, Leftovers};
 use latscope_rpmsg::echo::RpmsgService;
+use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(super) struct PtyArguments {
@@ -89,9 +92,10 @@ fn connect(
         }
     };
     let notice = |text: &str| eprintln!("latscope: {text}");
-    let order =
-        ChannelRequest { params: &params, service: RpmsgService::Pty, cpus: &cpus, journal, notice: &notice };
-    (transport.open)(&order)
+    let (params, cpus, notice) = (&params, &cpus, &notice);
+    // Who serves waits for the remote as long as it takes to give up.
+    let (service, patience) = (RpmsgService::Pty, Duration::MAX);
+    (transport.open)(&ChannelRequest { params, service, cpus, journal, patience, notice })
 }
 
 /// The symbolic link, if there is to be one.
@@ -101,12 +105,15 @@ fn linked(
     journal: &dyn Fn(&Leftover) -> Result<()>,
 ) -> Result<Leftovers> {
     let Some(path) = path else { return Ok(Leftovers::none()) };
+    let cannot = || format!("{} cannot be made", path.display());
+    let held = HeldDirectory::of(path).with_context(cannot)?;
     // What others made is not ours to remove.
-    ensure!(path.symlink_metadata().is_err(), "{} is there already", path.display());
-    let path = std::path::absolute(path)?;
-    journal(&Leftover::File(path.clone()))?;
-    symlink(terminal, &path).with_context(|| format!("{} cannot be made", path.display()))?;
-    Ok(Leftovers::from([Leftover::File(path)]))
+    let is_free = Looked::name(&held.at(path)).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    ensure!(is_free, "{} is there already", path.display());
+    let leftover = Leftover::Link(std::path::absolute(path)?, terminal.to_owned());
+    journal(&leftover)?;
+    symlink(terminal, held.at(path)).with_context(cannot)?;
+    Ok(Leftovers::from([leftover]))
 }
 
 /// The path alone on stdout, for scripts.
