@@ -493,6 +493,21 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_replaced_keeps_its_mode() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("result.json");
+        for mode in [0o600, 0o640] {
+            fs::write(&path, "old").unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let before = fs::metadata(&path).unwrap().ino();
+            replace(&path, b"new").unwrap();
+            let about = fs::metadata(&path).unwrap();
+            assert_eq!(about.mode() & 0o7777, mode);
+            assert!(about.ino() != before && fs::read(&path).unwrap() == b"new");
+        }
+    }
+
+    #[test]
     fn a_name_that_is_not_the_users_is_replaced_whatever_has_it() {
         let place = tempfile::tempdir().unwrap();
         let (link, target) = (place.path().join("link"), place.path().join("target"));

@@ -12,8 +12,7 @@ use latscope_core::report::Report;
 use latscope_core::units::counted;
 use latscope_engine::saver;
 use latscope_judge::imports::{FORMATS, ReadError};
-use latscope_process::stdout;
-use std::fs;
+use latscope_process::{files, stdout};
 use std::path::{Path, PathBuf};
 
 /// Reads outputs of other programs as results: what each is, and what it does not say
@@ -95,7 +94,7 @@ fn destinations(asked: &ImportArguments) -> Result<Vec<PathBuf>> {
     };
     let files: Vec<PathBuf> = asked.files.iter().map(in_directory).collect::<Result<_>>()?;
     check_distinct(&files.iter().map(|path| ("json", path.as_path())).collect::<Vec<(&str, &Path)>>(), [])?;
-    fs::create_dir_all(to).with_context(|| format!("cannot make the directory {}", to.display()))?;
+    files::create_directories(to).with_context(|| format!("cannot make the directory {}", to.display()))?;
     Ok(files)
 }
 

@@ -2,8 +2,12 @@
 //! each command: what it leads to stays as it was, nothing is printed of it, and no command hangs.
 
 use crate::import::real;
-use crate::support::{NOBODY, Place, Ran, end, json, latscope, program, root};
+use crate::process::signal;
+use crate::support::{
+    BINARY, NOBODY, Place, Ran, end, eventually, json, latscope, names, program, root, start, wait,
+};
 use latscope_core::fixture;
+use rustix::process::Signal;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::process::Command;
@@ -156,6 +160,7 @@ fn calls(table: &[&str], files: &Files) -> Vec<Vec<String>> {
         [
             ("{a}", &files.result),
             ("{import}", &files.import),
+            ("{other}", &files.other),
             ("{budget}", &files.budget),
             ("{plan}", &files.plan),
         ]
@@ -168,6 +173,7 @@ fn calls(table: &[&str], files: &Files) -> Vec<Vec<String>> {
 struct Files {
     result: String,
     import: String,
+    other: String,
     budget: String,
     plan: String,
 }
@@ -178,11 +184,18 @@ impl Files {
         Files {
             result: place.file("wake.json", fixture::wake().to_json()),
             import: real("hyperfine.json"),
+            other: real("jitterdebugger.json"),
             budget: place.file("b.toml", "[[limit]]\nprobe = 'wake.timer'\nmax = '1h'"),
             plan: place.file("plan.toml", plan),
         }
     }
 }
+
+/// What a call begins with that does not end by itself: it gets the signal of Ctrl-C once the plants are swapped.
+const INTERRUPTED: &str = "interrupted";
+
+/// What a call begins with that writes to its working directory, which is that of the planted file.
+const INSIDE: &str = "inside";
 
 /// Number of calls that run at once: most of them wait for a pipe.
 const AT_ONCE: usize = 6;
@@ -208,13 +221,15 @@ fn run_all(table: &[&str]) -> usize {
 
 /// Runs a call on a plant. The first word of a call can be `@NAME`, the name of the planted file.
 fn run_on(call: &[String], plant: Plant) {
+    let is_inside = call.iter().any(|word| word == INSIDE);
     let named = call[0].strip_prefix('@');
     let mut field = Field::new(named.unwrap_or("view"));
     let swap = field.plant(plant);
     let word = |word: &String| word.replace("{}", &field.path).replace("{dir}", field.directory());
     let words: Vec<String> = call.iter().skip(usize::from(named.is_some())).map(word).collect();
     let mut command = with_environment(&words);
-    let ran = end(command.current_dir(field.place.path()));
+    let here = if is_inside { field.place.at("theirs") } else { field.place.at("") };
+    let ran = end(command.current_dir(here));
     if let Some(swap) = swap {
         swap.join().unwrap();
     }
@@ -228,8 +243,16 @@ fn run_on(call: &[String], plant: Plant) {
     }
 }
 
-/// Command of a call, whose first words may set variables.
+/// Command of a call, whose first words may set variables, or say how it runs.
 fn with_environment(words: &[String]) -> Command {
+    match words[0].as_str() {
+        INSIDE => return with_environment(&words[1..]),
+        INTERRUPTED => {
+            let by = ["timeout", "--preserve-status", "--signal=INT", "0.6", BINARY].map(String::from);
+            return program(by.iter().chain(&words[1..]));
+        }
+        _ => {}
+    }
     let is_variable = |word: &&String| word.contains('=') && !word.starts_with('-');
     let variables: Vec<&String> = words.iter().take_while(is_variable).collect();
     let mut command = latscope(&words[variables.len()..]);
@@ -269,6 +292,12 @@ const WRITTEN: &[&str] = &[
     "wake --count 20 --policy other --quiet --timeline {}",
     "run {plan} --dir {} --quiet",
     "remote window --create {}",
+    "interrupted remote serve --vhost-user {}",
+    "interrupted remote serve --pty --echo --link {}",
+    "interrupted remote serve --openamp --openamp-shm {} --openamp-socket socket",
+    "interrupted remote serve --openamp --openamp-shm shm --openamp-socket {}",
+    "import {import} {other} --json {}/",
+    "wake --count 20 --policy other --quiet --threshold 1ns --trace {}",
     "as cyclictest -q -l 20 -i 500 --json={}",
     "as cyclictest -q -l 20 -i 500 -h 100 --histfile={}",
     "as cyclictest -q -l 20 -i 500 --result={}",
@@ -322,8 +351,52 @@ fn what_lies_in_a_directory_is_not_followed() {
 #[test]
 fn what_is_written_never_goes_where_a_plant_leads() {
     if root("what_is_written_never_goes_where_a_plant_leads") {
-        assert_eq!(run_all(WRITTEN), 297);
+        assert_eq!(run_all(WRITTEN), 351);
     }
+}
+
+/// Calls that write to their working directory a file whose name is not given.
+const WRITTEN_INSIDE: &[&str] = &[
+    "@latscope-trace.dat inside wake --count 20 --policy other --quiet --threshold 1ns --on-threshold save-trace",
+];
+
+#[test]
+fn a_file_of_a_usual_name_never_goes_where_a_plant_leads() {
+    if root("a_file_of_a_usual_name_never_goes_where_a_plant_leads") {
+        assert_eq!(run_all(WRITTEN_INSIDE), 9);
+    }
+}
+
+#[test]
+fn what_is_made_in_a_directory_that_is_swapped_is_removed_from_it() {
+    if !root("what_is_made_in_a_directory_that_is_swapped_is_removed_from_it") {
+        return;
+    }
+    let place = Place::new();
+    let records = place.directory("records");
+    let at = |name: &str| place.at(name);
+    for name in ["roots", "inner"] {
+        place.directory(name);
+        fs::write(at(&format!("{name}/precious")), SECRET).unwrap();
+    }
+    let link = at("inner/link");
+    // The link is removed by its process at the end, or by the guardian, with the directory that it was made in.
+    for how in [Signal::INT, Signal::KILL] {
+        let words = ["remote", "serve", "--pty", "--echo", "--link", &link];
+        let served = start(latscope(words).env("XDG_RUNTIME_DIR", &records));
+        eventually("the link is there", || fs::symlink_metadata(&link).ok());
+        fs::rename(at("inner"), at("away")).unwrap();
+        symlink("roots", at("inner")).unwrap();
+        lchown(at("inner"), Some(NOBODY), Some(NOBODY)).unwrap();
+        signal(&served, how);
+        let ran = wait(served);
+        assert!(!ran.err.contains("not put back"), "{ran:#?}");
+        eventually("the link is removed", || (names(at("away")) == ["precious"]).then_some(()));
+        assert_eq!(names(at("roots")), ["precious"]);
+        fs::remove_file(at("inner")).unwrap();
+        fs::rename(at("away"), at("inner")).unwrap();
+    }
+    assert_eq!(names(&records), [""; 0], "a record would be a line of each later run");
 }
 
 #[test]
