@@ -268,12 +268,12 @@ fn undo(change: &UndoAction) -> io::Result<()> {
     }
 }
 
-/// Undoes one change.
+/// Undoes one change by its own way.
 fn revert(change: &UndoAction) {
     revert_by(change, || undo(change));
 }
 
-/// Undoes one change in this way. A failure is tried again for a while, as a worker that is being killed may still add
+/// Undoes one change by this way. A failure is tried again for a while, as a worker that is being killed may still add
 /// a file or hold the trace instance.
 fn revert_by(change: &UndoAction, undo: impl Fn() -> io::Result<()>) {
     for tries in 1.. {

@@ -51,7 +51,7 @@ pub(super) trait Far {
     }
 }
 
-/// Time by which a remote announces a service, and who is told if that takes long.
+/// Time by which a remote announces a service, and where a long wait is reported.
 #[derive(Clone, Copy)]
 pub(super) struct ServiceWait<'a> {
     /// Instant of `CLOCK_MONOTONIC`, ns.
@@ -60,7 +60,7 @@ pub(super) struct ServiceWait<'a> {
 }
 
 impl ServiceWait<'_> {
-    /// A wait of which nobody is told.
+    /// A wait that is not reported.
     pub(super) fn until(until: u64) -> ServiceWait<'static> {
         ServiceWait { until, notice: &|_| () }
     }

@@ -196,7 +196,7 @@ fn all_rows_of_a_run_go_to_the_client_that_was_started_once() {
     let params = latscope_core::plan::Params::new();
     for service in [RpmsgService::Pty, RpmsgService::Bandwidth, RpmsgService::Pty] {
         let journal = |_: &_| Ok(());
-        let (journal, notice): (&dyn Fn(&_) -> _, &dyn Fn(&_)) = (&journal, &|_| ());
+        let (journal, notice) = (&journal, &|_: &str| ());
         let patience = Duration::MAX;
         let order = ChannelRequest { params: &params, service, cpus: &[], journal, patience, notice };
         rings.turn_to(&order).unwrap();

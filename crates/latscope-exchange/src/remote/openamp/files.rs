@@ -46,8 +46,8 @@ pub(super) fn new(path: &Path, size: usize) -> Result<Memory> {
 /// Memory of the device, and its name if that is to be removed at the end.
 type DeviceMemory = (Memory, Option<MadeName>);
 
-/// The memory, made, or taken over: from an earlier run, whose file goes at the end as that run's would have, or from
-/// whoever made it in advance, whose file stays.
+/// Makes the memory, or takes it over: what an earlier run left goes at the end, as that run would have removed it, and
+/// zeros that were prepared stay.
 ///
 /// # Errors
 /// What is there is of another size, has other content, or is another user's.

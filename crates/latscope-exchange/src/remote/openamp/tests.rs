@@ -104,7 +104,7 @@ fn all_rows_of_a_run_go_to_a_device_that_serves_one_driver() {
             let params = params.map(|(name, value)| (name.to_owned(), value.into())).into();
             let journal = |_: &_| Ok(());
             let service = RpmsgService::Bandwidth;
-            let (journal, notice): (&dyn Fn(&_) -> _, &dyn Fn(&_)) = (&journal, &|_| ());
+            let (journal, notice) = (&journal, &|_: &str| ());
             let order =
                 ChannelRequest { params: &params, service, cpus: &[], journal, patience: LONG, notice };
             thread::sleep(Duration::from_millis(50));

@@ -241,7 +241,6 @@ fn tables_that_lie_are_refused() {
 fn a_file_that_is_no_window_is_refused_at_once_and_stays_as_it_is() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
-    // Whoever the words of the header are, they are not those of a slave.
     let text: Vec<u8> = (0..1 << 16).map(|at: u32| b"a user's own text\n"[at as usize % 18]).collect();
     let mut table = text.clone();
     table[TABLE..TABLE + 8].copy_from_slice(&[1, 0, 0, 0, 1, 0, 0, 0]);
