@@ -4,7 +4,7 @@
 use crate::import::real;
 use crate::process::signal;
 use crate::support::{
-    BINARY, NOBODY, Place, Ran, end, eventually, json, latscope, names, program, root, start, wait,
+    NOBODY, Place, Ran, end, eventually, json, latscope, names, program, root, start, wait,
 };
 use latscope_core::fixture;
 use rustix::process::Signal;
@@ -118,8 +118,11 @@ impl Field {
                     fs::create_dir(&inner).unwrap();
                     chown(&inner, Some(NOBODY), Some(NOBODY)).unwrap();
                     return Some(later(move || {
-                        let _ = fs::remove_dir_all(&inner);
-                        fs::rename(&aside, &inner).unwrap();
+                        // A command that makes directories may make this one again in between.
+                        eventually("the directory is swapped", || {
+                            let _ = fs::remove_dir_all(&inner);
+                            fs::rename(&aside, &inner).ok()
+                        });
                     }));
                 }
             }
@@ -229,10 +232,19 @@ fn run_on(call: &[String], plant: Plant) {
     let words: Vec<String> = call.iter().skip(usize::from(named.is_some())).map(word).collect();
     let mut command = with_environment(&words);
     let here = if is_inside { field.place.at("theirs") } else { field.place.at("") };
-    let ran = end(command.current_dir(here));
-    if let Some(swap) = swap {
-        swap.join().unwrap();
+    let child = start(command.current_dir(here));
+    let mut swap = swap;
+    if call[0] == INTERRUPTED {
+        swap.take().into_iter().for_each(|swap| swap.join().unwrap());
+        eventually("it has ended, or waits for signals", || takes_signals(child.id()).then_some(()));
+        signal(&child, Signal::INT);
     }
+    let mut ran = wait(child);
+    if call[0] == INTERRUPTED && ran.code.is_none() {
+        // The signal came between a refusal and its line.
+        ran.code = Some(1);
+    }
+    swap.into_iter().for_each(|swap| swap.join().unwrap());
     let what = format!("{plant:?}: {words:?}");
     field.check(&ran, &what);
     // Only the kernel knows who gave a file its second name, and a directory that the user names is read.
@@ -243,14 +255,19 @@ fn run_on(call: &[String], plant: Plant) {
     }
 }
 
+/// Returns true if a process has ended, or reads the signal of Ctrl-C where it would end it otherwise.
+fn takes_signals(process: u32) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{process}/status")) else { return true };
+    let of = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim();
+    let blocked = u64::from_str_radix(of("SigBlk:"), 16).unwrap_or(0);
+    of("State:").starts_with('Z') || blocked >> (Signal::INT.as_raw() - 1) & 1 == 1
+}
+
 /// Command of a call, whose first words may set variables, or say how it runs.
 fn with_environment(words: &[String]) -> Command {
     match words[0].as_str() {
         INSIDE => return with_environment(&words[1..]),
-        INTERRUPTED => {
-            let by = ["timeout", "--preserve-status", "--signal=INT", "0.6", BINARY].map(String::from);
-            return program(by.iter().chain(&words[1..]));
-        }
+        INTERRUPTED => return with_environment(&words[1..]),
         _ => {}
     }
     let is_variable = |word: &&String| word.contains('=') && !word.starts_with('-');
