@@ -300,8 +300,9 @@ def _of_family(
     for kind, score in scored.items():
         own = score[:, places]
         if len(places) >= FEWEST_SERIES:
-            for share in SHARES if kind == "body" else SHARES[:1]:
-                common = _quantile(own.T, share)[:, np.newaxis]
+            # Of two series half are the one that is three quarters as well.
+            for share in SHARES if kind == "body" and len(places) > FEWEST_SERIES else SHARES[:1]:
+                common = _quantile(score[:, places].T, share)[:, np.newaxis]
                 common = common - _quantile(common[peers], 0.5)
                 yield _oddest(name, SHAPE, [_Column(kind, name, places, True)], common, common, 1)
                 if share == SHARES[0]:
