@@ -300,8 +300,10 @@ def _of_family(
     for kind, score in scored.items():
         own = score[:, places]
         if len(places) >= FEWEST_SERIES:
-            # Of two series half are the one that is three quarters as well.
-            for share in SHARES if kind == "body" and len(places) > FEWEST_SERIES else SHARES[:1]:
+            # Of two series half are three quarters as well, and few peers do not show the rare days on which
+            # nearly all of a family is odd.
+            is_both = kind == "body" and len(places) > FEWEST_SERIES and peers.sum() >= FEWEST
+            for share in SHARES if is_both else SHARES[:1]:
                 common = _quantile(score[:, places].T, share)[:, np.newaxis]
                 common = common - _quantile(common[peers], 0.5)
                 yield _oddest(name, SHAPE, [_Column(kind, name, places, True)], common, common, 1)
@@ -347,14 +349,18 @@ def _steps(score: Floats, peers: Floats, usual: tuple[float, float]) -> Floats:
 
 
 def by_chance(
-    score: Floats, shape: float, usual: tuple[float, float], peers: NDArray[np.bool_] | None = None
+    score: Floats,
+    shape: float,
+    usual: tuple[float, float],
+    peers: NDArray[np.bool_] | None = None,
+    errors: int = 1,
 ) -> Floats:
     """Returns how likely chance makes the scores of machines as large: by rank up to a quantile of the peers,
     and from there on a tail through it and a second one. Of few peers the second may be too small by chance:
-    it is taken a standard error higher."""
+    it is taken some standard errors higher."""
     own = score if peers is None else score[peers]
     first, second = usual
-    safe = min(second + math.sqrt(second * (1 - second) / len(own)), 1.0)
+    safe = min(second + errors * math.sqrt(second * (1 - second) / len(own)), 1.0)
     (lower,), (upper,) = (_quantile(own[:, np.newaxis], share) for share in (first, safe))
     steps = np.maximum(score - lower, 0) / max(upper - lower, LEAST_STEP)
     growth = ((1 - first) / (1 - second)) ** shape - 1

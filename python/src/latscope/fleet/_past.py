@@ -4,7 +4,7 @@ of all machines scatter by.
 A day's peers may be few, and machines of one model differ for good. A machine's own days do not: what is
 judged is how far a day is from the machine's median of the days before. One odd day is a suspicion. Two in a
 row are evidence, since the days of a healthy machine are independent: then the probability is the square of
-that of the better day."""
+that of the less odd day, or, of a family as a whole, of little more than this day."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,12 +23,20 @@ DAYS, FEWEST_DAYS = 14, 6
 #: each with it.
 FEWEST, FEWEST_PEERS = 5, 20
 
-#: Fewest days of all machines that say what is usual.
-FEWEST_ROWS = 40
+#: Fewest days of all machines that say what is usual, and the machines that are judged and the days of which
+#: the tail has no error to speak of.
+FEWEST_ROWS, MANY, MANY_ROWS = 40, 9, 80
 
-#: Rows beyond the second quantile of a tail: a share of them, and so many at least; beyond the first are four
-#: times as many.
-BEYOND, FEWEST_BEYOND = 0.002, 4
+#: Rows beyond the second quantile of a tail: a share of them, and so many at least; beyond the first are some
+#: times as many, but no more than a share of all.
+BEYOND, FEWEST_BEYOND, TIMES, MOST_BEYOND = 0.002, 6, 8, 0.4
+
+#: Independent tests that the tests of a family are as good as: on drawn healthy days the least of their
+#: probabilities for two days is below 0.001 about twice as often as that of one test would be.
+TESTS = 2
+
+#: Part of the less odd day's figure by which the odder day's may be larger and count.
+LARGER = 0.5
 
 #: Parts of the days that say what is usual, each of which is judged by the others.
 FOLDS = 5
@@ -116,13 +124,12 @@ def judge(days: Days, family: Sequence[str], own: bool, without: frozenset[str] 
             FOLDS if own else 1,
         )
     )
-    shares = tail(rows) if own else _judge.IDLE.machines
-    p = np.column_stack([_judge.by_chance(one.value, one.shape, shares, part.usual) for one in tests])
+    p, part = _by_chance(tests, part, before, own)
     found, odd = _judge.Distances([], days.series, body, mean, nothing), []
-    for row, best, once, twice in _least(p, tests, part, before):
+    for row, best, once, twice in _least(p, tests, part, own):
         machine = days.machines[part.machine[row]]
-        both, alone = (_judge.finding(found, test, row, once, machine) for test in best)
-        odd.append(Odd(both, alone, once, twice, rows, int(past[chosen[row]])))
+        told, alone = (_judge.finding(found, test, row, once, machine) for test in best)
+        odd.append(Odd(told, alone, once, twice, rows, int(past[chosen[row]])))
     return odd
 
 
@@ -136,25 +143,69 @@ class _Part:
     usual: NDArray[np.bool_]
 
 
+def _by_chance(tests: Sequence[_judge.Test], part: _Part, before: Ints, own: bool) -> tuple[Floats, _Part]:
+    """Returns how likely chance makes the figures of all rows as large, and of a row for both last days of
+    each machine, which come last; and all these rows. What happens now and then to other healthy machines is
+    no fault, however far out it is: no row is less likely than that."""
+    many = len(part.now)
+    usual = int(part.usual.sum())
+    shares = tail(usual) if own else _judge.IDLE.machines
+    # The own days of some machines are enough for a tail of a family without an error of its own.
+    is_sure = own and many >= MANY and usual >= MANY_ROWS
+    rows = _Part(
+        np.append(part.machine, part.machine[part.now]), part.now, np.append(part.usual, np.zeros(many, bool))
+    )
+    columns = []
+    for test in tests:
+        value = np.append(test.value, _of_both(test, part.now, before))
+        errors = 0 if is_sure and test.columns[0].is_common else 1
+        columns.append(_judge.by_chance(value, test.shape, shares, rows.usual, errors))
+    p, judged = np.column_stack(columns), np.append(part.now, len(part.machine) + np.arange(many))
+    p[judged] = np.maximum(p[judged], _ranks(p, judged, rows))
+    return p, rows
+
+
+def _of_both(test: _judge.Test, now: Ints, before: Ints) -> Floats:
+    """Returns the figure that both last days of each machine have: that of the less odd one, and for a family
+    as a whole (usual is 0) half of what the odder one has in addition, as far as this is no more than LARGER.
+    One odd day, however far out, says little then. Without a day before nothing is odd."""
+    first, second = test.value[before], test.value[now]
+    low, more = np.minimum(first, second), np.abs(second - first)
+    if test.columns[0].is_common:
+        low = low + np.minimum(more, LARGER * np.maximum(low, 0)) / 2
+    return np.where(before >= 0, low, -np.inf)
+
+
+def _twice(p: Floats, tests: Sequence[_judge.Test]) -> Floats:
+    """Returns how likely chance makes a figure of both days as large, from the probability of one day: the
+    square, and where the odder day counts as well what such days add to it, if the tail is exponential."""
+    wide = np.array([LARGER / (1 + LARGER / 2) if one.columns[0].is_common else 0.0 for one in tests])
+    squared: Floats = p**2 * (1 - wide * np.log(p))
+    return squared
+
+
 def _least(
-    p: Floats, tests: Sequence[_judge.Test], part: _Part, before: Ints
+    p: Floats, tests: Sequence[_judge.Test], part: _Part, own: bool
 ) -> Iterator[tuple[int, tuple[_judge.Test, _judge.Test], float, float]]:
     """Yields for each last day the tests that tell most of both days and of it alone, and the probabilities
-    of the day alone and of both days. The same test must be odd on both."""
+    of the day alone and of both days. Every family has the same share of the error."""
     share = _judge.shares(tests)
-    rows = np.append(part.now, before[before >= 0])
-    p[rows] = np.maximum(p[rows], _ranks(p, rows, part))
     once = np.minimum(p[part.now] * share, 1)
-    both = np.where(before[:, np.newaxis] >= 0, np.maximum(p[part.now], p[before]) ** 2 * share, np.inf)
+    if own:
+        # Single series keep their share: some are odd on many days. So do all from the peers, from whom
+        # machines differ for good, on both days.
+        is_common = np.array([one.columns[0].is_common for one in tests])
+        few = TESTS * len({one.family for one in tests})
+        share = np.where(is_common, np.minimum(share, few), share)
+    twice = np.minimum(_twice(p[-len(part.now) :], tests) * share, 1)
     for at, row in enumerate(part.now.tolist()):
-        best = int(np.lexsort((once[at], both[at]))[0])
+        best = int(np.lexsort((once[at], twice[at]))[0])
         chosen = (tests[best], tests[int(once[at].argmin())])
-        yield row, chosen, float(once[at].min()), float(min(both[at].min(), 1))
+        yield row, chosen, float(once[at].min()), float(twice[at].min())
 
 
 def _ranks(p: Floats, rows: Ints, part: _Part) -> Floats:
-    """Returns in which share of the rows of other machines that say what is usual each test is as odd: what
-    happens now and then to healthy machines is no fault, however far out it is."""
+    """Returns in which share of the rows of other machines that say what is usual each test is as odd."""
     usual, shares = np.flatnonzero(part.usual), np.empty((len(rows), p.shape[1]))
     for test in range(p.shape[1]):
         count = np.searchsorted(np.sort(p[usual, test]), p[rows, test], side="right").astype(float)
@@ -168,7 +219,7 @@ def _ranks(p: Floats, rows: Ints, part: _Part) -> Floats:
 def tail(rows: int) -> tuple[float, float]:
     """Returns the quantiles that a tail of so many rows goes through."""
     beyond = max(BEYOND, FEWEST_BEYOND / rows)
-    return 1 - min(4 * beyond, 0.3), 1 - beyond
+    return 1 - min(TIMES * beyond, MOST_BEYOND), 1 - beyond
 
 
 def _from_own(days: Days) -> tuple[Floats, Ints, Ints]:

@@ -1,5 +1,6 @@
 """Questions to the lake. Each returns rows, as dictionaries, that `_output` prints."""
 
+import math
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -206,8 +207,8 @@ SICK, SUSPECTED, NORMAL = "sick", "suspicion", "not significant"
 class Verdict:
     """What is oddest about a machine, in comparison with its peers (`group`) or with its own last `days`
     (None then). Chance makes a healthy machine as odd with the probability `once` on one day, and `p` is that
-    of all that counts as evidence; `alone` is what is oddest about the last day. The state is one of SICK,
-    SUSPECTED and NORMAL."""
+    of all that counts as evidence, infinite where nothing can be evidence; `alone` is what is oddest about
+    the last day. The state is one of SICK, SUSPECTED and NORMAL."""
 
     finding: _judge.Finding
     group: Group | None
@@ -287,7 +288,9 @@ def _once(fleet: Fleet, without: frozenset[str]) -> Iterator[Verdict]:
         found[one.finding.machine].append(one)
     for own in found.values():
         best, odd = min(own, key=lambda one: (one.p, one.once)), min(own, key=lambda one: one.once)
-        p, once = min(len(own) * best.p, 1.0), min(len(own) * odd.once, 1.0)
+        # Only those that can be evidence share the error.
+        p = min(max(sum(one.p < math.inf for one in own), 1) * best.p, 1.0)
+        once = min(len(own) * odd.once, 1.0)
         yield replace(best, p=p, once=once, alone=odd.alone, state=SUSPECTED if once <= SUSPECT else NORMAL)
 
 
@@ -321,7 +324,8 @@ def _of_groups(fleet: Fleet, without: frozenset[str]) -> Iterator[Verdict]:
     """Yields verdicts by one day. It is enough for the waiting, for busy machines, and among many peers."""
     for group in fleet.groups:
         peers = np.array([one not in without for one in group.found.machines], bool)
-        is_large = len(group.found.machines) >= _judge.ENOUGH
+        many = len(group.found.machines)
+        is_large = many >= _judge.ENOUGH
         is_enough = group.usual is _judge.BUSY or is_large
         usual = _judge.MANY if is_large and group.usual is _judge.IDLE else group.usual
         waits = _judge.judge(group.found.of_waiting(), [], usual, peers)
@@ -330,9 +334,11 @@ def _of_groups(fleet: Fleet, without: frozenset[str]) -> Iterator[Verdict]:
             own = waiting.get(finding.machine)
             p = finding.p if is_enough else 1.0
             if own is not None and min(2 * own.p, 1.0) < p:
-                yield Verdict(own, group, 0, own.p, 2 * own.p, own)
+                verdict = Verdict(own, group, 0, own.p, 2 * own.p, own)
             else:
-                yield Verdict(finding, group, 0, finding.p, p, finding)
+                verdict = Verdict(finding, group, 0, finding.p, p, finding)
+            # The oddest one of few peers is no evidence.
+            yield verdict if many >= _judge.FEWEST else replace(verdict, p=math.inf)
 
 
 def named(groups: list[Group], rate: float) -> list[tuple[_judge.Finding, Group]]:

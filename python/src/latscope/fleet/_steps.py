@@ -22,7 +22,7 @@ ORDERS, MOST_SIDES = 2400, 60
 
 #: Probability of a false step on any side, as computed. Some 3 of 100 fleets without a change have one all
 #: the same: the tail of what chance does is longer than days in random order show.
-ERROR = 0.0006
+ERROR = 0.002
 
 #: Least deviation of a day, in logarithms.
 LEAST = 0.005
@@ -108,6 +108,8 @@ class _Chance:
                 for of_chance, one in zip(self.null.T, value[0], strict=True)
             ]
         )
+        # What chance did is never less likely than as often as it did.
+        p = np.maximum(p, np.mean(self.null >= value[0], axis=0))
         best = float(p.min()) * len(p)
         if best * self.sides > ERROR:
             return None
