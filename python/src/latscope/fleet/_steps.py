@@ -22,7 +22,7 @@ ORDERS, MOST_SIDES = 2400, 60
 
 #: Probability of a false step on any side, as computed. Some 3 of 100 fleets without a change have one all
 #: the same: the tail of what chance does is longer than days in random order show.
-ERROR = 0.002
+ERROR = 0.0006
 
 #: Least deviation of a day, in logarithms.
 LEAST = 0.005
