@@ -101,6 +101,7 @@ fn threads_that_never_ran_are_rows_without_a_figure() {
     let end = text.rfind("\n }\n}").unwrap();
     let two = format!("{}{idle}{}", &text[..end], &text[end..]);
     let two = two.replace("\"num_threads\": 1", "\"num_threads\": 2").replace("   0\n  ]", "   0, 0\n  ]");
+    let two = two.replace("-t1 -a 1 ", "-t2 -a 1-2 ");
     let report = read(&two);
     let levels: Vec<QualityLevel> = report.measurements.iter().map(|m| m.quality.level).collect();
     assert_eq!(levels, [QualityLevel::Ok, QualityLevel::Unsupported]);

@@ -276,6 +276,119 @@ fn what_contradicts_itself_is_found_in_a_point() {
     assert!(contradiction(m).is_some());
 }
 
+/// How a stated number is changed.
+#[derive(Clone, Copy, PartialEq)]
+enum NumberChange {
+    /// To ten times and seven more.
+    Up,
+    /// To a tenth.
+    Down,
+    Both,
+}
+
+use NumberChange::{Both, Down, Up};
+
+/// Numbers that an output states of others, by importer: what stands before them in their line, and the changes that
+/// cannot be of the same figures. What a field may be without that is not here: an old status of a thread, or the
+/// largest of latencies without bins.
+const STATED: &[(&str, &str, NumberChange)] = &[
+    ("cyclictest", "# Total:", Both),
+    ("cyclictest", "# Min Latencies:", Both),
+    ("cyclictest", "# Avg Latencies:", Both),
+    ("cyclictest", "# Max Latencies:", Both),
+    ("cyclictest", "# Histogram Overflows:", Both),
+    ("cyclictest", "00212 # ", Both),
+    ("cyclictest", "\"num_threads\":", Both),
+    ("cyclictest", "\"resolution_in_ns\":", Both),
+    ("cyclictest", "\"cycles\":", Both),
+    ("cyclictest", "\"min\":", Both),
+    ("cyclictest", "\"max\":", Both),
+    ("cyclictest", "\"avg\":", Both),
+    ("cyclictest", "\"cpu\":", Both),
+    ("jitterdebugger", "\"count\":", Both),
+    ("jitterdebugger", "\"min\":", Both),
+    ("jitterdebugger", "\"max\":", Both),
+    ("jitterdebugger", "\"avg\":", Both),
+    ("fio", "\"N\" :", Both),
+    ("fio", "\"min\" :", Both),
+    ("fio", "\"max\" :", Down),
+    ("fio", "\"mean\" :", Down),
+    ("fio", "\"iops\" :", Both),
+    ("fio", "\"total_ios\" :", Down),
+    ("fio", "\"50.000000\" :", Both),
+    ("fio", "\"99.000000\" :", Both),
+    ("timerlat", "over:", Both),
+    ("timerlat", "count:", Both),
+    ("timerlat", "min:", Both),
+    ("timerlat", "avg:", Both),
+    ("timerlat", "max:", Both),
+    ("timerlat", "# Duration:", Up),
+    ("osnoise", "over:", Both),
+    ("osnoise", "count:", Both),
+    ("osnoise", "min:", Both),
+    ("osnoise", "max:", Both),
+    ("google-benchmark", "\"real_time\":", Up),
+    ("google-benchmark", "\"cpu_time\":", Up),
+    ("google-benchmark", "\"repetitions\":", Both),
+    ("google-benchmark", "\"repetition_index\":", Up),
+    ("hyperfine", "\"mean\":", Up),
+    ("hyperfine", "\"stddev\":", Up),
+    ("hyperfine", "\"median\":", Up),
+    ("hyperfine", "\"min\":", Up),
+    ("hyperfine", "\"max\":", Up),
+    ("lat_mem_rd", "\"stride=", Both),
+];
+
+/// The numbers of digits behind each occurrence of a text, up to the end of the line: their places.
+fn places_behind(text: &str, before: &str) -> Vec<std::ops::Range<usize>> {
+    let mut places = Vec::new();
+    for (found, _) in text.match_indices(before) {
+        let start = found + before.len();
+        let end = text[start..].find('\n').map_or(text.len(), |end| start + end);
+        let mut at = start;
+        while let Some(first) = text[at..end].find(|c: char| c.is_ascii_digit()) {
+            let length = text[at + first..end].find(|c: char| !c.is_ascii_digit());
+            let last = length.map_or(end, |length| at + first + length);
+            // The digits after a point do not make a difference of their own, nor the sign of an exponent.
+            let is_rest = text[..at + first].ends_with(['.', '+', '-']);
+            places.extend((!is_rest).then_some(at + first..last));
+            at = last;
+        }
+    }
+    places
+}
+
+/// The texts with one of these numbers changed.
+fn changed(text: &str, before: &str, change: NumberChange) -> Vec<String> {
+    let mut all = Vec::new();
+    for place in places_behind(text, before) {
+        let Ok(old) = text[place.clone()].parse::<u64>() else { continue };
+        let up = (change != Down).then(|| old.saturating_mul(10).saturating_add(7));
+        let down = (change != Up).then_some(old / 10);
+        for new in [up, down].into_iter().flatten().filter(|new| *new != old) {
+            all.push(format!("{}{new}{}", &text[..place.start], &text[place.end..]));
+        }
+    }
+    all
+}
+
+#[test]
+fn a_stated_number_that_is_changed_is_refused_or_changes_a_figure() {
+    for (program, before, change) in STATED {
+        let mut tried = 0;
+        for (name, text) in outputs().iter().filter(|(name, _)| importer(name) == *program) {
+            let Ok(original) = read_report(text) else { continue };
+            for other in changed(&String::from_utf8_lossy(text), before, *change) {
+                let same = |report: Report| report.measurements == original.measurements;
+                let is_missed = read_report(other.as_bytes()).is_ok_and(same);
+                assert!(!is_missed, "{name}, {before}: it is read without a difference\n{other}");
+                tried += 1;
+            }
+        }
+        assert!(tried > 0, "{program} has no {before}");
+    }
+}
+
 #[test]
 fn mutations_are_refused_or_do_not_contradict_themselves() {
     for program in IMPORTERS {

@@ -3,10 +3,12 @@
 use super::options::LmbenchOptions;
 use super::page::{LmbenchPage, NotMeasured};
 use crate::environment::remedy;
+use latscope_core::machine::Machine;
 use latscope_core::param;
-use latscope_core::plan::{MeasurementPoint, ParamValue, Params, params};
+use latscope_core::plan::{MeasurementPoint, ParamValue, Params, Plan, params};
 use latscope_core::quality::QualityLevel;
-use latscope_core::report::{Measurement, Report, Semantics};
+use latscope_core::report::{Measurement, Report, Semantics, ToolVersion};
+use latscope_core::units::CpuList;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -108,6 +110,15 @@ impl LmbenchJob {
         let found = planned.iter().flatten().filter_map(|(step, point)| report.of_point(*step, *point));
         page.degraded(found.filter(|m| m.quality.level.is_doubtful()));
         page
+    }
+}
+
+impl LmbenchJob {
+    /// Text of the original program around figures, without any: all of it where there is nothing to measure.
+    pub fn page_without_figures(&self) -> LmbenchPage {
+        let plan = Plan::new("", Vec::new(), CpuList::default());
+        let report = Report::new(ToolVersion::default(), String::new(), plan, Machine::default());
+        self.print(&[], &report)
     }
 }
 

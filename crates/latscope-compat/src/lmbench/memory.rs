@@ -23,6 +23,8 @@ pub fn lat_mem_rd(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
         .iter()
         .map(|text| bytes(text).filter(|stride| *stride >= 8 && stride % 8 == 0).ok_or_else(wrong))
         .collect::<Result<_, _>>()?;
+    // The original ends a list with an empty line only where the strides are given.
+    let end = if strides.is_empty() { "" } else { "\n" };
     if strides.is_empty() {
         strides.push(64);
     }
@@ -48,7 +50,7 @@ pub fn lat_mem_rd(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
                 let ns = figures.ns(&query(size, *stride));
                 page.line(ns.map(|ns| format!("{:.5} {ns:.3}", size as f64 / MIB as f64)));
             }
-            page.text("\n");
+            page.text(end);
         }
     }))
 }
@@ -317,6 +319,19 @@ mod tests {
         let strided =
             find("lat_mem_rd").unwrap().read(&PersonalityContext::new(["1", "64", "1024"])).unwrap();
         assert_eq!(strided.queries.len(), 2 * latency_sizes(MIB).len() - 1);
+    }
+
+    #[test]
+    fn lists_have_a_heading_and_end_with_a_line_only_if_their_strides_are_given() {
+        for (words, text) in [
+            (&["1"][..], "\"stride=64\n"),
+            (&["1", "64", "1024"], "\"stride=64\n\n\"stride=1024\n\n"),
+            (&["1", "2097152"], "\"stride=2097152\n\n"),
+        ] {
+            let context = PersonalityContext::new(words.iter().copied());
+            let job = find("lat_mem_rd").unwrap().read(&context).unwrap();
+            assert_eq!(job.page_without_figures().stderr, text, "{words:?}");
+        }
     }
 
     #[test]

@@ -45,7 +45,8 @@ pub(super) fn carry_out(job: &LmbenchJob, context: &PersonalityContext) -> Resul
     job.source.as_ref().map_or(Ok(()), check)?;
     let notes = notes(job);
     if job.queries.is_empty() && !context.dry_run {
-        return write(&LmbenchPage { notes, ..LmbenchPage::default() }.output(context.name), context);
+        let page = LmbenchPage { notes, ..job.page_without_figures() };
+        return write(&page.output(context.name), context);
     }
     let environment = LmbenchEnvironment::prepare(job.directory.as_deref())?;
     let (plan, planned) = plan(context.name, job, &environment);

@@ -49,6 +49,9 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ReadNumbered<T> {
     }
 }
 
+/// The least that a program has as its smallest value before it counts one: a million by cyclictest.
+const INITIAL_MIN: u64 = 1_000_000;
+
 /// Counts of a program, with their unit.
 pub(super) struct ImportHistogram<'a> {
     /// Length of a tick, ps.
@@ -79,6 +82,7 @@ impl ImportHistogram<'_> {
     pub(super) fn histogram(&self) -> Result<Histogram, String> {
         let ImportHistogram { tick_ps, overflow, min, max, .. } = *self;
         if overflow == 0 && self.count.unwrap_or(0) == 0 && self.filled().next().is_none() {
+            self.check_nothing()?;
             return Ok(Histogram::new(tick_ps));
         }
         let stated = StatedFigures {
@@ -110,6 +114,17 @@ impl ImportHistogram<'_> {
         let last = self.filled().last().map_or(0, |(value, _)| value);
         let end = self.overflow_from.filter(|end| beyond > 0 && (last + 1..=max).contains(end));
         Ok(histogram.in_bins(HistogramBinning { end, ..self.bins.unwrap_or(HistogramBinning::of_width(1)) }))
+    }
+
+    /// Checks that no figure is stated of nothing. The smallest one is that with which the program began.
+    fn check_nothing(&self) -> Result<(), String> {
+        let is_initial = |min: u64| min == 0 || min >= INITIAL_MIN;
+        let mean = self.mean.map_or(0.0, |mean| mean.value);
+        if self.max == 0 && mean == 0.0 && is_initial(self.min) {
+            return Ok(());
+        }
+        let ImportHistogram { min, max, .. } = self;
+        Err(format!("it counted nothing, and states {min}, {mean} and {max}: it is damaged"))
     }
 
     /// The bins that are not empty.

@@ -3,6 +3,9 @@
 use latscope_core::json::LARGEST;
 use latscope_core::units::format_count;
 
+/// Words for a mean that is not a number, though values were counted.
+pub(super) const NO_MEAN: &str = "it counted values, and states no mean: it is damaged";
+
 /// A number that an output states, and the interval of the numbers that it prints so.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct StatedNumber {
@@ -164,6 +167,14 @@ impl StatedFigures {
             short(most)
         ))
     }
+}
+
+/// Standard deviation of a sample; `None` of a single value.
+pub(super) fn deviation(values: &[f64]) -> Option<f64> {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (values.len() > 1).then(|| (squares / (count - 1.0)).sqrt())
 }
 
 /// Describes where a smallest or largest value had to be.

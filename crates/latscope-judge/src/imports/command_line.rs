@@ -17,6 +17,12 @@ pub(super) struct CyclictestSettings {
     length: Option<u64>,
     /// Latency that ends the run, `-b`, µs.
     pub limit: Option<u64>,
+    /// Number of threads, `-t`; `None` where it is that of the CPUs.
+    pub threads: Option<u64>,
+    /// The most cycles of a thread, `-l`.
+    pub loops: Option<u64>,
+    /// Ranges of the CPUs of `-a`; `None` where they are not stated.
+    pub cpus: Option<Vec<(u64, u64)>>,
     /// Option `-N`: figures in ns.
     pub nanoseconds: bool,
     /// Option `--priospread`: each further thread has a priority lower by 1.
@@ -82,6 +88,15 @@ const LONG: [(&str, char); 44] = [
     ("unbuffered", 'q'),
     ("verbose", 'q'),
 ];
+
+/// Ranges of a list of CPUs such as `0,2-3`; `None` for one of another form.
+fn cpu_ranges(list: &str) -> Option<Vec<(u64, u64)>> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some((first.parse().ok()?, last.parse().ok()?))
+    };
+    list.split(',').map(range).collect()
+}
 
 /// The value of an option that may have none.
 fn next_value<'a>(words: &mut Peekable<SplitWhitespace<'a>>) -> &'a str {
@@ -151,6 +166,13 @@ impl CyclictestSettings {
             priority: Some(priority).filter(|priority| *priority > 0 || policy == "other"),
             length: optional(length)?,
             limit: optional('b')?,
+            threads: match values.get(&'t') {
+                _ if has('S') => None,
+                None => Some(1),
+                Some(number) => number.parse().ok().filter(|number| *number > 0),
+            },
+            loops: Some(number('l', 0)?).filter(|loops| *loops > 0),
+            cpus: values.get(&'a').and_then(|list| cpu_ranges(list)),
             nanoseconds: has('N'),
             spread: has('Q'),
             policy,

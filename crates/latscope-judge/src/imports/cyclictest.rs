@@ -2,27 +2,21 @@
 
 use super::bins::ImportHistogram;
 use super::checks::StatedNumber;
+use super::cyclictest_lines::{ColumnFigures, ThreadStatus, check_cycles_beyond, is_status, is_stopped};
 use super::numbered_lines;
 use super::report::{ImportSource, finish, measurement};
 use latscope_core::catalogue::ids;
 use latscope_core::param;
-use latscope_core::plan::params;
-use latscope_core::report::{Report, Semantics};
+use latscope_core::plan::{ParamValue, params};
+use latscope_core::report::{Measurement, Report, Semantics};
+use std::collections::BTreeMap;
 
 /// Returns true if a text has the heading of a histogram, or the status lines of a run without one.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines().any(|line| line == HEADING || is_status(line))
 }
 
-/// Start of a line of a run that a threshold ended.
-const BREAK: &str = "# Break ";
-
 const HEADING: &str = "# Histogram";
-
-/// Returns true for a line such as `T: 0 (25807) P:80 I:1000 C:  500 Min: …`, also of jitterdebugger.
-fn is_status(line: &str) -> bool {
-    line.starts_with("T: ") && line.contains(" Min:") && line.contains(" Max:")
-}
 
 const UNKNOWN: &[&str] = &[
     "the unit, taken as µs since some wake-up took less than 300 of it",
@@ -53,31 +47,29 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
                     the output of --json says which"
             .to_owned());
     }
-    let mut report = ImportSource { program: "cyclictest", version: None, text, unknown: UNKNOWN }.report();
-    let threads = (0..table.columns.len()).map(|thread| {
-        let counts: Vec<(u64, u64)> =
-            table.values.iter().copied().zip(table.columns[thread].iter().copied()).collect();
-        let counted = ImportHistogram {
-            tick_ps: 1_000_000,
-            bins: None,
-            counts: &counts,
-            overflow: table.overflows[thread],
-            overflow_from: table.values.last().map(|last| last.saturating_add(1)),
-            count: None,
-            min: table.min[thread],
-            max: table.max[thread],
-            mean: Some(StatedNumber::cut_off(table.avg[thread] as f64)),
-        };
-        let histogram = counted.histogram().map_err(|why| format!("thread {thread}: {why}"))?;
-        let params = params([(param::THREAD, (thread as u64).into())]);
-        let title = format!("wake-up, lateness, thread {thread}");
-        Ok(measurement(ids::WAKE_TIMER, params, title, Semantics::OneWay, histogram))
-    });
+    let status = table.status(text)?;
+    // What the state of every thread says.
+    let is_known = |of: fn(&ThreadStatus) -> Option<u64>| {
+        (0..table.min.len()).all(|thread| status.get(&thread).and_then(of).is_some())
+    };
+    let known = [("interval", is_known(|one| one.interval)), ("priority", is_known(|one| one.priority))];
+    let is_unknown = |fact: &&str| !known.contains(&(*fact, true));
+    let unknown: Vec<&str> = UNKNOWN.iter().copied().filter(is_unknown).collect();
+    let mut report = ImportSource { program: "cyclictest", version: None, text, unknown: &unknown }.report();
+    let threads = (0..table.columns.len()).map(|thread| table.thread(thread, status.get(&thread)));
     let threads: Result<Vec<_>, String> = threads.collect();
-    if text.lines().any(|line| line.starts_with(BREAK)) {
+    if table.is_stopped {
         report.plan.notes.push("a latency above the threshold, -b, ended the run".to_owned());
     }
     finish(report, threads?)
+}
+
+/// The parameter that a real-time priority is. Without one the kernel may wake the thread later, to save energy.
+pub(super) fn priority(priority: u64) -> (String, ParamValue) {
+    match priority {
+        0 => (param::SLACK.to_owned(), "default".into()),
+        _ => (param::PRIORITY.to_owned(), priority.into()),
+    }
 }
 
 /// The table and the lines below it.
@@ -90,16 +82,18 @@ struct CyclictestTable {
     avg: Vec<u64>,
     max: Vec<u64>,
     overflows: Vec<u64>,
+    /// True if a threshold ended the run.
+    is_stopped: bool,
 }
 
-/// The numbers of the line below the table that has this name.
-fn summary(lines: &[(usize, &str)], name: &str) -> Result<Vec<u64>, String> {
-    let mut all = lines.iter().filter_map(|(number, line)| Some((number, line.strip_prefix(name)?)));
-    let (_, line) = all.next().ok_or_else(|| format!("it has no line {name:?}: it is cut off"))?;
+/// The numbers of the line below the table that has this name, and the number of the line.
+fn summary(lines: &[(usize, &str)], name: &str) -> Result<(usize, Vec<u64>), String> {
+    let mut all = lines.iter().filter_map(|(number, line)| Some((*number, line.strip_prefix(name)?)));
+    let (at, line) = all.next().ok_or_else(|| format!("it has no line {name:?}: it is cut off"))?;
     if let Some((number, _)) = all.next() {
         return Err(format!("line {number}: {name:?} is there twice"));
     }
-    numbers(line).ok_or_else(|| format!("its line {name:?} has no numbers"))
+    Ok((at, numbers(line).ok_or_else(|| format!("line {at}: {name:?} has no numbers"))?))
 }
 
 impl CyclictestTable {
@@ -116,11 +110,11 @@ impl CyclictestTable {
                 "it has several histograms, the second from line {number}: choose a file for each run"
             ));
         }
-        let totals = summary(&lines, "# Total:")?;
-        let min = summary(&lines, "# Min Latencies:")?;
-        let avg = summary(&lines, "# Avg Latencies:")?;
-        let max = summary(&lines, "# Max Latencies:")?;
-        let overflows = summary(&lines, "# Histogram Overflows:")?;
+        let (at, totals) = summary(&lines, "# Total:")?;
+        let (_, min) = summary(&lines, "# Min Latencies:")?;
+        let (_, avg) = summary(&lines, "# Avg Latencies:")?;
+        let (_, max) = summary(&lines, "# Max Latencies:")?;
+        let (_, overflows) = summary(&lines, "# Histogram Overflows:")?;
         let threads = min.len();
         if totals.len() == threads + 1 {
             return Err("it is of --histofall, whose last column is the sum of all threads: \
@@ -139,14 +133,62 @@ impl CyclictestTable {
             avg,
             max,
             overflows,
+            is_stopped: false,
         };
         table.read_rows(&lines)?;
         for (column, total) in table.columns.iter().zip(totals) {
             if column.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)) != Some(total) {
-                return Err("its rows do not add up to its totals: it is damaged or cut off".to_owned());
+                return Err(format!(
+                    "line {at}: its rows do not add up to its totals: it is damaged or cut off"
+                ));
             }
         }
+        let columns: Vec<ColumnFigures> = (0..threads).map(|thread| table.figures(thread)).collect();
+        check_cycles_beyond(&lines, &columns)?;
+        let all: Vec<(usize, &str)> = numbered_lines(text).collect();
+        table.is_stopped = is_stopped(&all, table.max.iter().copied().max().unwrap_or(0))?;
         Ok(table)
+    }
+
+    /// The state of the threads, by their numbers. It can be that of the columns.
+    fn status(&self, text: &str) -> Result<BTreeMap<usize, ThreadStatus>, String> {
+        let status = ThreadStatus::last_of_threads(numbered_lines(text))?;
+        for (thread, one) in &status {
+            let column = (*thread < self.columns.len()).then(|| self.figures(*thread));
+            one.check(column.as_ref())?;
+        }
+        Ok(status)
+    }
+
+    fn figures(&self, thread: usize) -> ColumnFigures {
+        let (min, avg, max) = (self.min[thread], self.avg[thread], self.max[thread]);
+        let overflow = self.overflows[thread];
+        let count = self.columns[thread].iter().fold(overflow, |sum, n| sum.saturating_add(*n));
+        ColumnFigures { count, min, avg, max, overflow }
+    }
+
+    /// The point of a thread.
+    fn thread(&self, thread: usize, status: Option<&ThreadStatus>) -> Result<Measurement, String> {
+        let counts: Vec<(u64, u64)> =
+            self.values.iter().copied().zip(self.columns[thread].iter().copied()).collect();
+        let counted = ImportHistogram {
+            tick_ps: 1_000_000,
+            bins: None,
+            counts: &counts,
+            overflow: self.overflows[thread],
+            overflow_from: self.values.last().map(|last| last.saturating_add(1)),
+            count: None,
+            min: self.min[thread],
+            max: self.max[thread],
+            mean: Some(StatedNumber::cut_off(self.avg[thread] as f64)),
+        };
+        let histogram = counted.histogram().map_err(|why| format!("thread {thread}: {why}"))?;
+        let mut params = params([(param::THREAD, (thread as u64).into())]);
+        let interval = status.and_then(|status| status.interval?.checked_mul(1_000));
+        params.extend(interval.map(|ns| (param::INTERVAL.to_owned(), ParamValue::from(ns))));
+        params.extend(status.and_then(|status| status.priority).map(priority));
+        let title = format!("wake-up, lateness, thread {thread}");
+        Ok(measurement(ids::WAKE_TIMER, params, title, Semantics::OneWay, histogram))
     }
 
     /// Reads the rows. Every value from the first to the last has one, and none stands behind the lines of totals.

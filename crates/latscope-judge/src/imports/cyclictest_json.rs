@@ -1,10 +1,11 @@
 //! The JSON of cyclictest. Its command line has settings that its text lacks.
 
 use super::bins::{BinCounts, ImportHistogram, Numbered};
-use super::checks::StatedNumber;
+use super::checks::{NO_MEAN, StatedNumber};
 use super::command_line::CyclictestSettings;
+use super::cyclictest;
 use super::report::{ImportSource, SysInfo, finish, imported, measurement};
-use super::{IMPLAUSIBLE_TIME, from_json, has_names, time};
+use super::{IMPLAUSIBLE_TIME, from_json, has_names, time, without_nan};
 use latscope_core::catalogue::ids;
 use latscope_core::histogram::Histogram;
 use latscope_core::json::LARGEST;
@@ -63,7 +64,8 @@ struct CyclictestJsonThread {
     cycles: u64,
     min: u64,
     max: u64,
-    avg: f64,
+    /// `None` of a thread that was never woken.
+    avg: Option<f64>,
     cpu: Option<i64>,
 }
 
@@ -72,11 +74,12 @@ struct CyclictestJsonThread {
 /// # Errors
 /// The text is of another program of rt-tests, has no histogram, or is damaged.
 pub(super) fn read(text: &str) -> Result<Report, String> {
-    let CyclictestJsonHead { command_line } = from_json(text)?;
+    let json = without_nan(text);
+    let CyclictestJsonHead { command_line } = from_json(&json)?;
     if !is_cyclictest(&command_line) {
         return Err(format!("it was written by `{command_line}`: of rt-tests only cyclictest is read"));
     }
-    let mut file: CyclictestJsonFile = from_json(text)?;
+    let mut file: CyclictestJsonFile = from_json(&json)?;
     let machine = std::mem::take(&mut file.sysinfo).machine();
     let Numbered(threads) = &file.thread;
     if let Some(stated) = file.num_threads.filter(|stated| *stated != threads.len()) {
@@ -85,6 +88,11 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
             threads.len(),
             counted(stated as u64, "thread")
         ));
+    }
+    if let Some((number, _)) =
+        threads.iter().zip(0..).map(|((number, _), at)| (*number, at)).find(|(a, b)| a != b)
+    {
+        return Err(format!("it has a thread {number}, and lacks one before it: it is damaged"));
     }
     let tick_ps = match file.resolution_in_ns {
         0 => 1_000_000,
@@ -117,6 +125,9 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         let setup = CyclictestRunSetup { tick_ps, threads: threads.len(), asked: options.as_ref() };
         let m = thread.measurement(*number, setup);
         let mut m = m.map_err(|why| format!("thread {number}: {why}"))?;
+        if let Some(why) = options.as_ref().and_then(|asked| thread.contradiction(asked)) {
+            return Err(format!("thread {number}: {why}"));
+        }
         if file.return_code != 0 {
             let text = format!("cyclictest ended with exit code {}", file.return_code);
             m.lower(Reason::new(QualityLevel::Degraded, "calls-failed", text, ""));
@@ -131,6 +142,10 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         measured.push(m);
     }
     warn_of_time(&mut report, &file, options.as_ref());
+    for date in [&file.start_time, &file.end_time].into_iter().flatten() {
+        let texts = time::weekday_doubt(date).into_iter();
+        report.warnings.extend(texts.map(|text| Warning { id: WEEKDAY.to_owned(), text, remedy: None }));
+    }
     note_limit(&mut report, &measured, options.as_ref(), tick_ps);
     if file.latscope.is_none() {
         warn_of_missed(&mut report, &measured);
@@ -151,17 +166,15 @@ fn check_against(file: &CyclictestJsonFile, asked: Option<&CyclictestSettings>) 
             file.resolution_in_ns
         ));
     }
-    let Some(length) = asked.length() else { return Ok(()) };
-    let beyond = |(number, thread): &(u64, CyclictestJsonThread)| {
-        let BinCounts(counts) = &thread.histogram;
-        counts.last().filter(|(value, _)| *value >= length).map(|(value, _)| (*number, *value))
-    };
-    match file.thread.0.iter().find_map(beyond) {
-        None => Ok(()),
-        Some((number, value)) => Err(format!(
-            "thread {number}: it has a bin of {value}, and the histogram of -h {length} ends below"
-        )),
+    let threads = &file.thread.0;
+    if let Some(stated) = asked.threads.filter(|stated| *stated != threads.len() as u64) {
+        let found = counted(threads.len() as u64, "thread");
+        return Err(format!("it has {found}, and its command line asks for {stated} (-t)"));
     }
+    let fault = |(number, thread): &(u64, CyclictestJsonThread)| {
+        Some(format!("thread {number}: {}", thread.bin_beyond(asked)?))
+    };
+    threads.iter().find_map(fault).map_or(Ok(()), Err)
 }
 
 /// Warns of cycles that take longer than the time between the dates of the run, which are whole seconds.
@@ -248,6 +261,9 @@ fn warn_of_missed(report: &mut Report, measured: &[Measurement]) {
     }
 }
 
+/// Id of the warning that a date has the wrong day of the week.
+const WEEKDAY: &str = "implausible-weekday";
+
 /// Id of the warning that activations were missed, though the output does not say so.
 const MISSED: &str = "activations-missed";
 
@@ -265,12 +281,33 @@ fn is_cyclictest(command_line: &str) -> bool {
 }
 
 impl CyclictestJsonThread {
+    /// Returns which bin is beyond the histogram that was asked for; `None` if none is.
+    fn bin_beyond(&self, asked: &CyclictestSettings) -> Option<String> {
+        let (last, _) = self.histogram.0.last()?;
+        let length = asked.length().filter(|length| last >= length)?;
+        Some(format!("it has a bin of {last}, and the histogram of -h {length} ends below"))
+    }
+
+    /// Returns what cannot be of a thread that was started with these settings; `None` if nothing.
+    fn contradiction(&self, asked: &CyclictestSettings) -> Option<String> {
+        // A run may end early, and not go on.
+        if let Some(most) = asked.loops.filter(|most| self.cycles > *most) {
+            return Some(format!("it has {}, and -l allows {most}", counted(self.cycles, "cycle")));
+        }
+        let cpu = self.cpu.and_then(|cpu| u64::try_from(cpu).ok())?;
+        let cpus = asked.cpus.as_deref().filter(|cpus| !cpus.iter().any(|(a, b)| (*a..=*b).contains(&cpu)));
+        cpus.map(|_| format!("it is of CPU {cpu}, which is not among those of -a"))
+    }
+
     fn measurement(&self, number: u64, setup: CyclictestRunSetup) -> Result<Measurement, String> {
         let CyclictestJsonThread { histogram: BinCounts(counts), min, max, avg, .. } = self;
         if counts.is_empty() && self.cycles > 0 {
             return Err("it has no histogram, only the least, the mean and the largest figure: \
                         run cyclictest with -h 1000"
                 .to_owned());
+        }
+        if self.cycles > 0 && avg.is_none() {
+            return Err(NO_MEAN.to_owned());
         }
         let counted = counts.iter().try_fold(0u64, |sum, (_, n)| sum.checked_add(*n));
         let overflow = counted.and_then(|counted| self.cycles.checked_sub(counted));
@@ -283,7 +320,7 @@ impl CyclictestJsonThread {
             count: Some(self.cycles),
             min: *min,
             max: *max,
-            mean: Some(StatedNumber::to_step(*avg, 0.01)),
+            mean: avg.map(|avg| StatedNumber::to_step(avg, 0.01)),
         };
         let (params, title) = (self.params(number, setup), format!("wake-up, lateness, thread {number}"));
         Ok(measurement(ids::WAKE_TIMER, params, title, Semantics::OneWay, counted.histogram()?))
@@ -305,16 +342,7 @@ impl CyclictestJsonThread {
         put(param::POLICY, asked.policy.into());
         put(param::METHOD, asked.method.into());
         put(param::CLOCK, asked.clock.into());
-        match asked.priority_of(number, setup.threads) {
-            None => {}
-            Some(0) => {
-                // The kernel may wake such a thread of cyclictest later, to save energy; ours asks it not to.
-                put(param::SLACK, "default".into());
-            }
-            Some(priority) => {
-                put(param::PRIORITY, priority.into());
-            }
-        }
+        params.extend(asked.priority_of(number, setup.threads).map(cyclictest::priority));
         params
     }
 }

@@ -7,16 +7,19 @@ use std::borrow::Cow;
 pub(super) fn utf8(text: &[u8]) -> Cow<'_, [u8]> {
     let wide = |pairs: &[u8], of: fn([u8; 2]) -> u16| {
         let units = pairs.chunks_exact(2).map(|pair| of([pair[0], pair[1]]));
-        let text: String =
+        let mut text: String =
             char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+        // Half of a character at the end: the text was cut off.
+        text.extend((!pairs.len().is_multiple_of(2)).then_some(char::REPLACEMENT_CHARACTER));
         Cow::Owned(text.into_bytes())
     };
+    let is_first = |byte: u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
     match text {
         [0xef, 0xbb, 0xbf, rest @ ..] => Cow::Borrowed(rest),
         [0xff, 0xfe, rest @ ..] => wide(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => wide(rest, u16::from_be_bytes),
-        [first, 0, ..] if first.is_ascii_graphic() => wide(text, u16::from_le_bytes),
-        [0, first, ..] if first.is_ascii_graphic() => wide(text, u16::from_be_bytes),
+        [first, 0, ..] if is_first(*first) => wide(text, u16::from_le_bytes),
+        [0, first, ..] if is_first(*first) => wide(text, u16::from_be_bytes),
         _ => Cow::Borrowed(text),
     }
 }

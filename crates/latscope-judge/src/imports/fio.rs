@@ -4,13 +4,14 @@ use super::bins::{BinCounts, ImportHistogram};
 use super::checks::StatedNumber;
 use super::report::{ImportSource, check_length, finish, measurement, note_watched};
 use super::{from_json, has_names, time};
-use latscope_core::histogram::HistogramBinning;
+use latscope_core::histogram::{Histogram, HistogramBinning};
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params, params};
-use latscope_core::quality::{QualityLevel, Reason};
+use latscope_core::quality::{NOTHING_MEASURED, QualityLevel, Reason};
 use latscope_core::report::{Measurement, Report, Semantics};
 use latscope_core::units::counted;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 
 /// Returns true if a text has names that no other program has.
@@ -25,7 +26,9 @@ struct FioJsonFile {
     timestamp_ms: Option<u64>,
     #[serde(rename = "global options", default)]
     options: BTreeMap<String, String>,
-    jobs: Vec<FioJsonJob>,
+    jobs: Option<Vec<FioJsonJob>>,
+    /// Present instead of the jobs where others measured for this one.
+    client_stats: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -51,6 +54,9 @@ struct FioJsonJob {
     trim: FioDirectionStats,
     #[serde(default)]
     sync: FioDirectionStats,
+    /// All directions in one: `unified_rw_reporting`.
+    #[serde(default)]
+    mixed: FioDirectionStats,
 }
 
 #[derive(Default, Deserialize)]
@@ -58,6 +64,10 @@ struct FioDirectionStats {
     /// Time from the first to the last operation of the direction, ms.
     #[serde(default)]
     runtime: u64,
+    /// Operations that were begun.
+    total_ios: Option<u64>,
+    /// Operations in a second.
+    iops: Option<f64>,
     /// Operations that were transferred in part only.
     #[serde(default)]
     short_ios: u64,
@@ -77,6 +87,8 @@ struct FioLatencyStats {
     #[serde(rename = "N")]
     count: u64,
     bins: Option<BinCounts>,
+    #[serde(default)]
+    percentile: BTreeMap<String, u64>,
 }
 
 /// Options that make a job another one; other differences are ignored.
@@ -85,6 +97,9 @@ const IDENTIFYING: [&str; 8] =
 
 /// Option by which the jobs of a group are reported as one.
 const GROUPED: &str = "group_reporting";
+
+/// Option by which operations begin before what is measured.
+const RAMPED: &str = "ramp_time";
 
 /// The bins of fio: each is named by its middle, and each power of two has 64.
 const BINS: HistogramBinning = HistogramBinning { per_octave: Some(64), ..HistogramBinning::of_width(1) };
@@ -104,23 +119,33 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         false => why,
     })?;
     let version = file.version.strip_prefix("fio-").unwrap_or(&file.version).to_owned();
+    let Some(jobs) = &file.jobs else {
+        return Err(match file.client_stats {
+            Some(_) => "it is of `fio --client`: run fio on the machine that it measures".to_owned(),
+            None => "it has no jobs".to_owned(),
+        });
+    };
+    if ["1.", "2."].iter().any(|old| version.starts_with(old)) {
+        return Err(format!("it is of version {version}, whose latencies are in µs: measure with fio 3"));
+    }
     let mut report = ImportSource { program: "fio", version: Some(version), text, unknown: UNKNOWN }.report();
     report.finished = file.timestamp_ms.and_then(time::of_epoch);
     let mut measurements = Vec::new();
-    check_length(file.jobs.len(), "jobs")?;
+    check_length(jobs.len(), "jobs")?;
     let mut alike: BTreeMap<&str, u64> = BTreeMap::new();
-    file.jobs.iter().for_each(|job| *alike.entry(&job.jobname).or_insert(0) += 1);
+    jobs.iter().for_each(|job| *alike.entry(&job.jobname).or_insert(0) += 1);
     let mut numbers: BTreeMap<&str, u64> = BTreeMap::new();
-    for job in &file.jobs {
+    for job in jobs {
         let number = numbers.entry(&job.jobname).or_insert(0);
         let several = alike[job.jobname.as_str()] > 1;
         let params = job.params(&file.options, several.then_some(*number));
         *number += 1;
-        let grouped = [&job.options, &file.options].iter().any(|options| options.contains_key(GROUPED));
-        let of_job = job.measurements(&params, if grouped { 0 } else { job.job_runtime });
+        let has = |name| [&job.options, &file.options].iter().any(|options| options.contains_key(name));
+        let job_ms = if has(GROUPED) { 0 } else { job.job_runtime };
+        let of_job = job.measurements(&params, job_ms, has(RAMPED));
         measurements.extend(of_job.map_err(|why| format!("job {}: {why}", job.jobname))?);
     }
-    if measurements.is_empty() {
+    if measurements.iter().all(|m| m.histogram.count() == 0) {
         return Err("it has no latency with bins: run fio with --output-format=json+".to_owned());
     }
     finish(report, measurements)
@@ -156,43 +181,175 @@ impl FioJsonJob {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// The points of the job, which took `job_ms` in all if that is known.
-    fn measurements(&self, params: &Params, job_ms: u64) -> Result<Vec<Measurement>, String> {
-        let directions =
-            [("read", &self.read), ("write", &self.write), ("trim", &self.trim), ("sync", &self.sync)];
+    /// The points of the job, which took `job_ms` in all if that is known. If it is ramped, operations that were
+    /// begun before the measured time are counted as latencies only.
+    fn measurements(
+        &self,
+        params: &Params,
+        job_ms: u64,
+        is_ramped: bool,
+    ) -> Result<Vec<Measurement>, String> {
+        let directions = [
+            ("read", &self.read),
+            ("write", &self.write),
+            ("trim", &self.trim),
+            ("sync", &self.sync),
+            ("mixed", &self.mixed),
+        ];
         let mut measurements = Vec::new();
         let longest = directions.iter().map(|(_, of)| of.runtime).max().unwrap_or(0);
         for (direction, of) in directions {
+            of.check(is_ramped).map_err(|why| format!("{direction}: {why}"))?;
             // Of syncs no time is stated: they are between the other operations.
             let known = [of.runtime, longest, job_ms].into_iter().find(|ms| *ms > 0);
-            for (name, latency) in [("slat", &of.slat_ns), ("clat", &of.clat_ns), ("lat", &of.lat_ns)] {
-                let Some((latency, bins)) = latency
-                    .as_ref()
-                    .and_then(|latency| Some((latency, latency.bins.as_ref()?)))
-                    .filter(|(latency, _)| latency.count > 0)
-                else {
-                    continue;
-                };
+            let before = measurements.len();
+            for (name, latency) in of.latencies() {
+                let Some(bins) = latency.filled_bins() else { continue };
                 let histogram = latency.counted(bins).map_err(|why| format!("{direction}, {name}: {why}"))?;
-                let mut params = params.clone();
-                params.insert(param::DIRECTION.to_owned(), direction.into());
-                params.insert("latency".to_owned(), name.into());
-                let number = params.get("number").map(|number| format!(" {number}")).unwrap_or_default();
-                let title = format!("{}{number}: {direction}, {name}", self.jobname);
-                let mut m = measurement("imported.fio", params, title, Semantics::Operation, histogram);
+                let mut m = self.point(params, Some((direction, name)), histogram);
                 note_watched(&mut m, known.unwrap_or(0) as f64 / 1e3)?;
                 if let Some(why) = self.failures(of) {
                     m.lower(Reason::new(QualityLevel::Degraded, "calls-failed", why, ""));
                 }
                 measurements.push(m);
             }
+            if let Some(number) = of.operations().filter(|_| measurements.len() == before) {
+                let mut m = self.point(params, Some((direction, "clat")), Histogram::new(1_000));
+                let why = format!("it has {}, and no bins of their latencies", counted(number, "operation"));
+                m.lower(Reason::new(QualityLevel::Unsupported, NOTHING_MEASURED, why, ""));
+                measurements.push(m);
+            }
+        }
+        if measurements.is_empty() {
+            let mut m = self.point(params, None, Histogram::new(1_000));
+            let why = self.failures(&self.read).unwrap_or_else(|| "it has no operation".to_owned());
+            m.lower(Reason::new(QualityLevel::Unsupported, NOTHING_MEASURED, why, ""));
+            measurements.push(m);
         }
         Ok(measurements)
+    }
+
+    /// A point of the job: a direction and a latency of it, or the whole job.
+    fn point(&self, params: &Params, of: Option<(&str, &str)>, histogram: Histogram) -> Measurement {
+        let mut params = params.clone();
+        let number = params.get("number").map(|number| format!(" {number}")).unwrap_or_default();
+        let mut title = format!("{}{number}", self.jobname);
+        if let Some((direction, latency)) = of {
+            params.insert(param::DIRECTION.to_owned(), direction.into());
+            params.insert("latency".to_owned(), latency.into());
+            title = format!("{title}: {direction}, {latency}");
+        }
+        measurement("imported.fio", params, title, Semantics::Operation, histogram)
+    }
+}
+
+impl FioDirectionStats {
+    /// The latencies that are there, by name.
+    fn latencies(&self) -> impl Iterator<Item = (&'static str, &FioLatencyStats)> {
+        let all = [("slat", &self.slat_ns), ("clat", &self.clat_ns), ("lat", &self.lat_ns)];
+        all.into_iter().filter_map(|(name, latency)| Some((name, latency.as_ref()?)))
+    }
+
+    /// Number of the operations; `None` if there was none.
+    fn operations(&self) -> Option<u64> {
+        let counts = self.latencies().map(|(_, latency)| latency.count);
+        counts.chain(self.total_ios).max().filter(|number| *number > 0)
+    }
+
+    /// Checks that the figures of the direction can be of the same operations.
+    fn check(&self, is_ramped: bool) -> Result<(), String> {
+        for (name, latency) in self.latencies() {
+            latency.check().map_err(|why| format!("{name}: {why}"))?;
+            if let Some(all) = self.total_ios.filter(|all| !is_ramped && latency.count > *all) {
+                return Err(format!(
+                    "its N of {name}, {}, is above {all} operations: it is damaged",
+                    latency.count
+                ));
+            }
+        }
+        self.check_rate()?;
+        self.check_parts()
+    }
+
+    /// Checks the rate against the number of operations and their time.
+    fn check_rate(&self) -> Result<(), String> {
+        if let (Some(all), Some(iops)) = (self.total_ios, self.iops)
+            && self.runtime > 0
+        {
+            let own = 1e3 * all as f64 / self.runtime as f64;
+            if (iops - own).abs() > 1e-3 + 1e-6 * own {
+                let ms = self.runtime;
+                return Err(format!("its iops, {iops}, are not {all} operations in {ms} ms: it is damaged"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the whole latency, which begins earlier than the completion latency that is a part of it.
+    fn check_parts(&self) -> Result<(), String> {
+        let (Some(part), Some(whole)) = (&self.clat_ns, &self.lat_ns) else { return Ok(()) };
+        if part.count == 0 || whole.count == 0 {
+            return Ok(());
+        }
+        if part.count != whole.count {
+            let [part, whole] = [part, whole].map(|of| of.count);
+            return Err(format!("its N of clat is {part}, and of lat {whole}: it is damaged"));
+        }
+        let is_below = whole.min < part.min || whole.max < part.max;
+        match is_below || whole.mean < part.mean - 1e-3 - 1e-6 * part.mean {
+            true => Err("its lat is below its clat, which is a part of it: it is damaged".to_owned()),
+            false => Ok(()),
+        }
     }
 }
 
 impl FioLatencyStats {
-    fn counted(&self, BinCounts(counts): &BinCounts) -> Result<latscope_core::histogram::Histogram, String> {
+    /// The bins, if there is a value in them, or there should be.
+    fn filled_bins(&self) -> Option<&BinCounts> {
+        let bins = self.bins.as_ref()?;
+        (self.count > 0 || bins.0.iter().any(|(_, n)| *n > 0)).then_some(bins)
+    }
+
+    /// Checks the figures against each other, also where there are no bins.
+    fn check(&self) -> Result<(), String> {
+        let FioLatencyStats { min, max, mean, .. } = self;
+        let is_nothing = (*min, *max, *mean) == (0, 0, 0.0);
+        if self.count == 0 && !is_nothing {
+            return Err(format!("it counted nothing, and states {min}, {mean} and {max}: it is damaged"));
+        }
+        let slack = 1e-3 + 1e-6 * mean.abs();
+        if *mean < *min as f64 - slack || *mean > *max as f64 + slack {
+            return Err(format!("its mean, {mean}, is not between {min} and {max}: it is damaged"));
+        }
+        Ok(())
+    }
+
+    /// Checks that each bin has one name, and that each percentile is the bin in which the counts reach it.
+    fn check_names(&self, BinCounts(counts): &BinCounts) -> Result<(), String> {
+        let is_same = |pair: &&[(u64, u64)]| BINS.around(pair[0].0, pair[0].0).1 >= pair[1].0;
+        if let Some(pair) = counts.windows(2).find(is_same) {
+            return Err(format!("{} and {} are names of one bin: it is damaged", pair[0].0, pair[1].0));
+        }
+        for (name, value) in &self.percentile {
+            let percent: f64 = name.parse().map_err(|_| format!("its percentile {name:?} is no number"))?;
+            let rank = percent / 100.0 * self.count as f64;
+            let up_to = |end: u64| {
+                let below = counts.iter().take_while(|(bin, _)| *bin <= end);
+                below.fold(0u64, |sum, (_, n)| sum.saturating_add(*n)) as f64
+            };
+            let slack = 1e-6 * rank + 1e-6;
+            if up_to(*value) < rank - slack || *value > 0 && up_to(*value - 1) > rank + slack {
+                return Err(format!(
+                    "its percentile {name}, {value}, is not that of its bins: it is damaged"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn counted(&self, bins: &BinCounts) -> Result<Histogram, String> {
+        self.check_names(bins)?;
+        let BinCounts(counts) = bins;
         let known = counts.partition_point(|(value, _)| *value < LAST_BIN);
         let overflow = counts[known..].iter().try_fold(0u64, |sum, (_, n)| sum.checked_add(*n));
         let counted = ImportHistogram {

@@ -1,7 +1,7 @@
 //! The JSON of Google Benchmark. A repetition is the mean of many iterations. Repetitions become rounds; values that
 //! are computed from them (mean, median, complexity) are left out.
 
-use super::checks::{KnownValues, StatedFigures, StatedNumber};
+use super::checks::{KnownValues, StatedFigures, StatedNumber, deviation};
 use super::report::{ImportSource, check_length, finish, measurement, number_alike};
 use super::{from_json, has_names, time};
 use latscope_core::histogram::Histogram;
@@ -88,7 +88,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
 struct Benchmarks<'a> {
     /// Repetitions, by the benchmark's place in the program, if that is stated, and its name.
     repetitions: Vec<((GoogleBenchmarkIndex, &'a str), Vec<&'a GoogleBenchmarkEntry>)>,
-    /// Computed figures of a benchmark: its mean and its median.
+    /// Computed figures of a benchmark that are checked.
     computed: Vec<(&'a str, &'a GoogleBenchmarkEntry)>,
 }
 
@@ -98,10 +98,8 @@ type GoogleBenchmarkIndex = (Option<u64>, Option<u64>);
 impl<'a> Benchmarks<'a> {
     fn of(lines: &'a [GoogleBenchmarkEntry]) -> Result<Benchmarks<'a>, String> {
         let mut all = Benchmarks::default();
-        // Before version 1.5 only the name of a line says that it is computed.
-        let may_be_computed = |name: &str| COMPUTED.iter().any(|end| name.ends_with(end));
         let is_old = lines.iter().any(|line| line.run_type.is_none());
-        if is_old && lines.iter().any(|line| may_be_computed(&line.name)) {
+        if is_old && has_computed(lines) {
             return Err("it does not say which lines are aggregates: it is of a version before 1.5 \
                         (run it with one repetition)"
                 .to_owned());
@@ -115,7 +113,7 @@ impl<'a> Benchmarks<'a> {
                 }
                 // A complexity is one of several benchmarks.
                 Some("aggregate") => {
-                    let of_one = ["mean", "median"].map(Some).contains(&line.aggregate_name.as_deref());
+                    let of_one = line.aggregate_name.as_deref().is_some_and(|name| CHECKED.contains(&name));
                     all.computed.extend(line.run_name.as_deref().filter(|_| of_one).map(|name| (name, line)));
                 }
                 Some(other) => return Err(format!("{}: its run_type, {other:?}, is not known", line.name)),
@@ -131,9 +129,14 @@ impl<'a> Benchmarks<'a> {
     }
 
     fn measurements(&self) -> Result<Vec<Measurement>, String> {
-        let measured = self.repetitions.iter().map(|((_, name), lines)| {
+        let measured = self.repetitions.iter().map(|((place, name), lines)| {
             let alone = self.repetitions.iter().filter(|((_, other), _)| other == name).count() == 1;
-            let computed = self.computed.iter().filter(|(of, _)| alone && of == name).map(|(_, line)| *line);
+            let is_of = |line: &GoogleBenchmarkEntry| {
+                let of = (line.family_index, line.per_family_instance_index);
+                alone || of.0.is_some() && of == *place
+            };
+            let computed =
+                self.computed.iter().filter(|(of, line)| of == name && is_of(line)).map(|(_, line)| *line);
             let m = point(name, lines, &computed.collect::<Vec<_>>());
             m.map_err(|why| format!("benchmark {name}: {why}"))
         });
@@ -144,10 +147,26 @@ impl<'a> Benchmarks<'a> {
 /// Ends of the names of computed figures.
 const COMPUTED: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
 
-/// Checks the repetitions of a benchmark, and the figures that are computed from them.
-fn check(
+/// Computed figures that are checked against the repetitions.
+const CHECKED: [&str; 6] = ["mean", "median", "stddev", "cv", "min", "max"];
+
+/// Returns true if lines that do not say what they are have computed figures. Before version 1.5 only the name says
+/// that; it is the name of another benchmark, or of another computed figure, with another end.
+fn has_computed(lines: &[GoogleBenchmarkEntry]) -> bool {
+    let names: BTreeSet<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+    let has_end = |name: &str| {
+        let mut starts = COMPUTED.iter().filter_map(|end| name.strip_suffix(end));
+        starts.any(|start| {
+            let others = COMPUTED.iter().map(|end| format!("{start}{end}"));
+            names.contains(start) || others.filter(|other| names.contains(other.as_str())).count() > 1
+        })
+    };
+    names.iter().any(|name| has_end(name))
+}
+
+/// Checks how many repetitions of a benchmark there are.
+fn check_repetitions(
     lines: &[&GoogleBenchmarkEntry],
-    times: &[f64],
     computed: &[&GoogleBenchmarkEntry],
 ) -> Result<(), String> {
     let mut once = BTreeSet::new();
@@ -155,30 +174,81 @@ fn check(
     if let Some(number) = numbers.find(|number| !once.insert(*number)) {
         return Err(format!("repetition {number} is there twice"));
     }
-    if times.is_empty() {
-        return Ok(());
+    let stated = lines.iter().chain(computed).filter_map(|line| line.repetitions);
+    let stated: BTreeSet<u64> = stated.collect();
+    let Some(first) = stated.first() else { return Ok(()) };
+    if stated.len() > 1 {
+        return Err(format!("its lines state {stated:?} repetitions: it is damaged"));
     }
-    let stated = lines.iter().filter_map(|line| line.repetitions).max();
-    if let Some(stated) = stated.filter(|stated| times.len() == lines.len() && *stated != lines.len() as u64)
-    {
+    if *first != lines.len() as u64 {
         return Err(format!(
             "it has {} of its {}: it is damaged",
             lines.len(),
-            counted(stated, "repetition")
+            counted(*first, "repetition")
         ));
     }
-    let step = |ns: f64| StatedNumber::to_step(ns, 1e-6 * ns);
+    match once.last() {
+        Some(last) if last >= first => {
+            Err(format!("it has a repetition {last}, and {}: it is damaged", counted(*first, "repetition")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks the repetitions of a benchmark that were measured, and the figures that are computed from them.
+fn check(
+    done: &[&GoogleBenchmarkEntry],
+    times: &[f64],
+    computed: &[&GoogleBenchmarkEntry],
+) -> Result<(), String> {
+    if times.is_empty() {
+        return Ok(());
+    }
+    if done.iter().any(|line| line.iterations == Some(0)) {
+        return Err("it has a time of no iteration: it is damaged".to_owned());
+    }
+    let cpu: Vec<f64> = done.iter().filter_map(|line| line.ns(Some(line.cpu_time?)).ok()).collect();
     for line in computed {
-        let ns = step(line.ns(line.real_time)?);
-        let is_mean = line.aggregate_name.as_deref() == Some("mean");
-        let mean = Some(ns).filter(|_| is_mean);
-        StatedFigures { mean, ..StatedFigures::default() }.check(&KnownValues::single(times))?;
-        let median = latscope_core::statistics::median(times).map(step);
-        if !is_mean && median.is_some_and(|median| !median.agrees(ns)) {
-            return Err("its median is not that of its repetitions: it is damaged".to_owned());
+        let figure = line.aggregate_name.as_deref().unwrap_or_default();
+        // The coefficient of variation has no unit.
+        let stated = |time: Option<f64>| {
+            if figure == "cv" { Ok(time) } else { time.map(|_| line.ns(time)).transpose() }
+        };
+        let pairs = [(stated(line.real_time)?, times), (stated(line.cpu_time)?, &cpu)];
+        for (stated, values) in pairs {
+            let Some(stated) = stated.filter(|_| values.len() == times.len()) else { continue };
+            check_computed(figure, stated, values)?;
         }
     }
     StatedFigures::default().check(&KnownValues::single(times)).map(drop)
+}
+
+/// Checks a computed figure against the times of which it is.
+fn check_computed(figure: &str, stated: f64, values: &[f64]) -> Result<(), String> {
+    let number = StatedNumber::to_step(stated, 1e-6 * stated.abs());
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let spread = deviation(values).unwrap_or(0.0);
+    let figures = match figure {
+        "mean" => StatedFigures { mean: Some(number), ..StatedFigures::default() },
+        "min" => StatedFigures { min: Some(stated), ..StatedFigures::default() },
+        "max" => StatedFigures { max: Some(stated), ..StatedFigures::default() },
+        "median" => {
+            let median = latscope_core::statistics::median(values).unwrap_or(0.0);
+            return is_own(figure, (stated - median).abs() <= 1e-6 * median);
+        }
+        // It is the difference of sums of squares, with the error of these.
+        "stddev" => return is_own(figure, (stated - spread).abs() <= 1e-3 * spread + 1e-6 * mean),
+        "cv" => return is_own(figure, (stated * mean - spread).abs() <= 1e-3 * spread + 1e-6 * mean),
+        _ => return Ok(()),
+    };
+    figures.check(&KnownValues::single(values)).map(drop)
+}
+
+fn is_own(figure: &str, is_right: bool) -> Result<(), String> {
+    match is_right {
+        true => Ok(()),
+        false => Err(format!("its {figure} is not that of its repetitions: it is damaged")),
+    }
 }
 
 /// A benchmark with its repetitions.
@@ -206,7 +276,8 @@ fn point(
         m.lower(Reason::new(level, "not-possible-here", text, ""));
     }
     let times: Vec<f64> = done.iter().map(|line| line.ns(line.real_time)).collect::<Result<_, _>>()?;
-    check(lines, &times, computed)?;
+    check_repetitions(lines, computed)?;
+    check(&done, &times, computed)?;
     // Of what is short more digits are known than of a ns.
     let tick_ps = if times.iter().all(|ns| *ns < 1e6) { 1 } else { 1_000 };
     m.histogram = Histogram::new(tick_ps);

@@ -1,6 +1,6 @@
 //! The JSON of hyperfine. Each time is that of a separate process: a round of one event.
 
-use super::checks::{KnownValues, StatedFigures, StatedNumber};
+use super::checks::{KnownValues, StatedFigures, StatedNumber, deviation};
 use super::report::{ImportSource, check_length, finish, measurement, number_alike};
 use super::{from_json, has_names};
 use latscope_core::histogram::Histogram;
@@ -17,7 +17,13 @@ pub(super) const PROBE: &str = "imported.hyperfine";
 
 /// Returns true if a text has names that together no other program has.
 pub(super) fn recognises(text: &str) -> bool {
-    has_names(text, &["results", "command", "stddev", "user", "system"])
+    has_names(text, &["results", "command", "stddev", "user", "system"]) || is_empty(text)
+}
+
+/// Returns true for the JSON of no command.
+fn is_empty(text: &str) -> bool {
+    let dense: String = text.chars().filter(|c| !c.is_whitespace()).take(20).collect();
+    dense == "{\"results\":[]}"
 }
 
 #[derive(Deserialize)]
@@ -49,24 +55,32 @@ const UNKNOWN: &str = "options: shell, warm-up runs, preparation";
 /// The text has no times of the single runs, or is damaged.
 pub(super) fn read(text: &str) -> Result<Report, String> {
     let file: File = from_json(text)?;
+    if file.results.is_empty() {
+        return Err("it has no command: hyperfine ended before it measured one".to_owned());
+    }
     let lack = file.results.iter().any(|command| command.exit_codes.is_empty());
     let unknown: Vec<&str> = [UNKNOWN].into_iter().chain(lack.then_some("exit codes of the runs")).collect();
-    let report = ImportSource { program: "hyperfine", version: None, text, unknown: &unknown }.report();
+    let mut report = ImportSource { program: "hyperfine", version: None, text, unknown: &unknown }.report();
     let measured = file
         .results
         .iter()
         .map(|command| command.measurement().map_err(|why| format!("{:?}: {why}", command.command)));
     let mut measured = measured.collect::<Result<Vec<_>, _>>()?;
+    for m in measured.iter().filter(|m| m.histogram.min() == Some(0.0)) {
+        let note = format!("{}: a run took 0 s: hyperfine takes the time of its shell off", m.title);
+        report.plan.notes.push(note);
+    }
     number_alike(&mut measured);
     finish(report, measured)
 }
 
-/// Standard deviation of a sample; `None` of a single value.
-fn deviation(values: &[f64]) -> Option<f64> {
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (values.len() > 1).then(|| (squares / (count - 1.0)).sqrt())
+/// Returns true if a number is the standard deviation of these times, as far as it has digits.
+fn is_deviation(stated: f64, times: &[f64]) -> bool {
+    let own = deviation(times).unwrap_or(0.0);
+    let text = stated.to_string();
+    let digits = text.split_once('.').map_or(0, |(_, digits)| digits.len().min(300));
+    let step = 0.1f64.powi(digits as i32).min(own / 2.0);
+    (stated - own).abs() <= step.max(1e-9 * own)
 }
 
 impl Command {
@@ -79,9 +93,7 @@ impl Command {
         if self.median.map(step).zip(median).is_some_and(|(stated, median)| !stated.agrees(median)) {
             return Err("its median is not that of its times: it is damaged".to_owned());
         }
-        // It agrees as far as it has digits.
-        let stated = self.stddev.and_then(|stddev| StatedNumber::of(&stddev.to_string()));
-        if stated.zip(deviation(times).map(step)).is_some_and(|(stated, own)| !stated.agrees(own)) {
+        if self.stddev.is_some_and(|stated| !is_deviation(stated, times)) {
             return Err("its stddev is not that of its times: it is damaged".to_owned());
         }
         let codes = self.exit_codes.len();

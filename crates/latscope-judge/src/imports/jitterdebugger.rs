@@ -1,9 +1,9 @@
 //! The results.json of jitterdebugger.
 
 use super::bins::{BinCounts, ImportHistogram, Numbered};
-use super::checks::StatedNumber;
+use super::checks::{NO_MEAN, StatedNumber};
 use super::report::{ImportSource, SysInfo, finish, measurement};
-use super::{from_json, has_names};
+use super::{from_json, has_names, without_nan};
 use latscope_core::catalogue::ids;
 use latscope_core::param;
 use latscope_core::plan::params;
@@ -51,9 +51,7 @@ const UNKNOWN: &[&str] =
 /// # Errors
 /// The text is of another version, or damaged.
 pub(super) fn read(text: &str) -> Result<Report, String> {
-    // The mean of a thread that was never woken is not a number.
-    let of_nothing = |text: &str, nan: &str| text.replace(&format!("\"avg\": {nan}"), "\"avg\": null");
-    let file: File = from_json(&of_nothing(&of_nothing(text, "-nan"), "nan"))?;
+    let file: File = from_json(&without_nan(text))?;
     if file.version != VERSION {
         return Err(format!("its form is version {}, and {VERSION} is read", file.version));
     }
@@ -84,6 +82,9 @@ impl Cpu {
         let overflow = counted.and_then(|counted| count.checked_sub(counted));
         let overflow =
             overflow.ok_or("its histogram has more counts than there were events: it is damaged")?;
+        if *count > 0 && avg.is_none() {
+            return Err(NO_MEAN.to_owned());
+        }
         let counted = ImportHistogram {
             tick_ps,
             bins: None,

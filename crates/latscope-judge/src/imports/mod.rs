@@ -7,14 +7,17 @@ mod checks;
 mod command_line;
 mod cyclictest;
 mod cyclictest_json;
+mod cyclictest_lines;
 mod encoding;
 mod fio;
 mod google_benchmark;
 mod hyperfine;
 mod jitterdebugger;
 mod lat_mem_rd;
+mod others;
 mod report;
 mod rtla;
+mod rtla_section;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -89,6 +92,9 @@ pub enum ReadError {
         /// Description of the fault and of a remedy.
         why: String,
     },
+    /// The file is empty, or an output that is recognised and not read.
+    #[error("{0}")]
+    Unread(String),
     /// The file has outputs of several programs.
     #[error("it has the outputs of {0}: choose a file for each")]
     Several(String),
@@ -102,8 +108,16 @@ impl ReadError {
             ReadError::Load(error) => {
                 matches!(error, LoadError::Schema(schema) if schema.starts_with("latscope/"))
             }
-            ReadError::Other(_) => false,
+            ReadError::Other(_) | ReadError::Unread(_) => false,
         }
+    }
+}
+
+/// A text of a file in UTF-8, without a byte-order mark: what reads characters of it must not see UTF-16.
+pub fn decoded(text: Vec<u8>) -> Vec<u8> {
+    match encoding::utf8(&text) {
+        Cow::Borrowed(same) if same.len() == text.len() => text,
+        other => other.into_owned(),
     }
 }
 
@@ -179,7 +193,7 @@ fn otherwise(text: &[u8], error: LoadError) -> Result<Report, ReadError> {
     let text = encoding::plain(text);
     let found: Vec<&ImportFormat> = FORMATS.iter().filter(|format| (format.recognises)(&text)).collect();
     match found.as_slice() {
-        [] => Err(error.into()),
+        [] => Err(others::known(&text).map_or_else(|| error.into(), ReadError::Unread)),
         [format] => (format.read)(&text).map_err(|why| ReadError::Format { format: format.name, why }),
         several => {
             let names: Vec<&str> = several.iter().map(|format| format.name).collect();
@@ -246,6 +260,20 @@ fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 fn json_of(text: &str) -> Option<&str> {
     let at = if text.starts_with('{') { 0 } else { text.find("\n{")? + 1 };
     Some(&text[at..])
+}
+
+/// A text whose means that are not a number, of threads that were never woken, are null. Lines stay as they are.
+fn without_nan(text: &str) -> Cow<'_, str> {
+    let mut text = Cow::Borrowed(text);
+    for space in ["", " "] {
+        for nan in ["-nan", "nan"] {
+            let from = format!("\"avg\":{space}{nan}");
+            if text.contains(&from) {
+                text = Cow::Owned(text.replace(&from, "\"avg\": null"));
+            }
+        }
+    }
+    text
 }
 
 /// Returns true if the JSON of a text has all of these names, even if it ends early. A program or a text that only

@@ -145,8 +145,7 @@ pub(super) fn finish(mut report: Report, measurements: Vec<Measurement>) -> Resu
         let is_explained =
             |reason: &Reason| reason.id == UNEVENTFUL || reason.level == QualityLevel::Unsupported;
         if m.histogram.count() == 0 && !m.quality.reasons.iter().any(is_explained) {
-            let text = format!("no sample was counted, {}", reason.text);
-            m.lower(Reason::new(QualityLevel::Unsupported, NOTHING_MEASURED, text, ""));
+            m.lower(Reason::new(QualityLevel::Unsupported, NOTHING_MEASURED, "no sample was counted", ""));
         }
         if m.histogram.overflow() > 0 {
             put(m, BEYOND, m.histogram.overflow() as f64, "count", Better::Less);

@@ -5,6 +5,7 @@ use super::bins::ImportHistogram;
 use super::checks::StatedNumber;
 use super::numbered_lines;
 use super::report::{ImportSource, UNEVENTFUL, finish, measurement, note_watched};
+use super::rtla_section::{ALL, CpuSection, StopAnalysis, check_contexts};
 use latscope_core::catalogue::ids;
 use latscope_core::histogram::{Histogram, HistogramBinning};
 use latscope_core::param;
@@ -82,7 +83,12 @@ fn read(
     for (at, column) in table.columns.iter().enumerate() {
         let (probe, params, title, times) =
             name(column).ok_or_else(|| format!("its column {column:?} is not known"))?;
-        let histogram = table.counted(at, is_osnoise).map_err(|why| format!("column {column}: {why}"))?;
+        // The figures of a column are in successive lines.
+        let place = |why| {
+            let first = table.end.saturating_sub(BELOW.len() - 1);
+            format!("lines {first} to {}, column {column}: {why}", table.end)
+        };
+        let histogram = table.counted(at, is_osnoise).map_err(place)?;
         measurements.push(measurement(probe, params, title, times, histogram));
     }
     for m in measurements.iter().filter(|m| is_osnoise && m.histogram.count() == 0) {
@@ -105,17 +111,19 @@ fn read(
 
 /// The table and the lines below it.
 #[derive(Default)]
-struct RtlaHistogramTable<'a> {
-    tick_ps: u64,
+pub(super) struct RtlaHistogramTable<'a> {
+    pub tick_ps: u64,
     /// Duration of the run in whole seconds; 0 if it is not stated.
     seconds: u64,
-    columns: Vec<&'a str>,
+    pub columns: Vec<&'a str>,
     /// The lower ends of the bins and the counts of each column.
-    rows: Vec<(u64, Vec<u64>)>,
+    pub rows: Vec<(u64, Vec<u64>)>,
     /// The lines `over`, `count`, `min`, `avg` and `max`; unknown values are `None`.
     below: [Option<Vec<Option<StatedNumber>>>; 5],
+    /// Number of the last of these lines.
+    end: usize,
     /// The line that says how many events were missed.
-    lost: Option<&'a str>,
+    pub lost: Option<&'a str>,
     /// True if a threshold ended the run.
     is_stopped: bool,
 }
@@ -129,9 +137,6 @@ fn below(line: &str) -> Option<(usize, &str)> {
     let names = BELOW.iter().enumerate();
     names.filter_map(|(at, name)| Some((at, line.trim_start().strip_prefix(name)?))).next()
 }
-
-/// The heading of the section with the figures of all CPUs, which newer releases add.
-const ALL: &str = "ALL:";
 
 impl<'a> RtlaHistogramTable<'a> {
     fn read(text: &'a str, heading: &str) -> Result<RtlaHistogramTable<'a>, String> {
@@ -163,6 +168,7 @@ impl<'a> RtlaHistogramTable<'a> {
             return Err("no thread was woken: there is no figure in it".to_owned());
         }
         table.read_rest(&mut lines)?;
+        check_contexts(&table)?;
         Ok(table)
     }
 
@@ -207,6 +213,7 @@ impl<'a> RtlaHistogramTable<'a> {
                     return Err(format!("line {number}, {line:?}: it is there twice, or not of all columns"));
                 }
                 self.below[at] = Some(values);
+                self.end = number;
                 if at + 1 == BELOW.len() {
                     return Ok(());
                 }
@@ -227,14 +234,14 @@ impl<'a> RtlaHistogramTable<'a> {
 
     /// Reads the lines behind the table: the section of all CPUs, and messages.
     fn read_rest(&mut self, lines: &mut dyn Iterator<Item = (usize, &'a str)>) -> Result<(), String> {
-        let mut section: Option<Section> = None;
+        let mut section: Option<CpuSection> = None;
+        let mut analysis = StopAnalysis::default();
         for (number, line) in lines {
+            analysis.check(self, number, line)?;
             match (line.split_whitespace().next(), &mut section) {
                 (None, _) => {}
-                (Some(ALL), None) => section = Some(Section::of(line)),
-                (Some(_), Some(section)) if section.at < SECTION.len() => {
-                    section.check(self, number, line)?
-                }
+                (Some(ALL), None) => section = Some(CpuSection::of(self, number, line)?),
+                (Some(_), Some(section)) if section.next().is_some() => section.check(self, number, line)?,
                 _ if is_message(line) => self.is_stopped |= line.contains(STOPPED),
                 // The analysis of the threshold, whose form differs between releases.
                 (Some(first), _) if self.is_stopped && !first.starts_with(|c: char| c.is_ascii_digit()) => {}
@@ -245,22 +252,20 @@ impl<'a> RtlaHistogramTable<'a> {
                 }
             }
         }
-        match section {
-            Some(section) if section.at < SECTION.len() => {
-                Err(format!("its section ALL is cut off: it has no line {:?}", SECTION[section.at]))
-            }
-            _ => Ok(()),
+        match section.and_then(|section| section.next()) {
+            Some(next) => Err(format!("its section ALL is cut off: it has no line {next:?}")),
+            None => Ok(()),
         }
     }
 
     /// A line below the rows, by its place in [`BELOW`], for a column. The table is whole.
-    fn stated(&self, line: usize, column: usize) -> Option<StatedNumber> {
+    pub(super) fn stated(&self, line: usize, column: usize) -> Option<StatedNumber> {
         *self.below[line].as_ref()?.get(column)?
     }
 
     /// Size of a bin, in ticks. All rows are multiples of it, so that it is at most their greatest common divisor. If
     /// all is in the first bin, only the longest that the kernel counts bounds it.
-    fn width(&self) -> u64 {
+    pub(super) fn width(&self) -> u64 {
         let divisor = self.rows.iter().fold(0, |common, (value, _)| greatest_common_divisor(common, *value));
         let longest = LONGEST_PS / self.tick_ps;
         if divisor == 0 { longest } else { divisor.min(longest) }
@@ -274,6 +279,10 @@ impl<'a> RtlaHistogramTable<'a> {
             self.rows.iter().map(|(value, counts)| (*value, counts[column])).collect();
         let is_empty = count == 0 && overflow == 0 && counts.iter().all(|(_, n)| *n == 0);
         if is_empty {
+            let stated = (2..5).filter_map(|line| self.stated(line, column)).find(|one| one.value > 0.0);
+            if let Some(stated) = stated {
+                return Err(format!("it counted nothing, and states {}: it is damaged", stated.value));
+            }
             return Ok(Histogram::new(self.tick_ps));
         }
         let (min, max) = whole(2).zip(whole(4)).ok_or("it has no smallest and largest value")?;
@@ -302,64 +311,6 @@ const STOPPED: &str = "hit stop tracing";
 fn is_message(line: &str) -> bool {
     let is_indented = line.starts_with("  ") && line.trim().starts_with(|c: char| c.is_alphabetic());
     is_indented || line.starts_with("rtla ") || line.starts_with("## CPU ") || line.contains(LOST)
-}
-
-/// The lines of the section of all CPUs, in this order.
-const SECTION: [&str; 4] = ["count:", "min:", "avg:", "max:"];
-
-/// The section of all CPUs, while it is read: a column for each context.
-struct Section<'a> {
-    contexts: Vec<&'a str>,
-    /// Place of the next line in [`SECTION`].
-    at: usize,
-}
-
-impl<'a> Section<'a> {
-    fn of(heading: &'a str) -> Section<'a> {
-        Section { contexts: heading.split_whitespace().skip(1).collect(), at: 0 }
-    }
-
-    /// Checks the next line of the section against the columns of the table.
-    fn check(&mut self, table: &RtlaHistogramTable, number: usize, line: &str) -> Result<(), String> {
-        let rest = line.trim_start().strip_prefix(SECTION[self.at]);
-        let is_next = rest.is_some();
-        let values: Vec<Option<StatedNumber>> =
-            rest.unwrap_or_default().split_whitespace().map(StatedNumber::of).collect();
-        let agrees = |(context, stated): (&&str, &Option<StatedNumber>)| {
-            let columns = (0..table.columns.len()).filter(|at| {
-                let is_of = table.columns[*at].split_once('-').is_some_and(|(of, _)| of == *context);
-                is_of && table.stated(1, *at).is_some_and(|count| count.value > 0.0)
-            });
-            let of_columns = |line: usize| columns.clone().filter_map(move |at| table.stated(line, at));
-            let expected = match self.at {
-                0 => Some(StatedNumber::to_step(of_columns(1).map(|count| count.value).sum(), 0.0)),
-                1 => of_columns(2).min_by(|a, b| a.value.total_cmp(&b.value)),
-                2 => {
-                    let means: Vec<(StatedNumber, u64)> =
-                        of_columns(3).zip(of_columns(1).map(|count| count.value as u64)).collect();
-                    (!means.is_empty()).then(|| StatedNumber::mean_of(&means))
-                }
-                _ => of_columns(4).max_by(|a, b| a.value.total_cmp(&b.value)),
-            };
-            match (expected, stated) {
-                (Some(expected), Some(stated)) if self.at == 2 => stated.agrees(expected),
-                (Some(expected), Some(stated)) => stated.value == expected.value,
-                // A context without samples.
-                (None, stated) => stated.is_none_or(|stated| stated.value == 0.0),
-                (Some(_), None) => false,
-            }
-        };
-        let is_right = is_next
-            && !values.is_empty()
-            && values.len() == self.contexts.len()
-            && self.contexts.iter().zip(&values).all(agrees);
-        self.at += 1;
-        if is_right {
-            Ok(())
-        } else {
-            Err(format!("line {number}, {line:?}, does not fit its columns: it is damaged"))
-        }
-    }
 }
 
 /// The longest noise that the kernel counts: the period in which it looks, unless that was changed, ps.

@@ -84,6 +84,22 @@ fn utc(date: &str) -> Option<String> {
     Some(humantime::format_rfc3339_seconds(time).to_string())
 }
 
+/// Returns what is wrong with the day of the week of a date in the form of RFC 2822; `None` if nothing is.
+pub(super) fn weekday_doubt(date: &str) -> Option<String> {
+    let words: Vec<&str> = date.split_whitespace().collect();
+    let [weekday, day, month, year, ..] = words[..] else { return None };
+    let month = 1 + MONTHS.iter().position(|name| *name == month)?;
+    let noon = humantime::parse_rfc3339(&format!("{year}-{month:02}-{day:0>2}T12:00:00Z")).ok()?;
+    let days = noon.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs() / 86_400;
+    // The first day of 1970 was a Thursday.
+    let is = WEEKDAYS[(days % 7) as usize];
+    let weekday = weekday.trim_end_matches(',');
+    (WEEKDAYS.contains(&weekday) && weekday != is)
+        .then(|| format!("its date, {date}, is not right: that day is a {is}"))
+}
+
+const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+
 /// Reads what date(1) prints: `Mon Nov  2 10:00:00 UTC 2026`. It is not known in another time zone, of which there is
 /// only an abbreviation. `None` if the text has another form.
 ///

@@ -5,6 +5,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 use flate2::read::MultiGzDecoder;
 use latscope_core::units::format_size;
+use latscope_judge::imports::decoded;
 use latscope_process::clean::is_command;
 use latscope_process::files::{Looked, is_descriptor};
 use rustix::fs::{FileType, OFlags};
@@ -62,7 +63,7 @@ pub fn check_once<'a>(paths: impl IntoIterator<Item = &'a PathBuf>, instead: &st
 /// # Errors
 /// The file cannot be read, is no plain file, or is too large; the text names it.
 pub fn result(path: &Path) -> Result<Vec<u8>> {
-    bytes(path, result_limit()).map(without_commands)
+    bytes(path, result_limit()).map(decoded).map(without_commands)
 }
 
 /// Reads a result that a directory lists, as [`result`] does. A link is not followed: another user may have put it
@@ -72,7 +73,7 @@ pub fn result(path: &Path) -> Result<Vec<u8>> {
 /// As of [`result`].
 pub fn listed_result(path: &Path) -> Result<Vec<u8>> {
     let looked = Looked::name(path).with_context(|| format!("cannot read {}", name(path)))?;
-    bytes_of(&looked, path, result_limit()).map(without_commands)
+    bytes_of(&looked, path, result_limit()).map(decoded).map(without_commands)
 }
 
 /// The most bytes that a result may have.
@@ -248,6 +249,19 @@ mod tests {
         assert_eq!(without_commands(vec![0xff, 0x1b, b'\\']), [0xff, 0x1b, b'\\']);
         assert_eq!(without_commands(br"\u00".to_vec()), br"\u00");
         assert_eq!(without_commands(br"\".to_vec()), br"\");
+    }
+
+    #[test]
+    fn utf_16_is_decoded_before_characters_are_replaced() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("r.txt");
+        let text = "# Histogram\n\u{1b}[3A\n";
+        for to in [u16::to_le_bytes, u16::to_be_bytes] {
+            std::fs::write(&file, text.encode_utf16().flat_map(to).collect::<Vec<u8>>()).unwrap();
+            for read in [result, listed_result] {
+                assert_eq!(read(&file).unwrap(), "# Histogram\n\u{fffd}[3A\n".as_bytes());
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,172 @@
+//! What stands behind a table of rtla: the section of all CPUs, and the analysis of a latency above the threshold.
+
+use super::checks::StatedNumber;
+use super::rtla::RtlaHistogramTable;
+use std::collections::BTreeSet;
+
+/// The heading of the section with the figures of all CPUs, which newer releases add.
+pub(super) const ALL: &str = "ALL:";
+
+/// The lines of the section of all CPUs, in this order.
+pub(super) const SECTION: [&str; 4] = ["count:", "min:", "avg:", "max:"];
+
+/// The section of all CPUs, while it is read: a column for each context.
+pub(super) struct CpuSection<'a> {
+    contexts: Vec<&'a str>,
+    /// Place of the next line in [`SECTION`].
+    at: usize,
+}
+
+impl<'a> CpuSection<'a> {
+    /// Reads the heading of the section, which has each context of the table once.
+    pub(super) fn of(
+        table: &RtlaHistogramTable,
+        number: usize,
+        heading: &'a str,
+    ) -> Result<CpuSection<'a>, String> {
+        let contexts: Vec<&str> = heading.split_whitespace().skip(1).collect();
+        let of_table: BTreeSet<&str> =
+            table.columns.iter().filter_map(|column| Some(column.split_once('-')?.0)).collect();
+        let of_section: BTreeSet<&str> = contexts.iter().copied().collect();
+        if of_section != of_table || of_section.len() != contexts.len() {
+            return Err(format!("line {number}, {heading:?}, does not fit its columns: it is damaged"));
+        }
+        Ok(CpuSection { contexts, at: 0 })
+    }
+
+    /// Name of the next line; `None` behind the last.
+    pub(super) fn next(&self) -> Option<&'static str> {
+        SECTION.get(self.at).copied()
+    }
+
+    /// Checks the next line of the section against the columns of the table.
+    pub(super) fn check(
+        &mut self,
+        table: &RtlaHistogramTable,
+        number: usize,
+        line: &str,
+    ) -> Result<(), String> {
+        let rest = line.trim_start().strip_prefix(SECTION[self.at]);
+        let is_next = rest.is_some();
+        let values: Vec<Option<StatedNumber>> =
+            rest.unwrap_or_default().split_whitespace().map(StatedNumber::of).collect();
+        let agrees = |(context, stated): (&&str, &Option<StatedNumber>)| {
+            match (self.expected(table, context), stated) {
+                (Some(expected), Some(stated)) if self.at == 2 => stated.agrees(expected),
+                (Some(expected), Some(stated)) => stated.value == expected.value,
+                // A context without samples.
+                (None, stated) => stated.is_none_or(|stated| stated.value == 0.0),
+                (Some(_), None) => false,
+            }
+        };
+        let is_right = is_next
+            && !values.is_empty()
+            && values.len() == self.contexts.len()
+            && self.contexts.iter().zip(&values).all(agrees);
+        self.at += 1;
+        if is_right {
+            Ok(())
+        } else {
+            Err(format!("line {number}, {line:?}, does not fit its columns: it is damaged"))
+        }
+    }
+
+    /// The figure of the next line that the columns of a context give; `None` where these have no sample.
+    fn expected(&self, table: &RtlaHistogramTable, context: &str) -> Option<StatedNumber> {
+        let columns = (0..table.columns.len()).filter(|at| {
+            let is_of = table.columns[*at].split_once('-').is_some_and(|(of, _)| of == context);
+            is_of && table.stated(1, *at).is_some_and(|count| count.value > 0.0)
+        });
+        let of_columns = |line: usize| columns.clone().filter_map(move |at| table.stated(line, at));
+        match self.at {
+            0 => Some(StatedNumber::to_step(of_columns(1).map(|count| count.value).sum(), 0.0)),
+            1 => of_columns(2).min_by(|a, b| a.value.total_cmp(&b.value)),
+            2 => {
+                let means: Vec<(StatedNumber, u64)> =
+                    of_columns(3).zip(of_columns(1).map(|count| count.value as u64)).collect();
+                (!means.is_empty()).then(|| StatedNumber::mean_of(&means))
+            }
+            _ => of_columns(4).max_by(|a, b| a.value.total_cmp(&b.value)),
+        }
+    }
+}
+
+/// Lines of the analysis with a latency that the table has, and the contexts of their columns.
+const ANALYSED: [(&str, &str); 2] = [("IRQ latency:", "IRQ"), ("Thread latency:", "Thr")];
+
+/// The analysis of the latency that ended a run, while it is read.
+#[derive(Default)]
+pub(super) struct StopAnalysis<'a> {
+    cpu: Option<&'a str>,
+}
+
+impl<'a> StopAnalysis<'a> {
+    /// Checks a line of the analysis: `## CPU 1 hit stop tracing …` names the CPU, and the latencies below are not
+    /// above the largest of that CPU. Where the trace lost events, the table may lack them.
+    pub(super) fn check(
+        &mut self,
+        table: &RtlaHistogramTable,
+        number: usize,
+        line: &'a str,
+    ) -> Result<(), String> {
+        if let Some(rest) = line.strip_prefix("## CPU ") {
+            self.cpu = rest.split_whitespace().next();
+        }
+        let found =
+            ANALYSED.iter().find_map(|(name, context)| Some((line.trim().strip_prefix(name)?, context)));
+        let (Some((rest, context)), Some(cpu), None) = (found, self.cpu, table.lost) else { return Ok(()) };
+        let Some((Ok(us), "us")) = rest.trim().split_once(' ').map(|(number, rest)| {
+            (number.parse::<f64>(), rest.split_whitespace().next().unwrap_or_default())
+        }) else {
+            return Ok(());
+        };
+        let Some(at) = table.columns.iter().position(|column| *column == format!("{context}-{cpu:0>3}"))
+        else {
+            return Ok(());
+        };
+        let ticks = us * 1e6 / table.tick_ps as f64;
+        match table.stated(4, at) {
+            // The largest is cut to a whole number.
+            Some(max) if ticks >= max.value + 1.0 => Err(format!(
+                "line {number}: a latency of {us} µs ended the run, and the largest of {} is {}: it is damaged",
+                table.columns[at], max.value
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Contexts of timerlat: a wake-up goes through each of a pair, in this order.
+const PAIRS: [(&str, &str); 2] = [("IRQ", "Thr"), ("Thr", "Usr")];
+
+/// Checks that the contexts of a CPU can be of the same wake-ups: the second of a pair is as frequent as the first, and
+/// comes later. Older releases do not say what the trace lost, so that only half of the wake-ups must agree.
+pub(super) fn check_contexts(table: &RtlaHistogramTable) -> Result<(), String> {
+    let count = |at: usize| table.stated(1, at).and_then(StatedNumber::whole).unwrap_or(0);
+    for (at, column) in table.columns.iter().enumerate() {
+        let Some((context, cpu)) = column.split_once('-') else { continue };
+        let Some((_, later)) = PAIRS.iter().find(|(first, _)| *first == context) else { continue };
+        let of_later = format!("{later}-{cpu}");
+        let Some(second) = table.columns.iter().position(|column| *column == of_later) else { continue };
+        let (first_count, second_count) = (count(at), count(second));
+        if first_count == 0 || table.lost.is_some() {
+            continue;
+        }
+        let tolerated = first_count / 2 + 1;
+        if second_count > first_count.saturating_add(tolerated) {
+            return Err(format!(
+                "column {of_later} has {second_count} wake-ups, and {column} {first_count}: it is damaged"
+            ));
+        }
+        let least = table.stated(2, at).and_then(StatedNumber::whole).unwrap_or(0);
+        let is_earlier = |value: u64| value.saturating_add(table.width()) <= least;
+        let earlier = table.rows.iter().filter(|(value, _)| is_earlier(*value));
+        let earlier = earlier.fold(0u64, |sum, (_, counts)| sum.saturating_add(counts[second]));
+        if earlier > tolerated {
+            return Err(format!(
+                "{earlier} wake-ups of column {of_later} are shorter than any of {column}: it is damaged"
+            ));
+        }
+    }
+    Ok(())
+}
