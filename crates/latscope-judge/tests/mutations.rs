@@ -279,7 +279,7 @@ fn what_contradicts_itself_is_found_in_a_point() {
 /// How a stated number is changed.
 #[derive(Clone, Copy, PartialEq)]
 enum NumberChange {
-    /// To ten times and seven more.
+    /// To ten times and seven more, if it is above 0: what failed has a time of 0, which is no figure.
     Up,
     /// To a tenth.
     Down,
@@ -309,7 +309,7 @@ const STATED: &[(&str, &str, NumberChange)] = &[
     ("jitterdebugger", "\"min\":", Both),
     ("jitterdebugger", "\"max\":", Both),
     ("jitterdebugger", "\"avg\":", Both),
-    ("fio", "\"N\" :", Both),
+    ("fio", "\"N\" :", Down),
     ("fio", "\"min\" :", Both),
     ("fio", "\"max\" :", Down),
     ("fio", "\"mean\" :", Down),
@@ -331,15 +331,15 @@ const STATED: &[(&str, &str, NumberChange)] = &[
     ("google-benchmark", "\"cpu_time\":", Up),
     ("google-benchmark", "\"repetitions\":", Both),
     ("google-benchmark", "\"repetition_index\":", Up),
-    ("hyperfine", "\"mean\":", Up),
-    ("hyperfine", "\"stddev\":", Up),
-    ("hyperfine", "\"median\":", Up),
-    ("hyperfine", "\"min\":", Up),
-    ("hyperfine", "\"max\":", Up),
+    ("hyperfine", "\"mean\":", Both),
+    ("hyperfine", "\"stddev\":", Both),
+    ("hyperfine", "\"median\":", Both),
+    ("hyperfine", "\"min\":", Both),
+    ("hyperfine", "\"max\":", Both),
     ("lat_mem_rd", "\"stride=", Both),
 ];
 
-/// The numbers of digits behind each occurrence of a text, up to the end of the line: their places.
+/// Places of the numbers behind each occurrence of a text: all in its line, or the one of a name in JSON.
 fn places_behind(text: &str, before: &str) -> Vec<std::ops::Range<usize>> {
     let mut places = Vec::new();
     for (found, _) in text.match_indices(before) {
@@ -352,7 +352,7 @@ fn places_behind(text: &str, before: &str) -> Vec<std::ops::Range<usize>> {
             // The digits after a point do not make a difference of their own, nor the sign of an exponent.
             let is_rest = text[..at + first].ends_with(['.', '+', '-']);
             places.extend((!is_rest).then_some(at + first..last));
-            at = last;
+            at = if before.starts_with('"') { end } else { last };
         }
     }
     places
@@ -363,7 +363,8 @@ fn changed(text: &str, before: &str, change: NumberChange) -> Vec<String> {
     let mut all = Vec::new();
     for place in places_behind(text, before) {
         let Ok(old) = text[place.clone()].parse::<u64>() else { continue };
-        let up = (change != Down).then(|| old.saturating_mul(10).saturating_add(7));
+        let up =
+            (change == Both || change == Up && old > 0).then(|| old.saturating_mul(10).saturating_add(7));
         let down = (change != Up).then_some(old / 10);
         for new in [up, down].into_iter().flatten().filter(|new| *new != old) {
             all.push(format!("{}{new}{}", &text[..place.start], &text[place.end..]));

@@ -144,7 +144,11 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
     warn_of_time(&mut report, &file, options.as_ref());
     for date in [&file.start_time, &file.end_time].into_iter().flatten() {
         let texts = time::weekday_doubt(date).into_iter();
-        report.warnings.extend(texts.map(|text| Warning { id: WEEKDAY.to_owned(), text, remedy: None }));
+        report.warnings.extend(texts.map(|text| Warning {
+            id: IMPLAUSIBLE_TIME.to_owned(),
+            text,
+            remedy: None,
+        }));
     }
     note_limit(&mut report, &measured, options.as_ref(), tick_ps);
     if file.latscope.is_none() {
@@ -260,9 +264,6 @@ fn warn_of_missed(report: &mut Report, measured: &[Measurement]) {
         report.warnings.push(Warning { id: MISSED.to_owned(), text, remedy: None });
     }
 }
-
-/// Id of the warning that a date has the wrong day of the week.
-const WEEKDAY: &str = "implausible-weekday";
 
 /// Id of the warning that activations were missed, though the output does not say so.
 const MISSED: &str = "activations-missed";

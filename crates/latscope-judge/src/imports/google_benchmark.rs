@@ -124,7 +124,7 @@ impl<'a> Benchmarks<'a> {
             Some((name, _)) => Err(format!(
                 "of {name} it has aggregates only: run it without --benchmark_report_aggregates_only"
             )),
-            None => Ok(all),
+            None => check_aggregates(lines).map(|()| all),
         }
     }
 
@@ -162,6 +162,21 @@ fn has_computed(lines: &[GoogleBenchmarkEntry]) -> bool {
         })
     };
     names.iter().any(|name| has_end(name))
+}
+
+/// Checks that what is computed, also of several benchmarks, is of as many repetitions as one of them has.
+fn check_aggregates(lines: &[GoogleBenchmarkEntry]) -> Result<(), String> {
+    let (computed, measured): (Vec<_>, Vec<_>) =
+        lines.iter().partition(|line| line.run_type.as_deref() == Some("aggregate"));
+    let known: BTreeSet<u64> = measured.iter().filter_map(|line| line.repetitions).collect();
+    let is_other =
+        |line: &&&GoogleBenchmarkEntry| line.repetitions.is_some_and(|number| !known.contains(&number));
+    match computed.iter().find(is_other) {
+        Some(line) if !known.is_empty() => {
+            Err(format!("{}: no benchmark has as many repetitions as it states: it is damaged", line.name))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks how many repetitions of a benchmark there are.

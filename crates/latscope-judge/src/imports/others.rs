@@ -41,7 +41,7 @@ const HEAD: usize = 40;
 /// Returns what a text looks like, and what to do instead; `None` if it looks like nothing that is known.
 pub(super) fn known(text: &str) -> Option<String> {
     if text.trim_matches(|c: char| c.is_whitespace() || c == '\0').is_empty() {
-        return Some("it is empty: what should write it has failed, or has not ended".to_owned());
+        return Some("it is empty: it is damaged, or the program that writes it has not ended".to_owned());
     }
     let is_of =
         |of: &&UnreadOutput| text.lines().take(HEAD).any(|line| line.trim_start().starts_with(of.start));

@@ -61,16 +61,15 @@ pub fn run(asked: &ImportArguments) -> Result<CommandExit> {
 /// The error of a file of an unknown program: which programs' files are read.
 fn unknown(path: &Path, error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref::<ReadError>() {
-        Some(ReadError::Load(_)) => {
-            let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-            anyhow::anyhow!(
-                "cannot use {}: it is no output that latscope reads (choose one of {})",
-                name(path),
-                known.join(", ")
-            )
-        }
+        Some(ReadError::Load(_)) => of_none(path, "it is no output that latscope reads"),
+        Some(ReadError::Unread(what)) => of_none(path, what),
         _ => error,
     }
+}
+
+fn of_none(path: &Path, why: &str) -> anyhow::Error {
+    let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+    anyhow::anyhow!("cannot use {}: {why} (choose one of {})", name(path), known.join(", "))
 }
 
 /// The files to write: none, the one that was named, or one for each input in the directory that was named.

@@ -122,7 +122,9 @@ pub fn skipped(path: &Path, error: &anyhow::Error) -> Option<String> {
     let log = path.extension().is_some_and(|name| name == "log");
     let beside = match error.downcast_ref::<ReadError>() {
         Some(ReadError::Other(_)) => true,
-        Some(ReadError::Load(_)) => log && as_kept(path.with_file_name(TRIAL)).exists(),
+        Some(ReadError::Load(_) | ReadError::Unread(_)) => {
+            log && as_kept(path.with_file_name(TRIAL)).exists()
+        }
         _ => false,
     };
     (!beside).then(|| format!("skipped: {error:#}"))
