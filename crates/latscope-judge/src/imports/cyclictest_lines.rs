@@ -8,7 +8,7 @@ pub(super) fn is_status(line: &str) -> bool {
     line.starts_with("T:") && line.contains(" Min:") && line.contains(" Max:")
 }
 
-/// What the lines below the table state of a column.
+/// Figures of a column that the lines below the table state.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ColumnFigures {
     pub count: u64,
@@ -24,7 +24,7 @@ pub(super) struct ThreadStatus {
     line: usize,
     /// Real-time priority, 0 without one.
     pub priority: Option<u64>,
-    /// Interval, µs.
+    /// Interval of the thread, µs.
     pub interval: Option<u64>,
     count: u64,
     min: u64,

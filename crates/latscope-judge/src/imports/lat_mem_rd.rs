@@ -78,7 +78,7 @@ struct LatencyLists {
     known: BTreeSet<Params>,
     /// Stride of the list that is being read, and the number of its points.
     list: Option<(u64, usize)>,
-    /// Number of lists.
+    /// Number of lists so far.
     lists: usize,
     /// Strides of the lists without a point.
     empty: Vec<u64>,

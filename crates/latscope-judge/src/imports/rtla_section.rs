@@ -1,4 +1,4 @@
-//! What stands behind a table of rtla: the section of all CPUs, and the analysis of a latency above the threshold.
+//! Lines behind a table of rtla: the section of all CPUs, and the analysis of a latency above the threshold.
 
 use super::checks::StatedNumber;
 use super::rtla::RtlaHistogramTable;
