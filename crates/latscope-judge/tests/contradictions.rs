@@ -262,6 +262,8 @@ fn sections_and_analyses_of_rtla_are_of_its_table() {
     assert!(refusal(&nothing).contains("it counted nothing"));
 }
 
+type DirectionChange = fn(&mut Value);
+
 /// A direction of fio with 1,500 latencies of 10 µs.
 fn direction() -> Value {
     let of = |mean: f64| json!({ "min": 10_048, "max": 10_048, "mean": mean, "N": 1500 });
@@ -291,7 +293,7 @@ fn figures_of_a_direction_of_fio_are_of_the_same_operations() {
         fio("fio-3.37", &[("m", json!({ "read": direction }))])
     };
     assert_eq!(titles(&read(&of(|_| {}))), ["m: read, clat"]);
-    let changes: [(fn(&mut Value), &str); 8] = [
+    let changes: [(DirectionChange, &str); 8] = [
         (|of| of["total_ios"] = json!(99), "is above 99 operations"),
         (|of| of["iops"] = json!(9.0), "its iops, 9"),
         (
