@@ -216,7 +216,7 @@ fn bad_results_are_refused_and_what_lies_beside_them_is_named() {
     let bad = [
         ("empty.json", String::new()),
         ("cut.json", whole[..whole.len() / 2].to_owned()),
-        ("foreign.json", r#"{"results": []}"#.to_owned()),
+        ("foreign.json", r#"{"answers": []}"#.to_owned()),
         ("newer.json", whole.replacen("latscope/1", "latscope/2", 1)),
         ("nan.json", whole.replacen("\"count\":", "\"count\":NaN,\"x\":", 1)),
     ];

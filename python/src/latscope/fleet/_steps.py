@@ -20,9 +20,9 @@ Floats: TypeAlias = NDArray[np.float64]
 #: Random orders of days, and the sides, at most, whose days they are.
 ORDERS, MOST_SIDES = 2400, 60
 
-#: Probability of a false step on any side, as computed. Some 3 of 100 fleets without a change have one all
-#: the same: the tail of what chance does is longer than days in random order show.
-ERROR = 0.0006
+#: Probability of a false step on any side, as computed. Of 60 drawn fleets without a change none had one. The
+#: tail of what chance does is longer than days in random order show.
+ERROR = 0.002
 
 #: Least deviation of a day, in logarithms.
 LEAST = 0.005
