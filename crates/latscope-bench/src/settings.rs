@@ -36,7 +36,7 @@ pub trait PointSettings: Sized {
     /// Checks that a point can be read.
     ///
     /// # Errors
-    /// [`Settings::read`] fails.
+    /// [`PointSettings::read`] fails.
     fn check(point: &MeasurementPoint) -> Result<()> {
         Self::read(point).map(drop)
     }

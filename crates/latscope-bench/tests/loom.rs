@@ -23,7 +23,7 @@ struct Cell {
     own: std::sync::atomic::AtomicU64,
 }
 
-impl Word for Cell {
+impl SampleRingWord for Cell {
     fn load(&self, order: Ordering) -> u64 {
         if order == Ordering::Relaxed { self.own.load(order) } else { self.word.load(order) }
     }

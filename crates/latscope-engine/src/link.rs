@@ -90,7 +90,7 @@ impl WorkerLink {
         was_frozen.then(Shortfall::frozen).or_else(|| was_halted(&self.child).then(Shortfall::halted))
     }
 
-    /// Returns true if the worker may have been frozen before the last call of [`Link::was_halted`].
+    /// Returns true if the worker may have been frozen before the last call of [`WorkerLink::was_halted`].
     pub(crate) fn may_have_halted(&self) -> bool {
         self.freezer.as_ref().is_some_and(Freezer::was_written)
     }

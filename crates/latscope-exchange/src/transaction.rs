@@ -2,7 +2,7 @@
 //! bytes.
 //!
 //! A [`IpcTransport`] is a mechanism that can carry them. The process that starts the two
-//! processes [opens](Transport::open) it and gets a [`EndpointPair`]: descriptors
+//! processes [opens](IpcTransport::open) it and gets a [`EndpointPair`]: descriptors
 //! and words that are handed to the server's and to the client's process, where
 //! the two ends are made of it. What an endpoint pair names outside of its descriptors
 //! (a queue, a segment, a mount) goes when [`EndpointPair::leftovers`] are dropped;
@@ -77,15 +77,15 @@ pub trait TransactionClient: Send {
     ///
     /// # Errors
     /// See [`TransactionFailure`]. A request that is empty or longer than the endpoint pair was
-    /// opened for is [`Failure::Refused`], and so is an answer for which
+    /// opened for is [`TransactionFailure::Refused`], and so is an answer for which
     /// `reply` is too short.
     fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, TransactionFailure>;
 
-    /// Makes a call like [`call`](Client::call), but the answer may stay where it arrived, until the next call: a
-    /// transport that brings it into this process needs no further copy.
+    /// Makes a call like [`call`](TransactionClient::call), but the answer may stay where it arrived, until the next
+    /// call: a transport that brings it into this process needs no further copy.
     ///
     /// # Errors
-    /// The errors of [`call`](Client::call).
+    /// The errors of [`call`](TransactionClient::call).
     fn ask<'a>(&'a mut self, request: &[u8], room: &'a mut [u8]) -> Result<&'a [u8], TransactionFailure> {
         let length = self.call(request, room)?;
         Ok(&room[..length])
@@ -153,7 +153,7 @@ pub struct IpcTransport {
     /// Size of the largest payload, bytes.
     pub max_payload: usize,
     /// Makes an endpoint pair for payloads up to this many bytes; called through
-    /// [`endpoint_pair`](Transport::endpoint_pair), which knows the limit.
+    /// [`endpoint_pair`](IpcTransport::endpoint_pair), which knows the limit.
     pub open: fn(usize) -> Result<EndpointPair, TransportSetupError>,
     /// Makes the server's end, in its process.
     pub server: fn(EndpointHandle) -> Result<Box<dyn TransactionServer>, TransactionFailure>,
@@ -176,7 +176,7 @@ impl IpcTransport {
     /// An endpoint pair for payloads of up to `payload` bytes.
     ///
     /// # Errors
-    /// The payload is over the limit, or [`Transport::open`] fails.
+    /// The payload is over the limit, or [`IpcTransport::open`] fails.
     pub fn endpoint_pair(&self, payload: usize) -> Result<EndpointPair, TransportSetupError> {
         if payload == 0 || payload > self.max_payload {
             return Err(TransportSetupError {

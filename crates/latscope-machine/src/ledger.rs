@@ -32,7 +32,7 @@ impl CpuCounterLedger {
         }
     }
 
-    /// Replaces old readings, so that [`left`](Ledger::left) stays recent; call it about once a second.
+    /// Replaces old readings, so that [`left`](CpuCounterLedger::left) stays recent; call it about once a second.
     pub fn look(&mut self, read: impl FnOnce() -> CpuCounterValues) {
         if self.read.elapsed() >= RECENT {
             self.turn(read());

@@ -39,7 +39,7 @@ pub trait Trials {
     /// Counts cycles by the processor's own counter, for a moment.
     ///
     /// # Errors
-    /// There is no such counter, or it is not permitted; see [`Counted::cycles`].
+    /// There is no such counter, or it is not permitted; see [`PerfEventCounter::cycles`].
     fn count_cycles(&mut self) -> io::Result<()>;
 }
 

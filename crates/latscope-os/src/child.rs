@@ -54,7 +54,7 @@ impl ForkChild {
 ///
 /// # Errors
 /// No process can be made, as fork(2). A CPU or policy that is refused ends the
-/// child at once: see [`Child::ended`].
+/// child at once: see [`ForkChild::ended`].
 pub fn keep_awake(cpu: u32) -> io::Result<ForkChild> {
     fork(move || {
         close_from(0);

@@ -120,7 +120,7 @@ impl SharedMailbox {
     }
 
     /// Copies the first `length` bytes of the message out of the slot, as many
-    /// of them as fit and there are at most; see [`holds`](Mailbox::holds).
+    /// of them as fit and there are at most; see [`holds`](SharedMailbox::holds).
     #[inline(always)]
     pub fn take(&self, length: usize, buffer: &mut [u8]) {
         let fits = length.min(self.capacity).min(buffer.len());

@@ -94,11 +94,11 @@ impl MemoryRegion {
         MemoryRegion::placed(bytes, pages, None)
     }
 
-    /// Maps a region as [`Region::new`] does whose pages are bound to a NUMA node.
+    /// Maps a region as [`MemoryRegion::new`] does whose pages are bound to a NUMA node.
     ///
     /// # Errors
-    /// The errors are those of [`Region::new`], where what is available is that of the node. The kernel refuses a node
-    /// that does not exist or has no memory.
+    /// The errors are those of [`MemoryRegion::new`], where what is available is that of the node. The kernel refuses a
+    /// node that does not exist or has no memory.
     pub fn on_node(bytes: usize, pages: RegionPageSize, node: u32) -> Result<MemoryRegion, Error> {
         MemoryRegion::placed(bytes, pages, Some(node))
     }

@@ -40,7 +40,7 @@ pub(crate) unsafe fn flush_line(address: *const u8) -> bool {
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64"))
 }
 
-/// Accesses that the program may make to the pages of a [`Mapping`].
+/// Accesses that the program may make to the pages of a [`PageMapping`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Permits loads, but no stores.

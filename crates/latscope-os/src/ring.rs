@@ -1,7 +1,7 @@
 //! Submission and completion rings (io_uring(7)) that send each other messages:
 //! IORING_OP_MSG_RING, Linux 5.18.
 //!
-//! A ring is made once and [mapped](Ring::open) in the process that uses it; its
+//! A ring is made once and [mapped](UringMessageRing::open) in the process that uses it; its
 //! descriptor can be inherited, but not sent over a socket (the kernel forbids it).
 
 use crate::mapping::MemoryMapping;

@@ -135,7 +135,7 @@ impl MessageSocket {
     /// so that a caller who polls never waits for a process that gets no CPU in the middle of one.
     ///
     /// # Errors
-    /// The errors of [`receive`](Messages::receive).
+    /// The errors of [`receive`](MessageSocket::receive).
     pub fn read<T: DeserializeOwned>(&mut self) -> Result<MessageRead<T>> {
         const UNREADABLE: &str = "what a process of this run says cannot be read";
         if !self.has_message() {
@@ -187,8 +187,8 @@ impl MessageSocket {
         self.send(&result.as_ref().map_err(|error| format!("{error:#}")))
     }
 
-    /// Waits for the [`answer`](Messages::answer), at most for `timeout`; `None` if the other process has ended or does
-    /// not answer.
+    /// Waits for the [`answer`](MessageSocket::answer), at most for `timeout`; `None` if the other process has ended or
+    /// does not answer.
     ///
     /// # Errors
     /// The process could not carry out its orders.

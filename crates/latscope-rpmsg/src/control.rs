@@ -10,21 +10,22 @@
 //! | 0xC0 | remote | the same word, echoed when that is the order |
 //!
 //! A remote accepts a command when it has ended its earlier work. Until then it has not started, or still works for an
-//! earlier host. So a host begins as follows, after any earlier host: [`Window::reset`](crate::Window::reset),
-//! [`Control::issue`], wait for [`Control::is_accepted`], [`Window::host`](crate::Window::host). These steps need no
-//! kick, except for a remote that sleeps.
+//! earlier host. So a host begins as follows, after any earlier host:
+//! [`RpmsgWindow::reset`](crate::RpmsgWindow::reset), [`RpmsgControlBlock::issue`], wait for
+//! [`RpmsgControlBlock::is_accepted`], [`RpmsgWindow::host`](crate::RpmsgWindow::host). These steps need no kick,
+//! except for a remote that sleeps.
 //!
 //! A window of zeros orders a link, so that a remote serves a host without these words.
 //!
 //! ```
 //! use core::sync::atomic::AtomicU16;
-//! use latscope_rpmsg::control::{Control, Order};
-//! use latscope_rpmsg::memory::Cells;
+//! use latscope_rpmsg::control::{RpmsgControlBlock, ControlOpcode};
+//! use latscope_rpmsg::memory::AtomicCellMemory;
 //!
-//! let memory = Cells([const { AtomicU16::new(0) }; 2048]);
-//! let control = Control::new(&memory)?;
+//! let memory = AtomicCellMemory([const { AtomicU16::new(0) }; 2048]);
+//! let control = RpmsgControlBlock::new(&memory)?;
 //!
-//! let command = control.issue(Order::Word)?;
+//! let command = control.issue(ControlOpcode::Word)?;
 //! assert!(!control.is_accepted(command)?);
 //!
 //! // The remote:
@@ -128,7 +129,7 @@ impl<M: RpmsgMemory> RpmsgControlBlock<M> {
     /// The host sees whether the remote obeys a command.
     ///
     /// # Errors
-    /// See [`Control::issue`].
+    /// See [`RpmsgControlBlock::issue`].
     pub fn is_accepted(&self, command: ControlCommand) -> Result<bool, Fault> {
         let accepted = self.memory.load_u64(self.at + ACCEPTED)?;
         self.memory.fence();
@@ -139,7 +140,7 @@ impl<M: RpmsgMemory> RpmsgControlBlock<M> {
     /// once, is followed by the whole one.
     ///
     /// # Errors
-    /// See [`Control::issue`].
+    /// See [`RpmsgControlBlock::issue`].
     pub fn command(&self) -> Result<ControlCommand, Fault> {
         self.memory.load_u64(self.at + COMMAND).map(ControlCommand)
     }
@@ -147,7 +148,7 @@ impl<M: RpmsgMemory> RpmsgControlBlock<M> {
     /// Accepts a command: the host sees all earlier stores of the remote before this.
     ///
     /// # Errors
-    /// See [`Control::issue`].
+    /// See [`RpmsgControlBlock::issue`].
     pub fn accept(&self, command: ControlCommand) -> Result<(), Fault> {
         self.memory.fence();
         self.memory.store_u64(self.at + ACCEPTED, command.0)
@@ -156,7 +157,7 @@ impl<M: RpmsgMemory> RpmsgControlBlock<M> {
     /// The host sends a single word: another than the one before.
     ///
     /// # Errors
-    /// See [`Control::issue`].
+    /// See [`RpmsgControlBlock::issue`].
     pub fn send(&self, word: u64) -> Result<(), Fault> {
         self.memory.store_u64(self.at + WORD, word)
     }
@@ -164,7 +165,7 @@ impl<M: RpmsgMemory> RpmsgControlBlock<M> {
     /// The remote sees the host's word.
     ///
     /// # Errors
-    /// See [`Control::issue`].
+    /// See [`RpmsgControlBlock::issue`].
     pub fn word(&self) -> Result<u64, Fault> {
         self.memory.load_u64(self.at + WORD)
     }
@@ -172,7 +173,7 @@ impl<M: RpmsgMemory> RpmsgControlBlock<M> {
     /// The remote sends a word back.
     ///
     /// # Errors
-    /// See [`Control::issue`].
+    /// See [`RpmsgControlBlock::issue`].
     pub fn reply(&self, word: u64) -> Result<(), Fault> {
         self.memory.store_u64(self.at + REPLY, word)
     }
@@ -180,7 +181,7 @@ impl<M: RpmsgMemory> RpmsgControlBlock<M> {
     /// The host sees whether a word came back. Halves of two words are neither of them.
     ///
     /// # Errors
-    /// See [`Control::issue`].
+    /// See [`RpmsgControlBlock::issue`].
     pub fn is_echoed(&self, word: u64) -> Result<bool, Fault> {
         Ok(self.memory.load_u64(self.at + REPLY)? == word)
     }

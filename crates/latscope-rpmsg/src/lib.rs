@@ -4,17 +4,17 @@
 //!
 //! The bytes in memory are those of Linux's `virtio_rpmsg_bus` and of OpenAMP:
 //! a [resource table](table), two [split virtqueues](ring), and buffers with a
-//! [header](header::Header) each. All is generic over a [`RpmsgMemory`], so that the
+//! [header](header::RpmsgHeader) each. All is generic over a [`RpmsgMemory`], so that the
 //! same code runs on a mapped file, in bare-metal firmware, behind a virtual
-//! machine, and on the [`Cells`](memory::Cells) of a test.
+//! machine, and on the [`AtomicCellMemory`](memory::AtomicCellMemory) of a test.
 //!
 //! ```
 //! use core::sync::atomic::AtomicU16;
-//! use latscope_rpmsg::{Link, Window, memory::Cells};
+//! use latscope_rpmsg::{RpmsgLink, RpmsgWindow, memory::AtomicCellMemory};
 //!
 //! // A window of shared memory; here both sides are in one program.
-//! let window = Window::OPENAMP;
-//! let memory = Cells((0..window.size / 2).map(|_| AtomicU16::new(0)).collect::<Vec<_>>());
+//! let window = RpmsgWindow::OPENAMP;
+//! let memory = AtomicCellMemory((0..window.size / 2).map(|_| AtomicU16::new(0)).collect::<Vec<_>>());
 //! window.reset(&memory)?;
 //!
 //! // The driver's side is Linux, the device's the remote processor.
@@ -53,9 +53,9 @@
 //!
 //! # What is not here
 //!
-//! Waiting and kicking belong to the machine: a call returns that a kick is wanted, and [`Link::listen`] asks for one.
-//! Features of virtio that RPMsg does not use (chains, indirect descriptors, event indices, packed rings) are refused
-//! or not offered.
+//! Waiting and kicking belong to the machine: a call returns that a kick is wanted, and [`RpmsgLink::listen`] asks for
+//! one. Features of virtio that RPMsg does not use (chains, indirect descriptors, event indices, packed rings) are
+//! refused or not offered.
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 

@@ -56,7 +56,7 @@ pub mod status {
 /// A ring as the table has it: four words, and a reserved one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VringResource {
-    /// Device address of the ring; [`Ring::ANYWHERE`] if the driver is to choose.
+    /// Device address of the ring; [`VringResource::ANYWHERE`] if the driver is to choose.
     pub address: u32,
     /// Alignment of the ring's used part, bytes.
     pub align: u32,
@@ -73,7 +73,7 @@ impl VringResource {
     /// Returns the offsets of the parts of the ring.
     ///
     /// # Errors
-    /// [`Fault::VringResource`] if no ring can have these values, or its address is still to be chosen.
+    /// [`Fault::Ring`] if no ring can have these values, or its address is still to be chosen.
     pub fn layout(&self) -> Result<VirtqueueLayout, Fault> {
         let base = usize::try_from(self.address).map_err(|_| Fault::Ring)?;
         if self.address == VringResource::ANYWHERE {
@@ -195,17 +195,17 @@ impl ResourceTable {
     /// Finds the RPMsg device in a table at the beginning of the window.
     ///
     /// # Errors
-    /// [`Fault::ResourceTable`] if the version is not 1, there is no RPMsg device with two rings, or it wants buffers
+    /// [`Fault::Table`] if the version is not 1, there is no RPMsg device with two rings, or it wants buffers
     /// that have no room for a header; [`Fault::OutOfWindow`] if a part is outside. The rings' shapes are checked by
-    /// [`Ring::layout`].
+    /// [`VringResource::layout`].
     pub fn parse(memory: &impl RpmsgMemory) -> Result<ResourceTable, Fault> {
         ResourceTable::parse_at(memory, 0)
     }
 
-    /// Finds the RPMsg device like [`Table::parse`], in a table that begins at `start`.
+    /// Finds the RPMsg device like [`ResourceTable::parse`], in a table that begins at `start`.
     ///
     /// # Errors
-    /// The errors of [`Table::parse`].
+    /// The errors of [`ResourceTable::parse`].
     pub fn parse_at(memory: &impl RpmsgMemory, start: usize) -> Result<ResourceTable, Fault> {
         let start = memory.locate(start as u64, HEADER as u32)?;
         let (version, count) = (memory.load_u32(start)?, memory.load_u32(start + 4)?);
@@ -258,7 +258,7 @@ impl ResourceTable {
     /// Chooses the places of the rings, and writes them into the table, less `origin`, which the other side adds.
     ///
     /// # Errors
-    /// [`Fault::ResourceTable`] of a table that is nowhere in memory, [`Fault::OutOfWindow`] of another memory than it
+    /// [`Fault::Table`] of a table that is nowhere in memory, [`Fault::OutOfWindow`] of another memory than it
     /// is in.
     pub fn place(
         &self,
@@ -319,17 +319,17 @@ impl ResourceTable {
     /// Returns true if the driver is ready and no reset is requested.
     ///
     /// # Errors
-    /// The errors of [`Table::status`].
+    /// The errors of [`ResourceTable::status`].
     #[inline]
     pub fn is_ready(&self, memory: &impl RpmsgMemory) -> Result<bool, Fault> {
         Ok(is_ready(self.status(memory)?))
     }
 
-    /// Returns the same as [`Table::is_ready`] for a driver that was ready before, without order: it makes no earlier
-    /// store of the driver visible, but it costs almost nothing.
+    /// Returns the same as [`ResourceTable::is_ready`] for a driver that was ready before, without order: it makes no
+    /// earlier store of the driver visible, but it costs almost nothing.
     ///
     /// # Errors
-    /// The errors of [`Table::status`].
+    /// The errors of [`ResourceTable::status`].
     #[inline]
     pub fn is_still_ready(&self, memory: &impl RpmsgMemory) -> Result<bool, Fault> {
         Ok(is_ready(memory.load_u8(self.status)?))

@@ -40,7 +40,7 @@ impl Cells {
     }
 }
 
-impl Memory for Cells {
+impl RpmsgMemory for Cells {
     fn size(&self) -> usize {
         2 * self.cells.len()
     }
@@ -92,13 +92,13 @@ impl Memory for Cells {
 }
 
 /// Both halves of a ring of two entries.
-fn halves(memory: &Cells) -> (Driver<Cells, 2>, Device<Cells>) {
-    let layout = Layout::contiguous(0, 2, 4).unwrap();
-    let driver = Driver::new(memory.clone(), layout, Direction::ToDevice).unwrap();
-    (driver, Device::new(memory.clone(), layout, Direction::ToDevice).unwrap())
+fn halves(memory: &Cells) -> (VirtqueueDriver<Cells, 2>, VirtqueueDevice<Cells>) {
+    let layout = VirtqueueLayout::contiguous(0, 2, 4).unwrap();
+    let driver = VirtqueueDriver::new(memory.clone(), layout, VirtqueueDirection::ToDevice).unwrap();
+    (driver, VirtqueueDevice::new(memory.clone(), layout, VirtqueueDirection::ToDevice).unwrap())
 }
 
-const BUFFER: Buffer = Buffer { at: PAYLOAD, length: 2 };
+const BUFFER: WindowBuffer = WindowBuffer { at: PAYLOAD, length: 2 };
 
 /// The driver offers what it wrote. Whoever takes it sees that, and who
 /// reclaims it sees what the device made of it.
@@ -200,8 +200,9 @@ fn a_device_of_an_earlier_run_takes_nothing() {
                 let taken = device.take();
                 assert!(matches!(taken, Ok(None) | Err(Fault::Reset | Fault::Index)), "{taken:?}");
             });
-            let layout = Layout::contiguous(0, 2, 4).unwrap();
-            let mut driver = Driver::<_, 2>::new(memory.clone(), layout, Direction::ToDevice).unwrap();
+            let layout = VirtqueueLayout::contiguous(0, 2, 4).unwrap();
+            let mut driver =
+                VirtqueueDriver::<_, 2>::new(memory.clone(), layout, VirtqueueDirection::ToDevice).unwrap();
             for _ in 0..offers {
                 driver.offer(BUFFER).unwrap();
             }

@@ -53,7 +53,7 @@ impl ThreadTraceInstance {
     /// that it can be removed even if this process is killed.
     ///
     /// # Errors
-    /// [`tracefs::Instance::create`] fails, or the kernel refuses a setting.
+    /// [`tracefs::TracefsInstance::create`] fails, or the kernel refuses a setting.
     pub fn create(
         journal: &mut dyn FnMut(&Path) -> anyhow::Result<()>,
     ) -> Result<ThreadTraceInstance, TraceInstanceError> {

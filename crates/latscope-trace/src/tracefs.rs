@@ -143,7 +143,7 @@ const USUAL: &str = "/sys/kernel/tracing";
 
 /// Mounts tracefs for this process and its future children, if it is not mounted: in a mount namespace of its
 /// own, so that the rest of the machine does not change. Without the permission for it nothing is changed, and
-/// the error of [`Instance::create`] names the problem. The process must have only one thread.
+/// the error of [`TracefsInstance::create`] names the problem. The process must have only one thread.
 pub fn provide() {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     let kinds = fs::read_to_string("/proc/filesystems").unwrap_or_default();

@@ -98,7 +98,7 @@ impl Slots {
     /// Maps the slots of a memfd from [`create`](Self::create).
     ///
     /// # Errors
-    /// As [`Counters::map`].
+    /// As [`SharedCounters::map`].
     pub fn map(fd: impl AsFd, layout: HistogramSlotLayout) -> io::Result<Slots> {
         let counters = Arc::new(SharedCounters::map(fd, layout.words())?);
         Ok(Slots { counters, layout })
@@ -346,7 +346,7 @@ impl HistogramSlotWriter {
         }
     }
 
-    /// Adds a value as [`Writer::record`], and the `missed` activations of `interval` that it stands for.
+    /// Adds a value as [`HistogramSlotWriter::record`], and the `missed` activations of `interval` that it stands for.
     #[inline]
     pub fn record_late(&mut self, value: u64, at: u64, missed: u64, interval: u64) {
         self.record(value, at);

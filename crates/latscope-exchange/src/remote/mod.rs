@@ -42,14 +42,14 @@ pub trait RemoteChannel {
     /// Sends a message to the service.
     ///
     /// # Errors
-    /// [`Failure::Unsent`] when there is no room for it now, or never; other failures end the channel.
+    /// [`ChannelFailure::Unsent`] when there is no room for it now, or never; other failures end the channel.
     fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure>;
 
     /// Waits for the next message until an instant of `CLOCK_MONOTONIC`, ns; its
     /// length. An instant in the past looks once.
     ///
     /// # Errors
-    /// [`Failure::Timeout`]; other failures end the channel.
+    /// [`ChannelFailure::Timeout`]; other failures end the channel.
     fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure>;
 
     /// Returns the event to sleep on until the next message may be there.
@@ -57,7 +57,7 @@ pub trait RemoteChannel {
         Ok(MessageWakeSource::Unknown)
     }
 
-    /// Returns true if the connection serves further orders: by [`turn_to`](Channel::turn_to).
+    /// Returns true if the connection serves further orders: by [`turn_to`](RemoteChannel::turn_to).
     fn lasts(&self) -> bool {
         false
     }
@@ -237,7 +237,7 @@ impl RemoteOption {
         RemoteOption { name, value, help, default }
     }
 
-    /// Option that takes no value. As a parameter it is [`Opt::GIVEN`] or absent.
+    /// Option that takes no value. As a parameter it is [`RemoteOption::GIVEN`] or absent.
     const fn flag(name: &'static str, help: &'static str) -> RemoteOption {
         RemoteOption::new(name, "", help, "")
     }

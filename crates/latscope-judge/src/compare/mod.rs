@@ -294,7 +294,7 @@ impl ComparisonPoint {
         self.p50.as_ref().or_else(|| self.beyond.as_ref()?.least.as_ref())
     }
 
-    /// The [contrast](Point::contrast), to adjust its p value.
+    /// The [contrast](ComparisonPoint::contrast), to adjust its p value.
     fn contrast_to_adjust(&mut self) -> Option<&mut Contrast> {
         self.p50.as_mut().or_else(|| self.beyond.as_mut()?.least.as_mut())
     }

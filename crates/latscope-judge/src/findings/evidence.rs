@@ -219,7 +219,7 @@ pub(super) fn time_range(low: f64, high: f64) -> String {
     }
 }
 
-/// A finding that is being built, with the figures behind it; [`Told::say`] adds the sentence.
+/// A finding that is being built, with the figures behind it; [`FindingBuilder::say`] adds the sentence.
 #[derive(Debug, Clone)]
 pub(crate) struct FindingBuilder {
     id: String,
@@ -276,7 +276,7 @@ impl FindingBuilder {
         self
     }
 
-    /// Returns the finding with a ratio; see [`Told::figure`].
+    /// Returns the finding with a ratio; see [`FindingBuilder::figure`].
     pub(super) fn ratio(self, name: &str, ratio: &Ratio) -> FindingBuilder {
         self.range(name, (ratio.value, ratio.low, ratio.high))
     }

@@ -286,8 +286,8 @@ fn change_beside(allowed: f64, ratio: f64) -> String {
     format!("{sign}{text}")
 }
 
-/// Judges runs by a budget. Limits relative to a baseline are [inconclusive](Status::Inconclusive) without one. A
-/// baseline that no limit is relative to judges [every point](against) as well.
+/// Judges runs by a budget. Limits relative to a baseline are [inconclusive](VerdictStatus::Inconclusive) without one.
+/// A baseline that no limit is relative to judges [every point](against) as well.
 pub fn judge(
     budget: &GateBudget,
     runs: &[(String, RunResult)],

@@ -31,7 +31,7 @@ pub(super) fn driver(context: &DoctorContext) -> DoctorFinding {
     good(format!("{driver}, {file_system}, {devices}"))
 }
 
-/// The command without the `sudo` that [`Context::command`] adds if necessary.
+/// The command without the `sudo` that [`DoctorContext::command`] adds if necessary.
 fn unprefixed(remedy: &str) -> String {
     remedy.trim_start_matches("sudo ").to_owned()
 }

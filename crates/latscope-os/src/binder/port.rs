@@ -58,7 +58,7 @@ pub enum Return {
     Complete,
     /// The receiver of the last transaction no longer exists.
     DeadReply,
-    /// The last transaction failed; [`Driver::extended_error`] gives the reason.
+    /// The last transaction failed; [`BinderDriver::extended_error`] gives the reason.
     FailedReply,
     /// The last transaction's receiver is frozen.
     FrozenReply,

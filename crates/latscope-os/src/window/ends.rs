@@ -12,7 +12,7 @@ use latscope_rpmsg::{Fault, Faults, RpmsgHost, RpmsgRemote};
 /// The most entries that a ring of a [`Near`] has.
 pub const ENTRIES: usize = 256;
 
-/// The longest payload that an [`Echo`] answers, bytes.
+/// The longest payload that an [`WindowEcho`] answers, bytes.
 pub const PAYLOAD: usize = u16::MAX as usize;
 
 /// The host's end, the virtio driver: [`RpmsgLink`] is how it is used.
@@ -20,10 +20,10 @@ pub const PAYLOAD: usize = u16::MAX as usize;
 pub struct Near(RpmsgHost<MemoryWindow, ENTRIES>);
 
 impl Near {
-    /// Starts the host's side, as [`latscope_rpmsg::Window::host_after`] does.
+    /// Starts the host's side, as [`latscope_rpmsg::RpmsgWindow::host_after`] does.
     ///
     /// # Errors
-    /// The errors of [`latscope_rpmsg::Window::host_after`].
+    /// The errors of [`latscope_rpmsg::RpmsgWindow::host_after`].
     pub fn start(
         layout: &latscope_rpmsg::RpmsgWindow,
         memory: MemoryWindow,
@@ -80,30 +80,30 @@ impl WindowEcho {
         WindowEcho(Box::new(echo::RpmsgEcho::new(remote)))
     }
 
-    /// States what the remote is: [`echo::Echo::describe`].
+    /// States what the remote is: [`echo::RpmsgEcho::describe`].
     pub fn describe(&mut self, core: &'static str, firmware: &'static str) {
         self.0.describe(core, firmware);
     }
 
-    /// Does one step: [`echo::Echo::poll`].
+    /// Does one step: [`echo::RpmsgEcho::poll`].
     #[inline]
     pub fn poll(&mut self) -> EchoProgress {
         self.0.poll()
     }
 
-    /// Asks for a kick, as [`echo::Echo::listen`] does.
+    /// Asks for a kick, as [`echo::RpmsgEcho::listen`] does.
     ///
     /// # Errors
-    /// The errors of [`echo::Echo::listen`].
+    /// The errors of [`echo::RpmsgEcho::listen`].
     #[inline]
     pub fn listen(&mut self) -> Result<bool, Fault> {
         self.0.listen()
     }
 
-    /// Asks for no kicks, as [`echo::Echo::mute`] does.
+    /// Asks for no kicks, as [`echo::RpmsgEcho::mute`] does.
     ///
     /// # Errors
-    /// The errors of [`echo::Echo::mute`].
+    /// The errors of [`echo::RpmsgEcho::mute`].
     #[inline]
     pub fn mute(&mut self) -> Result<(), Fault> {
         self.0.mute()

@@ -13,8 +13,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-/// A mapped window; clones refer to the same. Offsets count from its beginning, but of [`map_at`](Window::map_at) and
-/// [`map_from`](Window::map_from).
+/// A mapped window; clones refer to the same. Offsets count from its beginning, but of [`map_at`](MemoryWindow::map_at)
+/// and [`map_from`](MemoryWindow::map_from).
 ///
 /// Its memory is only accessed by instructions and copies that expect others to write, in any sizes.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ impl MemoryWindow {
         MemoryWindow::map(mapping::sealed("latscope-window", size)?)
     }
 
-    /// The whole of a file: that of [`create`](Window::create) in another
+    /// The whole of a file: that of [`create`](MemoryWindow::create) in another
     /// process, one in `/dev/shm`, memory of a device. One that is not sealed
     /// may be made shorter by another holder, which ends this process by
     /// SIGBUS at the next access (mmap(2)).
@@ -50,10 +50,11 @@ impl MemoryWindow {
         MemoryWindow::mapping(descriptor, 0, size, MapFlags::POPULATE, 0)
     }
 
-    /// Maps like [`map`](Window::map), with offsets that begin at `base`, the other side's offset of the first byte.
+    /// Maps like [`map`](MemoryWindow::map), with offsets that begin at `base`, the other side's offset of the first
+    /// byte.
     ///
     /// # Errors
-    /// The errors of [`map`](Window::map); the last offset would overflow.
+    /// The errors of [`map`](MemoryWindow::map); the last offset would overflow.
     pub fn map_from(descriptor: OwnedFd, base: usize) -> io::Result<MemoryWindow> {
         let size = mapping::length(&descriptor)?;
         base.checked_add(size).ok_or(io::ErrorKind::InvalidInput)?;
@@ -64,24 +65,24 @@ impl MemoryWindow {
     /// window are those of the file, so that the first is `base`.
     ///
     /// # Errors
-    /// The errors of [`part`](Window::part).
+    /// The errors of [`part`](MemoryWindow::part).
     pub fn map_at(descriptor: OwnedFd, base: usize, size: usize) -> io::Result<MemoryWindow> {
         within(&descriptor, base as u64, size)?;
         MemoryWindow::device(descriptor, base, size)
     }
 
-    /// Maps like [`map_at`](Window::map_at), from a device, which has no size. The caller knows that the part is memory
-    /// that is there to be shared.
+    /// Maps like [`map_at`](MemoryWindow::map_at), from a device, which has no size. The caller knows that the part is
+    /// memory that is there to be shared.
     pub(crate) fn device(descriptor: OwnedFd, base: usize, size: usize) -> io::Result<MemoryWindow> {
         base.checked_add(size).ok_or(io::ErrorKind::InvalidInput)?;
         MemoryWindow::mapping(descriptor, base as u64, size, MapFlags::POPULATE, base)
     }
 
     /// A part of a file, such as the memory of a virtual machine, whose pages
-    /// are not touched before they are used. Else as [`map`](Window::map).
+    /// are not touched before they are used. Else as [`map`](MemoryWindow::map).
     ///
     /// # Errors
-    /// The errors of [`map`](Window::map); the part is not wholly in the file, or begins within a page.
+    /// The errors of [`map`](MemoryWindow::map); the part is not wholly in the file, or begins within a page.
     pub fn part(descriptor: OwnedFd, offset: u64, size: usize) -> io::Result<MemoryWindow> {
         within(&descriptor, offset, size)?;
         MemoryWindow::mapping(descriptor, offset, size, MapFlags::empty(), 0)

@@ -142,7 +142,7 @@ pub struct IpcClientResult {
     pub tallies: Vec<IpcCallTally>,
     /// CPU time of the server's process during the measurement, ns.
     pub server_cpu: u64,
-    /// Time for which the server's threads waited for a CPU in that time, ns; see [`Tally::run_delay`].
+    /// Time for which the server's threads waited for a CPU in that time, ns; see [`IpcCallTally::run_delay`].
     pub server_delay: Option<u64>,
     /// CPU time of the client's process in that time, ns.
     pub client_cpu: u64,

@@ -210,7 +210,7 @@ impl IpcCallerPoint {
         probe.point(self.clone(), title, false)
     }
 
-    /// Returns the row of a point, which is one of [`Row::point`] or of priority inversion.
+    /// Returns the row of a point, which is one of [`IpcCallerPoint::point`] or of priority inversion.
     ///
     /// # Errors
     /// The point is of neither kind.

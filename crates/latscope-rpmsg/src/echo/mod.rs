@@ -1,6 +1,6 @@
 //! Side that replies: the program of a remote processor for the benchmarks.
 //!
-//! [`Echo::poll`] does one step and never waits, so that the same code runs in a process, in firmware without an
+//! [`RpmsgEcho::poll`] does one step and never waits, so that the same code runs in a process, in firmware without an
 //! operating system, and behind a virtual machine. The caller decides how to wait between steps.
 
 use crate::header::{FIRST_DYNAMIC, NAME_SERVICE, RpmsgAddress, RpmsgHeader};
@@ -43,7 +43,7 @@ impl RpmsgService {
         RpmsgService::Status,
     ];
 
-    /// Services of [`Service::ALL`], and those that Linux has a driver for.
+    /// Services of [`RpmsgService::ALL`], and those that Linux has a driver for.
     pub const LINUX: [RpmsgService; 8] = [
         RpmsgService::Ping,
         RpmsgService::LongPing,
@@ -194,7 +194,7 @@ impl<L: RpmsgLink, const SIZE: usize> RpmsgEcho<L, SIZE> {
     /// there already.
     ///
     /// # Errors
-    /// The errors of [`Link::listen`].
+    /// The errors of [`RpmsgLink::listen`].
     pub fn listen(&mut self) -> Result<bool, Fault> {
         self.link.listen(self.needed())
     }
@@ -202,7 +202,7 @@ impl<L: RpmsgLink, const SIZE: usize> RpmsgEcho<L, SIZE> {
     /// Asks the peer for no kicks.
     ///
     /// # Errors
-    /// The errors of [`Link::mute`].
+    /// The errors of [`RpmsgLink::mute`].
     pub fn mute(&mut self) -> Result<(), Fault> {
         self.link.mute(RpmsgLinkEvent::Message)?;
         self.link.mute(RpmsgLinkEvent::Buffer)

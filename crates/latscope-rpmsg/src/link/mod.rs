@@ -77,12 +77,13 @@ pub enum RpmsgLinkEvent {
 
 /// Side of a link.
 ///
-/// No call waits. A side that waits asks for a kick with [`Link::listen`], unless that returns that there is something
-/// already. At first both sides listen to messages, the remote to buffers as well, and the host not, as Linux does.
+/// No call waits. A side that waits asks for a kick with [`RpmsgLink::listen`], unless that returns that there is
+/// something already. At first both sides listen to messages, the remote to buffers as well, and the host not, as Linux
+/// does.
 ///
-/// Most callers need only [`send`](Link::send) and [`receive`](Link::receive). The steps that they are made of are for
-/// callers in a hurry: the check whether a kick is wanted waits until the peer can see all earlier stores, and that may
-/// come after the reply. Two sides that never sleep need no such check at all.
+/// Most callers need only [`send`](RpmsgLink::send) and [`receive`](RpmsgLink::receive). The steps that they are made
+/// of are for callers in a hurry: the check whether a kick is wanted waits until the peer can see all earlier stores,
+/// and that may come after the reply. Two sides that never sleep need no such check at all.
 pub trait RpmsgLink {
     /// Returns true if the peer takes announcements of names: a remote must not send any to a driver that did not
     /// accept them.
@@ -119,15 +120,15 @@ pub trait RpmsgLink {
     /// Sends a message, and does not look whether a kick is wanted.
     ///
     /// # Errors
-    /// The errors of [`Link::send`].
+    /// The errors of [`RpmsgLink::send`].
     fn post(&mut self, source: RpmsgAddress, destination: RpmsgAddress, payload: &[u8])
     -> Result<(), Unsent>;
 
-    /// Copies the next message's payload as [`Link::receive`] does, and keeps its buffer until [`Link::release`] or
-    /// until the next message is taken. A side that goes to sleep releases it before.
+    /// Copies the next message's payload as [`RpmsgLink::receive`] does, and keeps its buffer until
+    /// [`RpmsgLink::release`] or until the next message is taken. A side that goes to sleep releases it before.
     ///
     /// # Errors
-    /// The errors of [`Link::receive`].
+    /// The errors of [`RpmsgLink::receive`].
     fn take(&mut self, into: &mut [u8]) -> Result<Option<RpmsgMessage>, Fault>;
 
     /// Gives the buffer of the last message back, if that was not done.

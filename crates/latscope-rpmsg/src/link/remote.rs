@@ -45,7 +45,7 @@ impl<M: RpmsgMemory + Clone> RpmsgRemote<M> {
         Ok(RpmsgRemote { memory, transmit, receive, spare: None, held: None, table: None, names: true })
     }
 
-    /// Looks at the driver's status in this table, too, in each [`Remote::check`]: a driver that ends, or is
+    /// Looks at the driver's status in this table, too, in each [`RpmsgRemote::check`]: a driver that ends, or is
     /// about to begin again, is noticed before the rings are cleared. Names are announced only if the driver accepted
     /// that in the table.
     ///

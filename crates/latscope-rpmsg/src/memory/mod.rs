@@ -13,8 +13,8 @@ use core::sync::atomic::{AtomicU16, Ordering, fence};
 ///
 /// Multi-byte values are little-endian in memory on every machine and native in arguments and
 /// results: an implementor converts. The other side may write at any time: each call is one
-/// volatile or atomic access (`u8`, `u16`, `u32`), or any number of them ([`read`](Memory::read),
-/// [`write`](Memory::write)).
+/// volatile or atomic access (`u8`, `u16`, `u32`), or any number of them ([`read`](RpmsgMemory::read),
+/// [`write`](RpmsgMemory::write)).
 ///
 /// # Errors
 /// Every method refuses with [`Fault::OutOfWindow`] a range that is not wholly in the window, and touches nothing then.
@@ -70,7 +70,7 @@ pub trait RpmsgMemory {
         self.store_u32(high, (value >> 32) as u32)
     }
 
-    /// The offset of `length` bytes at a device address, if all of them are below [`Memory::size`].
+    /// The offset of `length` bytes at a device address, if all of them are below [`RpmsgMemory::size`].
     fn locate(&self, address: u64, length: u32) -> Result<usize, Fault> {
         let end = address.checked_add(u64::from(length)).ok_or(Fault::OutOfWindow)?;
         if end > self.size() as u64 {

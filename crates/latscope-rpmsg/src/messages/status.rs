@@ -35,7 +35,7 @@ impl core::ops::AddAssign for RpmsgServiceCounts {
     }
 }
 
-/// Answer of the service [`RpmsgStatus`](crate::echo::Service::RpmsgStatus). Counts are those since the remote began,
+/// Answer of the service [`RpmsgStatus`](crate::echo::RpmsgService::Status). Counts are those since the remote began,
 /// also of other hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RpmsgStatus {

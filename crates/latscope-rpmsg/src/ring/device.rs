@@ -16,7 +16,7 @@ pub struct VirtqueueDevice<M> {
     published: u16,
     /// Index up to which the available ring was consumed.
     consumed: u16,
-    /// The driver's index of the available ring when it was last loaded by [`Device::take`].
+    /// The driver's index of the available ring when it was last loaded by [`VirtqueueDevice::take`].
     seen: u16,
 }
 
@@ -79,7 +79,7 @@ impl<M: RpmsgMemory> VirtqueueDevice<M> {
     /// # Errors
     /// [`Fault::Reset`] or [`Fault::Index`] (nothing is consumed). Of a bad entry, which is consumed and its buffer not
     /// returned: [`Fault::Descriptor`], [`Fault::Indirect`], [`Fault::Chained`],
-    /// [`Fault::VirtqueueDirection`], [`Fault::OutOfWindow`].
+    /// [`Fault::Direction`], [`Fault::OutOfWindow`].
     #[inline]
     pub fn take(&mut self) -> Result<Option<VirtqueueElement>, Fault> {
         let available = match self.seen {

@@ -22,7 +22,7 @@ pub struct VirtqueueDriver<M, const N: usize> {
     published: u16,
     /// Index up to which the used ring was consumed.
     consumed: u16,
-    /// The device's index of the used ring when it was last loaded by [`Driver::reclaim`].
+    /// The device's index of the used ring when it was last loaded by [`VirtqueueDriver::reclaim`].
     seen: u16,
 }
 

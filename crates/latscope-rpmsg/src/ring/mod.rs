@@ -83,7 +83,7 @@ impl VirtqueueLayout {
     /// version 1 and in remote processors' resource tables.
     ///
     /// # Errors
-    /// [`Fault::Ring`] unless `num` and `align` are powers of two, `num` at most [`Layout::LARGEST`],
+    /// [`Fault::Ring`] unless `num` and `align` are powers of two, `num` at most [`VirtqueueLayout::LARGEST`],
     /// and `base` a multiple of `align` and of 16.
     pub fn contiguous(base: usize, num: u32, align: u32) -> Result<VirtqueueLayout, Fault> {
         let align = usize::try_from(align).map_err(|_| Fault::Ring)?;
@@ -105,7 +105,7 @@ impl VirtqueueLayout {
     /// A ring of `num` entries whose parts are anywhere, as virtio 1 allows.
     ///
     /// # Errors
-    /// [`Fault::Ring`] unless `num` is a power of two of at most [`Layout::LARGEST`] and the
+    /// [`Fault::Ring`] unless `num` is a power of two of at most [`VirtqueueLayout::LARGEST`] and the
     /// parts are aligned to 16, 2 and 4 bytes.
     pub fn parts(
         descriptors: usize,

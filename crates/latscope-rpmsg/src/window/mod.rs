@@ -41,7 +41,7 @@ impl RpmsgWindow {
     /// are faster than many.
     ///
     /// # Errors
-    /// [`Fault::VringResource`] if `num` is no power of two or above 32768, or addresses do not suffice.
+    /// [`Fault::Ring`] if `num` is no power of two or above 32768, or addresses do not suffice.
     pub fn new(num: u16, to_host: u32, to_remote: u32) -> Result<RpmsgWindow, Fault> {
         const ALIGN: u32 = 64;
         let ring = |address: usize, notify| {
@@ -84,17 +84,17 @@ impl RpmsgWindow {
     /// Returns the layouts of the two rings.
     ///
     /// # Errors
-    /// [`Fault::VringResource`].
+    /// [`Fault::Ring`].
     pub fn rings(&self) -> Result<[VirtqueueLayout; 2], Fault> {
         Ok([self.table.rings[0].layout()?, self.table.rings[1].layout()?])
     }
 
-    /// Returns true if the window is as [`Window::reset`] leaves it: no driver is there, and no index moved. If not, a
-    /// program uses the window or an earlier run left it so; only a caller that knows the processes can distinguish the
-    /// two.
+    /// Returns true if the window is as [`RpmsgWindow::reset`] leaves it: no driver is there, and no index moved. If
+    /// not, a program uses the window or an earlier run left it so; only a caller that knows the processes can
+    /// distinguish the two.
     ///
     /// # Errors
-    /// [`Fault::OutOfWindow`] or [`Fault::VringResource`] if the window is not like this.
+    /// [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window is not like this.
     pub fn is_fresh(&self, memory: &impl RpmsgMemory) -> Result<bool, Fault> {
         let [receive, transmit] = self.rings()?;
         let status = self.table.status(memory)?;
@@ -105,7 +105,7 @@ impl RpmsgWindow {
     /// starts. A side that is still at work meets [`Fault::Index`] or a status of 0.
     ///
     /// # Errors
-    /// [`Fault::OutOfWindow`] or [`Fault::VringResource`] if the window does not fit.
+    /// [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window does not fit.
     pub fn reset(&self, memory: &impl RpmsgMemory) -> Result<(), Fault> {
         self.table.write(memory)?;
         self.rings()?.iter().try_for_each(|ring| ring.clear(memory))
@@ -115,15 +115,15 @@ impl RpmsgWindow {
     /// that the table offers, and sets the status to ready.
     /// `N` is at least the number of entries of a ring.
     ///
-    /// Where a remote of an earlier run may still be at work, [`Window::host_after`] is to be called.
+    /// Where a remote of an earlier run may still be at work, [`RpmsgWindow::host_after`] is to be called.
     ///
     /// # Errors
-    /// The errors of [`Window::host_after`].
+    /// The errors of [`RpmsgWindow::host_after`].
     pub fn host<M: RpmsgMemory + Clone, const N: usize>(&self, memory: M) -> Result<RpmsgHost<M, N>, Fault> {
         self.host_after(memory, || ())
     }
 
-    /// Begins like [`Window::host`], in a window where a remote may still be at work for an earlier driver.
+    /// Begins like [`RpmsgWindow::host`], in a window where a remote may still be at work for an earlier driver.
     ///
     /// `grace` is called after the status shows that no driver is ready, and before the rings are cleared. It must wait
     /// until the remote has read the status, which takes at most as long as the answer to one message: some
@@ -139,7 +139,7 @@ impl RpmsgWindow {
     ///
     /// # Errors
     /// [`Fault::Stale`] if the remote stored into the rings after they were cleared: the caller is to try again, with a
-    /// longer grace. [`Fault::OutOfWindow`] or [`Fault::VringResource`] if the window does not fit.
+    /// longer grace. [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window does not fit.
     pub fn host_after<M: RpmsgMemory + Clone, const N: usize>(
         &self,
         memory: M,
@@ -167,7 +167,7 @@ impl RpmsgWindow {
     ///
     /// # Errors
     /// [`Fault::Stale`] if the rings were used before (the driver left its ready status behind);
-    /// [`Fault::OutOfWindow`] or [`Fault::VringResource`] if the window does not fit.
+    /// [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window does not fit.
     pub fn remote<M: RpmsgMemory + Clone>(&self, memory: M) -> Result<Option<RpmsgRemote<M>>, Fault> {
         if !self.table.is_ready(&memory)? {
             return Ok(None);

@@ -53,10 +53,10 @@ struct Sizes {
 }
 
 impl LateWakeTracer {
-    /// Makes an instance and begins to record. `journal` is used as by [`Instance::create`].
+    /// Makes an instance and begins to record. `journal` is used as by [`TracefsInstance::create`].
     ///
     /// # Errors
-    /// [`Instance::create`] fails, or the kernel lacks the scheduler's events.
+    /// [`TracefsInstance::create`] fails, or the kernel lacks the scheduler's events.
     pub fn start(
         traced: &Traced,
         journal: &mut dyn FnMut(&Path) -> anyhow::Result<()>,

@@ -40,7 +40,8 @@ const MOST_RESOURCES: u32 = 256;
 /// Bytes of the header, and of the first words of the table: version, number of resources, commands.
 const HEAD: usize = TABLE + 16;
 
-/// Looks at a file that could be no window, 2 ms apart: a slave that boots clears its window first, which takes a while.
+/// Looks at a file that could be no window, 2 ms apart: a slave that boots clears its window first, which takes a
+/// while.
 const LOOKS: u32 = 50;
 
 /// Checks that a file can be the window of a slave, which may not have booted yet. It is not mapped, nor changed.

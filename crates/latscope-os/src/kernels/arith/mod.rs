@@ -13,7 +13,7 @@
 //!   dividend of 31 bits by a divisor of 16 bits (`i32`), of 63 bits by 31 bits (`i64`), which gives quotients
 //!   of 15 and 32 bits. On x86-64 the upper half of the dividend is zero, as compilers emit it. One addition
 //!   per operation keeps the dividend large; it is on the chain of the latency kernels, and counted in
-//!   [`Kernel::extra_adds_per_op`]. `mod` on AArch64 is `sdiv` and `msub`, there being no such instruction.
+//!   [`ArithmeticKernel::extra_adds_per_op`]. `mod` on AArch64 is `sdiv` and `msub`, there being no such instruction.
 //! * `popcount` on AArch64 is the sequence `fmov`, `cnt`, `addv`, `fmov` that compilers emit for it.
 //! * Floating-point operands have full significands, and the values stay normal: additions grow slowly,
 //!   multiplications and divisions go to and fro between two values, the fused multiplication and addition

@@ -50,7 +50,7 @@ latscope_core::words! {
     }
 }
 
-/// Amount that one instruction of [`Step::Every`] reads or writes.
+/// Amount that one instruction of [`BandwidthStride::Every`] reads or writes.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Width {
     /// Words of 64 bits in general registers; [`Operation::Modify`] takes integers of 32 bits.
@@ -101,13 +101,13 @@ pub fn run(operation: Operation, step: BandwidthStride, destination: &mut [u64],
 }
 
 /// Makes `passes` passes, and returns the wrapping sum of what was read in all passes for [`Operation::Read`] (words
-/// of 64 bits for [`Step::Every`], the touched integers of 32 bits added up in 32 bits per pass for
-/// [`Step::EveryFourth`] and [`Step::EachInteger`]), zero for the other operations.
+/// of 64 bits for [`BandwidthStride::Every`], the touched integers of 32 bits added up in 32 bits per pass for
+/// [`BandwidthStride::EveryFourth`] and [`BandwidthStride::EachInteger`]), zero for the other operations.
 ///
 /// Each region is rounded inward: to [`ALIGNMENT`] at its start, to whole blocks of [`BLOCK_BYTES`] at its end. A
 /// region that is aligned and has a multiple of 64 words is used as a whole. An operation that needs only one of
 /// the regions ignores the other; a copy stops at the end of the shorter one. The width matters
-/// for [`Step::Every`] only, and one that the processor does not have is replaced by the widest it has.
+/// for [`BandwidthStride::Every`] only, and one that the processor does not have is replaced by the widest it has.
 ///
 /// Choose the source and the destination of a copy at different offsets modulo 4096, so that loads do not wait
 /// for earlier stores that look like theirs.

@@ -84,7 +84,7 @@ impl PingLoop {
     /// Sends a ping of `length` bytes; returns the ticks until its echo.
     ///
     /// # Errors
-    /// [`Failure::Timeout`]: the ping is lost. Other errors end the connection.
+    /// [`ChannelFailure::Timeout`]: the ping is lost. Other errors end the connection.
     #[inline]
     pub fn ping(
         &mut self,

@@ -145,7 +145,7 @@ impl<C: Clock> RemoteBlockStream<C> {
     /// Sends blocks that the other side verifies; it reports now and then how many were sound.
     ///
     /// # Errors
-    /// The errors of [`Stream::echoed`]. Receipts do not state what they are for, so that the first lost
+    /// The errors of [`RemoteBlockStream::echoed`]. Receipts do not state what they are for, so that the first lost
     /// receipt ends the stream.
     pub fn sunk(
         &mut self,
