@@ -16,6 +16,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     for entry in fs::read_dir(&recorded)? {
         let entry = entry?;
         let mut name = entry.file_name();
+        if !name.to_string_lossy().ends_with(".schema.json") {
+            continue;
+        }
         name.push(".gz");
         let mut file = GzEncoder::new(File::create(compressed.join(name))?, Compression::best());
         file.write_all(&fs::read(entry.path())?)?;

@@ -8,7 +8,7 @@ use crate::timebase::Timebase;
 use latscope_core::plan::Stop;
 use latscope_os::clock::Clock;
 
-/// Services that the loops need from the machine, besides the event. The real implementation is `Live` in `bench`;
+/// Services that the loops need from the machine, besides the event. The real implementation is `MachineSamplerHost` in `live`;
 /// tests use a scripted one.
 pub trait SamplerHost {
     /// The clock of the stamps.

@@ -54,11 +54,11 @@ pub enum CoordinatorEvent {
 /// The fewest files that a run needs to open at once.
 const FILES: u64 = 64;
 
-/// Says why a worker process may not start.
-fn no_worker() -> String {
+/// Adds to what failed that few files may be open, if that is so.
+fn few_files(failed: &str) -> String {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let few = (limit < FILES).then(|| format!(" with {limit} open files at most (ulimit -n {FILES})"));
-    format!("a worker process does not start{}", few.unwrap_or_default())
+    failed.to_owned() + &few.unwrap_or_default()
 }
 
 impl WorkerLink {
@@ -68,13 +68,13 @@ impl WorkerLink {
     /// There is no memory, or no process.
     pub fn start(step: &PlanStep) -> Result<WorkerLink> {
         let layout = HistogramSlotLayout::of(step);
-        let memory = Slots::create(&layout).context("no memory for the histograms")?;
+        let memory = Slots::create(&layout).with_context(|| few_files("no memory for the histograms"))?;
         let slots = Slots::map(&memory, layout)?;
         // Not an eventfd, which some sandboxes refuse.
-        let (bell, rope) =
-            pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).context("no pipe from a worker process")?;
-        let (child, messages) =
-            role::start(&[worker::NAME], &[&memory, &rope], Lifetime::WithParent).with_context(no_worker)?;
+        let (bell, rope) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
+            .with_context(|| few_files("no pipe from a worker process"))?;
+        let (child, messages) = role::start(&[worker::NAME], &[&memory, &rope], Lifetime::WithParent)
+            .with_context(|| few_files("a worker process does not start"))?;
         let freezer = Freezer::watch(child.id());
         Ok(WorkerLink { child, messages, bell, _rope: rope, freezer, slots, resumed: false })
     }

@@ -213,7 +213,7 @@ fn main(_: &[String]) -> Result<()> {
 fn take(entry: GuardianMessage, journal: &mut Vec<(u64, JournalChange)>) -> Result<()> {
     match entry {
         GuardianMessage::Journal(id, undo) => {
-            let cannot = format!("could not {undo}");
+            let cannot = format!("it is not made, since this could not be undone later: {undo}");
             journal.push((id, JournalChange::new(undo).context(cannot)?));
         }
         GuardianMessage::Undo(id) => {

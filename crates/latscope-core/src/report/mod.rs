@@ -23,7 +23,7 @@ pub use finding::*;
 pub use lost::{LATE, LOSSES, MESSAGES_LOST, MISMATCHES};
 pub use measurement::*;
 pub use merging::*;
-pub use reading::LoadError;
+pub use reading::{LoadError, check_texts};
 pub use records::*;
 
 use crate::json;

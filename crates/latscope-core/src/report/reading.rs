@@ -117,8 +117,11 @@ fn read<'a>(
     Ok(report)
 }
 
-/// Checks that no text of a JSON document is longer than [`TEXT`]. What is not JSON is not checked.
-fn check_texts(json: &[u8]) -> Result<(), LoadError> {
+/// Checks that no text of a JSON document is longer than 64 KiB. What is not JSON is not checked.
+///
+/// # Errors
+/// [`LoadError::TooLong`].
+pub fn check_texts(json: &[u8]) -> Result<(), LoadError> {
     let mut rest = json.trim_ascii_start();
     if !rest.starts_with(b"{") && !rest.starts_with(b"[") {
         return Ok(());

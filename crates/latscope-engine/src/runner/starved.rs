@@ -255,7 +255,8 @@ impl Coordinator<'_> {
         if starved.is_to_look_again() {
             deadlines.look_soon();
         }
-        if overdue && link.slots.end().is_some() {
+        // A count may take longer than its intervals without being at its end.
+        if overdue && link.slots.end().is_some_and(|end| now >= end) {
             deadlines.hurry();
         }
         if starved.has_late() && (overdue || self.told.is_some()) {

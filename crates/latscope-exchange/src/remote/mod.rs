@@ -171,6 +171,11 @@ impl ChannelFailure {
     }
 }
 
+/// Error of a remote that is not there: nothing showed in all of the time for which it was waited for.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct RemoteAbsent(pub(super) String);
+
 /// Request for a channel.
 pub struct ChannelRequest<'a> {
     /// The parameters: `transport`, `wait`, and the transport's own options.

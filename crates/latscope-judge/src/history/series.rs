@@ -32,7 +32,7 @@ pub(super) fn of_machine<'a>(
     let mut all: BTreeMap<usize, PointSeries> = BTreeMap::new();
     for (place, run) in runs.iter().enumerate() {
         for figures in &run.entry.points {
-            // An archive that was not made by a `Writer` may name what it has not.
+            // An archive that was not made by an `ArchiveWriter` may name what it has not.
             let Some(work) = same.get(figures.work as usize).copied().filter(|work| wanted[*work]) else {
                 continue;
             };

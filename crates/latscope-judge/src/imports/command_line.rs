@@ -172,7 +172,11 @@ impl CyclictestSettings {
                 Some(number) => number.parse().ok().filter(|number| *number > 0),
             },
             loops: Some(number('l', 0)?).filter(|loops| *loops > 0),
-            cpus: values.get(&'a').and_then(|list| cpu_ranges(list)),
+            // With -S all CPUs have a thread, whatever -a says; a leading + counts from the CPUs that are allowed.
+            cpus: values
+                .get(&'a')
+                .filter(|list| !has('S') && !list.contains('+'))
+                .and_then(|list| cpu_ranges(list)),
             nanoseconds: has('N'),
             spread: has('Q'),
             policy,
@@ -204,9 +208,12 @@ impl CyclictestSettings {
 
     /// Returns the least value beyond the histogram, in its unit, where its length is stated.
     pub(super) fn length(&self) -> Option<u64> {
-        self.length
+        self.length.map(|length| length.min(MOST_BINS))
     }
 }
+
+/// The most bins that cyclictest has, whatever is asked for.
+const MOST_BINS: u64 = 1_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -214,6 +221,10 @@ mod tests {
 
     #[test]
     fn the_settings_of_threads_are_read_however_they_are_written() {
+        let cpus = |line: &str| CyclictestSettings::of(line).unwrap().cpus;
+        assert_eq!(cpus("cyclictest -a 2-3"), Some(vec![(2, 3)]));
+        assert_eq!([cpus("cyclictest -S -a 2-3"), cpus("cyclictest -a +0")], [None, None]);
+        assert_eq!(CyclictestSettings::of("cyclictest -h 2000000").unwrap().length(), Some(1_000_000));
         let usual = CyclictestSettings::of("cyclictest").unwrap();
         assert_eq!((usual.interval_ns(0), usual.interval_ns(2)), (Some(1_000_000), Some(2_000_000)));
         assert_eq!(

@@ -13,10 +13,18 @@ use std::collections::BTreeMap;
 
 /// Returns true if a text has the heading of a histogram, or the status lines of a run without one.
 pub(super) fn recognises(text: &str) -> bool {
-    text.lines().any(|line| line == HEADING || is_status(line))
+    text.lines().any(|line| is_heading(line) || is_status(line))
 }
 
 const HEADING: &str = "# Histogram";
+
+const TOTAL: &str = "# Total:";
+
+/// Returns true for the heading of the histogram. With -M a movement of the cursor stands before it.
+fn is_heading(line: &str) -> bool {
+    let is_movement = |before: &str| before.starts_with(['\u{1b}', '\u{fffd}']) && before.ends_with('B');
+    line.strip_suffix(HEADING).is_some_and(|before| before.is_empty() || is_movement(before))
+}
 
 const UNKNOWN: &[&str] = &[
     "the unit, taken as µs since some wake-up took less than 300 of it",
@@ -82,6 +90,8 @@ struct CyclictestTable {
     avg: Vec<u64>,
     max: Vec<u64>,
     overflows: Vec<u64>,
+    /// True if each value up to the longest of the histogram has a row.
+    has_all_rows: bool,
     /// True if a threshold ended the run.
     is_stopped: bool,
 }
@@ -99,29 +109,34 @@ fn summary(lines: &[(usize, &str)], name: &str) -> Result<(usize, Vec<u64>), Str
 impl CyclictestTable {
     fn read(text: &str) -> Result<CyclictestTable, String> {
         let lines: Vec<(usize, &str)> =
-            numbered_lines(text).skip_while(|(_, line)| *line != HEADING).skip(1).collect();
+            numbered_lines(text).skip_while(|(_, line)| !is_heading(line)).skip(1).collect();
         if lines.is_empty() {
             return Err("it has no histogram, only the least, the mean and the largest figure: \
                         run cyclictest with -h 1000, or jitterdebugger with -o"
                 .to_owned());
         }
-        if let Some((number, _)) = lines.iter().find(|(_, line)| *line == HEADING) {
+        if let Some((number, _)) = lines.iter().find(|(_, line)| is_heading(line)) {
             return Err(format!(
                 "it has several histograms, the second from line {number}: choose a file for each run"
             ));
         }
-        let (at, totals) = summary(&lines, "# Total:")?;
+        // Newer releases print neither this line nor rows that are empty.
+        let totals = lines.iter().any(|(_, line)| line.starts_with(TOTAL));
+        let totals = totals.then(|| summary(&lines, TOTAL)).transpose()?;
         let (_, min) = summary(&lines, "# Min Latencies:")?;
         let (_, avg) = summary(&lines, "# Avg Latencies:")?;
         let (_, max) = summary(&lines, "# Max Latencies:")?;
         let (_, overflows) = summary(&lines, "# Histogram Overflows:")?;
         let threads = min.len();
-        if totals.len() == threads + 1 {
+        let columns_stated = totals.as_ref().map_or(max.len(), |(_, totals)| totals.len());
+        if columns_stated == threads + 1 {
             return Err("it is of --histofall, whose last column is the sum of all threads: \
                         use --histogram"
                 .to_owned());
         }
-        if threads == 0 || [&totals, &avg, &max, &overflows].iter().any(|line| line.len() != threads) {
+        let is_of_all = |line: &&Vec<u64>| line.len() == threads;
+        let stated = totals.iter().map(|(_, totals)| totals).chain([&avg, &max, &overflows]);
+        if threads == 0 || !stated.into_iter().all(|line| is_of_all(&line)) {
             return Err(
                 "its lines are not of the same number of threads: it is damaged or cut off".to_owned()
             );
@@ -133,9 +148,11 @@ impl CyclictestTable {
             avg,
             max,
             overflows,
+            has_all_rows: totals.is_some(),
             is_stopped: false,
         };
         table.read_rows(&lines)?;
+        let (at, totals) = totals.unwrap_or_default();
         for (column, total) in table.columns.iter().zip(totals) {
             if column.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)) != Some(total) {
                 return Err(format!(
@@ -176,7 +193,11 @@ impl CyclictestTable {
             bins: None,
             counts: &counts,
             overflow: self.overflows[thread],
-            overflow_from: self.values.last().map(|last| last.saturating_add(1)),
+            overflow_from: self
+                .values
+                .last()
+                .filter(|_| self.has_all_rows)
+                .map(|last| last.saturating_add(1)),
             count: None,
             min: self.min[thread],
             max: self.max[thread],
@@ -191,7 +212,8 @@ impl CyclictestTable {
         Ok(measurement(ids::WAKE_TIMER, params, title, Semantics::OneWay, histogram))
     }
 
-    /// Reads the rows. Every value from the first to the last has one, and none stands behind the lines of totals.
+    /// Reads the rows. Every value from the first to the last has one, unless empty ones are not printed, and none
+    /// stands behind the lines of totals.
     fn read_rows(&mut self, lines: &[(usize, &str)]) -> Result<(), String> {
         let is_row = |line: &str| line.starts_with(|c: char| c.is_ascii_digit());
         let rows = lines.iter().position(|(_, line)| line.starts_with('#')).unwrap_or(lines.len());
@@ -203,8 +225,12 @@ impl CyclictestTable {
         }
         for (number, line) in &lines[..rows] {
             let row = numbers(line).filter(|row| row.len() == self.columns.len() + 1);
-            let row =
-                row.filter(|row| self.values.last().is_none_or(|last| last.checked_add(1) == Some(row[0])));
+            let is_next = |row: &Vec<u64>| match self.values.last() {
+                Some(last) if self.has_all_rows => last.checked_add(1) == Some(row[0]),
+                Some(last) => *last < row[0],
+                None => true,
+            };
+            let row = row.filter(is_next);
             let row =
                 row.ok_or_else(|| format!("line {number}, {line:?}, is not the next row of its histogram"))?;
             self.values.push(row[0]);

@@ -98,8 +98,11 @@ const IDENTIFYING: [&str; 8] =
 /// Option by which the jobs of a group are reported as one.
 const GROUPED: &str = "group_reporting";
 
-/// Option by which operations begin before what is measured.
-const RAMPED: &str = "ramp_time";
+/// Options by which operations begin before what is measured. Of a group only the options of its last job are stated.
+const RAMPED: [&str; 3] = ["ramp_time", "ramp_size", GROUPED];
+
+/// Options whose syncs fio counts in a place of other figures.
+const SYNCED: [&str; 2] = ["fdatasync", "sync_file_range"];
 
 /// The bins of fio: each is named by its middle, and each power of two has 64.
 const BINS: HistogramBinning = HistogramBinning { per_octave: Some(64), ..HistogramBinning::of_width(1) };
@@ -114,9 +117,13 @@ const UNKNOWN: &[&str] = &["options that are not in the name of a point"];
 /// # Errors
 /// The text has no bins, or is damaged.
 pub(super) fn read(text: &str) -> Result<Report, String> {
-    let file: FioJsonFile = from_json(text).map_err(|why| match why.contains("several outputs") {
-        true => format!("{why} (--status-interval writes several)"),
-        false => why,
+    let file: FioJsonFile = from_json(text).map_err(|why| {
+        let hint = match () {
+            () if why.contains("several outputs") => " (--status-interval writes several)",
+            () if why.contains("missing field `N`") => " (fio counts its latencies from 3.18 on)",
+            () => "",
+        };
+        why + hint
     })?;
     let version = file.version.strip_prefix("fio-").unwrap_or(&file.version).to_owned();
     let Some(jobs) = &file.jobs else {
@@ -142,7 +149,8 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         *number += 1;
         let has = |name| [&job.options, &file.options].iter().any(|options| options.contains_key(name));
         let job_ms = if has(GROUPED) { 0 } else { job.job_runtime };
-        let of_job = job.measurements(&params, job_ms, has(RAMPED));
+        let is_ramped = RAMPED.into_iter().any(has);
+        let of_job = job.measurements(&params, job_ms, (is_ramped, SYNCED.into_iter().any(has)));
         measurements.extend(of_job.map_err(|why| format!("job {}: {why}", job.jobname))?);
     }
     if measurements.iter().all(|m| m.histogram.count() == 0) {
@@ -165,7 +173,7 @@ impl FioJsonJob {
     }
 
     /// Returns what failed in a direction of the job, in words.
-    fn failures(&self, of: &FioDirectionStats) -> Option<String> {
+    fn failures(&self, of: &FioDirectionStats, is_synced: bool) -> Option<String> {
         let ended = (self.error != 0).then(|| format!("the job ended with error {}", self.error));
         let failed = (self.total_err > 0).then(|| {
             format!(
@@ -174,7 +182,7 @@ impl FioJsonJob {
                 self.first_error
             )
         });
-        let partial = (of.short_ios > 0)
+        let partial = (of.short_ios > 0 && !is_synced)
             .then(|| format!("{} transferred less than asked", counted(of.short_ios, "operation")));
         let dropped = (of.drop_ios > 0).then(|| format!("{} dropped", counted(of.drop_ios, "operation")));
         let all: Vec<String> = [ended, failed, partial, dropped].into_iter().flatten().collect();
@@ -187,7 +195,7 @@ impl FioJsonJob {
         &self,
         params: &Params,
         job_ms: u64,
-        is_ramped: bool,
+        (is_ramped, is_synced): (bool, bool),
     ) -> Result<Vec<Measurement>, String> {
         let directions = [
             ("read", &self.read),
@@ -199,7 +207,8 @@ impl FioJsonJob {
         let mut measurements = Vec::new();
         let longest = directions.iter().map(|(_, of)| of.runtime).max().unwrap_or(0);
         for (direction, of) in directions {
-            of.check(is_ramped).map_err(|why| format!("{direction}: {why}"))?;
+            // Before 3.43 syncs of data are not among the operations of sync.
+            of.check(is_ramped || direction == "sync").map_err(|why| format!("{direction}: {why}"))?;
             // Of syncs no time is stated: they are between the other operations.
             let known = [of.runtime, longest, job_ms].into_iter().find(|ms| *ms > 0);
             let before = measurements.len();
@@ -208,8 +217,11 @@ impl FioJsonJob {
                 let histogram = latency.counted(bins).map_err(|why| format!("{direction}, {name}: {why}"))?;
                 let mut m = self.point(params, Some((direction, name)), histogram);
                 note_watched(&mut m, known.unwrap_or(0) as f64 / 1e3)?;
-                if let Some(why) = self.failures(of) {
+                if let Some(why) = self.failures(of, is_synced) {
                     m.lower(Reason::new(QualityLevel::Degraded, "calls-failed", why, ""));
+                }
+                if let Some(why) = of.lacks_parts() {
+                    m.lower(Reason::new(QualityLevel::Degraded, "impossible", why, ""));
                 }
                 measurements.push(m);
             }
@@ -222,7 +234,8 @@ impl FioJsonJob {
         }
         if measurements.is_empty() {
             let mut m = self.point(params, None, Histogram::new(1_000));
-            let why = self.failures(&self.read).unwrap_or_else(|| "it has no operation".to_owned());
+            let why =
+                self.failures(&self.read, is_synced).unwrap_or_else(|| "it has no operation".to_owned());
             m.lower(Reason::new(QualityLevel::Unsupported, NOTHING_MEASURED, why, ""));
             measurements.push(m);
         }
@@ -267,8 +280,7 @@ impl FioDirectionStats {
                 ));
             }
         }
-        self.check_rate()?;
-        self.check_parts()
+        self.check_rate()
     }
 
     /// Checks the rate against the number of operations and their time.
@@ -282,21 +294,19 @@ impl FioDirectionStats {
         }
     }
 
-    /// Checks the whole latency, which begins earlier than the completion latency that is a part of it.
-    fn check_parts(&self) -> Result<(), String> {
-        let (Some(part), Some(whole)) = (&self.clat_ns, &self.lat_ns) else { return Ok(()) };
+    /// Returns what is wrong with the whole latency, which begins earlier than the completion latency that is a part of
+    /// it. Some releases state this of sound runs: io_uring with `sqthread_poll`, groups whose jobs differ in options.
+    fn lacks_parts(&self) -> Option<String> {
+        let (part, whole) = (self.clat_ns.as_ref()?, self.lat_ns.as_ref()?);
         if part.count == 0 || whole.count == 0 {
-            return Ok(());
+            return None;
         }
         if part.count != whole.count {
-            let [part, whole] = [part, whole].map(|of| of.count);
-            return Err(format!("its N of clat is {part}, and of lat {whole}: it is damaged"));
+            return Some(format!("its N of clat is {}, and of lat {}", part.count, whole.count));
         }
         let is_below = whole.min < part.min || whole.max < part.max;
-        match is_below || whole.mean < part.mean - 1e-3 - 1e-6 * part.mean {
-            true => Err("its lat is below its clat, which is a part of it: it is damaged".to_owned()),
-            false => Ok(()),
-        }
+        let is_wrong = is_below || whole.mean < part.mean - 1e-3 - 1e-6 * part.mean;
+        is_wrong.then(|| "its lat is below its clat, which is a part of it".to_owned())
     }
 }
 

@@ -17,14 +17,13 @@ mod lat_mem_rd;
 mod others;
 mod report;
 mod rtla;
-mod rtla_section;
 #[cfg(test)]
 mod tests;
 mod time;
 
 use crate::runs::RunResult;
 use crate::verdict::tested;
-use latscope_core::report::{LoadError, Measurement, Report, Warning};
+use latscope_core::report::{LoadError, Measurement, Report, Warning, check_texts};
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -350,6 +349,7 @@ impl<'de> Visitor<'de> for NamesOf<'_, '_> {
 /// Reads the JSON of a text, which nothing may follow. An error has the line of the text.
 fn from_json<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     let json = json_of(text).unwrap_or_default();
+    check_texts(json.as_bytes()).map_err(|error| error.to_string())?;
     let lines_to = |end: usize| text[..end].matches('\n').count();
     let start = text.len() - json.len();
     let mut values = serde_json::Deserializer::from_str(json).into_iter::<T>();

@@ -89,8 +89,10 @@ pub(super) fn few_above(m: &Measurement, quantile: CriterionQuantile, limit: f64
     } else {
         let needed = format_count(independent.wanting(above.most, n, share));
         // A longer run does not help a thread that gets no CPU.
-        let more =
-            not_run(m).map_or(format!(". It takes {needed} more, none of them above"), |_| String::new());
+        let more = not_run(m).map_or_else(
+            || format!(". It takes {needed} more, none of them above"),
+            |_| ", as long as the thread gets no CPU".to_owned(),
+        );
         (VerdictStatus::Inconclusive, format!("{seen}, where {allowed} may be: too few to judge{more}"))
     };
     CriterionOutcome { value, status, text: text + &missed_words(m) }

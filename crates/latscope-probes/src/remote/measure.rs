@@ -9,13 +9,15 @@ use super::status;
 use super::stream::{RemoteBlockStream, RemoteStreamOutcome};
 use crate::prelude::*;
 use latscope_core::histogram::Histogram;
-use latscope_exchange::remote::{ChannelFailure, ChannelRequest, MAILBOXES, RemoteChannel, tty};
+use latscope_exchange::remote::{
+    ChannelFailure, ChannelRequest, MAILBOXES, RemoteAbsent, RemoteChannel, tty,
+};
 use latscope_process::guardian::Guardian;
 use latscope_process::leftover::Leftover;
 use latscope_rpmsg::echo::RpmsgService;
 use latscope_rpmsg::messages::{LongPing, RpmsgStatus, ShortPing};
 use std::cell::RefCell;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// First pings that are not recorded, back to back and paced.
 const WARM_UP: [u64; 2] = [100, 1];
@@ -26,16 +28,22 @@ const WARM_UP: [u64; 2] = [100, 1];
 /// A point has invalid parameters.
 pub fn run(bench: &mut Bench) -> Result<()> {
     let mut kept = Kept::default();
-    let mut patience = RemotePatience::new(&bench.stop(), bench.epoch_ns());
+    let mut patience = RemotePatience::new(&bench.stop());
     for (index, point) in bench.points().iter().enumerate() {
         let sent = Sent::of(point)?;
         let guardian = Guardian::default();
-        let began = monotonic_ns();
-        match connect(bench, point, &sent, (&mut kept, &guardian, patience.left())) {
-            Ok(channel) => kept.keep(measure(bench, index, (channel, point), &sent), &sent),
+        let remote = (sent.transport.name, sent.options.clone());
+        let began = Instant::now();
+        match connect(bench, point, &sent, (&mut kept, &guardian, patience.left(&remote))) {
+            Ok(channel) => {
+                patience.met(remote);
+                kept.keep(measure(bench, index, (channel, point), &sent), &sent);
+            }
             // A remote that this program starts is missing for a reason of this machine.
             Err(error) if !sent.transport.ours && !is_without_sink(&sent) => {
-                patience.waited_since(began);
+                if error.is::<RemoteAbsent>() {
+                    patience.waited_in_vain(remote, began.elapsed());
+                }
                 bench.no_peer(index, format!("{error:#}"))
             }
             failed => close_failed(bench, &[index], failed.map(drop), ""),
@@ -217,8 +225,7 @@ fn finish(
         (Ok(()), None) => {}
         (_, Some(end)) => bench.cut_short(index, ended_with(end.to_string(), answered)),
         (Err(ChannelFailure::Timeout), None) if answered.is_some() => {
-            let silence = format!("{} at its end", ChannelFailure::Timeout);
-            bench.cut_short(index, ended_with(silence, answered));
+            bench.cut_short(index, ended_with("the last messages were not answered".to_owned(), answered));
         }
         (Err(failure), None) => bench.cut_short(index, failure.to_string()),
     }
@@ -379,8 +386,10 @@ fn stream(
     outcome.tally.tell(&*stream.channel, sent, bench, index);
     bandwidth(bench, index, outcome, payload, |ticks| timebase.span(ticks));
     let answered = (received > 0 && received < sent).then_some((received, sent));
+    // A sink that does not answer at all gets no block.
+    let is_silent = received == 0 && (sent > 0 || matches!(ended, Err(ChannelFailure::Timeout)));
     finish(bench, index, &mut *stream.channel, ended, answered);
-    if received == 0 && sent > 0 && !bench.is_stopping() {
+    if is_silent && !bench.is_stopping() {
         bench.nothing_valid(index, why);
     }
     bench.recorded(index, writer);

@@ -1,43 +1,65 @@
-//! Time for which a remote is waited for that is not there yet: once for all rows, and not for each.
+//! Time for which a remote is waited for that is not there: once for all rows, and not for each.
 
-use latscope_core::plan::Stop;
-use latscope_os::clock::monotonic_ns;
+use latscope_core::plan::{Params, Stop};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Part of the three seconds within which a command ends after its `--duration`: the rest is for its own beginning and
-/// end.
-const GRACE: u64 = 2_000_000_000;
+/// Part of the three seconds within which a row ends after its `--duration`: the rest is for its own beginning and end.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// Time for each of the other rows: a server that has just lost its driver takes a moment to listen again.
 const LEAST: Duration = Duration::from_millis(100);
 
-/// Time that is left for a remote to come.
+/// Transport of a remote, and its options.
+pub(super) type RemoteAddress = (&'static str, Params);
+
+/// Waits of a remote so far.
+#[derive(Debug)]
+enum PastWait {
+    /// It came. It may take as long as its transport permits to come back: it boots again between rows.
+    Met,
+    /// It was not there in all of this time.
+    InVain(Duration),
+}
+
+/// Time that is left for each remote to come.
 #[derive(Debug)]
 pub(super) struct RemotePatience {
-    /// Instant of `CLOCK_MONOTONIC`, ns; none if the run has no `--duration`.
-    until: Option<u64>,
-    /// A row waited, and was given up.
-    is_over: bool,
+    /// Time for all rows of a remote; none if the run has no `--duration`.
+    limit: Option<Duration>,
+    waits: BTreeMap<RemoteAddress, PastWait>,
 }
 
 impl RemotePatience {
-    /// Patience of a run that began at an instant of `CLOCK_MONOTONIC`, ns.
-    pub(super) fn new(stop: &Stop, began: u64) -> RemotePatience {
+    pub(super) fn new(stop: &Stop) -> RemotePatience {
         // Only --duration makes the limits of a point the same.
         let is_asked = stop.limit_ns == stop.budget_ns && stop.limit_ns != u64::MAX;
-        let until = is_asked.then(|| began.saturating_add(stop.limit_ns).saturating_add(GRACE));
-        RemotePatience { until, is_over: false }
+        let limit = is_asked.then(|| Duration::from_nanos(stop.limit_ns).saturating_add(GRACE));
+        RemotePatience { limit, waits: BTreeMap::new() }
     }
 
     /// Longest wait for the remote of a row that begins now.
-    pub(super) fn left(&self) -> Duration {
-        let left = |until: u64| Duration::from_nanos(until.saturating_sub(monotonic_ns()));
-        if self.is_over { LEAST } else { self.until.map_or(Duration::MAX, left).max(LEAST) }
+    pub(super) fn left(&self, remote: &RemoteAddress) -> Duration {
+        match (self.waits.get(remote), self.limit) {
+            (Some(PastWait::Met), _) => Duration::MAX,
+            (Some(PastWait::InVain(waited)), Some(limit)) => limit.saturating_sub(*waited).max(LEAST),
+            (Some(PastWait::InVain(_)), None) => LEAST,
+            (None, limit) => limit.unwrap_or(Duration::MAX),
+        }
     }
 
-    /// Ends the patience if a row waited since an instant, ns, and no remote came.
-    pub(super) fn waited_since(&mut self, began: u64) {
-        self.is_over |= monotonic_ns().saturating_sub(began) >= LEAST.as_nanos() as u64;
+    /// Notes that a remote came.
+    pub(super) fn met(&mut self, remote: RemoteAddress) {
+        self.waits.insert(remote, PastWait::Met);
+    }
+
+    /// Notes that a remote was not there for this time.
+    pub(super) fn waited_in_vain(&mut self, remote: RemoteAddress, time: Duration) {
+        let before = match self.waits.get(&remote) {
+            Some(PastWait::InVain(before)) => *before,
+            _ => Duration::ZERO,
+        };
+        self.waits.insert(remote, PastWait::InVain(before.saturating_add(time)));
     }
 }
 
@@ -45,21 +67,34 @@ impl RemotePatience {
 mod tests {
     use super::*;
 
+    const SECOND: u64 = 1_000_000_000;
+
+    fn of(limit_ns: u64, budget_ns: u64) -> RemotePatience {
+        RemotePatience::new(&Stop { budget_ns, ..Stop::after(100, limit_ns) })
+    }
+
     #[test]
-    fn a_remote_is_waited_for_once_and_no_longer_than_the_run_may_last() {
-        let now = monotonic_ns();
-        let stop = |limit_ns, budget_ns| Stop { budget_ns, ..Stop::after(100, limit_ns) };
-        let second = 1_000_000_000;
-        let mut of_a_second = RemotePatience::new(&stop(second, second), now);
-        assert!(of_a_second.left() > LEAST && of_a_second.left() <= Duration::from_secs(3));
-        of_a_second.waited_since(monotonic_ns() + second);
-        assert!(of_a_second.left() > LEAST, "it failed at once");
-        of_a_second.waited_since(now.saturating_sub(second));
-        assert_eq!(of_a_second.left(), LEAST);
-        let before = RemotePatience::new(&stop(second, second), now.saturating_sub(60 * second));
-        assert_eq!(before.left(), LEAST);
-        for usual in [stop(u64::MAX, u64::MAX), stop(400_000_000, 100_000_000)] {
-            assert_eq!(RemotePatience::new(&usual, now).left(), Duration::MAX);
+    fn a_remote_that_is_not_there_is_waited_for_once() {
+        let [absent, other] = ["rptun", "openamp"].map(|name| (name, Params::new()));
+        let mut patience = of(SECOND, SECOND);
+        assert_eq!(patience.left(&absent), Duration::from_secs(3));
+        patience.waited_in_vain(absent.clone(), Duration::from_secs(1));
+        assert_eq!(patience.left(&absent), Duration::from_secs(2));
+        patience.waited_in_vain(absent.clone(), Duration::from_secs(2));
+        assert_eq!((patience.left(&absent), patience.left(&other)), (LEAST, Duration::from_secs(3)));
+        for mut usual in [of(u64::MAX, u64::MAX), of(4 * SECOND, SECOND)] {
+            assert_eq!(usual.left(&absent), Duration::MAX);
+            usual.waited_in_vain(absent.clone(), Duration::from_secs(20));
+            assert_eq!(usual.left(&absent), LEAST);
         }
+    }
+
+    /// NuttX boots again before each row, also long after the first one.
+    #[test]
+    fn one_that_came_may_come_again_in_its_own_time() {
+        let remote = ("rptun", Params::new());
+        let mut patience = of(SECOND, SECOND);
+        patience.met(remote.clone());
+        assert_eq!(patience.left(&remote), Duration::MAX);
     }
 }

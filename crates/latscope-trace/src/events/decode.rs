@@ -206,7 +206,7 @@ impl Decoder {
         }
     }
 
-    /// Passes on the events of a page of a CPU, in order, with `Kind::Lost` if some before it are missing.
+    /// Passes on the events of a page of a CPU, in order, with `KernelTraceEventKind::Lost` if some before it are missing.
     pub fn page(&mut self, cpu: u32, page: &[u8], mut take: impl FnMut(KernelTraceEvent)) {
         let Some(opened) = self.layout.as_ref().and_then(|layout| layout.open(page)) else { return };
         if let Some(events) = opened.lost {

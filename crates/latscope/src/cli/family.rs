@@ -228,9 +228,9 @@ pub fn plan(probes: &[&'static Probe], request: &RunRequest, machine: &Machine) 
 }
 
 /// A family that has no more options than its probes have parameters.
-pub struct Plain<'a>(pub &'static str, pub &'a FamilyArguments);
+pub struct PlainFamily<'a>(pub &'static str, pub &'a FamilyArguments);
 
-impl Measures for Plain<'_> {
+impl Measures for PlainFamily<'_> {
     const IN_FULL: bool = true;
 
     fn run_arguments(&self) -> &RunArguments {

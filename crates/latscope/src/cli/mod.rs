@@ -45,7 +45,7 @@ use arguments::{LatscopeArguments, LatscopeCommand};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 use exit::CommandExit;
-use family::Plain;
+use family::PlainFamily;
 use latscope_bench::worker;
 use latscope_compat as compat;
 use latscope_os::signal;
@@ -161,13 +161,13 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
     let measures = !command.is_without_run() || matches!(command, LatscopeCommand::Remote(_));
     let exit = match &command {
         LatscopeCommand::Survey(asked) => measure::run(asked)?,
-        LatscopeCommand::Cpu(asked) => measure::run(&Plain("cpu", asked))?,
-        LatscopeCommand::Memory(asked) => measure::run(&Plain("memory", asked))?,
-        LatscopeCommand::Sync(asked) => measure::run(&Plain("sync", asked))?,
-        LatscopeCommand::Thread(asked) => measure::run(&Plain("thread", asked))?,
-        LatscopeCommand::Syscall(asked) => measure::run(&Plain("syscall", asked))?,
-        LatscopeCommand::Process(asked) => measure::run(&Plain("process", asked))?,
-        LatscopeCommand::File(asked) => measure::run(&Plain("file", asked))?,
+        LatscopeCommand::Cpu(asked) => measure::run(&PlainFamily("cpu", asked))?,
+        LatscopeCommand::Memory(asked) => measure::run(&PlainFamily("memory", asked))?,
+        LatscopeCommand::Sync(asked) => measure::run(&PlainFamily("sync", asked))?,
+        LatscopeCommand::Thread(asked) => measure::run(&PlainFamily("thread", asked))?,
+        LatscopeCommand::Syscall(asked) => measure::run(&PlainFamily("syscall", asked))?,
+        LatscopeCommand::Process(asked) => measure::run(&PlainFamily("process", asked))?,
+        LatscopeCommand::File(asked) => measure::run(&PlainFamily("file", asked))?,
         LatscopeCommand::Wake(asked) => measure::run(asked)?,
         LatscopeCommand::Noise(asked) => measure::run(asked)?,
         LatscopeCommand::Ipc(asked) => measure::run(asked)?,

@@ -49,10 +49,16 @@ fn label(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), name(value)?))
 }
 
+/// The most bytes of a name. A result with texts much longer is not read again.
+const LONGEST: usize = 4096;
+
 /// Parses a text that is shown in one line: not empty, without control characters.
 fn name(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         return Err("the value is empty".to_owned());
+    }
+    if text.len() > LONGEST {
+        return Err(format!("the value has more than {LONGEST} bytes"));
     }
     match text.chars().find(|c| c.is_control()) {
         Some(c) => Err(format!("the value has the control character {c:?}")),

@@ -20,8 +20,7 @@ Floats: TypeAlias = NDArray[np.float64]
 #: Random orders of days, and the sides, at most, whose days they are.
 ORDERS, MOST_SIDES = 2400, 60
 
-#: Probability of a false step on any side, as computed. Of 60 drawn fleets without a change none had one. The
-#: tail of what chance does is longer than days in random order show.
+#: Probability of a false step on any side, as computed. Of 60 drawn fleets without a change none had one.
 ERROR = 0.002
 
 #: Least deviation of a day, in logarithms.
@@ -108,7 +107,7 @@ class _Chance:
                 for of_chance, one in zip(self.null.T, value[0], strict=True)
             ]
         )
-        # What chance did is never less likely than as often as it did.
+        # No step is less likely than the share of random orders with one as large.
         p = np.maximum(p, np.mean(self.null >= value[0], axis=0))
         best = float(p.min()) * len(p)
         if best * self.sides > ERROR:

@@ -1,5 +1,6 @@
 //! Socket for the kicks: any byte is a kick, and the end of the socket is the end of the other side.
 
+use super::super::RemoteAbsent;
 use super::super::rings::Far;
 use crate::notify::{Notifier, readable};
 use anyhow::{Context, Result, bail};
@@ -12,7 +13,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Endpoint of a connection.
@@ -62,9 +63,9 @@ impl Far for OpenampKickSocket {
 }
 
 /// Error for a socket on which no process listens.
-#[derive(Debug, thiserror::Error)]
-#[error("no process listens at {}: start one, {}", .0.display(), remedy(.0))]
-pub(super) struct Absent(PathBuf);
+fn absent(path: &Path) -> RemoteAbsent {
+    RemoteAbsent(format!("no process listens at {}: start one, {}", path.display(), remedy(path)))
+}
 
 /// Returns the command that starts the side that a driver connects to.
 fn remedy(socket: &Path) -> String {
@@ -82,7 +83,7 @@ const SILENCE: Duration = Duration::from_secs(1);
 /// Connects to the process that listens, or will in time. What a wait of more than a second is for is printed.
 ///
 /// # Errors
-/// [`Absent`]: none does. It may not be talked to, or is no socket.
+/// [`RemoteAbsent`]: none does. It may not be talked to, or is no socket.
 pub(super) fn connect(path: &Path, time: Duration, waiting: &dyn Fn(&str)) -> Result<UnixStream> {
     let start = Instant::now();
     let mut told = false;
@@ -96,7 +97,7 @@ pub(super) fn connect(path: &Path, time: Duration, waiting: &dyn Fn(&str)) -> Re
             Err(_) if path.metadata().is_ok_and(|found| !found.file_type().is_socket()) => {
                 bail!("{}", no_socket(path));
             }
-            Err(_) if start.elapsed() >= time => return Err(Absent(path.to_owned()).into()),
+            Err(_) if start.elapsed() >= time => return Err(absent(path).into()),
             Err(_) if !told && start.elapsed() >= SILENCE => {
                 let left = time.saturating_sub(start.elapsed()).as_secs_f64().round();
                 waiting(&format!(
@@ -163,7 +164,8 @@ fn is_in(held: &HeldDirectory, path: &Path, address: &str) -> bool {
             let directory = files::directory_of(address);
             // Of a process that ended there is no directory. One that must not be looked into could be this one.
             let is_there = held.is_at(directory);
-            let is_there = is_there.unwrap_or_else(|error| error.kind() != io::ErrorKind::NotFound);
+            let may_be = |error: io::Error| error.kind() != io::ErrorKind::NotFound && held.at(path).exists();
+            let is_there = is_there.unwrap_or_else(may_be);
             address.file_name() == path.file_name() && is_there
         }
         _ => false,

@@ -3,8 +3,8 @@
 use super::device::OpenampDevice;
 use super::*;
 use crate::notify::Notifier;
-use crate::remote::ChannelFailure;
 use crate::remote::rings::PAYLOAD;
+use crate::remote::{ChannelFailure, RemoteAbsent};
 use latscope_rpmsg::echo::{RpmsgEcho, RpmsgService};
 use latscope_rpmsg::header::NAME_SERVICE;
 use latscope_rpmsg::name_service::Announcement;
@@ -398,7 +398,7 @@ fn a_socket_that_is_none_and_a_service_that_is_not_there_are_named() {
         let (name, time) = (RpmsgEndpointName::new("nosuch").unwrap(), Duration::from_millis(1500));
         let error = loop {
             match drive(&room.memory(), &room.socket(), name, 0, time, &waiting).err().unwrap() {
-                error if error.is::<socket::Absent>() => {}
+                error if error.is::<RemoteAbsent>() => {}
                 error => break error.to_string(),
             }
         };
@@ -438,7 +438,7 @@ fn a_long_wait_for_a_server_is_reported_with_its_end_and_its_remedy() {
     let waiting = |text: &str| told.borrow_mut().push(text.to_owned());
     let time = Duration::from_millis(1200);
     let error = drive(&room.memory(), &room.socket(), DEMO, 0, time, &waiting).err().unwrap();
-    assert!(error.is::<socket::Absent>());
+    assert!(error.is::<RemoteAbsent>());
     let serve = format!("`latscope remote serve --openamp --openamp-socket {}`", room.socket().display());
     let told = told.into_inner();
     assert_eq!(told.len(), 1, "{told:?}");

@@ -1,5 +1,6 @@
 //! The words in front of the resource table, and those in it that are for commands.
 
+use super::super::RemoteAbsent;
 use anyhow::{Context, Result, bail, ensure};
 use latscope_os::window::MemoryWindow as Memory;
 use latscope_rpmsg::table::ResourceTable;
@@ -109,11 +110,11 @@ impl RptunHeader {
                 was_reset = true;
             }
             let wanted = "a slave of rptun that boots with this memory behind its ivshmem device";
-            ensure!(
-                start.elapsed() < time,
-                "no slave of rptun is ready in {}: start {wanted}, or start it again",
-                path.display()
-            );
+            if start.elapsed() >= time {
+                let path = path.display();
+                let text = format!("no slave of rptun is ready in {path}: start {wanted}, or start it again");
+                return Err(RemoteAbsent(text).into());
+            }
             if !told && start.elapsed() > Duration::from_secs(1) {
                 waiting(&format!("waiting for {wanted}: {}", path.display()));
                 told = true;

@@ -1,7 +1,7 @@
 //! Bandwidth: blocks without a pause, as many on their way as there is room for, each verified by its receiver.
 
 use super::ledger::RemoteMessageLedger;
-use super::ping_loop::{LAST_TIMEOUT, MOST_LOSSES};
+use super::ping_loop::MOST_LOSSES;
 use super::tally::RemoteFaultTally;
 use latscope_exchange::remote::{ChannelFailure, RemoteChannel};
 use latscope_os::clock::{Clock, monotonic_ns};
@@ -105,9 +105,7 @@ impl<C: Clock> RemoteBlockStream<C> {
             if self.ledger.outstanding() == 0 && !sending {
                 return Ok(());
             }
-            // Once the time is over, a long timeout is waited for once.
-            let timeout = if losses > 0 && !sending { self.timeout.min(LAST_TIMEOUT) } else { self.timeout };
-            match self.channel.receive(&mut self.room, monotonic_ns() + timeout) {
+            match self.channel.receive(&mut self.room, monotonic_ns() + self.timeout) {
                 Ok(length) => {
                     losses = 0;
                     if self.echo(length) {

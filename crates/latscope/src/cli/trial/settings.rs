@@ -51,7 +51,7 @@ impl ArmSettings {
                         real.display()
                     );
                 }
-                ensure!(files.len() < MOST, "arm {}: {pattern} is more than {MOST} files", arm.name);
+                ensure!(files.len() <= MOST, "arm {}: {pattern} is more than {MOST} files", arm.name);
                 if files.is_empty() {
                     why.get_or_insert_with(|| format!("this machine has no {pattern}"));
                 }
@@ -117,7 +117,7 @@ impl ArmSettings {
 /// The most bytes of a setting: the kernel gives a page at most.
 const LONGEST: u64 = 4096;
 
-/// The most files of an arm.
+/// The most files of a pattern.
 const MOST: usize = 1 << 14;
 
 /// Reads the value of a file: of a choice, `always [madvise] never`, the word in brackets. What nobody may write is not
@@ -125,8 +125,9 @@ const MOST: usize = 1 << 14;
 fn held(file: &Path) -> Result<String> {
     let cannot = || format!("cannot read {}", file.display());
     let about = fs::metadata(file).with_context(cannot)?;
-    let is_setting = about.is_file() && about.permissions().mode() & 0o222 != 0;
-    ensure!(is_setting, "{} is no setting: nobody may write it", file.display());
+    ensure!(about.is_file(), "{} is no setting: it is no file", file.display());
+    let may_be_written = about.permissions().mode() & 0o222 != 0;
+    ensure!(may_be_written, "{} is no setting: nobody may write it", file.display());
     let mut text = String::new();
     let opened =
         fs::OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32).open(file);
@@ -147,9 +148,9 @@ fn write(file: &Path, value: &str) -> Result<()> {
     Ok(())
 }
 
-/// The files that a path stands for, in which `*` is any text within a name; no more than [`MOST`].
+/// The files that a path stands for, in which `*` is any text within a name; one more than [`MOST`] at most.
 fn expand(pattern: &str) -> Vec<PathBuf> {
-    glob::glob(pattern).into_iter().flatten().flatten().take(MOST).collect()
+    glob::glob(pattern).into_iter().flatten().flatten().take(MOST + 1).collect()
 }
 
 #[cfg(test)]
@@ -183,7 +184,7 @@ mod tests {
         for (file, why) in [
             ("/proc/kmsg", "nobody may write it"),
             ("/proc/self/pagemap", "nobody may write it"),
-            ("/proc/self", "nobody may write it"),
+            ("/proc/self", "it is no file"),
             ("/proc/self/mem", "cannot read"),
         ] {
             let (settings, lacking) = ArmSettings::find(&[arm(file, "2")]).unwrap();

@@ -3,7 +3,7 @@
 use super::ServeArguments;
 use crate::cli::CommandExit;
 use crate::cli::options::possible;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
@@ -108,8 +108,11 @@ fn linked(
     let cannot = || format!("{} cannot be made", path.display());
     let held = HeldDirectory::of(path).with_context(cannot)?;
     // What others made is not ours to remove.
-    let is_free = Looked::name(&held.at(path)).is_err_and(|error| error.kind() == ErrorKind::NotFound);
-    ensure!(is_free, "{} is there already", path.display());
+    match Looked::name(&held.at(path)) {
+        Ok(_) => bail!("{} is there already", path.display()),
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).with_context(cannot),
+        Err(_) => {}
+    }
     let leftover = Leftover::Link(std::path::absolute(path)?, terminal.to_owned());
     journal(&leftover)?;
     symlink(terminal, held.at(path)).with_context(cannot)?;

@@ -1,7 +1,7 @@
 //! Lines behind a table of rtla: the section of all CPUs, and the analysis of a latency above the threshold.
 
-use super::checks::StatedNumber;
-use super::rtla::RtlaHistogramTable;
+use super::super::checks::StatedNumber;
+use super::RtlaHistogramTable;
 use std::collections::BTreeSet;
 
 /// The heading of the section with the figures of all CPUs, which newer releases add.
@@ -53,6 +53,10 @@ impl<'a> CpuSection<'a> {
         let agrees = |(context, stated): (&&str, &Option<StatedNumber>)| {
             match (self.expected(table, context), stated) {
                 (Some(expected), Some(stated)) if self.at == 2 => stated.agrees(expected),
+                // In BPF mode the least of a CPU without samples is 0.
+                (Some(_), Some(stated)) if self.at == 1 && stated.value == 0.0 => {
+                    self.has_empty(table, context)
+                }
                 (Some(expected), Some(stated)) => stated.value == expected.value,
                 // A context without samples.
                 (None, stated) => stated.is_none_or(|stated| stated.value == 0.0),
@@ -69,6 +73,13 @@ impl<'a> CpuSection<'a> {
         } else {
             Err(format!("line {number}, {line:?}, does not fit its columns: it is damaged"))
         }
+    }
+
+    /// Returns true if a CPU has no sample of a context.
+    fn has_empty(&self, table: &RtlaHistogramTable, context: &str) -> bool {
+        let is_of = |column: &str| column.split_once('-').is_some_and(|(of, _)| of == context);
+        let mut columns = (0..table.columns.len()).filter(|at| is_of(table.columns[*at]));
+        columns.any(|at| table.stated(1, at).is_none_or(|count| count.value == 0.0))
     }
 
     /// The figure of the next line that the columns of a context give; `None` where these have no sample.
@@ -91,47 +102,41 @@ impl<'a> CpuSection<'a> {
     }
 }
 
-/// Lines of the analysis with a latency that the table has, and the contexts of their columns.
-const ANALYSED: [(&str, &str); 2] = [("IRQ latency:", "IRQ"), ("Thread latency:", "Thr")];
+/// Lines of the analysis with a latency that the table has, and the contexts of the columns that may have it. The
+/// latency of a thread may be that of its return to user space.
+const ANALYSED: [(&str, &[&str]); 2] = [("IRQ latency:", &["IRQ"]), ("Thread latency:", &["Thr", "Usr"])];
 
-/// The analysis of the latency that ended a run, while it is read.
+/// Half of the last digit of a latency in the analysis, µs.
+const HALF_A_DIGIT: f64 = 0.005;
+
+/// The analysis of the latency that ended a run, while it is read: `## CPU 1 hit stop tracing …` names the CPU, and the
+/// latencies are below.
 #[derive(Default)]
 pub(super) struct StopAnalysis<'a> {
     cpu: Option<&'a str>,
+    /// Columns that lack the latency, which the trace may have lost, or which came as it ended; and the latency, µs.
+    pub beyond: Vec<(usize, f64)>,
 }
 
 impl<'a> StopAnalysis<'a> {
-    /// Checks a line of the analysis: `## CPU 1 hit stop tracing …` names the CPU, and the latencies below are not
-    /// above the largest of that CPU. Where the trace lost events, the table may lack them.
-    pub(super) fn check(
-        &mut self,
-        table: &RtlaHistogramTable,
-        number: usize,
-        line: &'a str,
-    ) -> Result<(), String> {
+    /// Reads a line of the analysis.
+    pub(super) fn read(&mut self, table: &RtlaHistogramTable, line: &'a str) {
         if let Some(rest) = line.strip_prefix("## CPU ") {
             self.cpu = rest.split_whitespace().next();
         }
-        let found =
-            ANALYSED.iter().find_map(|(name, context)| Some((line.trim().strip_prefix(name)?, context)));
-        let (Some((rest, context)), Some(cpu), None) = (found, self.cpu, table.lost) else { return Ok(()) };
-        let Some((Ok(us), "us")) = rest.trim().split_once(' ').map(|(number, rest)| {
-            (number.parse::<f64>(), rest.split_whitespace().next().unwrap_or_default())
-        }) else {
-            return Ok(());
-        };
-        let Some(at) = table.columns.iter().position(|column| *column == format!("{context}-{cpu:0>3}"))
-        else {
-            return Ok(());
-        };
-        let ticks = us * 1e6 / table.tick_ps as f64;
-        match table.stated(4, at) {
-            // The largest is cut to a whole number.
-            Some(max) if ticks >= max.value + 1.0 => Err(format!(
-                "line {number}: a latency of {us} µs ended the run, and the largest of {} is {}: it is damaged",
-                table.columns[at], max.value
-            )),
-            _ => Ok(()),
+        let analysed = ANALYSED.iter().find_map(|(name, of)| Some((line.trim().strip_prefix(name)?, of)));
+        let (Some((rest, contexts)), Some(cpu)) = (analysed, self.cpu) else { return };
+        let mut words = rest.split_whitespace();
+        let (Some(Ok(us)), Some("us")) = (words.next().map(str::parse::<f64>), words.next()) else { return };
+        let names: Vec<String> = contexts.iter().map(|context| format!("{context}-{cpu:0>3}")).collect();
+        let columns =
+            (0..table.columns.len()).filter(|at| names.iter().any(|name| name == table.columns[*at]));
+        let columns: Vec<usize> = columns.collect();
+        let ticks = (us - HALF_A_DIGIT) * 1e6 / table.tick_ps as f64;
+        // The largest of a column is cut to a whole number.
+        let has_it = |at: &usize| table.stated(4, *at).is_none_or(|max| ticks < max.value + 1.0);
+        if !columns.iter().any(has_it) {
+            self.beyond.extend(columns.first().map(|at| (*at, us)));
         }
     }
 }

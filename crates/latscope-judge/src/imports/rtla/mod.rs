@@ -1,17 +1,19 @@
 //! The tables of `rtla timerlat hist` and `rtla osnoise hist`: a row for each bin that is not empty, a column for
 //! each CPU and context.
 
+mod section;
+
 use super::bins::ImportHistogram;
 use super::checks::StatedNumber;
 use super::numbered_lines;
 use super::report::{ImportSource, UNEVENTFUL, finish, measurement, note_watched};
-use super::rtla_section::{ALL, CpuSection, StopAnalysis, check_contexts};
 use latscope_core::catalogue::ids;
 use latscope_core::histogram::{Histogram, HistogramBinning};
 use latscope_core::param;
 use latscope_core::plan::{Params, params};
-use latscope_core::quality::{QualityLevel, Reason};
-use latscope_core::report::{Report, Semantics};
+use latscope_core::quality::{NOTHING_MEASURED, QualityLevel, Reason};
+use latscope_core::report::{Measurement, Report, Semantics};
+use section::{ALL, CpuSection, StopAnalysis, check_contexts};
 use std::collections::BTreeSet;
 
 const TIMERLAT: &str = "# RTLA timerlat histogram";
@@ -91,12 +93,22 @@ fn read(
         let histogram = table.counted(at, is_osnoise).map_err(place)?;
         measurements.push(measurement(probe, params, title, times, histogram));
     }
-    for m in measurements.iter().filter(|m| is_osnoise && m.histogram.count() == 0) {
+    for (at, us) in &table.beyond {
+        let text = format!("a latency of {us} µs ended the run, and the histogram lacks it");
+        measurements[*at].lower(Reason::new(QualityLevel::Degraded, "impossible", text, ""));
+    }
+    // A CPU without noise has no column.
+    let is_beyond = |m: &Measurement| is_osnoise && !table.columns.is_empty() && m.histogram.count() == 0;
+    for m in measurements.iter_mut().filter(|m| is_beyond(m)) {
+        let text = "all of its noise is beyond the histogram";
+        m.lower(Reason::new(QualityLevel::Unsupported, NOTHING_MEASURED, text, "a larger -E or -b"));
+    }
+    for m in measurements.iter().filter(|_| is_osnoise && table.columns.is_empty()) {
         report.plan.notes.push(format!("{}: none was counted", m.title));
     }
     for m in &mut measurements {
         note_watched(m, table.seconds as f64)?;
-        if is_osnoise && m.histogram.count() == 0 {
+        if is_osnoise && table.columns.is_empty() {
             m.lower(Reason::new(QualityLevel::Ok, UNEVENTFUL, "rtla counted no noise", ""));
         }
         if let Some(line) = table.lost {
@@ -126,6 +138,8 @@ pub(super) struct RtlaHistogramTable<'a> {
     pub lost: Option<&'a str>,
     /// True if a threshold ended the run.
     is_stopped: bool,
+    /// Columns whose histogram lacks the latency that ended the run, µs, by the analysis.
+    beyond: Vec<(usize, f64)>,
 }
 
 /// The lines below the rows, in this order.
@@ -237,14 +251,16 @@ impl<'a> RtlaHistogramTable<'a> {
         let mut section: Option<CpuSection> = None;
         let mut analysis = StopAnalysis::default();
         for (number, line) in lines {
-            analysis.check(self, number, line)?;
+            analysis.read(self, line);
             match (line.split_whitespace().next(), &mut section) {
                 (None, _) => {}
                 (Some(ALL), None) => section = Some(CpuSection::of(self, number, line)?),
                 (Some(_), Some(section)) if section.next().is_some() => section.check(self, number, line)?,
                 _ if is_message(line) => self.is_stopped |= line.contains(STOPPED),
                 // The analysis of the threshold, whose form differs between releases.
-                (Some(first), _) if self.is_stopped && !first.starts_with(|c: char| c.is_ascii_digit()) => {}
+                (Some(first), _)
+                    if self.is_stopped
+                        && (line.starts_with('\t') || !first.starts_with(|c: char| c.is_ascii_digit())) => {}
                 _ => {
                     return Err(format!(
                         "line {number}, {line:?}, follows the end of its table: it is damaged"
@@ -252,6 +268,7 @@ impl<'a> RtlaHistogramTable<'a> {
                 }
             }
         }
+        self.beyond = analysis.beyond;
         match section.and_then(|section| section.next()) {
             Some(next) => Err(format!("its section ALL is cut off: it has no line {next:?}")),
             None => Ok(()),
@@ -279,7 +296,11 @@ impl<'a> RtlaHistogramTable<'a> {
             self.rows.iter().map(|(value, counts)| (*value, counts[column])).collect();
         let is_empty = count == 0 && overflow == 0 && counts.iter().all(|(_, n)| *n == 0);
         if is_empty {
-            let stated = (2..5).filter_map(|line| self.stated(line, column)).find(|one| one.value > 0.0);
+            // Before Linux 6.10 the least value of nothing is the largest number.
+            let is_unset = |line: usize, value: f64| line == 2 && value >= u64::MAX as f64;
+            let stated = (2..5).filter_map(|line| Some((line, self.stated(line, column)?)));
+            let stated = stated.filter(|(line, one)| one.value > 0.0 && !is_unset(*line, one.value));
+            let stated = stated.map(|(_, one)| one).next();
             if let Some(stated) = stated {
                 return Err(format!("it counted nothing, and states {}: it is damaged", stated.value));
             }
@@ -310,7 +331,11 @@ const STOPPED: &str = "hit stop tracing";
 /// Returns true for a message of rtla: lines of the analysis of a threshold are indented.
 fn is_message(line: &str) -> bool {
     let is_indented = line.starts_with("  ") && line.trim().starts_with(|c: char| c.is_alphabetic());
-    is_indented || line.starts_with("rtla ") || line.starts_with("## CPU ") || line.contains(LOST)
+    is_indented
+        || line.ends_with(STOPPED)
+        || line.starts_with("rtla ")
+        || line.starts_with("## CPU ")
+        || line.contains(LOST)
 }
 
 /// The longest noise that the kernel counts: the period in which it looks, unless that was changed, ps.
