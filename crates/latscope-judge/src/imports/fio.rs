@@ -102,7 +102,7 @@ const GROUPED: &str = "group_reporting";
 const RAMPED: [&str; 3] = ["ramp_time", "ramp_size", GROUPED];
 
 /// Options whose syncs fio counts in a place of other figures.
-const SYNCED: [&str; 2] = ["fdatasync", "sync_file_range"];
+const SYNCED: [&str; 3] = ["fdatasync", "sync_file_range", "syncfs"];
 
 /// The bins of fio: each is named by its middle, and each power of two has 64.
 const BINS: HistogramBinning = HistogramBinning { per_octave: Some(64), ..HistogramBinning::of_width(1) };
@@ -208,7 +208,8 @@ impl FioJsonJob {
         let longest = directions.iter().map(|(_, of)| of.runtime).max().unwrap_or(0);
         for (direction, of) in directions {
             // Before 3.43 syncs of data are not among the operations of sync.
-            of.check(is_ramped || direction == "sync").map_err(|why| format!("{direction}: {why}"))?;
+            of.check(is_ramped || is_synced && direction == "sync")
+                .map_err(|why| format!("{direction}: {why}"))?;
             // Of syncs no time is stated: they are between the other operations.
             let known = [of.runtime, longest, job_ms].into_iter().find(|ms| *ms > 0);
             let before = measurements.len();
@@ -221,7 +222,7 @@ impl FioJsonJob {
                     m.lower(Reason::new(QualityLevel::Degraded, "calls-failed", why, ""));
                 }
                 if let Some(why) = of.lacks_parts() {
-                    m.lower(Reason::new(QualityLevel::Degraded, "impossible", why, ""));
+                    m.lower(Reason::new(QualityLevel::Degraded, "contradictory", why, ""));
                 }
                 measurements.push(m);
             }

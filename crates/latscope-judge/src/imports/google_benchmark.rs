@@ -192,8 +192,8 @@ fn check_repetitions(
     let stated = lines.iter().chain(computed).filter_map(|line| line.repetitions);
     let stated: BTreeSet<u64> = stated.collect();
     let Some(first) = stated.first() else { return Ok(()) };
-    if stated.last() == Some(&0) {
-        // Before 1.5.5 it is the number in the source, 0 where there is none.
+    if stated.last() == Some(&0) && lines.iter().all(|line| line.family_index.is_none()) {
+        // Before 1.5.5 it is the number in the source, 0 where there is none. These versions number no families.
         return Ok(());
     }
     if stated.len() > 1 {

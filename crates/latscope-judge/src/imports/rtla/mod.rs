@@ -95,7 +95,7 @@ fn read(
     }
     for (at, us) in &table.beyond {
         let text = format!("a latency of {us} µs ended the run, and the histogram lacks it");
-        measurements[*at].lower(Reason::new(QualityLevel::Degraded, "impossible", text, ""));
+        measurements[*at].lower(Reason::new(QualityLevel::Degraded, "contradictory", text, ""));
     }
     // A CPU without noise has no column.
     let is_beyond = |m: &Measurement| is_osnoise && !table.columns.is_empty() && m.histogram.count() == 0;
