@@ -225,7 +225,8 @@ fn finish(
         (Ok(()), None) => {}
         (_, Some(end)) => bench.cut_short(index, ended_with(end.to_string(), answered)),
         (Err(ChannelFailure::Timeout), None) if answered.is_some() => {
-            bench.cut_short(index, ended_with("the last messages were not answered".to_owned(), answered));
+            let silence = format!("{} at the end", ChannelFailure::Timeout);
+            bench.cut_short(index, ended_with(silence, answered));
         }
         (Err(failure), None) => bench.cut_short(index, failure.to_string()),
     }
