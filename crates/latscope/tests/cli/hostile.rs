@@ -2,8 +2,10 @@
 //! no files, and names that lead elsewhere.
 
 use crate::import::real;
-use crate::support::{NOBODY, Place, Ran, end, json, latscope, program, root, run, start, wait};
+use crate::process::signal;
+use crate::support::{NOBODY, Place, Ran, end, eventually, json, latscope, program, root, run, start, wait};
 use latscope_core::fixture;
+use rustix::process::Signal;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
@@ -253,6 +255,23 @@ fn a_dry_run_runs_no_command_of_a_plan() {
     let shown = run(&["run", &plan, "--dry-run", "--dir", &place.at("results")]).done();
     assert!(shown.contains(&format!("if this succeeds: touch {ran}")), "{shown}");
     assert!(!fs::exists(&ran).unwrap() && !fs::exists(&prefix).unwrap(), "a command of the plan ran");
+}
+
+#[test]
+fn a_directory_for_files_is_this_users_also_under_an_open_umask() {
+    let place = Place::new();
+    let directory = place.directory("files");
+    let binary = env!("CARGO_BIN_EXE_latscope");
+    let script = format!("umask 000; exec {binary} file create --dir {directory} --rounds 100 --quiet");
+    let child = start(&mut program(["sh", "-c", &script]));
+    let mode = eventually("it has a directory", || {
+        let mut all = fs::read_dir(&directory).ok()?.flatten();
+        let made = all.find(|entry| entry.file_name().to_string_lossy().starts_with(".latscope-"))?;
+        Some(made.metadata().ok()?.permissions().mode() & 0o777)
+    });
+    signal(&child, Signal::INT);
+    wait(child).no_panic();
+    assert_eq!(mode, 0o700);
 }
 
 #[test]
