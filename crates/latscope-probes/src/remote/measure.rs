@@ -360,6 +360,7 @@ fn stream(
 ) -> Box<dyn RemoteChannel> {
     let timebase = bench.timebase();
     let mut stream = RemoteBlockStream::new(channel, payload as usize, sent.timeout, timebase.clock());
+    stream.is_foreign = !sent.transport.ours;
     let stretch = stream.stretch();
     bench.set_work(
         index,

@@ -86,7 +86,7 @@ fn left(path: &Path, layout: &RpmsgWindow) -> Result<DeviceMemory> {
     Ok((map(file, path, layout.size)?, name))
 }
 
-/// What to do about a file that is not taken over.
+/// Remedy for a file that is not taken over.
 const REMEDY: &str = "remove it, if nothing needs it, or give another --openamp-shm";
 
 fn enlarge(file: &OwnedFd, path: &Path, size: usize) -> Result<()> {

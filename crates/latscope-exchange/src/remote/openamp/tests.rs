@@ -375,7 +375,7 @@ fn a_file_of_the_user_is_neither_overwritten_nor_removed() {
         assert!(line.contains(wanted) && line.contains("another --openamp-shm"), "{line}");
         assert!(std::fs::read(room.memory()).unwrap() == content, "{line}");
     }
-    // Zeros that somebody prepared are used, and stay; what an earlier run left goes.
+    // Prepared zeros are used, and stay. Memory of an earlier run goes.
     for (content, left) in [(vec![0; LAYOUT.size], 1), (ours, 0)] {
         std::fs::write(room.memory(), content).unwrap();
         drop(room.device().unwrap());

@@ -67,7 +67,7 @@ pub(super) fn check(file: impl AsFd, path: &Path) -> Result<()> {
     bail!("{} has no header of rptun, and is left as it is: {REMEDY}", path.display())
 }
 
-/// What to do about a file that is no window.
+/// Remedy for a file that is no window.
 const REMEDY: &str = "give the file behind the slave's ivshmem device";
 
 /// Returns true if a slave made this, or if nothing did.

@@ -241,7 +241,7 @@ fn a_path_that_is_taken_is_left_alone() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "a file");
     std::fs::remove_file(&path).unwrap();
     let first = bind(&path).unwrap();
-    assert!(bind(&path).is_err(), "somebody listens there");
+    assert!(bind(&path).is_err(), "a process listens there");
     drop(first);
     assert!(!path.exists());
     // What a process that was killed left behind.

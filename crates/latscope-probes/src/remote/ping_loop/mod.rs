@@ -13,7 +13,7 @@ use latscope_rpmsg::messages::{
 pub(crate) const MOST_LOSSES: u32 = 3;
 
 /// Longest timeout once the time of a row is over, ns.
-pub(crate) const LAST_TIMEOUT: u64 = 1_000_000_000;
+const LAST_TIMEOUT: u64 = 1_000_000_000;
 
 /// Longest wait for a buffer before the next try to get it, ns.
 const MILLISECOND: u64 = 1_000_000;

@@ -24,6 +24,8 @@ pub struct RemoteBlockStream<C> {
     verified: Verified,
     /// Time at which the last block was sent, ticks.
     sent_at: u64,
+    /// True if others started the remote, so that it may be gone.
+    pub is_foreign: bool,
 }
 
 /// Blocks that arrived, and their times.
@@ -73,6 +75,7 @@ impl<C: Clock> RemoteBlockStream<C> {
             clock,
             timeout,
             sent_at: 0,
+            is_foreign: true,
         }
     }
 
@@ -113,8 +116,10 @@ impl<C: Clock> RemoteBlockStream<C> {
                     }
                 }
                 Err(ChannelFailure::Timeout) => {
-                    // A remote that answers nothing of a whole window at the end has fallen silent.
-                    let silent = !sending && window > 1 && self.ledger.outstanding() == window;
+                    // A remote of others that answers nothing of a whole window at the end has fallen silent. One that
+                    // this program started is there, and may have had no CPU.
+                    let silent =
+                        self.is_foreign && !sending && window > 1 && self.ledger.outstanding() == window;
                     self.ledger.give_up();
                     self.channel.give_up()?;
                     self.verified.mark = None;

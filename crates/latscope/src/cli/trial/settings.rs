@@ -120,14 +120,14 @@ const LONGEST: u64 = 4096;
 /// The most files of a pattern.
 const MOST: usize = 1 << 14;
 
-/// Reads the value of a file: of a choice, `always [madvise] never`, the word in brackets. What nobody may write is not
+/// Reads the value of a file: of a choice, `always [madvise] never`, the word in brackets. What is read-only is not
 /// opened: a look at some of these files takes messages from their reader, or memory without a limit.
 fn held(file: &Path) -> Result<String> {
     let cannot = || format!("cannot read {}", file.display());
     let about = fs::metadata(file).with_context(cannot)?;
     ensure!(about.is_file(), "{} is no setting: it is no file", file.display());
     let may_be_written = about.permissions().mode() & 0o222 != 0;
-    ensure!(may_be_written, "{} is no setting: nobody may write it", file.display());
+    ensure!(may_be_written, "{} is no setting: it is read-only", file.display());
     let mut text = String::new();
     let opened =
         fs::OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32).open(file);
@@ -182,8 +182,8 @@ mod tests {
     #[test]
     fn what_is_no_setting_is_not_read() {
         for (file, why) in [
-            ("/proc/kmsg", "nobody may write it"),
-            ("/proc/self/pagemap", "nobody may write it"),
+            ("/proc/kmsg", "it is read-only"),
+            ("/proc/self/pagemap", "it is read-only"),
             ("/proc/self", "it is no file"),
             ("/proc/self/mem", "cannot read"),
         ] {
