@@ -113,6 +113,8 @@ fn preempt(orders: CpuHogOrders) -> Result<Vec<Preemption>> {
         }
         preemptions.push(Preemption { from, until });
     }
+    // The answer and the end of the process are no preemption.
+    sched::set_policy(ThreadSchedPolicy::Other).context("SCHED_OTHER is refused")?;
     Ok(preemptions)
 }
 

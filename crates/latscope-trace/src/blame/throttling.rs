@@ -35,6 +35,14 @@ pub(super) fn denials(events: &[KernelTraceEvent], cpu: u32, thread: u32, end: u
     let mut others = Others::default();
     let mut found = Vec::new();
     for event in events {
+        if let KernelTraceEventKind::Waking { task, .. } = &event.kind {
+            // It slept. If it seems to wait, then since a switch is missing.
+            if task.tid == thread {
+                wait = RunQueueWait::default();
+            } else {
+                others.is_not_ready(task.tid);
+            }
+        }
         if let KernelTraceEventKind::Wakeup { task, target }
         | KernelTraceEventKind::WakeupNew { task, target } = &event.kind
             && *target == cpu
@@ -47,7 +55,7 @@ pub(super) fn denials(events: &[KernelTraceEvent], cpu: u32, thread: u32, end: u
         }
         if event.cpu != cpu {
             if let KernelTraceEventKind::Switch { to, .. } = &event.kind {
-                others.ready.remove(&to.tid);
+                others.is_not_ready(to.tid);
             }
             continue;
         }
@@ -74,7 +82,7 @@ pub(super) fn denials(events: &[KernelTraceEvent], cpu: u32, thread: u32, end: u
             KernelTraceEventKind::Idle { state: Some(_) } => wait.proven |= wait.since.is_some(),
             // It runs: the switch to it is missing.
             _ if event.thread == thread => found.extend(wait.end(event.at)),
-            _ => {}
+            _ => others.is_not_ready(event.thread),
         }
     }
     found.extend(wait.end(end));
@@ -95,6 +103,12 @@ impl Others {
         if task.priority < REAL_TIME {
             self.ready.insert(task.tid);
         }
+    }
+
+    /// Notes that a thread runs, sleeps or is elsewhere.
+    fn is_not_ready(&mut self, thread: u32) {
+        self.ready.remove(&thread);
+        self.held_back &= !self.ready.is_empty();
     }
 
     fn switch(&mut self, from: &TraceEventTask, runnable: bool, to: &TraceEventTask) {
