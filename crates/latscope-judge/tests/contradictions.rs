@@ -461,6 +461,20 @@ fn computed_figures_of_google_benchmark_are_of_its_repetitions() {
     assert!(refusal(&failed.to_string()).contains("it has 2 of its 3 repetitions"));
 }
 
+/// A rate of no time is no number of JSON, and no reason to refuse the rest.
+#[test]
+fn what_is_no_number_to_google_benchmark_is_no_figure() {
+    let right = google("mean", 11.0, 9.0);
+    for none in ["NaN", "-NaN", "Infinity", "-Infinity", "nan", "inf"] {
+        let odd = right.replacen("\"iterations\":", &format!("\"rate \\\"NaN\":{none},\"iterations\":"), 2);
+        assert_eq!(read(&odd).measurements, read(&right).measurements, "{none}");
+    }
+    assert!(
+        refusal(&right.replacen("\"real_time\":10.0", "\"real_time\":NaN", 1))
+            .contains("it has no real_time")
+    );
+}
+
 #[test]
 fn computed_figures_belong_to_the_benchmark_at_their_place() {
     let of = |mean: f64| {
@@ -557,6 +571,11 @@ fn a_whole_result_of_lmbench_is_read_and_two_are_not() {
 #[test]
 fn the_list_of_a_call_without_a_stride_has_no_empty_line_at_its_end() {
     let list = "\"stride=64\n0.00049 1.500\n0.06250 4.200\n1.00000 9.000\n";
+    let falls = list.replace("0.06250", "2.06250");
+    assert!(
+        refusal(&format!("{falls}\n"))
+            .contains("line 4: load, 1 MiB, stride 64 B is less than the size above")
+    );
     assert_eq!(read(list).measurements.len(), 3);
     for cut in [
         list.replace("1.00000 9.000\n", ""),

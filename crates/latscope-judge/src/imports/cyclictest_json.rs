@@ -5,7 +5,7 @@ use super::checks::{NO_MEAN, StatedNumber};
 use super::command_line::CyclictestSettings;
 use super::cyclictest;
 use super::report::{ImportSource, SysInfo, finish, imported, measurement};
-use super::{IMPLAUSIBLE_TIME, from_json, has_names, time, without_nan};
+use super::{IMPLAUSIBLE_TIME, from_json, has_names, time};
 use latscope_core::catalogue::ids;
 use latscope_core::histogram::Histogram;
 use latscope_core::json::LARGEST;
@@ -74,12 +74,11 @@ struct CyclictestJsonThread {
 /// # Errors
 /// The text is of another program of rt-tests, has no histogram, or is damaged.
 pub(super) fn read(text: &str) -> Result<Report, String> {
-    let json = without_nan(text);
-    let CyclictestJsonHead { command_line } = from_json(&json)?;
+    let CyclictestJsonHead { command_line } = from_json(text)?;
     if !is_cyclictest(&command_line) {
         return Err(format!("it was written by `{command_line}`: of rt-tests only cyclictest is read"));
     }
-    let mut file: CyclictestJsonFile = from_json(&json)?;
+    let mut file: CyclictestJsonFile = from_json(text)?;
     let machine = std::mem::take(&mut file.sysinfo).machine();
     let Numbered(threads) = &file.thread;
     if let Some(stated) = file.num_threads.filter(|stated| *stated != threads.len()) {

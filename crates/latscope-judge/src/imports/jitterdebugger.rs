@@ -3,7 +3,7 @@
 use super::bins::{BinCounts, ImportHistogram, Numbered};
 use super::checks::{NO_MEAN, StatedNumber};
 use super::report::{ImportSource, SysInfo, finish, measurement};
-use super::{from_json, has_names, without_nan};
+use super::{from_json, has_names};
 use latscope_core::catalogue::ids;
 use latscope_core::param;
 use latscope_core::plan::params;
@@ -51,7 +51,7 @@ const UNKNOWN: &[&str] =
 /// # Errors
 /// The text is of another version, or damaged.
 pub(super) fn read(text: &str) -> Result<Report, String> {
-    let file: File = from_json(&without_nan(text))?;
+    let file: File = from_json(text)?;
     if file.version != VERSION {
         return Err(format!("its form is version {}, and {VERSION} is read", file.version));
     }

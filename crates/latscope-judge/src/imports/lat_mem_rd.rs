@@ -101,7 +101,7 @@ impl LatencyLists {
         match self.list {
             Some(_) if line.trim().is_empty() => self.end_list(),
             Some((stride, points)) => {
-                self.read_point(number, line, stride)?;
+                self.read_point(number, line, stride, points)?;
                 self.list = Some((stride, points + 1));
             }
             None if line.trim().is_empty() => self.in_other_list = false,
@@ -116,10 +116,14 @@ impl LatencyLists {
         }
     }
 
-    fn read_point(&mut self, number: usize, line: &str, stride: u64) -> Result<(), String> {
+    fn read_point(&mut self, number: usize, line: &str, stride: u64, points: usize) -> Result<(), String> {
         let m = point(line, stride, self.order);
         let m = m.ok_or_else(|| format!("line {number}, {line:?}, has no size in MiB and ns"))?;
         let m = m.map_err(|why| format!("line {number}: {why}"))?;
+        let size = |m: &Measurement| m.number(param::SIZE);
+        if points > 0 && self.measurements.last().and_then(size) > size(&m) {
+            return Err(format!("line {number}: {} is less than the size above it: it is damaged", m.title));
+        }
         if !self.known.insert(m.params.clone()) {
             return Err(format!("line {number}: {} is there twice: choose a file for each run", m.title));
         }

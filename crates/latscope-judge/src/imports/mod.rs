@@ -261,29 +261,36 @@ fn json_of(text: &str) -> Option<&str> {
     Some(&text[at..])
 }
 
-/// A text whose means that are not a number, of threads that were never woken, are null. Lines stay as they are.
+/// How programs print what is no number: the mean of nothing, a rate of no time.
+const NO_NUMBERS: [&str; 8] = ["-nan", "nan", "-NaN", "NaN", "-inf", "-Infinity", "inf", "Infinity"];
+
+/// A JSON text in which what is no number, and is none in JSON, is null. Lines stay as they are.
 fn without_nan(text: &str) -> Cow<'_, str> {
-    let mut text = Cow::Borrowed(text);
-    for space in ["", " "] {
-        for nan in ["-nan", "nan"] {
-            let from = format!("\"avg\":{space}{nan}");
-            if text.contains(&from) {
-                text = Cow::Owned(text.replace(&from, "\"avg\": null"));
-            }
-        }
+    if !NO_NUMBERS.iter().any(|word| text.contains(word)) {
+        return Cow::Borrowed(text);
     }
-    text
+    let (mut json, mut rest) = (String::with_capacity(text.len()), text);
+    let (mut in_string, mut is_escaped) = (false, false);
+    while let Some(c) = rest.chars().next() {
+        let word = NO_NUMBERS.iter().find(|word| !in_string && rest.starts_with(**word));
+        let (length, kept) = word.map_or((c.len_utf8(), &rest[..c.len_utf8()]), |word| (word.len(), "null"));
+        in_string ^= c == '"' && !is_escaped;
+        is_escaped = in_string && c == '\\' && !is_escaped;
+        json.push_str(kept);
+        rest = &rest[length..];
+    }
+    Cow::Owned(json)
 }
 
 /// Returns true if the JSON of a text has all of these names, even if it ends early. A program or a text that only
 /// mentions them is no JSON, or does not use them as names.
 fn has_names(text: &str, names: &[&str]) -> bool {
-    let Some(json) = json_of(text) else { return false };
+    let Some(json) = json_of(text).map(without_nan) else { return false };
     if !names.iter().all(|name| json.contains(&format!("\"{name}\""))) {
         return false;
     }
     let mut missing: BTreeSet<&str> = names.iter().copied().collect();
-    let mut reader = serde_json::Deserializer::from_str(json);
+    let mut reader = serde_json::Deserializer::from_str(&json);
     // Where it ends early, or goes on with something else, the names before that count; several outputs may follow
     // each other.
     while NamesOf(&mut missing).deserialize(&mut reader).is_ok() {}
@@ -346,8 +353,9 @@ impl<'de> Visitor<'de> for NamesOf<'_, '_> {
     }
 }
 
-/// Reads the JSON of a text, which nothing may follow. An error has the line of the text.
-fn from_json<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, String> {
+/// Reads the JSON of a text, which nothing may follow; what is no number is null. An error has the line of the text.
+fn from_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
+    let text = &*without_nan(text);
     let json = json_of(text).unwrap_or_default();
     check_texts(json.as_bytes()).map_err(|error| error.to_string())?;
     let lines_to = |end: usize| text[..end].matches('\n').count();

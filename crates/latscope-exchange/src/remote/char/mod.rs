@@ -3,7 +3,7 @@
 
 mod sysfs;
 
-use super::{ChannelFailure, ChannelRequest, RemoteChannel, RemoteOption, RemoteTransport};
+use super::{ChannelFailure, ChannelRequest, RemoteAbsent, RemoteChannel, RemoteOption, RemoteTransport};
 use crate::notify::readable;
 use anyhow::{Context, Result, bail, ensure};
 use latscope_core::param;
@@ -69,10 +69,11 @@ fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
     let name = if order.text("endpoint").is_empty() { &service } else { order.text("endpoint") };
     let asked = order.text("dst");
     let asked = if asked.is_empty() { None } else { Some(number(asked).context("--dst is no address")?) };
+    let announced = |address| announced(&sysfs, name, address, order.patience.min(DEVICE_TIMEOUT));
     let endpoint = match order.text(param::VIA) {
-        "bind" => bound(&sysfs, announced(&sysfs, name, asked)?, name)?,
+        "bind" => bound(&sysfs, announced(asked)?, name)?,
         "ioctl" => {
-            let address = asked.map_or_else(|| Ok(announced(&sysfs, name, None)?.address), anyhow::Ok)?;
+            let address = asked.map_or_else(|| Ok(announced(None)?.address), anyhow::Ok)?;
             made(&sysfs, Path::new(order.text("ctrl")), name, address)?
         }
         other => bail!("--via is ioctl or bind, not {other}"),
@@ -80,14 +81,16 @@ fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
     Ok(Box::new(EndpointFile { endpoint, _processor: processor }))
 }
 
-/// The channel, once the remote has announced it.
-fn announced(sysfs: &Sysfs, name: &str, address: Option<u32>) -> Result<Announced> {
+/// The channel, once the remote has announced it, which is waited for so long.
+fn announced(sysfs: &Sysfs, name: &str, address: Option<u32>, time: Duration) -> Result<Announced> {
     ensure!(
         sysfs.0.join("bus/rpmsg").exists(),
         "this kernel has no RPMsg: modprobe virtio_rpmsg_bus, or start the remote processor"
     );
-    until(|| sysfs.announced(name, address))
-        .with_context(|| format!("no remote announces {name}: see /sys/bus/rpmsg/devices, or give --dst"))
+    until(time, || sysfs.announced(name, address)).ok_or_else(|| {
+        let text = format!("no remote announces {name}: see /sys/bus/rpmsg/devices, or give --dst");
+        RemoteAbsent(text).into()
+    })
 }
 
 /// A device made by the control device.
@@ -110,8 +113,8 @@ fn bound(sysfs: &Sysfs, channel: Announced, name: &str) -> Result<RpmsgCharDevic
 }
 
 /// Asks until there is an answer, or the time is up.
-fn until<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
-    let end = Instant::now() + DEVICE_TIMEOUT;
+fn until<T>(time: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let end = Instant::now() + time;
     loop {
         match ask() {
             None if Instant::now() < end => sleep(Duration::from_millis(10)),
@@ -146,7 +149,7 @@ impl RpmsgCharDevice {
     ) -> Result<RpmsgCharDevice> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let mut refused = None;
-        let opened = until(|| {
+        let opened = until(DEVICE_TIMEOUT, || {
             let new = sysfs.endpoints(name, address).difference(before).next()?.clone();
             match open_file(Path::new("/dev").join(&new), flags, Mode::empty()) {
                 Ok(file) => Some((file, new)),
