@@ -39,10 +39,6 @@ fn every_table_shows_a_median_beyond_the_last_bin() {
         ("every point", text::every_point(&report, "wake", &narrow)),
         ("groups", groups::tables(&report).written(&narrow)),
         ("markdown", markdown::markdown(&report, &[], true, &narrow)),
-        (
-            "human",
-            markdown::markdown(&report, &[], true, &DisplayOptions { scale: DurationScale::Human, ..narrow }),
-        ),
         ("page", html::report(&report, &[], narrow.catalogue)),
     ] {
         assert!(text.contains("> 30.0 µs") || text.contains("&gt; 30.0 µs"), "{name}: {text}");

@@ -1,9 +1,7 @@
 //! Golden files: each view of the fixture as it was when a person last checked it. `LATSCOPE_RECORD=1 cargo
 //! test -p latscope-views` writes them anew.
 
-use super::{
-    DisplayOptions, DurationScale, Sort, csv, groups, human, markdown, overview, survey, table, text,
-};
+use super::{DisplayOptions, Sort, csv, groups, markdown, overview, survey, table, text};
 use latscope_core::catalogue::ProbeCatalogue;
 use latscope_core::fixture;
 use latscope_core::histogram::Histogram;
@@ -86,12 +84,6 @@ fn bandwidth_has_its_rate_at_every_width() {
 }
 
 #[test]
-fn human_scale() {
-    let options = DisplayOptions { scale: DurationScale::Human, ..wide(80) };
-    check("human-80.txt", &table::table(&report(), &[], &options));
-}
-
-#[test]
 fn whole_survey() {
     check("survey-100.txt", &survey::survey(&report(), &[], &wide(100)));
     let options = DisplayOptions { sort: Sort::Family, ..wide(100) };
@@ -159,12 +151,10 @@ fn files() {
 fn no_table_is_wider_than_the_terminal() {
     let (report, other) = (report(), fixture::other());
     for width in [30, 44, 61, 79, 80, 99, 120, 149, 150, 201] {
-        for scale in [DurationScale::Time, DurationScale::Human] {
-            let options = DisplayOptions { width, scale, ..DisplayOptions::default() };
-            for line in survey::survey(&report, &[&other], &options).lines() {
-                let used = super::styled::Text::plain(line).width();
-                assert!(used <= width, "{used} of {width}: {line}");
-            }
+        let options = DisplayOptions { width, ..DisplayOptions::default() };
+        for line in survey::survey(&report, &[&other], &options).lines() {
+            let used = super::styled::Text::plain(line).width();
+            assert!(used <= width, "{used} of {width}: {line}");
         }
     }
 }
@@ -302,7 +292,6 @@ fn every_number_on_the_screen_is_in_the_json() {
     words += " 60 16.7 52.3 p10 p90 p95 p99 p99.9 p99.99 L1 1 s 1 ns ";
     for row in super::rows::rows(&report, &[], catalogue()) {
         words += &format!("{} ", row.label);
-        words += &format!("{} {} ", human::human(row.ns / human::second(&report)), human::per_frame(row.ns));
         for cell in row.references.iter().flatten() {
             let ratio = super::cells::times_as_long(cell.ratio);
             words += &format!(
@@ -318,9 +307,7 @@ fn every_number_on_the_screen_is_in_the_json() {
     let counted = super::unmeasured::of(&report, |_| true, |_| true)[0].clone();
     words += &counted.iter().map(|group| group.what.as_str()).collect::<Vec<_>>().join(" ");
     known.extend(numbers_in(&words).map(str::to_owned));
-    for options in
-        [wide(80), wide(120), wide(200), DisplayOptions { scale: DurationScale::Human, ..wide(120) }]
-    {
+    for options in [wide(80), wide(120), wide(200)] {
         all_known(&table::table(&report, &[], &options), &known);
         let markdown = markdown::markdown(&report, &[], true, &options);
         all_known(&ungrouped(&markdown.replace("&lt;", "").replace("&#64;", "")), &known);

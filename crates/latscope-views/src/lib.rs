@@ -28,7 +28,6 @@ mod head;
 mod headline;
 pub mod history;
 pub mod html;
-pub mod human;
 pub mod lava;
 mod legend;
 mod machine_state;
@@ -66,8 +65,6 @@ pub struct DisplayOptions<'a> {
     pub width: usize,
     /// True if the text has colour and weight.
     pub color: bool,
-    /// Scale of the durations shown.
-    pub scale: DurationScale,
     /// Order of the rows.
     pub sort: Sort,
     /// Facts on the probes.
@@ -79,13 +76,7 @@ static NO_PROBES: ProbeCatalogue = ProbeCatalogue { families: Vec::new(), probes
 impl Default for DisplayOptions<'_> {
     /// Returns 80 columns, no colour, units of time, order by value, and no facts on probes.
     fn default() -> Self {
-        DisplayOptions {
-            width: 80,
-            color: false,
-            scale: DurationScale::Time,
-            sort: Sort::Value,
-            catalogue: &NO_PROBES,
-        }
+        DisplayOptions { width: 80, color: false, sort: Sort::Value, catalogue: &NO_PROBES }
     }
 }
 
@@ -97,14 +88,4 @@ pub enum Sort {
     Value,
     /// Order by family, as the families were planned, and in each from the fastest to the slowest.
     Family,
-}
-
-/// Scale of the durations shown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum DurationScale {
-    /// Units of time: ns, µs, ms, s.
-    #[default]
-    Time,
-    /// Durations as if a hit in the L1 cache took a second.
-    Human,
 }

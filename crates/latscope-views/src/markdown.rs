@@ -4,9 +4,7 @@ pub use super::document::escape;
 
 use super::document::{FACT, ListMarker, NOTE, ViewDocument};
 use super::rows::{family, nothing_in_common, reference_names, sorted_rows};
-use super::{
-    DisplayOptions, DurationScale, groups, head, human, machine_state, survey, table, text, unmeasured,
-};
+use super::{DisplayOptions, groups, head, machine_state, survey, table, text, unmeasured};
 use crate::verdicts::verdicts;
 use latscope_core::report::Report;
 
@@ -15,10 +13,7 @@ use latscope_core::report::Report;
 pub fn markdown(report: &Report, beside: &[&Report], in_full: bool, options: &DisplayOptions) -> String {
     let mut document = top(report);
     let rows = sorted_rows(report, beside, options);
-    document.append(match options.scale {
-        DurationScale::Time => table::document(report, &rows, &reference_names(report, beside)),
-        DurationScale::Human => human::document(report, &rows),
-    });
+    document.append(table::document(report, &rows, &reference_names(report, beside)));
     document.items(NOTE, nothing_in_common(&rows, beside));
     document.append(groups::tables(report));
     if in_full && !groups::is_of_events(report, options.catalogue) {

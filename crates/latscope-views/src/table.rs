@@ -11,7 +11,7 @@ use super::legend::{Signs, next_run};
 use super::rows::{ReferenceCell, SurveyRow, nothing_in_common, reference_names, sorted_rows};
 use super::style::{DIM, PLAIN, WARNING};
 use super::styled::{Text, filled, wrap};
-use super::{DisplayOptions, DurationScale, Sort, human, unmeasured};
+use super::{DisplayOptions, Sort, unmeasured};
 use crate::devices::DEVICES;
 use latscope_core::report::Report;
 
@@ -24,8 +24,6 @@ pub fn table(report: &Report, beside: &[&Report], options: &DisplayOptions) -> S
     let mut out = String::new();
     if rows.is_empty() {
         out += "No row has a number.\n";
-    } else if options.scale == DurationScale::Human {
-        human::document(report, &rows).write(&mut out, options);
     } else {
         let references = reference_names(report, beside);
         let wanted = wanted(references.len(), options.sort);

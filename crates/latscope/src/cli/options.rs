@@ -13,7 +13,7 @@ use latscope_core::word::Meaning;
 use latscope_engine::observers::ProgressStyle;
 use latscope_probes::KeywordEnum;
 use latscope_process::load;
-use latscope_views::{DurationScale, Sort};
+use latscope_views::Sort;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::ops::Deref;
@@ -114,9 +114,6 @@ pub struct ViewArguments {
     /// Write this machine's figures as a file of references, without its name
     #[arg(long, value_name = "FILE.toml")]
     pub contribute: Option<PathBuf>,
-    /// Scale of the times in the table
-    #[arg(long, value_name = "scale", value_parser = one_of(&SCALES), default_value = "time")]
-    pub scale: DurationScale,
     /// All rows, not only the first screen
     #[arg(long)]
     pub table: bool,
@@ -139,11 +136,6 @@ pub const STYLES: [(Meaning, ProgressStyle); 4] = [
 const ORDERS: [(Meaning, Sort); 2] = [
     (("value", "by the figure, the shortest first"), Sort::Value),
     (("family", "as the families list their probes"), Sort::Family),
-];
-
-const SCALES: [(Meaning, DurationScale); 2] = [
-    (("time", "as measured"), DurationScale::Time),
-    (("human", "as if an L1 hit took a second"), DurationScale::Human),
 ];
 
 /// The parts that --without leaves out.

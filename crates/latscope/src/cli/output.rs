@@ -15,7 +15,7 @@ use latscope_judge::references;
 use latscope_judge::verdict::describe;
 use latscope_process::{files, stdout};
 use latscope_views::figure::{self, Picture};
-use latscope_views::{self as views, DisplayOptions, DurationScale};
+use latscope_views::{self as views, DisplayOptions};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
@@ -43,9 +43,8 @@ impl<'a> ReportOutput<'a> {
             &output.files(),
             inputs.iter().copied().chain(to.beside.iter().map(PathBuf::as_path)),
         )?;
-        let of_rows = [("beside", !to.beside.is_empty()), ("scale human", to.scale == DurationScale::Human)];
-        let of_table = of_rows.into_iter().chain([("sort", to.sort.is_some())]);
-        if let Some((option, _)) = of_table.into_iter().find(|(_, given)| *given)
+        let of_table = [("beside", !to.beside.is_empty()), ("sort", to.sort.is_some())];
+        if let Some((option, _)) = of_table.iter().find(|(_, given)| *given)
             && to.markdown.is_none()
             && !output.shows_table()
         {
@@ -59,9 +58,9 @@ impl<'a> ReportOutput<'a> {
         Ok(output)
     }
 
-    /// Returns true if the table of rows is wanted: comparisons and the human scale are columns of it.
+    /// Returns true if the table of rows is wanted: comparisons are columns of it.
     fn shows_rows(&self) -> bool {
-        self.to.table || !self.beside.is_empty() || self.to.scale == DurationScale::Human
+        self.to.table || !self.beside.is_empty()
     }
 
     /// Returns true if neither a table nor progress is wanted.
@@ -208,7 +207,7 @@ impl<'a> ReportOutput<'a> {
 
     fn options(&self, color: bool) -> DisplayOptions<'_> {
         let sort = self.to.sort.unwrap_or_default();
-        DisplayOptions { width: width(), color, scale: self.to.scale, sort, catalogue: &self.catalogue }
+        DisplayOptions { width: width(), color, sort, catalogue: &self.catalogue }
     }
 
     fn table(&self, report: &Report, beside: &[&Report], in_full: bool, saved: Option<&Path>) -> Result<()> {

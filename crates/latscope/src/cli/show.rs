@@ -49,9 +49,9 @@ fn directory(asked: &ShowArguments) -> Result<CommandExit> {
 }
 
 /// Options that a trial has no view for.
-const OF_RESULTS: [&str; 13] = [
+const OF_RESULTS: [&str; 12] = [
     "csv_long", "openmetrics", "lava", "without", "csv_histogram", "svg", "svg_percentiles", "beside",
-    "references", "contribute", "scale", "table", "sort",
+    "references", "contribute", "table", "sort",
 ];
 
 /// Shows a saved result.

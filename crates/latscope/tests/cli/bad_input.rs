@@ -29,7 +29,7 @@ fn unknown_words_are_named_and_others_offered() {
     refused(&["survey", "--only", "sync,memory.nosuch"], &["memory.nosuch"]);
     refused(&["memory", "nosuch"], &["nosuch", "latency", "bandwidth"]);
     refused(&["sync", "--placement", "nowhere"], &["nowhere", "same-core"]);
-    refused(&["survey", "--scale", "weird"], &["weird", "human"]);
+    refused(&["survey", "--sort", "weird"], &["weird", "family"]);
     refused(&["list", "nosuch"], &["nosuch", "cpu"]);
     refused(&["selftest", "nosuch"], &["nosuch", "survey"]);
     refused(&["generate", "nosuch"], &["nosuch", "man"]);
@@ -122,8 +122,8 @@ fn an_option_that_nothing_uses_is_refused() {
         ("remote ping --endless --rounds 3", "--rounds", "--endless"),
         ("remote serve --openamp --link x", "--link", "--openamp"),
         ("remote serve --pty --echo --cpus 0", "--cpus", "--echo"),
-        ("cpu --quiet --scale human", "--scale", "the table"),
-        ("cpu --json - --scale human", "--scale", "the table"),
+        ("cpu --quiet --sort family", "--sort", "the table"),
+        ("cpu --json - --sort family", "--sort", "the table"),
         ("cpu --save-every 1m", "--save-every", "--json FILE"),
         ("cpu --save-every 1m --json -", "--save-every", "--json FILE"),
         ("show x --quiet --all", "--all", "the table"),

@@ -174,10 +174,8 @@ fn markdown_is_a_table_of_the_same_rows() {
 }
 
 #[test]
-fn the_human_scale_and_other_results_are_columns() {
+fn other_results_are_columns() {
     let survey = survey();
-    let human = run(&["show", &survey.path, "--scale", "human"]).done();
-    assert!(human.contains("if L1 took 1 s") && human.contains("in a frame"), "{human}");
     let beside = run(&["show", &survey.path, "--beside", &survey.path]).done();
     let heading = |text: &str| text.lines().find(|line| line.starts_with("operation")).unwrap().to_owned();
     let (alone, both) = (heading(&run(&["show", &survey.path, "--table"]).done()), heading(&beside));
@@ -196,8 +194,6 @@ fn families_can_be_compared_too() {
     let day = json(&result)["started"].as_str().unwrap()[..10].to_owned();
     let beside = run(&["sync", "mutex", "--count", "2", "--beside", &result]).done();
     assert!(beside.lines().any(|line| line.starts_with("operation") && line.contains(&day)), "{beside}");
-    let human = run(&["sync", "mutex", "--count", "2", "--scale", "human"]).done();
-    assert!(human.contains("if L1 took 1 s"), "{human}");
 }
 
 #[test]
