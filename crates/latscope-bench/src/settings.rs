@@ -198,7 +198,7 @@ impl<T: Clone> ParamValueRequest<T> {
 /// ```
 /// latscope_bench::settings! {
 ///     /// A pool and its tasks.
-///     struct Tasks, asked for as TasksAsked {
+///     struct Tasks, requested as TasksRequest {
 ///         /// Threads in the pool, with a task each.
 ///         threads: u64, axis;
 ///         /// Memory of its own that each thread sums.
@@ -210,13 +210,13 @@ impl<T: Clone> ParamValueRequest<T> {
 /// The comment of a field is its help, its name that of the parameter (`caller_thread("caller-thread")`
 /// where it is no identifier). `as` states the [`ParamValueKind`](crate::probe::ParamValueKind) where the type does
 /// not; points that differ only in an `axis` make up a curve. A last field `..place: Place;` has the parameters of
-/// another such struct. `TasksAsked::of(input)` has an [`ParamValueRequest`](crate::settings::ParamValueRequest) a
+/// another such struct. `TasksRequest::of(input)` has an [`ParamValueRequest`](crate::settings::ParamValueRequest) a
 /// field; a struct of which nothing can be asked for goes without.
 #[macro_export]
 macro_rules! settings {
     (
         $(#[$about:meta])*
-        $visibility:vis struct $name:ident $(, asked for as $asked:ident)? {
+        $visibility:vis struct $name:ident $(, requested as $asked:ident)? {
             $($(#[doc = $help:literal])+ $field:ident $(($named:literal))? : $type:ty $(as $kind:ident)? $(, $axis:ident)?;)+
             $(..$rest:ident : $more:ty;)?
         }
@@ -352,7 +352,7 @@ mod tests {
 
     crate::settings! {
         /// A walk.
-        struct Walk, asked for as WalkAsked {
+        struct Walk, requested as WalkRequest {
             /// Bytes
             /// walked over.
             size: u64 as Size, axis;
@@ -439,7 +439,7 @@ mod tests {
             values: values.into(),
             directories: Vec::new(),
         };
-        let asked = WalkAsked::of(&input);
+        let asked = WalkRequest::of(&input);
         assert_eq!((asked.size.or(&[7]), asked.order.or(Order::ALL)), (vec![1, 2], vec![Order::Forward]));
         assert_eq!((asked.threads_at_once.given(), asked.threads_at_once.or(&[7])), (false, vec![7]));
         assert_eq!(asked.order.first(), Some(Order::Forward));

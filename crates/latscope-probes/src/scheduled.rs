@@ -5,9 +5,9 @@ use std::io;
 
 words! {
     /// Placement of threads and processes, if they are not all on one CPU.
-    pub enum Free {
+    pub enum FreePlacement {
         /// Any allowed CPU, as the scheduler chooses.
-        Free = "free",
+        FreePlacement = "free",
     }
 }
 
@@ -16,11 +16,11 @@ words! {
 ///
 /// # Errors
 /// The CPUs are refused.
-pub fn place(bench: &Bench, placement: Option<Free>) -> io::Result<()> {
+pub fn place(bench: &Bench, placement: Option<FreePlacement>) -> io::Result<()> {
     sched::pin(if placement.is_some() { bench.allowed() } else { &bench.cpus()[..1] })
 }
 
 /// End of the title of a point.
-pub fn suffix(placement: Option<Free>) -> &'static str {
+pub fn suffix(placement: Option<FreePlacement>) -> &'static str {
     if placement.is_some() { ", placed by the scheduler" } else { "" }
 }

@@ -25,7 +25,7 @@ settings! {
     /// Settings of a run of the self test.
     struct SelftestRunSettings {
         /// Which of the two runs.
-        run: Which as Stated;
+        run: SelftestRun as Stated;
         /// Which pair of runs.
         pair: u64 as Stated, axis;
     }
@@ -33,7 +33,7 @@ settings! {
 
 words! {
     /// A run of a pair.
-    enum Which {
+    enum SelftestRun {
         /// The first of the two.
         A = "a",
         /// The second of the two.
@@ -49,7 +49,7 @@ probes! {
 
 settings! {
     /// A loop that is longer than another one.
-    struct Longer {
+    struct LongerLoopSettings {
         /// By so many percent.
         percent: u64 as Stated, axis;
         /// Which of several points that are alike.
@@ -58,7 +58,7 @@ settings! {
 }
 
 probes! {
-    EXPERIMENT, Longer, plan_slower;
+    EXPERIMENT, LongerLoopSettings, plan_slower;
     SLOWER "selftest.slower", "a loop longer by a known share", "what it takes longer is known",
         "Ten thousand dependent additions, and so many percent more.";
 }
@@ -70,8 +70,10 @@ pub const LONGER: [u64; 5] = [0, 3, 5, 10, 20];
 pub const COPIES: u64 = 8;
 
 fn plan_slower(probe: &Probe, _: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let loops = LONGER.iter().flat_map(|percent| (0..COPIES).map(|copy| Longer { percent: *percent, copy }));
-    let title = |longer: &Longer| {
+    let loops = LONGER
+        .iter()
+        .flat_map(|percent| (0..COPIES).map(|copy| LongerLoopSettings { percent: *percent, copy }));
+    let title = |longer: &LongerLoopSettings| {
         format!("a loop, {} longer, copy {}", format_percent(longer.percent as f64), longer.copy)
     };
     loops.map(|longer| probe.point(longer.clone(), title(&longer), false)).collect()
@@ -86,8 +88,8 @@ const PAIRS: u64 = 20;
 pub const DELAY_NS: u64 = 20_000;
 
 fn plan_same(probe: &Probe, _: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let runs =
-        (0..PAIRS).flat_map(|pair| Which::ALL.iter().map(move |run| SelftestRunSettings { run: *run, pair }));
+    let runs = (0..PAIRS)
+        .flat_map(|pair| SelftestRun::ALL.iter().map(move |run| SelftestRunSettings { run: *run, pair }));
     let title =
         |run: &SelftestRunSettings| format!("the same operation, pair {}, run {}", run.pair, run.run.word());
     runs.map(|run| probe.point(run.clone(), title(&run), false)).collect()
@@ -99,7 +101,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             "selftest.empty" => bench.each(index, SampleGate::Thread, || {}),
             "selftest.delay" => delay(bench, index),
             "selftest.slower" => {
-                let iterations = 100 + Longer::read(point)?.percent;
+                let iterations = 100 + LongerLoopSettings::read(point)?.percent;
                 let mut stop = bench.stop();
                 stop.samples = stop.samples.min(10);
                 bench.set_stop(stop);

@@ -6,7 +6,7 @@ use latscope_os::kernels::arith::{self, ArithmeticKernel, Number, Op};
 
 settings! {
     /// Operands of a calculation, and its mode.
-    struct Calculation, asked for as CalculationAsked {
+    struct ArithmeticSettings, requested as ArithmeticRequest {
         /// What the operands are.
         number("type"): Number;
         /// `latency`: each operation waits for the one before; `throughput`: none waits.
@@ -30,7 +30,7 @@ static EXPERIMENT: Experiment = Experiment::new("cpu.arithmetic", Cpus::One, run
 const SOURCE: &str = "the instruction tables of the processor's maker; the kernels are assembly";
 
 probes! {
-    EXPERIMENT, Calculation, plan, ..ProbeFacts::LOOPS;
+    EXPERIMENT, ArithmeticSettings, plan, ..ProbeFacts::LOOPS;
     ADD "cpu.add", "add", SOURCE, "One addition of two registers.";
     SUB "cpu.sub", "subtract", SOURCE, "One subtraction of two registers.";
     MUL "cpu.mul", "multiply", SOURCE, "One multiplication of two registers.";
@@ -56,14 +56,14 @@ fn operation(probe: &str) -> Option<Op> {
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let mut points = Vec::new();
     let Some(op) = operation(probe.id) else { return points };
-    let asked = CalculationAsked::of(input);
+    let asked = ArithmeticRequest::of(input);
     for number in asked.number.or(Number::ALL).into_iter().filter(|number| op.applies_to(*number)) {
         for mode in asked.mode.or(OperationDependence::ALL) {
             let latency = mode == OperationDependence::Latency;
             let addition = if latency && with_addition(op, number) { " + add" } else { "" };
             let title = format!("{number} {}{addition}, {}", probe.title, mode.word());
             let row = latency && is_row(op, number);
-            points.push(probe.point(Calculation { number, mode }, title, row));
+            points.push(probe.point(ArithmeticSettings { number, mode }, title, row));
         }
     }
     points
@@ -83,7 +83,7 @@ fn is_row(op: Op, number: Number) -> bool {
     }
 }
 
-fn kernel(probe: &str, Calculation { number, mode }: &Calculation) -> Option<ArithmeticKernel> {
+fn kernel(probe: &str, ArithmeticSettings { number, mode }: &ArithmeticSettings) -> Option<ArithmeticKernel> {
     let op = operation(probe)?;
     match mode {
         OperationDependence::Latency => arith::latency(op, *number),
@@ -93,7 +93,7 @@ fn kernel(probe: &str, Calculation { number, mode }: &Calculation) -> Option<Ari
 
 fn run(bench: &mut Bench) -> Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
-        let calculation = Calculation::read(point)?;
+        let calculation = ArithmeticSettings::read(point)?;
         let Some(kernel) = kernel(&point.probe, &calculation) else {
             let reason =
                 format!("this processor has no instruction for {} on {}", point.probe, calculation.number);
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn what_the_plan_says_of_additions_is_what_the_kernels_do() {
         for point in all_points() {
-            if let Some(kernel) = kernel(&point.probe, &Calculation::read(&point).unwrap()) {
+            if let Some(kernel) = kernel(&point.probe, &ArithmeticSettings::read(&point).unwrap()) {
                 let said = point.title.contains("+ add,");
                 assert_eq!(kernel.extra_adds_per_op > 0.0, said, "{}", point.title);
             }

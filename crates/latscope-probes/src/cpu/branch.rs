@@ -5,15 +5,15 @@ use latscope_os::kernels::branch;
 
 settings! {
     /// Settings of a branch.
-    struct Jump, asked for as JumpAsked {
+    struct BranchSettings, requested as BranchRequest {
         /// Whether the processor can know where the branch goes.
-        mode: Mode;
+        mode: BranchPrediction;
     }
 }
 
 words! {
     /// Prediction of a jump by the processor.
-    enum Mode {
+    enum BranchPrediction {
         /// On clear bits: taken, and predicted.
         Predicted = "predicted",
         /// On random bits: half of the guesses are wrong.
@@ -22,7 +22,7 @@ words! {
 }
 
 probes! {
-    EXPERIMENT, Jump, plan, ..crate::ProbeFacts::LOOPS;
+    EXPERIMENT, BranchSettings, plan, ..crate::ProbeFacts::LOOPS;
     BRANCH "cpu.branch", "branch", "the processor's optimisation manual: branch misprediction penalty",
         "One conditional jump on a bit and the shift to the next: on clear bits (taken, predicted); on random bits a \
         mispredicted jump and a predicted one, since half of the guesses are right.";
@@ -37,14 +37,16 @@ const WORDS: usize = 64;
 const JUMPS_PER_MISS: u64 = 2;
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let point = |mode: Mode| probe.point(Jump { mode }, format!("branch, {}", mode.word()), true);
-    JumpAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
+    let point = |mode: BranchPrediction| {
+        probe.point(BranchSettings { mode }, format!("branch, {}", mode.word()), true)
+    };
+    BranchRequest::of(input).mode.or(BranchPrediction::ALL).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
     let mut predicted = None;
-    for (index, Jump { mode }) in bench.settings()?.into_iter().enumerate() {
-        let mispredicted = mode == Mode::Mispredicted;
+    for (index, BranchSettings { mode }) in bench.settings()?.into_iter().enumerate() {
+        let mispredicted = mode == BranchPrediction::Mispredicted;
         let bits = if mispredicted { branch::random_bits(bench.seed()) } else { branch::clear_bits() };
         let mut next = bits.chunks_exact(WORDS).cycle();
         let jumps = if mispredicted { JUMPS_PER_MISS } else { 1 };

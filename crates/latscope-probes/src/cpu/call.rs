@@ -5,15 +5,15 @@ use latscope_os::kernels::call;
 
 settings! {
     /// Settings of a call of a function.
-    struct Call, asked for as CallAsked {
+    struct FunctionCallSettings, requested as FunctionCallRequest {
         /// Whether the address stands in the instruction or in a register.
-        mode: Mode;
+        mode: CallTarget;
     }
 }
 
 words! {
     /// Place of the address: the instruction or a register.
-    enum Mode {
+    enum CallTarget {
         /// The address of the function is in the instruction.
         Direct = "direct",
         /// The address of the function is in a register.
@@ -22,7 +22,7 @@ words! {
 }
 
 probes! {
-    EXPERIMENT, Call, plan, ..crate::ProbeFacts::LOOPS;
+    EXPERIMENT, FunctionCallSettings, plan, ..crate::ProbeFacts::LOOPS;
     CALL "cpu.call", "function call", "the processor's optimisation manual: call, return stack, indirect branches",
         "One call of an empty function and its return, well predicted; on x86-64 the calls are 16 bytes apart."
         { revision: 2, };
@@ -31,13 +31,15 @@ probes! {
 static EXPERIMENT: Experiment = Experiment::new("cpu.call", Cpus::One, run);
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let point = |mode: Mode| probe.point(Call { mode }, format!("function call, {}", mode.word()), true);
-    CallAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
+    let point = |mode: CallTarget| {
+        probe.point(FunctionCallSettings { mode }, format!("function call, {}", mode.word()), true)
+    };
+    FunctionCallRequest::of(input).mode.or(CallTarget::ALL).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    for (index, Call { mode }) in bench.settings()?.into_iter().enumerate() {
-        let kernel = if mode == Mode::Direct { call::direct } else { call::indirect };
+    for (index, FunctionCallSettings { mode }) in bench.settings()?.into_iter().enumerate() {
+        let kernel = if mode == CallTarget::Direct { call::direct } else { call::indirect };
         let batch = Batch { ops: call::CALLS_PER_ITERATION, cycles: true, ..Batch::default() };
         bench.batch(index, batch, kernel);
     }

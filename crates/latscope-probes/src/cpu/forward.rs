@@ -5,19 +5,19 @@ use latscope_os::kernels::forward::{PAIRS_PER_ITERATION, Store, store_and_load};
 
 settings! {
     /// A store and the load behind it.
-    struct Pair, asked for as PairAsked {
+    struct StoreForwardSettings, requested as StoreForwardRequest {
         /// Place of the load: that of the store (`hit`), where a store of one byte precedes (`blocked`), 4 KiB behind
         /// it (`aliased`), or elsewhere (`apart`)
-        mode: Mode;
+        mode: StoreLoadOverlap;
         /// Address of the store, where it is not known long before: `late` comes from the load before, as that of the
         /// load does
-        address: Option<Address>;
+        address: Option<StoreAddressTiming>;
     }
 }
 
 words! {
     /// Address of a store that is not known long before the load.
-    enum Address {
+    enum StoreAddressTiming {
         /// From the load before, as the address of the load.
         Late = "late",
     }
@@ -25,7 +25,7 @@ words! {
 
 words! {
     /// Place of the load, by that of the store.
-    enum Mode {
+    enum StoreLoadOverlap {
         /// The place of the store.
         Hit = "hit",
         /// The 8 bytes around a store of one byte.
@@ -38,7 +38,7 @@ words! {
 }
 
 probes! {
-    EXPERIMENT, Pair, plan, ..crate::ProbeFacts::LOOPS;
+    EXPERIMENT, StoreForwardSettings, plan, ..crate::ProbeFacts::LOOPS;
     FORWARD "cpu.store-forward", "load behind a store",
         "the processor's optimisation manual: store forwarding, 4 KiB aliasing",
         "One store and one load of 8 bytes; the store's value and the load's address come from the load before. \
@@ -50,18 +50,22 @@ probes! {
 static EXPERIMENT: Experiment = Experiment::new("cpu.store-forward", Cpus::One, run).first_rounds();
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let asked = PairAsked::of(input);
-    let modes = asked.mode.or(if input.survey { &Mode::ALL[..2] } else { Mode::ALL });
+    let asked = StoreForwardRequest::of(input);
+    let modes = asked.mode.or(if input.survey { &StoreLoadOverlap::ALL[..2] } else { StoreLoadOverlap::ALL });
     let addresses = match (asked.address.given(), input.survey) {
         (true, _) => asked.address.or(&[]).into_iter().map(Some).collect(),
         (false, true) => vec![None],
-        (false, false) => vec![None, Some(Address::Late)],
+        (false, false) => vec![None, Some(StoreAddressTiming::Late)],
     };
     let mut points = Vec::new();
     for address in addresses {
         for mode in modes.iter().copied() {
             let late = if address.is_some() { ", its address known late" } else { "" };
-            points.push(probe.point(Pair { mode, address }, format!("{}{late}", mode.title()), true));
+            points.push(probe.point(
+                StoreForwardSettings { mode, address },
+                format!("{}{late}", mode.title()),
+                true,
+            ));
         }
     }
     points
@@ -70,31 +74,33 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
 /// Words of memory in which all places lie.
 const WORDS: usize = 8192 / size_of::<u64>();
 
-impl Mode {
+impl StoreLoadOverlap {
     fn title(self) -> &'static str {
         match self {
-            Mode::Hit => "load of what was just stored",
-            Mode::Blocked => "load of more than was just stored",
-            Mode::Aliased => "load 4 KiB behind a store",
-            Mode::Apart => "load apart from a store",
+            StoreLoadOverlap::Hit => "load of what was just stored",
+            StoreLoadOverlap::Blocked => "load of more than was just stored",
+            StoreLoadOverlap::Aliased => "load 4 KiB behind a store",
+            StoreLoadOverlap::Apart => "load apart from a store",
         }
     }
 
     /// Distance of the load from the store, bytes.
     fn apart(self) -> usize {
         match self {
-            Mode::Hit | Mode::Blocked => 0,
-            Mode::Aliased => 4096,
-            Mode::Apart => 4096 + 2048,
+            StoreLoadOverlap::Hit | StoreLoadOverlap::Blocked => 0,
+            StoreLoadOverlap::Aliased => 4096,
+            StoreLoadOverlap::Apart => 4096 + 2048,
         }
     }
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
     let mut words = vec![0_u64; WORDS];
-    for (index, Pair { mode, address }) in bench.settings::<Pair>()?.into_iter().enumerate() {
+    for (index, StoreForwardSettings { mode, address }) in
+        bench.settings::<StoreForwardSettings>()?.into_iter().enumerate()
+    {
         let batch = Batch { ops: PAIRS_PER_ITERATION, cycles: true, ..Batch::default() };
-        let store = Store { narrow: mode == Mode::Blocked, late: address.is_some() };
+        let store = Store { narrow: mode == StoreLoadOverlap::Blocked, late: address.is_some() };
         bench.batch(index, batch, |n| store_and_load(&mut words, mode.apart(), store, n));
     }
     Ok(())

@@ -8,7 +8,7 @@ use rustix::thread::{ClockId, Timespec, set_current_timer_slack};
 use std::fs;
 
 probes! {
-    EXPERIMENT, Idle, plan, ..ProbeFacts::DELAYS;
+    EXPERIMENT, IdleExitSettings, plan, ..ProbeFacts::DELAYS;
     IDLE_EXIT "cpu.idle-exit", "out of idle",
         "Documentation/admin-guide/pm/cpuidle.rst: stateN/usage, current_governor",
         "By timer: from the instant for which clock_nanosleep was asked, with a timer slack of 1 ns, until the \
@@ -34,7 +34,7 @@ words! {
 
 settings! {
     /// Settings of the end of an idle state.
-    struct Idle, asked for as IdleAsked {
+    struct IdleExitSettings, requested as IdleExitRequest {
         /// What ends it: the timer of the CPU, or an interrupt by another CPU.
         by: IdleWakeSource;
         /// Time for which the CPU idles: the longer, the deeper the state.
@@ -52,13 +52,13 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
         SurveyProfile::Normal => &[20 * US, 2_000 * US],
         SurveyProfile::Full => &[10 * US, 50 * US, 200 * US, 1_000 * US, 5_000 * US, 20_000 * US],
     };
-    let asked = IdleAsked::of(input);
+    let asked = IdleExitRequest::of(input);
     let mut points = Vec::new();
     for by in asked.by.or(IdleWakeSource::ALL) {
         for pause in asked.pause.or(pauses) {
             let cause = if by == IdleWakeSource::Timer { "its timer" } else { "another CPU" };
             let title = format!("out of idle after {}, by {cause}", format_time(pause as f64));
-            points.push(probe.point(Idle { by, pause, governor: None }, title, false));
+            points.push(probe.point(IdleExitSettings { by, pause, governor: None }, title, false));
         }
     }
     points
@@ -69,7 +69,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let cpus = bench.cpus().to_vec();
     let states = States::of(Path::new("/sys/devices/system/cpu"), cpus[0]);
-    for (point, Idle { by, pause, .. }) in bench.settings()?.into_iter().enumerate() {
+    for (point, IdleExitSettings { by, pause, .. }) in bench.settings()?.into_iter().enumerate() {
         bench.set_param(point, "governor", ParamValue::from(states.governor.as_str()));
         match (by, cpus.as_slice()) {
             (IdleWakeSource::Timer, _) => measure(bench, point, &states, || timer(pause)),

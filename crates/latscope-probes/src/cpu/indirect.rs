@@ -6,14 +6,14 @@ use latscope_os::kernels::code::Code;
 
 settings! {
     /// Places that jumps go to.
-    struct Places, asked for as PlacesAsked {
+    struct IndirectJumpSettings, requested as IndirectJumpRequest {
         /// Number of targets of each jump, at most 2^20
         targets: u64, axis;
     }
 }
 
 probes! {
-    EXPERIMENT, Places, plan, ..crate::ProbeFacts::LOOPS;
+    EXPERIMENT, IndirectJumpSettings, plan, ..crate::ProbeFacts::LOOPS;
     INDIRECT "cpu.indirect-branch", "indirect branch",
         "the processor's optimisation manual: prediction of indirect branches",
         "One indirect jump to a random one of so many places, with the load of its address, which is known \
@@ -33,14 +33,16 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     };
     let point = |targets: u64| {
         let title = format!("{} to {}", probe.title, counted(targets, "target"));
-        probe.point(Places { targets }, title, true)
+        probe.point(IndirectJumpSettings { targets }, title, true)
     };
-    let asked = PlacesAsked::of(input).targets.or(numbers).into_iter();
+    let asked = IndirectJumpRequest::of(input).targets.or(numbers).into_iter();
     asked.filter(|targets| (1..=MOST).contains(targets)).map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    for (index, Places { targets }) in bench.settings::<Places>()?.into_iter().enumerate() {
+    for (index, IndirectJumpSettings { targets }) in
+        bench.settings::<IndirectJumpSettings>()?.into_iter().enumerate()
+    {
         time_code(bench, index, Code::indirect(targets as usize, bench.seed()));
     }
     Ok(())

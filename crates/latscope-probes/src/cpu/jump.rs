@@ -4,7 +4,7 @@ use crate::prelude::*;
 use latscope_os::kernels::code::Code;
 
 probes! {
-    EXPERIMENT, Chain, plan, ..ProbeFacts::LOOPS;
+    EXPERIMENT, JumpChainSettings, plan, ..ProbeFacts::LOOPS;
     JUMP "cpu.jump", "jump in a chain",
         "the processor's optimisation manual: branch target buffer, instruction cache",
         "One direct jump of a chain in random order through so much memory, a jump each `stride` bytes. Beyond \
@@ -17,7 +17,7 @@ static EXPERIMENT: Experiment = Experiment::new("cpu.jump", Cpus::One, run);
 
 settings! {
     /// A chain of jumps.
-    struct Chain, asked for as ChainAsked {
+    struct JumpChainSettings, requested as JumpChainRequest {
         /// Memory that the jumps fill, at most 64 MiB
         size: u64 as Size, axis;
         /// Distance of the jumps, a multiple of 4 from 16 on
@@ -31,7 +31,7 @@ const LINE: u64 = 64;
 
 /// The lines of code that have a jump.
 fn footprint(params: &Params) -> Option<Footprint> {
-    let Chain { size, stride } = Chain::from_params(params)?;
+    let JumpChainSettings { size, stride } = JumpChainSettings::from_params(params)?;
     Some(Footprint::of(size / stride.max(LINE) * LINE))
 }
 
@@ -40,19 +40,21 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
         SurveyProfile::Quick => vec![4 * KIB, 32 * KIB, 1024 * KIB],
         _ => (0..13).map(|octave| KIB << octave).collect(),
     };
-    let asked = ChainAsked::of(input);
+    let asked = JumpChainRequest::of(input);
     let mut points = Vec::new();
     for stride in asked.stride.or(&[16, 64]) {
         for size in asked.size.or(&sizes).into_iter().filter(|size| *size >= stride) {
             let title = format!("jump, one each {}, {}", format_size(stride), format_size(size));
-            points.push(probe.point(Chain { size, stride }, title, false));
+            points.push(probe.point(JumpChainSettings { size, stride }, title, false));
         }
     }
     points
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    for (index, Chain { size, stride }) in bench.settings::<Chain>()?.into_iter().enumerate() {
+    for (index, JumpChainSettings { size, stride }) in
+        bench.settings::<JumpChainSettings>()?.into_iter().enumerate()
+    {
         let count = (size / stride.max(1)) as usize;
         time_code(bench, index, Code::jumps(count, stride as usize, bench.seed()));
     }
@@ -81,7 +83,7 @@ mod tests {
 
     #[test]
     fn chains_are_measured_and_those_that_cannot_be_made_have_a_reason() {
-        let wrong = JUMP.point(Chain { size: 64, stride: 6 }, "", false);
+        let wrong = JUMP.point(JumpChainSettings { size: 64, stride: 6 }, "", false);
         let mut all = measure(&EXPERIMENT, [points(&JUMP), vec![wrong]].concat());
         all.iter().for_each(check);
         let wrong = all.pop().unwrap();

@@ -6,7 +6,7 @@ use crate::siblings::switches;
 use latscope_os::kernels::cycle::{ADDS_PER_ITERATION, dependent_adds};
 
 probes! {
-    EXPERIMENT, Sleep, plan;
+    EXPERIMENT, RampPauseSettings, plan;
     RAMP "cpu.ramp", "fixed work right after a sleep",
         "the processor's manual: performance states; cpufreq, intel_pstate, amd_pstate",
         "A chain of 20,000 dependent additions, a core cycle each, right after the thread has slept; `warm` is \
@@ -19,7 +19,7 @@ static EXPERIMENT: Experiment =
 
 settings! {
     /// Settings of a pause before work.
-    struct Sleep, asked for as SleepAsked {
+    struct RampPauseSettings, requested as RampPauseRequest {
         /// Time for which the thread sleeps before each work.
         pause: u64 as Time;
     }
@@ -43,9 +43,9 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     };
     let point = |pause: u64| {
         let title = format!("fixed work after {} of sleep", format_time(pause as f64));
-        probe.point(Sleep { pause }, title, false)
+        probe.point(RampPauseSettings { pause }, title, false)
     };
-    SleepAsked::of(input).pause.or(pauses).into_iter().map(point).collect()
+    RampPauseRequest::of(input).pause.or(pauses).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
@@ -56,7 +56,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         black_box(dependent_adds(WORK));
         clock.end() - start
     };
-    for (point, Sleep { pause }) in bench.settings()?.into_iter().enumerate() {
+    for (point, RampPauseSettings { pause }) in bench.settings()?.into_iter().enumerate() {
         let busy = std::time::Instant::now();
         while busy.elapsed() < BUSY {
             work();

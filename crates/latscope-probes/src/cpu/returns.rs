@@ -6,14 +6,14 @@ use latscope_os::kernels::code::{Code, DEEPEST};
 
 settings! {
     /// Functions that call each other.
-    struct Nested, asked for as NestedAsked {
+    struct NestedCallSettings, requested as NestedCallRequest {
         /// Calls that are open at the deepest place, at most 4096
         depth: u64, axis;
     }
 }
 
 probes! {
-    EXPERIMENT, Nested, plan, ..crate::ProbeFacts::LOOPS;
+    EXPERIMENT, NestedCallSettings, plan, ..crate::ProbeFacts::LOOPS;
     RETURNS "cpu.return-depth", "call and return, nested",
         "the processor's optimisation manual: return stack buffer",
         "One call and its return, where so many functions call each other before the first returns; beyond the \
@@ -30,14 +30,16 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     };
     let point = |depth: u64| {
         let title = format!("call and return, {} deep", counted(depth, "call"));
-        probe.point(Nested { depth }, title, true)
+        probe.point(NestedCallSettings { depth }, title, true)
     };
-    let asked = NestedAsked::of(input).depth.or(depths).into_iter();
+    let asked = NestedCallRequest::of(input).depth.or(depths).into_iter();
     asked.filter(|depth| (1..=DEEPEST as u64).contains(depth)).map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    for (index, Nested { depth }) in bench.settings::<Nested>()?.into_iter().enumerate() {
+    for (index, NestedCallSettings { depth }) in
+        bench.settings::<NestedCallSettings>()?.into_iter().enumerate()
+    {
         time_code(bench, index, Code::calls(depth as usize));
     }
     Ok(())

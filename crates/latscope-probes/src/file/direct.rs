@@ -9,14 +9,14 @@ use rustix::io::{Result, pread};
 static DIRECT: Experiment = Experiment::new("file.read-direct", Cpus::One, run).in_scratch();
 
 probes! {
-    DIRECT, Read, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
+    DIRECT, DirectReadSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     READ_DIRECT "file.read-direct", "read from the device (O_DIRECT)", "open(2), O_DIRECT",
         "One pread past the page cache (O_DIRECT), at a random multiple of its size in a file of 16 MiB or more.";
 }
 
 settings! {
     /// Settings of a read past the page cache.
-    struct Read, asked for as ReadAsked {
+    struct DirectReadSettings, requested as DirectReadRequest {
         /// Bytes of one read, a multiple of 512
         size: u64 as Size;
         ..place: FileProbeDirectory;
@@ -32,7 +32,11 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     in_each_directory(probe, input, |place| {
         let point = |size: u64| {
             let title = format!("O_DIRECT random read {}", format_size(size));
-            (Read { size, place: place.clone() }, title, size == 4096 && !has_no_device(&place.filesystem))
+            (
+                DirectReadSettings { size, place: place.clone() },
+                title,
+                size == 4096 && !has_no_device(&place.filesystem),
+            )
         };
         // A family's --size means file sizes to its other probes: only sizes that a device reads at once count.
         let fits = |size: &u64| *size > 0 && size.is_multiple_of(512) && *size <= 1 << 20;
@@ -41,7 +45,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
         } else {
             vec![4 << 10]
         };
-        ReadAsked::of(input).size.or(&sizes).into_iter().filter(fits).map(point).collect()
+        DirectReadRequest::of(input).size.or(&sizes).into_iter().filter(fits).map(point).collect()
     })
 }
 
@@ -50,7 +54,7 @@ pub(super) const FILE_BYTES: u64 = 16 << 20;
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let scratch = Scratch::open(bench)?;
-    for (index, read) in bench.settings::<Read>()?.iter().enumerate() {
+    for (index, read) in bench.settings::<DirectReadSettings>()?.iter().enumerate() {
         match obstacle(&scratch, &read.place.filesystem) {
             Some((reason, remedy)) => bench.unsupported(index, reason, remedy),
             None => read_directly(bench, &scratch, index, read)?,
@@ -71,7 +75,12 @@ pub(super) fn obstacle(scratch: &Scratch, filesystem: &str) -> Option<(String, &
 /// Remedy for a file system that does not read past the page cache.
 pub(super) const OTHERS: &str = "choose a directory on another file system (--dir)";
 
-fn read_directly(bench: &mut Bench, scratch: &Scratch, index: usize, read: &Read) -> anyhow::Result<()> {
+fn read_directly(
+    bench: &mut Bench,
+    scratch: &Scratch,
+    index: usize,
+    read: &DirectReadSettings,
+) -> anyhow::Result<()> {
     let filled = scratch.filled(NAME, FILE_BYTES)?;
     let opened = match filled.error {
         Some(error) => Err(error),
@@ -94,7 +103,13 @@ pub(super) fn on_device(filled: &Filled) -> Result<()> {
     fadvise(&filled.file, 0, None, Advice::DontNeed)
 }
 
-fn time(bench: &mut Bench, filled: &Filled, file: &OwnedFd, index: usize, read: &Read) -> anyhow::Result<()> {
+fn time(
+    bench: &mut Bench,
+    filled: &Filled,
+    file: &OwnedFd,
+    index: usize,
+    read: &DirectReadSettings,
+) -> anyhow::Result<()> {
     let size = read.size;
     let mut memory = PageMapping::anonymous((size as usize).next_multiple_of(page_size()))?;
     let buffer = &mut memory.as_mut_slice()[..size as usize];

@@ -10,7 +10,7 @@ static DURABLE: Experiment = Experiment::new("file.durable", Cpus::One, run).in_
 
 words! {
     /// Place at which a block is written: over another block, or at the end of the file.
-    enum Mode {
+    enum DurableWritePlace {
         /// The 4 KiB written before replace others.
         Overwrite = "overwrite",
         /// The 4 KiB written before make the file longer.
@@ -20,15 +20,15 @@ words! {
 
 settings! {
     /// Parameters of a durable write.
-    struct Written, asked for as WrittenAsked {
+    struct DurableWriteSettings, requested as DurableWriteRequest {
         /// Way of reading, or of the write before fsync and fdatasync
-        mode: Mode;
+        mode: DurableWritePlace;
         ..place: FileProbeDirectory;
     }
 }
 
 probes! {
-    DURABLE, Written, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
+    DURABLE, DurableWriteSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     FSYNC "file.fsync", "fsync", "fsync(2)",
         "One fsync after a write of 4 KiB, which is not timed: until data and inode are on the device."
         { headline: Some(crate::ProbeHeadline { name: "fsync", preferred: &[] }), };
@@ -38,14 +38,14 @@ probes! {
 }
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let modes = WrittenAsked::of(input).mode.or(Mode::ALL);
+    let modes = DurableWriteRequest::of(input).mode.or(DurableWritePlace::ALL);
     in_each_directory(probe, input, |place| {
         let mut points = Vec::new();
-        for mode in Mode::ALL.iter().copied().filter(|mode| modes.contains(mode)) {
-            let appended = if mode == Mode::Append { " appended" } else { "" };
+        for mode in DurableWritePlace::ALL.iter().copied().filter(|mode| modes.contains(mode)) {
+            let appended = if mode == DurableWritePlace::Append { " appended" } else { "" };
             // A tmpfs has nothing to make durable: the call returns at once.
-            let row = mode == Mode::Overwrite && place.filesystem != "tmpfs";
-            let written = Written { mode, place: place.clone() };
+            let row = mode == DurableWritePlace::Overwrite && place.filesystem != "tmpfs";
+            let written = DurableWriteSettings { mode, place: place.clone() };
             points.push((written, format!("{} 4 KiB{appended}", probe.title), row));
         }
         points
@@ -60,7 +60,7 @@ const BLOCKS: u64 = 256;
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let scratch = Scratch::open(bench)?;
     for (index, point) in bench.points().iter().enumerate() {
-        let overwrite = Written::read(point)?.mode == Mode::Overwrite;
+        let overwrite = DurableWriteSettings::read(point)?.mode == DurableWritePlace::Overwrite;
         match prepared(&scratch, overwrite) {
             Ok(file) => {
                 let sync: Sync =

@@ -11,7 +11,7 @@ static LIFECYCLE: Experiment = Experiment::new("file.lifecycle", Cpus::One, run)
 
 settings! {
     /// Settings of a file that is written.
-    struct Written, asked for as WrittenAsked {
+    struct FileLifecycleSettings, requested as FileLifecycleRequest {
         /// Bytes written to the file
         size: u64 as Size, axis;
         ..place: FileProbeDirectory;
@@ -19,7 +19,7 @@ settings! {
 }
 
 probes! {
-    LIFECYCLE, Written, plan, ..ProbeFacts { may_be_zero: &["size"], by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
+    LIFECYCLE, FileLifecycleSettings, plan, ..ProbeFacts { may_be_zero: &["size"], by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     CREATE "file.create", "create", "open(2), O_CREAT",
         "One open that creates a file in an empty directory, by a name used and removed before. An ext4 also \
         looks at every inode freed in the last minute.";
@@ -42,9 +42,9 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
         let point = |size: u64| {
             let title = format!("{} a file of {}", probe.title, format_size(size));
             let wide = ["file.write", "file.unlink"].contains(&probe.id) && size == 1024 * KIB;
-            (Written { size, place: place.clone() }, title, size == 4 * KIB || wide)
+            (FileLifecycleSettings { size, place: place.clone() }, title, size == 4 * KIB || wide)
         };
-        let sizes = WrittenAsked::of(input).size.or(sizes).into_iter();
+        let sizes = FileLifecycleRequest::of(input).size.or(sizes).into_iter();
         // An empty file is not written.
         sizes.filter(|size| *size > 0 || probe.id != "file.write").map(point).collect()
     })
@@ -55,7 +55,7 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let points = bench.points();
     let whole = bench.stop();
     bench.set_stop(fewer_files(whole));
-    let files = bench.settings::<Written>()?.into_iter().map(|file| file.size);
+    let files = bench.settings::<FileLifecycleSettings>()?.into_iter().map(|file| file.size);
     let wanted: Vec<(&str, u64)> = points.iter().map(|point| point.probe.as_str()).zip(files).collect();
     for size in wanted.iter().map(|(_, size)| *size).collect::<BTreeSet<u64>>() {
         lives(bench, &scratch, &wanted, size);

@@ -23,7 +23,7 @@ words! {
 
 settings! {
     /// A file that is read.
-    struct FileReadSettings, asked for as ReadingAsked {
+    struct FileReadSettings, requested as FileReadRequest {
         /// Size of the file
         size: u64 as Size, axis;
         /// Way of reading, or of the write before fsync and fdatasync
@@ -38,7 +38,7 @@ settings! {
 
 settings! {
     /// A file that is mapped.
-    struct FileMappingSettings, asked for as MappedAsked {
+    struct FileMappingSettings, requested as FileMappingRequest {
         /// Size of the file
         size: u64 as Size, axis;
         ..place: FileProbeDirectory;
@@ -78,11 +78,11 @@ fn sizes(input: &PlanInput) -> Vec<u64> {
         SurveyProfile::Normal | SurveyProfile::Full => &[1, KIB, 4 * KIB, 64 * KIB, MIB, 8 * MIB, 64 * MIB],
     };
     // A file of no bytes has nothing to read, nor to map.
-    MappedAsked::of(input).size.or(sizes).into_iter().filter(|size| *size > 0).collect()
+    FileMappingRequest::of(input).size.or(sizes).into_iter().filter(|size| *size > 0).collect()
 }
 
 fn plan_read(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let asked = ReadingAsked::of(input);
+    let asked = FileReadRequest::of(input);
     let modes = asked.mode.or(FileReadMode::ALL);
     in_each_directory(probe, input, |place| {
         let mut points = Vec::new();
@@ -108,7 +108,7 @@ fn plan_read(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPo
 
 /// Returns the offsets of the buffer that a size is read into, and the ways of the calls: where copies of the kernel
 /// differ most also one at a page, and for one size also the C library.
-fn places_and_ways(asked: &ReadingAsked, mode: FileReadMode, size: u64) -> Vec<(u64, SyscallInvocation)> {
+fn places_and_ways(asked: &FileReadRequest, mode: FileReadMode, size: u64) -> Vec<(u64, SyscallInvocation)> {
     let kept = mode == FileReadMode::KeptOpen;
     let both = kept && [4 * KIB, 64 * KIB].contains(&size);
     let offsets = asked.buffer.or(if both { &[AS_MALLOC, 0] } else { &[AS_MALLOC] });
@@ -130,7 +130,7 @@ fn places_and_ways(asked: &ReadingAsked, mode: FileReadMode, size: u64) -> Vec<(
 fn plan_mmap(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     in_each_directory(probe, input, |place| {
         // Below a page the size makes no difference.
-        let given = MappedAsked::of(input).size.given();
+        let given = FileMappingRequest::of(input).size.given();
         let sizes = sizes(input).into_iter().filter(|size| given || *size >= 4 * KIB);
         let title = |size| format!("mmap, read, munmap, {}", format_size(size));
         sizes

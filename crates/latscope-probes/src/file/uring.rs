@@ -9,7 +9,7 @@ use latscope_os::uring::{Taker, UringQueue};
 static URING: Experiment = Experiment::new("file.read-uring", Cpus::One, run).in_scratch();
 
 probes! {
-    URING, Reads, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
+    URING, UringReadSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     READ_URING "file.read-uring", "reads from the device, many at once (io_uring)",
         "io_uring(7), IORING_OP_READ, O_DIRECT",
         "One read of 4 KiB past the page cache at a random place in a file of 16 MiB; so many are submitted and \
@@ -20,7 +20,7 @@ probes! {
 
 settings! {
     /// Reads of a submission.
-    struct Reads, asked for as ReadsAsked {
+    struct UringReadSettings, requested as UringReadRequest {
         /// Reads that are in flight at once, at most 4096
         depth: u64, axis;
         ..place: FileProbeDirectory;
@@ -38,16 +38,16 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
         let point = |depth: u64| {
             let of = if depth == 1 { "" } else { ": time per read" };
             let title = format!("O_DIRECT random read 4 KiB, {} in flight{of}", counted(depth, "read"));
-            (Reads { depth, place: place.clone() }, title, true)
+            (UringReadSettings { depth, place: place.clone() }, title, true)
         };
-        let asked = ReadsAsked::of(input).depth.or(depths).into_iter();
+        let asked = UringReadRequest::of(input).depth.or(depths).into_iter();
         asked.filter(|depth| (1..=MOST).contains(depth)).map(point).collect()
     })
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
     let scratch = Scratch::open(bench)?;
-    let reads: Vec<Reads> = bench.settings()?;
+    let reads: Vec<UringReadSettings> = bench.settings()?;
     let Some(filesystem) = reads.first().map(|reads| reads.place.filesystem.clone()) else { return Ok(()) };
     if let Some((reason, remedy)) = obstacle(&scratch, &filesystem) {
         (0..reads.len()).for_each(|index| bench.unsupported(index, reason.as_str(), remedy));
@@ -79,7 +79,7 @@ fn queue(scratch: &Scratch, depth: u64) -> rustix::io::Result<UringQueue> {
 fn read_at_once(
     bench: &mut Bench,
     index: usize,
-    reads: &Reads,
+    reads: &UringReadSettings,
     mut queue: UringQueue,
     filled: &Filled,
 ) -> Result<()> {

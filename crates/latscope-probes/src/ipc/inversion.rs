@@ -8,7 +8,7 @@
 //! then, and the hog waits.
 
 use super::hog::{HIGH, HOG, HOLD, LOW, MIDDLE, compute, fifo};
-use super::point::{self, Blocked};
+use super::point::{self, PriorityInversionSettings};
 use super::setup::usual_rules;
 use crate::prelude::*;
 use latscope_bench::hold::real_time_remedy;
@@ -19,7 +19,7 @@ use latscope_os::futex::{OneWordLock, PiLock, PlainLock, Tokens};
 use std::thread::Scope;
 
 probes! {
-    EXPERIMENT, Blocked, |_, _, _| points();
+    EXPERIMENT, PriorityInversionSettings, |_, _, _| points();
     INVERSION point::INVERSION, "blocked by a lock's owner of low priority", "futex(2), FUTEX_LOCK_PI",
         "From before a SCHED_FIFO thread of high priority wants a lock to when it has it; the owner of low priority and \
             a hog of middle priority share its CPU.";
@@ -31,8 +31,8 @@ static EXPERIMENT: Experiment = Experiment::new(point::INVERSION, Cpus::One, run
 const ROUNDS: u64 = 50;
 
 /// Parameters of a round: the lock, and the CPU times of its owner and of the hog.
-fn work(lock: &str) -> Blocked {
-    Blocked { lock: lock.to_owned(), hold: HOLD, hog: HOG }
+fn work(lock: &str) -> PriorityInversionSettings {
+    PriorityInversionSettings { lock: lock.to_owned(), hold: HOLD, hog: HOG }
 }
 
 fn points() -> Vec<MeasurementPoint> {
@@ -62,7 +62,7 @@ pub fn step(cpu: u32, rounds: Option<u64>, duration: u64, seed: u64) -> PlanStep
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    for (point, Blocked { lock, .. }) in bench.settings()?.into_iter().enumerate() {
+    for (point, PriorityInversionSettings { lock, .. }) in bench.settings()?.into_iter().enumerate() {
         let pi = match lock.as_str() {
             "plain" => false,
             "pi" => true,

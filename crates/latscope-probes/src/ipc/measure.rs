@@ -1,7 +1,7 @@
 //! The experiment: runs of processes, and their results as named values.
 
 use super::orders::{InheritanceTrial, IpcCallTally, IpcClientResult, IpcServerResult};
-use super::point::{Caller, IpcCallerPoint, IpcMeasureMode, IpcPairPlacement, Since};
+use super::point::{Caller, DurationStart, IpcCallerPoint, IpcMeasureMode, IpcPairPlacement};
 use super::session::{self, IpcPairOutcome, IpcPointGroup};
 use super::{passthrough, transport};
 use crate::prelude::*;
@@ -194,9 +194,9 @@ fn tell(
     let mut count = |name: &str, value: u64, better| bench.value(point, name, value as f64, "count", better);
     let one_way = row.mode == IpcMeasureMode::OneWay;
     let misses = match (row.since, served) {
-        (Since::Due, _) => tally.due_misses,
-        (Since::Call, Some(served)) if one_way => served.misses,
-        (Since::Call, _) => tally.misses,
+        (DurationStart::Due, _) => tally.due_misses,
+        (DurationStart::Call, Some(served)) if one_way => served.misses,
+        (DurationStart::Call, _) => tally.misses,
     };
     let calls = if one_way { served.map_or(0, |served| served.recorded) } else { tally.calls };
     count("misses", misses, Better::Less);
@@ -224,9 +224,9 @@ fn tell(
         cpu_time(bench, point, called);
     }
     let blocks = match (row.since, served) {
-        (Since::Due, _) => tally.due_blocks.clone(),
-        (Since::Call, Some(served)) if one_way => served.blocks.clone(),
-        (Since::Call, _) => tally.blocks.clone(),
+        (DurationStart::Due, _) => tally.due_blocks.clone(),
+        (DurationStart::Call, Some(served)) if one_way => served.blocks.clone(),
+        (DurationStart::Call, _) => tally.blocks.clone(),
     };
     bench.set_blocks(point, blocks);
     bench.value(point, "elapsed", (called.until - called.from) as f64, "ns", Better::Neither);

@@ -52,7 +52,7 @@ words! {
 
 words! {
     /// Start of a duration.
-    pub enum Since {
+    pub enum DurationStart {
         /// The beginning of the call.
         Call = "call",
         /// The instant at which the call was due: a caller that is late has waited.
@@ -82,7 +82,7 @@ pub struct IpcCallerPoint {
     /// Calls a second, for those that are paced.
     pub rate: Option<u64>,
     /// Start of the durations.
-    pub since: Since,
+    pub since: DurationStart,
     /// Number of first calls that are printed in full.
     pub hops: u64,
     /// True if the server looks up its scheduling in each call.
@@ -178,7 +178,7 @@ impl PointSettings for IpcCallerPoint {
             deadline: get(params, "deadline")?,
             fresh: get::<String>(params, "caller-thread").is_some_and(|word| word == "fresh"),
             rate: get(params, "rate")?,
-            since: get::<Option<Since>>(params, "since")?.unwrap_or(Since::Call),
+            since: get::<Option<DurationStart>>(params, "since")?.unwrap_or(DurationStart::Call),
             hops: get::<Option<u64>>(params, "hops")?.unwrap_or(0),
             watched: params.contains_key("watched"),
             service: get(params, "service")?,
@@ -189,7 +189,7 @@ impl PointSettings for IpcCallerPoint {
 
 settings! {
     /// Lock, owner and hog of a round of priority inversion.
-    pub(super) struct Blocked {
+    pub(super) struct PriorityInversionSettings {
         /// plain, pi (its owner inherits the priority of its waiters), or a transport: its server works.
         lock: String;
         /// CPU time for which the owner keeps the lock, ns.
@@ -216,7 +216,7 @@ impl IpcCallerPoint {
     /// The point is of neither kind.
     pub fn of(point: &MeasurementPoint) -> Result<IpcCallerPoint> {
         if point.probe == INVERSION {
-            return Ok(IpcCallerPoint::of_inversion(&Blocked::read(point)?.lock));
+            return Ok(IpcCallerPoint::of_inversion(&PriorityInversionSettings::read(point)?.lock));
         }
         IpcCallerPoint::read(point)
     }
@@ -233,7 +233,7 @@ impl IpcCallerPoint {
             deadline: u64::MAX,
             fresh: false,
             rate: Some(ROUNDS_A_SECOND),
-            since: Since::Call,
+            since: DurationStart::Call,
             hops: 0,
             watched: false,
             service: None,
@@ -265,7 +265,7 @@ mod tests {
             deadline: 2_500_000,
             fresh: true,
             rate: Some(500),
-            since: Since::Due,
+            since: DurationStart::Due,
             hops: 4,
             watched: true,
             service: None,
@@ -280,7 +280,7 @@ mod tests {
             caller: Caller::Other,
             fresh: false,
             rate: None,
-            since: Since::Call,
+            since: DurationStart::Call,
             hops: 0,
             watched: false,
             ..row()

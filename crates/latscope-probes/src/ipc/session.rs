@@ -7,7 +7,7 @@ use super::orders::{
 };
 use super::passthrough;
 use super::ping::BinderPingClient;
-use super::point::{Caller, IpcCallerPoint, IpcMeasureMode, IpcPairPlacement, Since};
+use super::point::{Caller, DurationStart, IpcCallerPoint, IpcMeasureMode, IpcPairPlacement};
 use crate::prelude::*;
 use anyhow::anyhow;
 use latscope_exchange::binder;
@@ -268,8 +268,8 @@ fn client_order(
     let callers = wanted.filter(|caller| of_pair().any(|(_, row)| row.caller == *caller)).map(|caller| {
         let at = |since| point_of(group, number, |row| row.caller == caller && row.since == since);
         let fresh = of_pair().any(|(_, row)| row.caller == caller && row.fresh);
-        let point = at(Since::Call).filter(|_| row.mode != IpcMeasureMode::OneWay);
-        CallerOrder { caller, fresh, point, due: at(Since::Due) }
+        let point = at(DurationStart::Call).filter(|_| row.mode != IpcMeasureMode::OneWay);
+        CallerOrder { caller, fresh, point, due: at(DurationStart::Due) }
     });
     ClientOrder {
         callers: callers.collect(),

@@ -1,7 +1,7 @@
 //! Pairs of processes as a step of a plan, by pure functions.
 
 use super::message;
-use super::point::{Caller, IpcCallerPoint, IpcMeasureMode, IpcPairPlacement, Since};
+use super::point::{Caller, DurationStart, IpcCallerPoint, IpcMeasureMode, IpcPairPlacement};
 use crate::wake::timer::PRIORITY;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, Periodic, Phase, PlanStep, Stop};
@@ -104,7 +104,8 @@ impl IpcStepSetup {
         // The server does not know when a request was due.
         let open =
             self.rate.is_some() && !matches!(self.mode, IpcMeasureMode::OneWay | IpcMeasureMode::Inversion);
-        let since: &[Since] = if open { &[Since::Call, Since::Due] } else { &[Since::Call] };
+        let since: &[DurationStart] =
+            if open { &[DurationStart::Call, DurationStart::Due] } else { &[DurationStart::Call] };
         let of_pair = move |payload: u64, pair: u64| {
             self.callers.iter().flat_map(move |caller| {
                 since.iter().map(move |since| self.row(payload, pair, *caller, *since))
@@ -115,7 +116,7 @@ impl IpcStepSetup {
             .flat_map(move |payload| (0..self.pairs).flat_map(move |pair| of_pair(*payload, pair)))
     }
 
-    fn row(&self, payload: u64, pair: u64, caller: Caller, since: Since) -> IpcCallerPoint {
+    fn row(&self, payload: u64, pair: u64, caller: Caller, since: DurationStart) -> IpcCallerPoint {
         IpcCallerPoint {
             transport: self.transport.name.to_owned(),
             mode: self.mode,

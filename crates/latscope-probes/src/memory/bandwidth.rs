@@ -1,9 +1,9 @@
 //! Bandwidth of the caches and the memory, by operation, step, size and number of threads.
 
-use super::nodes::{self, Between};
+use super::nodes::{self, NodePairSettings};
 use super::sizes::{self, KIB, LINE, MIB};
 use super::thread_group;
-use super::traffic::{STRIP, Traffic};
+use super::traffic::{MemoryTraffic, STRIP};
 use crate::prelude::*;
 use latscope_os::kernels::bandwidth::{self, BLOCK_BYTES, BandwidthStride, Operation, Width};
 
@@ -20,19 +20,19 @@ probes! {
 
 settings! {
     /// Operation, and memory that it works on.
-    struct MemoryTransferSettings, asked for as TransferAsked {
+    struct MemoryTransferSettings, requested as MemoryTransferRequest {
         /// Bytes that all threads together work on; a copy is from one half to the other.
         size: u64 as Size, axis;
         /// `modify` doubles each element in place; `non-temporal-write` goes past the caches; the mixes double some
         /// lines in place and read the others, in strips of 4 KiB, so that memory reads two or three lines for each
         /// that it writes.
-        operation: Traffic;
+        operation: MemoryTraffic;
         /// Every element; or every fourth integer of 32 bits, which fetches just as many lines; or, where asked for,
         /// each integer by itself.
         step: BandwidthStride;
         /// Threads, one on each CPU, each with memory of its own.
         threads: u64, axis;
-        ..between: Between;
+        ..between: NodePairSettings;
     }
 }
 
@@ -50,7 +50,7 @@ const PIECE: u64 = 256 * KIB;
 const GAP: usize = 2048 / size_of::<u64>();
 
 /// Operations of a quick survey, and of the survey's rows.
-const QUICK: [Traffic; 3] = [Traffic::Read, Traffic::Write, Traffic::Copy];
+const QUICK: [MemoryTraffic; 3] = [MemoryTraffic::Read, MemoryTraffic::Write, MemoryTraffic::Copy];
 
 fn footprint(params: &Params) -> Option<Footprint> {
     let transfer = MemoryTransferSettings::from_params(params)?;
@@ -62,8 +62,8 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint
         return between_nodes(input, machine);
     }
     let quick = input.survey && input.profile == SurveyProfile::Quick;
-    let operations: &[Traffic] = if quick { &QUICK } else { &Traffic::USUAL };
-    let asked = TransferAsked::of(input);
+    let operations: &[MemoryTraffic] = if quick { &QUICK } else { &MemoryTraffic::USUAL };
+    let asked = MemoryTransferRequest::of(input);
     let threads = if quick { vec![1] } else { thread_group::thread_counts(machine.allowed.0.len()) };
     let mut points = Vec::new();
     for threads in asked.threads.or(&threads) {
@@ -73,7 +73,7 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint
             let steps = [BandwidthStride::Every, BandwidthStride::EveryFourth];
             for step in asked.step.or(&steps[..if only_every { 1 } else { 2 }]) {
                 for (size, place) in sizes_for(input, machine, threads.max(1)) {
-                    let between = Between::default();
+                    let between = NodePairSettings::default();
                     points.push(point(
                         &place,
                         MemoryTransferSettings { size, operation, step, threads, between },
@@ -87,9 +87,9 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint
 
 /// Points for each pair of nodes that is asked for, by all CPUs of a node unless a number of threads is.
 fn between_nodes(input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
-    let asked = TransferAsked::of(input);
+    let asked = MemoryTransferRequest::of(input);
     let mut points = Vec::new();
-    for operation in asked.operation.or(Traffic::ALL) {
+    for operation in asked.operation.or(MemoryTraffic::ALL) {
         for step in asked.step.or(&[BandwidthStride::Every]) {
             for size in asked.size.or(&[nodes::size(machine, SURVEY_CAP)]) {
                 for between in nodes::pairs(input, machine, None) {
@@ -115,7 +115,7 @@ fn between_nodes(input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> 
 /// it.
 fn sizes_for(input: &PlanInput, machine: &Machine, threads: u64) -> Vec<(u64, String)> {
     let beyond = sizes::beyond_caches(machine);
-    let asked = TransferAsked::of(input).size;
+    let asked = MemoryTransferRequest::of(input).size;
     let mut sizes = if asked.given() {
         asked.or(&[]).into_iter().map(|size| (size, String::new())).collect()
     } else if input.survey {
@@ -245,7 +245,7 @@ fn measure(
 
 /// A walk through a thread's memory, piece by piece, over and over.
 struct BufferSweep<'a> {
-    operation: Traffic,
+    operation: MemoryTraffic,
     step: BandwidthStride,
     /// The memory; for a copy its second half.
     destination: &'a mut [u64],
@@ -264,7 +264,7 @@ impl<'a> BufferSweep<'a> {
     /// between the halves.
     fn new(transfer: &MemoryTransferSettings, memory: &'a mut [u64], words: usize) -> BufferSweep<'a> {
         let MemoryTransferSettings { operation, step, .. } = *transfer;
-        let halves = if operation == Traffic::Copy { 2 } else { 1 };
+        let halves = if operation == MemoryTraffic::Copy { 2 } else { 1 };
         let whole = words / halves;
         let full = PIECE as usize / halves / size_of::<u64>();
         // A piece has the whole mix some times.
@@ -395,21 +395,21 @@ mod tests {
 
     #[test]
     fn both_ways_to_count_bytes_are_stated() {
-        let work = Traffic::work;
-        let read = work(Traffic::Read, BandwidthStride::Every);
+        let work = MemoryTraffic::work;
+        let read = work(MemoryTraffic::Read, BandwidthStride::Every);
         assert_eq!(read, OperationWork { ops: 1, bytes_touched: 64, bytes_moved: 64 });
-        let copy = work(Traffic::Copy, BandwidthStride::Every);
+        let copy = work(MemoryTraffic::Copy, BandwidthStride::Every);
         assert_eq!(copy, OperationWork { ops: 1, bytes_touched: 64, bytes_moved: 192 });
-        let write = work(Traffic::Write, BandwidthStride::EveryFourth);
+        let write = work(MemoryTraffic::Write, BandwidthStride::EveryFourth);
         assert_eq!(write, OperationWork { ops: 1, bytes_touched: 16, bytes_moved: 128 });
-        assert_eq!(work(Traffic::NonTemporalWrite, BandwidthStride::Every).bytes_moved, 64);
+        assert_eq!(work(MemoryTraffic::NonTemporalWrite, BandwidthStride::Every).bytes_moved, 64);
     }
 
     #[test]
     fn a_pass_covers_all_of_its_memory_again_and_again() {
         let mut memory = vec![7; 96 * 1024];
-        let operation = Traffic::Write;
-        let between = Between::default();
+        let operation = MemoryTraffic::Write;
+        let between = NodePairSettings::default();
         let transfer = MemoryTransferSettings {
             size: 768 * KIB,
             operation,
@@ -439,8 +439,8 @@ mod tests {
     #[test]
     fn a_mix_doubles_its_share_of_the_lines() {
         let mut memory = vec![1; 128 * 1024];
-        let operation = Traffic::ThreeReadsAWrite;
-        let between = Between::default();
+        let operation = MemoryTraffic::ThreeReadsAWrite;
+        let between = NodePairSettings::default();
         let transfer = MemoryTransferSettings {
             size: MIB,
             operation,

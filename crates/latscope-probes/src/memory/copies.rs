@@ -13,7 +13,7 @@ static COPIES: Experiment =
 
 settings! {
     /// Who copies how many bytes, from where to where.
-    struct Copied, asked for as CopiedAsked {
+    struct BufferCopySettings, requested as BufferCopyRequest {
         /// Bytes of a copy
         size: u64 as Size, axis;
         /// What copies: memcpy of the C library (`libc`), or the kernel, from the page cache by pread (`kernel`)
@@ -36,11 +36,11 @@ words! {
 }
 
 probes! {
-    COPIES, Copied, plan, ..ProbeFacts::BATCHES;
+    COPIES, BufferCopySettings, plan, ..ProbeFacts::BATCHES;
     COPY "memory.copy", "copy", "memcpy(3), pread(2)",
         "One copy of n bytes that are in the cache. Mode libc: one memcpy. Mode kernel: one pread of a memfd, whose loop \
         lies at 16 addresses. Source and destination begin so many bytes behind the start of a page."
-        { footprint: |params| Some(Footprint::of(Copied::from_params(params)?.size.saturating_mul(2))),
+        { footprint: |params| Some(Footprint::of(BufferCopySettings::from_params(params)?.size.saturating_mul(2))),
           may_be_zero: &["source", "buffer"], most: &[("source", 4095), ("buffer", 4095)],
           subject: Subject::Many, };
 }
@@ -55,13 +55,13 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     // The place of the destination is what tells.
     let (sizes, sources): (&[u64], _) =
         if input.survey { (&[USUAL], &PLACES[..1]) } else { (&[USUAL, 64 << 10], PLACES) };
-    let asked = CopiedAsked::of(input);
+    let asked = BufferCopyRequest::of(input);
     let mut points = Vec::new();
     for mode in asked.mode.or(BufferCopyMode::ALL) {
         for size in asked.size.or(sizes).into_iter().filter(|size| *size > 0) {
             for source in asked.source.or(sources) {
                 for buffer in asked.buffer.or(PLACES) {
-                    let copied = Copied { size, mode, source, buffer };
+                    let copied = BufferCopySettings { size, mode, source, buffer };
                     let title = title(&copied);
                     points.push(probe.point(copied, title, size == USUAL));
                 }
@@ -71,7 +71,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     points
 }
 
-fn title(copied: &Copied) -> String {
+fn title(copied: &BufferCopySettings) -> String {
     let by = match copied.mode {
         BufferCopyMode::Libc => "memcpy",
         BufferCopyMode::Kernel => "pread",
@@ -81,8 +81,8 @@ fn title(copied: &Copied) -> String {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    for (index, copied) in bench.settings::<Copied>()?.into_iter().enumerate() {
-        let Copied { size, mode, source, buffer } = copied;
+    for (index, copied) in bench.settings::<BufferCopySettings>()?.into_iter().enumerate() {
+        let BufferCopySettings { size, mode, source, buffer } = copied;
         if let Some((reason, remedy)) = crate::available::shortage(2 * size) {
             bench.unsupported(index, reason, remedy);
             continue;
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn each_copy_is_measured() {
-        let odd = Copied { size: 100, mode: BufferCopyMode::Kernel, source: 4095, buffer: 1 };
+        let odd = BufferCopySettings { size: 100, mode: BufferCopyMode::Kernel, source: 4095, buffer: 1 };
         let all = [points(&COPY), vec![COPY.point(odd, "odd", false)]].concat();
         for m in measure(&COPIES, all) {
             check(&m);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_size_without_memory_has_a_reason() {
-        let huge = Copied { size: 1 << 60, mode: BufferCopyMode::Libc, source: 0, buffer: 0 };
+        let huge = BufferCopySettings { size: 1 << 60, mode: BufferCopyMode::Libc, source: 0, buffer: 0 };
         let measured = measure(&COPIES, vec![COPY.point(huge, "huge", false)]);
         assert!(measured[0].quality.level == QualityLevel::Unsupported && measured[0].reason().is_some());
     }

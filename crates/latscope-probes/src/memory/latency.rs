@@ -1,7 +1,7 @@
 //! The latency of a load, by the size of the working set: a chain of pointers,
 //! each load waiting for the address from the one before.
 
-use super::nodes::{self, Between};
+use super::nodes::{self, NodePairSettings};
 use super::regions;
 use super::sizes::{self, KIB, LINE, MIB};
 use crate::prelude::*;
@@ -29,7 +29,7 @@ probes! {
 
 settings! {
     /// A walk along a chain.
-    struct PointerChaseSettings, asked for as WalkAsked {
+    struct PointerChaseSettings, requested as PointerChaseRequest {
         /// Bytes of the working set.
         size: u64 as Size, axis;
         /// `random`: lines in random order; `window`: random inside of 256 KiB, one window after the
@@ -40,7 +40,7 @@ settings! {
         stride: Option<u64> as Size;
         /// Size of the pages; those of 2 MiB are verified.
         pages: RegionPageSize;
-        ..between: Between;
+        ..between: NodePairSettings;
     }
 }
 
@@ -99,7 +99,7 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint
         let idle = between_nodes(input, machine).map(|walk| point(input, machine, walk));
         return idle.chain(SINGLE_LOAD.plan(input, machine)).collect();
     }
-    let asked = WalkAsked::of(input);
+    let asked = PointerChaseRequest::of(input);
     let mut points = Vec::new();
     for pages in asked.pages.or(&[RegionPageSize::Huge, RegionPageSize::Base]) {
         for order in asked.order.or(CacheAccessOrder::ALL) {
@@ -110,8 +110,13 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint
                 let usual = usual_sizes(input, machine, (order, pages), step);
                 for size in sizes::rounded(asked.size.or(&usual), step) {
                     let stride = strides.then_some(step);
-                    let walk =
-                        PointerChaseSettings { size, order, stride, pages, between: Between::default() };
+                    let walk = PointerChaseSettings {
+                        size,
+                        order,
+                        stride,
+                        pages,
+                        between: NodePairSettings::default(),
+                    };
                     points.push(point(input, machine, walk));
                 }
             }
@@ -154,7 +159,7 @@ fn of_other_nodes(machine: &Machine) -> Vec<MeasurementPoint> {
 /// Walks from each pair of nodes that is asked for: in random order, which no prefetcher follows, unless another is
 /// asked for.
 fn between_nodes(input: &PlanInput, machine: &Machine) -> impl Iterator<Item = PointerChaseSettings> {
-    let asked = WalkAsked::of(input);
+    let asked = PointerChaseRequest::of(input);
     let orders = asked.order.or(&[CacheAccessOrder::Random]);
     let sizes = asked.size.or(&[nodes::size(machine, SURVEY_CAP)]);
     let mut walks = Vec::new();
@@ -193,7 +198,7 @@ fn single_loads(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Measurem
         let walks = between_nodes(input, machine).filter(|walk| walk.order == CacheAccessOrder::Random);
         return walks.map(single_load).collect();
     }
-    let asked = WalkAsked::of(input);
+    let asked = PointerChaseRequest::of(input);
     let mut points = Vec::new();
     for pages in asked.pages.or(RegionPageSize::ALL) {
         let sizes = asked.size.or(&[sizes::beyond_caches(machine).min(SURVEY_CAP)]);
@@ -202,7 +207,7 @@ fn single_loads(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Measurem
             order: CacheAccessOrder::Random,
             stride: None,
             pages,
-            between: Between::default(),
+            between: NodePairSettings::default(),
         };
         points.extend(sizes::rounded(sizes, LINE).into_iter().map(|size| single_load(walk(size))));
     }

@@ -1,7 +1,7 @@
 //! The latency of a load while other CPUs keep the memory busy.
 
 use super::latency;
-use super::nodes::{self, Between};
+use super::nodes::{self, NodePairSettings};
 use super::regions;
 use super::sizes::{self, KIB, LINE, MIB};
 use crate::prelude::*;
@@ -21,14 +21,14 @@ probes! {
 
 settings! {
     /// A load beside copying threads.
-    struct LoadedLatencySettings, asked for as LoadedAsked {
+    struct LoadedLatencySettings, requested as LoadedLatencyRequest {
         /// Copying threads, one on each other CPU.
         threads: u64, axis;
         /// Pause of the copying threads after each 4 KiB.
         delay: u64 as Time, axis;
         /// Bytes that the chain leads through.
         size: u64 as Size;
-        ..between: Between;
+        ..between: NodePairSettings;
     }
 }
 
@@ -47,7 +47,7 @@ const CAP: u64 = 256 * MIB;
 const COPIED: u64 = 64 * MIB;
 
 fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
-    let asked = LoadedAsked::of(input);
+    let asked = LoadedLatencyRequest::of(input);
     let mut points = Vec::new();
     if nodes::are_asked(input) {
         for size in sizes::rounded(asked.size.or(&[nodes::size(machine, CAP)]), LINE) {
@@ -73,22 +73,23 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint
 fn of_size(input: &PlanInput, machine: &Machine, size: u64) -> Vec<MeasurementPoint> {
     let quick = input.survey && input.profile == SurveyProfile::Quick;
     let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
-    let asked = LoadedAsked::of(input);
+    let asked = LoadedLatencyRequest::of(input);
     let mut points = Vec::new();
     if !asked.threads.given() {
-        points.push(point(size, 0, 0, Between::default()));
+        points.push(point(size, 0, 0, NodePairSettings::default()));
     }
     for threads in asked.threads.or(&[others]) {
         let delays: &[u64] = if quick { &DELAYS[..1] } else { &DELAYS };
         let delays = if threads == 0 { vec![0] } else { asked.delay.or(delays) };
-        points.extend(delays.into_iter().map(|delay| point(size, threads, delay, Between::default())));
+        points
+            .extend(delays.into_iter().map(|delay| point(size, threads, delay, NodePairSettings::default())));
     }
     points
 }
 
 /// The curve of a pair of nodes: all other CPUs of the node copy, unless a number of threads is asked for.
-fn curve(input: &PlanInput, size: u64, between: Between) -> Vec<MeasurementPoint> {
-    let asked = LoadedAsked::of(input);
+fn curve(input: &PlanInput, size: u64, between: NodePairSettings) -> Vec<MeasurementPoint> {
+    let asked = LoadedLatencyRequest::of(input);
     let others = between.cpus().len() as u64 - 1;
     let mut points = vec![point(size, 0, 0, between.clone())];
     for threads in asked.threads.or(&[others]).into_iter().filter(|threads| *threads > 0) {
@@ -98,7 +99,7 @@ fn curve(input: &PlanInput, size: u64, between: Between) -> Vec<MeasurementPoint
     points
 }
 
-fn point(size: u64, threads: u64, delay: u64, between: Between) -> MeasurementPoint {
+fn point(size: u64, threads: u64, delay: u64, between: NodePairSettings) -> MeasurementPoint {
     let beside = match (threads, delay) {
         (0, _) => "memory idle".to_owned(),
         (threads, 0) => format!("{} copying without pause", counted(threads, "thread")),
@@ -326,7 +327,7 @@ mod tests {
 
     #[test]
     fn it_is_measured_where_there_is_a_second_cpu_and_refused_where_not() {
-        let point = |threads| point(8 * MIB, threads, 0, Between::default());
+        let point = |threads| point(8 * MIB, threads, 0, NodePairSettings::default());
         let points = vec![point(0), point(1), point(100_000)];
         let measured = harness::measure(&EXPERIMENT, points);
         measured.iter().for_each(harness::check);

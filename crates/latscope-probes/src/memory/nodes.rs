@@ -9,7 +9,7 @@ use latscope_core::units::CpuList;
 settings! {
     /// CPUs and memory of chosen nodes.
     #[derive(Default)]
-    pub(super) struct Between {
+    pub(super) struct NodePairSettings {
         /// Nodes whose memory is used, also those without CPUs: their numbers, or `all`. The memory is bound to the
         /// node, and its place verified page by page.
         nodes: Option<u64> as Nodes;
@@ -54,12 +54,12 @@ fn chosen(input: &PlanInput, name: &str, node: &NumaNode) -> bool {
 }
 
 /// The pairs of nodes that are asked for; `threads` CPUs of a node take part, all without a number.
-pub(super) fn pairs(input: &PlanInput, machine: &Machine, threads: Option<usize>) -> Vec<Between> {
+pub(super) fn pairs(input: &PlanInput, machine: &Machine, threads: Option<usize>) -> Vec<NodePairSettings> {
     let nodes = nodes(machine);
     let with_cpus = nodes.iter().filter(|node| !node.cpus.0.is_empty() && chosen(input, "cpu-nodes", node));
     let pairs = with_cpus.flat_map(|from| {
         let with_memory = nodes.iter().filter(|node| node.memory > 0 && chosen(input, "nodes", node));
-        with_memory.map(move |to| Between::new(from, to, threads))
+        with_memory.map(move |to| NodePairSettings::new(from, to, threads))
     });
     pairs.collect()
 }
@@ -71,7 +71,7 @@ const WITHOUT_CPUS: &str = "node without CPUs";
 
 /// The pairs that a survey has rows of, with what their memory is: from the last CPU, which a survey prefers, its own
 /// node, the farthest node with CPUs, and the farthest without. None where there is one node.
-pub(super) fn surveyed(machine: &Machine) -> Vec<(&'static str, Between)> {
+pub(super) fn surveyed(machine: &Machine) -> Vec<(&'static str, NodePairSettings)> {
     let nodes = nodes(machine);
     let last = machine.allowed.0.last();
     let Some(from) = nodes.iter().find(|node| last.is_some_and(|last| node.cpus.0.contains(last))) else {
@@ -87,7 +87,7 @@ pub(super) fn surveyed(machine: &Machine) -> Vec<(&'static str, Between)> {
     let others = [(OTHER, farthest(true)), (WITHOUT_CPUS, farthest(false))].into_iter();
     let others: Vec<(&str, &NumaNode)> = others.filter_map(|(what, node)| Some((what, node?))).collect();
     let own = (!others.is_empty() && from.memory > 0).then_some((OWN, from));
-    own.into_iter().chain(others).map(|(what, to)| (what, Between::new(from, to, Some(1)))).collect()
+    own.into_iter().chain(others).map(|(what, to)| (what, NodePairSettings::new(from, to, Some(1)))).collect()
 }
 
 /// Bytes that all pairs use: beyond the caches, and at most a quarter of the smallest node's memory.
@@ -97,13 +97,13 @@ pub(super) fn size(machine: &Machine, cap: u64) -> u64 {
     sizes::beyond_caches(machine).min(cap).min(most)
 }
 
-impl Between {
+impl NodePairSettings {
     /// Returns a pair. The last CPUs of a node come first, because the first ones get most interrupts.
-    pub fn new(from: &NumaNode, to: &NumaNode, threads: Option<usize>) -> Between {
+    pub fn new(from: &NumaNode, to: &NumaNode, threads: Option<usize>) -> NodePairSettings {
         let cpus = from.cpus.0.iter().rev().take(threads.unwrap_or(usize::MAX)).copied();
         let mut cpus: Vec<u32> = cpus.collect();
         cpus.sort_unstable();
-        Between {
+        NodePairSettings {
             nodes: Some(to.id.into()),
             cpu_nodes: Some(from.id.into()),
             node_cpus: Some(CpuList(cpus).to_string()),
@@ -136,7 +136,7 @@ impl Between {
 pub(super) fn regions(
     bench: &mut Bench,
     points: Vec<usize>,
-    between: &Between,
+    between: &NodePairSettings,
     pages: RegionPageSize,
     bytes: &[usize],
 ) -> Option<(Vec<MemoryRegion>, Vec<usize>)> {
@@ -160,7 +160,7 @@ pub(super) fn regions(
 }
 
 /// Puts the measuring thread on the first CPU of a pair. A point for which that fails is closed.
-pub(super) fn go_to(bench: &mut Bench, point: usize, between: &Between) -> bool {
+pub(super) fn go_to(bench: &mut Bench, point: usize, between: &NodePairSettings) -> bool {
     let Some(cpu) = between.cpus().first().copied() else { return false };
     let gone = threads::pin(cpu);
     if let Err(error) = &gone {
@@ -174,7 +174,7 @@ pub(super) fn go_to(bench: &mut Bench, point: usize, between: &Between) -> bool 
 fn verify(
     bench: &mut Bench,
     point: usize,
-    between: &Between,
+    between: &NodePairSettings,
     pages: RegionPageSize,
     regions: &[MemoryRegion],
 ) -> bool {

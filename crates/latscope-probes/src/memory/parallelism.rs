@@ -7,16 +7,16 @@ use crate::prelude::*;
 use latscope_os::kernels::chase::{Chains, MAX_CHAINS, UNROLL};
 
 probes! {
-    EXPERIMENT, Loads, plan, ..ProbeFacts::LOOPS;
+    EXPERIMENT, ParallelLoadSettings, plan, ..ProbeFacts::LOOPS;
     PARALLELISM "memory.parallelism", "load, several chains at once",
         "memory-level parallelism: line fill buffers and misses outstanding, the processor's manual",
         "One load, where several chains of dependent random loads are followed at once: the time of a step of all chains, divided by their number."
-        { revision: 2, footprint: |params| Some(Footprint::of(Loads::from_params(params)?.size)), sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages], most: &[("chains", MAX_CHAINS as u64)], };
+        { revision: 2, footprint: |params| Some(Footprint::of(ParallelLoadSettings::from_params(params)?.size)), sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages], most: &[("chains", MAX_CHAINS as u64)], };
 }
 
 settings! {
     /// Chains that are followed at once.
-    struct Loads, asked for as LoadsAsked {
+    struct ParallelLoadSettings, requested as ParallelLoadRequest {
         /// Chains followed at once, 1 to 32.
         chains: u64, axis;
         /// Bytes of the working set.
@@ -39,13 +39,13 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
         if input.survey && input.profile == SurveyProfile::Quick { &QUICK_CHAINS } else { &CHAINS };
     let beyond = sizes::beyond_caches(machine);
     let size = if sizes::is_capped(input) { beyond.min(SURVEY_CAP) } else { beyond };
-    let asked = LoadsAsked::of(input);
+    let asked = ParallelLoadRequest::of(input);
     let mut points = Vec::new();
     for pages in asked.pages.or(&[RegionPageSize::Huge]) {
         for size in sizes::rounded(asked.size.or(&[size]), LINE) {
             for chains in asked.chains.or(chains) {
                 let title = format!("load, {} at once, {}", counted(chains, "chain"), format_size(size));
-                points.push(probe.point(Loads { chains, size, pages }, title, false));
+                points.push(probe.point(ParallelLoadSettings { chains, size, pages }, title, false));
             }
         }
     }
@@ -53,7 +53,7 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let loads: Vec<Loads> = bench.settings()?;
+    let loads: Vec<ParallelLoadSettings> = bench.settings()?;
     for pages in [RegionPageSize::Huge, RegionPageSize::Base] {
         let indices: Vec<usize> = (0..loads.len()).filter(|i| loads[*i].pages == pages).collect();
         let made = regions::for_points(bench, indices, pages, |index| loads[index].size);
@@ -74,7 +74,7 @@ fn batch(chains: u64, elements: u64) -> Batch {
 }
 
 /// Measures the points of one size, and compares them with a single chain.
-fn measure(bench: &mut Bench, loads: &[Loads], indices: &[usize], mut all: Chains) {
+fn measure(bench: &mut Bench, loads: &[ParallelLoadSettings], indices: &[usize], mut all: Chains) {
     for index in indices {
         let chains = loads[*index].chains;
         if !(1..=MAX_CHAINS as u64).contains(&chains) {

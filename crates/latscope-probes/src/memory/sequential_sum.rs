@@ -7,26 +7,26 @@ use latscope_core::units::three_digits;
 use latscope_os::kernels::bandwidth::{sequential_sum, sequential_xor};
 
 probes! {
-    EXPERIMENT, Summing, plan, ..ProbeFacts::LOOPS;
+    EXPERIMENT, ArraySumSettings, plan, ..ProbeFacts::LOOPS;
     SEQUENTIAL_SUM "memory.sequential-sum", "sequential sum, per element",
         "the processor's optimisation manual: hardware prefetching",
         "One element of 8 bytes of an array that is added up in order, each addition waiting for the one before."
-        { footprint: |params| Some(Footprint::of(Summing::from_params(params)?.size)), };
+        { footprint: |params| Some(Footprint::of(ArraySumSettings::from_params(params)?.size)), };
 }
 
 settings! {
     /// An array and what is done with it.
-    struct Summing, asked for as SummingAsked {
+    struct ArraySumSettings, requested as ArraySumRequest {
         /// Bytes of the array.
         size: u64 as Size, axis;
         /// What is done with the elements.
-        mode: Mode;
+        mode: ElementCombination;
     }
 }
 
 words! {
     /// Combination of the elements.
-    enum Mode {
+    enum ElementCombination {
         /// Sum of all elements.
         Sum = "sum",
         /// Exclusive or of all elements.
@@ -45,12 +45,12 @@ const BLOCK: u64 = 512;
 const ELEMENT: u64 = size_of::<u64>() as u64;
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let asked = SummingAsked::of(input);
+    let asked = ArraySumRequest::of(input);
     let mut points = Vec::new();
-    for mode in asked.mode.or(Mode::ALL) {
+    for mode in asked.mode.or(ElementCombination::ALL) {
         for size in asked.size.or(&SIZES).into_iter().filter(|size| *size >= BLOCK) {
             let title = format!("{} of {}, an element", mode.word(), decimal(size));
-            points.push(probe.point(Summing { size, mode }, title, mode == Mode::Sum));
+            points.push(probe.point(ArraySumSettings { size, mode }, title, mode == ElementCombination::Sum));
         }
     }
     points
@@ -67,7 +67,7 @@ fn decimal(bytes: u64) -> String {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let wanted: Vec<Summing> = bench.settings()?;
+    let wanted: Vec<ArraySumSettings> = bench.settings()?;
     let all = (0..wanted.len()).collect();
     let Some((mut region, fitting)) =
         regions::for_points(bench, all, RegionPageSize::Base, |i| wanted[i].size)
@@ -75,10 +75,10 @@ fn run(bench: &mut Bench) -> Result<()> {
         return Ok(());
     };
     for index in fitting {
-        let Summing { size, mode } = wanted[index];
+        let ArraySumSettings { size, mode } = wanted[index];
         let blocks = size / BLOCK;
         let array = &region.words()[..(blocks * BLOCK / ELEMENT) as usize];
-        let kernel = if mode == Mode::Sum { sequential_sum } else { sequential_xor };
+        let kernel = if mode == ElementCombination::Sum { sequential_sum } else { sequential_xor };
         let work = Some(OperationWork { ops: 1, bytes_touched: ELEMENT, bytes_moved: ELEMENT });
         let batch = Batch { ops: array.len() as u64, work, cycles: true, warm: 1, ..Batch::default() };
         bench.calls(index, batch, || kernel(array));

@@ -17,7 +17,7 @@ probes! {
 
 settings! {
     /// A loop over how much memory.
-    struct StreamLoopSettings, asked for as LoopAsked {
+    struct StreamLoopSettings, requested as StreamLoopRequest {
         /// Which of the loops.
         operation: StreamKernel;
         /// Bytes of each array, of all threads together.
@@ -59,7 +59,7 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint
     };
     let threads = if quick { vec![1] } else { thread_group::thread_counts(machine.allowed.0.len()) };
     let operations: &[StreamKernel] = if quick { &[StreamKernel::Triad] } else { StreamKernel::ALL };
-    let asked = LoopAsked::of(input);
+    let asked = StreamLoopRequest::of(input);
     let mut points = Vec::new();
     for threads in asked.threads.or(&threads) {
         for operation in asked.operation.or(operations) {

@@ -7,7 +7,7 @@ use crate::prelude::*;
 use latscope_os::kernels::chase::ChaseMap;
 
 probes! {
-    EXPERIMENT, Visits, plan, ..ProbeFacts::LOOPS;
+    EXPERIMENT, PageVisitSettings, plan, ..ProbeFacts::LOOPS;
     TLB "memory.tlb", "load from another page each time",
         "the processor's manual: translation look-aside buffers and page walks",
         "One load in a chain of dependent loads from one line of each page, in random order; `cost`: longer than \
@@ -17,7 +17,7 @@ probes! {
 
 settings! {
     /// A visit of pages.
-    struct Visits, asked for as VisitsAsked {
+    struct PageVisitSettings, requested as PageVisitRequest {
         /// Bytes of all the pages visited.
         size: u64 as Size, axis;
         /// Size of the pages; those of 2 MiB are verified.
@@ -34,7 +34,7 @@ const FEWEST: u64 = 8;
 
 /// A line of each page.
 fn footprint(params: &Params) -> Option<Footprint> {
-    let visits = Visits::from_params(params)?;
+    let visits = PageVisitSettings::from_params(params)?;
     Some(Footprint::of(visits.size / visits.pages.bytes() * LINE))
 }
 
@@ -43,7 +43,7 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
     let beyond = sizes::beyond_caches(machine);
     let largest = if sizes::is_capped(input) { beyond.min(SURVEY_CAP) } else { beyond };
     let usual = if quick { &RegionPageSize::ALL[..1] } else { RegionPageSize::ALL };
-    let asked = VisitsAsked::of(input);
+    let asked = PageVisitRequest::of(input);
     let mut points = Vec::new();
     for pages in asked.pages.or(usual) {
         let page = pages.bytes();
@@ -52,14 +52,14 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
         let default = sizes::sweep(FEWEST * page, largest.max(FEWEST * page), per_octave);
         for size in sizes::rounded(asked.size.or(&default), page) {
             let title = format!("load, each from another of {} pages of {}", size / page, format_size(page));
-            points.push(probe.point(Visits { size, pages }, title, false));
+            points.push(probe.point(PageVisitSettings { size, pages }, title, false));
         }
     }
     points
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let visits: Vec<Visits> = bench.settings()?;
+    let visits: Vec<PageVisitSettings> = bench.settings()?;
     for pages in RegionPageSize::ALL.iter().copied() {
         let page = pages.bytes();
         let indices: Vec<usize> = (0..visits.len()).filter(|i| visits[*i].pages == pages).collect();

@@ -7,7 +7,7 @@ use super::sizes::{KIB, LINE};
 
 words! {
     /// Action on each line.
-    pub(super) enum Traffic {
+    pub(super) enum MemoryTraffic {
         /// Reads.
         Read = "read",
         /// Writes.
@@ -28,27 +28,34 @@ words! {
 /// Bytes from one change between reading and doubling to the next.
 pub(super) const STRIP: u64 = 4 * KIB;
 
-impl Traffic {
+impl MemoryTraffic {
     /// The kinds that an ordinary run measures.
-    pub const USUAL: [Traffic; 5] =
-        [Traffic::Read, Traffic::Write, Traffic::Modify, Traffic::Copy, Traffic::NonTemporalWrite];
+    pub const USUAL: [MemoryTraffic; 5] = [
+        MemoryTraffic::Read,
+        MemoryTraffic::Write,
+        MemoryTraffic::Modify,
+        MemoryTraffic::Copy,
+        MemoryTraffic::NonTemporalWrite,
+    ];
 
     /// The operation of a line, for a mix that of the lines that are written.
     pub fn operation(self) -> Operation {
         match self {
-            Traffic::Read => Operation::Read,
-            Traffic::Write => Operation::Write,
-            Traffic::Copy => Operation::Copy,
-            Traffic::NonTemporalWrite => Operation::NonTemporalWrite,
-            Traffic::Modify | Traffic::ThreeReadsAWrite | Traffic::TwoReadsAWrite => Operation::Modify,
+            MemoryTraffic::Read => Operation::Read,
+            MemoryTraffic::Write => Operation::Write,
+            MemoryTraffic::Copy => Operation::Copy,
+            MemoryTraffic::NonTemporalWrite => Operation::NonTemporalWrite,
+            MemoryTraffic::Modify | MemoryTraffic::ThreeReadsAWrite | MemoryTraffic::TwoReadsAWrite => {
+                Operation::Modify
+            }
         }
     }
 
     /// Lines that are only read for each that the operation works on; 0 without a mix.
     pub fn reads(self) -> u64 {
         match self {
-            Traffic::ThreeReadsAWrite => 2,
-            Traffic::TwoReadsAWrite => 1,
+            MemoryTraffic::ThreeReadsAWrite => 2,
+            MemoryTraffic::TwoReadsAWrite => 1,
             _ => 0,
         }
     }
@@ -76,14 +83,16 @@ mod tests {
 
     #[test]
     fn a_mix_reads_and_writes_lines_as_its_name_says() {
-        for (traffic, reads, writes) in
-            [(Traffic::ThreeReadsAWrite, 3, 1), (Traffic::TwoReadsAWrite, 2, 1), (Traffic::Modify, 1, 1)]
-        {
+        for (traffic, reads, writes) in [
+            (MemoryTraffic::ThreeReadsAWrite, 3, 1),
+            (MemoryTraffic::TwoReadsAWrite, 2, 1),
+            (MemoryTraffic::Modify, 1, 1),
+        ] {
             let work = traffic.work(BandwidthStride::Every);
             // Each line but one is only read; that one is read and written.
             assert_eq!((work.ops, work.bytes_moved), (reads, (reads + writes) * LINE), "{}", traffic.word());
         }
-        let usual = Traffic::USUAL.map(Traffic::word);
+        let usual = MemoryTraffic::USUAL.map(MemoryTraffic::word);
         assert_eq!(
             usual,
             [

@@ -18,7 +18,7 @@ probes! {
 
 settings! {
     /// Settings of a busy loop on a CPU.
-    struct BusyLoopSettings, asked for as LoopAsked {
+    struct BusyLoopSettings, requested as BusyLoopRequest {
         /// Shortest gap that counts; at least ten times the loop's own time.
         gap: u64 as Time;
         /// Scheduling policy of the loops.
@@ -53,7 +53,7 @@ const NAMED: usize = 5;
 
 fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     // A priority means that a policy with priorities is wanted.
-    let asked = LoopAsked::of(input);
+    let asked = BusyLoopRequest::of(input);
     let usual = if asked.priority.given() { BusyLoopPolicy::Fifo } else { BusyLoopPolicy::Other };
     let (cpus, some) = match input.survey {
         true => classes::surveyed(machine),

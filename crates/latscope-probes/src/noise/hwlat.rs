@@ -5,7 +5,7 @@ use crate::prelude::*;
 use latscope_trace::kernel_tracer::{LatencyTracerLine, LatencyTracerRequest};
 
 probes! {
-    EXPERIMENT, Watched, plan, ..ProbeFacts::DELAYS;
+    EXPERIMENT, HwlatCpuSettings, plan, ..ProbeFacts::DELAYS;
     HWLAT "noise.hwlat", "gap with interrupts off",
         "the hwlat tracer, Documentation/trace/hwlat_detector.rst (Linux 4.9)",
         "The longest distance of two readings of the clock by a kernel thread with interrupts off, in each of \
@@ -15,7 +15,7 @@ probes! {
 
 settings! {
     /// A CPU that is watched.
-    struct Watched {
+    struct HwlatCpuSettings {
         /// CPU the gap was seen on; `all` is their sum.
         cpu: u32 as Stated, axis;
     }
@@ -24,7 +24,7 @@ settings! {
 static EXPERIMENT: Experiment = Experiment::new("noise.hwlat", Cpus::All, run).adapted_by(super::adapt);
 
 fn plan(probe: &Probe, _: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
-    let point = |cpu| probe.point(Watched { cpu }, format!("hwlat on CPU {cpu}"), false);
+    let point = |cpu| probe.point(HwlatCpuSettings { cpu }, format!("hwlat on CPU {cpu}"), false);
     machine.allowed.0.iter().copied().map(point).collect()
 }
 
@@ -34,7 +34,7 @@ const WIDTH_US: u64 = 50_000;
 const WINDOW_US: u64 = 200_000;
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let watched = bench.settings::<Watched>()?.into_iter().map(|of| of.cpu).collect();
+    let watched = bench.settings::<HwlatCpuSettings>()?.into_iter().map(|of| of.cpu).collect();
     let mut cpus = bench.cpus().to_vec();
     cpus.sort_unstable();
     let setting = |file: &str, value: String| (format!("hwlat_detector/{file}"), value);

@@ -6,7 +6,7 @@ use latscope_core::units::CpuList;
 use latscope_trace::kernel_tracer::{self, LatencyTracerLine, LatencyTracerRequest};
 
 probes! {
-    EXPERIMENT, Workload, plan, ..ProbeFacts::DELAYS;
+    EXPERIMENT, OsnoiseThreadSettings, plan, ..ProbeFacts::DELAYS;
     OSNOISE "noise.osnoise", "gap in the kernel's busy loop",
         "the osnoise tracer, Documentation/trace/osnoise-tracer.rst (Linux 5.14)",
         "Between two readings of the clock in the kernel's osnoise thread; only what is longer than its threshold."
@@ -15,7 +15,7 @@ probes! {
 
 settings! {
     /// A thread of the kernel.
-    struct Workload {
+    struct OsnoiseThreadSettings {
         /// CPU of the kernel's thread; `all` is their sum.
         cpu: u32 as Stated, axis;
     }
@@ -24,7 +24,7 @@ settings! {
 static EXPERIMENT: Experiment = Experiment::new("noise.osnoise", Cpus::All, run).adapted_by(super::adapt);
 
 fn plan(probe: &Probe, _: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
-    let point = |cpu| probe.point(Workload { cpu }, format!("osnoise on CPU {cpu}"), false);
+    let point = |cpu| probe.point(OsnoiseThreadSettings { cpu }, format!("osnoise on CPU {cpu}"), false);
     machine.allowed.0.iter().copied().map(point).collect()
 }
 
@@ -41,7 +41,7 @@ const EVENTS: [&str; 5] = [
 ];
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let watched = bench.settings::<Workload>()?.into_iter().map(|of| of.cpu).collect();
+    let watched = bench.settings::<OsnoiseThreadSettings>()?.into_iter().map(|of| of.cpu).collect();
     let mut cpus = bench.cpus().to_vec();
     cpus.sort_unstable();
     let setting = |file: &str, value: String| (format!("osnoise/{file}"), value);

@@ -11,7 +11,7 @@ static CLONE: Experiment = Experiment::new("process.clone", Cpus::One, run).setu
 
 settings! {
     /// Place of a child.
-    struct CloneChildSettings, asked for as ChildAsked {
+    struct CloneChildSettings, requested as CloneChildRequest {
         /// Kind of the namespace that the child gets, beside none (`plain`) and another control group
         mode: CloneIsolationKind;
     }
@@ -50,7 +50,7 @@ probes! {
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let mut points = Vec::new();
-    for mode in ChildAsked::of(input).mode.or(CloneIsolationKind::ALL) {
+    for mode in CloneChildRequest::of(input).mode.or(CloneIsolationKind::ALL) {
         let title = match mode {
             CloneIsolationKind::Plain => format!("{}, nothing new", probe.title),
             CloneIsolationKind::ControlGroup => format!("{}, into a control group", probe.title),

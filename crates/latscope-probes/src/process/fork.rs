@@ -2,7 +2,7 @@
 
 use crate::available;
 use crate::prelude::*;
-use crate::scheduled::{Free, place, suffix};
+use crate::scheduled::{FreePlacement, place, suffix};
 use latscope_os::process_probe::{ChildMemoryMode, fork_exit, keep_children};
 
 static FORKS: Experiment = Experiment::new("process.fork", Cpus::One, run)
@@ -10,16 +10,16 @@ static FORKS: Experiment = Experiment::new("process.fork", Cpus::One, run)
     .fewer_rounds(4, "the memory of the parent is filled first");
 
 settings! {
-    struct Parent, asked for as ParentAsked {
+    struct ForkParentSettings, requested as ForkParentRequest {
         /// Memory of the parent that is resident
         size: u64 as Size, axis;
         /// `free`, where asked for: the scheduler places parent and child. Otherwise both are on one CPU
-        placement: Option<Free>;
+        placement: Option<FreePlacement>;
     }
 }
 
 probes! {
-    FORKS, Parent, plan_fork, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..ProbeFacts::DEFAULT };
+    FORKS, ForkParentSettings, plan_fork, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..ProbeFacts::DEFAULT };
     FORK "process.fork", "fork, exit, wait", "fork(2), wait(2)",
         "fork (the clone system call), a child that exits at once, and the wait for it; the parent has written \
         that much memory in 4 KiB pages, and does not write to it between the forks.";
@@ -39,11 +39,11 @@ fn plan_fork(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPo
         SurveyProfile::Normal => &[MIB, 64 * MIB, 256 * MIB],
         SurveyProfile::Full => &[MIB, 64 * MIB, 256 * MIB, 1024 * MIB],
     };
-    let asked = ParentAsked::of(input);
+    let asked = ForkParentRequest::of(input);
     let placement = asked.placement.first();
     let point = |size: u64| {
         let title = format!("{}, {} resident{}", probe.title, format_size(size), suffix(placement));
-        probe.point(Parent { size, placement }, title, size <= 64 * MIB)
+        probe.point(ForkParentSettings { size, placement }, title, size <= 64 * MIB)
     };
     asked.size.or(sizes).into_iter().map(point).collect()
 }
@@ -55,7 +55,7 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
             place(bench, None)?;
             time_children(bench, index, ChildMemoryMode::Shared);
         } else {
-            let Parent { size, placement } = Parent::read(point)?;
+            let ForkParentSettings { size, placement } = ForkParentSettings::read(point)?;
             place(bench, placement)?;
             fork(bench, index, size);
         }
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn more_memory_than_there_is_closes_the_point_with_a_reason() {
-        let point = FORK.point(Parent { size: 1 << 50, placement: None }, "too large", false);
+        let point = FORK.point(ForkParentSettings { size: 1 << 50, placement: None }, "too large", false);
         let measured = measure(&FORKS, vec![point]);
         check(&measured[0]);
         assert_eq!(measured[0].quality.level, QualityLevel::Unsupported);

@@ -2,7 +2,7 @@
 
 use super::tiny_program;
 use crate::prelude::*;
-use crate::scheduled::{Free, place, suffix};
+use crate::scheduled::{FreePlacement, place, suffix};
 use latscope_os::process_probe::{ExecProgram, fork_execute, keep_children, spawn};
 use latscope_process::files::may_be_replaced;
 use rustix::fs::{StatVfsMountFlags, statvfs};
@@ -25,11 +25,11 @@ words! {
 
 settings! {
     /// Settings of a program that is started.
-    struct Linked, asked for as LinkedAsked {
+    struct ProgramStartSettings, requested as ProgramStartRequest {
         /// How the program is linked
         mode: ProgramLinkMode;
         /// `free`, where asked for: the scheduler places parent and child. Otherwise both are on one CPU
-        placement: Option<Free>;
+        placement: Option<FreePlacement>;
     }
 }
 
@@ -43,11 +43,11 @@ words! {
 
 settings! {
     /// Settings of a shell that is started.
-    struct Shell, asked for as ShellAsked {
+    struct ShellStartSettings, requested as ShellStartRequest {
         /// `fork-program`, where asked for: fork and execve of `sh -c PATH`, where PATH is that of `true`
         mode: Option<ShellMode>;
         /// `free`, where asked for: the scheduler places parent and child. Otherwise both are on one CPU
-        placement: Option<Free>;
+        placement: Option<FreePlacement>;
     }
 }
 
@@ -58,20 +58,20 @@ probes! {
 }
 
 probes! {
-    PROGRAMS, Shell, plan_shell;
+    PROGRAMS, ShellStartSettings, plan_shell;
     SHELL "process.shell", "sh -c :", "posix_spawn(3), sh(1), wait(2)",
         "posix_spawn of `sh -c :`, the shell's start and end, and the wait for it, on one CPU.";
 }
 
 probes! {
-    PROGRAMS, Linked, plan_exec;
+    PROGRAMS, ProgramStartSettings, plan_exec;
     EXEC "process.exec", "fork, exec, wait", "fork(2), execve(2), wait(2)",
         "fork, execve in the child, the program's whole run, and the wait for it, on one CPU. Static: a program of one \
             page that exits at once. Dynamic: `true`, which the dynamic linker prepares first.";
 }
 
 fn plan_exec(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let asked = LinkedAsked::of(input);
+    let asked = ProgramStartRequest::of(input);
     let placement = asked.placement.first();
     let mut points = Vec::new();
     for mode in asked.mode.or(ProgramLinkMode::ALL) {
@@ -79,17 +79,21 @@ fn plan_exec(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPo
             ProgramLinkMode::Static => "fork, exec, tiny static program",
             ProgramLinkMode::Dynamic => "fork, exec, `true` (dynamic)",
         };
-        points.push(probe.point(Linked { mode, placement }, format!("{what}{}", suffix(placement)), true));
+        points.push(probe.point(
+            ProgramStartSettings { mode, placement },
+            format!("{what}{}", suffix(placement)),
+            true,
+        ));
     }
     points
 }
 
 fn plan_shell(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let asked = ShellAsked::of(input);
+    let asked = ShellStartRequest::of(input);
     // Others of the family have modes of their own.
     let (mode, placement) = (asked.mode.first(), asked.placement.first());
     let what = if mode.is_some() { "fork, sh -c, `true` by its path" } else { probe.title };
-    vec![probe.point(Shell { mode, placement }, format!("{what}{}", suffix(placement)), true)]
+    vec![probe.point(ShellStartSettings { mode, placement }, format!("{what}{}", suffix(placement)), true)]
 }
 
 const TRUE: [&CStr; 3] = [c"/bin/true", c"/usr/bin/true", c"/system/bin/true"];
@@ -100,17 +104,17 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let tiny = Tiny::write(bench.scratch()?);
     for (index, point) in bench.points().iter().enumerate() {
         let placement = match point.probe.as_str() {
-            "process.exec" => Linked::read(point)?.placement,
-            "process.shell" => Shell::read(point)?.placement,
+            "process.exec" => ProgramStartSettings::read(point)?.placement,
+            "process.shell" => ShellStartSettings::read(point)?.placement,
             _ => None,
         };
         place(bench, placement)?;
         match point.probe.as_str() {
             "process.spawn" => run_tiny(bench, index, &tiny, spawn),
-            "process.exec" if Linked::read(point)?.mode == ProgramLinkMode::Static => {
+            "process.exec" if ProgramStartSettings::read(point)?.mode == ProgramLinkMode::Static => {
                 run_tiny(bench, index, &tiny, fork_execute)
             }
-            "process.shell" => run_shell(bench, index, Shell::read(point)?.mode),
+            "process.shell" => run_shell(bench, index, ShellStartSettings::read(point)?.mode),
             _ => match TRUE.into_iter().find(|path| is_dynamic(path)) {
                 Some(path) => time_program(bench, index, &ExecProgram::new(path, &[c"true"]), fork_execute),
                 None => {

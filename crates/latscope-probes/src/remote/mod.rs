@@ -19,7 +19,7 @@ use latscope_core::plan::{Periodic, PlanStep};
 use latscope_core::report::Semantics;
 use latscope_exchange::remote;
 
-pub use plan::{BANDWIDTH, LONG_PING, MAILBOX, Packets, SMALLEST_BLOCK};
+pub use plan::{BANDWIDTH, LONG_PING, LongPingPackets, MAILBOX, SMALLEST_BLOCK};
 
 /// The family of messages to another operating system.
 pub static FAMILY: Family = Family {

@@ -104,7 +104,7 @@ words! {
 
 words! {
     /// The packets of a long ping.
-    pub enum Packets {
+    pub enum LongPingPackets {
         /// 4096 bytes of data.
         Exact = "exact",
         /// The eight packets of MCS.
@@ -112,12 +112,12 @@ words! {
     }
 }
 
-impl Packets {
+impl LongPingPackets {
     /// The long ping of these packets.
     pub(super) fn ping(self) -> LongPing {
         let form = match self {
-            Packets::Exact => LongPingDivision::Exact,
-            Packets::Legacy => LongPingDivision::Legacy,
+            LongPingPackets::Exact => LongPingDivision::Exact,
+            LongPingPackets::Legacy => LongPingDivision::Legacy,
         };
         LongPing { form, word: messages::PingWordSize::Eight }
     }
@@ -139,7 +139,7 @@ pub(super) enum RemoteMessagePlan {
     /// A message of so many bytes.
     Message(u64),
     /// The packets of a long ping.
-    LongPing(LongPingMode, Packets),
+    LongPing(LongPingMode, LongPingPackets),
     /// Blocks of so many bytes.
     Blocks(RemoteBlockDirection, u64),
 }
@@ -329,7 +329,9 @@ fn contents(probe: &Probe, input: &PlanInput, transport: &RemoteTransport) -> Ve
     match probe.id {
         id if id == MAILBOX.id => vec![RemoteMessagePlan::Message(WORD)],
         id if id == LONG_PING.id => {
-            let packets = ParamValueRequest::of::<Packets>(input, "form").first().unwrap_or(Packets::Exact);
+            let packets = ParamValueRequest::of::<LongPingPackets>(input, "form")
+                .first()
+                .unwrap_or(LongPingPackets::Exact);
             let usual = if input.survey { &LongPingMode::ALL[..1] } else { LongPingMode::ALL };
             let modes = ParamValueRequest::of::<LongPingMode>(input, "mode").or(usual).into_iter();
             modes.map(|mode| RemoteMessagePlan::LongPing(mode, packets)).collect()
@@ -415,7 +417,7 @@ mod tests {
     fn long_pings_state_their_data() {
         assert!(numbers(&LONG_PING.plan(&family(), &machine())).iter().all(|bytes| *bytes == 4096));
         let mut input = family();
-        input.values.insert("form".to_owned(), vec![Packets::Legacy.word().into()]);
+        input.values.insert("form".to_owned(), vec![LongPingPackets::Legacy.word().into()]);
         let legacy = LONG_PING.plan(&input, &machine());
         assert!(numbers(&legacy).iter().all(|bytes| *bytes == 3776));
         let modes: Vec<&str> = legacy.iter().map(|point| point.text("mode")).collect();

@@ -21,7 +21,7 @@ static EXPERIMENT: Experiment =
 
 words! {
     /// Words on which the threads work.
-    enum Sharing {
+    enum AtomicSharing {
         /// Each on a line of its own.
         Private = "private",
         /// All on the same word.
@@ -33,29 +33,29 @@ words! {
 
 settings! {
     /// Threads and what they do.
-    struct AtomicSettings, asked for as Asked {
+    struct AtomicSettings, requested as AtomicRequest {
         /// What is done: fetch-add, compare-exchange, swap and store are sequentially consistent,
         /// load is an acquire load, fence a full one after a plain store.
         operation: Atomic;
         /// Threads that do it at once, each on its own CPU.
         threads: u64, axis;
         /// Each thread on a line of its own; all on one word; or each on its own word of one line.
-        sharing: Sharing;
+        sharing: AtomicSharing;
     }
 }
 
 fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
-    let given = Asked::of(input);
+    let given = AtomicRequest::of(input);
     let chosen = given.operation.given() || given.threads.given() || given.sharing.given();
     let combinations = if chosen { asked(&given) } else { usual(input, machine.allowed.0.len() as u64) };
     combinations.into_iter().map(point).collect()
 }
 
 /// Every combination of the values given; values that are not given are the simplest.
-fn asked(given: &Asked) -> Vec<AtomicSettings> {
+fn asked(given: &AtomicRequest) -> Vec<AtomicSettings> {
     let mut all = Vec::new();
-    for sharing in given.sharing.or(&[Sharing::Private]) {
-        let threads = if sharing == Sharing::Private { 1 } else { 2 };
+    for sharing in given.sharing.or(&[AtomicSharing::Private]) {
+        let threads = if sharing == AtomicSharing::Private { 1 } else { 2 };
         for threads in given.threads.or(&[threads]) {
             for operation in given.operation.or(Atomic::ALL) {
                 all.push(AtomicSettings { operation, threads: threads.max(1), sharing });
@@ -69,14 +69,14 @@ fn asked(given: &Asked) -> Vec<AtomicSettings> {
 /// that share nothing.
 fn usual(input: &PlanInput, cpus: u64) -> Vec<AtomicSettings> {
     let setting = |operation, threads, sharing| AtomicSettings { operation, threads, sharing };
-    let alone = |operation: &Atomic| setting(*operation, 1, Sharing::Private);
+    let alone = |operation: &Atomic| setting(*operation, 1, AtomicSharing::Private);
     let mut all: Vec<AtomicSettings> = Atomic::ALL.iter().map(alone).collect();
     for operation in [Atomic::FetchAdd, Atomic::CompareExchange] {
-        let contended = |threads| setting(operation, threads, Sharing::Contended);
+        let contended = |threads| setting(operation, threads, AtomicSharing::Contended);
         all.extend(contenders(input, cpus).into_iter().map(contended));
     }
-    all.push(setting(Atomic::FetchAdd, 2, Sharing::Private));
-    all.push(setting(Atomic::FetchAdd, 2, Sharing::FalselyShared));
+    all.push(setting(Atomic::FetchAdd, 2, AtomicSharing::Private));
+    all.push(setting(Atomic::FetchAdd, 2, AtomicSharing::FalselyShared));
     all
 }
 
@@ -95,9 +95,11 @@ fn point(setting: AtomicSettings) -> MeasurementPoint {
     let operation = setting.operation.word();
     let title = match (setting.sharing, setting.threads) {
         // Nothing waits for the word that was loaded: several loads are under way at once.
-        (Sharing::Private, 1) if setting.operation == Atomic::Load => "atomic load, throughput".to_owned(),
-        (Sharing::Private, 1) => format!("atomic {operation}"),
-        (Sharing::Private, threads) => format!("{operation} by {threads}, own lines"),
+        (AtomicSharing::Private, 1) if setting.operation == Atomic::Load => {
+            "atomic load, throughput".to_owned()
+        }
+        (AtomicSharing::Private, 1) => format!("atomic {operation}"),
+        (AtomicSharing::Private, threads) => format!("{operation} by {threads}, own lines"),
         (sharing, threads) => format!("{operation} by {threads}, {}", sharing.word().replace('-', " ")),
     };
     let row = setting.threads <= 2;
@@ -108,11 +110,11 @@ fn point(setting: AtomicSettings) -> MeasurementPoint {
 type AtomicWordLines = Arc<[CacheLineCell<[AtomicU64; 8]>]>;
 
 /// Place of a thread's word: its line, and its index there.
-fn place(sharing: Sharing, thread: usize) -> (usize, usize) {
+fn place(sharing: AtomicSharing, thread: usize) -> (usize, usize) {
     match sharing {
-        Sharing::Private => (thread, 0),
-        Sharing::Contended => (0, 0),
-        Sharing::FalselyShared => (thread / 8, thread % 8),
+        AtomicSharing::Private => (thread, 0),
+        AtomicSharing::Contended => (0, 0),
+        AtomicSharing::FalselyShared => (thread / 8, thread % 8),
     }
 }
 
@@ -229,9 +231,15 @@ mod tests {
 
     #[test]
     fn threads_share_what_they_should() {
-        assert_eq!([place(Sharing::Private, 0), place(Sharing::Private, 9)], [(0, 0), (9, 0)]);
-        assert_eq!([place(Sharing::Contended, 0), place(Sharing::Contended, 9)], [(0, 0), (0, 0)]);
-        assert_eq!([place(Sharing::FalselyShared, 1), place(Sharing::FalselyShared, 9)], [(0, 1), (1, 1)]);
+        assert_eq!([place(AtomicSharing::Private, 0), place(AtomicSharing::Private, 9)], [(0, 0), (9, 0)]);
+        assert_eq!(
+            [place(AtomicSharing::Contended, 0), place(AtomicSharing::Contended, 9)],
+            [(0, 0), (0, 0)]
+        );
+        assert_eq!(
+            [place(AtomicSharing::FalselyShared, 1), place(AtomicSharing::FalselyShared, 9)],
+            [(0, 1), (1, 1)]
+        );
         assert_eq!(size_of::<CacheLineCell<[AtomicU64; 8]>>(), 128);
     }
 

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 
 settings! {
     /// Messages from a writer to a reader.
-    struct MessageStreamSettings, asked for as MessagesAsked {
+    struct MessageStreamSettings, requested as MessageStreamRequest {
         /// Bytes of a message: of each write.
         size: u64 as Size;
         /// Where asked for: both threads on one CPU, each on one of its own, as usual, or where the scheduler puts
@@ -48,7 +48,7 @@ const LARGEST: u64 = 64 << 20;
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let what = probe.title.trim_end_matches(" bandwidth");
-    let asked = MessagesAsked::of(input);
+    let asked = MessageStreamRequest::of(input);
     let mut placements: Vec<_> = asked.placement.or(&[]).into_iter().map(Some).collect();
     if placements.is_empty() {
         placements.push(None);

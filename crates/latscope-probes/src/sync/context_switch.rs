@@ -4,13 +4,13 @@
 use super::pipes;
 use super::placement::{self, HandOffPlacement};
 use crate::prelude::*;
-use crate::scheduled::{Free, place, suffix};
+use crate::scheduled::{FreePlacement, place, suffix};
 use latscope_exchange::{RoundTripCall, echo, links};
 use latscope_os::child::{self, ForkChild, sum};
 use rustix::fd::AsFd;
 
 probes! {
-    EXPERIMENT, Switch, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
+    EXPERIMENT, ContextSwitchSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     CONTEXT_SWITCH "sync.context-switch", "context switch", "pipe(7); the method of LMbench's lat_ctx",
         "Half of a pipe round trip between two endpoints on one CPU, less a write and a read in one thread."
         { revision: 2, };
@@ -41,7 +41,7 @@ words! {
 
 settings! {
     /// A switch between two.
-    struct Switch, asked for as SwitchAsked {
+    struct ContextSwitchSettings, requested as ContextSwitchRequest {
         /// Whether the two share their memory or the switch changes the address space as well.
         mode: SwitchEndpointKind;
     }
@@ -49,13 +49,13 @@ settings! {
 
 settings! {
     /// A ring of processes.
-    struct ProcessRingSettings, asked for as RingAsked {
+    struct ProcessRingSettings, requested as ProcessRingRequest {
         /// Processes in the ring, at least 2.
         processes: u64, axis;
         /// Memory each process sums.
         size: u64 as Size, axis;
         /// `free`, where asked for: the scheduler places the processes. Otherwise all are on one CPU.
-        placement: Option<Free>;
+        placement: Option<FreePlacement>;
     }
 }
 
@@ -65,13 +65,13 @@ const MOST_PROCESSES: u64 = 256;
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let point = |mode: SwitchEndpointKind| {
         let title = format!("context switch between {}", mode.word());
-        probe.point(Switch { mode }, title, true)
+        probe.point(ContextSwitchSettings { mode }, title, true)
     };
-    SwitchAsked::of(input).mode.or(SwitchEndpointKind::ALL).into_iter().map(point).collect()
+    ContextSwitchRequest::of(input).mode.or(SwitchEndpointKind::ALL).into_iter().map(point).collect()
 }
 
 fn plan_ring(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let asked = RingAsked::of(input);
+    let asked = ProcessRingRequest::of(input);
     let placement = asked.placement.first();
     let mut points = Vec::new();
     for size in asked.size.or(&[0, 16 << 10, 64 << 10]) {
@@ -92,7 +92,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         let _awake = placement::keep_awake(bench, index, HandOffPlacement::SameCore, [cpu; 2]);
         placement::settle(HandOffPlacement::SameCore, cpu)
             .context("the measuring thread cannot be set up")?;
-        let measured = match Switch::read(point)?.mode {
+        let measured = match ContextSwitchSettings::read(point)?.mode {
             SwitchEndpointKind::Threads => between_threads(bench, index, cpu),
             SwitchEndpointKind::Processes => ring(bench, index, Some(cpu), 2, 0),
         };

@@ -9,7 +9,7 @@ use crate::classes::{self, CpuPairClass, CpuTopologyMap};
 use crate::prelude::*;
 
 probes! {
-    EXPERIMENT, Travel, plan, ..ProbeFacts::BATCHES;
+    EXPERIMENT, LineTransferSettings, plan, ..ProbeFacts::BATCHES;
     CORE_TO_CORE "sync.core-to-core", "core to core, round trip of a cache line",
         "the processor's cache coherence protocol",
         "One thread writes a cache line, the other sees it and answers, the first sees the answer; both spin, each on its own CPU."
@@ -33,7 +33,7 @@ words! {
 
 settings! {
     /// CPUs, and lines between them.
-    struct Travel, asked for as TravelAsked {
+    struct LineTransferSettings, requested as LineTransferRequest {
         /// The two CPUs.
         pair: String, axis;
         /// One line that both change by compare-and-exchange, or a line for each direction.
@@ -43,7 +43,7 @@ settings! {
         all_pairs("all-pairs"): Option<AllPairs>;
         /// The CPU of the pair on whose node the lines are, where asked for: they are on a fresh page that it touches
         /// first. Without it they are on the node of the first CPU.
-        home: Option<Home>;
+        home: Option<LineHome>;
         /// Nearest thing that the two CPUs share.
         class: Option<String>;
         /// How the pair was measured in the end: `at-once` with others, or `alone`.
@@ -53,7 +53,7 @@ settings! {
 
 words! {
     /// CPU of a pair on whose node the lines are.
-    enum Home {
+    enum LineHome {
         /// The one that asks.
         First = "first",
         /// The one that answers.
@@ -82,7 +82,7 @@ const SAMPLED: usize = 256;
 pub(super) type CpuPairTopology = (u32, u32, Option<CpuPairClass>);
 
 fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
-    if TravelAsked::of(input).all_pairs.given() {
+    if LineTransferRequest::of(input).all_pairs.given() {
         return all_pairs_of(input, machine);
     }
     let cpus = &machine.allowed.0;
@@ -102,7 +102,7 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
     };
     let mut classes: Vec<Option<CpuPairClass>> = Vec::new();
     let mut points = Vec::new();
-    let asked = TravelAsked::of(input);
+    let asked = LineTransferRequest::of(input);
     let homes =
         if asked.home.given() { asked.home.or(&[]).into_iter().map(Some).collect() } else { vec![None] };
     let modes = asked.mode.or(CoreTransferMode::ALL);
@@ -122,7 +122,8 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
             let title = format!("core to core{place}, {}{lines}{left_out}", mode.word().replace('-', " "));
             points.push({
                 let pair = format!("{a}-{b}");
-                let travel = Travel { pair, mode, all_pairs: None, home, class: None, taken: None };
+                let travel =
+                    LineTransferSettings { pair, mode, all_pairs: None, home, class: None, taken: None };
                 probe.point(travel, title, first)
             });
         }
@@ -135,13 +136,19 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
 fn all_pairs_of(input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let pairs = CpuTopologyMap::of(machine).pairs(&machine.allowed.0);
     let mut points = Vec::new();
-    for mode in TravelAsked::of(input).mode.or(&[CoreTransferMode::Cas]) {
+    for mode in LineTransferRequest::of(input).mode.or(&[CoreTransferMode::Cas]) {
         for (a, b, class) in &pairs {
             let pair = format!("{a}-{b}");
             let title = format!("core to core {pair}, {}", mode.word().replace('-', " "));
             let class = Some(class.word().to_owned());
-            let travel =
-                Travel { pair, mode, all_pairs: Some(AllPairs::Yes), home: None, class, taken: None };
+            let travel = LineTransferSettings {
+                pair,
+                mode,
+                all_pairs: Some(AllPairs::Yes),
+                home: None,
+                class,
+                taken: None,
+            };
             points.push(CORE_TO_CORE.point(travel, title, false));
         }
     }
@@ -186,7 +193,7 @@ fn run_all_pairs(bench: &mut Bench, points: &[MeasurementPoint]) -> Result<()> {
     for mode in CoreTransferMode::ALL {
         let mut pairs = Vec::new();
         for (index, point) in points.iter().enumerate().filter(|(_, p)| p.params.contains_key("all-pairs")) {
-            let travel = Travel::read(point)?;
+            let travel = LineTransferSettings::read(point)?;
             if travel.mode == *mode {
                 let class = travel.class.unwrap_or_default();
                 pairs.push(CpuPairPoint { point: index, cpus: cpus_of(&travel.pair)?, class });
@@ -209,14 +216,14 @@ pub(super) fn cpus_of(pair: &str) -> Result<(u32, u32)> {
 }
 
 fn measure(bench: &mut Bench, index: usize, point: &MeasurementPoint) -> Result<()> {
-    let Travel { pair, mode, home, .. } = Travel::read(point)?;
+    let LineTransferSettings { pair, mode, home, .. } = LineTransferSettings::read(point)?;
     let (here, there) = cpus_of(&pair)?;
     if here == there {
         available::lacks_a_cpu(bench, index);
         return Ok(());
     }
     // Fresh pages for each pair, first touched on the CPU whose node they shall be of.
-    threads::pin(if home == Some(Home::Second) { there } else { here })?;
+    threads::pin(if home == Some(LineHome::Second) { there } else { here })?;
     let lines = SharedCell::<PingPongLines>::create(SharingScope::Threads)?;
     threads::pin(here)?;
     let answer = answer(mode);

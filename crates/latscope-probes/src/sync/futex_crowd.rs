@@ -17,7 +17,7 @@ static EXPERIMENT: Experiment = Experiment::new("sync.futex-crowd", Cpus::All, r
 
 words! {
     /// Way of waking.
-    enum Way {
+    enum FutexWakeMethod {
         /// All by one call.
         WakeAll = "wake-all",
         /// One, and the others one after the other.
@@ -27,7 +27,7 @@ words! {
 
 words! {
     /// What of it is timed.
-    enum Timed {
+    enum FutexTimedPart {
         /// The call alone.
         Call = "call",
         /// Until the first of the threads runs.
@@ -39,7 +39,7 @@ words! {
 
 words! {
     /// Table in which the kernel finds the sleepers.
-    enum Hash {
+    enum FutexHashTable {
         /// The process's own (Linux 6.16).
         Private = "private",
         /// The one of all processes.
@@ -49,15 +49,15 @@ words! {
 
 settings! {
     /// Threads that are woken.
-    struct FutexCrowdSettings, asked for as WokenAsked {
+    struct FutexCrowdSettings, requested as FutexCrowdRequest {
         /// All by one call, or one, and the others moved to a second futex and woken one after the other.
-        mode: Way;
+        mode: FutexWakeMethod;
         /// Threads that sleep on the futex.
         threads: u64, axis;
         /// What is timed: the call, until the first thread runs, or until the last one does.
-        seen: Timed;
+        seen: FutexTimedPart;
         /// Table in which the kernel finds the sleepers: the process's own (Linux 6.16), or that of all processes.
-        hash: Hash;
+        hash: FutexHashTable;
     }
 }
 
@@ -67,17 +67,17 @@ const SLOTS: u32 = 16;
 const FALL_ASLEEP: Duration = Duration::from_micros(200);
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let asked = WokenAsked::of(input);
+    let asked = FutexCrowdRequest::of(input);
     let threads: &[u64] = match input.profile {
         SurveyProfile::Quick => &[4],
         SurveyProfile::Normal => &[1, 4, 16],
         SurveyProfile::Full => &[1, 2, 4, 8, 16, 64],
     };
     let mut points = Vec::new();
-    for hash in asked.hash.or(Hash::ALL) {
-        for mode in asked.mode.or(Way::ALL) {
+    for hash in asked.hash.or(FutexHashTable::ALL) {
+        for mode in asked.mode.or(FutexWakeMethod::ALL) {
             for threads in asked.threads.or(threads) {
-                for seen in asked.seen.or(Timed::ALL) {
+                for seen in asked.seen.or(FutexTimedPart::ALL) {
                     let of = FutexCrowdSettings { mode, threads, seen, hash };
                     points.push(probe.point(of.clone(), title(&of), false));
                 }
@@ -89,9 +89,9 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
 
 fn title(of: &FutexCrowdSettings) -> String {
     let what = match of.seen {
-        Timed::Call => "call",
-        Timed::First => "first runs",
-        Timed::Last => "last runs",
+        FutexTimedPart::Call => "call",
+        FutexTimedPart::First => "first runs",
+        FutexTimedPart::Last => "last runs",
     };
     format!("{} of {}, {} hash: {what}", of.mode.word(), counted(of.threads, "thread"), of.hash.word())
 }
@@ -99,19 +99,19 @@ fn title(of: &FutexCrowdSettings) -> String {
 fn run(bench: &mut Bench) -> Result<()> {
     let wanted: Vec<FutexCrowdSettings> = bench.settings()?;
     // A process that uses the global table keeps it: the other one comes first.
-    for hash in Hash::ALL {
-        let set = set_hash_slots(if *hash == Hash::Private { SLOTS } else { 0 });
-        let groups: BTreeSet<(Way, u64)> =
+    for hash in FutexHashTable::ALL {
+        let set = set_hash_slots(if *hash == FutexHashTable::Private { SLOTS } else { 0 });
+        let groups: BTreeSet<(FutexWakeMethod, u64)> =
             wanted.iter().filter(|of| of.hash == *hash).map(|of| (of.mode, of.threads)).collect();
         for (mode, threads) in groups {
             let mut parts = ActivityParts::default();
-            let places = [Timed::Call, Timed::First, Timed::Last].map(|seen| {
+            let places = [FutexTimedPart::Call, FutexTimedPart::First, FutexTimedPart::Last].map(|seen| {
                 let of = FutexCrowdSettings { mode, threads, seen, hash: *hash };
                 parts.part(&wanted, |woken| *woken == of)
             });
             // A kernel without tables of processes has the global one only.
             match (&set, hash) {
-                (Err(error), Hash::Private) => {
+                (Err(error), FutexHashTable::Private) => {
                     let reason = format!("the process gets no table of futexes of its own: {error}");
                     let remedy = "use Linux 6.16 or later with CONFIG_FUTEX_PRIVATE_HASH";
                     let points = parts.points().iter();
@@ -128,7 +128,7 @@ fn run(bench: &mut Bench) -> Result<()> {
 #[derive(Debug)]
 struct FutexCrowdState {
     crowd: FutexWaiterGroup,
-    mode: Way,
+    mode: FutexWakeMethod,
     clock: AnyClock,
     /// Stamps of the first and the last that ran.
     first: AtomicU64,
@@ -149,7 +149,7 @@ impl FutexCrowdState {
             self.about_to_sleep.fetch_add(1, AcqRel);
             self.crowd.wait(seen);
             let ran = self.clock.end();
-            if self.mode == Way::Requeue {
+            if self.mode == FutexWakeMethod::Requeue {
                 self.crowd.wake_requeued();
             }
             self.first.fetch_min(ran, Relaxed);
@@ -173,7 +173,7 @@ struct Sleepers {
 }
 
 impl Sleepers {
-    fn start(mode: Way, clock: AnyClock, count: u64, cpus: &[u32]) -> Result<Sleepers> {
+    fn start(mode: FutexWakeMethod, clock: AnyClock, count: u64, cpus: &[u32]) -> Result<Sleepers> {
         let count = u32::try_from(count).context("too many threads")?;
         let shared = Arc::new(FutexCrowdState {
             crowd: FutexWaiterGroup::default(),
@@ -220,8 +220,8 @@ impl Sleepers {
         let shared = &*self.shared;
         let start = shared.clock.start();
         match shared.mode {
-            Way::WakeAll => shared.crowd.wake_all(),
-            Way::Requeue => shared.crowd.requeue_all(),
+            FutexWakeMethod::WakeAll => shared.crowd.wake_all(),
+            FutexWakeMethod::Requeue => shared.crowd.requeue_all(),
         };
         let end = shared.clock.end();
         shared.all_ran.take();
@@ -248,7 +248,7 @@ impl Drop for Sleepers {
 
 fn measure(
     bench: &mut Bench,
-    mode: Way,
+    mode: FutexWakeMethod,
     threads: u64,
     points: &[usize],
     places: [ActivityPart; 3],

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU32;
 
 settings! {
     /// Settings of two threads that hand over.
-    struct Threads, asked for as ThreadsAsked {
+    struct HandOffSettings, requested as HandOffRequest {
         /// Where the two threads run: on one CPU; on two that idle while their thread waits (the round trip then
         /// contains two exits from idle); on two that are kept from idling; or, where asked for, wherever the scheduler
         /// puts them, with the share of trips in which both were in one last-level cache.
@@ -22,10 +22,10 @@ settings! {
 
 settings! {
     /// Settings of two threads that hand over by calls of the kernel.
-    struct HandOffCallSettings, asked for as CalledAsked {
+    struct HandOffCallSettings, requested as HandOffCallRequest {
         /// `libc`, where asked for or next to the bare instruction on one CPU: by functions of the C library
         by: Option<SyscallInvocation>;
-        ..threads: Threads;
+        ..threads: HandOffSettings;
     }
 }
 
@@ -33,7 +33,7 @@ static EXPERIMENT: Experiment =
     Experiment::new("sync.hand-off", Cpus::Two, run).setup(0.02).fewer_rounds(4, placement::AWAKE);
 
 probes! {
-    EXPERIMENT, Threads, plan, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..FACTS };
+    EXPERIMENT, HandOffSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..FACTS };
     SEMAPHORE "sync.semaphore", "semaphore hand-off, round trip", "sem_post(3), sem_wait(3)",
         "sem_post to a thread that sleeps in sem_wait, and back by another semaphore.";
     CONDVAR "sync.condvar", "condvar hand-off, round trip", "pthread_cond_signal(3), pthread_cond_wait(3)",
@@ -54,7 +54,7 @@ const FACTS: ProbeFacts = ProbeFacts {
 };
 
 probes! {
-    EXPERIMENT, Threads, plan, ..FACTS;
+    EXPERIMENT, HandOffSettings, plan, ..FACTS;
     FUTEX "sync.futex", "futex hand-off, round trip", "futex(2)",
         "Atomic add and FUTEX_WAKE to a thread that sleeps in FUTEX_WAIT, and back by another futex."
         { headline: Some(ProbeHeadline { name: "hand-off", preferred: &[("placement", "two-cores"), ("placement", "same-core")] }), };
@@ -66,7 +66,7 @@ probes! {
 
 /// Returns the points of a mechanism by each way: by the C library on one CPU, where no exit from idle hides the calls.
 fn plan_called(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
-    let asked = CalledAsked::of(input).by;
+    let asked = HandOffCallRequest::of(input).by;
     let mut points = Vec::new();
     for by in asked.or(SyscallInvocation::ALL) {
         for point in plan(probe, input, machine) {
@@ -86,14 +86,14 @@ fn plan_called(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Measu
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let what = probe.title.trim_end_matches(", round trip");
     let mut points = Vec::new();
-    for placement in ThreadsAsked::of(input).placement.or(&HandOffPlacement::FIXED) {
+    for placement in HandOffRequest::of(input).placement.or(&HandOffPlacement::FIXED) {
         let place = match placement {
             HandOffPlacement::SameCore => "same core",
             HandOffPlacement::TwoCores => "two cores",
             HandOffPlacement::TwoCoresAwake => "two awake",
             HandOffPlacement::Scheduler => "placed by the scheduler",
         };
-        points.push(probe.point(Threads { placement }, format!("{what}, {place}"), true));
+        points.push(probe.point(HandOffSettings { placement }, format!("{what}, {place}"), true));
     }
     points
 }

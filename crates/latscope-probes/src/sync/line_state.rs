@@ -38,7 +38,7 @@ words! {
 
 settings! {
     /// Lines of one core that another loads.
-    struct LineStateSettings, asked for as LineAsked {
+    struct LineStateSettings, requested as LineStateRequest {
         /// The two CPUs.
         pair: String, axis;
         /// Lines that the second CPU wrote to (`modified`), that it alone loaded (`exclusive`), or that it and a third
@@ -71,7 +71,7 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint
     };
     let places = CpuTopologyMap::of(machine);
     let mut points = Vec::new();
-    for state in LineAsked::of(input).state.or(CacheLineState::ALL) {
+    for state in LineStateRequest::of(input).state.or(CacheLineState::ALL) {
         let mut classes: Vec<Option<CpuPairClass>> = Vec::new();
         for (a, b, class) in &pairs {
             let row = !classes.contains(class);

@@ -38,7 +38,7 @@ words! {
 
 words! {
     /// Request of a holder to the scheduler.
-    enum Asks {
+    enum SliceExtensionRequest {
         /// None.
         Nothing = "nothing",
         /// A little more time, should the slice end meanwhile.
@@ -48,7 +48,7 @@ words! {
 
 settings! {
     /// Threads and the lock that they want.
-    struct LockContentionSettings, asked for as CrowdAsked {
+    struct LockContentionSettings, requested as LockContentionRequest {
         /// Kind of the lock: a word that is tried again and again, a futex on which waiters sleep, or one
         /// with priority inheritance.
         lock: ContendedLockKind;
@@ -57,7 +57,7 @@ settings! {
         /// Time for which a thread holds the lock if nothing interrupts it.
         hold: u64 as Time;
         /// What a holder asks the scheduler for: nothing, or an extension of its slice (rseq, Linux 7.0).
-        asks: Asks;
+        asks: SliceExtensionRequest;
     }
 }
 
@@ -72,7 +72,7 @@ const KEPT: usize = 1 << 21;
 const STALLED_NS: f64 = 20_000.0;
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let asked = CrowdAsked::of(input);
+    let asked = LockContentionRequest::of(input);
     let mut points = Vec::new();
     let (locks, extras): (&[ContendedLockKind], &[u64]) = match (input.survey, input.profile) {
         (true, _) => (&[ContendedLockKind::Futex], &[1]),
@@ -85,7 +85,11 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
             let compared = !input.survey && lock == ContendedLockKind::Futex && !asked.extra.given();
             for extra in compared.then_some(0).into_iter().chain(asked.extra.or(extras)) {
                 // The request is worth a row only where a holder can be preempted.
-                let usual = if input.survey || extra == 0 { &Asks::ALL[..1] } else { Asks::ALL };
+                let usual = if input.survey || extra == 0 {
+                    &SliceExtensionRequest::ALL[..1]
+                } else {
+                    SliceExtensionRequest::ALL
+                };
                 for asks in asked.asks.or(usual) {
                     let setting = LockContentionSettings { lock, extra, hold, asks };
                     points.push(probe.point(setting.clone(), title(&setting), input.survey));
@@ -106,7 +110,7 @@ fn title(crowd: &LockContentionSettings) -> String {
         0 => "a thread a CPU".to_owned(),
         extra => format!("{} above the CPUs", counted(extra, "thread")),
     };
-    let asks = if crowd.asks == Asks::Extension { ", slice extended" } else { "" };
+    let asks = if crowd.asks == SliceExtensionRequest::Extension { ", slice extended" } else { "" };
     format!("wait for a {kind}, {threads}{asks}")
 }
 
@@ -141,7 +145,7 @@ fn refused(crowd: &LockContentionSettings) -> Option<(String, &'static str)> {
     {
         return Some((format!("FUTEX_LOCK_PI: {error}"), "use a kernel with CONFIG_FUTEX_PI"));
     }
-    if crowd.asks == Asks::Extension {
+    if crowd.asks == SliceExtensionRequest::Extension {
         // A thread of its own, since it stays enabled.
         let tried = std::thread::spawn(|| SliceExtension::enable().map(drop));
         let error = tried.join().expect("a trial does not panic").err()?;
@@ -167,7 +171,7 @@ fn measure<L: OneWordLock>(
         // Half of the time the lock is free if every CPU has a thread that wants it.
         pause: hold * (2 * cpus.len() as u64 - 1),
         stalled: timebase.ticks(crowd.hold + STALLED_NS as u64),
-        extended: crowd.asks == Asks::Extension,
+        extended: crowd.asks == SliceExtensionRequest::Extension,
         most: KEPT / threads,
         switched_out: AtomicU64::new(0),
         waits: AtomicU64::new(0),
@@ -376,7 +380,7 @@ fn report(
     let timebase = bench.timebase();
     let mut figures = figures(seen, |ticks| timebase.ns(ticks), lasted.as_secs_f64());
     let holds: u64 = seen.iter().map(|seen| seen.holds).sum();
-    if crowd.asks == Asks::Extension {
+    if crowd.asks == SliceExtensionRequest::Extension {
         let granted: u64 = seen.iter().map(|seen| seen.granted).sum();
         figures.push(("granted", 100.0 * granted as f64 / holds.max(1) as f64, "%", Better::Neither));
         figures.extend(request_ns(timebase).map(|ns| ("request", ns, "ns", Better::Less)));

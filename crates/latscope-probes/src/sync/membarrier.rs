@@ -9,7 +9,7 @@ use latscope_os::kernels::code::calls::SystemCallLoop;
 use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 
 probes! {
-    EXPERIMENT, Barrier, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), at_addresses: true, ..ProbeFacts::DEFAULT };
+    EXPERIMENT, MembarrierSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), at_addresses: true, ..ProbeFacts::DEFAULT };
     MEMBARRIER "sync.membarrier", "barrier on all CPUs",
         "membarrier(2) PRIVATE_EXPEDITED, GLOBAL; CAL of proc_interrupts(5)",
         "One membarrier. Mode private: the kernel interrupts each CPU that runs a thread of this process; so \
@@ -34,7 +34,7 @@ words! {
 
 settings! {
     /// Settings of a call of membarrier(2).
-    struct Barrier, asked for as BarrierAsked {
+    struct MembarrierSettings, requested as MembarrierRequest {
         /// Interrupts of the CPUs that run this process (private), or a grace period of RCU (global).
         mode: MembarrierKind;
         /// Other threads that compute meanwhile, each on its own CPU.
@@ -53,7 +53,7 @@ impl MembarrierKind {
 
 fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
-    let asked = BarrierAsked::of(input);
+    let asked = MembarrierRequest::of(input);
     let mut points = Vec::new();
     // In a survey the grace period alone: it is as long as the kernel's settings make it.
     let modes = if input.survey { &[MembarrierKind::Private][..] } else { MembarrierKind::ALL };
@@ -72,14 +72,14 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
                 MembarrierKind::Private => format!("membarrier, {beside}"),
                 MembarrierKind::Global => format!("RCU grace period by membarrier, {beside}"),
             };
-            points.push(probe.point(Barrier { mode, threads }, title, input.survey));
+            points.push(probe.point(MembarrierSettings { mode, threads }, title, input.survey));
         }
     }
     points
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    for (point, Barrier { mode, threads }) in bench.settings()?.into_iter().enumerate() {
+    for (point, MembarrierSettings { mode, threads }) in bench.settings()?.into_iter().enumerate() {
         if !enough_cpus(bench, &[point], threads) {
             continue;
         }

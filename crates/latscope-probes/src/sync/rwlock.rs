@@ -29,7 +29,7 @@ words! {
 
 settings! {
     /// A use of the lock.
-    struct RwLockSettings, asked for as LockAsked {
+    struct RwLockSettings, requested as RwLockRequest {
         /// Uncontended for reading or for writing, or a writer that waits for a reader.
         mode: RwLockMode;
     }
@@ -41,7 +41,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
         mode => format!("read-write lock, {} lock + unlock, uncontended", mode.word()),
     };
     let point = |mode| probe.point(RwLockSettings { mode }, title(mode), false);
-    LockAsked::of(input).mode.or(RwLockMode::ALL).into_iter().map(point).collect()
+    RwLockRequest::of(input).mode.or(RwLockMode::ALL).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {

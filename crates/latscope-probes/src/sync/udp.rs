@@ -23,7 +23,7 @@ static EXPERIMENT: Experiment = Experiment::new("sync.udp", Cpus::Two, run).setu
 
 settings! {
     /// Datagrams between two threads.
-    struct UdpRoundTripSettings, asked for as DatagramsAsked {
+    struct UdpRoundTripSettings, requested as UdpRoundTripRequest {
         /// Device between the threads
         via: UdpLinkKind;
         /// Where the two threads run: on one CPU; on two that idle while their thread waits (the round trip then
@@ -45,7 +45,7 @@ words! {
 }
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let asked = DatagramsAsked::of(input);
+    let asked = UdpRoundTripRequest::of(input);
     let mut points = Vec::new();
     for via in asked.via.or(UdpLinkKind::ALL) {
         for placement in asked.placement.or(&[HandOffPlacement::SameCore, HandOffPlacement::TwoCores]) {

@@ -18,7 +18,7 @@ fn is_bare_getppid(point: &MeasurementPoint) -> bool {
 
 settings! {
     /// A call by one of two ways.
-    struct SyscallSettings, asked for as CalledAsked {
+    struct SyscallSettings, requested as SyscallRequest {
         /// `libc`, where asked for or next to the bare instruction: by the function of the C library
         by: Option<SyscallInvocation>;
     }
@@ -46,7 +46,7 @@ probes! {
 
 settings! {
     /// A file by its path.
-    struct PathSyscallSettings, asked for as NamedAsked {
+    struct PathSyscallSettings, requested as PathSyscallRequest {
         /// Path of the file; /etc, if none is given
         path: Option<String>;
     }
@@ -63,14 +63,14 @@ probes! {
 }
 
 fn plan_called(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let ways = CalledAsked::of(input).by.or(SyscallInvocation::ALL);
+    let ways = SyscallRequest::of(input).by.or(SyscallInvocation::ALL);
     ways.into_iter()
         .map(|by| probe.point(SyscallSettings { by: other_than_bare(by) }, by_title(probe.title, by), true))
         .collect()
 }
 
 fn plan_named(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let path = NamedAsked::of(input).path.first();
+    let path = PathSyscallRequest::of(input).path.first();
     let title = match &path {
         Some(path) => format!("{} of {path}", probe.id.trim_start_matches("syscall.")),
         None => probe.title.to_owned(),

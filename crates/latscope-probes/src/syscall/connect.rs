@@ -11,15 +11,15 @@ static CONNECT: Experiment = Experiment::new("syscall.connect", Cpus::One, run).
 
 settings! {
     /// Settings of a connection to this machine.
-    struct Connection, asked for as ConnectionAsked {
+    struct ConnectSettings, requested as ConnectRequest {
         /// Address family: `tcp` over loopback, or a Unix stream socket (`unix`)
-        mode: Mode;
+        mode: ConnectSocketKind;
     }
 }
 
 words! {
     /// Kind of the sockets.
-    enum Mode {
+    enum ConnectSocketKind {
         /// TCP over loopback.
         Tcp = "tcp",
         /// A Unix stream socket.
@@ -28,23 +28,23 @@ words! {
 }
 
 probes! {
-    CONNECT, Connection, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
+    CONNECT, ConnectSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     ESTABLISH "syscall.connect", "connect + accept", "connect(2), accept(2), tcp(7), unix(7)",
         "One connect to a listening socket and one accept, by one thread; for TCP with the handshake over \
         loopback. Making and closing the sockets is not timed.";
 }
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let usual = if input.survey { &Mode::ALL[..1] } else { Mode::ALL };
-    let point = |mode: Mode| {
-        let kind = if mode == Mode::Tcp { "TCP over loopback" } else { "Unix stream" };
-        probe.point(Connection { mode }, format!("{}, {kind}", probe.title), true)
+    let usual = if input.survey { &ConnectSocketKind::ALL[..1] } else { ConnectSocketKind::ALL };
+    let point = |mode: ConnectSocketKind| {
+        let kind = if mode == ConnectSocketKind::Tcp { "TCP over loopback" } else { "Unix stream" };
+        probe.point(ConnectSettings { mode }, format!("{}, {kind}", probe.title), true)
     };
-    ConnectionAsked::of(input).mode.or(usual).into_iter().map(point).collect()
+    ConnectRequest::of(input).mode.or(usual).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    for (index, Connection { mode }) in bench.settings::<Connection>()?.into_iter().enumerate() {
+    for (index, ConnectSettings { mode }) in bench.settings::<ConnectSettings>()?.into_iter().enumerate() {
         if let Some(listener) = possible(bench, index, "listen", Listener::new(mode)) {
             measure(bench, index, &listener);
         }
@@ -54,18 +54,18 @@ fn run(bench: &mut Bench) -> Result<()> {
 
 /// Socket that listens for the measured connections.
 struct Listener {
-    mode: Mode,
+    mode: ConnectSocketKind,
     socket: OwnedFd,
     address: SocketAddrAny,
 }
 
 impl Listener {
-    fn new(mode: Mode) -> rustix::io::Result<Listener> {
+    fn new(mode: ConnectSocketKind) -> rustix::io::Result<Listener> {
         let socket = socket(mode)?;
         match mode {
-            Mode::Tcp => bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?,
+            ConnectSocketKind::Tcp => bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?,
             // The kernel chooses a free abstract name.
-            Mode::Unix => bind(&socket, &SocketAddrUnix::new_unnamed())?,
+            ConnectSocketKind::Unix => bind(&socket, &SocketAddrUnix::new_unnamed())?,
         }
         listen(&socket, 1)?;
         let address = getsockname(&socket)?;
@@ -75,7 +75,7 @@ impl Listener {
     /// A socket that can be connected.
     fn client(&self) -> rustix::io::Result<OwnedFd> {
         let client = socket(self.mode)?;
-        if self.mode == Mode::Tcp {
+        if self.mode == ConnectSocketKind::Tcp {
             // Closed by a reset: else its port would be in use for a minute, and there are not so many.
             set_socket_linger(&client, Some(Duration::ZERO))?;
         }
@@ -89,8 +89,8 @@ impl Listener {
     }
 }
 
-fn socket(mode: Mode) -> rustix::io::Result<OwnedFd> {
-    let family = if mode == Mode::Tcp { AddressFamily::INET } else { AddressFamily::UNIX };
+fn socket(mode: ConnectSocketKind) -> rustix::io::Result<OwnedFd> {
+    let family = if mode == ConnectSocketKind::Tcp { AddressFamily::INET } else { AddressFamily::UNIX };
     socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)
 }
 
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn both_ends_are_of_one_connection() {
-        for mode in Mode::ALL {
+        for mode in ConnectSocketKind::ALL {
             let listener = Listener::new(*mode).unwrap();
             let client = listener.client().unwrap();
             let server = listener.establish(&client).unwrap();

@@ -19,7 +19,7 @@ static EXPERIMENT: Experiment = Experiment::new("syscall.contended-fault", Cpus:
 
 settings! {
     /// Threads beside a fault.
-    struct ContendedFaultSettings, asked for as BesideAsked {
+    struct ContendedFaultSettings, requested as ContendedFaultRequest {
         /// Other threads that map and unmap meanwhile, each on its own CPU.
         threads: u64, axis;
     }
@@ -28,7 +28,7 @@ settings! {
 fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
     let mut points = Vec::new();
-    for threads in BesideAsked::of(input).threads.or(&Vec::from_iter(doubled(others))) {
+    for threads in ContendedFaultRequest::of(input).threads.or(&Vec::from_iter(doubled(others))) {
         let beside = match threads {
             0 => "nothing beside it".to_owned(),
             threads => format!("{} mapping and unmapping", counted(threads, "thread")),

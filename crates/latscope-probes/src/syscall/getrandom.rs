@@ -7,7 +7,7 @@ use latscope_os::kernels::code::calls::SystemCallLoop;
 use latscope_os::random;
 
 probes! {
-    EXPERIMENT, Wanted, plan, ..FACTS;
+    EXPERIMENT, GetrandomSettings, plan, ..FACTS;
     GETRANDOM "syscall.getrandom", "getrandom", "getrandom(2)",
         "One getrandom of n bytes by the system call itself, never the vDSO's.";
 }
@@ -16,7 +16,7 @@ static EXPERIMENT: Experiment = Experiment::new("syscall.getrandom", Cpus::One, 
 
 settings! {
     /// Settings of a call of getrandom(2).
-    struct Wanted, asked for as WantedAsked {
+    struct GetrandomSettings, requested as GetrandomRequest {
         /// Random bytes of a call
         size: u64 as Size, axis;
     }
@@ -33,13 +33,14 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     };
     let point = |size: u64| {
         let title = format!("getrandom {}", format_size(size));
-        probe.point(Wanted { size }, title, size == SEED)
+        probe.point(GetrandomSettings { size }, title, size == SEED)
     };
-    WantedAsked::of(input).size.or(sizes).into_iter().map(point).collect()
+    GetrandomRequest::of(input).size.or(sizes).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
-    for (index, Wanted { size }) in bench.settings::<Wanted>()?.into_iter().enumerate() {
+    for (index, GetrandomSettings { size }) in bench.settings::<GetrandomSettings>()?.into_iter().enumerate()
+    {
         if let Some((reason, remedy)) = available::shortage(size) {
             bench.unsupported(index, reason, remedy);
             continue;
@@ -70,7 +71,7 @@ mod tests {
 
     fn sizes(profile: SurveyProfile) -> Vec<u64> {
         let points = GETRANDOM.plan(&PlanInput { profile, ..harness::input() }, &harness::machine());
-        points.iter().map(|point| Wanted::read(point).unwrap().size).collect()
+        points.iter().map(|point| GetrandomSettings::read(point).unwrap().size).collect()
     }
 
     #[test]
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn any_size_is_measured_that_there_is_memory_for() {
-        let point = |size| GETRANDOM.point(Wanted { size }, "", false);
+        let point = |size| GETRANDOM.point(GetrandomSettings { size }, "", false);
         let all = harness::measure(&EXPERIMENT, [SEED, 256, 1 << 20, 1 << 60].map(point).to_vec());
         all.iter().for_each(harness::check);
         let (too_large, measured) = all.split_last().unwrap();

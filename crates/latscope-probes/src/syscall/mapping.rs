@@ -10,14 +10,14 @@ static MAPPING: Experiment = Experiment::new("syscall.mapping", Cpus::One, run);
 
 settings! {
     /// Settings of a mapping of memory.
-    struct Mapped, asked for as MappedAsked {
+    struct MemoryMappingSettings, requested as MemoryMappingRequest {
         /// Size of the mapping
         size: u64 as Size, axis;
     }
 }
 
 probes! {
-    MAPPING, Mapped, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
+    MAPPING, MemoryMappingSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     MMAP "syscall.mmap", "mmap", "mmap(2)",
         "One mmap of private anonymous memory, without the first touch of its pages.";
     MUNMAP "syscall.munmap", "munmap", "munmap(2)",
@@ -37,15 +37,15 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     };
     let point = |size: u64| {
         let title = format!("{} {}", probe.title, format_size(size));
-        probe.point(Mapped { size }, title, size == MIB)
+        probe.point(MemoryMappingSettings { size }, title, size == MIB)
     };
-    MappedAsked::of(input).size.or(sizes).into_iter().map(point).collect()
+    MemoryMappingRequest::of(input).size.or(sizes).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let points = bench.points();
     let mut sizes = BTreeSet::new();
-    let mappings = bench.settings::<Mapped>()?.into_iter().map(|mapping| mapping.size);
+    let mappings = bench.settings::<MemoryMappingSettings>()?.into_iter().map(|mapping| mapping.size);
     let wanted: Vec<(&str, u64)> = points.iter().map(|point| point.probe.as_str()).zip(mappings).collect();
     for (index, (probe, size)) in wanted.iter().copied().enumerate() {
         if let Some((reason, remedy)) = available::shortage(size) {
@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn a_size_that_cannot_be_mapped_has_a_reason() {
-        let planned =
-            [&MMAP, &MPROTECT].map(|probe| probe.point(Mapped { size: 1 << 60 }, "too large", false));
+        let planned = [&MMAP, &MPROTECT]
+            .map(|probe| probe.point(MemoryMappingSettings { size: 1 << 60 }, "too large", false));
         for m in measure(&MAPPING, planned.to_vec()) {
             assert_eq!(m.quality.level, QualityLevel::Unsupported);
             assert!(m.reason().is_some() && m.remedy().is_some());

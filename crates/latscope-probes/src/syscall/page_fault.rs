@@ -11,7 +11,7 @@ static PAGE_FAULTS: Experiment = Experiment::new("syscall.page-fault", Cpus::One
 
 settings! {
     /// A page that is touched.
-    struct Touched, asked for as TouchedAsked {
+    struct PageFaultSettings, requested as PageFaultRequest {
         /// Page size
         pages: RegionPageSize;
         /// What is behind the page
@@ -47,7 +47,7 @@ words! {
 const USUAL: [PageFaultKind; 3] = [PageFaultKind::Anonymous, PageFaultKind::File, PageFaultKind::CopyOnWrite];
 
 probes! {
-    PAGE_FAULTS, Touched, plan;
+    PAGE_FAULTS, PageFaultSettings, plan;
     PAGE_FAULT "syscall.page-fault", "page fault", "mmap(2), madvise(2); faults counted by getrusage(2)",
         "The one access that faults. Anonymous: a store to a page not there yet, which the kernel clears. File: \
         a load from a page of a memfd in the page cache, without fault-around. Copy-on-write: a store to a page \
@@ -60,7 +60,7 @@ probes! {
 }
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let asked = TouchedAsked::of(input);
+    let asked = PageFaultRequest::of(input);
     let mut points = Vec::new();
     for pages in asked.pages.or(RegionPageSize::ALL) {
         for mode in asked.mode.or(&USUAL) {
@@ -73,7 +73,11 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
                 let size = mapped.then(|| asked.size.first().unwrap_or(PAGES as u64 * pages.bytes()));
                 let stride = mapped.then(|| asked.stride.first().unwrap_or(pages.bytes()));
                 let touched = asked.touched.first().filter(|_| mapped);
-                points.push(probe.point(Touched { pages, mode, path, size, stride, touched }, title, true));
+                points.push(probe.point(
+                    PageFaultSettings { pages, mode, path, size, stride, touched },
+                    title,
+                    true,
+                ));
             }
         }
     }
@@ -83,10 +87,12 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, touched) in bench.settings()?.into_iter().enumerate() {
         match touched {
-            Touched { pages: RegionPageSize::Huge, .. } => huge(bench, index),
-            Touched { mode: PageFaultKind::FileAround, path, .. } => around(bench, index, path),
-            touched @ Touched { mode: PageFaultKind::FileMapped, .. } => mapped(bench, index, &touched),
-            Touched { mode, .. } => {
+            PageFaultSettings { pages: RegionPageSize::Huge, .. } => huge(bench, index),
+            PageFaultSettings { mode: PageFaultKind::FileAround, path, .. } => around(bench, index, path),
+            touched @ PageFaultSettings { mode: PageFaultKind::FileMapped, .. } => {
+                mapped(bench, index, &touched)
+            }
+            PageFaultSettings { mode, .. } => {
                 if let Some(pages) = possible(bench, index, "map memory", FaultingPages::new(mode)) {
                     small(bench, index, pages);
                 }
@@ -233,7 +239,7 @@ fn copy_of(path: Option<&str>, file: OwnedFd, length: usize) -> std::io::Result<
 }
 
 /// Maps part of a copy of a file, stores to every `stride` of it, and unmaps it.
-fn mapped(bench: &mut Bench, point: usize, asked: &Touched) {
+fn mapped(bench: &mut Bench, point: usize, asked: &PageFaultSettings) {
     let path = asked.path.as_deref();
     let copied = file_of(path).map_err(io::Error::from).and_then(|(file, length)| {
         rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))?;

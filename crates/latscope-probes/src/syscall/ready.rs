@@ -15,7 +15,7 @@ static READY: Experiment = Experiment::new("syscall.ready", Cpus::One, run);
 
 settings! {
     /// A question about descriptors.
-    struct ReadinessQuerySettings, asked for as AskingAsked {
+    struct ReadinessQuerySettings, requested as ReadinessQueryRequest {
         /// How many descriptors are asked about; the last one is ready
         descriptors: u64, axis;
     }
@@ -23,7 +23,7 @@ settings! {
 
 settings! {
     /// A question that can also be whether they can be written to.
-    struct Selecting, asked for as SelectingAsked {
+    struct ReadinessSettings, requested as ReadinessRequest {
         /// How many descriptors are asked about; the last one is ready
         descriptors: u64, axis;
         /// `write-file` or `write-tcp`, where asked for: whether descriptors of one file, or connections, can be
@@ -43,7 +43,7 @@ words! {
 }
 
 probes! {
-    READY, Selecting, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::BATCHES };
+    READY, ReadinessSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::BATCHES };
     SELECT "syscall.select", "select", "select(2)",
         "One select (pselect6) for reading on n eventfds, the last of them ready, with a zero timeout; filling \
         the set is included.";
@@ -63,7 +63,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
         SurveyProfile::Normal => &[10, 100, 1_000],
         SurveyProfile::Full => &[10, 100, 1_000, 10_000],
     };
-    let asked = SelectingAsked::of(input);
+    let asked = ReadinessRequest::of(input);
     let mode = asked.mode.first().filter(|_| probe.id == SELECT.id);
     let of = match mode {
         None => "",
@@ -72,7 +72,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     };
     let point = |descriptors: u64| {
         let title = format!("{} on {}{of}", probe.title, counted(descriptors, "descriptor"));
-        probe.point(Selecting { descriptors, mode }, title, descriptors == 100)
+        probe.point(ReadinessSettings { descriptors, mode }, title, descriptors == 100)
     };
     asked.descriptors.or(numbers).into_iter().map(point).collect()
 }
@@ -80,7 +80,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let seed = bench.seed();
     for (index, point) in bench.points().iter().enumerate() {
-        let Selecting { descriptors: count, mode } = Selecting::read(point)?;
+        let ReadinessSettings { descriptors: count, mode } = ReadinessSettings::read(point)?;
         let written = mode.is_some();
         let opened = match mode {
             None => open_eventfds(count),
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn more_descriptors_than_allowed_close_the_point_with_a_reason() {
-        let point = SELECT.point(Selecting { descriptors: 1 << 40, mode: None }, "too many", false);
+        let point = SELECT.point(ReadinessSettings { descriptors: 1 << 40, mode: None }, "too many", false);
         let measured = measure(&READY, vec![point]);
         assert_eq!(measured[0].quality.level, QualityLevel::Unsupported);
         assert!(measured[0].remedy().as_ref().unwrap().contains("ulimit"));

@@ -10,7 +10,7 @@ static SECCOMP: Experiment = Experiment::new("syscall.seccomp", Cpus::One, run).
 
 settings! {
     /// Settings of a filter of system calls.
-    struct Filtered, asked for as FilteredAsked {
+    struct SeccompFilterSettings, requested as SeccompFilterRequest {
         /// Instructions of the filter, all of which are executed, at most 4096
         instructions: u64, axis;
         /// Whether the filter's verdict depends on the first argument, so that it is executed on every call, or on the
@@ -20,7 +20,7 @@ settings! {
 }
 
 probes! {
-    SECCOMP, Filtered, plan, ..FACTS;
+    SECCOMP, SeccompFilterSettings, plan, ..FACTS;
     FILTERED "syscall.seccomp", "getppid, with a seccomp filter", "seccomp(2)",
         "One getppid of a thread with one more filter, which allows the call; `cost`: longer than before the \
         filter."
@@ -33,7 +33,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
         SurveyProfile::Normal => &[1, 100, 1000],
         SurveyProfile::Full => &[1, 10, 100, 1000, 4096],
     };
-    let asked = FilteredAsked::of(input);
+    let asked = SeccompFilterRequest::of(input);
     let mut points = Vec::new();
     for mode in asked.mode.or(Looks::ALL) {
         for count in asked.instructions.or(counts) {
@@ -41,14 +41,14 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
             let instructions = if mode == Looks::Argument { count.max(2) } else { count };
             let of = counted(instructions, "instruction");
             let title = format!("{} of {of}, {}", probe.title, mode.word().replace('-', " "));
-            points.push(probe.point(Filtered { instructions, mode }, title, true));
+            points.push(probe.point(SeccompFilterSettings { instructions, mode }, title, true));
         }
     }
     points
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    for (index, filtered) in bench.settings::<Filtered>()?.into_iter().enumerate() {
+    for (index, filtered) in bench.settings::<SeccompFilterSettings>()?.into_iter().enumerate() {
         match SeccompFilter::new(filtered.instructions as usize, filtered.mode) {
             None => bench.unsupported(index, "a filter has from 1 (by argument 2) to 4096 instructions", ""),
             Some(filter) => measure_apart(bench, |bench| measure(bench, index, &filter))?,
@@ -101,7 +101,8 @@ mod tests {
     #[test]
     fn filters_are_measured_and_none_is_left() {
         let before = installed();
-        let too_long = FILTERED.point(Filtered { instructions: 4097, mode: Looks::Number }, "", false);
+        let too_long =
+            FILTERED.point(SeccompFilterSettings { instructions: 4097, mode: Looks::Number }, "", false);
         let mut all = measure(&SECCOMP, [points(&FILTERED), vec![too_long]].concat());
         all.iter().for_each(check);
         assert_eq!(all.pop().unwrap().quality.level, QualityLevel::Unsupported);

@@ -43,7 +43,7 @@ words! {
 
 settings! {
     /// A page and its users.
-    struct ShootdownSettings, asked for as TakenAsked {
+    struct ShootdownSettings, requested as ShootdownRequest {
         /// Call that takes the page away: munmap, or mprotect to read-only.
         call: ShootdownCall;
         /// Other threads of the process that use the page, each on its own CPU.
@@ -58,7 +58,7 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
     } else {
         (ShootdownCall::ALL, doubled(others))
     };
-    let asked = TakenAsked::of(input);
+    let asked = ShootdownRequest::of(input);
     let threads: Vec<u64> = asked.threads.or(&threads.into_iter().collect::<Vec<_>>());
     let mut points = Vec::new();
     for call in asked.call.or(calls) {

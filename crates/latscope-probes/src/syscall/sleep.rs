@@ -6,7 +6,7 @@ use latscope_os::timer_slack;
 use std::thread::Builder;
 
 probes! {
-    EXPERIMENT, Sleep, plan, ..ProbeFacts::DELAYS;
+    EXPERIMENT, ShortSleepSettings, plan, ..ProbeFacts::DELAYS;
     SLACK "syscall.sleep", "late end of a sleep", "nanosleep(2), PR_SET_TIMERSLACK(2const)",
         "From 200 µs after a thread of SCHED_OTHER called nanosleep for 200 µs to its return, with the given \
         timer slack. Other sleepers on the CPU do the same; `interrupts`: of the CPU's timer for each sleep."
@@ -18,7 +18,7 @@ static EXPERIMENT: Experiment = Experiment::new("syscall.sleep", Cpus::One, run)
 
 settings! {
     /// Settings of a short sleep.
-    struct Sleep, asked for as SleepAsked {
+    struct ShortSleepSettings, requested as ShortSleepRequest {
         /// Timer slack of the thread; the kernel's default is 50 µs
         slack: u64 as Time, axis;
         /// Threads that sleep on one CPU, one of which is timed
@@ -37,21 +37,21 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
         SurveyProfile::Quick => &[1, 50_000],
         _ => &[1, 50_000, 200_000, 1_000_000],
     };
-    let asked = SleepAsked::of(input);
+    let asked = ShortSleepRequest::of(input);
     let mut points = Vec::new();
     for sleepers in asked.sleepers.or(&[1, 8]).into_iter().filter(|sleepers| (1..=MOST).contains(sleepers)) {
         // The kernel takes 0 for its default.
         for slack in asked.slack.or(usual).into_iter().filter(|slack| *slack > 0) {
             let of = counted(sleepers, "thread");
             let title = format!("{}, {of}, timer slack {}", probe.title, format_time(slack as f64));
-            points.push(probe.point(Sleep { slack, sleepers }, title, true));
+            points.push(probe.point(ShortSleepSettings { slack, sleepers }, title, true));
         }
     }
     points
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    for (index, sleep) in bench.settings::<Sleep>()?.into_iter().enumerate() {
+    for (index, sleep) in bench.settings::<ShortSleepSettings>()?.into_iter().enumerate() {
         measure_apart(bench, |bench| {
             measure(bench, index, &sleep);
             Ok(())
@@ -60,7 +60,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-fn measure(bench: &mut Bench, index: usize, sleep: &Sleep) {
+fn measure(bench: &mut Bench, index: usize, sleep: &ShortSleepSettings) {
     let slack = sleep.slack;
     let Some(()) = possible(bench, index, "set the timer slack", timer_slack::set(slack)) else { return };
     if timer_slack::get() != Some(slack) {

@@ -13,18 +13,18 @@ static TIMER: Experiment = Experiment::new("syscall.timer-set", Cpus::One, run).
 
 settings! {
     /// A timer among others.
-    struct Among, asked for as AmongAsked {
+    struct ArmedTimerSettings, requested as ArmedTimerRequest {
         /// Timers that are armed beside it
         armed: u64, axis;
         /// Place of its instant: before those of all others (`first`), so that the interrupt is programmed again, or
         /// after them (`last`)
-        mode: Mode;
+        mode: TimerPosition;
     }
 }
 
 words! {
     /// Place of the timer's instant.
-    enum Mode {
+    enum TimerPosition {
         /// Before those of all others: the interrupt is programmed again.
         First = "first",
         /// After those of all others.
@@ -33,7 +33,7 @@ words! {
 }
 
 probes! {
-    TIMER, Among, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), at_addresses: true, ..ProbeFacts::DEFAULT };
+    TIMER, ArmedTimerSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), at_addresses: true, ..ProbeFacts::DEFAULT };
     SET "syscall.timer-set", "set a timer again", "timerfd_settime(2)",
         "One timerfd_settime of an armed timer, among so many others of this thread on the same clock. Mode \
         first: to 50 µs from now, mostly before all else that the CPU's clock waits for; it is set again before \
@@ -46,13 +46,13 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
         SurveyProfile::Quick => &[1, 1_000],
         _ => &[1, 1_000, 10_000, 100_000],
     };
-    let asked = AmongAsked::of(input);
+    let asked = ArmedTimerRequest::of(input);
     let mut points = Vec::new();
-    for mode in asked.mode.or(Mode::ALL) {
+    for mode in asked.mode.or(TimerPosition::ALL) {
         for armed in asked.armed.or(numbers) {
             let title =
                 format!("{}, {} of {}", probe.title, mode.word(), counted(armed.saturating_add(1), "timer"));
-            points.push(probe.point(Among { armed, mode }, title, true));
+            points.push(probe.point(ArmedTimerSettings { armed, mode }, title, true));
         }
     }
     points
@@ -65,9 +65,9 @@ const OTHERS: u64 = 20_000;
 const LAST: Duration = Duration::from_secs(90_000);
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let amongs: Vec<Among> = bench.settings()?;
-    for (index, Among { armed, mode }) in amongs.into_iter().enumerate() {
-        let from_now = if mode == Mode::First { FIRST } else { LAST };
+    let amongs: Vec<ArmedTimerSettings> = bench.settings()?;
+    for (index, ArmedTimerSettings { armed, mode }) in amongs.into_iter().enumerate() {
+        let from_now = if mode == TimerPosition::First { FIRST } else { LAST };
         let armed = others(armed).and_then(|others| Ok((timer(from_now)?, others)));
         if let Some((timer, _others)) = possible(bench, index, "arm that many timers", armed) {
             measure(bench, index, &timer, mode, from_now);
@@ -77,7 +77,7 @@ fn run(bench: &mut Bench) -> Result<()> {
 }
 
 /// Times single calls: the clock is programmed in some of them only.
-fn measure(bench: &mut Bench, index: usize, timer: &OwnedFd, mode: Mode, from_now: Duration) {
+fn measure(bench: &mut Bench, index: usize, timer: &OwnedFd, mode: TimerPosition, from_now: Duration) {
     let mut calls = SystemCallLoop::set_timer(bench.seed(), timer.as_fd(), from_now);
     let mut addresses = Addresses::new(calls.addresses(), bench.stop().events);
     let (timebase, mut first) = (bench.timebase(), FirstError::default());
@@ -87,7 +87,7 @@ fn measure(bench: &mut Bench, index: usize, timer: &OwnedFd, mode: Mode, from_no
         addresses.saw(timebase.ns(splits.taken(0)));
     });
     // Events of two kinds: their shares at an address decide its median, not the address.
-    if first.report(bench, &[index], "timerfd_settime") && mode == Mode::Last {
+    if first.report(bench, &[index], "timerfd_settime") && mode == TimerPosition::Last {
         bench.state_addresses(index, &addresses);
     }
 }
@@ -125,7 +125,8 @@ mod tests {
             check(&m);
             assert_ne!(m.quality.level, QualityLevel::Unsupported, "{:?}: {:?}", m.params, m.reason());
         }
-        let impossible = SET.point(Among { armed: 1 << 40, mode: Mode::First }, "", false);
+        let impossible =
+            SET.point(ArmedTimerSettings { armed: 1 << 40, mode: TimerPosition::First }, "", false);
         assert_eq!(measure(&TIMER, vec![impossible])[0].quality.level, QualityLevel::Unsupported);
     }
 

@@ -11,15 +11,15 @@ static TRACED: Experiment = Experiment::new("syscall.traced", Cpus::One, run).se
 
 settings! {
     /// Settings of an event that is counted.
-    struct Event, asked for as EventAsked {
+    struct TracedEventSettings, requested as TracedEventRequest {
         /// Event that is counted: the tracepoint raw_syscalls:sys_enter, or a uprobe
-        mode: Mode;
+        mode: TracedEventKind;
     }
 }
 
 words! {
     /// Kind of the event.
-    enum Mode {
+    enum TracedEventKind {
         /// The tracepoint raw_syscalls:sys_enter.
         Tracepoint = "tracepoint",
         /// A breakpoint in an empty function.
@@ -28,7 +28,7 @@ words! {
 }
 
 probes! {
-    TRACED, Event, plan, ..crate::ProbeFacts::BATCHES;
+    TRACED, TracedEventSettings, plan, ..crate::ProbeFacts::BATCHES;
     EVENTS "syscall.traced", "event counted by the kernel", "perf_event_open(2)",
         "Mode tracepoint: one getppid while raw_syscalls:sys_enter is counted for this thread. Mode uprobe: one \
         call of an empty function with a breakpoint that is counted. `cost`: longer than without the event."
@@ -37,12 +37,12 @@ probes! {
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let mut points = Vec::new();
-    for mode in EventAsked::of(input).mode.or(Mode::ALL) {
+    for mode in TracedEventRequest::of(input).mode.or(TracedEventKind::ALL) {
         let title = match mode {
-            Mode::Tracepoint => "getppid, with a tracepoint",
-            Mode::Uprobe => "function call, with a uprobe",
+            TracedEventKind::Tracepoint => "getppid, with a tracepoint",
+            TracedEventKind::Uprobe => "function call, with a uprobe",
         };
-        points.push(probe.point(Event { mode }, title, true));
+        points.push(probe.point(TracedEventSettings { mode }, title, true));
     }
     points
 }
@@ -50,28 +50,30 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
 fn run(bench: &mut Bench) -> Result<()> {
     // In a mount namespace of this process, if it is mounted nowhere.
     tracefs::provide();
-    for (index, Event { mode }) in bench.settings::<Event>()?.into_iter().enumerate() {
+    for (index, TracedEventSettings { mode }) in
+        bench.settings::<TracedEventSettings>()?.into_iter().enumerate()
+    {
         measure(bench, index, mode);
     }
     Ok(())
 }
 
-fn measure(bench: &mut Bench, index: usize, mode: Mode) {
+fn measure(bench: &mut Bench, index: usize, mode: TracedEventKind) {
     let mut getppid = SystemCallLoop::getppid(bench.seed());
-    let addresses = if mode == Mode::Tracepoint { getppid.addresses() } else { 1 };
+    let addresses = if mode == TracedEventKind::Tracepoint { getppid.addresses() } else { 1 };
     let mut run = |address, iterations| match mode {
-        Mode::Tracepoint => {
+        TracedEventKind::Tracepoint => {
             // It fails only under a filter; then the figure is that of the refusal.
             let _ = getppid.run(address, iterations);
         }
-        Mode::Uprobe => (0..iterations).for_each(|_| probed()),
+        TracedEventKind::Uprobe => (0..iterations).for_each(|_| probed()),
     };
     let plain = median_ns(|stretch| run(stretch % addresses, CALLS));
     let counted = match mode {
-        Mode::Tracepoint => {
+        TracedEventKind::Tracepoint => {
             tracefs::event_id("raw_syscalls/sys_enter").and_then(PerfEventCounter::tracepoint)
         }
-        Mode::Uprobe => PerfEventCounter::uprobe(),
+        TracedEventKind::Uprobe => PerfEventCounter::uprobe(),
     };
     let counted = match counted {
         Ok(counted) => counted,
@@ -96,12 +98,12 @@ fn measure(bench: &mut Bench, index: usize, mode: Mode) {
 }
 
 /// Returns the reason why an event cannot be counted, and the remedy.
-fn refused(mode: Mode, error: &io::Error) -> (String, &'static str) {
+fn refused(mode: TracedEventKind, error: &io::Error) -> (String, &'static str) {
     let remedy = match error.kind() {
         io::ErrorKind::PermissionDenied => {
             "run as root or with CAP_PERFMON; a kernel that is locked down (/sys/kernel/security/lockdown) refuses it"
         }
-        io::ErrorKind::NotFound if mode == Mode::Tracepoint => {
+        io::ErrorKind::NotFound if mode == TracedEventKind::Tracepoint => {
             "run `mount -t tracefs nodev /sys/kernel/tracing` as root"
         }
         io::ErrorKind::NotFound => "use a kernel with CONFIG_UPROBE_EVENTS",
@@ -127,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_missing_right_is_named() {
-        let (reason, remedy) = refused(Mode::Uprobe, &io::ErrorKind::PermissionDenied.into());
+        let (reason, remedy) = refused(TracedEventKind::Uprobe, &io::ErrorKind::PermissionDenied.into());
         assert!(reason.starts_with("the uprobe cannot be counted") && remedy.contains("CAP_PERFMON"));
     }
 }

@@ -7,7 +7,7 @@ static URING: Experiment = Experiment::new("syscall.uring", Cpus::Two, run).firs
 
 settings! {
     /// Operations of a submission.
-    struct Submission, asked for as SubmissionAsked {
+    struct UringSubmissionSettings, requested as UringSubmissionRequest {
         /// Operations that are submitted and awaited together, at most 4096
         batch: u64, axis;
         /// Who takes submissions: the caller in its system call (`enter`), or a thread of the kernel on a second CPU
@@ -29,7 +29,7 @@ words! {
 }
 
 probes! {
-    URING, Submission, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), at_addresses: true, ..ProbeFacts::DEFAULT };
+    URING, UringSubmissionSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), at_addresses: true, ..ProbeFacts::DEFAULT };
     NOP "syscall.uring-nop", "io_uring NOP", "io_uring(7), io_uring_enter(2), IORING_OP_NOP",
         "One operation that does nothing, from before its submission until its completion is read; of several at \
         once, their time divided by their number. Mode enter: by one system call. Mode poller: by a kernel \
@@ -50,7 +50,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
         (false, SurveyProfile::Full) => (&[1, 2, 4, 8, 16, 32, 64, 128], UringSubmitMode::ALL),
         (false, _) => (&[1, 32], UringSubmitMode::ALL),
     };
-    let asked = SubmissionAsked::of(input);
+    let asked = UringSubmissionRequest::of(input);
     let mut points = Vec::new();
     for mode in asked.mode.or(modes) {
         let most = if mode == UringSubmitMode::PollerAsleep { 1 } else { MOST };
@@ -63,14 +63,14 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
             let of =
                 if batch == 1 { String::new() } else { format!(", {batch} at once: time per operation") };
             let title = format!("{}{taker}{of}", probe.title);
-            points.push(probe.point(Submission { batch, mode }, title, true));
+            points.push(probe.point(UringSubmissionSettings { batch, mode }, title, true));
         }
     }
     points
 }
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
-    for (index, Submission { batch, mode }) in bench.settings()?.into_iter().enumerate() {
+    for (index, UringSubmissionSettings { batch, mode }) in bench.settings()?.into_iter().enumerate() {
         let taker = match (mode, bench.cpus().get(1).copied()) {
             (UringSubmitMode::Enter, _) => Taker::Caller,
             (_, None) => {
@@ -133,11 +133,15 @@ mod tests {
         let mut alone = PlanInput { survey: false, ..input() };
         assert_eq!(NOP.plan(&alone, &machine()).len(), 5);
         alone.values.insert("batch".into(), [0, 7, 4097].map(ParamValue::from).to_vec());
-        let planned: Vec<Submission> =
-            NOP.plan(&alone, &machine()).iter().map(|point| Submission::read(point).unwrap()).collect();
+        let planned: Vec<UringSubmissionSettings> = NOP
+            .plan(&alone, &machine())
+            .iter()
+            .map(|point| UringSubmissionSettings::read(point).unwrap())
+            .collect();
         assert_eq!(
             planned,
-            [UringSubmitMode::Enter, UringSubmitMode::Poller].map(|mode| Submission { batch: 7, mode })
+            [UringSubmitMode::Enter, UringSubmitMode::Poller]
+                .map(|mode| UringSubmissionSettings { batch: 7, mode })
         );
     }
 

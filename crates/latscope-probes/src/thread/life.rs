@@ -1,17 +1,17 @@
 //! The life of a thread that does nothing, in parts.
 
-use super::{Placement, place};
+use super::{ThreadPlacement, place};
 use crate::prelude::*;
 use latscope_os::thread::{self, PosixThreadAttributes};
 
 settings! {
     /// A thread that does nothing.
-    struct Life, asked for as LifeAsked {
+    struct ThreadLifeSettings, requested as ThreadLifeRequest {
         /// warm: a stack that libc kept from a thread before (musl keeps none). cold: a stack of 64 MiB, more
         /// than libc keeps, so that it is mapped by the creation and unmapped by the join.
         mode: ThreadStackKind;
         /// Where the threads run: on whichever allowed CPU the kernel chooses, as in most programs, or all on one.
-        placement: Placement;
+        placement: ThreadPlacement;
     }
 }
 
@@ -41,7 +41,7 @@ static EXPERIMENT: Experiment = Experiment::new("thread.life", Cpus::All, run);
 const PARTS: [&str; 5] = ["thread.create", "thread.start", "thread.end", "thread.join", "thread.total"];
 
 probes! {
-    EXPERIMENT, Life, plan, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..ProbeFacts::DEFAULT };
+    EXPERIMENT, ThreadLifeSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..ProbeFacts::DEFAULT };
     CREATE "thread.create", "thread create, call", "pthread_create(3), clone3(2)",
         "The call of pthread_create, from before it to after its return.";
     START "thread.start", "thread start", "pthread_create(3), clone3(2)",
@@ -58,19 +58,23 @@ probes! {
 }
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let asked = LifeAsked::of(input);
+    let asked = ThreadLifeRequest::of(input);
     let mut points = Vec::new();
-    for placement in asked.placement.or(&[Placement::Free]) {
+    for placement in asked.placement.or(&[ThreadPlacement::Free]) {
         for mode in asked.mode.or(ThreadStackKind::ALL) {
             let title = format!("{}, {} stack{}", probe.title, mode.word(), placement.suffix());
-            points.push(probe.point(Life { mode, placement }, title, mode == ThreadStackKind::Warm));
+            points.push(probe.point(
+                ThreadLifeSettings { mode, placement },
+                title,
+                mode == ThreadStackKind::Warm,
+            ));
         }
     }
     points
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let lives: Vec<Life> = bench.settings()?;
+    let lives: Vec<ThreadLifeSettings> = bench.settings()?;
     for (first, life) in lives.iter().enumerate() {
         if lives[..first].contains(life) {
             continue;
@@ -95,7 +99,7 @@ fn live(traces: &Traces, clock: AnyClock) {
     traces.last.store(clock.end(), Ordering::Relaxed);
 }
 
-fn measure(bench: &mut Bench, life: &Life, together: &[usize]) -> Result<()> {
+fn measure(bench: &mut Bench, life: &ThreadLifeSettings, together: &[usize]) -> Result<()> {
     let points = bench.points();
     place(bench, life.placement).context("the CPUs cannot be used")?;
     let attributes = PosixThreadAttributes::new(Some(life.mode.stack())).context("no such stack")?;

@@ -50,7 +50,7 @@ pub static PROBES: &[&Probe] = &[
 
 words! {
     /// Placement of the threads.
-    enum Placement {
+    enum ThreadPlacement {
         /// Any allowed CPU, as the kernel chooses.
         Free = "free",
         /// All on the same CPU.
@@ -58,20 +58,20 @@ words! {
     }
 }
 
-impl Placement {
+impl ThreadPlacement {
     /// End of a point's title.
     fn suffix(self) -> &'static str {
         match self {
-            Placement::Free => "",
-            Placement::SameCore => ", same core",
+            ThreadPlacement::Free => "",
+            ThreadPlacement::SameCore => ", same core",
         }
     }
 }
 
 /// Lets the calling thread, and the threads it creates, run on the CPUs of `placement`.
-fn place(bench: &Bench, placement: Placement) -> io::Result<()> {
+fn place(bench: &Bench, placement: ThreadPlacement) -> io::Result<()> {
     let cpus = bench.cpus();
-    sched::pin(if placement == Placement::SameCore { &cpus[..1] } else { cpus })
+    sched::pin(if placement == ThreadPlacement::SameCore { &cpus[..1] } else { cpus })
 }
 
 /// Number of threads whose waits for a CPU are read.

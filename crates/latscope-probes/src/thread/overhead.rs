@@ -1,37 +1,37 @@
 //! Threads by the standard library, and the cost that a thread adds to a small task.
 
-use super::{Placement, place};
+use super::{ThreadPlacement, place};
 use crate::prelude::*;
 use latscope_os::child::sum;
 use latscope_os::thread::{self, PosixThreadAttributes};
 
 probes! {
-    STD_EXPERIMENT, Spawn, plan_std;
+    STD_EXPERIMENT, ThreadSpawnSettings, plan_std;
     STD "thread.std", "std::thread spawn and join", "std::thread",
         "std::thread::Builder::spawn of a thread that does nothing, and its join.";
 }
 
 probes! {
-    EXPERIMENT, Sum, plan;
+    EXPERIMENT, ThreadSumSettings, plan;
     OVERHEAD "thread.overhead", "a sum in a new thread, overhead", "pthread_create(3), pthread_join(3)",
         "Creating and joining a thread that sums a buffer, less the median time of summing it without a thread.";
 }
 
 settings! {
     /// A thread that does nothing.
-    struct Spawn, asked for as SpawnAsked {
+    struct ThreadSpawnSettings, requested as ThreadSpawnRequest {
         /// Where the threads run: on whichever allowed CPU the kernel chooses, as in most programs, or all on one.
-        placement: Placement;
+        placement: ThreadPlacement;
     }
 }
 
 settings! {
     /// A sum in a thread.
-    struct Sum, asked for as SumAsked {
+    struct ThreadSumSettings, requested as ThreadSumRequest {
         /// Bytes that are summed.
         size: u64 as Size;
         /// Where the threads run: on whichever allowed CPU the kernel chooses, as in most programs, or all on one.
-        placement: Placement;
+        placement: ThreadPlacement;
     }
 }
 
@@ -40,27 +40,27 @@ static STD_EXPERIMENT: Experiment = Experiment::new("thread.std", Cpus::All, run
 static EXPERIMENT: Experiment = Experiment::new("thread.overhead", Cpus::All, run);
 
 fn plan_std(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let point = |placement: Placement| {
+    let point = |placement: ThreadPlacement| {
         let title = format!("std::thread spawn and join{}", placement.suffix());
-        probe.point(Spawn { placement }, title, true)
+        probe.point(ThreadSpawnSettings { placement }, title, true)
     };
-    SpawnAsked::of(input).placement.or(&[Placement::Free]).into_iter().map(point).collect()
+    ThreadSpawnRequest::of(input).placement.or(&[ThreadPlacement::Free]).into_iter().map(point).collect()
 }
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    let asked = SumAsked::of(input);
+    let asked = ThreadSumRequest::of(input);
     let mut points = Vec::new();
-    for placement in asked.placement.or(&[Placement::Free]) {
+    for placement in asked.placement.or(&[ThreadPlacement::Free]) {
         for size in asked.size.or(&[1 << 20]) {
             let title = format!("thread around {} sum, cost{}", format_size(size), placement.suffix());
-            points.push(probe.point(Sum { size, placement }, title, true));
+            points.push(probe.point(ThreadSumSettings { size, placement }, title, true));
         }
     }
     points
 }
 
 fn run_std(bench: &mut Bench) -> Result<()> {
-    for (index, Spawn { placement }) in bench.settings()?.into_iter().enumerate() {
+    for (index, ThreadSpawnSettings { placement }) in bench.settings()?.into_iter().enumerate() {
         place(bench, placement).context("the CPUs cannot be used")?;
         let mut failure = None;
         bench.each(index, SampleGate::Open, || {
@@ -77,7 +77,7 @@ fn run_std(bench: &mut Bench) -> Result<()> {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    for (index, Sum { size, placement }) in bench.settings()?.into_iter().enumerate() {
+    for (index, ThreadSumSettings { size, placement }) in bench.settings()?.into_iter().enumerate() {
         place(bench, placement).context("the CPUs cannot be used")?;
         let measured = measure(bench, index, size as usize / 8);
         close_failed(bench, &[index], measured, "");

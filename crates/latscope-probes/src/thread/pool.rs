@@ -1,6 +1,6 @@
 //! More threads than CPUs: a pool whose threads all get their task at once.
 
-use super::{Placement, place};
+use super::{ThreadPlacement, place};
 use crate::prelude::*;
 use latscope_core::statistics::quantile;
 use latscope_os::child::sum;
@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 
 probes! {
-    EXPERIMENT, Tasks, plan;
+    EXPERIMENT, PoolTaskSettings, plan;
     POOL "thread.pool", "pool of threads, one task each", "sem_post(3), sem_wait(3), sched(7)",
         "From posting the semaphore of a pool, once for each thread, to the notification that each task is done: \
         a sum over the thread's own memory."
@@ -18,7 +18,7 @@ probes! {
 
 settings! {
     /// A pool and its tasks.
-    struct Tasks, asked for as TasksAsked {
+    struct PoolTaskSettings, requested as PoolTaskRequest {
         /// Threads in the pool, with a task each.
         threads: u64, axis;
         /// Memory of its own that each thread sums.
@@ -44,13 +44,13 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
         usual.extend([2 * cores, 3 * cores, 4 * cores]);
     }
     let usual: Vec<u64> = usual.into_iter().filter(|threads| fits(*threads, machine)).collect();
-    let asked = TasksAsked::of(input);
+    let asked = PoolTaskRequest::of(input);
     let mut points = Vec::new();
     for size in asked.size.or(&[TASK]) {
         for threads in asked.threads.or(&usual) {
             let threads = threads.clamp(1, MOST_THREADS);
             let title = format!("pool of {}, {} each", counted(threads, "thread"), format_size(size));
-            points.push(probe.point(Tasks { threads, size }, title, threads == 16));
+            points.push(probe.point(PoolTaskSettings { threads, size }, title, threads == 16));
         }
     }
     points
@@ -63,11 +63,11 @@ fn fits(threads: u64, machine: &Machine) -> bool {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    place(bench, Placement::Free).context("the CPUs cannot be used")?;
+    place(bench, ThreadPlacement::Free).context("the CPUs cannot be used")?;
     let cores = bench.cpus().len() as f64;
     // What one task takes on one thread, by size: the measure of a slowdown.
     let mut alone: BTreeMap<u64, f64> = BTreeMap::new();
-    for (index, Tasks { threads, size }) in bench.settings()?.into_iter().enumerate() {
+    for (index, PoolTaskSettings { threads, size }) in bench.settings()?.into_iter().enumerate() {
         if let Err(error) = measure(bench, index, threads as usize, size as usize) {
             let remedy = "ask for fewer threads or less memory (--threads, --size)";
             bench.unsupported(index, format!("{error:#}"), remedy);

@@ -16,7 +16,7 @@ pub struct WakeThreadSettings {
     /// Scheduling policy of the thread.
     pub policy: WakeThreadPolicy,
     /// Method of waiting for the next activation.
-    pub method: Method,
+    pub method: WakeMethod,
     /// Clock of the thread's timer and stamps.
     pub clock: ClockName,
     /// Hop from the thread whose timer expires to the thread that stamps.
@@ -49,7 +49,7 @@ pub enum WakeThreadPolicy {
 
 words! {
     /// Method by which a thread waits.
-    pub enum Method {
+    pub enum WakeMethod {
         /// `clock_nanosleep` to an absolute instant.
         Nanosleep = "nanosleep",
         /// A read of a periodic timerfd.
@@ -199,7 +199,7 @@ mod tests {
             cpu: Some(3),
             interval: 1_000_000,
             policy: WakeThreadPolicy::Fifo(95),
-            method: Method::Nanosleep,
+            method: WakeMethod::Nanosleep,
             clock: ClockName::Monotonic,
             via: WakeHopKind::Direct,
             work: 0,
@@ -213,7 +213,7 @@ mod tests {
         ];
         let mut threads: Vec<WakeThreadSettings> =
             policies.map(|policy| WakeThreadSettings { policy, ..usual.clone() }).into();
-        threads.extend(Method::ALL.iter().map(|method| WakeThreadSettings {
+        threads.extend(WakeMethod::ALL.iter().map(|method| WakeThreadSettings {
             method: *method,
             cpu: None,
             via: WakeHopKind::Pipe,

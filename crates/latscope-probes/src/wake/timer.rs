@@ -2,7 +2,7 @@
 
 use super::activations::Waiter;
 use super::periodic_threads::{Member, PeriodicThreadResult, PeriodicThreads};
-use super::thread::{ClockName, Method, WakeHopKind, WakeThreadPolicy, WakeThreadSettings};
+use super::thread::{ClockName, WakeHopKind, WakeMethod, WakeThreadPolicy, WakeThreadSettings};
 use super::waiter::{Monotonic, Nanosleep};
 use crate::classes;
 use crate::prelude::*;
@@ -46,7 +46,7 @@ pub fn usual(index: u64, cpu: Option<u32>) -> WakeThreadSettings {
         cpu,
         interval: INTERVAL,
         policy: WakeThreadPolicy::Fifo(PRIORITY),
-        method: Method::Nanosleep,
+        method: WakeMethod::Nanosleep,
         clock: ClockName::Monotonic,
         via: WakeHopKind::Direct,
         work: 0,
@@ -212,7 +212,7 @@ mod tests {
     fn every_method_hop_and_work_is_measured_without_an_early_wake_up() {
         let cpu = latscope_os::sched::allowed_cpus().unwrap()[0];
         let usual = WakeThreadSettings { policy: WakeThreadPolicy::Other, ..usual(0, Some(cpu)) };
-        let methods = Method::ALL.iter().filter(|method| **method != Method::Yield);
+        let methods = WakeMethod::ALL.iter().filter(|method| **method != WakeMethod::Yield);
         let mut threads: Vec<WakeThreadSettings> =
             methods.map(|method| WakeThreadSettings { method: *method, ..usual.clone() }).collect();
         threads.extend(WakeHopKind::ALL.iter().map(|via| WakeThreadSettings { via: *via, ..usual.clone() }));

@@ -23,7 +23,7 @@ static EXPERIMENT: Experiment =
 
 settings! {
     /// Parameters of a timed part of the activations of a CPU.
-    struct TimerlatSettings, asked for as LatencyAsked {
+    struct TimerlatSettings, requested as TimerlatRequest {
         /// Time from one wake-up to the next.
         interval: u64 as Time;
         /// How far the activation had come.
@@ -71,7 +71,7 @@ const INTERVALS: std::ops::RangeInclusive<u64> = 100_000..=1_000_000_000;
 
 fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let of_cpus = |interval| machine.allowed.0.iter().flat_map(move |cpu| points(interval, *cpu));
-    LatencyAsked::of(input).interval.or(&[INTERVAL]).into_iter().flat_map(of_cpus).collect()
+    TimerlatRequest::of(input).interval.or(&[INTERVAL]).into_iter().flat_map(of_cpus).collect()
 }
 
 fn points(interval: u64, cpu: u32) -> impl Iterator<Item = MeasurementPoint> {

@@ -1,7 +1,7 @@
 //! The ways a thread can wait for an instant.
 
 use super::activations::{ThreadActivation, Waiter};
-use super::thread::{ClockName, Method, WakeHopKind, WakeThreadSettings};
+use super::thread::{ClockName, WakeHopKind, WakeMethod, WakeThreadSettings};
 use crate::prelude::*;
 use latscope_exchange::{TokenLink, links};
 use latscope_os::posix_timer::PosixTimer;
@@ -298,15 +298,15 @@ pub(crate) fn with_waiter<C: KernelClock, J: WithWaiter>(
 ) -> Result<J::Output> {
     let (interval, kernel_clock, clock) = (thread.interval, clock, PhantomData::<C>);
     Ok(match thread.method {
-        Method::Nanosleep => job.with(Nanosleep(kernel_clock)),
-        Method::Relative => job.with(Relative { interval, by_nanosleep: false, clock }),
-        Method::System => job.with(Relative { interval, by_nanosleep: true, clock }),
-        Method::Yield => job.with(Yield { grid: Grid::new(interval), clock }),
-        Method::Timerfd => {
+        WakeMethod::Nanosleep => job.with(Nanosleep(kernel_clock)),
+        WakeMethod::Relative => job.with(Relative { interval, by_nanosleep: false, clock }),
+        WakeMethod::System => job.with(Relative { interval, by_nanosleep: true, clock }),
+        WakeMethod::Yield => job.with(Yield { grid: Grid::new(interval), clock }),
+        WakeMethod::Timerfd => {
             let timer = timerfd_create(C::OF_DESCRIPTOR, TimerfdFlags::CLOEXEC).context("no timerfd")?;
             job.with(Timerfd { timer, interval, started: false, clock })
         }
-        Method::PosixTimer => {
+        WakeMethod::PosixTimer => {
             PosixTimer::start(ClockId::Monotonic, u64::MAX >> 2, interval).context("no POSIX timer")?;
             job.with(ByPosixTimer { timer: None, interval, clock })
         }
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn no_way_of_waiting_wakes_before_its_time() {
         std::thread::spawn(|| {
-            for method in Method::ALL.iter().filter(|method| **method != Method::Yield) {
+            for method in WakeMethod::ALL.iter().filter(|method| **method != WakeMethod::Yield) {
                 let usual = crate::wake::timer::usual(0, None);
                 let thread = WakeThreadSettings {
                     method: *method,

@@ -18,7 +18,7 @@ use latscope_core::plan::{Conditions, Linear, Periodic, Phase, Plan};
 use latscope_core::report::Measurement;
 use latscope_engine::observers::{Observer, RunEvent};
 use latscope_probes::wake::setup::WakeStepSetup;
-use latscope_probes::wake::thread::{Method, WakeThreadPolicy, WakeThreadSettings};
+use latscope_probes::wake::thread::{WakeMethod, WakeThreadPolicy, WakeThreadSettings};
 use latscope_probes::wake::timer;
 use latscope_process::stdout::{Stdout, print};
 use options::{CyclicdeadlineOptions, SPECS};
@@ -118,7 +118,7 @@ fn plan(
         let interval = (options.interval + index * options.step) * 1000;
         let policy =
             WakeThreadPolicy::Deadline { runtime: (interval / 100 * share).max(1024), deadline: interval };
-        WakeThreadSettings { interval, policy, method: Method::Yield, ..timer::usual(index, None) }
+        WakeThreadSettings { interval, policy, method: WakeMethod::Yield, ..timer::usual(index, None) }
     };
     let setup = WakeStepSetup {
         threads: (0..count).map(thread).collect(),

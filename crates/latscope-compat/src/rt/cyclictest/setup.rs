@@ -8,7 +8,7 @@ use crate::rt::row::RtFigureUnit;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, Linear, Periodic, PeriodicEndCondition, Phase, Plan};
 use latscope_probes::wake::setup::WakeStepSetup;
-use latscope_probes::wake::thread::{self, ClockName, Method, WakeThreadSettings};
+use latscope_probes::wake::thread::{self, ClockName, WakeMethod, WakeThreadSettings};
 use latscope_probes::wake::timer;
 use std::path::Path;
 
@@ -98,12 +98,12 @@ fn policy(
     })
 }
 
-fn method(options: &CyclictestOptions) -> Method {
+fn method(options: &CyclictestOptions) -> WakeMethod {
     match (options.posix_timers, options.system, options.relative) {
-        (true, true, _) | (false, false, false) => Method::Nanosleep,
-        (true, false, _) => Method::PosixTimer,
-        (false, true, _) => Method::System,
-        (false, false, true) => Method::Relative,
+        (true, true, _) | (false, false, false) => WakeMethod::Nanosleep,
+        (true, false, _) => WakeMethod::PosixTimer,
+        (false, true, _) => WakeMethod::System,
+        (false, false, true) => WakeMethod::Relative,
     }
 }
 
@@ -201,9 +201,9 @@ mod tests {
     #[test]
     fn ways_to_wait() {
         let method = |line: &str| of(line).unwrap().threads[0].method;
-        assert_eq!(method(""), Method::Nanosleep);
-        assert_eq!((method("-r"), method("-s")), (Method::Relative, Method::System));
-        assert_eq!((method("-x"), method("-xs")), (Method::PosixTimer, Method::Nanosleep));
+        assert_eq!(method(""), WakeMethod::Nanosleep);
+        assert_eq!((method("-r"), method("-s")), (WakeMethod::Relative, WakeMethod::System));
+        assert_eq!((method("-x"), method("-xs")), (WakeMethod::PosixTimer, WakeMethod::Nanosleep));
     }
 
     #[test]

@@ -7,7 +7,9 @@ use latscope_core::report::{Cause, Outlier};
 use latscope_core::units::CpuList;
 use latscope_engine::observers::{StepRound, StepSnapshot};
 use latscope_probes::wake::setup::WakeStepSetup;
-use latscope_probes::wake::thread::{ClockName, Method, WakeHopKind, WakeThreadPolicy, WakeThreadSettings};
+use latscope_probes::wake::thread::{
+    ClockName, WakeHopKind, WakeMethod, WakeThreadPolicy, WakeThreadSettings,
+};
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 
@@ -17,7 +19,7 @@ fn thread(index: u64, cpu: u32) -> WakeThreadSettings {
         cpu: Some(cpu),
         interval: 1_000_000,
         policy: WakeThreadPolicy::Fifo(95),
-        method: Method::Nanosleep,
+        method: WakeMethod::Nanosleep,
         clock: ClockName::Monotonic,
         via: WakeHopKind::Direct,
         work: 0,

@@ -22,7 +22,7 @@ use latscope_engine::observers::{Observer, ProgressStyle};
 use latscope_engine::planner::RunRequest;
 use latscope_exchange::remote::{MAILBOXES, RemoteTransport, TRANSPORTS, shm};
 use latscope_judge::verdict::MetricCriterion;
-use latscope_probes::remote::{BANDWIDTH, LONG_PING, MAILBOX, Packets, SMALLEST_BLOCK};
+use latscope_probes::remote::{BANDWIDTH, LONG_PING, LongPingPackets, MAILBOX, SMALLEST_BLOCK};
 use latscope_probes::{KeywordEnum, PlanInput, Probe};
 use latscope_process::terminal::status_width;
 use live::RemoteStatusLine;
@@ -137,7 +137,7 @@ impl RemoteArguments {
             if !probes.iter().any(long) {
                 bail!("--legacy is about long pings, and there are none: add long-ping");
             }
-            input.values.insert(param::FORM.to_owned(), vec![Packets::Legacy.word().into()]);
+            input.values.insert(param::FORM.to_owned(), vec![LongPingPackets::Legacy.word().into()]);
         }
         if (input.values.contains_key(param::PAYLOAD) || self.sweep) && probes.iter().all(long) {
             bail!(

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum, value_parser};
 use latscope_core::plan::Phase;
 use latscope_core::units::parse_size;
 use latscope_core::word::Meaning;
-use latscope_probes::wake::thread::{ClockName, Method, WakeHopKind};
+use latscope_probes::wake::thread::{ClockName, WakeHopKind, WakeMethod};
 
 /// Periodic wake-up latency: how much later than programmed a sleeping thread runs.
 ///
@@ -108,8 +108,8 @@ pub struct ThreadArguments {
     #[arg(long, value_name = "T", value_parser = some_time)]
     pub runtime: Option<u64>,
     /// How threads wait
-    #[arg(long, value_name = "M", value_parser = word::<Method>(), default_value = "nanosleep")]
-    pub method: Method,
+    #[arg(long, value_name = "M", value_parser = word::<WakeMethod>(), default_value = "nanosleep")]
+    pub method: WakeMethod,
     /// Clock of the timer and the stamps
     #[arg(long, value_name = "C", value_parser = word::<ClockName>(), default_value = "monotonic")]
     pub clock: ClockName,

@@ -7,7 +7,7 @@ use latscope_core::plan::{Conditions, Periodic};
 use latscope_core::units::{CpuList, format_time};
 use latscope_probes::KeywordEnum;
 use latscope_probes::wake::setup::WakeStepSetup;
-use latscope_probes::wake::thread::{Method, WakeHopKind, WakeThreadPolicy, WakeThreadSettings};
+use latscope_probes::wake::thread::{WakeHopKind, WakeMethod, WakeThreadPolicy, WakeThreadSettings};
 use latscope_probes::wake::timer;
 
 /// The default length of a run, ns.
@@ -146,10 +146,10 @@ fn policy(asked: &WakeArguments, interval: u64) -> Result<WakeThreadPolicy> {
 
 fn check(threads: &[WakeThreadSettings]) -> Result<()> {
     let first = &threads[0];
-    if first.method == Method::Yield && first.policy.word() != "deadline" {
+    if first.method == WakeMethod::Yield && first.policy.word() != "deadline" {
         bail!("--method yield sleeps only with --policy deadline: add that, or choose another method");
     }
-    if first.via != WakeHopKind::Direct && first.method != Method::Nanosleep {
+    if first.via != WakeHopKind::Direct && first.method != WakeMethod::Nanosleep {
         bail!("--via {} measures the hop after an absolute sleep: leave out --method", first.via.word());
     }
     if first.via != WakeHopKind::Direct && first.policy.word() == "deadline" {
