@@ -84,7 +84,7 @@ struct Versions {
 
 impl AdvisoryEntry {
     /// Reads an advisory, whose facts are a block of TOML at the beginning of its Markdown.
-    fn read(text: &str) -> Result<AdvisoryEntry> {
+    fn parse_advisory(text: &str) -> Result<AdvisoryEntry> {
         let block = text.split_once("```toml").and_then(|(_, rest)| rest.split_once("```"));
         Ok(toml::from_str(block.context("it has no block of TOML")?.0)?)
     }
@@ -99,7 +99,7 @@ impl AdvisoryEntry {
 ///
 /// # Errors
 /// The error names the crates with their advisories.
-pub fn run(database: &Path) -> Result<()> {
+pub fn check_lock_files(database: &Path) -> Result<()> {
     let rules: toml::Table = fs::read_to_string("deny.toml")?.parse()?;
     let ignored: Vec<&str> =
         rules["advisories"]["ignore"].as_array().into_iter().flatten().filter_map(|id| id.as_str()).collect();
@@ -125,7 +125,7 @@ fn advisories(lock: &str, database: &Path) -> Result<Vec<String>> {
         let entries = fs::read_dir(database.join("crates").join(&package.name)).into_iter().flatten();
         for entry in entries {
             let path = entry?.path();
-            let entry = AdvisoryEntry::read(&fs::read_to_string(&path)?)
+            let entry = AdvisoryEntry::parse_advisory(&fs::read_to_string(&path)?)
                 .with_context(|| path.display().to_string())?;
             if entry.affects(&package.version) {
                 found.push(format!("{} {}: {}", package.name, package.version, entry.advisory.id));

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 ///
 /// # Errors
 /// The error names the crate and the crates that need it.
-pub fn run() -> Result<()> {
+pub fn check_dependency_tree() -> Result<()> {
     let rules: toml::Table = std::fs::read_to_string("deny.toml")?.parse()?;
     let banned: Vec<&str> = rules["bans"]["deny"]
         .as_array()

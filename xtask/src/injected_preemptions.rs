@@ -17,7 +17,7 @@ pub fn reason_against() -> Option<&'static str> {
 ///
 /// # Errors
 /// The errors are those of [`are_found`].
-pub fn look(binary: &Path) -> Result<()> {
+pub fn run_selftest(binary: &Path) -> Result<()> {
     let output = Command::new(std::path::absolute(binary)?).args(["selftest", "wake"]).output()?;
     let text = [output.stdout, output.stderr].concat();
     are_found(&String::from_utf8_lossy(&text))

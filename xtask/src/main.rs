@@ -63,24 +63,26 @@ enum Command {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    run(&arguments.command).unwrap_or_else(|error| {
+    run_subcommand(&arguments.command).unwrap_or_else(|error| {
         eprintln!("xtask: {error:#}");
         ExitCode::FAILURE
     })
 }
 
-fn run(command: &Command) -> Result<ExitCode> {
+fn run_subcommand(command: &Command) -> Result<ExitCode> {
     std::env::set_current_dir(shell::workspace())?;
     let succeeded = match command {
-        Command::Setup => setup::run().map(|()| true)?,
-        Command::Test { part: Some(part), minutes, .. } => part.run(TestDeadline::minutes(*minutes))?,
-        Command::Test { all, minutes, .. } => test::run(*all, TestDeadline::minutes(*minutes))?,
-        Command::Dist => dist::run(dist::PROFILE).map(|_| true)?,
-        Command::Packages => packages::run()?,
-        Command::Guest => guest::run()?,
-        Command::Image => image::run()?,
-        Command::Peers(arguments) => peers::run(arguments)?,
-        Command::Vm(arguments) => return vm::run(arguments),
+        Command::Setup => setup::install_missing().map(|()| true)?,
+        Command::Test { part: Some(part), minutes, .. } => {
+            part.run_in_process(TestDeadline::minutes(*minutes))?
+        }
+        Command::Test { all, minutes, .. } => test::run_steps(*all, TestDeadline::minutes(*minutes))?,
+        Command::Dist => dist::build_binaries(dist::PROFILE).map(|_| true)?,
+        Command::Packages => packages::build_and_check()?,
+        Command::Guest => guest::report_checks()?,
+        Command::Image => image::report_checks()?,
+        Command::Peers(arguments) => peers::run_experiment(arguments)?,
+        Command::Vm(arguments) => return vm::run_or_test(arguments),
         Command::Wheel => python::wheel(dist::PROFILE).map(|_| true)?,
     };
     Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })

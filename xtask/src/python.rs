@@ -23,8 +23,10 @@ const TAGGER: &str = "wheel>=0.40";
 /// # Errors
 /// Maturin cannot be installed, or a build fails.
 pub fn wheel(others: &str) -> Result<Vec<PathBuf>> {
-    let venv =
-        Venv::at("python", &[requirements(Path::new(PROJECT), &[])?, vec![TAGGER.to_owned()]].concat())?;
+    let venv = Venv::create_at(
+        "python",
+        &[requirements(Path::new(PROJECT), &[])?, vec![TAGGER.to_owned()]].concat(),
+    )?;
     for old in wheels()? {
         fs::remove_file(old)?;
     }
@@ -33,18 +35,18 @@ pub fn wheel(others: &str) -> Result<Vec<PathBuf>> {
         if target.triple.ends_with("musl") {
             (own, other) = (other, own);
         }
-        let mut maturin = venv.program("maturin");
+        let mut maturin = venv.program_command("maturin");
         let profile = target.profile(others);
         maturin.args(["build", "--locked", "--profile", profile, "--target", target.triple]);
         maturin.args(["--compatibility", own, "--out", "../dist"]).current_dir("python");
         dist::configure(&mut maturin, &[target], profile);
-        shell::run(&mut maturin)?;
+        shell::run_command(&mut maturin)?;
         let architecture = target.triple.split('-').next().unwrap_or_default();
         let other = format!("+{other}_{architecture}");
         let built =
             wheels()?.into_iter().find(|path| is_for(path, architecture)).context("no wheel was built")?;
         let tags = ["-m", "wheel", "tags", "--remove", "--platform-tag", &other];
-        shell::run(venv.program("python").args(tags).arg(built))?;
+        shell::run_command(venv.program_command("python").args(tags).arg(built))?;
     }
     wheels()
 }
@@ -66,20 +68,23 @@ fn wheels() -> Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// No wheel is for this architecture, or a program fails.
-pub fn check(wheels: &[PathBuf]) -> Result<()> {
+pub fn check_wheel(wheels: &[PathBuf]) -> Result<()> {
     let wheel = wheels
         .iter()
         .find(|path| is_for(path, env::consts::ARCH))
         .context("no wheel is for this architecture")?;
     let _ = fs::remove_dir_all(shell::target().join("wheel"));
-    let venv = Venv::at("wheel", &[format!("{}[fleet,pandas]", std::path::absolute(wheel)?.display())])?;
+    let venv =
+        Venv::create_at("wheel", &[format!("{}[fleet,pandas]", std::path::absolute(wheel)?.display())])?;
     let directory = tempfile::tempdir()?;
     let result = directory.path().join("survey.json");
-    shell::run(venv.program("latscope").arg("--version"))?;
-    shell::run(venv.program("latscope-fleet").arg("--help"))?;
-    shell::run(venv.program("latscope").args(["survey", "--quick", "--quiet", "--json"]).arg(&result))?;
+    shell::run_command(venv.program_command("latscope").arg("--version"))?;
+    shell::run_command(venv.program_command("latscope-fleet").arg("--help"))?;
+    shell::run_command(
+        venv.program_command("latscope").args(["survey", "--quick", "--quiet", "--json"]).arg(&result),
+    )?;
     let read = "import latscope, sys; print(len(latscope.read(sys.argv[1]).points()), latscope.binary())";
-    let read = shell::output(venv.program("python").args(["-c", read]).arg(&result))?;
+    let read = shell::output(venv.program_command("python").args(["-c", read]).arg(&result))?;
     let expected = venv.0.join("bin/latscope").display().to_string();
     match read.trim().split_once(' ') {
         Some((points, binary)) if points != "0" && binary == expected => Ok(()),
@@ -99,19 +104,19 @@ pub fn checks() -> Result<[(&'static str, Command); 3]> {
         ("mypy", "mypy", &[]),
     ];
     Ok(checks.map(|(name, program, words)| {
-        let mut command = venv.program(program);
+        let mut command = venv.program_command(program);
         command.args(words).current_dir("python");
         (name, command)
     }))
 }
 
 /// Command for the tests of the package, or for those with these names. They print their sum as `cargo test` does, and
-/// call the latscope that [`check`] installed.
+/// call the latscope that [`check_wheel`] installed.
 ///
 /// # Errors
 /// The requirements of the tests cannot be installed.
-pub fn tests(names: &[String]) -> Result<Command> {
-    let mut pytest = checking()?.program("pytest");
+pub fn test_command(names: &[String]) -> Result<Command> {
+    let mut pytest = checking()?.program_command("pytest");
     pytest.env("PATH", path_with(&shell::target().join("wheel/bin"))?);
     pytest.args(["--quiet", "--spark"]).args(names).current_dir("python");
     Ok(pytest)
@@ -119,7 +124,10 @@ pub fn tests(names: &[String]) -> Result<Command> {
 
 /// Environment with what the checks and the tests need.
 fn checking() -> Result<Venv> {
-    Venv::at("python", &requirements(Path::new(PROJECT), &["dev", "pandas", "arrow", "fleet", "spark"])?)
+    Venv::create_at(
+        "python",
+        &requirements(Path::new(PROJECT), &["dev", "pandas", "arrow", "fleet", "spark"])?,
+    )
 }
 
 /// Search path of programs that begins with a directory.
@@ -151,7 +159,7 @@ struct Venv(PathBuf);
 impl Venv {
     /// Makes the environment in the build directory if it is not there, and installs the missing ones of
     /// `requirements`.
-    fn at(name: &str, requirements: &[String]) -> Result<Venv> {
+    fn create_at(name: &str, requirements: &[String]) -> Result<Venv> {
         let path = shell::target().join(name);
         if !path.join("bin/python").exists() {
             let made = Command::new("python3").args(["-m", "venv"]).arg(&path).status()?;
@@ -161,12 +169,14 @@ impl Venv {
             );
         }
         let venv = Venv(path.canonicalize()?);
-        shell::run(venv.program("python").args(["-m", "pip", "install", "--quiet"]).args(requirements))?;
+        shell::run_command(
+            venv.program_command("python").args(["-m", "pip", "install", "--quiet"]).args(requirements),
+        )?;
         Ok(venv)
     }
 
     /// Program of the environment.
-    fn program(&self, name: &str) -> Command {
+    fn program_command(&self, name: &str) -> Command {
         Command::new(self.0.join("bin").join(name))
     }
 }

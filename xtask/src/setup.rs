@@ -117,7 +117,7 @@ impl TestRequirement {
             PIP => succeeds("python3", &["-m", "pip", "--version"]),
             VENV => succeeds("python3", &["-c", "import ensurepip, venv"]),
             PROFILE => std::path::Path::new(PROFILE).exists(),
-            name => shell::has(name),
+            name => shell::is_on_path(name),
         }
     }
 
@@ -130,7 +130,7 @@ impl TestRequirement {
 ///
 /// # Errors
 /// Something is missing and this process is not root, or it cannot be installed. The text names the exact command.
-pub fn run() -> Result<()> {
+pub fn install_missing() -> Result<()> {
     components()?;
     let mut packages = Vec::new();
     for need in TestRequirement::missing(false) {
@@ -139,7 +139,7 @@ pub fn run() -> Result<()> {
         }
     }
     if !packages.is_empty() {
-        install(&packages)?;
+        install_packages(&packages)?;
     }
     // npm itself may just have been installed. Where it reaches no registry, tests name what they lack.
     for need in TestRequirement::missing(false) {
@@ -148,7 +148,7 @@ pub fn run() -> Result<()> {
             Go(module) => (go(), module),
             Debian(_) | Rustup(_) => continue,
         };
-        if let Err(error) = shell::run(install.arg(package)) {
+        if let Err(error) = shell::run_command(install.arg(package)) {
             println!("missing: {} ({package}): {}: {error:#}", need.name, need.without);
         }
     }
@@ -162,7 +162,7 @@ pub fn run() -> Result<()> {
 pub fn components() -> Result<()> {
     for need in TestRequirement::missing(false) {
         if let Rustup(component) = need.source {
-            shell::run(Command::new("rustup").args(["component", "add", component]))?;
+            shell::run_command(Command::new("rustup").args(["component", "add", component]))?;
         }
     }
     Ok(())
@@ -193,21 +193,23 @@ pub fn name_missing(quick: bool) {
 ///
 /// # Errors
 /// The program is not installed.
-pub fn program(program: &str, package: &str) -> Result<()> {
-    if shell::has(program) {
+pub fn check_program(program: &str, package: &str) -> Result<()> {
+    if shell::is_on_path(program) {
         return Ok(());
     }
     bail!("{program} ({package}) is not installed: `cargo xtask setup` installs what tests need");
 }
 
-fn install(packages: &[&str]) -> Result<()> {
+fn install_packages(packages: &[&str]) -> Result<()> {
     let list = packages.join(" ");
     let root = rustix::process::geteuid().is_root();
-    if !root || !shell::has("apt-get") {
+    if !root || !shell::is_on_path("apt-get") {
         bail!(
             "the tests need {list}: install them, on Debian with `sudo apt-get install {list}`, and run again"
         );
     }
-    shell::run(Command::new("apt-get").arg("update"))?;
-    shell::run(Command::new("apt-get").args(["install", "-y", "--no-install-recommends"]).args(packages))
+    shell::run_command(Command::new("apt-get").arg("update"))?;
+    shell::run_command(
+        Command::new("apt-get").args(["install", "-y", "--no-install-recommends"]).args(packages),
+    )
 }

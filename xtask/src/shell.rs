@@ -19,7 +19,7 @@ pub fn target() -> PathBuf {
 }
 
 /// Quotes a word so that the shell takes it as it is.
-pub fn quoted(word: &str) -> String {
+pub fn quote_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
@@ -27,11 +27,11 @@ pub fn quoted(word: &str) -> String {
 ///
 /// # Errors
 /// The program cannot be started, or fails.
-pub fn run(command: &mut Command) -> Result<()> {
-    eprintln!("$ {}", line(command));
-    let status = command.status().with_context(|| format!("cannot start {}", line(command)))?;
+pub fn run_command(command: &mut Command) -> Result<()> {
+    eprintln!("$ {}", command_line(command));
+    let status = command.status().with_context(|| format!("cannot start {}", command_line(command)))?;
     if !status.success() {
-        bail!("{} failed ({status})", line(command));
+        bail!("{} failed ({status})", command_line(command));
     }
     Ok(())
 }
@@ -44,9 +44,9 @@ pub fn output(command: &mut Command) -> Result<String> {
     let output = command
         .stderr(Stdio::inherit())
         .output()
-        .with_context(|| format!("cannot start {}", line(command)))?;
+        .with_context(|| format!("cannot start {}", command_line(command)))?;
     if !output.status.success() {
-        bail!("{} failed ({})", line(command), output.status);
+        bail!("{} failed ({})", command_line(command), output.status);
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -77,13 +77,13 @@ pub fn cargo(words: &str) -> Command {
 }
 
 /// Returns true if a program is on the path.
-pub fn has(program: &str) -> bool {
+pub fn is_on_path(program: &str) -> bool {
     std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
 }
 
 /// Command line that a user would type for a command.
-pub fn line(command: &Command) -> String {
+pub fn command_line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }

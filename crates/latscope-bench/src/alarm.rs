@@ -33,16 +33,16 @@ impl ExceedanceAlarm {
     #[cold]
     pub fn raise(&self, writer: &HistogramSlotWriter, sample: Exceedance, stops: bool, remark: Arguments) {
         if let Some(marker) = &self.marker {
-            marker.note(remark);
+            marker.write_note(remark);
         }
         if let Some(switch) = self.switch.as_ref().filter(|_| stops) {
             let _ = rustix::io::write(switch, b"0");
         }
-        self.ring(writer, sample);
+        self.notify_coordinator(writer, sample);
     }
 
     /// Notes the event for the coordinator, and calls it.
-    pub fn ring(&self, writer: &HistogramSlotWriter, sample: Exceedance) {
+    pub fn notify_coordinator(&self, writer: &HistogramSlotWriter, sample: Exceedance) {
         writer.exceed(sample);
         if let Some(bell) = &self.bell {
             let _ = rustix::io::write(bell, &1u64.to_ne_bytes());

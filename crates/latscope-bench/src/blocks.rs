@@ -31,7 +31,7 @@ impl SampleBlockSeries {
     }
 
     #[inline]
-    pub(crate) fn add(&mut self, value: u64, at: u64) {
+    pub(crate) fn add_value(&mut self, value: u64, at: u64) {
         match self.done.last_mut() {
             Some(Stretch { block, kept }) if block.count < self.samples_each => {
                 if block.count.trailing_zeros() >= self.apart {
@@ -41,14 +41,15 @@ impl SampleBlockSeries {
                 block.sum = block.sum.saturating_add(value);
                 block.max = block.max.max(value);
             }
-            _ => self.open(value, at),
+            _ => self.open_block(value, at),
         }
     }
 
-    fn open(&mut self, value: u64, at: u64) {
+    fn open_block(&mut self, value: u64, at: u64) {
         if self.done.len() == self.capacity {
             for pair in 0..self.capacity / 2 {
-                self.done[pair] = self.done[2 * pair].with(&self.done[2 * pair + 1], self.samples_each);
+                self.done[pair] =
+                    self.done[2 * pair].merged_with(&self.done[2 * pair + 1], self.samples_each);
             }
             self.done.truncate(self.capacity / 2);
             self.samples_each *= 2;
@@ -79,7 +80,7 @@ impl SampleBlockSeries {
 
 impl Stretch {
     /// Returns the stretch merged with the next; each of the two has `samples` samples.
-    fn with(&self, next: &Stretch, samples: u64) -> Stretch {
+    fn merged_with(&self, next: &Stretch, samples: u64) -> Stretch {
         let of_each = samples.min(KEPT) as usize;
         let both = self.kept[..of_each].iter().chain(&next.kept[..of_each]);
         // Of more than there is room for, every other one.
@@ -106,7 +107,7 @@ mod tests {
     fn a_block_has_the_median_of_samples_from_all_of_it() {
         let medians = |samples: u64| -> Vec<SampleBlock> {
             let mut blocks = SampleBlockSeries::new(4);
-            (0..samples).for_each(|at| blocks.add(at, at));
+            (0..samples).for_each(|at| blocks.add_value(at, at));
             blocks.done()
         };
         // As many as fit: exact.
@@ -120,7 +121,7 @@ mod tests {
         assert_eq!(medians(3 * 512 + 1)[3].median, 3 * 512);
         let stall = (0..4 * 512).map(|at| if at == 77 { 1 << 40 } else { 5 });
         let mut blocks = SampleBlockSeries::new(4);
-        stall.for_each(|value| blocks.add(value, 0));
+        stall.for_each(|value| blocks.add_value(value, 0));
         assert!(blocks.done().iter().all(|block| block.median == 5));
     }
 }

@@ -46,7 +46,7 @@ fn allowance(wall_ns: f64) -> f64 {
 
 impl SampleGateReading {
     /// Returns the disturbance between this reading and `now`, in a stretch that took `wall_ns`.
-    pub fn judge(&self, now: SampleGateReading, wall_ns: f64) -> Option<Taint> {
+    pub fn find_disturbance(&self, now: SampleGateReading, wall_ns: f64) -> Option<Taint> {
         let missing = wall_ns - (now.cpu_ns - self.cpu_ns) as f64;
         if now.switches != self.switches {
             Some(Taint::Preempted)
@@ -64,7 +64,7 @@ fn switches(counts: ResourceUsageCounts) -> u64 {
 
 impl SampleGate {
     /// Reads what the gate compares. Outside of the stamps.
-    pub fn read(&self) -> SampleGateReading {
+    pub fn take_reading(&self) -> SampleGateReading {
         match self {
             SampleGate::Thread | SampleGate::ThreadGroup(_) => {
                 SampleGateReading { switches: switches(thread_counts()), cpu_ns: thread_cpu_ns() }
@@ -75,13 +75,13 @@ impl SampleGate {
     }
 
     /// Reads again and judges the stretch of `wall_ns` since `before`.
-    pub fn close(&self, before: SampleGateReading, wall_ns: f64) -> Option<Taint> {
+    pub fn close_and_judge(&self, before: SampleGateReading, wall_ns: f64) -> Option<Taint> {
         let told = match self {
             SampleGate::Open => return None,
             SampleGate::ThreadGroup(flag) => flag.swap(false, Ordering::Relaxed),
             _ => false,
         };
-        match before.judge(self.read(), wall_ns) {
+        match before.find_disturbance(self.take_reading(), wall_ns) {
             // Another process that ran instead was not counted as a switch of one thread.
             Some(_) if matches!(self, SampleGate::OneCpu) => Some(Taint::Preempted),
             None if told => Some(Taint::Preempted),
@@ -96,13 +96,13 @@ pub struct DisturbanceWatch(SampleGateReading);
 
 impl DisturbanceWatch {
     /// Starts watching the calling thread.
-    pub fn open() -> DisturbanceWatch {
-        DisturbanceWatch(SampleGate::Thread.read())
+    pub fn watch_thread() -> DisturbanceWatch {
+        DisturbanceWatch(SampleGate::Thread.take_reading())
     }
 
     /// Returns true if anything else ran on the thread's CPU in the last `wall_ns`.
     pub fn disturbed(&self, wall_ns: f64) -> bool {
-        self.0.judge(SampleGate::Thread.read(), wall_ns).is_some()
+        self.0.find_disturbance(SampleGate::Thread.take_reading(), wall_ns).is_some()
     }
 }
 
@@ -114,30 +114,33 @@ mod tests {
     fn a_switch_taints_and_so_does_missing_time() {
         let before = SampleGateReading { switches: 5, cpu_ns: 1_000 };
         let after = |switches, cpu_ns| SampleGateReading { switches, cpu_ns };
-        assert_eq!(before.judge(after(5, 501_000), 500_000.0), None);
-        assert_eq!(before.judge(after(6, 501_000), 500_000.0), Some(Taint::Preempted));
-        assert_eq!(before.judge(after(5, 301_000), 500_000.0), Some(Taint::Stolen));
+        assert_eq!(before.find_disturbance(after(5, 501_000), 500_000.0), None);
+        assert_eq!(before.find_disturbance(after(6, 501_000), 500_000.0), Some(Taint::Preempted));
+        assert_eq!(before.find_disturbance(after(5, 301_000), 500_000.0), Some(Taint::Stolen));
         // A tick's worth may be missing.
-        assert_eq!(before.judge(after(5, 495_000), 500_000.0), None);
+        assert_eq!(before.find_disturbance(after(5, 495_000), 500_000.0), None);
     }
 
     #[test]
     fn a_sleep_does_not_pass_the_gate() {
         for gate in [SampleGate::Thread, SampleGate::ThreadGroup(Arc::default())] {
-            let before = gate.read();
+            let before = gate.take_reading();
             std::thread::sleep(std::time::Duration::from_millis(5));
-            assert_eq!(gate.close(before, 5e6), Some(Taint::Preempted), "{gate:?}");
+            assert_eq!(gate.close_and_judge(before, 5e6), Some(Taint::Preempted), "{gate:?}");
         }
         // More time than all threads of this process together can have used.
-        assert_eq!(SampleGate::OneCpu.close(SampleGate::OneCpu.read(), 1e15), Some(Taint::Preempted));
-        assert_eq!(SampleGate::Open.close(SampleGate::Open.read(), 5e6), None);
+        assert_eq!(
+            SampleGate::OneCpu.close_and_judge(SampleGate::OneCpu.take_reading(), 1e15),
+            Some(Taint::Preempted)
+        );
+        assert_eq!(SampleGate::Open.close_and_judge(SampleGate::Open.take_reading(), 5e6), None);
     }
 
     #[test]
     fn a_helper_can_taint_a_sample_once() {
         let flag = Arc::new(AtomicBool::new(true));
         let gate = SampleGate::ThreadGroup(flag);
-        assert_eq!(gate.close(gate.read(), 0.0), Some(Taint::Preempted));
-        assert_eq!(gate.close(gate.read(), 0.0), None);
+        assert_eq!(gate.close_and_judge(gate.take_reading(), 0.0), Some(Taint::Preempted));
+        assert_eq!(gate.close_and_judge(gate.take_reading(), 0.0), None);
     }
 }

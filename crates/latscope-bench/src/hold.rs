@@ -27,7 +27,7 @@ impl Shortfall {
     }
 
     /// A stop of a process of the run by a signal.
-    pub fn halted() -> Shortfall {
+    pub fn run_stopped() -> Shortfall {
         let reason = "the run was stopped by a signal meanwhile (SIGSTOP)".to_owned();
         Shortfall { id: HALTED, reason, remedy: "let it run to its end" }
     }
@@ -76,7 +76,7 @@ fn empty_budget(root: &Path) -> Option<String> {
 }
 
 /// Gives the calling thread a policy and reads it back; the answer is why it has another.
-pub fn granted(wanted: sched::ThreadSchedPolicy) -> Option<Shortfall> {
+pub fn apply_policy(wanted: sched::ThreadSchedPolicy) -> Option<Shortfall> {
     if let Err(error) = sched::set_policy(wanted) {
         return Some(Shortfall::policy(format!("ran as SCHED_OTHER, not {wanted}: {error}")));
     }

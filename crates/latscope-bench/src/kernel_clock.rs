@@ -10,7 +10,7 @@ const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clock
 
 /// Returns the kernel's clock source, such as `tsc`; `None` where it is not visible.
 pub fn clock_source(root: &SystemRoot) -> Option<String> {
-    root.text(SOURCE)
+    root.read_text(SOURCE)
 }
 
 /// Watches the kernel's clock source from the start of a run.
@@ -24,7 +24,7 @@ pub struct ClockWatch {
 
 impl ClockWatch {
     /// Watches the clock source of a machine from now on.
-    pub fn start(root: SystemRoot) -> ClockWatch {
+    pub fn start_watching(root: SystemRoot) -> ClockWatch {
         let first = clock_source(&root);
         ClockWatch { root, last: first.clone(), first }
     }
@@ -59,7 +59,7 @@ mod tests {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         let set = |source: &str| fs::write(&file, format!("{source}\n")).unwrap();
         set("tsc");
-        let mut clock = ClockWatch::start(root);
+        let mut clock = ClockWatch::start_watching(root);
         assert_eq!(clock.objection(), None);
         set("acpi_pm");
         let reason = clock.objection().unwrap();
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn a_source_that_is_not_visible_never_changes() {
         let place = tempfile::tempdir().unwrap();
-        let mut clock = ClockWatch::start(SystemRoot::at(place.path()));
+        let mut clock = ClockWatch::start_watching(SystemRoot::at(place.path()));
         assert_eq!(clock.objection(), None);
     }
 }

@@ -40,27 +40,27 @@ impl SamplerHost for MachineSamplerHost<'_> {
         self.clock
     }
 
-    fn pause(&mut self) -> bool {
+    fn yield_cpu(&mut self) -> bool {
         let before = thread_counts();
         rustix::thread::sched_yield();
         let after = thread_counts();
         (before.voluntary, before.involuntary) != (after.voluntary, after.involuntary)
     }
 
-    fn open(&mut self) -> SampleGateReading {
+    fn open_gate(&mut self) -> SampleGateReading {
         (self.prepare)();
-        self.gate.read()
+        self.gate.take_reading()
     }
 
-    fn close(&mut self, before: SampleGateReading, wall_ns: f64) -> Option<Taint> {
-        self.gate.close(before, wall_ns)
+    fn close_gate(&mut self, before: SampleGateReading, wall_ns: f64) -> Option<Taint> {
+        self.gate.close_and_judge(before, wall_ns)
     }
 
     fn cycle_ps(&mut self) -> Option<f64> {
         self.cycles.then(|| {
-            let start = self.clock.start();
+            let start = self.clock.stamp_start();
             std::hint::black_box(cycle::dependent_adds(CYCLE_ITERATIONS));
-            let ns = self.timebase.ns(self.clock.end() - start);
+            let ns = self.timebase.interval_ns(self.clock.stamp_end() - start);
             ns * 1e3 / (CYCLE_ITERATIONS * cycle::ADDS_PER_ITERATION) as f64
         })
     }
@@ -76,9 +76,9 @@ pub(crate) struct Recorders {
 }
 
 impl SampleSink for Recorders {
-    fn record(&mut self, part: usize, value: u64, at: u64) {
-        let at = self.timebase.ns(at.saturating_sub(self.epoch)) as u64;
-        self.writers[part].record(value, at);
+    fn record_sample(&mut self, part: usize, value: u64, at: u64) {
+        let at = self.timebase.interval_ns(at.saturating_sub(self.epoch)) as u64;
+        self.writers[part].record_value(value, at);
         self.recorded[part] += 1;
     }
 

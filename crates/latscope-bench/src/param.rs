@@ -49,7 +49,7 @@ const BATCH_NS: u64 = 250_000;
 
 impl SurveyProfile {
     /// Conditions under which a point has been measured enough.
-    pub fn stop(self) -> Stop {
+    pub fn stop_conditions(self) -> Stop {
         const MS: u64 = 1_000_000;
         let (samples, events, budget_ns, limit_ns) = match self {
             SurveyProfile::Quick => (25, 500, 25 * MS, 80 * MS),

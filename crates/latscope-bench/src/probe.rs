@@ -86,7 +86,7 @@ impl Experiment {
     }
 
     /// States the time that a point takes beside its budget, s, as measured on a virtual machine with two CPUs.
-    pub const fn setup(mut self, seconds: f64) -> Experiment {
+    pub const fn setup_per_point(mut self, seconds: f64) -> Experiment {
         self.setup_s = seconds;
         self
     }
@@ -139,7 +139,7 @@ impl Probe {
     }
 
     /// A point of this probe.
-    pub fn point(
+    pub fn make_point(
         &self,
         settings: impl PointSettings,
         title: impl Into<String>,
@@ -176,26 +176,26 @@ pub struct Registry {
 
 impl Registry {
     /// The probes of all families.
-    pub fn all(&self) -> impl Iterator<Item = &'static Probe> {
+    pub fn all_probes(&self) -> impl Iterator<Item = &'static Probe> {
         self.families.iter().flat_map(|family| family.probes.iter().copied())
     }
 
     /// All probes and those of the self test.
-    pub fn known(&self) -> impl Iterator<Item = &'static Probe> {
-        self.all().chain(self.hidden.iter().copied())
+    pub fn known_probes(&self) -> impl Iterator<Item = &'static Probe> {
+        self.all_probes().chain(self.hidden.iter().copied())
     }
 
     /// Returns the facts on all families and probes.
     pub fn catalogue(&self) -> ProbeCatalogue {
         ProbeCatalogue {
             families: self.families.iter().map(|family| &family.facts).collect(),
-            probes: self.known().map(|probe| &probe.facts).collect(),
+            probes: self.known_probes().map(|probe| &probe.facts).collect(),
         }
     }
 
     /// The probe with this id.
-    pub fn find(&self, id: &str) -> Option<&'static Probe> {
-        self.known().find(|probe| probe.id == id)
+    pub fn find_probe(&self, id: &str) -> Option<&'static Probe> {
+        self.known_probes().find(|probe| probe.id == id)
     }
 
     /// Returns the family of the probe with this id.
@@ -212,6 +212,6 @@ impl Registry {
 
     /// The experiment with this name.
     pub fn experiment(&self, name: &str) -> Option<&'static Experiment> {
-        self.known().map(|probe| probe.experiment).find(|experiment| experiment.name == name)
+        self.known_probes().map(|probe| probe.experiment).find(|experiment| experiment.name == name)
     }
 }

@@ -8,19 +8,19 @@ use crate::timebase::Timebase;
 use latscope_core::plan::Stop;
 use latscope_os::clock::Clock;
 
-/// Services that the loops need from the machine, besides the event. The real implementation is `MachineSamplerHost` in `live`;
-/// tests use a scripted one.
+/// Services that the loops need from the machine, besides the event. The real implementation is `MachineSamplerHost` in
+/// `live`; tests use a scripted one.
 pub trait SamplerHost {
     /// The clock of the stamps.
     type Clock: Clock;
     /// The clock of the stamps.
     fn clock(&self) -> Self::Clock;
     /// Lets others run now rather than in the sample; says whether one did.
-    fn pause(&mut self) -> bool;
+    fn yield_cpu(&mut self) -> bool;
     /// Opens the gate before a sample.
-    fn open(&mut self) -> SampleGateReading;
+    fn open_gate(&mut self) -> SampleGateReading;
     /// Closes the gate after a sample of `wall_ns`.
-    fn close(&mut self, before: SampleGateReading, wall_ns: f64) -> Option<Taint>;
+    fn close_gate(&mut self, before: SampleGateReading, wall_ns: f64) -> Option<Taint>;
     /// Picoseconds of a core cycle at this moment, if wanted.
     fn cycle_ps(&mut self) -> Option<f64>;
 }
@@ -29,7 +29,7 @@ pub trait SamplerHost {
 pub trait SampleSink {
     /// A clean sample of a part, in ps per operation (batches) or ns (events),
     /// taken at this stamp.
-    fn record(&mut self, part: usize, value: u64, at: u64);
+    fn record_sample(&mut self, part: usize, value: u64, at: u64);
     /// A sample thrown away.
     fn reject(&mut self, taint: Taint);
 }
@@ -81,7 +81,7 @@ pub fn batches<H: SamplerHost>(
     sink: &mut impl SampleSink,
 ) -> SamplerOutcome {
     let clock = host.clock();
-    let began = clock.start();
+    let began = clock.stamp_start();
     let iterations = match shape.iterations {
         Some(known) => {
             event(known);
@@ -98,21 +98,21 @@ pub fn batches<H: SamplerHost>(
     let mut visited = false;
     loop {
         // Another process left the caches full of its own data.
-        if host.pause() | visited {
+        if host.yield_cpu() | visited {
             event(warm);
         }
         let cycle_before = host.cycle_ps();
-        let before = host.open();
-        let start = clock.start();
+        let before = host.open_gate();
+        let start = clock.stamp_start();
         event(iterations);
-        let end = clock.end();
-        let ns = timebase.ns(end - start);
-        let taint = host.close(before, timebase.ns(end - start));
+        let end = clock.stamp_end();
+        let ns = timebase.interval_ns(end - start);
+        let taint = host.close_gate(before, timebase.interval_ns(end - start));
         let ps = ns * 1e3 / (iterations * shape.ops) as f64;
         visited = taint.is_some();
         match taint {
             None => {
-                sink.record(0, ps.round() as u64, start);
+                sink.record_sample(0, ps.round() as u64, start);
                 let cycle = cycle_before.zip(host.cycle_ps()).map(|(a, b)| a.min(b));
                 outcome.cycles.extend(cycle.map(|cycle| ps / cycle));
                 outcome.clean += 1;
@@ -126,12 +126,12 @@ pub fn batches<H: SamplerHost>(
             }
         }
         let enough = outcome.clean >= stop.samples || clean_ns >= stop.budget_ns as f64;
-        if enough || is_late(timebase.ns(end - began), stop, outcome.clean) {
+        if enough || is_late(timebase.interval_ns(end - began), stop, outcome.clean) {
             break;
         }
     }
     if outcome.clean == 0 {
-        disturbed.iter().for_each(|(ps, at)| sink.record(0, *ps, *at));
+        disturbed.iter().for_each(|(ps, at)| sink.record_sample(0, *ps, *at));
         outcome.disturbed = true;
     }
     outcome
@@ -151,12 +151,12 @@ fn calibrate<H: SamplerHost>(
     let mut iterations = 1u64;
     for _ in 0..24 {
         let trial = |host: &mut H, event: &mut dyn FnMut(u64)| {
-            if host.pause() && warm > 0 {
+            if host.yield_cpu() && warm > 0 {
                 event(warm);
             }
-            let start = clock.start();
+            let start = clock.stamp_start();
             event(iterations);
-            timebase.ns(clock.end() - start).max(1.0)
+            timebase.interval_ns(clock.stamp_end() - start).max(1.0)
         };
         let ns = trial(host, event).min(if iterations == 1 { f64::MAX } else { trial(host, event) });
         let factor = target / ns;
@@ -182,7 +182,7 @@ const GROUP: usize = 64;
 /// Times single activities until `stop`. `activity` fills in the ticks of each
 /// of its `parts` (`NOT_TIMED` where it did not); it learns whether it is one
 /// of a group, or only warms up.
-pub fn events<H: SamplerHost>(
+pub fn time_events<H: SamplerHost>(
     host: &mut H,
     timebase: &Timebase,
     stop: &Stop,
@@ -191,7 +191,7 @@ pub fn events<H: SamplerHost>(
     sink: &mut impl SampleSink,
 ) -> SamplerOutcome {
     let clock = host.clock();
-    let began = clock.start();
+    let began = clock.stamp_start();
     let mut group = [([NOT_TIMED; MAX_PARTS], 0u64); GROUP];
     let mut outcome = SamplerOutcome { iterations: 1, ..SamplerOutcome::default() };
     let mut clean_ns = 0.0;
@@ -199,32 +199,32 @@ pub fn events<H: SamplerHost>(
     let record = |group: &[([u64; MAX_PARTS], u64)], sink: &mut dyn FnMut(usize, u64, u64)| {
         for (ticks, at) in group {
             for (part, ticks) in ticks[..parts].iter().enumerate().filter(|(_, t)| **t != NOT_TIMED) {
-                sink(part, timebase.ns(*ticks).round() as u64, *at);
+                sink(part, timebase.interval_ns(*ticks).round() as u64, *at);
             }
         }
     };
     loop {
-        if host.pause() || !warm {
+        if host.yield_cpu() || !warm {
             activity(&mut [NOT_TIMED; MAX_PARTS], false);
             warm = true;
         }
-        let before = host.open();
-        let start = clock.start();
+        let before = host.open_gate();
+        let start = clock.stamp_start();
         let mut filled = 0;
         let mut now = start;
         let wanted = stop.events.saturating_sub(outcome.clean).min(GROUP as u64) as usize;
-        while filled < wanted && timebase.ns(now - start) < stop.batch_ns as f64 * 4.0 {
+        while filled < wanted && timebase.interval_ns(now - start) < stop.batch_ns as f64 * 4.0 {
             group[filled] = ([NOT_TIMED; MAX_PARTS], now);
             activity(&mut group[filled].0, true);
             filled += 1;
-            now = clock.end();
+            now = clock.stamp_end();
         }
-        let ns = timebase.ns(now - start);
-        let taint = host.close(before, ns);
-        let late = is_late(timebase.ns(now - began), stop, outcome.clean);
+        let ns = timebase.interval_ns(now - start);
+        let taint = host.close_gate(before, ns);
+        let late = is_late(timebase.interval_ns(now - began), stop, outcome.clean);
         outcome.disturbed = taint.is_some() && late && outcome.clean == 0;
         if taint.is_none() || outcome.disturbed {
-            record(&group[..filled], &mut |part, value, at| sink.record(part, value, at));
+            record(&group[..filled], &mut |part, value, at| sink.record_sample(part, value, at));
             outcome.clean += filled as u64;
             clean_ns += ns;
         }
@@ -247,10 +247,10 @@ mod tests {
     struct Scripted<'a>(&'a Cell<u64>);
 
     impl Clock for Scripted<'_> {
-        fn start(self) -> u64 {
+        fn stamp_start(self) -> u64 {
             self.0.get()
         }
-        fn end(self) -> u64 {
+        fn stamp_end(self) -> u64 {
             self.0.get()
         }
     }
@@ -271,17 +271,17 @@ mod tests {
         fn clock(&self) -> Scripted<'a> {
             Scripted(self.now)
         }
-        fn pause(&mut self) -> bool {
+        fn yield_cpu(&mut self) -> bool {
             self.cached.inspect(|lines| lines.set(0)).is_some()
         }
-        fn open(&mut self) -> SampleGateReading {
+        fn open_gate(&mut self) -> SampleGateReading {
             self.samples += 1;
             if self.nth > 0 && self.samples.is_multiple_of(self.nth) {
                 self.now.set(self.now.get() + self.steal_ns);
             }
             SampleGateReading::default()
         }
-        fn close(&mut self, _: SampleGateReading, _: f64) -> Option<Taint> {
+        fn close_gate(&mut self, _: SampleGateReading, _: f64) -> Option<Taint> {
             (self.nth > 0 && self.samples.is_multiple_of(self.nth)).then_some(Taint::Preempted)
         }
         fn cycle_ps(&mut self) -> Option<f64> {
@@ -296,7 +296,7 @@ mod tests {
     }
 
     impl SampleSink for Kept {
-        fn record(&mut self, part: usize, value: u64, _: u64) {
+        fn record_sample(&mut self, part: usize, value: u64, _: u64) {
             self.values.borrow_mut().push((part, value));
         }
         fn reject(&mut self, _: Taint) {
@@ -392,7 +392,7 @@ mod tests {
             now.set(now.get() + 1_000_000);
         };
         let outcome =
-            events(&mut machine(&now, 1), &Timebase::scripted(), &stop, 1, &mut activity, &mut kept);
+            time_events(&mut machine(&now, 1), &Timebase::scripted(), &stop, 1, &mut activity, &mut kept);
         assert!(outcome.disturbed && now.get() < 12_000_000_000);
         // What is shown of them counts among the rejected, too.
         assert!(!kept.values.into_inner().is_empty() && kept.rejected > outcome.clean);
@@ -427,7 +427,7 @@ mod tests {
             now.set(now.get() + 1_000);
         };
         let outcome =
-            events(&mut machine(&now, 2), &Timebase::scripted(), &STOP, 2, &mut activity, &mut kept);
+            time_events(&mut machine(&now, 2), &Timebase::scripted(), &STOP, 2, &mut activity, &mut kept);
         assert_eq!((outcome.clean, kept.rejected), (640, 9 * 64));
         let values = kept.values.into_inner();
         assert_eq!(values.iter().filter(|v| **v == (0, 40)).count(), 640);
@@ -447,7 +447,7 @@ mod tests {
             parts[0] = if of_group { 40 } else { 999 };
             now.set(now.get() + 1_000);
         };
-        let outcome = events(&mut host, &Timebase::scripted(), &STOP, 1, &mut activity, &mut kept);
+        let outcome = time_events(&mut host, &Timebase::scripted(), &STOP, 1, &mut activity, &mut kept);
         assert_eq!((warmed, outcome.clean), (10, 640));
         assert!(kept.values.into_inner().iter().all(|value| *value == (0, 40)));
     }
@@ -462,7 +462,7 @@ mod tests {
             now.set(now.get() + 10_000_000);
         };
         let outcome =
-            events(&mut machine(&now, 0), &Timebase::scripted(), &stop, 1, &mut activity, &mut kept);
+            time_events(&mut machine(&now, 0), &Timebase::scripted(), &stop, 1, &mut activity, &mut kept);
         assert_eq!(outcome.clean, 5);
     }
 }

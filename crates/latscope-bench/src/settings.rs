@@ -142,7 +142,7 @@ impl<W: ParamChoice> SettingValue for W {
     }
 
     fn one(asked: &ParamValue) -> Option<W> {
-        if let ParamValue::Text(word) = asked { W::named(word) } else { None }
+        if let ParamValue::Text(word) = asked { W::from_word(word) } else { None }
     }
 }
 
@@ -403,7 +403,7 @@ mod tests {
         for walk in [walk, beside] {
             assert_eq!(Walk::read(&point(walk.params())).unwrap(), walk);
         }
-        assert_eq!((Order::named("forward"), Order::named("back")), (Some(Order::Forward), None));
+        assert_eq!((Order::from_word("forward"), Order::from_word("back")), (Some(Order::Forward), None));
         assert_eq!(
             (bandwidth::BandwidthStride::WORDS, arith::Number::F64.word()),
             (&["every", "fourth", "integer"][..], "f64")

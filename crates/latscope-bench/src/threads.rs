@@ -21,7 +21,7 @@ pub fn pin(cpu: u32) -> Result<()> {
 
 /// Returns the shortfall of the calling thread, if it was moved off the CPUs that it chose, or may be.
 pub fn moved() -> Option<Shortfall> {
-    let (place, allowed) = sched::moved()?;
+    let (place, allowed) = sched::changed_affinity()?;
     let (place, allowed) = (CpuList(place), CpuList(allowed));
     let reason = format!("a thread that was to stay on CPU {place} was made to run on CPU {allowed}");
     Some(Shortfall::other_cpu(reason))
@@ -38,7 +38,7 @@ pub(crate) fn all_moved() -> BTreeSet<Shortfall> {
     shortfalls
 }
 
-/// A thread that was [started](start).
+/// A thread that was [started](start_partner).
 #[derive(Debug)]
 pub struct Partner<T>(JoinHandle<Option<T>>);
 
@@ -61,41 +61,43 @@ impl<T> Partner<T> {
 ///
 /// # Errors
 /// There is no thread, or it cannot be set up.
-pub fn start<T: Send + 'static>(
+pub fn start_partner<T: Send + 'static>(
     set_up: impl FnOnce() -> Result<()> + Send + 'static,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Partner<T>> {
     let (told, ready) = mpsc::channel();
     let body = move || {
-        let _measuring = Measuring::hold();
+        let _measuring = Measuring::register_thread();
         body()
     };
-    let thread = Builder::new().spawn(move || prepared(set_up, &told, body)).context(NO_THREAD)?;
-    wait(&ready)?;
+    let thread = Builder::new().spawn(move || set_up_and_run(set_up, &told, body)).context(NO_THREAD)?;
+    wait_until_ready(&ready)?;
     Ok(Partner(thread))
 }
 
 /// Starts a thread of a scope on a CPU; returns when it is there. What it waits for a CPU is not counted.
 ///
 /// # Errors
-/// As [`start`].
+/// As [`start_partner`].
 pub fn start_in<'scope>(
     scope: &'scope Scope<'scope, '_>,
     cpu: u32,
     body: impl FnOnce() + Send + 'scope,
 ) -> Result<()> {
     let (told, ready) = mpsc::channel();
-    Builder::new().spawn_scoped(scope, move || prepared(|| pin(cpu), &told, body)).context(NO_THREAD)?;
-    wait(&ready)
+    Builder::new()
+        .spawn_scoped(scope, move || set_up_and_run(|| pin(cpu), &told, body))
+        .context(NO_THREAD)?;
+    wait_until_ready(&ready)
 }
 
 const NO_THREAD: &str = "no thread can be created";
 
-fn wait(ready: &Receiver<Result<()>>) -> Result<()> {
+fn wait_until_ready(ready: &Receiver<Result<()>>) -> Result<()> {
     ready.recv().context("a thread ended early")?
 }
 
-fn prepared<T>(
+fn set_up_and_run<T>(
     set_up: impl FnOnce() -> Result<()>,
     told: &Sender<Result<()>>,
     body: impl FnOnce() -> T,
@@ -125,11 +127,11 @@ mod tests {
     #[test]
     fn a_partner_begins_on_its_cpu_and_one_that_cannot_be_set_up_never_begins() {
         let cpu = sched::allowed_cpus().unwrap()[0];
-        let partner = start(move || pin(cpu), || sched::allowed_cpus().unwrap()).unwrap();
+        let partner = start_partner(move || pin(cpu), || sched::allowed_cpus().unwrap()).unwrap();
         assert_eq!(partner.join(), [cpu]);
-        let error = start(|| bail!("refused"), || panic!("it began")).unwrap_err();
+        let error = start_partner(|| bail!("refused"), || panic!("it began")).unwrap_err();
         assert_eq!(error.to_string(), "refused");
-        let nowhere = start(|| pin(60_000), || ()).unwrap_err();
+        let nowhere = start_partner(|| pin(60_000), || ()).unwrap_err();
         assert!(nowhere.to_string().contains("CPU 60000 cannot be used"), "{nowhere}");
         std::thread::scope(|scope| {
             start_in(scope, cpu, || assert_eq!(sched::allowed_cpus().unwrap(), [cpu])).unwrap();
@@ -145,7 +147,7 @@ mod tests {
             let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
             std::thread::spawn(move || sched::pin_thread(thread, &everywhere).unwrap()).join().unwrap();
         };
-        start(move || pin(cpu), body).unwrap().join();
+        start_partner(move || pin(cpu), body).unwrap().join();
         let reasons: Vec<String> = all_moved().into_iter().map(|shortfall| shortfall.reason).collect();
         let expected = format!(
             "a thread that was to stay on CPU {cpu} was made to run on CPU {}",

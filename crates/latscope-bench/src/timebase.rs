@@ -30,18 +30,18 @@ pub enum AnyClock {
 
 impl Clock for AnyClock {
     #[inline(always)]
-    fn start(self) -> u64 {
+    fn stamp_start(self) -> u64 {
         match self {
-            AnyClock::Counter(clock) => clock.start(),
-            AnyClock::MonotonicRaw(clock) => clock.start(),
+            AnyClock::Counter(clock) => clock.stamp_start(),
+            AnyClock::MonotonicRaw(clock) => clock.stamp_start(),
         }
     }
 
     #[inline(always)]
-    fn end(self) -> u64 {
+    fn stamp_end(self) -> u64 {
         match self {
-            AnyClock::Counter(clock) => clock.end(),
-            AnyClock::MonotonicRaw(clock) => clock.end(),
+            AnyClock::Counter(clock) => clock.stamp_end(),
+            AnyClock::MonotonicRaw(clock) => clock.stamp_end(),
         }
     }
 }
@@ -68,7 +68,7 @@ impl Timebase {
 
     /// Nanoseconds between two stamps, the cost of stamping subtracted.
     #[inline]
-    pub fn ns(&self, ticks: u64) -> f64 {
+    pub fn interval_ns(&self, ticks: u64) -> f64 {
         ticks.saturating_sub(self.overhead) as f64 * self.ns_per_tick
     }
 
@@ -137,18 +137,18 @@ fn choose(counter: Option<(Counter, &'static str)>, kernel: Option<&str>) -> Clo
 /// Paired readings of both clocks at both ends of a stretch; of several tries
 /// at each end the one with the least time between its readings counts.
 fn ns_per_tick(counter: Counter) -> f64 {
-    let (first_ticks, first_ns) = paired(counter);
+    let (first_ticks, first_ns) = read_clock_pair(counter);
     // Asleep: the counter runs on, and no CPU time is used.
     std::thread::sleep(std::time::Duration::from_millis(20));
-    let (last_ticks, last_ns) = paired(counter);
+    let (last_ticks, last_ns) = read_clock_pair(counter);
     (last_ns - first_ns) as f64 / (last_ticks - first_ticks) as f64
 }
 
-fn paired(counter: Counter) -> (u64, u64) {
+fn read_clock_pair(counter: Counter) -> (u64, u64) {
     let tries = (0..32).map(|_| {
-        let before = counter.start();
+        let before = counter.stamp_start();
         let ns = monotonic_raw_ns();
-        let after = counter.end();
+        let after = counter.stamp_end();
         (after - before, before + (after - before) / 2, ns)
     });
     let (_, ticks, ns) = tries.min().expect("32 tries");
@@ -160,19 +160,19 @@ fn paired(counter: Counter) -> (u64, u64) {
 fn stamp_cost(clock: AnyClock) -> (u64, u64) {
     let mut pairs: Vec<u64> = (0..2000)
         .map(|_| {
-            let start = clock.start();
-            clock.end() - start
+            let start = clock.stamp_start();
+            clock.stamp_end() - start
         })
         .collect();
     pairs.sort_unstable();
-    let resolution = step(clock).max(1);
+    let resolution = smallest_step(clock).max(1);
     (pairs[pairs.len() / 10], resolution)
 }
 
-fn step(clock: AnyClock) -> u64 {
+fn smallest_step(clock: AnyClock) -> u64 {
     let steps = (0..2000).filter_map(|_| {
-        let first = clock.end();
-        (0..1000).map(|_| clock.end() - first).find(|step| *step > 0)
+        let first = clock.stamp_end();
+        (0..1000).map(|_| clock.stamp_end() - first).find(|step| *step > 0)
     });
     steps.min().unwrap_or(1)
 }
@@ -198,8 +198,8 @@ mod tests {
     fn a_calibrated_clock_is_described() {
         let (timebase, info) = Timebase::calibrate();
         assert!(info.frequency_hz > 1e6 && info.resolution_ns > 0.0, "{info:?}");
-        assert_eq!(timebase.ns(0), 0.0);
+        assert_eq!(timebase.interval_ns(0), 0.0);
         let ticks = timebase.ticks(1_000_000);
-        assert!((timebase.ns(ticks + timebase.overhead) - 1e6).abs() < 100.0);
+        assert!((timebase.interval_ns(ticks + timebase.overhead) - 1e6).abs() < 100.0);
     }
 }

@@ -25,7 +25,7 @@ pub struct Waits {
 
 impl Waits {
     /// Starts here. Reads files: outside of stamps only.
-    pub fn start() -> Waits {
+    pub fn start_counting() -> Waits {
         Waits { before: of_all(), time_before: time_of_measuring(), began: Instant::now() }
     }
 
@@ -46,7 +46,7 @@ pub struct Measuring(i32);
 
 impl Measuring {
     /// Counts the calling thread.
-    pub fn hold() -> Measuring {
+    pub fn register_thread() -> Measuring {
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
         RUNNING.lock().expect("no holder panics").push((thread, Instant::now()));
         Measuring(thread)
@@ -66,11 +66,11 @@ impl Drop for Measuring {
 
 /// Run delay of all measuring threads so far, ns.
 fn of_all() -> Option<u64> {
-    Some(own()? + of_measuring())
+    Some(own_run_delay()? + of_measuring())
 }
 
 /// Run delay of the calling thread so far, ns; `None` where the kernel does not count it.
-pub fn own() -> Option<u64> {
+pub fn own_run_delay() -> Option<u64> {
     run_delay(rustix::thread::gettid().as_raw_nonzero().get())
 }
 
@@ -113,14 +113,14 @@ mod tests {
     #[test]
     fn two_threads_on_one_cpu_wait_for_each_other_and_their_waits_stay_known() {
         let cpu = *sched::allowed_cpus().unwrap().last().expect("a CPU is allowed");
-        let waits = Waits::start();
+        let waits = Waits::start_counting();
         if waits.before.is_none() {
             return skipped("two_threads_on_one_cpu_wait_for_each_other", "this kernel has no schedstat");
         }
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(move || {
-                    let _measuring = Measuring::hold();
+                    let _measuring = Measuring::register_thread();
                     sched::pin(&[cpu]).unwrap();
                     let began = Instant::now();
                     while began.elapsed().as_millis() < 60 {
@@ -130,7 +130,7 @@ mod tests {
             }
         });
         let (wall, delay, threads) = waits.so_far();
-        assert!(of_process(std::process::id()) >= own(), "this thread is one of the process");
+        assert!(of_process(std::process::id()) >= own_run_delay(), "this thread is one of the process");
         // Each had the CPU at most half of the time that both wanted it.
         assert!(delay.unwrap() > 10_000_000, "{delay:?} of {wall}");
         // The time of both, and of this thread.

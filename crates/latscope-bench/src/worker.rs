@@ -9,7 +9,7 @@ use crate::threads;
 use anyhow::{Context, Result, anyhow};
 use latscope_core::plan::MeasuringThreadPolicy;
 use latscope_os::sched;
-use latscope_os::worker::inherited;
+use latscope_os::worker::take_descriptor;
 use latscope_process::role::MessageSocket;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -26,19 +26,19 @@ pub const NAME: &str = "__worker";
 pub fn main(registry: &Registry) -> Result<()> {
     let by_hand = "a worker is started by latscope itself, for one step: run `latscope survey`";
     let mut messages = MessageSocket::inherited().context(by_hand)?;
-    let memory = inherited(1).context(by_hand)?;
-    let assignment: Assignment = messages.receive().context(by_hand)?.context(by_hand)?;
-    let slots = Slots::map(&memory, HistogramSlotLayout::of(&assignment.step))?;
+    let memory = take_descriptor(1).context(by_hand)?;
+    let assignment: Assignment = messages.receive_message().context(by_hand)?.context(by_hand)?;
+    let slots = Slots::map_memfd(&memory, HistogramSlotLayout::of_step(&assignment.step))?;
     // A coordinator that is gone takes this process with it; a failed write needs no other answer.
-    let mut tell = |message: WorkerMessage| drop(messages.send(&message));
-    if let Err(error) = run(registry, assignment, (slots, memory), &mut tell) {
+    let mut tell = |message: WorkerMessage| drop(messages.send_message(&message));
+    if let Err(error) = run_step(registry, assignment, (slots, memory), &mut tell) {
         tell(WorkerMessage::Failed(format!("{error:#}")));
     }
     tell(WorkerMessage::Finished);
     Ok(())
 }
 
-fn run(
+fn run_step(
     registry: &Registry,
     assignment: Assignment,
     (slots, memory): (Slots, OwnedFd),
@@ -48,19 +48,19 @@ fn run(
     let experiment =
         registry.experiment(&step.name).ok_or_else(|| anyhow!("no experiment {:?}", step.name))?;
     for point in &step.points {
-        let probe = registry.find(&point.probe).ok_or_else(|| anyhow!("no probe {:?}", point.probe))?;
+        let probe = registry.find_probe(&point.probe).ok_or_else(|| anyhow!("no probe {:?}", point.probe))?;
         (probe.check)(&point.without_kind())?;
     }
     // Periodic threads place themselves; this one only waits for them, on any CPU.
     let pin = step.cpus.first().copied().filter(|_| step.periodic.is_none());
-    let mut shortfalls = prepare(pin, step.policy)?;
+    let mut shortfalls = prepare_thread(pin, step.policy)?;
     let (_held, missing) = hold::hold(&step.conditions);
     shortfalls.extend(missing);
     tell(WorkerMessage::Ready);
     let mut bench = Bench::new(assignment, slots.clone(), tell);
-    bench.set_bell(inherited(2).ok());
+    bench.set_bell(take_descriptor(2).ok());
     bench.set_memory(Some(memory));
-    shortfalls.iter().for_each(|shortfall| bench.forewarn(shortfall));
+    shortfalls.iter().for_each(|shortfall| bench.announce_shortfall(shortfall));
     let outcome = catch_unwind(AssertUnwindSafe(|| (experiment.run)(&mut bench)));
     // Threads that were let go were moved by the coordinator.
     if slots.let_go_at().is_none() {
@@ -69,7 +69,7 @@ fn run(
     for shortfall in &shortfalls {
         (0..bench.points().len()).for_each(|point| bench.fell_short(point, shortfall));
     }
-    bench.close();
+    bench.report_results();
     match outcome {
         Ok(result) => result,
         Err(panic) => Err(anyhow!("{}: {}", experiment.name, panic_text(&*panic))),
@@ -83,19 +83,19 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// Pins the process, sets its policy and reads it back.
-fn prepare(cpu: Option<u32>, policy: MeasuringThreadPolicy) -> Result<Vec<Shortfall>> {
+fn prepare_thread(cpu: Option<u32>, policy: MeasuringThreadPolicy) -> Result<Vec<Shortfall>> {
     let mut shortfalls = Vec::new();
     if let Some(cpu) = cpu {
-        shortfalls.extend(pinned(cpu)?);
+        shortfalls.extend(pin_process(cpu)?);
     }
     if let MeasuringThreadPolicy::Fifo(priority) = policy {
-        shortfalls.extend(hold::granted(sched::ThreadSchedPolicy::Fifo(priority)));
+        shortfalls.extend(hold::apply_policy(sched::ThreadSchedPolicy::Fifo(priority)));
     }
     Ok(shortfalls)
 }
 
 /// A CPU that is not there is an error; a kernel without affinity is not.
-fn pinned(cpu: u32) -> Result<Option<Shortfall>> {
+fn pin_process(cpu: u32) -> Result<Option<Shortfall>> {
     match sched::pin(&[cpu]) {
         Ok(()) => Ok(None),
         Err(error)

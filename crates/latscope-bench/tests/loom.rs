@@ -4,7 +4,7 @@
 #![cfg(loom)]
 #![forbid(unsafe_code)]
 
-use latscope_bench::recorder::ring::{SampleRingWord, drain, put};
+use latscope_bench::recorder::ring::{SampleRingWord, drain, write_sample};
 use latscope_core::report::Exceedance;
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
@@ -43,7 +43,7 @@ fn write_and_read(of_samples: Ordering) {
         let written = ring.clone();
         let writer = thread::spawn(move || {
             for turn in 1..=3 {
-                put(&written.0, &written.1, Exceedance { turn, at: turn, value: turn });
+                write_sample(&written.0, &written.1, Exceedance { turn, at: turn, value: turn });
             }
         });
         let (mut cursor, mut last) = (0, 0);

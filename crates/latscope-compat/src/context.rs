@@ -10,9 +10,9 @@ use latscope_core::report::Report;
 use latscope_engine::observers::Observer;
 use latscope_engine::runner::{self, MeasurementRun};
 use latscope_engine::saver::{self, Saver};
-use latscope_judge::verdict::describe;
+use latscope_judge::verdict::describe_plan;
 use latscope_probes::REGISTRY;
-use latscope_process::stdout::print;
+use latscope_process::stdout::print_text;
 use smart_default::SmartDefault;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -25,7 +25,7 @@ const SAVE_EVERY: u64 = 600_000_000_000;
 /// Arguments of a call, and everything else that it depends on.
 #[derive(Debug, Clone, SmartDefault)]
 pub struct PersonalityContext {
-    /// Name of the program; [`run`](crate::Personality::run) sets it.
+    /// Name of the program; [`run_program`](crate::Personality::run_program) sets it.
     pub name: &'static str,
     /// Arguments of the original program, without its name.
     pub arguments: Vec<OsString>,
@@ -46,7 +46,7 @@ pub struct PersonalityContext {
     pub result: Option<PathBuf>,
     /// True if exit codes are latscope's, for programs without an option for it.
     pub strict_exit: bool,
-    /// Destination of notes; [`run`](crate::Personality::run) reads it from the environment.
+    /// Destination of notes; [`run_program`](crate::Personality::run_program) reads it from the environment.
     pub notes: NotesDestination,
 }
 
@@ -64,23 +64,23 @@ impl PersonalityContext {
     }
 
     /// Shows a plan if `--dry-run` asks for that instead of carrying it out. Returns true if it does.
-    pub(crate) fn shows(&self, plan: &Plan) -> bool {
+    pub(crate) fn show_dry_run(&self, plan: &Plan) -> bool {
         if self.dry_run {
-            print(&describe(plan));
+            print_text(&describe_plan(plan));
         }
         self.dry_run
     }
 
     /// Prints a note for each argument without effect, unless only the plan is shown.
-    pub(crate) fn introduce(&self, notes: &[String]) {
-        notes.iter().filter(|_| !self.dry_run).for_each(|note| self.note(note));
+    pub(crate) fn print_notes(&self, notes: &[String]) {
+        notes.iter().filter(|_| !self.dry_run).for_each(|note| self.print_note(note));
     }
 
     /// Writes a note about something that the figures, which go to stdout, do not show. A file of notes that is full
     /// ends no measurement.
-    pub(crate) fn note(&self, text: &str) {
+    pub(crate) fn print_note(&self, text: &str) {
         let line = format!("latscope: {}: note: {text}", self.name);
-        if let Err(error) = self.notes.write(&line, StandardStream::Stdout) {
+        if let Err(error) = self.notes.write_line(&line, StandardStream::Stdout) {
             latscope_process::eprintln!("{line} ({}: {error:#})", crate::notes::VARIABLE);
         }
     }
@@ -89,7 +89,7 @@ impl PersonalityContext {
     ///
     /// # Errors
     /// The errors are those of [`runner::run`], and those that show before the run that the result cannot be saved.
-    pub(crate) fn measure(
+    pub(crate) fn measure_plan(
         &self,
         plan: Plan,
         mut machine: Machine,
@@ -108,7 +108,7 @@ impl PersonalityContext {
             observers.into_iter().map(|observer| observer as &mut dyn Observer).collect();
         all.extend(saver.iter_mut().map(|saver| saver as &mut dyn Observer));
         let labels = self.labels.clone();
-        let report = runner::run(MeasurementRun {
+        let report = runner::run_plan(MeasurementRun {
             registry: &REGISTRY,
             plan,
             machine,
@@ -116,8 +116,8 @@ impl PersonalityContext {
             labels,
             observers: all,
         })?;
-        let report = if self.redact { Redactor::default().report(&report)? } else { report };
-        let saved = result.map_or(Ok(()), |path| saver::save(path, &report));
+        let report = if self.redact { Redactor::default().redact_report(&report)? } else { report };
+        let saved = result.map_or(Ok(()), |path| saver::save_report(path, &report));
         Ok(ReportSaveOutcome { report, saved })
     }
 }

@@ -17,7 +17,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::{Path, PathBuf};
 
 /// This machine, with a calibrated clock.
-pub fn here() -> (Machine, Timebase) {
+pub fn snapshot_machine() -> (Machine, Timebase) {
     let (timebase, clock) = Timebase::calibrate();
     let mut machine = latscope_machine::snapshot(&SystemRoot::real());
     machine.clock = clock;
@@ -63,7 +63,7 @@ pub(crate) fn trace_directory() -> Result<PathBuf, CommandLineRefusal> {
 
 /// Plan of one step under the name of the program. With a limit, the first event above the limit ends the run and marks
 /// the user's trace.
-pub(crate) fn plan(
+pub(crate) fn plan_single_step(
     step: PlanStep,
     name: &str,
     limited: bool,
@@ -78,8 +78,14 @@ pub(crate) fn plan(
 }
 
 /// Prints the [`outline`] of one point if a plan is to be shown. Returns true if it did.
-pub(crate) fn shows(context: &PersonalityContext, probe: &str, title: String, duration: Option<u64>) -> bool {
-    context.dry_run && context.shows(&outline(context.name, probe, vec![title], duration, &here().0))
+pub(crate) fn show_outline(
+    context: &PersonalityContext,
+    probe: &str,
+    title: String,
+    duration: Option<u64>,
+) -> bool {
+    context.dry_run
+        && context.show_dry_run(&outline(context.name, probe, vec![title], duration, &snapshot_machine().0))
 }
 
 /// Plan to show for a program that has threads and processes of its own: a point for each title.
@@ -94,8 +100,8 @@ pub(crate) fn outline(
     let point =
         |title| MeasurementPoint { probe: probe.to_owned(), revision, params: params.clone(), title, row };
     let points = titles.into_iter().map(point).collect();
-    let stop = Stop { limit_ns: duration.unwrap_or(u64::MAX), ..SurveyProfile::Normal.stop() };
-    plan(PlanStep::new(name, points, machine.allowed.0.clone(), stop), name, false, None, machine)
+    let stop = Stop { limit_ns: duration.unwrap_or(u64::MAX), ..SurveyProfile::Normal.stop_conditions() };
+    plan_single_step(PlanStep::new(name, points, machine.allowed.0.clone(), stop), name, false, None, machine)
 }
 
 /// Checks that this process can keep the machine from deep sleep, which needs a right.
@@ -134,10 +140,10 @@ pub fn linear(measured: &[Measurement]) -> Vec<LinearRecord> {
 }
 
 /// Texts about measurements that are degraded or missing, with remedies; each text once.
-pub fn doubts(measurements: &[Measurement]) -> Vec<String> {
+pub fn describe_doubts(measurements: &[Measurement]) -> Vec<String> {
     let doubt = |m: &Measurement| {
-        let reason = m.reason().clone().filter(|_| m.quality.level != QualityLevel::Ok)?;
-        let remedy = remedy(m).map(|remedy| format!(" ({remedy})")).unwrap_or_default();
+        let reason = m.joined_reasons().clone().filter(|_| m.quality.level != QualityLevel::Ok)?;
+        let remedy = remedy_text(m).map(|remedy| format!(" ({remedy})")).unwrap_or_default();
         let kind = if m.quality.level.is_doubtful() { "degraded" } else { "not measured" };
         Some(format!("{kind}: {reason}{remedy}"))
     };
@@ -147,14 +153,14 @@ pub fn doubts(measurements: &[Measurement]) -> Vec<String> {
 /// Prints how far the measurements can be trusted. Returns false if one did not take place.
 ///
 /// A run that ends before its first event counts as one that took place. A thread that could not begin does not.
-pub(crate) fn doubt(context: &PersonalityContext, measured: &[Measurement]) -> bool {
-    doubts(measured).iter().for_each(|doubt| context.note(doubt));
+pub(crate) fn note_doubts(context: &PersonalityContext, measured: &[Measurement]) -> bool {
+    describe_doubts(measured).iter().for_each(|doubt| context.print_note(doubt));
     !measured.iter().all(|m| m.quality.level == QualityLevel::Unsupported && m.incomplete)
 }
 
 /// Remedy of a measurement, without options of latscope, which the older tools lack: `choose a smaller size`.
-pub(crate) fn remedy(measurement: &Measurement) -> Option<String> {
-    Some(without_options(measurement.remedy().as_ref()?))
+pub(crate) fn remedy_text(measurement: &Measurement) -> Option<String> {
+    Some(without_options(measurement.joined_remedies().as_ref()?))
 }
 
 fn without_options(remedy: &str) -> String {

@@ -135,7 +135,7 @@ impl<O> ProgramOption<O> {
     }
 
     /// Returns this option as an option that latscope adds.
-    pub(crate) const fn ours(self) -> ProgramOption<O> {
+    pub(crate) const fn mark_added(self) -> ProgramOption<O> {
         ProgramOption { spec: Spec { whose: Whose::Ours, ..self.spec }, read: self.read }
     }
 
@@ -171,12 +171,15 @@ pub(crate) const fn perhaps(name: &'static str, follows: fn(&str) -> bool) -> (T
 }
 
 /// Sets the field of a flag.
-pub(crate) fn on(field: &mut bool) -> Result<(), CommandLineRefusal> {
-    put(field, Ok(true))
+pub(crate) fn set_flag(field: &mut bool) -> Result<(), CommandLineRefusal> {
+    set_field(field, Ok(true))
 }
 
 /// Sets a field to a value that was read, or passes the refusal on.
-pub(crate) fn put<T>(field: &mut T, value: Result<T, CommandLineRefusal>) -> Result<(), CommandLineRefusal> {
+pub(crate) fn set_field<T>(
+    field: &mut T,
+    value: Result<T, CommandLineRefusal>,
+) -> Result<(), CommandLineRefusal> {
     *field = value?;
     Ok(())
 }
@@ -192,76 +195,79 @@ pub struct OptionOccurrence {
 
 impl OptionOccurrence {
     /// Text of the value; empty without a value.
-    pub(crate) fn text(&self) -> &str {
+    pub(crate) fn value_text(&self) -> &str {
         self.value.as_deref().unwrap_or_default()
     }
 
     /// Value as the path of a file.
     pub(crate) fn path(&self) -> Result<Option<PathBuf>, CommandLineRefusal> {
-        Ok(Some(self.text().into()))
+        Ok(Some(self.value_text().into()))
     }
 
     /// Adds a note on the effect of the option.
-    pub(crate) fn note(&mut self, text: String) {
+    pub(crate) fn add_note(&mut self, text: String) {
         self.notes.push(text);
     }
 
     /// Adds a note on the effect that an older release's option has here.
     pub(crate) fn retired(&mut self, why: &str) -> Result<(), CommandLineRefusal> {
-        self.note(format!("{} is retired: {why}", self.name));
+        self.add_note(format!("{} is retired: {why}", self.name));
         Ok(())
     }
 
-    fn is(&self, what: &str) -> CommandLineRefusal {
-        CommandLineRefusal::Usage(format!("{} {} is {what}", self.name, self.text()))
+    fn value_refusal(&self, what: &str) -> CommandLineRefusal {
+        CommandLineRefusal::Usage(format!("{} {} is {what}", self.name, self.value_text()))
     }
 
     /// Parses a number with a sign. Text after it is ignored, as by atoi(3), but noted.
     pub(crate) fn signed(&mut self) -> Result<i64, CommandLineRefusal> {
-        let (number, whole) = number(self.text()).ok_or_else(|| self.is("no number"))?;
+        let (number, whole) =
+            parse_leading_number(self.value_text()).ok_or_else(|| self.value_refusal("no number"))?;
         if !whole {
-            self.notes.push(format!("{} {} is taken as {number}", self.name, self.text()));
+            self.notes.push(format!("{} {} is taken as {number}", self.name, self.value_text()));
         }
         Ok(number)
     }
 
     /// Parses a number from 0 on, in the same way.
-    pub(crate) fn count(&mut self) -> Result<u64, CommandLineRefusal> {
+    pub(crate) fn parse_count(&mut self) -> Result<u64, CommandLineRefusal> {
         let number = self.signed().ok().and_then(|number| u64::try_from(number).ok());
-        number.ok_or_else(|| self.is("no number from 0 on"))
+        number.ok_or_else(|| self.value_refusal("no number from 0 on"))
     }
 
     /// Parses a number from 1 on, in the same way.
     pub(crate) fn positive(&mut self) -> Result<u64, CommandLineRefusal> {
-        Some(self.count()?).filter(|number| *number > 0).ok_or_else(|| self.is("not above 0"))
+        Some(self.parse_count()?)
+            .filter(|number| *number > 0)
+            .ok_or_else(|| self.value_refusal("not above 0"))
     }
 
     /// Parses a limit; 0 means no limit.
-    pub(crate) fn limit(&mut self) -> Result<Option<u64>, CommandLineRefusal> {
-        Ok(Some(self.count()?).filter(|limit| *limit > 0))
+    pub(crate) fn parse_limit(&mut self) -> Result<Option<u64>, CommandLineRefusal> {
+        Ok(Some(self.parse_count()?).filter(|limit| *limit > 0))
     }
 
     /// Returns the number in a value that consists only of a number in this range.
-    pub(crate) fn within(&self, range: RangeInclusive<u64>) -> Option<u64> {
-        let (number, _) = number(self.text()).filter(|(_, whole)| *whole)?;
+    pub(crate) fn number_in_range(&self, range: RangeInclusive<u64>) -> Option<u64> {
+        let (number, _) = parse_leading_number(self.value_text()).filter(|(_, whole)| *whole)?;
         u64::try_from(number).ok().filter(|number| range.contains(number))
     }
 
     /// Returns the same number as [`OptionOccurrence::within`], or a refusal that names the range.
-    pub(crate) fn whole(&self, range: RangeInclusive<u64>) -> Result<u64, CommandLineRefusal> {
+    pub(crate) fn parse_in_range(&self, range: RangeInclusive<u64>) -> Result<u64, CommandLineRefusal> {
         let bounds = match (*range.start(), *range.end()) {
             (0, u64::MAX) => String::new(),
             (least, most) => format!(" from {least} to {most}"),
         };
-        self.within(range).ok_or_else(|| self.is(&format!("no number{bounds}")))
+        self.number_in_range(range).ok_or_else(|| self.value_refusal(&format!("no number{bounds}")))
     }
 
     /// Parses a time in seconds, or with `m`, `h` or `d` in minutes, hours or days. Returns ns.
     ///
     /// # Errors
     /// The text is no time. cyclictest ignores unknown units and takes `1x` for 1 s.
-    pub(crate) fn duration(&self) -> Result<u64, CommandLineRefusal> {
-        let text = self.text();
+    pub(crate) fn parse_duration(&self) -> Result<u64, CommandLineRefusal> {
+        let text = self.value_text();
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let unit = match text[digits..].to_ascii_lowercase().as_str() {
             "" | "s" => 1,
@@ -332,7 +338,7 @@ pub(crate) fn getopt(
 ) -> Result<CommandLineWords, CommandLineRefusal> {
     let mut parser = Parser::from_args(arguments.iter().cloned());
     let mut words = CommandLineWords::default();
-    while let Some(argument) = parser.next().map_err(unexpected)? {
+    while let Some(argument) = parser.next().map_err(refusal_from_lexopt)? {
         let (index, missing) = match argument {
             Arg::Value(operand) => {
                 words.operands.push(operand.to_string_lossy().into_owned());
@@ -355,7 +361,7 @@ pub(crate) fn getopt(
     Ok(words)
 }
 
-fn unexpected(error: lexopt::Error) -> CommandLineRefusal {
+fn refusal_from_lexopt(error: lexopt::Error) -> CommandLineRefusal {
     CommandLineRefusal::Usage(match error {
         lexopt::Error::UnexpectedValue { option, .. } => {
             format!("option '{option}' doesn't allow an argument")
@@ -431,7 +437,7 @@ pub(crate) fn whole_words(
 
 /// Number at the beginning of a text, and true if it is all of the text. Numbers are as of atoi(3), but a text without
 /// a number gives `None` instead of 0.
-pub(crate) fn number(text: &str) -> Option<(i64, bool)> {
+pub(crate) fn parse_leading_number(text: &str) -> Option<(i64, bool)> {
     let trimmed = text.trim_start();
     let unsigned = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
     let digits = unsigned.find(|c: char| !c.is_ascii_digit()).unwrap_or(unsigned.len());
@@ -441,11 +447,12 @@ pub(crate) fn number(text: &str) -> Option<(i64, bool)> {
 
 /// Returns true if a text begins with a number other than 0.
 pub(crate) fn is_count(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_digit()) && number(text).is_some_and(|(number, _)| number != 0)
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && parse_leading_number(text).is_some_and(|(number, _)| number != 0)
 }
 
 /// Parses a size in bytes: `512`, `8k`, `4m`, `1g`, in powers of 1024.
-pub(crate) fn bytes(text: &str) -> Option<u64> {
+pub(crate) fn parse_size(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let scale = match text[digits.len()..].to_ascii_lowercase().as_str() {
         "" => 1,
@@ -481,7 +488,7 @@ mod tests {
         keep(Some('t'), "threads", perhaps("N", is_count)),
         keep(None, "tracemark", FLAG),
         keep(Some('n'), "", FLAG).retired(),
-        keep(None, "threaded", FLAG).ours(),
+        keep(None, "threaded", FLAG).mark_added(),
     ];
 
     fn words(line: &str) -> Result<(String, Vec<String>), CommandLineRefusal> {
@@ -534,16 +541,16 @@ mod tests {
     fn numbers_are_within_bounds_and_what_follows_them_is_noted() {
         let mut trailing = given("400us");
         assert_eq!(
-            (trailing.count(), &trailing.notes[..]),
+            (trailing.parse_count(), &trailing.notes[..]),
             (Ok(400), &["-n 400us is taken as 400".to_owned()][..])
         );
-        assert_eq!((given("0").limit(), given("7").limit()), (Ok(None), Ok(Some(7))));
+        assert_eq!((given("0").parse_limit(), given("7").parse_limit()), (Ok(None), Ok(Some(7))));
         for (refused, said) in [
             (given("x").signed().map(drop), "-n x is no number"),
-            (given("-3").count().map(drop), "-n -3 is no number from 0 on"),
+            (given("-3").parse_count().map(drop), "-n -3 is no number from 0 on"),
             (given("0").positive().map(drop), "-n 0 is not above 0"),
-            (given("9").whole(1..=8).map(drop), "-n 9 is no number from 1 to 8"),
-            (given("9x").whole(0..=u64::MAX).map(drop), "-n 9x is no number"),
+            (given("9").parse_in_range(1..=8).map(drop), "-n 9 is no number from 1 to 8"),
+            (given("9x").parse_in_range(0..=u64::MAX).map(drop), "-n 9x is no number"),
         ] {
             assert_eq!(refused, Err(CommandLineRefusal::Usage(said.to_owned())));
         }
@@ -551,26 +558,26 @@ mod tests {
 
     #[test]
     fn numbers_stand_in_front() {
-        assert_eq!(number("400us"), Some((400, false)));
-        assert_eq!(number("-3"), Some((-3, true)));
-        assert_eq!(number("us"), None);
-        assert_eq!(number(""), None);
+        assert_eq!(parse_leading_number("400us"), Some((400, false)));
+        assert_eq!(parse_leading_number("-3"), Some((-3, true)));
+        assert_eq!(parse_leading_number("us"), None);
+        assert_eq!(parse_leading_number(""), None);
     }
 
     #[test]
     fn sizes_take_binary_suffixes() {
         let cases = [("512", 512), ("8k", 8192), ("8K", 8192), ("2m", 2 << 20), ("1G", 1 << 30)];
         for (text, size) in cases {
-            assert_eq!(bytes(text), Some(size), "{text}");
+            assert_eq!(parse_size(text), Some(size), "{text}");
         }
         for wrong in ["", "k", "1kb", "1x", "-1", "99999999999g"] {
-            assert_eq!(bytes(wrong), None, "{wrong}");
+            assert_eq!(parse_size(wrong), None, "{wrong}");
         }
     }
 
     #[test]
     fn times_are_whole_and_have_known_units() {
-        let duration = |text: &str| given(text).duration();
+        let duration = |text: &str| given(text).parse_duration();
         assert_eq!(duration("90").unwrap(), 90_000_000_000);
         assert_eq!(duration("2H").unwrap(), 7_200_000_000_000);
         for wrong in ["1x", "", "-1", "1.5h", "m"] {

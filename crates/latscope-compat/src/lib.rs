@@ -31,7 +31,7 @@ use std::path::Path;
 pub const ROLES: &[ProcessRole] = &[rt::paced::ROLE];
 
 /// Returns every program that latscope replaces.
-pub fn all() -> impl Iterator<Item = &'static dyn Personality> {
+pub fn all_programs() -> impl Iterator<Item = &'static dyn Personality> {
     let tools = rt::PROGRAMS
         .iter()
         .chain(binder_tests::PROGRAMS)
@@ -43,7 +43,7 @@ pub fn all() -> impl Iterator<Item = &'static dyn Personality> {
 
 /// List of the programs that latscope replaces, as `latscope as` prints it.
 pub fn listing() -> String {
-    let lines = all().map(|program| format!("  {:<22} {}\n", program.name(), program.summary()));
+    let lines = all_programs().map(|program| format!("  {:<22} {}\n", program.name(), program.summary()));
     format!(
         "Behave as an older tool: its arguments, its output, our numbers\n\n\
          Usage: latscope as NAME [ARGS]…, or a link of that name to latscope\n\n{}\n\
@@ -56,11 +56,11 @@ pub fn listing() -> String {
 }
 
 /// Returns the program with this name.
-pub fn find(name: &str) -> Option<&'static dyn Personality> {
-    all().find(|program| program.name() == name)
+pub fn find_program(name: &str) -> Option<&'static dyn Personality> {
+    all_programs().find(|program| program.name() == name)
 }
 
 /// Name of the program that was called by this name or path.
 pub fn by_name(argv0: &OsStr) -> Option<&'static str> {
-    find(Path::new(argv0).file_name()?.to_str()?).map(|program| program.name())
+    find_program(Path::new(argv0).file_name()?.to_str()?).map(|program| program.name())
 }

@@ -40,7 +40,7 @@ impl NotesDestination {
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub(crate) fn read(value: Option<OsString>) -> Result<NotesDestination> {
+    pub(crate) fn from_variable(value: Option<OsString>) -> Result<NotesDestination> {
         let Some(value) = value.filter(|value| !value.is_empty()) else { return Ok(NotesDestination::Apart) };
         match value.to_str() {
             Some("stderr") => Ok(NotesDestination::Stderr),
@@ -57,11 +57,11 @@ impl NotesDestination {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(crate) fn write(&self, line: &str, figures: StandardStream) -> Result<()> {
+    pub(crate) fn write_line(&self, line: &str, figures: StandardStream) -> Result<()> {
         match (self, figures) {
             (NotesDestination::Nowhere, _) => {}
             (NotesDestination::File(file), _) => writeln!(&**file, "{}", clean(line, Sequences::None))?,
-            (NotesDestination::Apart, StandardStream::Stderr) => stdout::print(&format!("{line}\n")),
+            (NotesDestination::Apart, StandardStream::Stderr) => stdout::print_text(&format!("{line}\n")),
             (NotesDestination::Apart, StandardStream::Stdout) | (NotesDestination::Stderr, _) => {
                 eprintln!("{line}");
             }
@@ -79,18 +79,18 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("notes");
         for line in ["first", "second"] {
-            let destination = NotesDestination::read(Some(path.clone().into())).unwrap();
-            destination.write(line, StandardStream::Stderr).unwrap();
+            let destination = NotesDestination::from_variable(Some(path.clone().into())).unwrap();
+            destination.write_line(line, StandardStream::Stderr).unwrap();
         }
         assert_eq!(std::fs::read_to_string(path).unwrap(), "first\nsecond\n");
-        let error = NotesDestination::read(Some(directory.path().into())).unwrap_err();
+        let error = NotesDestination::from_variable(Some(directory.path().into())).unwrap_err();
         assert!(error.to_string().starts_with("LATSCOPE_NOTES="), "{error}");
     }
 
     #[test]
     fn without_a_value_notes_stay_apart_from_figures() {
-        let read = |value: &str| NotesDestination::read(Some(value.into())).unwrap();
-        assert!(matches!(NotesDestination::read(None).unwrap(), NotesDestination::Apart));
+        let read = |value: &str| NotesDestination::from_variable(Some(value.into())).unwrap();
+        assert!(matches!(NotesDestination::from_variable(None).unwrap(), NotesDestination::Apart));
         assert!(matches!(read(""), NotesDestination::Apart));
         assert!(matches!(read("stderr"), NotesDestination::Stderr));
         assert!(matches!(read("none"), NotesDestination::Nowhere));

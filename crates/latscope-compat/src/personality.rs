@@ -5,7 +5,7 @@ use crate::getopt::{self, CommandLineRefusal, Grammar, ProgramCall, ProgramOptio
 use crate::notes::{NotesDestination, VARIABLE};
 use anyhow::Result;
 use latscope_process::eprintln;
-use latscope_process::stdout::print;
+use latscope_process::stdout::print_text;
 use std::fmt::Write;
 
 /// Suite of programs that read their arguments, and answer calls that they do not carry out, in one way.
@@ -62,7 +62,7 @@ impl<O, J> PersonalityProgram<O, J> {
     ///
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
-    pub fn read(&self, context: &PersonalityContext) -> Result<J, CommandLineRefusal> {
+    pub fn read_call(&self, context: &PersonalityContext) -> Result<J, CommandLineRefusal> {
         let options = (self.usual)(context)?;
         (self.settle)(getopt::read(self.options, self.suite.grammar, &context.arguments, options)?)
     }
@@ -88,7 +88,7 @@ pub trait Personality: Sync {
     ///
     /// # Errors
     /// Nothing could be started, or the result could not be saved.
-    fn run(&self, context: &PersonalityContext) -> Result<u8>;
+    fn run_program(&self, context: &PersonalityContext) -> Result<u8>;
 }
 
 impl<O, J> Personality for PersonalityProgram<O, J> {
@@ -104,18 +104,18 @@ impl<O, J> Personality for PersonalityProgram<O, J> {
         self.options.iter().map(|option| &option.spec).collect()
     }
 
-    fn run(&self, context: &PersonalityContext) -> Result<u8> {
-        let notes = NotesDestination::read((context.variable)(VARIABLE))?;
+    fn run_program(&self, context: &PersonalityContext) -> Result<u8> {
+        let notes = NotesDestination::from_variable((context.variable)(VARIABLE))?;
         let mut context = PersonalityContext { name: self.name, notes, ..context.clone() };
         (self.suite.prepare)(&mut context)?;
-        let call = self.read(&context).map_err(anyhow::Error::from);
+        let call = self.read_call(&context).map_err(anyhow::Error::from);
         let outcome = call.and_then(|call| (self.carry_out)(&call, &context));
         outcome.or_else(|error| (self.suite.answer)(&context, error, self.usage()))
     }
 }
 
 /// Lines of a usage for the options of one origin, with so many columns to the left of the help.
-pub(crate) fn lines(specs: &[&Spec], whose: Whose, indent: &str, width: usize) -> String {
+pub(crate) fn format_options(specs: &[&Spec], whose: Whose, indent: &str, width: usize) -> String {
     let mut text = String::new();
     for spec in specs.iter().filter(|spec| spec.whose == whose) {
         let _ = writeln!(text, "{indent}{:<width$} {}", spec.forms(), spec.help);
@@ -125,7 +125,8 @@ pub(crate) fn lines(specs: &[&Spec], whose: Whose, indent: &str, width: usize) -
 
 /// Usage of a program of a suite whose usages have one form: original options, those that latscope adds, retired ones.
 pub(crate) fn long_usage(name: &str, specs: &[&Spec], width: usize, suite: &str) -> String {
-    let (original, added) = (lines(specs, Whose::Theirs, "", width), lines(specs, Whose::Ours, "", width));
+    let (original, added) =
+        (format_options(specs, Whose::Theirs, "", width), format_options(specs, Whose::Ours, "", width));
     let retired = specs.iter().filter(|spec| spec.whose == Whose::Retired);
     let retired: Vec<String> = retired.map(|spec| spec.name()).collect();
     let retired = if retired.is_empty() {
@@ -147,7 +148,7 @@ pub(crate) fn long_usage(name: &str, specs: &[&Spec], width: usize, suite: &str)
 pub(crate) fn answer(error: anyhow::Error, usage: &str, mistake: impl FnOnce(&str)) -> Result<u8> {
     match error.downcast()? {
         CommandLineRefusal::Help => {
-            print(usage);
+            print_text(usage);
             return Ok(0);
         }
         CommandLineRefusal::Usage(text) => mistake(&text),

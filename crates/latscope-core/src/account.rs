@@ -1,7 +1,7 @@
 //! Account of CPU time: whose it was while something was measured.
 
 use crate::quality::{QualityLevel, Reason, THROTTLED};
-use crate::units::{CpuList, counted, format_count, format_share, format_time};
+use crate::units::{CpuList, count_with_noun, format_count, format_share, format_time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -177,7 +177,7 @@ impl Account {
     }
 
     /// Adds the account of a later stretch.
-    pub fn add(&mut self, other: &Account) {
+    pub fn add_account(&mut self, other: &Account) {
         let (mine, its) = (self.wall_ns as f64, other.wall_ns as f64);
         let mean = |a: f64, b: f64| (a * mine + b * its) / (mine + its).max(1.0);
         let either = |a: Option<f64>, b: Option<f64>| match (a, b) {
@@ -193,35 +193,39 @@ impl Account {
         self.ran_ns = self.ran_ns.saturating_add(other.ran_ns);
         self.wall_ns = self.wall_ns.saturating_add(other.wall_ns);
         self.cpus = self.cpus.max(other.cpus);
-        add_known(&mut self.quota, other.quota.as_ref(), QuotaThrottling::add);
-        add_known(&mut self.real_time, other.real_time.as_ref(), RealTime::add);
+        add_known(&mut self.quota, other.quota.as_ref(), QuotaThrottling::add_throttling);
+        add_known(&mut self.real_time, other.real_time.as_ref(), RealTime::add_stretch);
     }
 }
 
 impl QuotaThrottling {
     /// `limited to 0.50 CPU by its control group; throttled in 225 of 230 periods`.
-    pub fn words(&self) -> String {
+    pub fn format_throttling(&self) -> String {
         let cpus = if self.cpus > 1.0 { "CPUs" } else { "CPU" };
         let limit = format!("limited to {:.2} {cpus} by its control group", self.cpus);
         match (self.throttled, self.periods) {
             (_, 0) => limit,
-            (0, periods) => format!("{limit}; never throttled in {}", counted(periods, "period")),
+            (0, periods) => format!("{limit}; never throttled in {}", count_with_noun(periods, "period")),
             (times, periods) => {
-                format!("{limit}; throttled in {} of {}", format_count(times), counted(periods, "period"))
+                format!(
+                    "{limit}; throttled in {} of {}",
+                    format_count(times),
+                    count_with_noun(periods, "period")
+                )
             }
         }
     }
 
     /// Reason against figures whose threads it stopped.
-    pub fn reason(&self) -> Reason {
-        let reason = Reason::new(QualityLevel::Degraded, THROTTLED, self.words(), MORE_TIME);
+    pub fn to_reason(&self) -> Reason {
+        let reason = Reason::new(QualityLevel::Degraded, THROTTLED, self.format_throttling(), MORE_TIME);
         reason
-            .with("cpus", self.cpus)
-            .with("periods", self.periods as f64)
-            .with("throttled", self.throttled as f64)
+            .with_number("cpus", self.cpus)
+            .with_number("periods", self.periods as f64)
+            .with_number("throttled", self.throttled as f64)
     }
 
-    fn add(&mut self, later: &QuotaThrottling) {
+    fn add_throttling(&mut self, later: &QuotaThrottling) {
         self.periods = self.periods.saturating_add(later.periods);
         self.throttled = self.throttled.saturating_add(later.throttled);
         self.throttled_ns = self.throttled_ns.saturating_add(later.throttled_ns);
@@ -232,8 +236,8 @@ impl QuotaThrottling {
 
 impl RealTime {
     /// Explanation for a reader: which real-time threads used up their time, and what follows for the measuring ones.
-    pub fn words(&self) -> String {
-        let loops: Vec<String> = self.loops.iter().map(Consumer::words).collect();
+    pub fn format_explanation(&self) -> String {
+        let loops: Vec<String> = self.loops.iter().map(Consumer::format_consumer).collect();
         let cpus: Vec<u32> = self.loops.iter().filter_map(|one| one.cpu).collect();
         let [runtime, period] = [self.runtime_ns, self.period_ns].map(|ns| format_time(ns as f64));
         let logged = if self.logged { "; the kernel's log says that it did so now" } else { "" };
@@ -246,7 +250,7 @@ impl RealTime {
         )
     }
 
-    fn add(&mut self, later: &RealTime) {
+    fn add_stretch(&mut self, later: &RealTime) {
         (self.runtime_ns, self.period_ns) = (later.runtime_ns, later.period_ns);
         self.logged |= later.logged;
         for one in &later.loops {
@@ -260,7 +264,7 @@ impl RealTime {
 
 impl Consumer {
     /// `stress-ng (pid 77) 98 % of one`, `another latscope (pid 5, `latscope survey`) 80 % of one`.
-    pub fn words(&self) -> String {
+    pub fn format_consumer(&self) -> String {
         let share = format_share(self.share);
         let policy = self.policy.as_ref().map_or(String::new(), |policy| format!(", {policy}"));
         match &self.latscope {
@@ -289,15 +293,15 @@ mod tests {
     #[test]
     fn a_quota_says_how_often_it_stopped_the_run() {
         assert_eq!(
-            quota(230, 225).words(),
+            quota(230, 225).format_throttling(),
             "limited to 0.50 CPU by its control group; throttled in 225 of 230 periods"
         );
         assert_eq!(
-            quota(9, 0).words(),
+            quota(9, 0).format_throttling(),
             "limited to 0.50 CPU by its control group; never throttled in 9 periods"
         );
         assert_eq!(
-            QuotaThrottling { cpus: 2.0, periods: 0, ..quota(0, 0) }.words(),
+            QuotaThrottling { cpus: 2.0, periods: 0, ..quota(0, 0) }.format_throttling(),
             "limited to 2.00 CPUs by its control group"
         );
     }
@@ -306,7 +310,7 @@ mod tests {
     fn accounts_of_stretches_add_up_by_their_length() {
         let mut all = Account { wall_ns: 1, cpus: 2, others: 0.1, ran_ns: 5, ..Account::default() };
         let quota = Some(quota(10, 2));
-        all.add(&Account {
+        all.add_account(&Account {
             wall_ns: 3,
             others: 0.5,
             peer: Some(0.4),
@@ -317,7 +321,7 @@ mod tests {
         });
         assert_eq!((all.wall_ns, all.cpus, all.ran_ns), (4, 2, 6));
         assert!((all.others - 0.4).abs() < 1e-12 && all.peer.is_some_and(|peer| (peer - 0.3).abs() < 1e-12));
-        all.add(&all.clone());
+        all.add_account(&all.clone());
         assert_eq!(all.quota.as_ref().map(|quota| (quota.periods, quota.throttled)), Some((20, 4)));
     }
 
@@ -337,7 +341,7 @@ mod tests {
             assert_eq!(words(others, unseen).as_deref(), Some(expected));
         }
         let mut all = account(0.0, 0.5);
-        all.add(&account(0.0, 0.7));
+        all.add_account(&account(0.0, 0.7));
         assert!((all.unseen - 0.6).abs() < 1e-12);
     }
 
@@ -348,15 +352,16 @@ mod tests {
         let spin = Consumer { name, pid: 7, share: 0.94, policy, cpu: Some(1), latscope: None };
         let mut found =
             RealTime { runtime_ns: 950_000_000, period_ns: 1_000_000_000, logged: false, loops: vec![spin] };
-        let text = found.words();
+        let text = found.format_explanation();
         assert!(
             text.contains("on CPU 1: spin (pid 7, SCHED_FIFO 10) 94 % of one. After 950 ms in 1.00 s"),
             "{text}"
         );
         assert!(!text.contains("log"), "{text}");
-        found.add(&RealTime { logged: true, ..found.clone() });
+        found.add_stretch(&RealTime { logged: true, ..found.clone() });
         assert!(
-            found.words().ends_with("the kernel's log says that it did so now") && found.loops.len() == 1
+            found.format_explanation().ends_with("the kernel's log says that it did so now")
+                && found.loops.len() == 1
         );
     }
 

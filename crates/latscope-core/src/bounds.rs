@@ -20,14 +20,14 @@ pub(crate) fn impossible(params: &Params, values: &BTreeMap<String, MeasuredQuan
 
 /// Reason against a speedup larger than the number of chains that are followed at once.
 fn speedup(params: &Params, values: &BTreeMap<String, MeasuredQuantity>) -> Option<Reason> {
-    let chains = params.get(param::CHAINS)?.number()? as f64;
+    let chains = params.get(param::CHAINS)?.as_number()? as f64;
     let speedup = values.get("speedup")?.value;
     let digits = if speedup < 10.0 { 1 } else { 0 };
     (speedup > chains * TOLERANCE).then(|| {
         let text = format!(
             "{chains} chains at once cannot be {speedup:.digits$} times as fast as one: the single one was disturbed"
         );
-        reason(text).with("speedup", speedup).with("at_most", chains)
+        impossible_reason(text).with_number("speedup", speedup).with_number("at_most", chains)
     })
 }
 
@@ -39,11 +39,11 @@ fn slowdown(values: &BTreeMap<String, MeasuredQuantity>) -> Option<Reason> {
             "a pool cannot need {slowdown:.2} times the time of its tasks dealt out evenly: the single task that it is \
              compared with was disturbed"
         );
-        reason(text).with("slowdown", slowdown).with("at_least", 1.0)
+        impossible_reason(text).with_number("slowdown", slowdown).with_number("at_least", 1.0)
     })
 }
 
-fn reason(text: String) -> Reason {
+fn impossible_reason(text: String) -> Reason {
     Reason::new(QualityLevel::Degraded, IMPOSSIBLE, text, "measure again on a quieter machine")
 }
 
@@ -59,7 +59,7 @@ mod tests {
         let mut m = point("memory.parallelism", parameters, Semantics::Operation, 5.0);
         m.values
             .insert(name.to_owned(), MeasuredQuantity { value, unit: unit.to_owned(), better: Better::More });
-        m.settle();
+        m.derive_results();
         m
     }
 
@@ -68,13 +68,15 @@ mod tests {
         let m = valued("speedup", "x", 85.0);
         assert_eq!(m.quality.level, QualityLevel::Degraded);
         assert_eq!(m.quality.reasons[0].values["at_most"], 16.0);
-        assert!(m.reason().unwrap().contains("cannot be 85 times as fast"));
+        assert!(m.joined_reasons().unwrap().contains("cannot be 85 times as fast"));
         assert_eq!(valued("speedup", "x", 16.5).quality.level, QualityLevel::Ok);
     }
 
     #[test]
     fn a_pool_that_needs_0_74_times_the_ideal_is_disturbed() {
-        assert!(valued("slowdown", "ratio", 0.74).reason().unwrap().contains("cannot need 0.74 times"));
+        assert!(
+            valued("slowdown", "ratio", 0.74).joined_reasons().unwrap().contains("cannot need 0.74 times")
+        );
         assert_eq!(valued("slowdown", "ratio", 0.97).quality.level, QualityLevel::Ok);
         // The slowdown of something else, in another unit.
         assert_eq!(valued("slowdown", "%", 0.74).quality.level, QualityLevel::Ok);
@@ -84,7 +86,7 @@ mod tests {
     fn a_value_that_became_possible_is_no_reason_any_more() {
         let mut m = valued("speedup", "x", 85.0);
         m.values.get_mut("speedup").unwrap().value = 7.0;
-        m.settle();
-        assert_eq!((m.quality.level, m.reason()), (QualityLevel::Ok, None));
+        m.derive_results();
+        assert_eq!((m.quality.level, m.joined_reasons()), (QualityLevel::Ok, None));
     }
 }

@@ -31,7 +31,7 @@ pub struct ProbeEventRow<'a> {
 }
 
 /// The measurements of single events that have a number, by probe.
-pub fn groups(report: &Report) -> Vec<ProbeEventGroup<'_>> {
+pub fn event_groups(report: &Report) -> Vec<ProbeEventGroup<'_>> {
     let timed = |m: &&Measurement| m.sampling == Sampling::Event && m.summary.count > 0;
     let mut probes: Vec<(&str, Vec<&Measurement>)> = Vec::new();
     for m in report.measurements.iter().filter(timed) {
@@ -42,7 +42,7 @@ pub fn groups(report: &Report) -> Vec<ProbeEventGroup<'_>> {
 
 impl<'a> ProbeEventGroup<'a> {
     /// Returns the rows that represent the whole probe: the sums if every row is in a sum, else all single rows.
-    pub fn whole(&self) -> &[ProbeEventRow<'a>] {
+    pub fn whole_probe_rows(&self) -> &[ProbeEventRow<'a>] {
         let summed = |row: &ProbeEventRow| self.merged.iter().any(|all| is_part_of(row.m, all.m));
         if self.singles.iter().all(summed) { &self.merged } else { &self.singles }
     }
@@ -101,7 +101,7 @@ fn label(m: &Measurement, varying: &[&str]) -> String {
     // Under a heading that says of whom a word is enough.
     let short = |name: &str, value: &ParamValue| match name {
         param::CALLER => value.to_string(),
-        _ => written(name, value, &m.params),
+        _ => format_param(name, value, &m.params),
     };
     let others = varying.iter().filter_map(|name| Some(short(name, m.params.get(*name)?)));
     let parts: Vec<String> = cpu.into_iter().chain(others).collect();
@@ -117,7 +117,7 @@ pub const FOREIGN_REMOTES: &[&str] = &["openamp", "char", "mcs", "rptun", "tty",
 
 /// Text on how the two sides of an exchange wait, as far as it is known.
 fn waits(wait: &str, params: &Params) -> String {
-    let transport = params.get(param::TRANSPORT).and_then(ParamValue::text);
+    let transport = params.get(param::TRANSPORT).and_then(ParamValue::as_text);
     let foreign = transport.is_some_and(|transport| FOREIGN_REMOTES.contains(&transport));
     match (foreign, wait) {
         (true, "poll") => "host asleep in poll, remote unknown".to_owned(),
@@ -127,7 +127,7 @@ fn waits(wait: &str, params: &Params) -> String {
 }
 
 /// A parameter and its value, beside the others: `interval 1.00 ms`.
-pub fn written(name: &str, value: &ParamValue, params: &Params) -> String {
+pub fn format_param(name: &str, value: &ParamValue, params: &Params) -> String {
     match (name, value) {
         (param::WAIT, ParamValue::Text(wait)) => waits(wait, params),
         (param::CALLER, ParamValue::Text(text)) if text == "other" => "SCHED_OTHER caller".to_owned(),
@@ -165,7 +165,7 @@ mod tests {
             ..fixture::event("wake.timer", "", [], 5e3)
         };
         let report = report(all.iter().map(event).collect());
-        let groups = groups(&report);
+        let groups = event_groups(&report);
         groups[0].singles.iter().chain(&groups[0].merged).map(|row| row.label.clone()).collect()
     }
 
@@ -201,10 +201,10 @@ mod tests {
     #[test]
     fn probes_have_their_own_groups_and_batches_none() {
         let report = fixture::wake();
-        let groups = groups(&report);
+        let groups = event_groups(&report);
         let probes: Vec<&str> = groups.iter().map(|group| group.probe).collect();
         assert_eq!(probes, ["wake.timer"]);
-        assert_eq!((groups[0].singles.len(), groups[0].whole().len()), (2, 1));
+        assert_eq!((groups[0].singles.len(), groups[0].whole_probe_rows().len()), (2, 1));
         assert_eq!(groups[0].worst().unwrap().label, "CPU 1");
     }
 
@@ -212,7 +212,7 @@ mod tests {
     fn of_a_remote_that_others_started_nothing_is_said() {
         let wait = |transport: &str, wait: &str| {
             let params = params([("transport", transport.into()), ("wait", wait.into())]);
-            written("wait", &params["wait"], &params)
+            format_param("wait", &params["wait"], &params)
         };
         assert_eq!(wait("shm", "spin-then-park"), "both sides spin-then-park");
         assert_eq!(wait("ivshmem", "doorbell"), "both sides doorbell");
@@ -221,6 +221,6 @@ mod tests {
             assert_eq!(wait(transport, "poll"), "host asleep in poll, remote unknown");
             assert_eq!(wait(transport, "spin-then-park"), "host spin-then-park, remote unknown");
         }
-        assert_eq!(written("wait", &"futex".into(), &Params::new()), "both sides futex");
+        assert_eq!(format_param("wait", &"futex".into(), &Params::new()), "both sides futex");
     }
 }

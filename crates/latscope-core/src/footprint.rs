@@ -11,7 +11,7 @@ pub struct Footprint {
 
 impl Footprint {
     /// Returns the footprint of a point that uses so many bytes on one CPU.
-    pub fn of(bytes: u64) -> Footprint {
+    pub fn from_bytes(bytes: u64) -> Footprint {
         Footprint::of_threads(bytes, 1)
     }
 

@@ -15,7 +15,7 @@ pub const LARGEST: u64 = 1 << 53;
 ///
 /// # Errors
 /// The writer's.
-pub fn write(to: &mut dyn io::Write, value: &impl Serialize) -> io::Result<()> {
+pub fn write_value(to: &mut dyn io::Write, value: &impl Serialize) -> io::Result<()> {
     format(to, value, CompactFormatter)
 }
 
@@ -35,7 +35,7 @@ fn format(to: &mut dyn io::Write, value: &impl Serialize, formatter: impl Format
 }
 
 /// Returns the whole number that is written for this number.
-pub fn carried(number: u64) -> u64 {
+pub fn portable_number(number: u64) -> u64 {
     let beyond = (u64::BITS - number.leading_zeros()).saturating_sub(53);
     number >> beyond << beyond
 }
@@ -52,7 +52,7 @@ macro_rules! as_before {
 
 impl<F: Formatter> Formatter for PortableJsonFormatter<F> {
     fn write_u64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: u64) -> io::Result<()> {
-        self.0.write_u64(writer, carried(value))
+        self.0.write_u64(writer, portable_number(value))
     }
 
     fn write_string_fragment<W: ?Sized + io::Write>(
@@ -60,7 +60,7 @@ impl<F: Formatter> Formatter for PortableJsonFormatter<F> {
         writer: &mut W,
         fragment: &str,
     ) -> io::Result<()> {
-        self.0.write_string_fragment(writer, &log_commands::escaped(fragment))
+        self.0.write_string_fragment(writer, &log_commands::escape_commands(fragment))
     }
 
     as_before! {
@@ -123,7 +123,7 @@ mod tests {
 
     fn written(value: &impl Serialize) -> String {
         let mut text = Vec::new();
-        write(&mut text, value).unwrap();
+        write_value(&mut text, value).unwrap();
         String::from_utf8(text).unwrap()
     }
 
@@ -168,14 +168,14 @@ mod tests {
             assert!(number > LARGEST || back == number, "{number}");
         }
         assert_eq!(written(&(-5i64, 2.5)), "[-5,2.5]");
-        assert_eq!(pretty(&[u64::MAX]), format!("[\n  {}\n]\n", carried(u64::MAX)));
+        assert_eq!(pretty(&[u64::MAX]), format!("[\n  {}\n]\n", portable_number(u64::MAX)));
         let indented = serde_json::to_string_pretty(&fixture::report()).unwrap();
         assert_eq!(pretty(&fixture::report()), indented + "\n");
     }
 
     #[test]
     fn no_limit_is_null() {
-        let stop = Stop::after(7, u64::MAX);
+        let stop = Stop::after_events(7, u64::MAX);
         let text = written(&stop);
         assert_eq!(text, r#"{"samples":null,"events":7,"batch_ns":0,"budget_ns":null,"limit_ns":null}"#);
         assert_eq!(serde_json::from_str::<Stop>(&text).unwrap(), stop);

@@ -15,10 +15,10 @@ pub fn may_be_in(text: &str) -> bool {
 /// behind blanks.
 ///
 /// ```
-/// # use latscope_core::log_commands::broken;
-/// assert_eq!(broken("  ::error::x ##[y]".to_owned()), "  : :error::x # #[y]");
+/// # use latscope_core::log_commands::break_commands;
+/// assert_eq!(break_commands("  ::error::x ##[y]".to_owned()), "  : :error::x # #[y]");
 /// ```
-pub fn broken(mut line: String) -> String {
+pub fn break_commands(mut line: String) -> String {
     for begin in IN_LINES {
         if line.contains(begin) {
             line = line.replace(begin, &format!("{} {}", &begin[..1], &begin[1..]));
@@ -35,10 +35,10 @@ pub fn broken(mut line: String) -> String {
 /// first character of each command is written by its number. GitHub's `::` begins no line of JSON.
 ///
 /// ```
-/// # use latscope_core::log_commands::escaped;
-/// assert_eq!(escaped("a ##[b]"), "a \\u0023#[b]");
+/// # use latscope_core::log_commands::escape_commands;
+/// assert_eq!(escape_commands("a ##[b]"), "a \\u0023#[b]");
 /// ```
-pub fn escaped(part: &str) -> Cow<'_, str> {
+pub fn escape_commands(part: &str) -> Cow<'_, str> {
     let mut escaped = Cow::Borrowed(part);
     for begin in IN_LINES.iter().filter(|begin| part.contains(**begin)) {
         let by_number = format!("\\u{:04x}{}", u32::from(begin.as_bytes()[0]), &begin[1..]);

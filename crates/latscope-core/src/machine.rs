@@ -197,7 +197,7 @@ pub enum CheckState {
 
 impl CheckState {
     /// Name of the state in results.
-    pub fn word(self) -> &'static str {
+    pub fn state_name(self) -> &'static str {
         match self {
             CheckState::Good => "good",
             CheckState::Note => "note",

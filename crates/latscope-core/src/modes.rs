@@ -32,7 +32,7 @@ impl Mixture {
     /// Returns the two modes of a distribution of single events: a gap, in which hardly any event lies, has a tenth of
     /// them or more on either side. `None` if there is no such gap, for few events, and for those in bins of other
     /// programs.
-    pub fn of(events: &Histogram) -> Option<Mixture> {
+    pub fn from_histogram(events: &Histogram) -> Option<Mixture> {
         if events.count() < ENOUGH || events.overflow() > 0 || events.bins().is_some() {
             return None;
         }
@@ -53,8 +53,8 @@ impl Mixture {
         let below: u64 = buckets[..=low].iter().map(|(_, count)| count).sum();
         Some(Mixture {
             // What is 0 was subtracted away, and is no kind of event.
-            low: middle(&buckets[..=low]).filter(|ns| *ns > 0.0)?,
-            high: middle(&buckets[high..])?,
+            low: weighted_median(&buckets[..=low]).filter(|ns| *ns > 0.0)?,
+            high: weighted_median(&buckets[high..])?,
             share: below as f64 / all,
         })
     }
@@ -68,7 +68,7 @@ impl Mixture {
             format_time(self.high)
         );
         let reason = Reason::new(QualityLevel::Ok, TWO_MODES, text, "");
-        reason.with("low", self.low).with("high", self.high).with("share", self.share)
+        reason.with_number("low", self.low).with_number("high", self.high).with_number("share", self.share)
     }
 }
 
@@ -85,7 +85,7 @@ fn gaps(buckets: &[(f64, u64)], most: f64) -> impl Iterator<Item = (usize, usize
 }
 
 /// Median of counted values in ascending order.
-fn middle(buckets: &[(f64, u64)]) -> Option<f64> {
+fn weighted_median(buckets: &[(f64, u64)]) -> Option<f64> {
     let half = buckets.iter().map(|(_, count)| count).sum::<u64>().div_ceil(2);
     let mut below = 0;
     buckets
@@ -111,8 +111,11 @@ mod tests {
     #[test]
     fn events_of_which_nothing_is_left_are_no_mode() {
         let some = |zeros: usize| std::iter::repeat_n(0, zeros).chain([1; 10]).chain([6_000; 150]);
-        assert_eq!(Mixture::of(&histogram(some(250))), None);
-        assert!(Mixture::of(&histogram([1; 10].into_iter().chain([6_000; 150]).chain([1; 100]))).is_some());
+        assert_eq!(Mixture::from_histogram(&histogram(some(250))), None);
+        assert!(
+            Mixture::from_histogram(&histogram([1; 10].into_iter().chain([6_000; 150]).chain([1; 100])))
+                .is_some()
+        );
     }
 
     #[test]
@@ -121,7 +124,7 @@ mod tests {
         let slow = (0..730).map(|at| 13_500 + at % 1000);
         // A few calls in between do not join them.
         let odd = [3_000, 5_000, 6_000];
-        let modes = Mixture::of(&histogram(fast.chain(slow).chain(odd))).expect("two modes");
+        let modes = Mixture::from_histogram(&histogram(fast.chain(slow).chain(odd))).expect("two modes");
         assert!(
             (modes.low / 730.0 - 1.0).abs() < 0.02 && (modes.high / 14_000.0 - 1.0).abs() < 0.02,
             "{modes:?}"
@@ -139,23 +142,23 @@ mod tests {
     #[test]
     fn a_tail_is_not_a_mode_and_few_events_say_nothing() {
         let tail = (0..950).map(|at| 700 + at % 50).chain((0..50).map(|at| 20_000 + at));
-        assert_eq!(Mixture::of(&histogram(tail)), None);
-        assert_eq!(Mixture::of(&histogram([700; 20].into_iter().chain([14_000; 20]))), None);
-        assert_eq!(Mixture::of(&histogram((0..1000).map(|at| 500 + at))), None);
-        assert_eq!(Mixture::of(&histogram([])), None);
+        assert_eq!(Mixture::from_histogram(&histogram(tail)), None);
+        assert_eq!(Mixture::from_histogram(&histogram([700; 20].into_iter().chain([14_000; 20]))), None);
+        assert_eq!(Mixture::from_histogram(&histogram((0..1000).map(|at| 500 + at))), None);
+        assert_eq!(Mixture::from_histogram(&histogram([])), None);
     }
 
     proptest! {
         #[test]
         fn one_even_cloud_has_no_modes(from in 100u64..1_000_000, wide in 2u64..4) {
             let values = (0..2000).map(|at| from + at * from * (wide - 1) / 2000);
-            prop_assert_eq!(Mixture::of(&histogram(values)), None);
+            prop_assert_eq!(Mixture::from_histogram(&histogram(values)), None);
         }
 
         #[test]
         fn two_clouds_have_two_modes(low in 200u64..100_000, by in 2u64..50, share in 20usize..80) {
             let values = (0..1000).map(|at| if at % 100 < share { low } else { low * by + at as u64 % 7 });
-            let modes = Mixture::of(&histogram(values)).expect("two modes");
+            let modes = Mixture::from_histogram(&histogram(values)).expect("two modes");
             prop_assert!((modes.share - share as f64 / 100.0).abs() < 1e-9);
             prop_assert!((modes.low / low as f64 - 1.0).abs() < 0.02);
             prop_assert!((modes.high / (low * by) as f64 - 1.0).abs() < 0.05);

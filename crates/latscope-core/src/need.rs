@@ -51,7 +51,7 @@ impl ContainerRequirement {
     }
 
     /// Returns what a row lacks, in the order of [`NEEDS`].
-    pub fn of(quality: &Quality) -> Vec<&'static ContainerRequirement> {
+    pub fn for_quality(quality: &Quality) -> Vec<&'static ContainerRequirement> {
         let reasons = || quality.reasons.iter().filter(|reason| reason.level >= QualityLevel::Degraded);
         NEEDS.iter().filter(|need| reasons().any(|reason| need.is_lacking_by(reason))).collect()
     }
@@ -65,29 +65,45 @@ mod tests {
     fn what_others_use_is_no_lack_of_the_machine() {
         let refused = |remedy: &str| {
             let mut quality = Quality::default();
-            quality.lower(Reason::new(QualityLevel::Unsupported, "not-possible-here", "refused", remedy));
+            quality.add_reason(Reason::new(
+                QualityLevel::Unsupported,
+                "not-possible-here",
+                "refused",
+                remedy,
+            ));
             quality
         };
         let busy = refused("wait until its present user is done, or end it");
-        assert!(is_in_use(&busy) && ContainerRequirement::of(&busy).is_empty());
+        assert!(is_in_use(&busy) && ContainerRequirement::for_quality(&busy).is_empty());
         assert!(!is_in_use(&refused("use a kernel with binder")) && !is_in_use(&Quality::default()));
     }
 
     #[test]
     fn a_row_lacks_what_its_reasons_say() {
         let mut quality = Quality::default();
-        assert!(ContainerRequirement::of(&quality).is_empty());
-        quality.lower(Reason::new(
+        assert!(ContainerRequirement::for_quality(&quality).is_empty());
+        quality.add_reason(Reason::new(
             QualityLevel::Degraded,
             "waited-for-a-cpu",
             "busy",
             "measure on a quieter machine",
         ));
-        assert!(ContainerRequirement::of(&quality).is_empty(), "that changes by itself");
-        quality.lower(Reason::new(QualityLevel::Degraded, MEMORY_NOT_LOCKED, "memory is not locked", ""));
+        assert!(ContainerRequirement::for_quality(&quality).is_empty(), "that changes by itself");
+        quality.add_reason(Reason::new(
+            QualityLevel::Degraded,
+            MEMORY_NOT_LOCKED,
+            "memory is not locked",
+            "",
+        ));
         let remedy = "allow the system call (in a container --security-opt seccomp=FILE)";
-        quality.lower(Reason::new(QualityLevel::Unsupported, "not-possible-here", "mbind: EPERM", remedy));
-        let options: Vec<&str> = ContainerRequirement::of(&quality).iter().map(|need| need.option).collect();
+        quality.add_reason(Reason::new(
+            QualityLevel::Unsupported,
+            "not-possible-here",
+            "mbind: EPERM",
+            remedy,
+        ));
+        let options: Vec<&str> =
+            ContainerRequirement::for_quality(&quality).iter().map(|need| need.option).collect();
         assert_eq!(options, ["--ulimit memlock=-1", "--security-opt seccomp=unconfined"]);
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-/// Returns the value of a key; a new key comes last, with the default. It is for few keys: [`groups`] is for many.
+/// Returns the value of a key; a new key comes last, with the default. It is for few keys: [`group_by_key`] is for
+/// many.
 ///
 /// ```
 /// # use latscope_core::ordered::entry;
@@ -22,11 +23,11 @@ pub fn entry<K: PartialEq, V: Default>(pairs: &mut Vec<(K, V)>, key: K) -> &mut 
 /// Returns the place of an item among those that are known; a new item comes last. It is for few items.
 ///
 /// ```
-/// # use latscope_core::ordered::place;
+/// # use latscope_core::ordered::index_or_push;
 /// let mut known = vec!["b"];
-/// assert_eq!([place(&mut known, "a"), place(&mut known, "b")], [1, 0]);
+/// assert_eq!([index_or_push(&mut known, "a"), index_or_push(&mut known, "b")], [1, 0]);
 /// ```
-pub fn place<T: PartialEq>(known: &mut Vec<T>, item: T) -> usize {
+pub fn index_or_push<T: PartialEq>(known: &mut Vec<T>, item: T) -> usize {
     let at = known.iter().position(|other| *other == item).unwrap_or(known.len());
     if at == known.len() {
         known.push(item);
@@ -37,10 +38,10 @@ pub fn place<T: PartialEq>(known: &mut Vec<T>, item: T) -> usize {
 /// Returns each item once. Lists of any length take time in proportion to it.
 ///
 /// ```
-/// # use latscope_core::ordered::once;
-/// assert_eq!(once("bab".chars()), ['b', 'a']);
+/// # use latscope_core::ordered::unique_items;
+/// assert_eq!(unique_items("bab".chars()), ['b', 'a']);
 /// ```
-pub fn once<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+pub fn unique_items<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut known = HashSet::new();
     items.into_iter().filter(|item| known.insert(item.clone())).collect()
 }
@@ -48,10 +49,10 @@ pub fn once<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> Vec<T> 
 /// Returns the values of each key. Lists of any length take time in proportion to it.
 ///
 /// ```
-/// # use latscope_core::ordered::groups;
-/// assert_eq!(groups([('b', 1), ('a', 2), ('b', 3)]), [('b', vec![1, 3]), ('a', vec![2])]);
+/// # use latscope_core::ordered::group_by_key;
+/// assert_eq!(group_by_key([('b', 1), ('a', 2), ('b', 3)]), [('b', vec![1, 3]), ('a', vec![2])]);
 /// ```
-pub fn groups<K: Clone + Eq + Hash, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+pub fn group_by_key<K: Clone + Eq + Hash, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut places = HashMap::new();
     let mut groups: Vec<(K, Vec<V>)> = Vec::new();
     for (key, value) in pairs {
@@ -103,8 +104,8 @@ mod tests {
     #[test]
     fn comparisons_grow_with_the_length_of_a_list() {
         for length in [1000, 2000, 4000] {
-            let group = |items: Vec<Counted>| drop(groups(items.into_iter().map(|item| (item, ()))));
-            let all = [compared(length, |items| drop(once(items))), compared(length, group)];
+            let group = |items: Vec<Counted>| drop(group_by_key(items.into_iter().map(|item| (item, ()))));
+            let all = [compared(length, |items| drop(unique_items(items))), compared(length, group)];
             assert!(all.iter().all(|count| (length..2 * length).contains(count)), "{length}: {all:?}");
             // A vector without a table is for few keys: it is searched for each item.
             let mut pairs: Vec<(Counted, ())> = Vec::new();

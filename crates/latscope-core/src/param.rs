@@ -62,7 +62,7 @@ pub enum ParamValue {
 
 impl ParamValue {
     /// Returns the number, if it is one.
-    pub fn number(&self) -> Option<u64> {
+    pub fn as_number(&self) -> Option<u64> {
         match self {
             ParamValue::Number(number) => Some(*number),
             ParamValue::Text(_) => None,
@@ -70,7 +70,7 @@ impl ParamValue {
     }
 
     /// Returns the text, if it is one.
-    pub fn text(&self) -> Option<&str> {
+    pub fn as_text(&self) -> Option<&str> {
         match self {
             ParamValue::Text(text) => Some(text),
             ParamValue::Number(_) => None,

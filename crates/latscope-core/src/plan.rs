@@ -39,18 +39,18 @@ impl MeasurementPoint {
     ///
     /// # Panics
     /// If the point lacks it: the probe that planned the point put it there.
-    pub fn number(&self, name: &str) -> u64 {
+    pub fn numeric_param(&self, name: &str) -> u64 {
         let value = self.params.get(name);
-        value.and_then(ParamValue::number).unwrap_or_else(|| panic!("{}: {name} is {value:?}", self.probe))
+        value.and_then(ParamValue::as_number).unwrap_or_else(|| panic!("{}: {name} is {value:?}", self.probe))
     }
 
     /// Returns the value of a textual parameter.
     ///
     /// # Panics
     /// If the point lacks it: the probe that planned the point put it there.
-    pub fn text(&self, name: &str) -> &str {
+    pub fn text_param(&self, name: &str) -> &str {
         let value = self.params.get(name);
-        value.and_then(ParamValue::text).unwrap_or_else(|| panic!("{}: {name} is {value:?}", self.probe))
+        value.and_then(ParamValue::as_text).unwrap_or_else(|| panic!("{}: {name} is {value:?}", self.probe))
     }
 }
 
@@ -83,7 +83,7 @@ pub struct Stop {
 
 impl Stop {
     /// After so many single events, or when `limit_ns` have passed.
-    pub const fn after(events: u64, limit_ns: u64) -> Stop {
+    pub const fn after_events(events: u64, limit_ns: u64) -> Stop {
         Stop { samples: u64::MAX, events, batch_ns: 0, budget_ns: u64::MAX, limit_ns }
     }
 
@@ -327,7 +327,7 @@ impl BackgroundLoad {
     }
 
     /// Returns the load's name and a description of it in words; `None` for a command.
-    pub fn words(&self) -> Option<(&'static str, &'static str)> {
+    pub fn name_and_description(&self) -> Option<(&'static str, &'static str)> {
         let known = BackgroundLoad::BUILT_IN.into_iter().find(|(_, load, _)| load == self);
         known.map(|(name, _, words)| (name, words))
     }
@@ -461,9 +461,9 @@ impl Plan {
     }
 
     /// Returns the steps as a list for people: a line for each step and point.
-    pub fn describe(&self) -> String {
+    pub fn describe_steps(&self) -> String {
         let points: usize = self.steps.iter().map(|step| step.points.len()).sum();
-        let count = |number: usize, thing: &str| units::counted(number as u64, thing);
+        let count = |number: usize, thing: &str| units::count_with_noun(number as u64, thing);
         let rounds = if self.rounds > 1 { format!(", {} rounds", self.rounds) } else { String::new() };
         let mut out = format!(
             "{}: {}{rounds}, {}, CPUs {}\n",

@@ -78,7 +78,7 @@ pub enum QualityLevel {
 
 impl QualityLevel {
     /// Name of the level in results.
-    pub fn word(self) -> &'static str {
+    pub fn level_name(self) -> &'static str {
         match self {
             QualityLevel::Ok => "ok",
             QualityLevel::Unstable => "unstable",
@@ -123,7 +123,7 @@ impl Reason {
     }
 
     /// Returns the reason with the number `value` of its text.
-    pub fn with(mut self, name: &str, value: f64) -> Reason {
+    pub fn with_number(mut self, name: &str, value: f64) -> Reason {
         self.values.insert(name.to_owned(), value);
         self
     }
@@ -131,21 +131,22 @@ impl Reason {
 
 impl Quality {
     /// Adds a reason beside those already known; the level is the worst of all.
-    pub fn lower(&mut self, reason: Reason) {
+    pub fn add_reason(&mut self, reason: Reason) {
         self.level = self.level.max(reason.level);
         if !self.reasons.contains(&reason) {
             self.reasons.push(reason);
         }
     }
 
-    /// Adds a reason as [`lower`](Quality::lower) does; its number of disturbed samples is added to that already known.
-    pub fn add(&mut self, reason: &Reason) {
+    /// Adds a reason as [`add_reason`](Quality::add_reason) does; its number of disturbed samples is added to that
+    /// already known.
+    pub fn accumulate_reason(&mut self, reason: &Reason) {
         if !self.add_disturbed(reason) {
-            self.lower(reason.clone());
+            self.add_reason(reason.clone());
         }
     }
 
-    /// Adds a reason as [`lower`](Quality::lower) does, but before the other reasons: it explains them.
+    /// Adds a reason as [`add_reason`](Quality::add_reason) does, but before the other reasons: it explains them.
     pub fn lower_first(&mut self, reason: Reason) {
         self.level = self.level.max(reason.level);
         self.reasons.retain(|known| known.id != reason.id);
@@ -154,7 +155,7 @@ impl Quality {
 
     /// The worse of both levels, with all reasons of both. Numbers of disturbed samples add up.
     pub fn merge(&mut self, other: &Quality) {
-        other.reasons.iter().for_each(|reason| self.add(reason));
+        other.reasons.iter().for_each(|reason| self.accumulate_reason(reason));
     }
 
     /// Takes back the reasons that `keep` says no of.
@@ -165,17 +166,17 @@ impl Quality {
 
     /// All reasons as one text; `None` without any.
     pub fn text(&self) -> Option<String> {
-        joined(self.reasons.iter().map(|reason| reason.text.as_str()))
+        join_texts(self.reasons.iter().map(|reason| reason.text.as_str()))
     }
 
     /// All remedies as one text, each once; `None` without any.
     pub fn remedy(&self) -> Option<String> {
-        joined(self.reasons.iter().filter_map(|reason| reason.remedy.as_deref()))
+        join_texts(self.reasons.iter().filter_map(|reason| reason.remedy.as_deref()))
     }
 }
 
 /// Texts one after the other, each once.
-fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
+fn join_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut all: Vec<&str> = Vec::new();
     for text in texts.filter(|text| !text.is_empty()) {
         if !all.contains(&text) {
@@ -192,9 +193,9 @@ mod tests {
     #[test]
     fn the_worst_level_wins_and_every_reason_stays() {
         let mut quality = Quality::default();
-        quality.lower(Reason::new(QualityLevel::Unsupported, "a", "no such device", ""));
+        quality.add_reason(Reason::new(QualityLevel::Unsupported, "a", "no such device", ""));
         let mut other = Quality::default();
-        other.lower(Reason::new(QualityLevel::Degraded, "b", "ran as SCHED_OTHER", "run as root"));
+        other.add_reason(Reason::new(QualityLevel::Degraded, "b", "ran as SCHED_OTHER", "run as root"));
         quality.merge(&other);
         quality.merge(&other);
         assert_eq!(quality.level, QualityLevel::Unsupported);

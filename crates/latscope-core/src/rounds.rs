@@ -44,19 +44,22 @@ pub struct RoundSummary {
 /// Merged runs were planned apart: each counts, however short it was.
 const ENOUGH: f64 = 0.25;
 
-fn is_enough(round: &RoundSummary, rounds: &[RoundSummary]) -> bool {
-    if round.run.is_some() {
-        return round.count > 0;
-    }
-    let most = rounds.iter().map(|round| round.count).max().unwrap_or(0);
-    round.count > 0 && round.count as f64 >= ENOUGH * most as f64
+/// Samples of the largest round.
+fn largest_count(rounds: &[RoundSummary]) -> u64 {
+    rounds.iter().map(|round| round.count).max().unwrap_or(0)
+}
+
+/// Returns true if a round counts beside one of `largest` samples.
+fn is_enough(round: &RoundSummary, largest: u64) -> bool {
+    round.count > 0 && (round.run.is_some() || round.count as f64 >= ENOUGH * largest as f64)
 }
 
 /// The medians of the rounds, in order of time. A round with less than a quarter of the samples of the largest one was
 /// starved, and is left out. Empty if a round has its median beyond the last bin: those of the other rounds are then
 /// not those of the point.
-pub fn figures(rounds: &[RoundSummary]) -> Vec<f64> {
-    let measured = rounds.iter().filter(|round| is_enough(round, rounds));
+pub fn round_figures(rounds: &[RoundSummary]) -> Vec<f64> {
+    let largest = largest_count(rounds);
+    let measured = rounds.iter().filter(|round| is_enough(round, largest));
     measured.map(|round| round.p50).collect::<Option<_>>().unwrap_or_default()
 }
 
@@ -73,10 +76,11 @@ pub struct SparseRounds {
 
 /// Returns the rounds that were left out, if their medians lie further from those of all other rounds than groups of
 /// rounds do: they saw something that the figure does not show.
-pub fn starved(rounds: &[RoundSummary]) -> Option<SparseRounds> {
-    let kept = figures(rounds);
+pub fn sparse_rounds(rounds: &[RoundSummary]) -> Option<SparseRounds> {
+    let kept = round_figures(rounds);
     let (least, most) = (kept.iter().copied().reduce(f64::min)?, kept.iter().copied().reduce(f64::max)?);
-    let out = rounds.iter().filter(|round| round.count > 0 && !is_enough(round, rounds));
+    let largest = largest_count(rounds);
+    let out = rounds.iter().filter(|round| round.count > 0 && !is_enough(round, largest));
     let out: Vec<f64> = out.filter_map(|round| round.p50).collect();
     let (low, high) = (out.iter().copied().reduce(f64::min)?, out.iter().copied().reduce(f64::max)?);
     let apart = low < least / GROUPS_APART || high > most * GROUPS_APART;
@@ -85,7 +89,7 @@ pub fn starved(rounds: &[RoundSummary]) -> Option<SparseRounds> {
 
 /// Figure of a point from those of its rounds: their median. If two groups have half of the rounds each, no round is
 /// near the median: it is then the median of the lower group. `None` without rounds.
-pub fn figure(figures: &[f64]) -> Option<f64> {
+pub fn point_figure(figures: &[f64]) -> Option<f64> {
     let mut sorted = figures.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let half = sorted.len() / 2;
@@ -113,15 +117,15 @@ impl Prediction {
 
     /// Returns the interval cut off at the smallest and largest sample if it is too wide to show where the next figure
     /// lies.
-    pub fn within(self, smallest: f64, largest: f64) -> Prediction {
-        if self.width() <= SCATTER_OVER {
+    pub fn clamp_range(self, smallest: f64, largest: f64) -> Prediction {
+        if self.relative_width() <= SCATTER_OVER {
             return self;
         }
         Prediction { low: self.low.max(smallest), high: self.high.min(largest), ..self }
     }
 
     /// Upper end by lower end.
-    pub fn width(&self) -> f64 {
+    pub fn relative_width(&self) -> f64 {
         self.high / self.low
     }
 }
@@ -216,14 +220,14 @@ pub fn unsteady(figures: &[f64], unit: ReplicationUnit) -> Option<Unsteady> {
     if figures.len() < 3 || figures.iter().any(|figure| !(*figure > 0.0 && figure.is_finite())) {
         return None;
     }
-    groups(figures).or_else(|| drift(figures)).or_else(|| scatter(figures, unit))
+    find_groups(figures).or_else(|| drift(figures)).or_else(|| scatter(figures, unit))
 }
 
 /// Intervals wider than this ratio say that the figure is not known.
 const SCATTER_OVER: f64 = 3.0;
 
 fn scatter(figures: &[f64], unit: ReplicationUnit) -> Option<Unsteady> {
-    prediction(figures, unit, 0.0).filter(|next| next.width() > SCATTER_OVER)?;
+    prediction(figures, unit, 0.0).filter(|next| next.relative_width() > SCATTER_OVER)?;
     let (lowest, highest) =
         (figures.iter().copied().reduce(f64::min)?, figures.iter().copied().reduce(f64::max)?);
     Some(Unsteady::Scatter(lowest, highest))
@@ -231,7 +235,7 @@ fn scatter(figures: &[f64], unit: ReplicationUnit) -> Option<Unsteady> {
 
 /// Two groups of at least two rounds each, with a gap between them that is
 /// wider than each of them.
-fn groups(figures: &[f64]) -> Option<Unsteady> {
+fn find_groups(figures: &[f64]) -> Option<Unsteady> {
     if figures.len() < 4 {
         return None;
     }
@@ -257,15 +261,35 @@ fn drift(figures: &[f64]) -> Option<Unsteady> {
     if n < 5 {
         return None;
     }
-    let sign = |a: f64, b: f64| if b > a { 1.0 } else { -f64::from(u8::from(b < a)) };
-    let pairs = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b)));
-    let score: f64 = pairs.map(|(a, b)| sign(figures[a], figures[b])).sum();
+    let score = rising_pairs(figures) as f64;
     let deviation = ((n * (n - 1) * (2 * n + 5)) as f64 / 18.0).sqrt();
     let half = n / 2;
     let (from, to) = (median(&figures[..half])?, median(&figures[n - half..])?);
     let far = (to / from).ln().abs() >= DRIFT_BY.ln();
     let sure = (score.abs() - 1.0) / deviation >= 2.58 || score.abs() as usize == n * (n - 1) / 2;
     (sure && far).then_some(Unsteady::Drift(from, to))
+}
+
+/// Pairs of figures that rise in the order of time, less those that fall. Sums of a Fenwick tree count the earlier
+/// figures below each, so that many rounds take little longer than few.
+fn rising_pairs(figures: &[f64]) -> i64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let mut tree = vec![0i64; sorted.len() + 1];
+    let sum_to = |tree: &[i64], end: usize| {
+        let nodes = std::iter::successors(Some(end), |at| Some(at & at.wrapping_sub(1)));
+        nodes.take_while(|at| *at > 0).map(|at| tree[at]).sum::<i64>()
+    };
+    let mut score = 0;
+    for (earlier, figure) in figures.iter().enumerate() {
+        let less = sorted.partition_point(|other| other < figure);
+        let not_greater = sorted.partition_point(|other| other <= figure);
+        score += sum_to(&tree, less) - (earlier as i64 - sum_to(&tree, not_greater));
+        let nodes = std::iter::successors(Some(less + 1), |at| Some(at + (at & at.wrapping_neg())));
+        let length = tree.len();
+        nodes.take_while(|at| *at < length).for_each(|at| tree[at] += 1);
+    }
+    score
 }
 
 #[cfg(test)]
@@ -285,14 +309,21 @@ mod tests {
 
     proptest! {
         #[test]
+        fn pairs_are_counted_as_one_by_one(figures in prop::collection::vec(1u8..9, 0..40)) {
+            let figures: Vec<f64> = figures.into_iter().map(f64::from).collect();
+            let sign = |a: f64, b: f64| i64::from(b > a) - i64::from(b < a);
+            let of = |at: usize| figures[at + 1..].iter().map(|later| sign(figures[at], *later)).sum::<i64>();
+            prop_assert_eq!(rising_pairs(&figures), (0..figures.len()).map(of).sum::<i64>());
+        }
+        #[test]
         fn enough_samples_lie_on_either_side_of_the_figure(rounds in any_rounds()) {
-            let kept: Vec<&RoundSummary> = rounds.iter().filter(|round| is_enough(round, &rounds)).collect();
+            let kept: Vec<&RoundSummary> = rounds.iter().filter(|round| is_enough(round, largest_count(&rounds))).collect();
             let all: u64 = kept.iter().map(|round| round.count).sum();
             // At least half of the samples of a round lie on either side of its median.
             let beyond = |is: &dyn Fn(f64) -> bool| -> u64 {
                 kept.iter().filter(|round| round.p50.is_some_and(is)).map(|round| round.count).sum()
             };
-            let Some(middle) = median(&figures(&rounds)) else { return Ok(()) };
+            let Some(middle) = median(&round_figures(&rounds)) else { return Ok(()) };
             prop_assert!(beyond(&|ns| ns >= middle) as f64 / 2.0 >= 0.1 * all as f64);
             prop_assert!(beyond(&|ns| ns <= middle) as f64 / 2.0 >= 0.1 * all as f64);
         }
@@ -305,24 +336,24 @@ mod tests {
             let good: Vec<RoundSummary> = ns.iter().map(|ns| round(1000, *ns)).collect();
             let starved: Vec<RoundSummary> = others.iter().map(|(count, ns)| round(*count, *ns)).collect();
             let both = [starved, good.clone()].concat();
-            prop_assert_eq!(figures(&both), figures(&good));
+            prop_assert_eq!(round_figures(&both), round_figures(&good));
         }
 
         #[test]
         fn the_figure_is_in_a_group_of_rounds(low in 2usize..6, high in 2usize..6, by in 2.0..50.0f64) {
             let groups = [vec![100.0; low], vec![100.0 * by; high]].concat();
-            let figure = figure(&groups).unwrap();
+            let figure = point_figure(&groups).unwrap();
             prop_assert_eq!(figure, if high > low { 100.0 * by } else { 100.0 });
         }
     }
 
     #[test]
     fn halves_of_rounds_show_the_lower_group() {
-        assert_eq!(figure(&[203.0, 55.0, 57.0, 201.0]), Some(56.0));
-        assert_eq!(figure(&[55.0, 203.0]), Some(129.0), "two rounds are no groups");
-        assert_eq!(figure(&[55.0, 56.0, 57.0, 58.0]), Some(56.5));
-        assert_eq!(figure(&[0.0, 0.0, 5.0, 5.0]), Some(2.5));
-        assert_eq!(figure(&[]), None);
+        assert_eq!(point_figure(&[203.0, 55.0, 57.0, 201.0]), Some(56.0));
+        assert_eq!(point_figure(&[55.0, 203.0]), Some(129.0), "two rounds are no groups");
+        assert_eq!(point_figure(&[55.0, 56.0, 57.0, 58.0]), Some(56.5));
+        assert_eq!(point_figure(&[0.0, 0.0, 5.0, 5.0]), Some(2.5));
+        assert_eq!(point_figure(&[]), None);
     }
 
     #[test]
@@ -336,23 +367,27 @@ mod tests {
 
     #[test]
     fn a_starved_round_does_not_outvote_a_good_one() {
-        assert_eq!(figures(&[round(2668, 9e3), round(26, 14.9e3), round(43, 15.2e3)]), [9e3]);
+        assert_eq!(round_figures(&[round(2668, 9e3), round(26, 14.9e3), round(43, 15.2e3)]), [9e3]);
         let left_out = SparseRounds { rounds: 2, low: 14.9e3, high: 15.2e3 };
-        assert_eq!(starved(&[round(2668, 9e3), round(26, 14.9e3), round(43, 15.2e3)]), Some(left_out));
-        assert_eq!(starved(&[round(2668, 9e3), round(26, 9.1e3), round(0, 1.0)]), None);
-        assert_eq!(figures(&[round(300, 40.0), round(2, 152e6), round(250, 42.0)]), [40.0, 42.0]);
-        assert_eq!(figures(&[round(1, 7.0), round(2, 8.0)]), [7.0, 8.0]);
+        assert_eq!(sparse_rounds(&[round(2668, 9e3), round(26, 14.9e3), round(43, 15.2e3)]), Some(left_out));
+        assert_eq!(sparse_rounds(&[round(2668, 9e3), round(26, 9.1e3), round(0, 1.0)]), None);
+        assert_eq!(round_figures(&[round(300, 40.0), round(2, 152e6), round(250, 42.0)]), [40.0, 42.0]);
+        assert_eq!(round_figures(&[round(1, 7.0), round(2, 8.0)]), [7.0, 8.0]);
         let night = |run, count, p50| RoundSummary { run: Some(run), ..round(count, p50) };
         let nights = [night(0, 36_000, 40.0), night(1, 3_600, 60.0)];
-        assert_eq!((figures(&nights), starved(&nights)), (vec![40.0, 60.0], None), "a short night counts");
+        assert_eq!(
+            (round_figures(&nights), sparse_rounds(&nights)),
+            (vec![40.0, 60.0], None),
+            "a short night counts"
+        );
     }
 
     #[test]
     fn a_round_with_its_median_beyond_the_last_bin_is_not_skipped() {
         let without = |count| RoundSummary { count, ..RoundSummary::default() };
         let rounds = [round(10, 7.0), without(0), round(10, 8.0)];
-        assert_eq!(figures(&rounds), [7.0, 8.0], "a round without samples has no median");
-        assert_eq!(figures(&[rounds[0].clone(), without(10), rounds[2].clone()]), [0.0; 0]);
+        assert_eq!(round_figures(&rounds), [7.0, 8.0], "a round without samples has no median");
+        assert_eq!(round_figures(&[rounds[0].clone(), without(10), rounds[2].clone()]), [0.0; 0]);
     }
 
     #[test]
@@ -432,10 +467,10 @@ mod tests {
     fn what_is_too_wide_to_say_anything_goes_no_further_than_the_samples() {
         let wide = prediction(&[55.0, 203.0, 55.0], ReplicationUnit::Round, 1.0).unwrap();
         assert!(wide.low < 20.0 && wide.high > 300.0, "{wide:?}");
-        let known = wide.within(50.0, 210.0);
+        let known = wide.clamp_range(50.0, 210.0);
         assert_eq!((known.low, known.high, known.level), (50.0, 210.0, 0.95));
         let narrow = prediction(&[55.0, 56.0, 55.0], ReplicationUnit::Round, 0.0).unwrap();
-        assert_eq!(narrow.within(54.9, 55.1), narrow);
+        assert_eq!(narrow.clamp_range(54.9, 55.1), narrow);
     }
 
     #[test]

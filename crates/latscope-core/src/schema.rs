@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
 /// Returns the schema (draft 2020-12) of documents as this version writes them. `title` names them.
-pub fn of<T: JsonSchema>(title: &str) -> Schema {
+pub fn for_type<T: JsonSchema>(title: &str) -> Schema {
     let settings =
         SchemaSettings::draft2020_12().for_serialize().with_transform(RecursiveTransform(for_readers));
     let mut schema = settings.into_generator().into_root_schema_for::<T>();

@@ -36,7 +36,7 @@ pub fn in_rounds(mut m: Measurement, medians: &[f64]) -> Measurement {
         round
     };
     m.rounds = medians.iter().map(of_round).collect();
-    m.settle();
+    m.derive_results();
     m
 }
 
@@ -53,7 +53,7 @@ pub fn point(probe: &str, parameters: Params, times: Semantics, ns: f64) -> Meas
         let spread = 0.99 + 0.0001 * f64::from(sample);
         histogram.record((ns * spread * 1000.0).round() as u64);
     }
-    let mut summary = Summary::of(&histogram, &Summary::default());
+    let mut summary = Summary::from_histogram(&histogram, &Summary::default());
     summary.p50 = Some(ns); // not the middle of its bucket: tests quote it
     let point = MeasurementPoint {
         title: format!("{probe} of a test"),
@@ -62,7 +62,10 @@ pub fn point(probe: &str, parameters: Params, times: Semantics, ns: f64) -> Meas
         params: parameters,
         row: true,
     };
-    let m = Measurement { summary, ..Measurement::of(point, Sampling::Batch { ops: 100 }, times, histogram) };
+    let m = Measurement {
+        summary,
+        ..Measurement::from_samples(point, Sampling::Batch { ops: 100 }, times, histogram)
+    };
     in_rounds(m, &STEADY.map(|factor| ns * factor))
 }
 

@@ -3,7 +3,7 @@
 //! On screen a duration is in ns, µs, ms or s and nothing else, with three
 //! significant digits.
 
-use crate::ordered::groups;
+use crate::ordered::group_by_key;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -77,7 +77,7 @@ pub fn format_count(count: u64) -> String {
 }
 
 /// Writes a number of things with their name: `1 thread`, `4 threads`.
-pub fn counted(count: u64, thing: &str) -> String {
+pub fn count_with_noun(count: u64, thing: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {thing}{plural}", format_count(count))
 }
@@ -269,7 +269,7 @@ pub fn fold_cpus(texts: impl IntoIterator<Item = String>) -> Vec<String> {
         let (before, cpu, after) = around_cpu(&text).unwrap_or((&text, None, ""));
         ((before.to_owned(), after.to_owned(), cpu.is_some()), cpu)
     });
-    let folded = groups(parts).into_iter();
+    let folded = group_by_key(parts).into_iter();
     folded
         .map(|((before, after, _), cpus)| with_cpus((before, after, cpus.into_iter().flatten().collect())))
         .collect()
@@ -418,7 +418,7 @@ mod tests {
             assert_eq!(format_count(count), text);
         }
         assert_eq!(
-            (counted(1, "thread").as_str(), counted(2_000, "CPU").as_str()),
+            (count_with_noun(1, "thread").as_str(), count_with_noun(2_000, "CPU").as_str()),
             ("1 thread", "2,000 CPUs")
         );
         let shares = [

@@ -16,7 +16,7 @@ pub trait KeywordEnum: Copy + PartialEq + 'static {
     fn word(self) -> &'static str;
 
     /// The value of a word.
-    fn named(word: &str) -> Option<Self> {
+    fn from_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|value| value.word() == word)
     }
 }

@@ -10,7 +10,7 @@ use latscope_machine::{HeldBack, RealTimeBudget, Steal, SystemRoot, real_time_bu
 use latscope_os::clock::monotonic_ns;
 use latscope_process::guardian::{Guardian, Ticket, UndoAction};
 use latscope_trace::blame::{
-    Details, LateWakeContext, LateWakeWindow, RealTimeUse, causes, details, kind, real_time_use,
+    Details, LateWakeContext, LateWakeWindow, RealTimeUse, causes, collect_details, kind, real_time_use,
 };
 use latscope_trace::timeline::syscall_name;
 use latscope_trace::tracefs::TraceInstanceError;
@@ -30,7 +30,7 @@ const USED_UP: f64 = 0.8;
 pub(crate) const OWN_BUDGET: &str = "real-time budget of the run's control group";
 
 /// Returns the share of the time that the kernel grants to real-time threads (sched(7)): 0.95 where it does not say.
-fn granted() -> f64 {
+fn realtime_share() -> f64 {
     let number = |name: &str| {
         let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;
         text.trim().parse::<f64>().ok().filter(|number| *number > 0.0)
@@ -73,13 +73,13 @@ impl Blame {
     ///
     /// # Errors
     /// There is no tracing here; the text contains the remedy.
-    pub fn start(
+    pub fn start_trace(
         machine: &Machine,
         traced: &Traced,
         guardian: &Guardian,
     ) -> Result<Blame, TraceInstanceError> {
         let mut ticket = None;
-        let tracer = LateWakeTracer::start(traced, &mut |directory| {
+        let tracer = LateWakeTracer::start_tracing(traced, &mut |directory| {
             ticket = Some(guardian.journal(UndoAction::RemoveInstance(directory.to_owned()))?);
             Ok(())
         })?;
@@ -92,19 +92,19 @@ impl Blame {
             virtual_machine: machine.hypervisor.is_some(),
             // "(null)" where there are none.
             tickless: tickless.trim().parse().unwrap_or_default(),
-            steal: Steal::watch(),
-            held_back: HeldBack::watch(),
+            steal: Steal::watch_cpus(),
+            held_back: HeldBack::watch_quotas(),
             halted: None,
             wanted: wanted.collect(),
         })
     }
 
     /// Looks at what changes slowly; call it about once a second.
-    pub fn look(&mut self) {
-        self.tracer.look();
-        self.held_back.look();
+    pub fn refresh_state(&mut self) {
+        self.tracer.adapt_buffers();
+        self.held_back.refresh_readings();
         if self.virtual_machine {
-            self.steal.look();
+            self.steal.refresh_readings();
         }
     }
 
@@ -120,13 +120,13 @@ impl Blame {
     }
 
     /// The file for a worker to write remarks to.
-    pub fn marker(&self) -> PathBuf {
-        self.tracer.marker()
+    pub fn marker_path(&self) -> PathBuf {
+        self.tracer.marker_path()
     }
 
     /// The file for a worker to stop the recording with.
-    pub fn switch(&self) -> PathBuf {
-        self.tracer.switch()
+    pub fn switch_path(&self) -> PathBuf {
+        self.tracer.switch_path()
     }
 
     /// Returns what this kernel cannot trace, in words.
@@ -138,8 +138,8 @@ impl Blame {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn read(&mut self) -> io::Result<()> {
-        self.tracer.read()
+    pub fn read_trace(&mut self) -> io::Result<()> {
+        self.tracer.read_recorded()
     }
 
     /// Ends the recording and reads the rest of it.
@@ -157,22 +157,22 @@ impl Blame {
             tick: (!self.tickless.0.contains(&window.cpu)).then_some(TICK),
             stolen: if self.virtual_machine { self.steal.recent(window.cpu) } else { 0 },
             throttled: self.held_back.recent(),
-            quota: self.held_back.ever(),
+            quota: self.held_back.was_throttled(),
             coordinator: Some(std::process::id()),
             halted: self.halted.is_some_and(|noted| window.from <= noted),
         };
-        let traced = self.tracer.around(window.from, window.until, Some(window.thread));
+        let traced = self.tracer.events_between(window.from, window.until, Some(window.thread));
         let mut cause = causes(&traced, window, &setting);
         let share = |kind: &str| cause.iter().filter(|cause| cause.kind == kind).map(|cause| cause.ns).sum();
-        self.steal.spend(window.cpu, share(kind::HYPERVISOR));
-        self.held_back.spend(share(kind::QUOTA));
+        self.steal.mark_explained(window.cpu, share(kind::HYPERVISOR));
+        self.held_back.mark_explained(share(kind::QUOTA));
         if let Some(cause) = cause.iter_mut().find(|cause| cause.kind == kind::THROTTLING) {
             self.name_culprit(cause, window);
         }
         if let Some(cause) = cause.iter_mut().find(|cause| cause.kind == kind::QUOTA) {
             cause.name = self.held_back.quota().unwrap_or_default();
         }
-        let Details { mut events, stack, call } = details(&traced, window, &self.wanted);
+        let Details { mut events, stack, call } = collect_details(&traced, window, &self.wanted);
         for cause in &mut cause {
             cause.name = self.tracer.resolve(&cause.name);
             // A thread that reads the trace takes its share of an ordinary thread's time.
@@ -184,7 +184,7 @@ impl Blame {
             event.text = self.tracer.resolve(&event.text);
         }
         let call = call.map(|number| syscall_name(std::env::consts::ARCH, number).into_owned());
-        let stack = stack::told(self.tracer.functions(&stack), call);
+        let stack = stack::summarize_stack(self.tracer.functions(&stack), call);
         Explanation { cause, stack, events }
     }
 
@@ -198,7 +198,7 @@ impl Blame {
         let share = |found: &RealTimeUse| found.all_ns as f64 / found.traced_ns.max(1) as f64;
         let found = [before, within.flatten()].into_iter().flatten();
         match found.max_by(|a, b| share(a).total_cmp(&share(b))) {
-            Some(found) if share(&found) >= USED_UP * granted() => {
+            Some(found) if share(&found) >= USED_UP * realtime_share() => {
                 let Some((busiest, _)) = found.busiest else { return };
                 cause.name = format!("{} (real-time priority {})", busiest.name, 99 - busiest.priority);
                 cause.pid = busiest.tid;
@@ -228,7 +228,7 @@ impl Blame {
     }
 
     fn real_time_use(&mut self, span: (u64, u64), window: &LateWakeWindow) -> Option<RealTimeUse> {
-        let events = self.tracer.around(span.0, span.1, None);
+        let events = self.tracer.events_between(span.0, span.1, None);
         real_time_use(&events, window.cpu, span, window.thread)
     }
 
@@ -236,7 +236,7 @@ impl Blame {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn save(&mut self, path: &Path) -> Result<()> {
+    pub fn save_trace(&mut self, path: &Path) -> Result<()> {
         saver::replace(path, &self.tracer.content(path)?)
     }
 
@@ -244,7 +244,7 @@ impl Blame {
     ///
     /// # Errors
     /// The guardian is gone.
-    pub fn finish(self, guardian: &Guardian) -> Result<()> {
+    pub fn finish_trace(self, guardian: &Guardian) -> Result<()> {
         drop(self.tracer);
         guardian.undo(self.ticket)
     }

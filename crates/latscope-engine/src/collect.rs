@@ -26,7 +26,7 @@ pub fn measurements(
     failure: Option<&str>,
 ) -> Vec<Measurement> {
     let points = results.iter().cloned().enumerate();
-    points.map(|(point, result)| measurement(registry, step, point, slots, result, failure)).collect()
+    points.map(|(point, result)| build_measurement(registry, step, point, slots, result, failure)).collect()
 }
 
 /// Notes what is known of a point that begins; what it was forewarned of stays.
@@ -37,15 +37,15 @@ pub fn begun(result: &mut Option<PointResult>, mut known: PointResult) {
 }
 
 /// Notes what all points are degraded for, until their worker closes them: it may not come to that.
-pub(crate) fn forewarned(results: &mut [Option<PointResult>], reason: &str, remedy: &str) {
+pub(crate) fn note_degraded(results: &mut [Option<PointResult>], reason: &str, remedy: &str) {
     for result in results {
         let known = result.get_or_insert_with(|| PointResult { cut_short: true, ..PointResult::default() });
-        known.quality.lower(Reason::new(QualityLevel::Degraded, "not-as-asked", reason, remedy));
+        known.quality.add_reason(Reason::new(QualityLevel::Degraded, "not-as-asked", reason, remedy));
     }
 }
 
 /// Builds the measurement of a point from the worker's counts and messages.
-fn measurement(
+fn build_measurement(
     registry: &Registry,
     step: &PlanStep,
     point: usize,
@@ -70,7 +70,7 @@ fn measurement(
         };
         let known = result.quality.reasons.iter().any(|reason| reason.id == id);
         if failure.is_some() || !known {
-            result.quality.lower(Reason::new(level, id, failure.unwrap_or(otherwise), ""));
+            result.quality.add_reason(Reason::new(level, id, failure.unwrap_or(otherwise), ""));
         }
     }
     let recordings = slots.filter(|_| histogram.count() > 0).and_then(|slots| recordings(slots, point));
@@ -78,15 +78,15 @@ fn measurement(
     let (rejected, missed) = snapshot.as_ref().map_or((0, 0), |s| (s.preempted + s.stolen, s.missed));
     let counted = Summary { rejected, missed, cycles: result.cycles, ..Summary::default() };
     let sampling = snapshot.and_then(|s| s.sampling).unwrap_or(Sampling::Event);
-    let times = result
-        .times
-        .unwrap_or_else(|| registry.find(&planned.probe).map_or(Semantics::Operation, |probe| probe.times));
+    let times = result.times.unwrap_or_else(|| {
+        registry.find_probe(&planned.probe).map_or(Semantics::Operation, |probe| probe.times)
+    });
     let mut planned = planned.clone();
     planned.params.append(&mut result.params);
     Measurement {
         quality: result.quality,
         incomplete,
-        summary: Summary::of(&histogram, &counted),
+        summary: Summary::from_histogram(&histogram, &counted),
         values: result.values,
         work: result.work,
         blocks: result.blocks,
@@ -96,7 +96,7 @@ fn measurement(
         corrected: corrected.filter(|histogram| histogram.count() > 0),
         recordings,
         contention: result.contention,
-        ..Measurement::of(planned, sampling, times, histogram)
+        ..Measurement::from_samples(planned, sampling, times, histogram)
     }
 }
 
@@ -110,7 +110,8 @@ fn recordings(slots: &Slots, point: usize) -> Option<Recordings> {
 pub(crate) fn add_outliers(measured: &mut [Measurement], outliers: &Outliers) {
     for (point, measurement) in measured.iter_mut().enumerate() {
         let (worst, first) = outliers.of_point(point);
-        for (kind, halted) in [(kind::FROZEN, Shortfall::frozen()), (kind::STOPPED, Shortfall::halted())] {
+        for (kind, halted) in [(kind::FROZEN, Shortfall::frozen()), (kind::STOPPED, Shortfall::run_stopped())]
+        {
             if worst.iter().flat_map(|outlier| &outlier.cause).any(|cause| cause.kind == kind) {
                 let Shortfall { id, reason, remedy } = halted;
                 measurement.lower(Reason::new(QualityLevel::Degraded, id, reason, remedy));
@@ -125,7 +126,7 @@ pub(crate) fn add_outliers(measured: &mut [Measurement], outliers: &Outliers) {
 
 /// Returns the merged points: a point for each set of points that differ only in `thread` and in `cpu`, or in `pair`
 /// where pairs are numbered.
-pub fn merged(registry: &Registry, measured: &[Measurement]) -> Vec<Measurement> {
+pub fn merge_points(registry: &Registry, measured: &[Measurement]) -> Vec<Measurement> {
     let mut merged: Vec<Measurement> = Vec::new();
     for one in measured {
         let Some(axis) = axis(one) else { continue };
@@ -157,7 +158,7 @@ pub fn merged(registry: &Registry, measured: &[Measurement]) -> Vec<Measurement>
 
 /// The parameter over which a measurement is summed up.
 fn axis(m: &Measurement) -> Option<&'static str> {
-    let numbered = m.number(param::PAIR).is_some();
+    let numbered = m.numeric_param(param::PAIR).is_some();
     if m.params.contains_key(param::CPU) { Some(param::CPU) } else { numbered.then_some(param::PAIR) }
 }
 
@@ -166,7 +167,7 @@ fn merged_title(registry: &Registry, one: &Measurement, axis: &str) -> String {
         let what = one.title.rsplit_once(", pair ");
         return what.map_or(one.title.clone(), |(what, _)| format!("{what}, all pairs"));
     }
-    registry.find(&one.probe).map_or(one.title.clone(), |p| match one.params.get(param::CONTEXT) {
+    registry.find_probe(&one.probe).map_or(one.title.clone(), |p| match one.params.get(param::CONTEXT) {
         Some(context) => format!("{}: {context}, all CPUs", p.title),
         None => format!("{}, all CPUs", p.title),
     })
@@ -234,7 +235,7 @@ fn merge(all: &mut Measurement, one: &Measurement) {
         cycles: None,
         ..Summary::default()
     };
-    all.summary = Summary::of(&all.histogram, &counted);
+    all.summary = Summary::from_histogram(&all.histogram, &counted);
     all.outliers.extend_from_slice(&one.outliers);
     all.incomplete |= one.incomplete;
     all.merge_quality(&one.quality);
@@ -247,7 +248,7 @@ fn merge(all: &mut Measurement, one: &Measurement) {
             _ => all.corrected = None,
         }
         match (&mut all.contention, &one.contention) {
-            (Some(all), Some(one)) => all.add(one),
+            (Some(all), Some(one)) => all.add_later(one),
             _ => all.contention = None,
         }
     }
@@ -275,16 +276,16 @@ mod tests {
             row: false,
         };
         Measurement {
-            summary: Summary::of(&histogram, &Summary { missed: 1, ..Summary::default() }),
+            summary: Summary::from_histogram(&histogram, &Summary { missed: 1, ..Summary::default() }),
             values: values.map(|(name, value)| (name.to_owned(), value)).into(),
-            ..Measurement::of(point, Sampling::Event, Semantics::RoundTrip, histogram)
+            ..Measurement::from_samples(point, Sampling::Event, Semantics::RoundTrip, histogram)
         }
     }
 
     #[test]
     fn what_is_known_of_a_point_that_begins_counts_beside_what_it_was_forewarned_of() {
         let mut results = [None];
-        forewarned(&mut results, "no SCHED_FIFO", "");
+        note_degraded(&mut results, "no SCHED_FIFO", "");
         let work = OperationWork { ops: 3, bytes_touched: 64, bytes_moved: 128 };
         begun(&mut results[0], PointResult { work: Some(work), ..PointResult::default() });
         let [Some(result)] = results else { panic!("it is known") };
@@ -303,8 +304,8 @@ mod tests {
         };
         let step = crate::harness::step("pipe", vec![point]);
         let mut known = PointResult::default();
-        known.quality.lower(Reason::new(QualityLevel::Degraded, "few-samples", "the time was over", ""));
-        let m = measurement(&NOTHING, &step, 0, None, Some(known), None);
+        known.quality.add_reason(Reason::new(QualityLevel::Degraded, "few-samples", "the time was over", ""));
+        let m = build_measurement(&NOTHING, &step, 0, None, Some(known), None);
         assert_eq!(m.quality.text().unwrap(), "the time was over; nothing was measured");
         assert!(m.quality.reasons.iter().all(|reason| !reason.text.is_empty()), "{:?}", m.quality.reasons);
     }
@@ -321,23 +322,23 @@ mod tests {
             let mut one = pair(number, 0, (0.0, 0.0));
             one.histogram = Histogram::new(1);
             one.sampling = Sampling::Batch { ops: 1 };
-            one.summary = Summary::of(&one.histogram, &Summary::default());
+            one.summary = Summary::from_histogram(&one.histogram, &Summary::default());
             one
         };
         let mut members = [begun(0), begun(1), waiting(2), waiting(3)];
         for _ in 0..members.len() {
             members.rotate_left(1);
-            let sum = &merged(&NOTHING, &members)[0];
+            let sum = &merge_points(&NOTHING, &members)[0];
             assert_eq!((sum.summary.count, sum.histogram.tick_ps()), (10, 1000));
             assert_eq!((sum.sampling, sum.summary.max), (Sampling::Event, Some(10.0)));
             assert_eq!(sum.corrected.as_ref().map(Histogram::count), Some(10));
         }
-        assert_eq!(merged(&NOTHING, &[waiting(0), waiting(1)])[0].summary.count, 0);
+        assert_eq!(merge_points(&NOTHING, &[waiting(0), waiting(1)])[0].summary.count, 0);
     }
 
     #[test]
     fn shares_of_pairs_weigh_by_what_they_are_shares_of() {
-        let merged = merged(&NOTHING, &[pair(0, 100, (100.0, 90.0)), pair(1, 100, (0.0, 10.0))]);
+        let merged = merge_points(&NOTHING, &[pair(0, 100, (100.0, 90.0)), pair(1, 100, (0.0, 10.0))]);
         assert_eq!(merged.len(), 1);
         let all = &merged[0];
         assert_eq!((all.summary.count, all.summary.missed), (200, 2));
@@ -365,7 +366,7 @@ mod tests {
             one
         };
         // 900 gaps and 0.9 s lost in 9 s, 300 gaps and 0.3 s lost in 1 s.
-        let all = &merged(&NOTHING, &[cpu(0, 9.0, 900.0, 0.9), cpu(1, 1.0, 300.0, 0.3)])[0];
+        let all = &merge_points(&NOTHING, &[cpu(0, 9.0, 900.0, 0.9), cpu(1, 1.0, 300.0, 0.3)])[0];
         let figure = |name: &str| all.values[name].value;
         assert_eq!((figure("gaps"), figure("faults")), (120.0, 1200.0));
         assert!((figure("lost") - 12.0).abs() < 1e-9, "{}", figure("lost"));
@@ -391,9 +392,9 @@ mod tests {
             one
         };
         let value = |all: &Measurement, name: &str| all.values[name].value;
-        let alone = &merged(&NOTHING, &[one(0)])[0];
+        let alone = &merge_points(&NOTHING, &[one(0)])[0];
         assert_eq!((value(alone, "throughput"), value(alone, "wall-time")), (2e6, 2e6));
-        let all = &merged(&NOTHING, &[one(0), one(1)])[0];
+        let all = &merge_points(&NOTHING, &[one(0), one(1)])[0];
         assert_eq!((value(all, "throughput"), value(all, "wall-time")), (8e6 / 3.0, 4e6));
         assert_eq!((alone.revision, all.revision), (1, 2), "what changed its meaning is not compared");
     }
@@ -415,7 +416,7 @@ mod tests {
         for rotated in 0..all.len() {
             let mut members = all.clone();
             members.rotate_left(rotated);
-            let sum = &merged(&NOTHING, &members)[0];
+            let sum = &merge_points(&NOTHING, &members)[0];
             assert_eq!(sum.quality.level, QualityLevel::Unsupported);
             for part in ["a", "b", "c"] {
                 assert!(
@@ -424,9 +425,9 @@ mod tests {
                     sum.quality
                 );
                 assert!(
-                    sum.remedy().as_ref().unwrap().contains(&format!("mend {part}")),
+                    sum.joined_remedies().as_ref().unwrap().contains(&format!("mend {part}")),
                     "{:?}",
-                    sum.remedy()
+                    sum.joined_remedies()
                 );
             }
         }
@@ -436,6 +437,6 @@ mod tests {
     fn pairs_of_cpus_have_no_sum() {
         let mut one = pair(0, 1, (0.0, 0.0));
         one.params.insert("pair".to_owned(), "0-1".into());
-        assert!(super::merged(&NOTHING, &[one]).is_empty());
+        assert!(super::merge_points(&NOTHING, &[one]).is_empty());
     }
 }

@@ -3,7 +3,7 @@
 use latscope_core::plan::{Plan, PlanStep};
 use latscope_core::report::{CriterionCheck, Report, VerdictStatus};
 use latscope_core::units::{format_count, format_share};
-use latscope_judge::verdict::{Metric, MetricCriterion, judged, limit_in_words};
+use latscope_judge::verdict::{Metric, MetricCriterion, judged_measurements, limit_in_words};
 use std::time::Duration;
 
 /// State of a criterion over all measurements that it judges.
@@ -25,7 +25,7 @@ pub struct Standing {
 
 impl Standing {
     /// `✘ max 100 µs: 16 above, first at 0:02`.
-    pub fn words(&self) -> String {
+    pub fn status_line(&self) -> String {
         let sign = match (self.exceeded, self.holds) {
             (true, _) => '✘',
             (false, Some(true)) => '✔',
@@ -37,20 +37,20 @@ impl Standing {
             }
             _ => String::new(),
         };
-        format!("{sign} {}: {}{first}", self.asked(), self.found())
+        format!("{sign} {}: {}{first}", self.limit_text(), self.value_text())
     }
 
-    fn asked(&self) -> String {
+    fn limit_text(&self) -> String {
         let limit = self.criterion.limit;
         let limit = match &self.criterion.metric {
-            metric if metric.is_duration() => short(&limit_in_words(limit)),
+            metric if metric.is_duration() => trim_zeros(&limit_in_words(limit)),
             Metric::Share(_) => format_share(limit / 100.0),
             _ => limit.to_string(),
         };
         format!("{} {limit}", self.criterion.metric.name().replace('_', "."))
     }
 
-    fn found(&self) -> String {
+    fn value_text(&self) -> String {
         match (self.above, self.value, &self.criterion.metric) {
             (Some((_, 0)), ..) | (None, None, _) => "not known yet".to_owned(),
             (Some((0, _)), ..) => "none above".to_owned(),
@@ -65,7 +65,7 @@ impl Standing {
 }
 
 /// `100 µs`, not `100.0 µs`.
-fn short(time: &str) -> String {
+fn trim_zeros(time: &str) -> String {
     match time.split_once(' ') {
         Some((digits, unit)) if digits.contains('.') => {
             format!("{} {unit}", digits.trim_end_matches('0').trim_end_matches('.'))
@@ -95,7 +95,7 @@ pub(crate) struct CriteriaMonitor {
 }
 
 impl CriteriaMonitor {
-    pub fn of(plan: &Plan) -> CriteriaMonitor {
+    pub fn for_plan(plan: &Plan) -> CriteriaMonitor {
         let criteria = MetricCriterion::of_plan(plan);
         CriteriaMonitor { first: vec![None; criteria.len()], exceeded: vec![false; criteria.len()], criteria }
     }
@@ -109,13 +109,13 @@ impl CriteriaMonitor {
 
     /// Returns the state of each criterion in a judged report, `at` ns after the start, and true if a criterion is
     /// exceeded that was not exceeded before.
-    pub fn look(&mut self, report: &Report, at: u64) -> (Vec<Standing>, bool) {
+    pub fn check_criteria(&mut self, report: &Report, at: u64) -> (Vec<Standing>, bool) {
         let mut fresh = false;
         let standings = self.criteria.iter().enumerate().map(|(index, criterion)| {
-            let checks = judged(report).filter_map(|(_, verdict)| {
+            let checks = judged_measurements(report).filter_map(|(_, verdict)| {
                 verdict.checks.get(index).filter(|check| check.metric == criterion.metric.name())
             });
-            let mut standing = standing(criterion, checks);
+            let mut standing = combine_checks(criterion, checks);
             if standing.exceeded || standing.holds == Some(false) {
                 self.first[index].get_or_insert(at);
             }
@@ -132,13 +132,16 @@ impl CriteriaMonitor {
     pub fn exceeded(&self) -> Option<String> {
         let exceeded = self.criteria.iter().zip(&self.exceeded).filter(|(_, exceeded)| **exceeded);
         let words: Vec<String> =
-            exceeded.map(|(criterion, _)| standing(criterion, [].into_iter()).asked()).collect();
+            exceeded.map(|(criterion, _)| combine_checks(criterion, [].into_iter()).limit_text()).collect();
         (!words.is_empty()).then(|| words.join(" and "))
     }
 }
 
 /// A criterion over all that was judged by it: the worst decides, events add up.
-fn standing<'a>(criterion: &MetricCriterion, checks: impl Iterator<Item = &'a CriterionCheck>) -> Standing {
+fn combine_checks<'a>(
+    criterion: &MetricCriterion,
+    checks: impl Iterator<Item = &'a CriterionCheck>,
+) -> Standing {
     let none = Standing {
         criterion: criterion.clone(),
         exceeded: false,
@@ -195,11 +198,11 @@ mod tests {
         let mut report = fixture::wake();
         let criteria: Vec<MetricCriterion> =
             criteria.iter().map(|(name, limit)| MetricCriterion::new(name, *limit).unwrap()).collect();
-        report.plan.criteria = criteria.iter().map(MetricCriterion::planned).collect();
+        report.plan.criteria = criteria.iter().map(MetricCriterion::to_plan_criterion).collect();
         judge_report(&mut report, &criteria);
-        let mut watch = CriteriaMonitor::of(&report.plan);
-        let (standings, fresh) = watch.look(&report, 2_900_000_000);
-        let (_, again) = watch.look(&report, 5_000_000_000);
+        let mut watch = CriteriaMonitor::for_plan(&report.plan);
+        let (standings, fresh) = watch.check_criteria(&report, 2_900_000_000);
+        let (_, again) = watch.check_criteria(&report, 5_000_000_000);
         assert!(!again, "it is exceeded for the first time once");
         (standings, fresh, watch)
     }
@@ -215,7 +218,7 @@ mod tests {
             ("max", 5_300_200.0),
         ];
         let (standings, fresh, watch) = looked(&asked);
-        let words: Vec<String> = standings.iter().map(Standing::words).collect();
+        let words: Vec<String> = standings.iter().map(Standing::status_line).collect();
         // With the three that were missed meanwhile.
         assert_eq!(words[0], "✘ max 50 µs: 5 above, first at 0:02");
         assert!(words[1].starts_with("✔ p99.9 60 µs: ") && words[1].ends_with(" %"), "{words:?}");
@@ -225,7 +228,7 @@ mod tests {
         );
         assert_eq!((fresh, watch.exceeded().as_deref()), (true, Some("max 50 µs")));
         let (standings, fresh, watch) = looked(&[("gap", 1.0)]);
-        assert_eq!(standings[0].words(), "? gap 1: not known yet");
+        assert_eq!(standings[0].status_line(), "? gap 1: not known yet");
         assert!(!fresh && watch.exceeded().is_none());
     }
 }

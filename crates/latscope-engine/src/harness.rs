@@ -64,12 +64,12 @@ fn measure_here(experiment: &'static Experiment, points: Vec<MeasurementPoint>) 
     sched::pin(&step.cpus[..1]).unwrap();
     let (timebase, _) = Timebase::calibrate();
     let count = step.points.len();
-    let layout = HistogramSlotLayout::of(&step);
-    let slots = Slots::map(Slots::create(&layout).unwrap(), layout).unwrap();
+    let layout = HistogramSlotLayout::of_step(&step);
+    let slots = Slots::map_memfd(Slots::create_memfd(&layout).unwrap(), layout).unwrap();
     let assignment = Assignment {
         step: step.clone(),
         timebase,
-        epoch: timebase.clock().start(),
+        epoch: timebase.clock().stamp_start(),
         allowed,
         scratch: Some(scratch.path().to_owned()),
         epoch_ns: monotonic_ns(),
@@ -85,17 +85,17 @@ fn measure_here(experiment: &'static Experiment, points: Vec<MeasurementPoint>) 
     };
     let mut bench = Bench::new(assignment, slots.clone(), &mut tell);
     let outcome = (experiment.run)(&mut bench);
-    bench.close();
+    bench.report_results();
     outcome.unwrap();
     collect::measurements(&NOTHING, &step, Some(&slots), &results, None)
 }
 
 /// Asserts properties of every measurement that hold however fast the machine is.
 pub fn check(m: &Measurement) {
-    let name = format!("{} {:?}: {:?}", m.probe, m.params, m.reason());
+    let name = format!("{} {:?}: {:?}", m.probe, m.params, m.joined_reasons());
     assert!(!m.incomplete, "{name}: not closed");
     if m.quality.level == QualityLevel::Unsupported {
-        assert!(m.reason().is_some() && m.summary.count == 0, "{name}");
+        assert!(m.joined_reasons().is_some() && m.summary.count == 0, "{name}");
         return;
     }
     assert!(m.summary.count > 0, "{name}: nothing was recorded");

@@ -66,16 +66,17 @@ impl WorkerLink {
     ///
     /// # Errors
     /// There is no memory, or no process.
-    pub fn start(step: &PlanStep) -> Result<WorkerLink> {
-        let layout = HistogramSlotLayout::of(step);
-        let memory = Slots::create(&layout).with_context(|| few_files("no memory for the histograms"))?;
-        let slots = Slots::map(&memory, layout)?;
+    pub fn start_worker(step: &PlanStep) -> Result<WorkerLink> {
+        let layout = HistogramSlotLayout::of_step(step);
+        let memory =
+            Slots::create_memfd(&layout).with_context(|| few_files("no memory for the histograms"))?;
+        let slots = Slots::map_memfd(&memory, layout)?;
         // Not an eventfd, which some sandboxes refuse.
         let (bell, rope) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
             .with_context(|| few_files("no pipe from a worker process"))?;
-        let (child, messages) = role::start(&[worker::NAME], &[&memory, &rope], Lifetime::WithParent)
+        let (child, messages) = role::start_process(&[worker::NAME], &[&memory, &rope], Lifetime::WithParent)
             .with_context(|| few_files("a worker process does not start"))?;
-        let freezer = Freezer::watch(child.id());
+        let freezer = Freezer::watch_process(child.id());
         Ok(WorkerLink { child, messages, bell, _rope: rope, freezer, slots, resumed: false })
     }
 
@@ -87,7 +88,7 @@ impl WorkerLink {
     /// Returns the reason if the worker [was stopped](was_halted) since the last call, or was frozen.
     pub fn was_halted(&mut self) -> Option<Shortfall> {
         let was_frozen = self.freezer.as_mut().is_some_and(Freezer::was_frozen);
-        was_frozen.then(Shortfall::frozen).or_else(|| was_halted(&self.child).then(Shortfall::halted))
+        was_frozen.then(Shortfall::frozen).or_else(|| was_halted(&self.child).then(Shortfall::run_stopped))
     }
 
     /// Returns true if the worker may have been frozen before the last call of [`WorkerLink::was_halted`].
@@ -117,21 +118,21 @@ impl WorkerLink {
     /// # Errors
     /// The worker has ended; the text names the way it ended.
     pub(crate) fn assign(&mut self, assignment: &Assignment) -> Result<()> {
-        self.messages.send(assignment).map_err(|_| self.how_it_ended())
+        self.messages.send_message(assignment).map_err(|_| self.how_it_ended())
     }
 
     /// Waits for at most `timeout`, for the worker, a signal, or one of `inputs`.
     ///
     /// # Errors
     /// The kernel refuses to wait, or the worker does not speak our language.
-    pub fn wait(
+    pub fn wait_for_event(
         &mut self,
         signals: &SignalFd,
         inputs: &[BorrowedFd],
         timeout: Duration,
     ) -> Result<CoordinatorEvent> {
         if !self.messages.has_message() {
-            match self.ready(signals, inputs, timeout)? {
+            match self.first_readable(signals, inputs, timeout)? {
                 None => return Ok(CoordinatorEvent::Silence),
                 Some(0) => {
                     // SIGCHLD only wakes: `was_halted` asks for the state of the child.
@@ -148,7 +149,7 @@ impl WorkerLink {
                 Some(_) => return Ok(CoordinatorEvent::Silence),
             }
         }
-        Ok(match self.messages.read().context("invalid worker message")? {
+        Ok(match self.messages.read_message().context("invalid worker message")? {
             MessageRead::Message(message) => CoordinatorEvent::Message(message),
             MessageRead::Partial => CoordinatorEvent::Silence,
             MessageRead::Ended => CoordinatorEvent::Gone,
@@ -156,7 +157,12 @@ impl WorkerLink {
     }
 
     /// The first descriptor that can be read: signals, worker, bell, inputs, freezer.
-    fn ready(&self, signals: &SignalFd, inputs: &[BorrowedFd], timeout: Duration) -> Result<Option<usize>> {
+    fn first_readable(
+        &self,
+        signals: &SignalFd,
+        inputs: &[BorrowedFd],
+        timeout: Duration,
+    ) -> Result<Option<usize>> {
         let deadline = Instant::now() + timeout;
         let mut fds = vec![
             PollFd::new(signals, PollFlags::IN),
@@ -178,7 +184,7 @@ impl WorkerLink {
     }
 
     /// Lets all threads of the worker and of what it started run on the CPU of the calling thread, except some.
-    pub(crate) fn free(&self, except: &[u32]) {
+    pub(crate) fn move_threads_here(&self, except: &[u32]) {
         move_threads(&descendants(self.process()), rustix::thread::sched_getcpu() as u32, except);
     }
 

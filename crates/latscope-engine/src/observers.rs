@@ -1,7 +1,7 @@
 //! Events of a run for its observers: progress, live screens, the file that is saved as results come in.
 
 use crate::criteria::Standing;
-use crate::remaining::{RunTimeEstimate, SetupCost, about};
+use crate::remaining::{RunTimeEstimate, SetupCost, format_approximate};
 use latscope_bench::recorder::Snapshot;
 use latscope_core::plan::{MeasurementPoint, Params, Plan, PlanStep};
 use latscope_core::quality::QualityLevel;
@@ -73,7 +73,7 @@ impl StepRound {
     }
 
     /// `round 2 of 3`, where there are several.
-    pub fn words(self) -> Option<String> {
+    pub fn round_text(self) -> Option<String> {
         (self.of > 1).then(|| format!("round {} of {}", self.number, self.of))
     }
 }
@@ -194,30 +194,30 @@ impl ProgressDisplay {
         let index = self.reached;
         point.probe.split('.').next().unwrap_or_default().clone_into(&mut self.family);
         self.point = Some((point.probe.clone(), point.params.clone()));
-        if let Some(width) = self.width() {
+        if let Some(width) = self.line_width() {
             // Ten times a second is enough for eyes.
             if !self.is_due(Duration::from_millis(100)) {
                 return;
             }
             let share = index * 20 / self.total.max(1);
             let bar = format!("{}{}", "━".repeat(share), "─".repeat(20 - share.min(20)));
-            let left = self.left();
+            let left = self.time_left_text();
             let figure = self.figure.as_ref().map(|figure| format!("{figure} · ")).unwrap_or_default();
             let line =
                 format!("{bar} {index}/{}{left}  {figure}{}: {}", self.total, point.probe, point.title);
             let line: String = line.chars().take(width - 1).collect();
-            self.say(format_args!("\r\x1b[K{line}"));
+            self.write_status(format_args!("\r\x1b[K{line}"));
         } else {
-            self.line();
+            self.print_progress();
         }
     }
 
     /// Says how far the run is, if that was not said of late.
-    fn line(&mut self) {
+    fn print_progress(&mut self) {
         if self.total > 0 && self.style != ProgressStyle::None && self.is_due(PERIOD) {
-            let (family, index, left) = (&self.family, self.reached, self.left());
+            let (family, index, left) = (&self.family, self.reached, self.time_left_text());
             let figure = self.figure.as_ref().map(|figure| format!("; {figure}")).unwrap_or_default();
-            self.say(format_args!(
+            self.write_status(format_args!(
                 "measuring {family} ({index} of {} points done{left}{figure})\n",
                 self.total
             ));
@@ -242,7 +242,7 @@ impl ProgressDisplay {
     }
 
     /// Columns of the line that is rewritten; `None` if lines are written one below the other.
-    fn width(&self) -> Option<usize> {
+    fn line_width(&self) -> Option<usize> {
         match self.style {
             ProgressStyle::Auto => status_width(),
             ProgressStyle::Bar => status_width().or(Some(COLUMNS)),
@@ -251,12 +251,15 @@ impl ProgressDisplay {
     }
 
     /// `, about 32s left`, where that is known.
-    fn left(&self) -> String {
-        self.remaining.left().map(|left| format!(", {} left", about(left))).unwrap_or_default()
+    fn time_left_text(&self) -> String {
+        self.remaining
+            .time_left()
+            .map(|left| format!(", {} left", format_approximate(left)))
+            .unwrap_or_default()
     }
 
     /// A closed stderr is no reason to stop measuring.
-    fn say(&self, text: std::fmt::Arguments) {
+    fn write_status(&self, text: std::fmt::Arguments) {
         latscope_process::stderr::write_moving(&text.to_string());
     }
 }
@@ -266,32 +269,34 @@ impl Observer for ProgressDisplay {
         match event {
             RunEvent::Started(plan) => {
                 self.total = plan.schedule().iter().map(|(_, index)| plan.steps[*index].points.len()).sum();
-                self.remaining = RunTimeEstimate::of(plan, self.setup);
+                self.remaining = RunTimeEstimate::for_plan(plan, self.setup);
             }
             RunEvent::Closed(report) => {
-                self.remaining.closed();
+                self.remaining.finish_step();
                 self.take_figure(report);
             }
             RunEvent::Point { point, index, .. } => self.point(point, *index),
             RunEvent::Warning(warning) => {
-                let clear = if self.width().is_some() { "\r\x1b[K" } else { "" };
-                self.say(format_args!("{clear}latscope: {}\n", warning.text));
+                let clear = if self.line_width().is_some() { "\r\x1b[K" } else { "" };
+                self.write_status(format_args!("{clear}latscope: {}\n", warning.text));
             }
-            RunEvent::Snapshot(_) if self.width().is_none() => self.line(),
-            RunEvent::Finished(_) if self.width().is_some() => self.say(format_args!("\r\x1b[K")),
+            RunEvent::Snapshot(_) if self.line_width().is_none() => self.print_progress(),
+            RunEvent::Finished(_) if self.line_width().is_some() => {
+                self.write_status(format_args!("\r\x1b[K"))
+            }
             _ => {}
         }
     }
 
     fn period(&self) -> Option<Duration> {
-        self.width().is_none().then_some(PERIOD)
+        self.line_width().is_none().then_some(PERIOD)
     }
 }
 
 /// Returns the median of a measurement with what it times, and a mark if it is doubtful: there is no room for reasons.
 fn figure(m: &Measurement) -> Option<String> {
     let mark = if m.quality.level == QualityLevel::Ok { "" } else { " (degraded)" };
-    Some(format!("{} {}, {}{mark}", m.title, format_time(m.summary.p50?), m.times.words()))
+    Some(format!("{} {}, {}{mark}", m.title, format_time(m.summary.p50?), m.times.display_name()))
 }
 
 #[cfg(test)]
@@ -326,7 +331,7 @@ mod tests {
         progress.point = Some((m.probe.clone(), m.params.clone()));
         progress.take_figure(&report);
         let shown = progress.figure.clone().unwrap();
-        assert!(shown.starts_with(&m.title) && shown.contains(m.times.words()), "{shown}");
+        assert!(shown.starts_with(&m.title) && shown.contains(m.times.display_name()), "{shown}");
         let mut degraded = m.clone();
         degraded.quality.level = QualityLevel::Degraded;
         assert!(figure(&degraded).unwrap().ends_with(" (degraded)"));

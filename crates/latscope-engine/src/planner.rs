@@ -7,7 +7,7 @@ use latscope_core::plan::{
     BackgroundLoad, Conditions, KIND, MeasurementPoint, OnThreshold, ParamValue, Params, Periodic, Plan,
     PlanStep,
 };
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -52,7 +52,12 @@ impl RunRequest {
 }
 
 /// The plan to measure `probes` as asked on `machine`.
-pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &RunRequest, machine: &Machine) -> Plan {
+pub fn plan_probes(
+    registry: &Registry,
+    probes: &[&'static Probe],
+    request: &RunRequest,
+    machine: &Machine,
+) -> Plan {
     let mut groups: Vec<(&'static Experiment, Option<PathBuf>, Vec<MeasurementPoint>)> = Vec::new();
     let chosen = on_chosen_cpus(request, machine);
     // All pairs of many CPUs are too many points to compare each with each.
@@ -88,7 +93,7 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &RunRequest
                 conditions: Conditions { scratch_in, ..request.conditions.clone() },
                 periodic: request.periodic.clone(),
                 seed: request.seed,
-                ..PlanStep::new(experiment.name, points, cpus, stop(request))
+                ..PlanStep::new(experiment.name, points, cpus, stop_conditions(request))
             }
         })
         .collect();
@@ -214,7 +219,12 @@ fn with_fewer_rounds(mut plan: Plan, fewer: impl Fn(&str) -> Option<(u32, &'stat
         }
     }
     let note = |(rounds, why, steps): (u32, &str, Vec<&str>)| {
-        format!("{} in {} of {}: {why}", steps.join(", "), counted(rounds.into(), "round"), plan.rounds)
+        format!(
+            "{} in {} of {}: {why}",
+            steps.join(", "),
+            count_with_noun(rounds.into(), "round"),
+            plan.rounds
+        )
     };
     let notes: Vec<String> = said.into_iter().map(note).collect();
     plan.notes.extend(notes);
@@ -223,7 +233,7 @@ fn with_fewer_rounds(mut plan: Plan, fewer: impl Fn(&str) -> Option<(u32, &'stat
 
 /// Directory for the files of a point; `None` if its experiment uses no files.
 fn directory(experiment: &Experiment, point: &MeasurementPoint) -> Option<PathBuf> {
-    let asked = point.params.get(param::DIRECTORY).and_then(ParamValue::text);
+    let asked = point.params.get(param::DIRECTORY).and_then(ParamValue::as_text);
     experiment.scratch.then(|| asked.map_or_else(std::env::temp_dir, PathBuf::from))
 }
 
@@ -232,8 +242,8 @@ fn preferred(allowed: &[u32]) -> Vec<u32> {
     allowed.iter().rev().copied().collect()
 }
 
-fn stop(request: &RunRequest) -> latscope_core::plan::Stop {
-    let mut stop = request.input.profile.stop();
+fn stop_conditions(request: &RunRequest) -> latscope_core::plan::Stop {
+    let mut stop = request.input.profile.stop_conditions();
     if request.timeline.is_some() {
         // A time line is read by eyes: a few hundred events of each point tell all.
         (stop.samples, stop.events) = (stop.samples.min(10), stop.events.min(200));
@@ -273,9 +283,9 @@ mod tests {
 
     #[test]
     fn a_count_replaces_the_limits_of_time() {
-        let counted = stop(&RunRequest { count: Some(7), ..request() });
+        let counted = stop_conditions(&RunRequest { count: Some(7), ..request() });
         assert_eq!((counted.samples, counted.events, counted.limit_ns), (7, 7, u64::MAX));
-        let timed = stop(&RunRequest { duration: Some(5), ..request() });
+        let timed = stop_conditions(&RunRequest { duration: Some(5), ..request() });
         assert_eq!((timed.samples, timed.limit_ns), (u64::MAX, 5));
     }
 }

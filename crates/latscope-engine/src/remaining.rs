@@ -62,11 +62,11 @@ fn planned(step: &PlanStep, round: u32, setup: impl Fn(&str, usize) -> f64) -> O
     let points = if together { 1.0 } else { alone.len() as f64 };
     // Threads and callers run at the same time; a remote, and payloads, are measured one after the other.
     let in_turn = |point: &MeasurementPoint| {
-        families::of(&point.probe) == families::REMOTE
+        families::of_probe(&point.probe) == families::REMOTE
             || point.params.get(param::MODE) == Some(&"throughput".into())
     };
     if step.periodic.is_some() && !step.points.iter().any(in_turn) {
-        let intervals = step.points.iter().filter_map(|point| point.params.get(param::INTERVAL)?.number());
+        let intervals = step.points.iter().filter_map(|point| point.params.get(param::INTERVAL)?.as_number());
         let interval = intervals.map(|ns| ns as f64 / 1e9);
         let events = (stop.events != u64::MAX).then_some(stop.events as f64);
         let counted = interval.reduce(f64::max).zip(events).map(|(interval, events)| interval * events);
@@ -100,7 +100,7 @@ pub struct RunTimeEstimate {
 
 impl RunTimeEstimate {
     /// Starts the estimate at the beginning of the run.
-    pub fn of(plan: &Plan, setup: impl Fn(&str, usize) -> f64) -> RunTimeEstimate {
+    pub fn for_plan(plan: &Plan, setup: impl Fn(&str, usize) -> f64) -> RunTimeEstimate {
         let planned = |(round, index): (u32, usize)| (index, planned(&plan.steps[index], round, &setup));
         RunTimeEstimate {
             schedule: plan.schedule().into_iter().map(planned).collect(),
@@ -111,12 +111,12 @@ impl RunTimeEstimate {
     }
 
     /// A step is over.
-    pub fn closed(&mut self) {
+    pub fn finish_step(&mut self) {
         let took = self.since.replace(Instant::now()).map_or(0.0, |since| since.elapsed().as_secs_f64());
-        self.took(took);
+        self.record_time(took);
     }
 
-    fn took(&mut self, took: f64) {
+    fn record_time(&mut self, took: f64) {
         let Some((step, planned)) = self.schedule.get(self.done).copied() else { return };
         self.done += 1;
         match &mut self.taken[step] {
@@ -153,7 +153,7 @@ impl RunTimeEstimate {
     }
 
     /// Remaining time; `None` if the time of a part is not known.
-    pub fn left(&self) -> Option<Duration> {
+    pub fn time_left(&self) -> Option<Duration> {
         let since = self.since.map_or(0.0, |since| since.elapsed().as_secs_f64());
         self.left_after(since)
     }
@@ -172,7 +172,7 @@ impl RunTimeEstimate {
 }
 
 /// A duration as people say it: whole seconds, minutes from an hour on.
-pub fn about(duration: Duration) -> String {
+pub fn format_approximate(duration: Duration) -> String {
     let seconds = duration.as_secs_f64().round() as u64;
     let step = if seconds >= 3600 { 60 } else { 1 };
     format!("about {}", format_duration(Duration::from_secs((seconds / step * step).max(1))))
@@ -203,24 +203,24 @@ mod tests {
         assert_eq!(seconds(&remaining, 1.5), Some(10.5));
         // As long as it lasts, it does not take time from the others.
         assert_eq!(seconds(&remaining, 100.0), Some(10.0));
-        remaining.took(6.0);
+        remaining.record_time(6.0);
         // Three times as long, with the weight of the plan: (6 + 5) / (2 + 5).
         assert_eq!(seconds(&remaining, 0.0), Some(18.571));
-        remaining.took(4.0);
+        remaining.record_time(4.0);
         assert_eq!(seconds(&remaining, 0.0), Some(6.0 + 4.0));
-        remaining.took(1.0);
+        remaining.record_time(1.0);
         assert_eq!(seconds(&remaining, 0.0), Some(4.0));
-        remaining.took(4.0);
+        remaining.record_time(4.0);
         assert_eq!(seconds(&remaining, 0.0), None);
-        remaining.took(4.0);
+        remaining.record_time(4.0);
     }
 
     #[test]
     fn what_took_longest_beyond_its_plan_is_left_out_first_and_all_is_measured_once() {
         let round = [(0, Some(1.0)), (1, Some(1.0)), (2, Some(1.0))];
         let mut remaining = of(&[round, round, round].concat());
-        remaining.took(1.0);
-        remaining.took(5.0);
+        remaining.record_time(1.0);
+        remaining.record_time(5.0);
         // 1 s of the first in two rounds each, 5 s of the second in two, and the third.
         assert_eq!(remaining.leave_out(100.0), [0; 0]);
         assert_eq!(remaining.leave_out(9.0), [1]);
@@ -236,13 +236,13 @@ mod tests {
     fn what_never_ends_has_no_end() {
         let mut remaining = of(&[(0, None), (1, Some(1.0)), (0, None)]);
         assert_eq!(seconds(&remaining, 0.0), None);
-        remaining.took(1.0);
+        remaining.record_time(1.0);
         assert_eq!(seconds(&remaining, 0.0), Some(2.0), "it is known now");
     }
 
     #[test]
     fn all_pairs_take_as_long_as_the_rounds_in_which_they_are_measured() {
-        let stop = Stop { samples: 100, batch_ns: 250_000, ..Stop::after(0, 0) };
+        let stop = Stop { samples: 100, batch_ns: 250_000, ..Stop::after_events(0, 0) };
         let pairs = |cpus: usize| -> f64 {
             let params = params([("mode", "cas".into()), ("class", "same node".into())]);
             let pair = MeasurementPoint {
@@ -265,8 +265,8 @@ mod tests {
 
     #[test]
     fn durations_are_rounded_for_people() {
-        assert_eq!(about(Duration::from_millis(150_400)), "about 2m 30s");
-        assert_eq!(about(Duration::from_secs(7_325)), "about 2h 2m");
-        assert_eq!(about(Duration::from_millis(3)), "about 1s");
+        assert_eq!(format_approximate(Duration::from_millis(150_400)), "about 2m 30s");
+        assert_eq!(format_approximate(Duration::from_secs(7_325)), "about 2h 2m");
+        assert_eq!(format_approximate(Duration::from_millis(3)), "about 1s");
     }
 }

@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 use latscope_core::redact::Redactor;
 use latscope_core::report::Report;
 use latscope_os::signal::{self, TERMINATION};
-use latscope_process::files::{self, Destination, HeldDirectory, Looked, directory_of, look};
+use latscope_process::files::{self, Destination, HeldDirectory, Looked, directory_of, find_destination};
 use latscope_process::output::BlockingOutput;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -47,7 +47,7 @@ impl Saver {
     /// # Errors
     /// The directory does not exist or must not be written to.
     pub fn new(path: &Path, every: Duration) -> Result<Saver> {
-        check(path)?;
+        check_writable(path)?;
         let (path, every) = (path.to_owned(), every.max(LEAST));
         let is_replacing = path.is_file();
         Ok(Saver { path, every, is_replacing, ..Saver::default() })
@@ -67,7 +67,7 @@ impl Saver {
 
     fn write(&self, report: &Report) -> Result<()> {
         let redacted = if self.redacts {
-            Some(Redactor::default().report(report).context("cannot redact the result")?)
+            Some(Redactor::default().redact_report(report).context("cannot redact the result")?)
         } else {
             None
         };
@@ -77,7 +77,7 @@ impl Saver {
         save_at(&self.path, lean.as_ref().unwrap_or(report), Compression::fast())
     }
 
-    fn save(&mut self, report: &Report, tell: bool) {
+    fn save_or_warn(&mut self, report: &Report, tell: bool) {
         // It is tried again, in the end with an error; a crash until then would lose what was measured.
         if let Err(error) = self.write(report)
             && tell
@@ -102,7 +102,7 @@ impl Observer for Saver {
         };
         if due && !is_special(&self.path) {
             // What lasts only as long as a point is said at the end.
-            self.save(report, !matches!(event, RunEvent::Closed(_)));
+            self.save_or_warn(report, !matches!(event, RunEvent::Closed(_)));
         }
     }
 
@@ -117,8 +117,8 @@ impl Observer for Saver {
 /// # Errors
 /// The file is a directory, in a directory that does not exist or must not be written to, another user's in a
 /// directory where only owners may replace files, or a device that takes nothing.
-pub fn check(path: &Path) -> Result<()> {
-    match look(path) {
+pub fn check_writable(path: &Path) -> Result<()> {
+    match find_destination(path) {
         Ok(Destination::Directory) => {
             bail!("cannot write {}: it is a directory, choose a file", path.display())
         }
@@ -126,10 +126,10 @@ pub fn check(path: &Path) -> Result<()> {
         // The directory says what is wrong.
         _ => {}
     }
-    let refused = |error| refused(path, &error);
-    let held = HeldDirectory::of(path).map_err(refused)?;
+    let refused = |error| refusal_error(path, &error);
+    let held = HeldDirectory::of_file(path).map_err(refused)?;
     let file = tempfile::Builder::new().prefix(".latscope-").tempfile_in(held.path()).map_err(refused)?;
-    if is_of_another(&held.at(path), file.as_file()).unwrap_or(false) {
+    if is_of_another(&held.path_to(path), file.as_file()).unwrap_or(false) {
         bail!(
             "{}: it is another user's, in a directory where only owners replace files: {ELSEWHERE}",
             unwritable(path)
@@ -144,11 +144,11 @@ pub fn check(path: &Path) -> Result<()> {
 /// # Errors
 /// The file cannot be made, or not be opened for writing.
 pub fn check_in_place(path: &Path) -> io::Result<()> {
-    match look(path)? {
+    match find_destination(path)? {
         Destination::Free => {
-            let held = HeldDirectory::of(path)?;
-            File::options().write(true).create_new(true).open(held.at(path))?;
-            fs::remove_file(held.at(path))
+            let held = HeldDirectory::of_file(path)?;
+            File::options().write(true).create_new(true).open(held.path_to(path))?;
+            fs::remove_file(held.path_to(path))
         }
         Destination::File(looked) if looked.is_hard_link() => Err(hard_link()),
         Destination::File(looked) | Destination::Special(looked) => write_nothing(&looked),
@@ -183,7 +183,7 @@ fn is_of_another(path: &Path, ours: &File) -> io::Result<bool> {
 }
 
 /// The error without the name of a temporary file, which says nothing to the user.
-fn refused(path: &Path, error: &io::Error) -> anyhow::Error {
+fn refusal_error(path: &Path, error: &io::Error) -> anyhow::Error {
     anyhow!("{}: {}: {ELSEWHERE}", unwritable(path), of_directory(error.kind()))
 }
 
@@ -209,7 +209,7 @@ fn unwritable(path: &Path) -> String {
 }
 
 /// Returns the absolute place of a file, however its directory is written. A link is replaced itself.
-pub fn place(path: &Path) -> PathBuf {
+pub fn absolute_path(path: &Path) -> PathBuf {
     let directory = directory_of(path);
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     path.file_name().map_or(directory.clone(), |name| directory.join(name))
@@ -217,7 +217,7 @@ pub fn place(path: &Path) -> PathBuf {
 
 /// A device or pipe is written to; replacing it would destroy it.
 pub fn is_special(path: &Path) -> bool {
-    matches!(look(path), Ok(Destination::Special(_) | Destination::Directory))
+    matches!(find_destination(path), Ok(Destination::Special(_) | Destination::Directory))
 }
 
 /// Saves a report atomically: readers see the old file or the new one. The file is packed by gzip if its name ends with
@@ -226,7 +226,7 @@ pub fn is_special(path: &Path) -> bool {
 /// # Errors
 /// The directory cannot be written to, or the disk is full; then the old file
 /// is still there and nothing else is.
-pub fn save(path: &Path, report: &Report) -> Result<()> {
+pub fn save_report(path: &Path, report: &Report) -> Result<()> {
     save_at(path, report, Compression::default())
 }
 
@@ -255,7 +255,7 @@ fn packed(
 /// Replaces a file that the user named by a text in the same way.
 ///
 /// # Errors
-/// As of [`save`].
+/// As of [`save_report`].
 pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
     replace_with(path, |file| packed(path, file, Compression::default(), |to| to.write_all(text)))
 }
@@ -264,18 +264,18 @@ pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
 /// touched, nor is a device or pipe written to.
 ///
 /// # Errors
-/// As of [`save`].
+/// As of [`save_report`].
 pub fn replace_name(path: &Path, text: &[u8]) -> Result<()> {
     let mut draft = Draft::of_name(path)?;
     draft.write_all(text).with_context(|| unwritable(path))?;
-    draft.finish()
+    draft.commit_file()
 }
 
 /// Writes to a device or pipe, which the user named, or replaces a file.
 fn replace_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    let mut draft = Draft::begin(path)?;
+    let mut draft = Draft::create_draft(path)?;
     write(&mut draft).with_context(|| unwritable(path))?;
-    draft.finish()
+    draft.commit_file()
 }
 
 /// File that gets its name once it is complete; until then the old file has it. A device or pipe is written to at once.
@@ -296,8 +296,8 @@ impl Draft {
     ///
     /// # Errors
     /// The directory cannot be written to, or no process reads the pipe.
-    pub fn begin(path: &Path) -> Result<Draft> {
-        match look(path) {
+    pub fn create_draft(path: &Path) -> Result<Draft> {
+        match find_destination(path) {
             Ok(Destination::Special(looked)) => {
                 let to =
                     To::Special(BlockingOutput(open_special(&looked).with_context(|| unwritable(path))?));
@@ -319,12 +319,12 @@ impl Draft {
 
     /// Begins a file with these permissions, or with those of new files.
     fn new(path: &Path, mode: Option<Mode>) -> Result<Draft> {
-        let held = HeldDirectory::of(path).map_err(|error| refused(path, &error))?;
+        let held = HeldDirectory::of_file(path).map_err(|error| refusal_error(path, &error))?;
         let file = tempfile::Builder::new()
             .prefix(".latscope-")
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(held.path())
-            .map_err(|error| refused(path, &error))?;
+            .map_err(|error| refusal_error(path, &error))?;
         if let Some(mode) = mode {
             rustix::fs::fchmod(file.as_file(), mode).with_context(|| unwritable(path))?;
         }
@@ -343,11 +343,11 @@ impl Draft {
     ///
     /// # Errors
     /// The disk is full, or the name cannot be given.
-    pub fn finish(self) -> Result<()> {
+    pub fn commit_file(self) -> Result<()> {
         let To::New(file, held) = self.to else { return Ok(()) };
         let cannot = || unwritable(&self.path);
         file.as_file().sync_data().with_context(cannot)?;
-        file.persist(held.at(&self.path)).map_err(|error| error.error).with_context(cannot)?;
+        file.persist(held.path_to(&self.path)).map_err(|error| error.error).with_context(cannot)?;
         sync_directory(&held.path());
         Ok(())
     }
@@ -366,33 +366,33 @@ impl Write for Draft {
     }
 }
 
-/// Writes a file in its place, from its beginning: it stays the same file. A pipe is waited for as of [`save`].
+/// Writes a file in its place, from its beginning: it stays the same file. A pipe is waited for as of [`save_report`].
 ///
 /// # Errors
 /// The file cannot be opened or written, or no process reads the pipe.
 pub fn write_in_place(path: &Path, text: &[u8]) -> io::Result<()> {
-    let mut file = match look(path)? {
+    let mut file = match find_destination(path)? {
         Destination::Special(looked) => return BlockingOutput(open_special(&looked)?).write_all(text),
         Destination::File(looked) if looked.is_hard_link() => return Err(hard_link()),
         Destination::File(looked) => looked.open(OFlags::WRONLY | OFlags::TRUNC | OFlags::NONBLOCK)?,
-        Destination::Free => File::create_new(HeldDirectory::of(path)?.at(path))?,
+        Destination::Free => File::create_new(HeldDirectory::of_file(path)?.path_to(path))?,
         Destination::Directory => return Err(Errno::ISDIR.into()),
         Destination::Foreign => return Err(foreign()),
     };
     file.write_all(text)
 }
 
-/// Opens a file to append to it, and makes it if nothing has its name. A pipe is waited for as of [`save`].
+/// Opens a file to append to it, and makes it if nothing has its name. A pipe is waited for as of [`save_report`].
 ///
 /// # Errors
 /// The file cannot be opened, or no process reads the pipe.
 pub fn append(path: &Path) -> io::Result<File> {
-    match look(path)? {
+    match find_destination(path)? {
         Destination::Special(looked) => open_special(&looked),
         Destination::File(looked) if looked.is_hard_link() => Err(hard_link()),
         Destination::File(looked) => looked.open(OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK),
         Destination::Free => {
-            File::options().append(true).create_new(true).open(HeldDirectory::of(path)?.at(path))
+            File::options().append(true).create_new(true).open(HeldDirectory::of_file(path)?.path_to(path))
         }
         Destination::Directory => Err(Errno::ISDIR.into()),
         Destination::Foreign => Err(foreign()),
@@ -523,9 +523,9 @@ mod tests {
     fn a_full_device_is_an_error_and_stays_a_device() {
         let error = replace(Path::new("/dev/full"), &[b'x'; 1 << 16]).unwrap_err();
         assert!(error.to_string().contains("/dev/full"), "{error}");
-        let error = check(Path::new("/dev/full")).unwrap_err();
+        let error = check_writable(Path::new("/dev/full")).unwrap_err();
         assert!(format!("{error:#}").contains("No space left"), "{error:#}");
-        check(Path::new("/dev/null")).unwrap();
+        check_writable(Path::new("/dev/null")).unwrap();
         assert!(is_special(Path::new("/dev/full")));
     }
 }

@@ -41,15 +41,15 @@ const CALLS: [&str; 9] = [
 /// Returns the functions of a stack that explain something, innermost first, and behind them the system call in which
 /// they ran: from the stack, or from the trace (`traced`). A thread that was on its way out of the kernel has none:
 /// then this way is named.
-pub fn told(functions: Vec<String>, traced: Option<String>) -> Vec<String> {
+pub fn summarize_stack(functions: Vec<String>, traced: Option<String>) -> Vec<String> {
     let has = |begin: &str| functions.iter().any(|name| name.starts_with(begin));
     let in_call = has("do_syscall_64") || has("el0_svc") || has("do_int80") || has("do_fast_syscall_32");
-    let call = functions.iter().find_map(|name| call(name)).map(str::to_owned);
+    let call = functions.iter().find_map(|name| system_call_name(name)).map(str::to_owned);
     let call = call.or(traced.filter(|_| in_call));
     let is_path = |name: &String| {
         PATHS.iter().any(|begin| name.starts_with(begin)) || name.contains("schedule_notrace")
     };
-    let of_call = |name: &&String| self::call(name).is_none();
+    let of_call = |name: &&String| self::system_call_name(name).is_none();
     let mut told: Vec<String> =
         functions.iter().take_while(of_call).filter(|name| !is_path(name)).take(KEPT).cloned().collect();
     let within = match call {
@@ -66,7 +66,7 @@ pub fn told(functions: Vec<String>, traced: Option<String>) -> Vec<String> {
 }
 
 /// Returns the name of the system call that a function makes.
-fn call(function: &str) -> Option<&str> {
+fn system_call_name(function: &str) -> Option<&str> {
     CALLS.iter().find_map(|begin| function.strip_prefix(begin))
 }
 
@@ -76,7 +76,7 @@ mod tests {
 
     fn of(stack: &str, traced: Option<&str>) -> String {
         let functions = stack.split_whitespace().map(str::to_owned).collect();
-        told(functions, traced.map(str::to_owned)).join(" ← ")
+        summarize_stack(functions, traced.map(str::to_owned)).join(" ← ")
     }
 
     #[test]

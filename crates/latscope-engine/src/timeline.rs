@@ -35,45 +35,45 @@ impl Recorder {
     /// # Errors
     /// There is no tracing here (the text says what to do), or the file
     /// cannot be made.
-    pub fn start(path: &Path, guardian: &Guardian) -> Result<Recorder> {
+    pub fn start_recording(path: &Path, guardian: &Guardian) -> Result<Recorder> {
         let mut tickets = Vec::new();
-        let trace = ThreadTraceInstance::create(&mut |directory| {
+        let trace = ThreadTraceInstance::create_with_journal(&mut |directory| {
             tickets.push(guardian.journal(UndoAction::RemoveInstance(directory.to_owned()))?);
             Ok(())
         })
         .context("no time line can be recorded")?;
-        let mut draft = Draft::begin(path)?;
+        let mut draft = Draft::create_draft(path)?;
         if let Some(unfinished) = draft.unfinished() {
             tickets.push(guardian.journal(UndoAction::Remove(Leftover::File(unfinished)))?);
         }
-        let export = Export::new(TimelineFileFormat::of(path));
+        let export = Export::new(TimelineFileFormat::for_path(path));
         let cannot = || format!("cannot write {}", path.display());
-        draft.write_all(export.begin().as_bytes()).with_context(cannot)?;
+        draft.write_all(export.file_header().as_bytes()).with_context(cannot)?;
         Ok(Recorder { trace, tickets, export, draft, path: path.to_owned() })
     }
 
     /// Path that a worker writes its signposts to.
-    pub fn marker(&self) -> PathBuf {
-        self.trace.marker()
+    pub fn marker_path(&self) -> PathBuf {
+        self.trace.marker_path()
     }
 
     /// Records from here on what process `pid` does, and its children.
     ///
     /// # Errors
     /// The process is gone, or the kernel refuses.
-    pub fn follow(&mut self, pid: u32) -> Result<()> {
-        self.trace.follow(pid)?;
-        Ok(self.trace.start()?)
+    pub fn follow_process(&mut self, pid: u32) -> Result<()> {
+        self.trace.follow_process(pid)?;
+        Ok(self.trace.start_recording()?)
     }
 
     /// Ends the recording of a step and writes it.
     ///
     /// # Errors
     /// The trace cannot be read, or the file not written.
-    pub fn take(&mut self) -> Result<Timeline> {
-        let recording = self.trace.take()?;
-        let timeline = Timeline::of(&recording);
-        let text = self.export.step(&recording, &timeline);
+    pub fn take_timeline(&mut self) -> Result<Timeline> {
+        let recording = self.trace.take_recording()?;
+        let timeline = Timeline::from_recording(&recording);
+        let text = self.export.format_step(&recording, &timeline);
         self.draft
             .write_all(text.as_bytes())
             .with_context(|| format!("cannot write {}", self.path.display()))?;
@@ -84,11 +84,11 @@ impl Recorder {
     ///
     /// # Errors
     /// The file cannot be written, or the guardian is gone.
-    pub fn finish(mut self, guardian: &Guardian) -> Result<()> {
-        let written = self.draft.write_all(self.export.end().as_bytes());
+    pub fn finish_recording(mut self, guardian: &Guardian) -> Result<()> {
+        let written = self.draft.write_all(self.export.file_footer().as_bytes());
         drop(self.trace);
         let written = written.with_context(|| format!("cannot write {}", self.path.display()));
-        let saved = written.and_then(|()| self.draft.finish());
+        let saved = written.and_then(|()| self.draft.commit_file());
         self.tickets.into_iter().try_for_each(|ticket| guardian.undo(ticket))?;
         saved
     }

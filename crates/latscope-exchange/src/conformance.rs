@@ -19,15 +19,15 @@ const AHEAD: u64 = 100;
 /// end.
 fn tokens_arrive_once_and_then_the_end<L: TokenLink>((mut sender, mut receiver): (L, L)) {
     for _ in 0..AHEAD {
-        sender.send().unwrap();
+        sender.send_token().unwrap();
     }
     drop(sender);
     for _ in 0..AHEAD {
-        receiver.recv().unwrap();
+        receiver.receive_token().unwrap();
     }
-    assert_eq!(receiver.recv(), Err(Closed));
-    assert_eq!(receiver.recv(), Err(Closed));
-    assert_eq!(receiver.send(), Err(Closed));
+    assert_eq!(receiver.receive_token(), Err(Closed));
+    assert_eq!(receiver.receive_token(), Err(Closed));
+    assert_eq!(receiver.send_token(), Err(Closed));
 }
 
 /// Data written before a send is seen after the receive, in both directions.
@@ -36,10 +36,10 @@ fn what_was_written_before_is_seen<L: TokenLink + 'static>((mut near, mut far): 
     thread::scope(|scope| {
         let answering = scope.spawn(|| {
             for turn in 0..1_000 {
-                far.recv().unwrap();
+                far.receive_token().unwrap();
                 assert_eq!(mailbox.load(Relaxed), 2 * turn + 1);
                 mailbox.store(2 * turn + 2, Relaxed);
-                far.send().unwrap();
+                far.send_token().unwrap();
             }
         });
         for turn in 0..1_000 {
@@ -55,13 +55,13 @@ fn what_was_written_before_is_seen<L: TokenLink + 'static>((mut near, mut far): 
 fn a_burst_is_counted<L: TokenLink + 'static>((mut sender, mut receiver): (L, L)) {
     let counting = thread::spawn(move || {
         let mut count = 0;
-        while receiver.recv().is_ok() {
+        while receiver.receive_token().is_ok() {
             count += 1;
         }
         count
     });
     for _ in 0..5_000 {
-        sender.send().unwrap();
+        sender.send_token().unwrap();
     }
     drop(sender);
     assert_eq!(counting.join().unwrap(), 5_000);
@@ -69,7 +69,7 @@ fn a_burst_is_counted<L: TokenLink + 'static>((mut sender, mut receiver): (L, L)
 
 /// The end of one endpoint ends the waiting of the other.
 fn a_waiting_endpoint_learns_of_the_end<L: TokenLink + 'static>((near, mut far): (L, L)) {
-    let waiting = thread::spawn(move || far.recv());
+    let waiting = thread::spawn(move || far.receive_token());
     thread::sleep(Duration::from_millis(5));
     drop(near);
     assert_eq!(waiting.join().unwrap(), Err(Closed));
@@ -95,7 +95,7 @@ fn waiting_means_sleeping<L: TokenLink + 'static>((mut near, mut far): (L, L)) {
             thread_id.store(rustix::thread::gettid().as_raw_nonzero().get() as u64, Relaxed);
             let before = thread_counts().voluntary;
             ready.store(true, Relaxed);
-            far.recv().unwrap();
+            far.receive_token().unwrap();
             thread_counts().voluntary - before
         });
         while !ready.load(Relaxed) {
@@ -104,7 +104,7 @@ fn waiting_means_sleeping<L: TokenLink + 'static>((mut near, mut far): (L, L)) {
         while !asleep(thread_id.load(Relaxed)) {
             thread::yield_now();
         }
-        near.send().unwrap();
+        near.send_token().unwrap();
         assert!(sleeping.join().unwrap() >= 1, "recv returned without having slept");
     });
 }
@@ -127,20 +127,20 @@ fn conforms<L: TokenLink + 'static>(open: impl Fn() -> std::io::Result<(L, L)>) 
 
 #[test]
 fn semaphore() {
-    conforms(|| links::counters::<Semaphore>(SharingScope::Threads));
-    conforms(|| links::counters::<Semaphore>(SharingScope::Processes));
+    conforms(|| links::counter_pair::<Semaphore>(SharingScope::Threads));
+    conforms(|| links::counter_pair::<Semaphore>(SharingScope::Processes));
 }
 
 #[test]
 fn futex() {
-    conforms(|| links::counters::<Tokens>(SharingScope::Threads));
-    conforms(|| links::counters::<Tokens>(SharingScope::Processes));
+    conforms(|| links::counter_pair::<Tokens>(SharingScope::Threads));
+    conforms(|| links::counter_pair::<Tokens>(SharingScope::Processes));
 }
 
 #[test]
 fn condvar() {
-    conforms(|| links::counters::<CondvarCounter>(SharingScope::Threads));
-    conforms(|| links::counters::<CondvarCounter>(SharingScope::Processes));
+    conforms(|| links::counter_pair::<CondvarCounter>(SharingScope::Threads));
+    conforms(|| links::counter_pair::<CondvarCounter>(SharingScope::Processes));
 }
 
 #[test]
@@ -163,8 +163,8 @@ fn unix_stream() {
 #[test]
 fn ends_can_be_made_from_a_descriptor() {
     conforms(|| {
-        let lanes = Lanes::<Tokens>::create(SharingScope::Processes)?;
-        let again = Lanes::open(lanes.descriptor().try_clone_to_owned()?)?;
+        let lanes = Lanes::<Tokens>::create_zeroed(SharingScope::Processes)?;
+        let again = Lanes::map_existing(lanes.descriptor().try_clone_to_owned()?)?;
         Ok((counter_end(lanes, 0), counter_end(again, 1)))
     });
 }

@@ -37,13 +37,13 @@ pub trait TokenLink: Send {
     /// # Errors
     /// [`Closed`] when the other endpoint is known to be gone; a token it never
     /// received is lost with it.
-    fn send(&mut self) -> Result<(), Closed>;
+    fn send_token(&mut self) -> Result<(), Closed>;
 
     /// Receives a token, waiting for it.
     ///
     /// # Errors
     /// [`Closed`] when the other endpoint is gone and all its tokens are received.
-    fn recv(&mut self) -> Result<(), Closed>;
+    fn receive_token(&mut self) -> Result<(), Closed>;
 }
 
 /// A request with an answer.
@@ -58,12 +58,12 @@ pub trait RoundTripCall: Send {
 impl<L: TokenLink> RoundTripCall for L {
     #[inline]
     fn call(&mut self) -> Result<(), Closed> {
-        self.send()?;
-        self.recv()
+        self.send_token()?;
+        self.receive_token()
     }
 }
 
 /// Answers each token with a token, until the other endpoint ends.
 pub fn echo(mut link: impl TokenLink) {
-    while link.recv().is_ok() && link.send().is_ok() {}
+    while link.receive_token().is_ok() && link.send_token().is_ok() {}
 }

@@ -32,7 +32,7 @@ impl<T: Shareable, N: Notifier> CountedEnd<T, N> {
 
 impl<T: Shareable, N: Notifier + Send> TokenLink for CountedEnd<T, N> {
     #[inline]
-    fn send(&mut self) -> Result<(), Closed> {
+    fn send_token(&mut self) -> Result<(), Closed> {
         if self.lanes[1 - self.side].ended.load(Ordering::Relaxed) != 0 {
             return Err(Closed);
         }
@@ -41,11 +41,11 @@ impl<T: Shareable, N: Notifier + Send> TokenLink for CountedEnd<T, N> {
     }
 
     #[inline]
-    fn recv(&mut self) -> Result<(), Closed> {
+    fn receive_token(&mut self) -> Result<(), Closed> {
         if self.ended {
             return Err(Closed);
         }
-        self.notifier.wait(None).map_err(|_| Closed)?;
+        self.notifier.wait_for_peer(None).map_err(|_| Closed)?;
         self.taken += 1;
         // The last token of a sender that ended only tells of its end.
         self.ended = self.lanes[1 - self.side].ended.load(Ordering::Acquire) == self.taken;
@@ -69,8 +69,8 @@ pub(crate) type CounterEnd<T> = CountedEnd<T, CounterNotifier<T>>;
 ///
 /// # Errors
 /// No memory or descriptors left.
-pub fn counters<T: TokenCounter>(scope: SharingScope) -> io::Result<(CounterEnd<T>, CounterEnd<T>)> {
-    let lanes = Lanes::create(scope)?;
+pub fn counter_pair<T: TokenCounter>(scope: SharingScope) -> io::Result<(CounterEnd<T>, CounterEnd<T>)> {
+    let lanes = Lanes::create_zeroed(scope)?;
     Ok((counter_end(lanes.clone(), 0), counter_end(lanes, 1)))
 }
 
@@ -87,8 +87,8 @@ pub(crate) type EventfdEnd = CountedEnd<AtomicU32, Eventfd>;
 /// # Errors
 /// No memory or descriptors left.
 pub fn eventfd() -> io::Result<(EventfdEnd, EventfdEnd)> {
-    let events = eventfd::create(EventfdFlags::SEMAPHORE)?;
-    let lanes = Lanes::create(SharingScope::Threads)?;
+    let events = eventfd::create_pair(EventfdFlags::SEMAPHORE)?;
+    let lanes = Lanes::create_zeroed(SharingScope::Threads)?;
     let first = Eventfd::new([events[0].try_clone()?, events[1].try_clone()?], 0);
     Ok((CountedEnd::new(first, lanes.clone(), 0), CountedEnd::new(Eventfd::new(events, 1), lanes, 1)))
 }
@@ -98,8 +98,8 @@ pub fn eventfd() -> io::Result<(EventfdEnd, EventfdEnd)> {
 /// # Errors
 /// No memory or descriptors left.
 pub fn eventfd_by_libc() -> io::Result<(EventfdByLibcEnd, EventfdByLibcEnd)> {
-    let [first, second] = eventfd::create(EventfdFlags::SEMAPHORE)?.map(File::from);
-    let lanes = Lanes::create(SharingScope::Threads)?;
+    let [first, second] = eventfd::create_pair(EventfdFlags::SEMAPHORE)?.map(File::from);
+    let lanes = Lanes::create_zeroed(SharingScope::Threads)?;
     let near = EventfdByLibc { input: second.try_clone()?, output: first.try_clone()? };
     let far = EventfdByLibc { input: first, output: second };
     Ok((CountedEnd::new(near, lanes.clone(), 0), CountedEnd::new(far, lanes, 1)))
@@ -114,13 +114,13 @@ pub struct StreamEnd(Bytes);
 
 impl TokenLink for StreamEnd {
     #[inline]
-    fn send(&mut self) -> Result<(), Closed> {
+    fn send_token(&mut self) -> Result<(), Closed> {
         self.0.notify().map_err(|_| Closed)
     }
 
     #[inline]
-    fn recv(&mut self) -> Result<(), Closed> {
-        self.0.wait(None).map(drop).map_err(|_| Closed)
+    fn receive_token(&mut self) -> Result<(), Closed> {
+        self.0.wait_for_peer(None).map(drop).map_err(|_| Closed)
     }
 }
 

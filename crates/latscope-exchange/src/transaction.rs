@@ -58,7 +58,7 @@ pub enum HandlerReply<'a> {
 /// Processing of requests by a server.
 pub trait RequestHandler {
     /// Returns the answer to `request`.
-    fn answer(&mut self, request: &[u8]) -> HandlerReply<'_>;
+    fn handle_request(&mut self, request: &[u8]) -> HandlerReply<'_>;
 }
 
 /// Endpoint of the server.
@@ -67,7 +67,7 @@ pub trait TransactionServer {
     ///
     /// # Errors
     /// The transport does not work any more, or refused an answer (too long).
-    fn serve(&mut self, service: &mut dyn RequestHandler) -> Result<(), TransactionFailure>;
+    fn serve_requests(&mut self, service: &mut dyn RequestHandler) -> Result<(), TransactionFailure>;
 }
 
 /// Endpoint of the client; one thread at a time uses it.
@@ -86,14 +86,18 @@ pub trait TransactionClient: Send {
     ///
     /// # Errors
     /// The errors of [`call`](TransactionClient::call).
-    fn ask<'a>(&'a mut self, request: &[u8], room: &'a mut [u8]) -> Result<&'a [u8], TransactionFailure> {
+    fn call_in_place<'a>(
+        &'a mut self,
+        request: &[u8],
+        room: &'a mut [u8],
+    ) -> Result<&'a [u8], TransactionFailure> {
         let length = self.call(request, room)?;
         Ok(&room[..length])
     }
 
     /// Sends `request` and does not wait for anything; `None` where the
     /// transport has no such thing.
-    fn send(&mut self, request: &[u8]) -> Option<Result<(), TransactionFailure>> {
+    fn send_one_way(&mut self, request: &[u8]) -> Option<Result<(), TransactionFailure>> {
         let _ = request;
         None
     }
@@ -103,7 +107,7 @@ pub trait TransactionClient: Send {
     ///
     /// # Errors
     /// No end is left.
-    fn another(&self) -> Option<Result<Box<dyn TransactionClient>, TransactionFailure>> {
+    fn clone_for_thread(&self) -> Option<Result<Box<dyn TransactionClient>, TransactionFailure>> {
         None
     }
 }

@@ -34,16 +34,16 @@ pub fn at_most(k: u64, n: u64, p: f64) -> f64 {
     // fall monotonously: few of them count.
     let odds = p / (1.0 - p);
     if (k as f64) < n as f64 * p {
-        sum(probability(k, n, p), (0..k).rev().map(|i| (i + 1) as f64 / ((n - i) as f64 * odds)))
+        sum_series(probability(k, n, p), (0..k).rev().map(|i| (i + 1) as f64 / ((n - i) as f64 * odds)))
     } else {
-        (1.0 - above(k, n, p)).max(0.0)
+        (1.0 - upper_tail(k, n, p)).max(0.0)
     }
 }
 
 /// The probability of more than `k` of `n`, for `k` not below the most likely number: the terms fall from there.
-fn above(k: u64, n: u64, p: f64) -> f64 {
+fn upper_tail(k: u64, n: u64, p: f64) -> f64 {
     let odds = p / (1.0 - p);
-    sum(probability(k + 1, n, p), (k + 1..n).map(|i| (n - i) as f64 * odds / (i + 1) as f64))
+    sum_series(probability(k + 1, n, p), (k + 1..n).map(|i| (n - i) as f64 * odds / (i + 1) as f64))
 }
 
 /// The probability that at least `k` of `n` independent samples are above a
@@ -53,7 +53,7 @@ pub fn at_least(k: u64, n: u64, p: f64) -> f64 {
     // A chance below 1e-16 would be 0 as a difference from 1.
     let is_tail = below < n && (0.0..1.0).contains(&p) && below as f64 >= n as f64 * p;
     if is_tail && n as f64 * p * (1.0 - p) <= NORMAL_ABOVE {
-        return above(below, n, p);
+        return upper_tail(below, n, p);
     }
     1.0 - at_most(below, n, p)
 }
@@ -66,7 +66,7 @@ fn probability(k: u64, n: u64, p: f64) -> f64 {
 }
 
 /// The sum of a term and the terms that follow from it by these ratios, up to the last one that counts.
-fn sum(mut term: f64, ratios: impl Iterator<Item = f64>) -> f64 {
+fn sum_series(mut term: f64, ratios: impl Iterator<Item = f64>) -> f64 {
     let mut sum = term;
     for ratio in ratios {
         term *= ratio;

@@ -19,7 +19,7 @@ pub struct CauseSum {
 
 /// The causes of the late events that were traced, the one with the most time first. Threads of one name count
 /// together; their process is named where it is only one.
-pub fn sums<'a>(outliers: impl IntoIterator<Item = &'a Outlier>) -> Vec<CauseSum> {
+pub fn sum_causes<'a>(outliers: impl IntoIterator<Item = &'a Outlier>) -> Vec<CauseSum> {
     let mut sums: Vec<CauseSum> = Vec::new();
     let mut all = 0;
     for outlier in outliers.into_iter().filter(|outlier| outlier.is_traced()) {
@@ -84,7 +84,7 @@ mod tests {
             outlier(&[("hypervisor", "while sh ran; 20.0 ms stolen lately", 0, 450)]),
             Outlier { value: 1_000_000, ..Outlier::default() },
         ];
-        let sums = sums(&outliers);
+        let sums = sum_causes(&outliers);
         let told: Vec<_> = sums
             .iter()
             .map(|sum| (sum.cause.name.as_str(), sum.cause.pid, sum.mainly, sum.total, sum.longest))

@@ -33,7 +33,7 @@ impl RepeatabilityFigure {
         })
     }
 
-    fn of(m: &Measurement) -> Option<RepeatabilityFigure> {
+    fn from_measurement(m: &Measurement) -> Option<RepeatabilityFigure> {
         let figure = m.typical()?;
         let rounds = m.rounds.iter().filter_map(|round| round.p50).collect();
         Some(RepeatabilityFigure {
@@ -54,7 +54,7 @@ pub fn rows(reports: &[Report]) -> RepeatabilityRows {
     for m in reports.iter().flat_map(|report| &report.measurements).filter(|m| m.row) {
         let params: Vec<String> = m.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let seen = rows.entry((m.probe.clone(), params.join(";"))).or_default();
-        seen.extend(RepeatabilityFigure::of(m));
+        seen.extend(RepeatabilityFigure::from_measurement(m));
     }
     rows.retain(|_, seen| seen.len() == reports.len());
     rows
@@ -103,17 +103,17 @@ const TOLD: f64 = 0.9;
 /// Judges rows of at least two surveys; `None` if there is nothing to judge.
 pub fn assess(rows: &RepeatabilityRows) -> Option<Assessment> {
     let judged: Vec<(&(String, String), &Vec<RepeatabilityFigure>, f64)> =
-        rows.iter().filter_map(|(row, seen)| Some((row, seen, share(seen, covers)?))).collect();
+        rows.iter().filter_map(|(row, seen)| Some((row, seen, share_of_pairs(seen, covers)?))).collect();
     let widths: Vec<f64> = judged
         .iter()
         .flat_map(|(_, seen, _)| seen.iter())
-        .filter_map(|seen| Some(seen.interval?.width()))
+        .filter_map(|seen| Some(seen.interval?.relative_width()))
         .collect();
     let moving: Vec<Untold> = judged
         .iter()
         .filter(|(_, seen, _)| extent(seen).1 / extent(seen).0 > MOVES)
         .filter_map(|(row, seen, _)| {
-            let told = share(seen, |this, next| this.marked || covers(this, next))?;
+            let told = share_of_pairs(seen, |this, next| this.marked || covers(this, next))?;
             Some(Untold { row: (*row).clone(), figures: extent(seen), told, level: level(seen) })
         })
         .collect();
@@ -134,7 +134,7 @@ fn covers(this: &RepeatabilityFigure, next: &RepeatabilityFigure) -> bool {
 
 /// Share of ordered pairs of surveys for which `holds`; `None` without a pair
 /// whose first has an interval.
-fn share(
+fn share_of_pairs(
     seen: &[RepeatabilityFigure],
     holds: impl Fn(&RepeatabilityFigure, &RepeatabilityFigure) -> bool,
 ) -> Option<f64> {
@@ -153,13 +153,13 @@ fn extent(seen: &[RepeatabilityFigure]) -> (f64, f64) {
 
 /// Level at which a row moves: `runs` if the runs scatter further than the rounds of a run do, else `rounds`.
 fn level(seen: &[RepeatabilityFigure]) -> &'static str {
-    let within: Vec<f64> = seen.iter().map(|seen| spread(&seen.rounds)).collect();
-    let between = spread(&seen.iter().map(|seen| seen.figure).collect::<Vec<f64>>());
+    let within: Vec<f64> = seen.iter().map(|seen| log_deviation(&seen.rounds)).collect();
+    let between = log_deviation(&seen.iter().map(|seen| seen.figure).collect::<Vec<f64>>());
     if between > median(&within).unwrap_or(0.0) { "runs" } else { "rounds" }
 }
 
 /// Standard deviation on the log scale.
-fn spread(values: &[f64]) -> f64 {
+fn log_deviation(values: &[f64]) -> f64 {
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let mean = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
     (logs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (logs.len().max(2) - 1) as f64).sqrt()

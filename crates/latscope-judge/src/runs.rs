@@ -23,16 +23,16 @@ impl RunResult {
     /// # Errors
     /// The text is damaged, foreign, or of another schema.
     pub fn from_json(text: &[u8]) -> Result<RunResult, LoadError> {
-        Report::from_json_without_blocks(text).map(RunResult::of)
+        Report::from_json_without_blocks(text).map(RunResult::from_report)
     }
 
     /// The run of a result that was read or measured otherwise.
-    pub fn of(mut report: Report) -> RunResult {
+    pub fn from_report(mut report: Report) -> RunResult {
         report.findings = Vec::new();
         for m in &mut report.measurements {
             (m.blocks, m.outliers, m.hops, m.recordings) = (Vec::new(), Vec::new(), Vec::new(), None);
         }
-        RunResult::with(report)
+        RunResult::with_evidence(report)
     }
 
     /// Returns true if two results are of one run.
@@ -41,7 +41,7 @@ impl RunResult {
         if id.is_empty() { self == other } else { *id == other.report.run_id }
     }
 
-    fn with(mut report: Report) -> RunResult {
+    fn with_evidence(mut report: Report) -> RunResult {
         tested::note_missing(&mut report);
         let batch_ns = batch_targets(&report);
         RunResult { report, batch_ns }
@@ -74,7 +74,7 @@ pub(crate) fn extremes<T: Ord + Clone + Default>(values: impl Iterator<Item = T>
 
 /// The runs without duplicates, and a sentence for each duplicate. Runs without a name, as imported ones, are
 /// duplicates if they are equal.
-pub fn once(runs: Vec<(String, RunResult)>) -> (Vec<(String, RunResult)>, Vec<String>) {
+pub fn remove_duplicates(runs: Vec<(String, RunResult)>) -> (Vec<(String, RunResult)>, Vec<String>) {
     let mut kept: Vec<(String, RunResult)> = Vec::new();
     let mut twice = Vec::new();
     for (name, run) in runs {
@@ -116,12 +116,12 @@ mod tests {
         for report in [fixture::report(), fixture::wake(), fixture::ipc::latency()] {
             let read = Report::from_json(report.to_json().as_bytes()).unwrap();
             let run = RunResult::from_json(report.to_json().as_bytes()).unwrap();
-            assert_eq!(run, RunResult::of(read.clone()));
+            assert_eq!(run, RunResult::from_report(read.clone()));
             let targets: Vec<Option<u64>> = run.points().map(|(_, target)| target).collect();
             let expected: Vec<Option<u64>> = read.measurements.iter().map(|m| read.batch_target(m)).collect();
             assert_eq!(targets, expected);
         }
-        let batched = RunResult::of(fixture::report());
+        let batched = RunResult::from_report(fixture::report());
         assert!(batched.points().any(|(_, target)| target.is_some()));
     }
 

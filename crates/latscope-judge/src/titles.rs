@@ -1,7 +1,7 @@
 //! Titles of points for a reader, told apart by their parameters.
 
 use crate::runs::point_id;
-use latscope_core::events::written;
+use latscope_core::events::format_param;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::report::Measurement;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ pub(crate) fn titles_apart(points: &[Titled]) -> Vec<String> {
         let differs = |(name, value): &(&String, &ParamValue)| {
             !alike.iter().all(|other| other.get(*name) == Some(*value))
         };
-        let added = params.iter().filter(differs).map(|(name, value)| written(name, value, params));
+        let added = params.iter().filter(differs).map(|(name, value)| format_param(name, value, params));
         [(*title).to_owned()].into_iter().chain(added).collect::<Vec<_>>().join(", ")
     };
     points.iter().map(apart).collect()

@@ -36,7 +36,7 @@ pub enum InheritanceVerdict {
 
 impl InheritanceVerdict {
     /// Word for the judgement in tables.
-    pub fn word(&self) -> &'static str {
+    pub fn status_word(&self) -> &'static str {
         match self {
             InheritanceVerdict::Pass => "PASS",
             InheritanceVerdict::Fail(_) => "FAIL",
@@ -48,7 +48,7 @@ impl InheritanceVerdict {
 
 /// Measured quantity of a transport: `latency`, `throughput`, `one-way`.
 pub fn mode(m: &Measurement) -> Option<&str> {
-    m.text(param::MODE).filter(|_| families::of(&m.probe) == families::IPC)
+    m.text_param(param::MODE).filter(|_| families::of_probe(&m.probe) == families::IPC)
 }
 
 /// The transports of a report whose latency was measured, in their order. In an
@@ -56,13 +56,13 @@ pub fn mode(m: &Measurement) -> Option<&str> {
 pub fn transports(report: &Report) -> Vec<TransportMeasurements<'_>> {
     let mut transports: Vec<TransportMeasurements> = Vec::new();
     for m in &report.measurements {
-        let Some(name) = m.text(param::TRANSPORT).filter(|_| is_latency(m)) else { continue };
+        let Some(name) = m.text_param(param::TRANSPORT).filter(|_| is_latency(m)) else { continue };
         let at = transports.iter().position(|transport| transport.name == name).unwrap_or_else(|| {
             transports.push(TransportMeasurements { name, fifo: None, other: None, refused: None });
             transports.len() - 1
         });
         // Of several payloads the first stands for the transport.
-        let place = match m.text(param::CALLER) {
+        let place = match m.text_param(param::CALLER) {
             Some("fifo") if is_refused(m) => &mut transports[at].refused,
             Some("fifo") => &mut transports[at].fifo,
             _ => &mut transports[at].other,
@@ -80,7 +80,7 @@ fn is_refused(m: &Measurement) -> bool {
 /// Returns true if a measurement is the latency of all pairs of a transport.
 fn is_latency(m: &Measurement) -> bool {
     matches!(mode(m), Some("latency" | "one-way"))
-        && m.text(param::SINCE) != Some("due")
+        && m.text_param(param::SINCE) != Some("due")
         && is_merged(m)
         && m.quality.level != QualityLevel::Unsupported
         && m.summary.count > 0
@@ -88,27 +88,29 @@ fn is_latency(m: &Measurement) -> bool {
 
 impl<'a> TransportMeasurements<'a> {
     /// The measurement that represents the transport: the normal caller's, if there is one.
-    pub fn usual(&self) -> Option<&'a Measurement> {
+    pub fn representative_point(&self) -> Option<&'a Measurement> {
         self.other.or(self.fifo).or(self.refused)
     }
 
     /// Means by which the server could inherit; `None` if there is none.
     pub fn means(&self) -> Option<&'a str> {
-        self.usual().and_then(|m| m.text(param::INHERITANCE)).filter(|means| *means != "none")
+        self.representative_point()
+            .and_then(|m| m.text_param(param::INHERITANCE))
+            .filter(|means| *means != "none")
     }
 
     /// The inheritance of a real-time priority.
     pub fn real_time(&self) -> InheritanceVerdict {
-        self.judged("rt")
+        self.judge_inheritance("rt")
     }
 
     /// The inheritance of a nice value.
     pub fn nice(&self) -> InheritanceVerdict {
-        self.judged("nice")
+        self.judge_inheritance("nice")
     }
 
-    fn judged(&self, what: &str) -> InheritanceVerdict {
-        let Some(m) = self.usual() else { return InheritanceVerdict::NotTried };
+    fn judge_inheritance(&self, what: &str) -> InheritanceVerdict {
+        let Some(m) = self.representative_point() else { return InheritanceVerdict::NotTried };
         let counts = ["calls", "inherited", "restored"]
             .map(|name| m.values.get(&format!("{what}-{name}")).map(|value| value.value as u64));
         let [Some(calls), Some(inherited), Some(restored)] = counts else {
@@ -134,8 +136,8 @@ impl<'a> TransportMeasurements<'a> {
 
 /// Label of a row of a transport: its name, with the policy of a caller of SCHED_FIFO, or that it was refused.
 pub fn label(m: &Measurement) -> String {
-    let transport = m.text(param::TRANSPORT).unwrap_or_default();
-    match m.is(param::CALLER, "fifo") {
+    let transport = m.text_param(param::TRANSPORT).unwrap_or_default();
+    match m.has_param(param::CALLER, "fifo") {
         true if is_refused(m) => format!("{transport}, fifo refused"),
         true => format!("{transport}, fifo"),
         false => transport.to_owned(),
@@ -168,7 +170,7 @@ mod tests {
     #[test]
     fn a_caller_that_was_refused_its_policy_does_not_stand_for_it() {
         let mut report = ipc::latency();
-        for m in report.measurements.iter_mut().filter(|m| m.is(param::CALLER, "fifo")) {
+        for m in report.measurements.iter_mut().filter(|m| m.has_param(param::CALLER, "fifo")) {
             m.lower(Reason::new(
                 QualityLevel::Degraded,
                 POLICY_REFUSED,
@@ -178,11 +180,11 @@ mod tests {
         }
         for transport in transports(&report) {
             assert!(transport.fifo.is_none() && transport.other.is_some(), "{}", transport.name);
-            assert_eq!(transport.usual().map(label).as_deref(), Some(transport.name));
+            assert_eq!(transport.representative_point().map(label).as_deref(), Some(transport.name));
             assert_eq!(transport.refused.map(label), Some(format!("{}, fifo refused", transport.name)));
         }
-        report.measurements.retain(|m| m.is(param::CALLER, "fifo"));
-        assert!(transports(&report).iter().all(|transport| transport.usual().is_some()));
+        report.measurements.retain(|m| m.has_param(param::CALLER, "fifo"));
+        assert!(transports(&report).iter().all(|transport| transport.representative_point().is_some()));
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl TrialArmEffect {
 type Open = (Option<WouldTell>, Option<Undecided>);
 
 /// The undecided medians; if all are decided, the undecided tails.
-fn open(trusted: &[&ComparisonPoint]) -> Vec<Open> {
+fn undecided_figures(trusted: &[&ComparisonPoint]) -> Vec<Open> {
     let points = trusted.iter().filter(|point| point.verdict.is_open());
     let points: Vec<Open> = points
         .map(|point| (point.would_tell, why_open(point.would_tell, point.p50.as_ref(), point.margin)))
@@ -93,18 +93,18 @@ fn open(trusted: &[&ComparisonPoint]) -> Vec<Open> {
 
 /// The reason why nothing within reach would decide.
 fn why_open(would: Option<WouldTell>, contrast: Option<&Contrast>, margin: f64) -> Option<Undecided> {
-    contrast.filter(|_| would.is_none()).and_then(|contrast| Undecided::of(contrast, margin))
+    contrast.filter(|_| would.is_none()).and_then(|contrast| Undecided::from_contrast(contrast, margin))
 }
 
 /// Judges B of a comparison beside A.
-pub fn judge(comparison: &ComparisonResult) -> TrialArmEffect {
+pub fn judge_effect(comparison: &ComparisonResult) -> TrialArmEffect {
     let trusted = comparison.trusted();
     let points = |verdict| trusted.iter().filter(|point| point.verdict == verdict).count();
     let tails = |verdict| comparison.counts.tail_verdicts.get(&verdict).copied().unwrap_or(0);
     let decided =
         trusted.iter().filter(|p| matches!(p.verdict, ComparisonVerdict::Faster | ComparisonVerdict::Slower));
     let ratios: Vec<f64> = decided.filter_map(|point| Some(point.p50.as_ref()?.ratio)).collect();
-    let open = open(&trusted);
+    let open = undecided_figures(&trusted);
     let (mut runs, mut rounds) = (Vec::new(), Vec::new());
     for would in open.iter().filter_map(|(would, _)| *would) {
         match would {
@@ -255,7 +255,7 @@ pub fn worst<'a>(runs: impl IntoIterator<Item = &'a RunResult>) -> Option<Verdic
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{ComparisonOptions, compare};
+    use crate::compare::{ComparisonOptions, compare_runs};
     use latscope_core::fixture;
     use latscope_core::rounds::RoundSummary;
 
@@ -274,9 +274,9 @@ mod tests {
                     ..RoundSummary::default()
                 };
                 m.rounds = (0..4).map(round).collect();
-                m.settle();
+                m.derive_results();
             }
-            RunResult::of(report)
+            RunResult::from_report(report)
         };
         (0..9).map(run).collect()
     }
@@ -284,7 +284,7 @@ mod tests {
     fn judged(a: &[RunResult], b: &[RunResult], only: &str) -> TrialArmEffect {
         let only = vec![only.to_owned()];
         let options = ComparisonOptions { only, ..ComparisonOptions::default() };
-        judge(&compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &options))
+        judge_effect(&compare_runs(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &options))
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use latscope_core::plan::ParamValue;
 use latscope_core::quality::QualityLevel;
 use latscope_core::report::{BEYOND, Measurement, Report};
-use latscope_judge::imports::{IMPLAUSIBLE_TIME, doubt, read_report, read_run};
+use latscope_judge::imports::{IMPLAUSIBLE_TIME, read_report, read_run, warn_if_doubtful};
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -105,7 +105,7 @@ fn threads_that_never_ran_are_rows_without_a_figure() {
     let report = read(&two);
     let levels: Vec<QualityLevel> = report.measurements.iter().map(|m| m.quality.level).collect();
     assert_eq!(levels, [QualityLevel::Ok, QualityLevel::Unsupported]);
-    assert!(report.measurements[1].reason().unwrap().contains("no sample was counted"));
+    assert!(report.measurements[1].joined_reasons().unwrap().contains("no sample was counted"));
 }
 
 #[test]
@@ -237,12 +237,12 @@ fn late_wake_ups_say_how_many_are_missing_and_dates_before_the_kernel_are_doubte
     };
     let missed = said(&report, "activations-missed").unwrap();
     assert!(missed.contains("at least 9"), "{missed}");
-    doubt(&mut report, UNIX_EPOCH + Duration::from_secs(1_795_800_000));
+    warn_if_doubtful(&mut report, UNIX_EPOCH + Duration::from_secs(1_795_800_000));
     let time = said(&report, IMPLAUSIBLE_TIME).unwrap();
     assert!(time.contains("before its kernel was built"), "{time}");
     let mut later =
         read(&text("late-cyclictest-9-intervals.json").replace("Tue, 03 Mar 2026", "Fri, 03 Jul 2026"));
-    doubt(&mut later, UNIX_EPOCH + Duration::from_secs(1_795_800_000));
+    warn_if_doubtful(&mut later, UNIX_EPOCH + Duration::from_secs(1_795_800_000));
     assert_eq!(said(&later, IMPLAUSIBLE_TIME), None);
     assert_eq!(said(&read(&text("commandline-own-option.json")), "activations-missed"), None);
 }
@@ -251,7 +251,7 @@ fn late_wake_ups_say_how_many_are_missing_and_dates_before_the_kernel_are_doubte
 fn the_settings_of_cyclictest_are_known_also_with_options_of_latscope() {
     let policy = |text: &str| {
         let m = read(text).measurements.remove(0);
-        (m.number("interval"), m.text("policy").map(str::to_owned), m.number("priority"))
+        (m.numeric_param("interval"), m.text_param("policy").map(str::to_owned), m.numeric_param("priority"))
     };
     let fifo = |priority| (Some(400_000), Some("fifo".to_owned()), Some(priority));
     assert_eq!(policy(&text("commandline-own-option.json")), fifo(85));
@@ -280,7 +280,7 @@ fn values_beyond_a_histogram_are_beyond_its_length() {
 #[test]
 fn lists_of_lmbench_are_told_apart_by_their_order() {
     let report = read(&text("lmbench-two-orders.txt"));
-    let orders: Vec<&str> = report.measurements.iter().filter_map(|m| m.text("order")).collect();
+    let orders: Vec<&str> = report.measurements.iter().filter_map(|m| m.text_param("order")).collect();
     assert_eq!(orders, ["forward", "forward", "forward", "random", "random", "random"]);
     let heading = |to: &str| replaced("lmbench-two-orders.txt", "Simple syscall:", to);
     let whole = heading("\"size=0k ovr=0.5\n2 0.69\n\n\"read bandwidth\n0.000512 1034.9\n\nSimple syscall:");
@@ -303,7 +303,7 @@ fn a_benchmark_that_is_skipped_without_a_word_is_not_measured() {
         ));
         let m = &report.measurements[0];
         assert_eq!(m.quality.level, QualityLevel::Unsupported);
-        assert!(m.reason().unwrap().contains("does not say why"), "{:?}", m.reason());
+        assert!(m.joined_reasons().unwrap().contains("does not say why"), "{:?}", m.joined_reasons());
     }
 }
 

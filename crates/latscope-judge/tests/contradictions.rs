@@ -109,9 +109,12 @@ fn lines_around_the_histogram_of_cyclictest_are_of_the_same_run() {
 fn the_state_of_a_thread_says_its_interval_and_priority() {
     let report = read(CYCLICTEST);
     let [first, second] = &report.measurements[..] else { panic!("{:?}", titles(&report)) };
-    assert_eq!((first.number("interval"), first.number("priority")), (Some(1_000_000), Some(80)));
-    assert_eq!((second.number("interval"), second.number("priority")), (Some(1_500_000), None));
-    assert_eq!(second.text("slack"), Some("default"));
+    assert_eq!(
+        (first.numeric_param("interval"), first.numeric_param("priority")),
+        (Some(1_000_000), Some(80))
+    );
+    assert_eq!((second.numeric_param("interval"), second.numeric_param("priority")), (Some(1_500_000), None));
+    assert_eq!(second.text_param("slack"), Some("default"));
     let unknown = |report: &Report| report.imported.clone().unwrap().unknown.join(", ");
     assert!(!unknown(&report).contains("priority") && !unknown(&report).contains("interval"));
     let one = CYCLICTEST.replace("T: 1 ( 4244) P: 0 I:1500", "T: 1 ( 4244)");
@@ -133,7 +136,10 @@ fn what_counted_nothing_has_no_largest_value() {
     assert_eq!(report.measurements[1].quality.level, QualityLevel::Unsupported);
     let silent = idle.split_once("# Histogram\n").map(|(_, rest)| format!("# Histogram\n{rest}")).unwrap();
     // The program is named once.
-    assert_eq!(report.measurements[1].reason().unwrap(), "no sample was counted; measured by cyclictest");
+    assert_eq!(
+        report.measurements[1].joined_reasons().unwrap(),
+        "no sample was counted; measured by cyclictest"
+    );
     assert!(refusal(&idle.replace("Max:       0", "Max:       9")).contains("line 5: its Max, 9"));
     are_refused(
         &silent,
@@ -376,8 +382,8 @@ fn no_job_and_no_direction_of_fio_vanishes() {
     assert_eq!(titles(&report), ["a: read, clat", "a: write, clat", "b: mixed, clat", "c: read, clat", "d"]);
     let counts: Vec<u64> = report.measurements.iter().map(|m| m.summary.count).collect();
     assert_eq!(counts, [1500, 0, 1500, 0, 0]);
-    assert!(report.measurements[3].reason().unwrap().contains("1,500 operations, and no bins"));
-    assert!(report.measurements[4].reason().unwrap().contains("ended with error 5"));
+    assert!(report.measurements[3].joined_reasons().unwrap().contains("1,500 operations, and no bins"));
+    assert!(report.measurements[4].joined_reasons().unwrap().contains("ended with error 5"));
     let old = fio("fio-2.16", &[("m", json!({ "read": { "clat": { "min": 10, "N": 1500 } } }))]);
     assert!(refusal(&old).contains("version 2.16, whose latencies are in µs"));
     let client = json!({ "fio version": "fio-3.37", "client_stats": [] }).to_string();

@@ -5,7 +5,7 @@ use latscope_core::plan::ParamValue;
 use latscope_core::quality::QualityLevel;
 use latscope_core::redact::Redactor;
 use latscope_core::report::{Account, Measurement, Report, Sampling};
-use latscope_judge::compare::{ComparisonOptions, compare};
+use latscope_judge::compare::{ComparisonOptions, compare_runs};
 use latscope_judge::imports::{read_report, read_run};
 use latscope_judge::merge::merge;
 use latscope_judge::runs::{RunResult, point_id};
@@ -71,7 +71,7 @@ const WORDS: &[&str] = &[
 #[test]
 fn redacted_imports_keep_no_text_of_a_parameter() {
     for name in READ {
-        let redacted = Redactor::default().report(&report(name)).unwrap();
+        let redacted = Redactor::default().redact_report(&report(name)).unwrap();
         let params = redacted.measurements.iter().flat_map(|m| &m.params);
         let mut texts = params.filter_map(|(param, value)| match value {
             ParamValue::Text(text) if text.parse::<u64>().is_err() => Some((param, text.as_str())),
@@ -88,8 +88,11 @@ fn a_result_of_another_program_is_written_and_read_as_one_of_ours() {
         let report = report(name);
         let written = report.to_json();
         assert_eq!(Report::from_json(written.as_bytes()).unwrap(), report, "{name}");
-        assert_eq!(read_run(&text(name)).unwrap(), RunResult::of(report.clone()), "{name}");
-        assert!(RunResult::of(report).is_same(&RunResult::from_json(written.as_bytes()).unwrap()), "{name}");
+        assert_eq!(read_run(&text(name)).unwrap(), RunResult::from_report(report.clone()), "{name}");
+        assert!(
+            RunResult::from_report(report).is_same(&RunResult::from_json(written.as_bytes()).unwrap()),
+            "{name}"
+        );
         let value: serde_json::Value = serde_json::from_str(&written).unwrap();
         for fact in ["cpu_model", "memory", "load_average", "root", "clock", "online", "checks"] {
             assert!(value["machine"][fact].is_null(), "{name}: {fact} is {}", value["machine"][fact]);
@@ -162,7 +165,7 @@ fn a_date_that_is_hardly_right_is_a_warning() {
     let now = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_795_800_000);
     let warned = |year: &str| {
         let mut report = read_report(&replaced("google-benchmark.json", "2026", year)).unwrap();
-        latscope_judge::imports::doubt(&mut report, now);
+        latscope_judge::imports::warn_if_doubtful(&mut report, now);
         report.warnings.iter().any(|one| one.id == latscope_judge::imports::IMPLAUSIBLE_TIME)
     };
     assert_eq!(["1970", "2026", "2099"].map(warned), [true, false, true]);
@@ -174,7 +177,7 @@ fn a_result_that_states_what_cannot_be_is_read_with_a_warning() {
     let warned = |change: fn(&mut Report)| {
         let mut report = latscope_core::fixture::report();
         change(&mut report);
-        latscope_judge::imports::doubt(&mut report, now);
+        latscope_judge::imports::warn_if_doubtful(&mut report, now);
         report
             .warnings
             .iter()
@@ -360,7 +363,7 @@ fn repetitions_are_rounds_and_what_is_computed_from_them_is_left_out() {
     let once = self::report("google-benchmark.json");
     let skipped = point(&once, "imported.google-benchmark[benchmark=BM_skip]");
     assert_eq!(
-        (skipped.quality.level, skipped.reason().as_deref().unwrap().contains("no device")),
+        (skipped.quality.level, skipped.joined_reasons().as_deref().unwrap().contains("no device")),
         (QualityLevel::Unsupported, true)
     );
     assert_eq!(once.measurements.len(), 5);
@@ -381,7 +384,7 @@ fn runs_of_a_command_are_rounds_of_one_event() {
     }
     let failed = self::report("hyperfine-failures.json").measurements.remove(0);
     assert_eq!(failed.quality.level, QualityLevel::Degraded);
-    assert!(failed.reason().unwrap().contains("5 of 5 runs failed"));
+    assert!(failed.joined_reasons().unwrap().contains("5 of 5 runs failed"));
 }
 
 #[test]
@@ -397,7 +400,7 @@ fn lat_mem_rd_has_one_figure_for_each_size_and_stride() {
 #[test]
 fn only_what_is_not_known_is_taken_to_be_alike() {
     let run = |text: &[u8]| read_run(text).unwrap();
-    let compared = |a: &RunResult, b: &RunResult| compare(&[a], &[b], &ComparisonOptions::default());
+    let compared = |a: &RunResult, b: &RunResult| compare_runs(&[a], &[b], &ComparisonOptions::default());
     // The text says only which thread it was.
     let (json, plain) = (run(&text("cyclictest.json")), run(&text("cyclictest-h20.txt")));
     let found = compared(&json, &plain);
@@ -419,8 +422,11 @@ fn only_what_is_not_known_is_taken_to_be_alike() {
 #[test]
 fn tails_beyond_the_last_bin_of_a_side_are_not_compared() {
     let run = |name: &str| read_run(&text(name)).unwrap();
-    let found =
-        compare(&[&run("cyclictest-h20.txt")], &[&run("cyclictest-h100.txt")], &ComparisonOptions::default());
+    let found = compare_runs(
+        &[&run("cyclictest-h20.txt")],
+        &[&run("cyclictest-h100.txt")],
+        &ComparisonOptions::default(),
+    );
     // In the first thread the p99 of both is among values of which A says only how many they are.
     assert_eq!(found.points.len(), 2);
     let first = found.points.iter().find(|point| point.title.ends_with("thread 0")).unwrap();

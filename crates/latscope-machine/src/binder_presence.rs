@@ -37,23 +37,23 @@ impl BinderModuleState {
     }
 }
 
-fn text(root: &Path, path: &str) -> String {
+fn read_text(root: &Path, path: &str) -> String {
     let bytes = fs::read(root.join(path.trim_start_matches('/'))).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Presence of the driver in the kernel.
 pub fn module(root: &Path) -> BinderModuleState {
-    if text(root, "/proc/modules").lines().any(|line| line.split_whitespace().next() == Some(MODULE)) {
+    if read_text(root, "/proc/modules").lines().any(|line| line.split_whitespace().next() == Some(MODULE)) {
         return BinderModuleState::Loaded;
     }
-    let misc = text(root, "/proc/misc");
+    let misc = read_text(root, "/proc/misc");
     let has_device = misc.lines().any(|line| line.split_whitespace().any(|word| word.ends_with("binder")));
     if has_device || binderfs(root) {
         return BinderModuleState::BuiltIn;
     }
-    let release = text(root, "/proc/sys/kernel/osrelease");
-    let listed = text(root, &format!("/lib/modules/{}/modules.dep", release.trim()));
+    let release = read_text(root, "/proc/sys/kernel/osrelease");
+    let listed = read_text(root, &format!("/lib/modules/{}/modules.dep", release.trim()));
     let loadable =
         listed.lines().any(|line| line.split(':').next().is_some_and(|file| file.contains(MODULE)));
     if loadable { BinderModuleState::Loadable } else { BinderModuleState::Absent }
@@ -61,7 +61,7 @@ pub fn module(root: &Path) -> BinderModuleState {
 
 /// Returns true if the kernel has binderfs.
 pub fn binderfs(root: &Path) -> bool {
-    text(root, "/proc/filesystems").lines().any(|line| line.split_whitespace().last() == Some("binder"))
+    read_text(root, "/proc/filesystems").lines().any(|line| line.split_whitespace().last() == Some("binder"))
 }
 
 /// Paths of devices: those of Android, of Anbox's module, and any others in a mounted binderfs.
@@ -124,9 +124,11 @@ impl fmt::Display for Holder {
 /// Context manager of a device, from debugfs, else from the processes that have the device open.
 pub fn manager_of(root: &Path, device: &str) -> Holder {
     let name = device.rsplit('/').next().unwrap_or_default();
-    let named =
-        |pid: u32| BinderProcess { pid, name: text(root, &format!("/proc/{pid}/comm")).trim().to_owned() };
-    if let Some(pid) = manager_in(&text(root, "/sys/kernel/debug/binder/state"), name) {
+    let named = |pid: u32| BinderProcess {
+        pid,
+        name: read_text(root, &format!("/proc/{pid}/comm")).trim().to_owned(),
+    };
+    if let Some(pid) = manager_in(&read_text(root, "/sys/kernel/debug/binder/state"), name) {
         return Holder::Manager(named(pid));
     }
     let openers: Vec<BinderProcess> = openers(root, device).into_iter().map(named).collect();

@@ -54,7 +54,7 @@ pub(crate) struct Throttling {
 
 /// Reads how often a group was stopped so far; `None` if its controller does not count it.
 pub(crate) fn throttling(root: &SystemRoot, group: &str) -> Option<Throttling> {
-    let text = root.text(&format!("{group}/cpu.stat"))?;
+    let text = root.read_text(&format!("{group}/cpu.stat"))?;
     let fields = text.lines().filter_map(|line| line.split_once(' '));
     let numbers: BTreeMap<&str, u64> =
         fields.filter_map(|(name, value)| Some((name, value.trim().parse().ok()?))).collect();
@@ -69,7 +69,7 @@ pub(crate) fn throttling(root: &SystemRoot, group: &str) -> Option<Throttling> {
 
 fn quota_v2(root: &SystemRoot, group: &str) -> Option<CgroupCpuQuota> {
     let file = format!("{group}/cpu.max");
-    let text = root.text(&file)?;
+    let text = root.read_text(&file)?;
     let (runtime, period) = text.split_once(' ')?;
     let (runtime, period) = (runtime.parse().ok()?, period.trim().parse().ok()?);
     (period > 0).then_some(CgroupCpuQuota { runtime, period, file, lift: "max", group: group.to_owned() })
@@ -78,8 +78,8 @@ fn quota_v2(root: &SystemRoot, group: &str) -> Option<CgroupCpuQuota> {
 fn quota_v1(root: &SystemRoot, group: &str) -> Option<CgroupCpuQuota> {
     let file = format!("{group}/cpu.cfs_quota_us");
     // No limit is -1, which is no u64.
-    let runtime = root.number(&file)?;
-    let period = root.number(&format!("{group}/cpu.cfs_period_us"))?;
+    let runtime = root.read_number(&file)?;
+    let period = root.read_number(&format!("{group}/cpu.cfs_period_us"))?;
     (period > 0).then_some(CgroupCpuQuota { runtime, period, file, lift: "-1", group: group.to_owned() })
 }
 
@@ -104,8 +104,8 @@ pub struct RealTimeBudget {
 pub fn real_time_budget(root: &SystemRoot) -> Option<RealTimeBudget> {
     let own = hierarchy(root, "cpu").into_iter().find(|group| root.exists(group))?;
     let file = format!("{own}/cpu.rt_runtime_us");
-    let runtime = root.number(&file)?;
-    let period = root.number(&format!("{own}/cpu.rt_period_us")).unwrap_or(1_000_000);
+    let runtime = root.read_number(&file)?;
+    let period = root.read_number(&format!("{own}/cpu.rt_period_us")).unwrap_or(1_000_000);
     Some(RealTimeBudget { runtime, period, file })
 }
 
@@ -165,7 +165,7 @@ fn hierarchy_of(root: &SystemRoot, process: &str, controller: &str) -> Vec<Strin
 /// The path in the line `number:controllers:path` of a process's `cgroup` whose
 /// controllers suit.
 fn group_path(root: &SystemRoot, process: &str, suits: impl Fn(&str) -> bool) -> Option<String> {
-    let text = root.text(&format!("/proc/{process}/cgroup"))?;
+    let text = root.read_text(&format!("/proc/{process}/cgroup"))?;
     text.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next()?, parts.next()?);

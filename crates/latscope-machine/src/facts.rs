@@ -30,7 +30,7 @@ pub struct MachineFacts {
 
 impl MachineFacts {
     /// Queries the kernel and the processor if the machine is this one, else the files with the same facts.
-    pub fn of(root: &SystemRoot) -> MachineFacts {
+    pub fn of_root(root: &SystemRoot) -> MachineFacts {
         if root.is_real() { MachineFacts::of_this_machine(root) } else { MachineFacts::from_files(root) }
     }
 
@@ -45,12 +45,12 @@ impl MachineFacts {
             allowed: affinity().unwrap_or_else(|| allowed_in_status(root)),
             root: rustix::process::geteuid().is_root(),
             hypervisor: cpuid::hypervisor_vendor(),
-            caches: cpuid::caches().into_iter().map(declared).collect(),
+            caches: cpuid::caches().into_iter().map(convert_cache).collect(),
         }
     }
 
     fn from_files(root: &SystemRoot) -> MachineFacts {
-        let text = |name: &str| root.text(&format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+        let text = |name: &str| root.read_text(&format!("/proc/sys/kernel/{name}")).unwrap_or_default();
         // Uid: real, effective, saved, file system.
         let user = root.field("/proc/self/status", "Uid");
         MachineFacts {
@@ -81,7 +81,7 @@ fn allowed_in_status(root: &SystemRoot) -> CpuList {
 
 /// Cache as CPUID declares it. CPUID has the number of identifiers that share a cache but not the CPUs: `shared` stays
 /// empty.
-fn declared(cache: cpuid::CpuidCache) -> CpuCache {
+fn convert_cache(cache: cpuid::CpuidCache) -> CpuCache {
     let kind = match cache.kind {
         CacheKind::Data => "Data",
         CacheKind::Instruction => "Instruction",

@@ -30,15 +30,15 @@ pub struct Freezer {
 
 impl Freezer {
     /// Watches the groups of a process from now on; `None` where the kernel refuses.
-    pub fn watch(process: u32) -> Option<Freezer> {
-        Freezer::at(SystemRoot::real(), &process.to_string())
+    pub fn watch_process(process: u32) -> Option<Freezer> {
+        Freezer::with_root(SystemRoot::real(), &process.to_string())
     }
 
-    fn at(root: SystemRoot, process: &str) -> Option<Freezer> {
+    fn with_root(root: SystemRoot, process: &str) -> Option<Freezer> {
         let notes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
         let (process, files, read) = (process.to_owned(), BTreeMap::new(), Instant::now());
         let mut freezer = Freezer { root, process, notes, files, read, frozen: false, written: false };
-        freezer.follow();
+        freezer.watch_groups();
         Some(freezer)
     }
 
@@ -50,7 +50,7 @@ impl Freezer {
     /// Returns true if one of the groups was frozen since the last call, or is.
     pub fn was_frozen(&mut self) -> bool {
         if self.read.elapsed() >= PAUSE {
-            self.follow();
+            self.watch_groups();
         }
         let mut writes: BTreeMap<i32, u32> = BTreeMap::new();
         let mut buffer = [MaybeUninit::uninit(); 4096];
@@ -78,7 +78,7 @@ impl Freezer {
     }
 
     /// Watches the files of the groups in which the process is now.
-    fn follow(&mut self) {
+    fn watch_groups(&mut self) {
         self.read = Instant::now();
         for file in freezers(&self.root, &self.process) {
             // The end of each write lies between two of them, so that the kernel does not make one note of both.
@@ -92,7 +92,7 @@ impl Freezer {
 
 /// Returns true if the state of a group says so: `FROZEN` or `FREEZING` in the first version, 1 in the second.
 fn is_frozen(root: &SystemRoot, file: &str) -> bool {
-    root.text(file).is_some_and(|state| ["FROZEN", "FREEZING", "1"].contains(&state.as_str()))
+    root.read_text(file).is_some_and(|state| ["FROZEN", "FREEZING", "1"].contains(&state.as_str()))
 }
 
 #[cfg(test)]
@@ -111,7 +111,7 @@ mod tests {
             (first, "THAWED\n"),
             (second, "0\n"),
         ]);
-        let mut freezer = Freezer::at(root.clone(), "7").unwrap();
+        let mut freezer = Freezer::with_root(root.clone(), "7").unwrap();
         assert!(!freezer.was_frozen() && !freezer.was_written());
         let put = |file: &str, state: &str| fs::write(root.path(file), state).unwrap();
         for (file, [freeze, thaw]) in [(first, ["FROZEN\n", "THAWED\n"]), (second, ["1\n", "0\n"])] {
@@ -139,9 +139,9 @@ mod tests {
     fn a_process_that_is_moved_is_followed() {
         let state = "/sys/fs/cgroup/freezer/late/freezer.state";
         let (_directory, root) = tree(&[("/proc/7/cgroup", "6:freezer:/\n"), (state, "THAWED\n")]);
-        let mut freezer = Freezer::at(root.clone(), "7").unwrap();
+        let mut freezer = Freezer::with_root(root.clone(), "7").unwrap();
         fs::write(root.path("/proc/7/cgroup"), "6:freezer:/late\n").unwrap();
-        freezer.follow();
+        freezer.watch_groups();
         fs::write(root.path(state), "FROZEN\n").unwrap();
         assert!(freezer.was_frozen());
     }

@@ -19,35 +19,35 @@ const ALL_CPUS: u32 = 0;
 
 impl HeldBack {
     /// Begins to watch the quotas.
-    pub fn watch() -> HeldBack {
-        HeldBack::at(SystemRoot::real())
+    pub fn watch_quotas() -> HeldBack {
+        HeldBack::with_root(SystemRoot::real())
     }
 
-    fn at(root: SystemRoot) -> HeldBack {
-        let began = stopped(&root);
+    fn with_root(root: SystemRoot) -> HeldBack {
+        let began = read_throttled_ns(&root);
         let ledger = CpuCounterLedger::new(CpuCounterValues::from([(ALL_CPUS, began)]));
         HeldBack { root, ledger, began }
     }
 
     /// Replaces old readings, so that [`recent`](HeldBack::recent) stays recent; call it about once a second.
-    pub fn look(&mut self) {
-        self.ledger.look(|| CpuCounterValues::from([(ALL_CPUS, stopped(&self.root))]));
+    pub fn refresh_readings(&mut self) {
+        self.ledger.refresh_readings(|| CpuCounterValues::from([(ALL_CPUS, read_throttled_ns(&self.root))]));
     }
 
     /// Time for which the groups were stopped within the last seconds and that explains no event yet, ns, summed over
     /// CPUs.
     pub fn recent(&self) -> u64 {
-        self.ledger.left(ALL_CPUS, stopped(&self.root))
+        self.ledger.unexplained_ns(ALL_CPUS, read_throttled_ns(&self.root))
     }
 
     /// Returns true if the groups were stopped at any time since the watch began.
-    pub fn ever(&self) -> bool {
-        stopped(&self.root) > self.began
+    pub fn was_throttled(&self) -> bool {
+        read_throttled_ns(&self.root) > self.began
     }
 
     /// Notes that a stop of the groups explains a part of an event, ns: it explains no other.
-    pub fn spend(&mut self, ns: u64) {
-        self.ledger.spend(ALL_CPUS, ns);
+    pub fn mark_explained(&mut self, ns: u64) {
+        self.ledger.mark_explained(ALL_CPUS, ns);
     }
 
     /// Names the tightest quota: `50 ms of CPU time in each 100 ms`.
@@ -58,7 +58,7 @@ impl HeldBack {
     }
 }
 
-fn stopped(root: &SystemRoot) -> u64 {
+fn read_throttled_ns(root: &SystemRoot) -> u64 {
     let groups = quotas(root).into_iter().filter_map(|quota| throttling(root, &quota.group));
     groups.map(|throttling| throttling.throttled_ns).max().unwrap_or(0)
 }
@@ -79,13 +79,13 @@ mod tests {
             (&file("cpu.cfs_period_us"), "100000"),
             (&file("cpu.stat"), "nr_periods 9\nnr_throttled 3\nthrottled_time 7000\n"),
         ]);
-        let mut held_back = HeldBack::at(root);
-        held_back.look();
-        assert_eq!((held_back.recent(), held_back.ever()), (0, false));
+        let mut held_back = HeldBack::with_root(root);
+        held_back.refresh_readings();
+        assert_eq!((held_back.recent(), held_back.was_throttled()), (0, false));
         let stat = tree.path().join(file("cpu.stat").trim_start_matches('/'));
         fs::write(stat, "nr_periods 10\nnr_throttled 4\nthrottled_time 9000\n").unwrap();
-        assert_eq!((held_back.recent(), held_back.ever()), (2000, true));
-        held_back.spend(500);
+        assert_eq!((held_back.recent(), held_back.was_throttled()), (2000, true));
+        held_back.mark_explained(500);
         assert_eq!(held_back.recent(), 1500);
         let quota = "50.0 ms of CPU time in each 100 ms (/sys/fs/cgroup/cpu,cpuacct/x)";
         assert_eq!(held_back.quota().as_deref(), Some(quota));

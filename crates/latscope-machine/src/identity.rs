@@ -10,7 +10,7 @@ const APPLICATION: u128 = 0x30cdc042_d703_462d_a045_31ef17746ba9;
 /// The name: a keyed hash of `/etc/machine-id`, as machine-id(5) requires of programs that store or send it. `None` if
 /// that file is missing or not set up.
 pub fn machine_id(root: &SystemRoot) -> Option<String> {
-    let secret = parse(&root.text("/etc/machine-id")?)?;
+    let secret = parse_machine_id(&root.read_text("/etc/machine-id")?)?;
     let hash = HMAC::mac(APPLICATION.to_be_bytes(), secret.to_be_bytes());
     let mut name = u128::from_be_bytes(hash[..16].try_into().expect("a hash of 32 bytes has 16"));
     // A random UUID (version 4) by its form.
@@ -20,7 +20,7 @@ pub fn machine_id(root: &SystemRoot) -> Option<String> {
 }
 
 /// 32 hexadecimal digits; all zeros, `uninitialized` and the like are no identity.
-fn parse(text: &str) -> Option<u128> {
+fn parse_machine_id(text: &str) -> Option<u128> {
     let sound = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let number = sound.then(|| u128::from_str_radix(text, 16).ok()).flatten()?;
     (number != 0).then_some(number)

@@ -33,32 +33,32 @@ impl CpuCounterLedger {
     }
 
     /// Replaces old readings, so that [`left`](CpuCounterLedger::left) stays recent; call it about once a second.
-    pub fn look(&mut self, read: impl FnOnce() -> CpuCounterValues) {
+    pub fn refresh_readings(&mut self, read: impl FnOnce() -> CpuCounterValues) {
         if self.read.elapsed() >= RECENT {
-            self.turn(read());
+            self.rotate_readings(read());
             self.read = Instant::now();
         }
     }
 
-    fn turn(&mut self, now: CpuCounterValues) {
+    fn rotate_readings(&mut self, now: CpuCounterValues) {
         self.before = [std::mem::take(&mut self.before[1]), now];
         self.used_before = [std::mem::take(&mut self.used_before[1]), self.used.clone()];
     }
 
     /// Returns the growth of a CPU's counter up to `now` within the last one or two seconds, less what was used on that
     /// CPU meanwhile, ns. So all uses of a CPU together are never more than its counter has grown.
-    pub fn left(&self, cpu: u32, now: u64) -> u64 {
-        let grown = now.saturating_sub(count(&self.before[0], cpu));
-        grown.saturating_sub(count(&self.used, cpu) - count(&self.used_before[0], cpu))
+    pub fn unexplained_ns(&self, cpu: u32, now: u64) -> u64 {
+        let grown = now.saturating_sub(cpu_value(&self.before[0], cpu));
+        grown.saturating_sub(cpu_value(&self.used, cpu) - cpu_value(&self.used_before[0], cpu))
     }
 
     /// Notes that an explanation used time of a CPU.
-    pub fn spend(&mut self, cpu: u32, ns: u64) {
+    pub fn mark_explained(&mut self, cpu: u32, ns: u64) {
         *self.used.entry(cpu).or_default() += ns;
     }
 }
 
-fn count(counts: &CpuCounterValues, cpu: u32) -> u64 {
+fn cpu_value(counts: &CpuCounterValues, cpu: u32) -> u64 {
     counts.get(&cpu).copied().unwrap_or(0)
 }
 
@@ -70,14 +70,17 @@ mod tests {
     #[test]
     fn time_is_recent_for_two_readings_and_is_used_once() {
         let mut ledger = CpuCounterLedger::new([(1, 100)].into());
-        assert_eq!(ledger.left(1, 110), 10);
-        ledger.spend(1, 7);
-        assert_eq!((ledger.left(1, 110), ledger.left(1, 130), ledger.left(0, 0)), (3, 23, 0));
-        ledger.turn([(1, 130)].into());
-        assert_eq!(ledger.left(1, 130), 23);
-        ledger.turn([(1, 130)].into());
-        assert_eq!(ledger.left(1, 130), 0);
-        assert_eq!(ledger.left(1, 140), 10);
+        assert_eq!(ledger.unexplained_ns(1, 110), 10);
+        ledger.mark_explained(1, 7);
+        assert_eq!(
+            (ledger.unexplained_ns(1, 110), ledger.unexplained_ns(1, 130), ledger.unexplained_ns(0, 0)),
+            (3, 23, 0)
+        );
+        ledger.rotate_readings([(1, 130)].into());
+        assert_eq!(ledger.unexplained_ns(1, 130), 23);
+        ledger.rotate_readings([(1, 130)].into());
+        assert_eq!(ledger.unexplained_ns(1, 130), 0);
+        assert_eq!(ledger.unexplained_ns(1, 140), 10);
     }
 
     proptest! {
@@ -93,10 +96,10 @@ mod tests {
                 let cpu = (grown % 2) as usize;
                 now[cpu] += grown;
                 if action == 0 {
-                    ledger.turn(counts(now));
+                    ledger.rotate_readings(counts(now));
                 } else {
-                    let ns = wanted.min(ledger.left(cpu as u32, now[cpu]));
-                    ledger.spend(cpu as u32, ns);
+                    let ns = wanted.min(ledger.unexplained_ns(cpu as u32, now[cpu]));
+                    ledger.mark_explained(cpu as u32, ns);
                     used[cpu] += ns;
                 }
                 prop_assert!(used[0] <= now[0] - 1000 && used[1] <= now[1] - 5000);

@@ -29,7 +29,7 @@ pub use facts::MachineFacts;
 pub use freezer::Freezer;
 pub use held_back::HeldBack;
 pub use root::SystemRoot;
-pub use snapshot::{describe, snapshot};
+pub use snapshot::{describe_machine, snapshot};
 pub use steal::Steal;
 pub use task_limit::{TaskLimit, more_tasks};
 pub use trials::{ThisMachine, Trials};

@@ -48,7 +48,7 @@ impl SystemRoot {
 
     /// A file's text without white space (and the NUL bytes of device trees)
     /// around it.
-    pub fn text(&self, path: &str) -> Option<String> {
+    pub fn read_text(&self, path: &str) -> Option<String> {
         let mut bytes = Vec::with_capacity(PAGE);
         // The kernel states no size of such a file: `take` spares the question.
         File::open(self.path(path)).ok()?.take(u64::MAX).read_to_end(&mut bytes).ok()?;
@@ -57,18 +57,18 @@ impl SystemRoot {
     }
 
     /// A file that holds one number.
-    pub fn number<T: FromStr>(&self, path: &str) -> Option<T> {
-        self.text(path)?.parse().ok()
+    pub fn read_number<T: FromStr>(&self, path: &str) -> Option<T> {
+        self.read_text(path)?.parse().ok()
     }
 
     /// A file that holds a CPU list such as `0-3,6`; an empty file is an empty
     /// list.
     pub fn cpu_list(&self, path: &str) -> Option<CpuList> {
-        self.number(path)
+        self.read_number(path)
     }
 
     /// The names in a directory, in natural order: `index2` before `index10`.
-    pub fn names(&self, directory: &str) -> Vec<String> {
+    pub fn list_names(&self, directory: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.path(directory)) else { return Vec::new() };
         let mut names: Vec<String> =
             entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -81,7 +81,7 @@ impl SystemRoot {
     pub fn numbered(&self, directory: &str, prefix: &str) -> Vec<(u32, String)> {
         let number = |name: &str| name.strip_prefix(prefix)?.parse().ok();
         let mut found: Vec<(u32, String)> = self
-            .names(directory)
+            .list_names(directory)
             .iter()
             .filter_map(|name| Some((number(name)?, format!("{directory}/{name}"))))
             .collect();
@@ -91,13 +91,13 @@ impl SystemRoot {
 
     /// The value of a `name: value` line, as in `/proc/meminfo` and similar files.
     pub fn field(&self, path: &str, name: &str) -> Option<String> {
-        field(&self.text(path)?, name).map(str::to_owned)
+        field(&self.read_text(path)?, name).map(str::to_owned)
     }
 
     /// The choice in brackets of a file such as `always [madvise] never`, or
     /// `(full)` in debugfs; the whole text if nothing is in brackets.
     pub fn choice(&self, path: &str) -> Option<String> {
-        let text = self.text(path)?;
+        let text = self.read_text(path)?;
         let chosen = text.split_whitespace().find_map(|word| {
             let inner = |open, close| word.strip_prefix(open)?.strip_suffix(close);
             inner('[', ']').or_else(|| inner('(', ')'))
@@ -145,11 +145,11 @@ mod tests {
             ("/a/plain", "performance\n"),
             ("/a/meminfo", "MemTotal:  12 kB\nMemFree: 3 kB\n"),
         ]);
-        assert_eq!(root.number("/a/number"), Some(42));
-        assert_eq!(root.number::<u64>("a/cpus"), None);
+        assert_eq!(root.read_number("/a/number"), Some(42));
+        assert_eq!(root.read_number::<u64>("a/cpus"), None);
         assert_eq!(root.cpu_list("/a/cpus").unwrap().0, [0, 1, 2, 3, 6]);
         assert_eq!(root.cpu_list("/a/none").unwrap().0, [0u32; 0]);
-        assert_eq!(root.text("/a/model").as_deref(), Some("Board B"));
+        assert_eq!(root.read_text("/a/model").as_deref(), Some("Board B"));
         assert_eq!(root.choice("/a/enabled").as_deref(), Some("madvise"));
         assert_eq!(root.choice("/a/preempt").as_deref(), Some("full"));
         assert_eq!(root.choice("/a/plain").as_deref(), Some("performance"));
@@ -159,10 +159,10 @@ mod tests {
     #[test]
     fn what_is_missing_is_none() {
         let (_directory, root) = tree(&[]);
-        assert_eq!(root.text("/proc/stat"), None);
-        assert_eq!(root.number::<i64>("/proc/stat"), None);
+        assert_eq!(root.read_text("/proc/stat"), None);
+        assert_eq!(root.read_number::<i64>("/proc/stat"), None);
         assert_eq!(root.cpu_list("/proc/stat"), None);
-        assert!(root.names("/sys").is_empty());
+        assert!(root.list_names("/sys").is_empty());
         assert!(!root.exists("/sys") && !root.is_real());
     }
 
@@ -172,6 +172,6 @@ mod tests {
             tree(&[("/n/node10/x", ""), ("/n/node2/x", ""), ("/n/nodes", ""), ("/n/power", "")]);
         let expected = [(2, "/n/node2".to_owned()), (10, "/n/node10".to_owned())];
         assert_eq!(root.numbered("/n", "node"), expected);
-        assert_eq!(root.names("/n"), ["node2", "nodes", "power", "node10"]);
+        assert_eq!(root.list_names("/n"), ["node2", "nodes", "power", "node10"]);
     }
 }

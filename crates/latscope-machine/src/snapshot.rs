@@ -8,11 +8,11 @@ use latscope_core::machine::{CpuCache, Machine};
 /// Describes a machine: CPUs, caches, memory, kernel. Facts without a source stay empty. The clock and the checks are
 /// left to the engine.
 pub fn snapshot(root: &SystemRoot) -> Machine {
-    describe(root, &MachineFacts::of(root))
+    describe_machine(root, &MachineFacts::of_root(root))
 }
 
 /// Describes a machine like [`snapshot`], with given answers of system calls and of the processor.
-pub fn describe(root: &SystemRoot, facts: &MachineFacts) -> Machine {
+pub fn describe_machine(root: &SystemRoot, facts: &MachineFacts) -> Machine {
     let mut online = topology::online(root);
     if online.0.is_empty() {
         online = facts.allowed.clone();
@@ -32,7 +32,7 @@ pub fn describe(root: &SystemRoot, facts: &MachineFacts) -> Machine {
         architecture: facts.architecture.clone(),
         cpu_model: cpu_model(root),
         microcode: root.field("/proc/cpuinfo", "microcode"),
-        cpus: topology::cpus(root, &online),
+        cpus: topology::read_cpus(root, &online),
         last_caches: topology::last_caches(root, &online),
         nodes: topology::described_nodes(root),
         kinds: topology::kinds(root),
@@ -56,8 +56,8 @@ pub(super) const KERNEL_SCHEDULER: &str = "kernel";
 /// The scheduler of ordinary threads (Documentation/scheduler/sched-ext.rst).
 fn scheduler(root: &SystemRoot) -> Option<String> {
     let directory = "/sys/kernel/sched_ext";
-    if root.text(&format!("{directory}/state")).is_some_and(|state| state != "disabled") {
-        let name = root.text(&format!("{directory}/root/ops")).filter(|name| !name.is_empty());
+    if root.read_text(&format!("{directory}/state")).is_some_and(|state| state != "disabled") {
+        let name = root.read_text(&format!("{directory}/root/ops")).filter(|name| !name.is_empty());
         return Some(name.unwrap_or_else(|| "unnamed".to_owned()));
     }
     root.exists("/sys/kernel").then(|| KERNEL_SCHEDULER.to_owned())
@@ -82,7 +82,7 @@ pub(super) fn kibibytes(root: &SystemRoot, name: &str) -> Option<u64> {
 
 /// The one-minute load average.
 pub(super) fn load_average(root: &SystemRoot) -> Option<f64> {
-    root.text("/proc/loadavg")?.split_whitespace().next()?.parse().ok()
+    root.read_text("/proc/loadavg")?.split_whitespace().next()?.parse().ok()
 }
 
 /// Parameters of the kernel that name files and devices: they differ between machines with the same setup.
@@ -90,19 +90,19 @@ const PLACES: [&str; 4] = ["root=", "BOOT_IMAGE=", "initrd=", "resume="];
 
 /// The kernel's command line without places.
 fn command_line(root: &SystemRoot) -> Option<String> {
-    let line = root.text("/proc/cmdline")?;
+    let line = root.read_text("/proc/cmdline")?;
     let words = line.split_whitespace().filter(|word| !PLACES.iter().any(|place| word.starts_with(place)));
     Some(words.collect::<Vec<_>>().join(" "))
 }
 
 /// The processor's own name, followed by the board's name from a device tree; empty without a source.
 fn cpu_model(root: &SystemRoot) -> String {
-    let text = root.text("/proc/cpuinfo").unwrap_or_default();
+    let text = root.read_text("/proc/cpuinfo").unwrap_or_default();
     let named = |name| field(&text, name).filter(|value| !value.is_empty()).map(str::to_owned);
     // 32-bit ARM has a "model name" too, one that names no model.
     let processor =
         arm_cores(&text).or_else(|| NAMES.into_iter().find_map(named)).or_else(|| numbered_processor(&text));
-    let board = root.text("/proc/device-tree/model").filter(|board| !board.is_empty());
+    let board = root.read_text("/proc/device-tree/model").filter(|board| !board.is_empty());
     match (processor, board) {
         (Some(processor), Some(board)) => format!("{processor} ({board})"),
         (one, other) => one.or(other).unwrap_or_default(),
@@ -219,7 +219,7 @@ fn hypervisor(root: &SystemRoot, facts: &MachineFacts) -> Option<String> {
     facts
         .hypervisor
         .clone()
-        .or_else(|| root.text("/sys/hypervisor/type").map(|kind| proper_name(&kind)))
+        .or_else(|| root.read_text("/sys/hypervisor/type").map(|kind| proper_name(&kind)))
         .or_else(|| by_device_tree(root))
         .or_else(|| by_firmware(root))
         .or_else(|| by_cpuinfo(root))
@@ -232,10 +232,10 @@ fn proper_name(kind: &str) -> String {
 }
 
 fn by_device_tree(root: &SystemRoot) -> Option<String> {
-    if let Some(compatible) = root.text("/proc/device-tree/hypervisor/compatible") {
+    if let Some(compatible) = root.read_text("/proc/device-tree/hypervisor/compatible") {
         return Some(proper_name(&compatible));
     }
-    let board = root.text("/proc/device-tree/compatible")?;
+    let board = root.read_text("/proc/device-tree/compatible")?;
     let emulated = root.field("/proc/cpuinfo", "CPU part").is_some_and(|part| part == CORTEX_A15);
     let name = if emulated { "TCG (emulated)" } else { "QEMU" };
     board.contains("linux,dummy-virt").then(|| name.to_owned())
@@ -260,14 +260,14 @@ const VIRTUAL_FIRMWARE: [(&str, &str); 10] = [
 
 fn by_firmware(root: &SystemRoot) -> Option<String> {
     ["product_name", "sys_vendor", "bios_vendor"].iter().find_map(|file| {
-        let text = root.text(&format!("/sys/class/dmi/id/{file}"))?;
+        let text = root.read_text(&format!("/sys/class/dmi/id/{file}"))?;
         let found = VIRTUAL_FIRMWARE.iter().find(|(word, _)| text.contains(word))?;
         Some(found.1.to_owned())
     })
 }
 
 fn by_cpuinfo(root: &SystemRoot) -> Option<String> {
-    let text = root.text("/proc/cpuinfo")?;
+    let text = root.read_text("/proc/cpuinfo")?;
     if field(&text, "vendor_id") == Some("User Mode Linux") {
         return Some("User Mode Linux".to_owned());
     }

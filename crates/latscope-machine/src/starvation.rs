@@ -27,10 +27,10 @@ pub struct Starvation {
 
 impl Starvation {
     /// Returns the threads that want a CPU.
-    pub fn look(&mut self, root: &SystemRoot, process: u32) -> Vec<Runnable> {
+    pub fn find_runnable(&mut self, root: &SystemRoot, process: u32) -> Vec<Runnable> {
         let mut ran = BTreeMap::new();
         let mut found = Vec::new();
-        for thread in threads(root, &processes::descendants(root, process)) {
+        for thread in list_threads(root, &processes::descendants(root, process)) {
             let used_ns = thread.used_ns(root);
             ran.insert(thread.id, used_ns);
             if thread.stat.state == 'R' {
@@ -52,7 +52,7 @@ pub fn descendants(process: u32) -> Vec<u32> {
 /// Moves all threads of these processes except some to a CPU, as ordinary threads: what lets the calling thread run
 /// there lets them run. Threads that have ended are no error.
 pub fn move_threads(processes: &[u32], cpu: u32, except: &[u32]) {
-    for thread in threads(&SystemRoot::real(), processes) {
+    for thread in list_threads(&SystemRoot::real(), processes) {
         if !except.contains(&thread.id) {
             let _ = sched::make_normal(thread.id);
             let _ = sched::pin_thread(thread.id, &[cpu]);
@@ -64,8 +64,8 @@ pub fn move_threads(processes: &[u32], cpu: u32, except: &[u32]) {
 /// before all others. `None` if no thread does, or several do equally.
 pub fn occupant(root: &SystemRoot, waiting: &Runnable, own: u32) -> Option<String> {
     let own = processes::descendants(root, own);
-    let all: Vec<u32> = processes::all(root).filter(|process| !own.contains(process)).collect();
-    let mut there: Vec<ProcfsThread> = threads(root, &all)
+    let all: Vec<u32> = processes::list_pids(root).filter(|process| !own.contains(process)).collect();
+    let mut there: Vec<ProcfsThread> = list_threads(root, &all)
         .filter(|thread| thread.stat.state == 'R' && thread.stat.cpu == waiting.cpu)
         // The kernel's own, which moves threads: it has the CPU for microseconds.
         .filter(|thread| !thread.stat.name.starts_with("migration/"))
@@ -75,7 +75,7 @@ pub fn occupant(root: &SystemRoot, waiting: &Runnable, own: u32) -> Option<Strin
     match &there[..] {
         [] => None,
         [first, second, ..] if first.precedence() == second.precedence() => None,
-        [first, ..] => Some(first.words()),
+        [first, ..] => Some(first.format_thread()),
     }
 }
 
@@ -83,8 +83,8 @@ pub fn occupant(root: &SystemRoot, waiting: &Runnable, own: u32) -> Option<Strin
 /// running: on a single CPU, without throttling, before the deadline server of Linux 6.12.
 pub fn cannot_end(root: &SystemRoot, cpus: &[u32]) -> Option<String> {
     let [cpu] = cpus else { return None };
-    let unlimited = root.number::<i64>("/proc/sys/kernel/sched_rt_runtime_us")? < 0;
-    let release = root.text("/proc/sys/kernel/osrelease")?;
+    let unlimited = root.read_number::<i64>("/proc/sys/kernel/sched_rt_runtime_us")? < 0;
+    let release = root.read_text("/proc/sys/kernel/osrelease")?;
     let mut numbers = release.split(|char: char| !char.is_ascii_digit()).map(str::parse::<u32>);
     let version = (numbers.next()?.ok()?, numbers.next()?.ok()?);
     (unlimited && version < (6, 12)).then(|| {
@@ -105,7 +105,7 @@ struct ProcfsThread {
 impl ProcfsThread {
     /// CPU time so far, ns: exact where the kernel counts it so.
     fn used_ns(&self, root: &SystemRoot) -> u64 {
-        let text = root.text(&format!("/proc/{}/task/{}/schedstat", self.process, self.id));
+        let text = root.read_text(&format!("/proc/{}/task/{}/schedstat", self.process, self.id));
         let exact = text.and_then(|text| text.split_whitespace().next()?.parse().ok());
         exact.unwrap_or(self.stat.used_ns)
     }
@@ -119,18 +119,18 @@ impl ProcfsThread {
         }
     }
 
-    fn words(&self) -> String {
+    fn format_thread(&self) -> String {
         let policy = self.stat.policy().unwrap_or_else(|| "SCHED_OTHER".to_owned());
         format!("{} (pid {}, {policy})", self.stat.name, self.process)
     }
 }
 
-fn threads(root: &SystemRoot, processes: &[u32]) -> impl Iterator<Item = ProcfsThread> {
+fn list_threads(root: &SystemRoot, processes: &[u32]) -> impl Iterator<Item = ProcfsThread> {
     processes.iter().flat_map(move |process| {
         let tasks = format!("/proc/{process}/task");
-        let ids = root.names(&tasks).into_iter().filter_map(|name| name.parse::<u32>().ok());
+        let ids = root.list_names(&tasks).into_iter().filter_map(|name| name.parse::<u32>().ok());
         ids.filter_map(move |id| {
-            let stat = processes::parse(&root.text(&format!("{tasks}/{id}/stat"))?)?;
+            let stat = processes::parse_stat(&root.read_text(&format!("{tasks}/{id}/stat"))?)?;
             Some(ProcfsThread { process: *process, id, stat })
         })
     })
@@ -178,9 +178,12 @@ mod tests {
         };
         let mut starvation = Starvation::default();
         let (_directory, root) = worker(1);
-        assert!(starvation.look(&root, 10).iter().all(|thread| !thread.stands), "nothing is known yet");
+        assert!(
+            starvation.find_runnable(&root, 10).iter().all(|thread| !thread.stands),
+            "nothing is known yet"
+        );
         let (_directory, root) = worker(2);
-        let mut found = starvation.look(&root, 10);
+        let mut found = starvation.find_runnable(&root, 10);
         found.sort_by_key(|thread| thread.thread);
         let seen: Vec<_> = found.iter().map(|thread| (thread.thread, thread.cpu, thread.stands)).collect();
         assert_eq!(seen, [(11, 1, true), (20, 0, false)]);
@@ -215,7 +218,7 @@ mod tests {
             let threads = others.iter().zip(40..);
             all.extend(threads.map(|((name, state, last), id)| files(id, id, name, *state, 1, last, 0)));
             let (_directory, root) = machine(&all);
-            let waiting = &Starvation::default().look(&root, 10)[0];
+            let waiting = &Starvation::default().find_runnable(&root, 10)[0];
             occupant(&root, waiting, 10)
         };
         let hog = ("sh", 'R', "1 99 1");

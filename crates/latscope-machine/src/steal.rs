@@ -9,31 +9,31 @@ pub struct Steal(CpuCounterLedger);
 
 impl Steal {
     /// Begins to watch all CPUs.
-    pub fn watch() -> Steal {
-        Steal(CpuCounterLedger::new(read()))
+    pub fn watch_cpus() -> Steal {
+        Steal(CpuCounterLedger::new(read_stolen_ns()))
     }
 
     /// Replaces old readings, so that [`recent`](Steal::recent) stays recent; call it about once a second.
-    pub fn look(&mut self) {
-        self.0.look(read);
+    pub fn refresh_readings(&mut self) {
+        self.0.refresh_readings(read_stolen_ns);
     }
 
     /// Time stolen from a CPU within the last seconds that explains no event yet, ns. The kernel counts it in steps of
     /// 10 ms.
     pub fn recent(&self, cpu: u32) -> u64 {
-        self.0.left(cpu, read().get(&cpu).copied().unwrap_or(0))
+        self.0.unexplained_ns(cpu, read_stolen_ns().get(&cpu).copied().unwrap_or(0))
     }
 
     /// Notes that stolen time of a CPU explains a part of an event, ns: it explains no other.
-    pub fn spend(&mut self, cpu: u32, ns: u64) {
-        self.0.spend(cpu, ns);
+    pub fn mark_explained(&mut self, cpu: u32, ns: u64) {
+        self.0.mark_explained(cpu, ns);
     }
 }
 
 /// Stolen time by CPU, ns.
-fn read() -> CpuCounterValues {
+fn read_stolen_ns() -> CpuCounterValues {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    cpus::parse(&text).into_iter().map(|(cpu, time)| (cpu, time.stolen_ns)).collect()
+    cpus::parse_cpu_times(&text).into_iter().map(|(cpu, time)| (cpu, time.stolen_ns)).collect()
 }
 
 #[cfg(test)]
@@ -42,9 +42,12 @@ mod tests {
 
     #[test]
     fn this_machine_tells() {
-        let mut steal = Steal::watch();
-        steal.look();
-        assert_eq!(read().len(), std::fs::read_to_string("/proc/stat").unwrap().matches("\ncpu").count());
+        let mut steal = Steal::watch_cpus();
+        steal.refresh_readings();
+        assert_eq!(
+            read_stolen_ns().len(),
+            std::fs::read_to_string("/proc/stat").unwrap().matches("\ncpu").count()
+        );
         assert_eq!(steal.recent(u32::MAX), 0);
     }
 }

@@ -27,11 +27,11 @@ impl TaskLimit {
     /// Returns the limit of this machine that allows the fewest further processes, or threads of this process; `None`
     /// if the kernel states none.
     pub fn smallest(threads: bool) -> Option<TaskLimit> {
-        of(&SystemRoot::real(), threads)
+        tightest_limit(&SystemRoot::real(), threads)
     }
 
     /// Returns the limit in words: `kernel.pid_max allows 32,768, of which 12 are left`.
-    pub fn words(&self) -> String {
+    pub fn format_summary(&self) -> String {
         format!(
             "{} allows {}, of which {} are left",
             self.name,
@@ -49,12 +49,12 @@ impl TaskLimit {
 /// it.
 pub fn more_tasks() -> String {
     match TaskLimit::smallest(false) {
-        Some(limit) => format!("allow more threads: {} ({})", limit.words(), limit.raise),
+        Some(limit) => format!("allow more threads: {} ({})", limit.format_summary(), limit.raise),
         None => "allow more threads (ulimit -u, pids.max)".to_owned(),
     }
 }
 
-fn of(root: &SystemRoot, threads: bool) -> Option<TaskLimit> {
+fn tightest_limit(root: &SystemRoot, threads: bool) -> Option<TaskLimit> {
     let all = system_wide(root).into_iter().chain(of_user(root)).chain(of_groups(root));
     all.chain(of_mappings(root).filter(|_| threads)).min_by_key(|limit| limit.left)
 }
@@ -62,7 +62,7 @@ fn of(root: &SystemRoot, threads: bool) -> Option<TaskLimit> {
 fn system_wide(root: &SystemRoot) -> Vec<TaskLimit> {
     let Some(used) = threads_of_all(root) else { return Vec::new() };
     let limit = |name: &&str| {
-        let limit = root.number(&format!("/proc/sys/kernel/{name}"))?;
+        let limit = root.read_number(&format!("/proc/sys/kernel/{name}"))?;
         let name = format!("kernel.{name}");
         Some(TaskLimit::new(&name, limit, used, format!("sysctl {name}=N")))
     };
@@ -71,15 +71,15 @@ fn system_wide(root: &SystemRoot) -> Vec<TaskLimit> {
 
 /// Number of threads on the machine: `0.00 0.01 0.05 2/105 4242` has it behind the slash.
 fn threads_of_all(root: &SystemRoot) -> Option<u64> {
-    root.text("/proc/loadavg")?.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
+    root.read_text("/proc/loadavg")?.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
 /// The limit of this user, which does not apply to root.
 fn of_user(root: &SystemRoot) -> Option<TaskLimit> {
-    let limits = root.text("/proc/self/limits")?;
+    let limits = root.read_text("/proc/self/limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max processes"))?;
     let limit = line.split_whitespace().next()?.parse().ok()?;
-    let status = root.text("/proc/self/status")?;
+    let status = root.read_text("/proc/self/status")?;
     let user = uid(&status)?;
     let effective = fields(&status).find(|(name, _)| *name == "CapEff")?.1;
     if user == "0" || u64::from_str_radix(effective, 16).ok()? & PRIVILEGED != 0 {
@@ -88,7 +88,7 @@ fn of_user(root: &SystemRoot) -> Option<TaskLimit> {
     let mut used = 0;
     for (_, process) in root.numbered("/proc", "") {
         // One that has ended meanwhile has none.
-        let Some(status) = root.text(&format!("{process}/status")) else { continue };
+        let Some(status) = root.read_text(&format!("{process}/status")) else { continue };
         if uid(&status) == Some(user) {
             let threads = fields(&status).find(|(name, _)| *name == "Threads");
             used += threads.and_then(|(_, count)| count.parse().ok()).unwrap_or(1);
@@ -106,8 +106,8 @@ fn of_groups(root: &SystemRoot) -> Vec<TaskLimit> {
     let limit = |group: &String| {
         let name = format!("{group}/pids.max");
         // No limit is `max`, which is no number.
-        let limit = root.number(&name)?;
-        let used = root.number(&format!("{group}/pids.current"))?;
+        let limit = root.read_number(&name)?;
+        let used = root.read_number(&format!("{group}/pids.current"))?;
         Some(TaskLimit::new(&name, limit, used, format!("echo N > {name}")))
     };
     task_groups(root).iter().filter_map(limit).collect()
@@ -115,8 +115,8 @@ fn of_groups(root: &SystemRoot) -> Vec<TaskLimit> {
 
 /// The limit on mappings, in threads of this process.
 fn of_mappings(root: &SystemRoot) -> Option<TaskLimit> {
-    let limit: u64 = root.number("/proc/sys/vm/max_map_count")?;
-    let used = root.text("/proc/self/maps")?.lines().count() as u64;
+    let limit: u64 = root.read_number("/proc/sys/vm/max_map_count")?;
+    let used = root.read_text("/proc/self/maps")?.lines().count() as u64;
     let name = "vm.max_map_count (two mappings a thread)";
     Some(TaskLimit::new(
         name,
@@ -140,7 +140,7 @@ mod tests {
     /// The smallest limit of a machine with these files.
     fn smallest(files: &[(&str, &str)], threads: bool) -> Option<(String, u64, u64)> {
         let (_directory, root) = tree(files);
-        of(&root, threads).map(|limit| (limit.name, limit.limit, limit.left))
+        tightest_limit(&root, threads).map(|limit| (limit.name, limit.limit, limit.left))
     }
 
     #[test]

@@ -11,7 +11,7 @@ const CPUS: &str = "/sys/devices/system/cpu";
 pub(super) fn online(root: &SystemRoot) -> CpuList {
     root.cpu_list(&format!("{CPUS}/online"))
         .filter(|list| !list.0.is_empty())
-        .unwrap_or_else(|| processors(&root.text("/proc/cpuinfo").unwrap_or_default()))
+        .unwrap_or_else(|| processors(&root.read_text("/proc/cpuinfo").unwrap_or_default()))
 }
 
 fn processors(cpuinfo: &str) -> CpuList {
@@ -23,7 +23,7 @@ fn processors(cpuinfo: &str) -> CpuList {
 
 /// Core, package, node and siblings of each CPU. Without entries in sysfs, each CPU is a core of its own on package and
 /// node 0.
-pub(super) fn cpus(root: &SystemRoot, online: &CpuList) -> Vec<CpuTopology> {
+pub(super) fn read_cpus(root: &SystemRoot, online: &CpuList) -> Vec<CpuTopology> {
     let nodes = nodes(root);
     let cpus = online.0.iter().map(|&id| {
         let node = nodes.iter().find(|(_, cpus)| cpus.0.contains(&id));
@@ -43,12 +43,12 @@ pub(super) fn nodes(root: &SystemRoot) -> Vec<(u32, CpuList)> {
 
 /// The NUMA nodes with what firmware says of them (Documentation/admin-guide/mm/numaperf.rst).
 pub(super) fn described_nodes(root: &SystemRoot) -> Vec<NumaNode> {
-    nodes(root).into_iter().map(|(id, cpus)| described(root, id, cpus)).collect()
+    nodes(root).into_iter().map(|(id, cpus)| read_node(root, id, cpus)).collect()
 }
 
-fn described(root: &SystemRoot, id: u32, cpus: CpuList) -> NumaNode {
+fn read_node(root: &SystemRoot, id: u32, cpus: CpuList) -> NumaNode {
     let directory = format!("/sys/devices/system/node/node{id}");
-    let distances = root.text(&format!("{directory}/distance")).unwrap_or_default();
+    let distances = root.read_text(&format!("{directory}/distance")).unwrap_or_default();
     let total = root.field(&format!("{directory}/meminfo"), &format!("Node {id} MemTotal"));
     let memory = total.and_then(|size| size.trim_end_matches("kB").trim_end().parse::<u64>().ok());
     NumaNode {
@@ -64,7 +64,8 @@ fn described(root: &SystemRoot, id: u32, cpus: CpuList) -> NumaNode {
 fn claim(root: &SystemRoot, node: &str, class: u32) -> Option<Claim> {
     let directory = format!("{node}/access{class}/initiators");
     let initiators = root.numbered(&directory, "node").into_iter().map(|(node, _)| node).collect::<Vec<_>>();
-    let figure = |name: &str| root.number::<u64>(&format!("{directory}/{name}")).filter(|figure| *figure > 0);
+    let figure =
+        |name: &str| root.read_number::<u64>(&format!("{directory}/{name}")).filter(|figure| *figure > 0);
     (!initiators.is_empty()).then(|| Claim {
         class,
         initiators,
@@ -79,7 +80,7 @@ fn cpu(root: &SystemRoot, id: u32, node: u32) -> CpuTopology {
     let topology = |name: &str| format!("{CPUS}/cpu{id}/topology/{name}");
     // A package of -1 means that firmware does not tell.
     let [core, package] = ["core_id", "physical_package_id"]
-        .map(|name| root.number::<i64>(&topology(name)).and_then(|number| u32::try_from(number).ok()));
+        .map(|name| root.read_number::<i64>(&topology(name)).and_then(|number| u32::try_from(number).ok()));
     let siblings = root
         .cpu_list(&topology("core_cpus_list"))
         .or_else(|| root.cpu_list(&topology("thread_siblings_list")))
@@ -104,7 +105,7 @@ const HYBRID: [(&str, &str); 3] =
 pub(super) fn kinds(root: &SystemRoot) -> Vec<CoreKind> {
     let mut by_capacity: Vec<CoreKind> = Vec::new();
     for (cpu, path) in root.numbered(CPUS, "cpu") {
-        let Some(capacity) = root.text(&format!("{path}/cpu_capacity")) else { continue };
+        let Some(capacity) = root.read_text(&format!("{path}/cpu_capacity")) else { continue };
         let name = format!("cores of capacity {capacity}");
         match by_capacity.iter_mut().find(|kind| kind.name == name) {
             Some(kind) => kind.cpus.0.push(cpu),
@@ -133,21 +134,21 @@ pub(super) fn last_caches(root: &SystemRoot, online: &CpuList) -> Vec<CpuList> {
 /// CPUs that share the last data or unified cache of a CPU.
 fn last_cache(root: &SystemRoot, cpu: u32) -> Option<CpuList> {
     let all = root.numbered(&format!("{CPUS}/cpu{cpu}/cache"), "index").into_iter();
-    let data =
-        all.filter(|(_, path)| root.text(&format!("{path}/type")).is_none_or(|kind| kind != "Instruction"));
-    let last = data.max_by_key(|(_, path)| root.number::<u32>(&format!("{path}/level")))?;
+    let data = all
+        .filter(|(_, path)| root.read_text(&format!("{path}/type")).is_none_or(|kind| kind != "Instruction"));
+    let last = data.max_by_key(|(_, path)| root.read_number::<u32>(&format!("{path}/level")))?;
     root.cpu_list(&format!("{}/shared_cpu_list", last.1)).filter(|list| list.0.contains(&cpu))
 }
 
 fn cache(root: &SystemRoot, path: &str) -> Option<CpuCache> {
     let file = |name: &str| format!("{path}/{name}");
-    let size = root.text(&file("size")).as_deref().and_then(cache_size)?;
+    let size = root.read_text(&file("size")).as_deref().and_then(cache_size)?;
     Some(CpuCache {
-        level: root.number(&file("level"))?,
-        kind: root.text(&file("type")).unwrap_or_else(|| "Unified".to_owned()),
+        level: root.read_number(&file("level"))?,
+        kind: root.read_text(&file("type")).unwrap_or_else(|| "Unified".to_owned()),
         size,
-        line: root.number(&file("coherency_line_size")).unwrap_or(0),
-        ways: root.number(&file("ways_of_associativity")).unwrap_or(0),
+        line: root.read_number(&file("coherency_line_size")).unwrap_or(0),
+        ways: root.read_number(&file("ways_of_associativity")).unwrap_or(0),
         shared: root.cpu_list(&file("shared_cpu_list")).unwrap_or_default(),
     })
 }

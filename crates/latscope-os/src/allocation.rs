@@ -12,7 +12,7 @@ thread_local! {
     static BYTES: Cell<u64> = const { Cell::new(0) };
 }
 
-fn count(bytes: usize) {
+fn count_allocation(bytes: usize) {
     CALLS.set(CALLS.get() + 1);
     BYTES.set(BYTES.get() + bytes as u64);
 }
@@ -21,7 +21,7 @@ fn count(bytes: usize) {
 // destructor.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size());
+        count_allocation(layout.size());
         // SAFETY: as the caller promises.
         unsafe { System.alloc(layout) }
     }
@@ -32,7 +32,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size);
+        count_allocation(size);
         // SAFETY: as the caller promises.
         unsafe { System.realloc(pointer, layout, size) }
     }
@@ -40,7 +40,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
 /// Returns the calls and bytes that a function allocates on this thread, where [`CountingAllocator`] is the global one;
 /// otherwise zeros.
-pub fn allocated<T>(function: impl FnOnce() -> T) -> (u64, u64) {
+pub fn measure_allocations<T>(function: impl FnOnce() -> T) -> (u64, u64) {
     let before = (CALLS.get(), BYTES.get());
     drop(function());
     (CALLS.get() - before.0, BYTES.get() - before.1)

@@ -6,7 +6,7 @@
 
 use crate::mapping::MemoryMapping;
 use crate::sched::{self, ThreadSchedPolicy};
-use crate::syscall::check;
+use crate::syscall::check_errno;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::{read, write};
@@ -24,7 +24,7 @@ impl Drop for ForkChild {
         // A process dies on its own CPU time, which under SCHED_IDLE a busy
         // machine may withhold for seconds: no waiting for such a one. It does
         // nothing any more, and its parent's end reaps it.
-        let wait = if self.hurry() { WaitOptions::empty() } else { WaitOptions::NOHANG };
+        let wait = if self.set_normal_policy() { WaitOptions::empty() } else { WaitOptions::NOHANG };
         // They can only fail for a child that is gone and reaped, which it is not.
         let _ = rustix::process::kill_process(self.0, Signal::KILL);
         let _ = rustix::process::waitpid(Some(self.0), wait);
@@ -33,14 +33,14 @@ impl Drop for ForkChild {
 
 impl ForkChild {
     /// Returns true if the child ended by itself, because the kernel refused it something.
-    pub fn ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         matches!(rustix::process::waitid(WaitId::Pid(self.0), options), Ok(Some(_)))
     }
 
     /// Gives the child the normal policy; without privilege (RLIMIT_NICE) one
     /// that has SCHED_IDLE must keep it.
-    fn hurry(&self) -> bool {
+    fn set_normal_policy(&self) -> bool {
         let pid = self.0.as_raw_nonzero().get();
         // SAFETY: sched_param is plain data for which zeroes are valid (its other fields differ between C libraries).
         let normal: libc::sched_param = unsafe { std::mem::zeroed() };
@@ -54,7 +54,7 @@ impl ForkChild {
 ///
 /// # Errors
 /// No process can be made, as fork(2). A CPU or policy that is refused ends the
-/// child at once: see [`ForkChild::ended`].
+/// child at once: see [`ForkChild::has_ended`].
 pub fn keep_awake(cpu: u32) -> io::Result<ForkChild> {
     fork(move || {
         close_from(0);
@@ -96,7 +96,7 @@ pub fn relay(
             if got != 1 {
                 return Ok(());
             }
-            black_box(sum(memory));
+            black_box(sum_words(memory));
             // SAFETY: as above.
             unsafe { libc::write(1, token.as_ptr().cast(), 1) };
         }
@@ -124,7 +124,7 @@ impl Talk<'_> {
     ///
     /// # Errors
     /// The other end is gone.
-    pub fn run(&self, buffer: &mut [u8]) -> io::Result<()> {
+    pub fn exchange_messages(&self, buffer: &mut [u8]) -> io::Result<()> {
         write(self.ready, b"*")?;
         poll(&mut [PollFd::new(&self.start, PollFlags::IN)], None)?;
         for _ in 0..self.messages {
@@ -155,16 +155,16 @@ impl Talkers {
     ///
     /// # Errors
     /// No process can be made, as fork(2).
-    pub fn add(&mut self, talk: &Talk, buffer: &mut [u8]) -> io::Result<()> {
+    pub fn add_process(&mut self, talk: &Talk, buffer: &mut [u8]) -> io::Result<()> {
         let group = self.0.first().map(|first| first.0);
-        let child = fork(|| talk.run(buffer))?;
+        let child = fork(|| talk.exchange_messages(buffer))?;
         let joined = setpgid(Some(child.0), group);
         self.0.push(child);
         Ok(joined?)
     }
 
     /// Returns the number of processes.
-    pub fn count(&self) -> usize {
+    pub fn process_count(&self) -> usize {
         self.0.len()
     }
 
@@ -172,7 +172,7 @@ impl Talkers {
     ///
     /// # Errors
     /// A process failed.
-    pub fn wait(mut self) -> io::Result<()> {
+    pub fn wait_all(mut self) -> io::Result<()> {
         let Some(group) = self.0.first().map(|first| first.0) else { return Ok(()) };
         while !self.0.is_empty() {
             let Some((ended, status)) = waitpgid(group, WaitOptions::empty())? else { continue };
@@ -191,7 +191,7 @@ impl Talkers {
 /// cycle in flight even where the compiler makes no vectors of them: the static binary is optimised for size when it is
 /// linked.
 #[inline(never)]
-pub fn sum(words: &[u64]) -> u64 {
+pub fn sum_words(words: &[u64]) -> u64 {
     let (chunks, rest) = words.as_chunks::<8>();
     let mut sums = [0u64; 8];
     for chunk in chunks {
@@ -209,7 +209,7 @@ fn fork(body: impl FnOnce() -> io::Result<()>) -> io::Result<ForkChild> {
     let parent = rustix::process::getpid();
     // SAFETY: the child runs only `body` and the calls below, all of which are
     // plain system calls (signal-safety(7)), and leaves by _exit.
-    match check(unsafe { libc::fork() })? {
+    match check_errno(unsafe { libc::fork() })? {
         0 => {
             let mortal = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_ok()
                 && rustix::process::getppid() == Some(parent);
@@ -226,10 +226,10 @@ fn keep_only(input: i32, output: i32) -> io::Result<()> {
     // SAFETY: duplicating descriptors changes the child's table only.
     unsafe {
         // Both out of the way first: either may be 0 or 1.
-        let input = check(libc::fcntl(input, libc::F_DUPFD, 3))?;
-        let output = check(libc::fcntl(output, libc::F_DUPFD, 3))?;
-        check(libc::dup2(input, 0))?;
-        check(libc::dup2(output, 1))?;
+        let input = check_errno(libc::fcntl(input, libc::F_DUPFD, 3))?;
+        let output = check_errno(libc::fcntl(output, libc::F_DUPFD, 3))?;
+        check_errno(libc::dup2(input, 0))?;
+        check_errno(libc::dup2(output, 1))?;
     }
     close_from(2);
     Ok(())
@@ -283,11 +283,11 @@ mod tests {
         let talk =
             |sends, ends| Talk { ready: ready.as_fd(), start: start.as_fd(), ends, sends, messages: 3 };
         let mut talkers = Talkers::default();
-        talkers.add(&talk(true, &output[..]), &mut [7; 5000]).unwrap();
-        talkers.add(&talk(false, &input[..]), &mut [0; 5000]).unwrap();
+        talkers.add_process(&talk(true, &output[..]), &mut [7; 5000]).unwrap();
+        talkers.add_process(&talk(false, &input[..]), &mut [0; 5000]).unwrap();
         (0..2).for_each(|_| assert_eq!(read(&told, &mut [0]), Ok(1)));
         write(&starter, b"*").unwrap();
-        talkers.wait().unwrap();
+        talkers.wait_all().unwrap();
         let mut rest = [PollFd::new(&input[0], PollFlags::IN)];
         assert_eq!(poll(&mut rest, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0));
     }
@@ -301,10 +301,10 @@ mod tests {
         // A message cannot go in where messages come out.
         let talk = |sends| Talk { ready, start: start.as_fd(), ends: &ends, sends, messages: 1 };
         let mut talkers = Talkers::default();
-        talkers.add(&talk(false), &mut [0]).unwrap();
-        talkers.add(&talk(true), &mut [0]).unwrap();
+        talkers.add_process(&talk(false), &mut [0]).unwrap();
+        talkers.add_process(&talk(true), &mut [0]).unwrap();
         let pids: Vec<Pid> = talkers.0.iter().map(|child| child.0).collect();
-        assert!(talkers.wait().is_err());
+        assert!(talkers.wait_all().is_err());
         assert!(pids.iter().all(|pid| rustix::process::test_kill_process(*pid).is_err()));
     }
 
@@ -368,6 +368,6 @@ mod tests {
 
     #[test]
     fn sums_wrap() {
-        assert_eq!(sum(&[1, 2, u64::MAX]), 2);
+        assert_eq!(sum_words(&[1, 2, u64::MAX]), 2);
     }
 }

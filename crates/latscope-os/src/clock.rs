@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 /// A source of time stamps. Ticks have the frequency the caller calibrated.
 pub trait Clock: Copy {
     /// A stamp before what is timed: later instructions do not start before it.
-    fn start(self) -> u64;
+    fn stamp_start(self) -> u64;
     /// A stamp after what is timed: earlier instructions have completed.
-    fn end(self) -> u64;
+    fn stamp_end(self) -> u64;
 }
 
 /// The counter of the processor: the TSC on x86, CNTVCT_EL0 on arm64.
@@ -32,24 +32,24 @@ impl Counter {
 
 impl Clock for Counter {
     #[inline(always)]
-    fn start(self) -> u64 {
+    fn stamp_start(self) -> u64 {
         counter::start()
     }
 
     #[inline(always)]
-    fn end(self) -> u64 {
+    fn stamp_end(self) -> u64 {
         counter::end()
     }
 }
 
 impl Clock for MonotonicRaw {
     #[inline(always)]
-    fn start(self) -> u64 {
+    fn stamp_start(self) -> u64 {
         monotonic_raw_ns()
     }
 
     #[inline(always)]
-    fn end(self) -> u64 {
+    fn stamp_end(self) -> u64 {
         monotonic_raw_ns()
     }
 }
@@ -161,9 +161,9 @@ mod tests {
     use super::*;
 
     fn never_runs_backwards(clock: impl Clock) {
-        let mut last = clock.start();
+        let mut last = clock.stamp_start();
         for _ in 0..10_000 {
-            let now = clock.end();
+            let now = clock.stamp_end();
             assert!(now >= last);
             last = now;
         }

@@ -28,14 +28,14 @@ pub unsafe fn out(from: NonNull<u8>, into: &mut [u8]) {
 /// # Safety
 /// The requirements of [`out`] apply, for `from.len()` bytes at `to`.
 #[inline]
-pub unsafe fn within(to: NonNull<u8>, from: &[u8]) {
+pub unsafe fn copy_in(to: NonNull<u8>, from: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     if from.len() >= vectors::SIZE {
         // SAFETY: both ranges are valid, as the caller vouches for and by the slice.
         return unsafe { vectors::copy(from.as_ptr(), to.as_ptr(), from.len()) };
     }
     // SAFETY: the caller vouches for the range.
-    unsafe { words::within(to, from) }
+    unsafe { words::copy_words_in(to, from) }
 }
 
 /// Copies by vectors: AVX where the processor has it, else SSE, which every x86-64 has.
@@ -155,7 +155,7 @@ mod words {
     /// # Safety
     /// The requirements of [`super::within`] apply.
     #[inline]
-    pub unsafe fn within(to: NonNull<u8>, from: &[u8]) {
+    pub unsafe fn copy_words_in(to: NonNull<u8>, from: &[u8]) {
         let (head, rest) = from.split_at(to.align_offset(SIZE).min(from.len()));
         let (words, tail) = rest.as_chunks();
         let mut to = to;
@@ -200,7 +200,7 @@ mod tests {
     fn exactly_the_bytes_are_copied() {
         let from: Vec<u8> = (0..=255).collect();
         let ways: [Out; 3] = [out, sse, words::out];
-        let back: [Within; 2] = [within, words::within];
+        let back: [Within; 2] = [copy_in, words::copy_words_in];
         for (at, length) in (0..17).flat_map(|at| (0..200).map(move |length| (at, length))) {
             let expected = [&[0; 20][..], &from[at..at + length], &[0; 20]].concat();
             for way in ways {

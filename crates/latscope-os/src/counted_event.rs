@@ -42,7 +42,7 @@ impl PerfEventCounter {
     /// # Errors
     /// `EACCES`, `EPERM`: it takes CAP_PERFMON, or the kernel is locked down. `ENOENT`, `ENOSYS`: a kernel without it.
     pub fn tracepoint(id: u64) -> io::Result<PerfEventCounter> {
-        PerfEventCounter::open(PerfEventAttributes {
+        PerfEventCounter::open_event(PerfEventAttributes {
             kind: TRACEPOINT,
             config: id,
             ..PerfEventAttributes::default()
@@ -54,7 +54,7 @@ impl PerfEventCounter {
     /// # Errors
     /// `ENOENT`, `EOPNOTSUPP`, `ENODEV`: the machine has no such counter. `EACCES`, `EPERM`: this user may not.
     pub fn cycles() -> io::Result<PerfEventCounter> {
-        PerfEventCounter::open(PerfEventAttributes {
+        PerfEventCounter::open_event(PerfEventAttributes {
             kind: HARDWARE,
             flags: PROGRAM_ONLY,
             ..PerfEventAttributes::default()
@@ -71,7 +71,7 @@ impl PerfEventCounter {
         let place = place_in_file(&std::fs::read_to_string("/proc/self/maps")?, probed_address());
         let place = place.ok_or(io::ErrorKind::NotFound)?;
         let path = c"/proc/self/exe".as_ptr() as u64;
-        PerfEventCounter::open(PerfEventAttributes {
+        PerfEventCounter::open_event(PerfEventAttributes {
             kind,
             config1: path,
             config2: place,
@@ -79,7 +79,7 @@ impl PerfEventCounter {
         })
     }
 
-    fn open(attributes: PerfEventAttributes) -> io::Result<PerfEventCounter> {
+    fn open_event(attributes: PerfEventAttributes) -> io::Result<PerfEventCounter> {
         let attributes = PerfEventAttributes { size: size_of::<PerfEventAttributes>() as u32, ..attributes };
         let [this_thread, any_cpu, no_group] = [0, usize::MAX, usize::MAX];
         let start = &raw const attributes as usize;
@@ -96,7 +96,7 @@ impl PerfEventCounter {
     ///
     /// # Errors
     /// The errors of read(2).
-    pub fn count(&self) -> io::Result<u64> {
+    pub fn read_count(&self) -> io::Result<u64> {
         let mut count = [0; 8];
         rustix::io::read(&self.0, &mut count)?;
         Ok(u64::from_ne_bytes(count))
@@ -167,7 +167,7 @@ mod tests {
             Err(refused) => return skipped("each_call_of_the_function_is_counted", &format!("{refused:?}")),
         };
         (0..100).for_each(|_| probed());
-        assert_eq!(counted.count().unwrap(), 100);
+        assert_eq!(counted.read_count().unwrap(), 100);
     }
 
     #[test]

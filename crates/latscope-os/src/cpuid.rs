@@ -80,7 +80,7 @@ pub(crate) fn has_rdtscp() -> bool {
 /// The processor's maker: `GenuineIntel`, `AuthenticAMD`, …
 pub fn vendor() -> Option<String> {
     let r = leaf(0, 0)?;
-    Some(text(&[r.ebx, r.edx, r.ecx]))
+    Some(decode_text(&[r.ebx, r.edx, r.ecx]))
 }
 
 /// Family, model and stepping: leaf 1.
@@ -126,7 +126,7 @@ fn leaf(_number: u32, _sub: u32) -> Option<Registers> {
 }
 
 /// Returns the text that is packed into registers, without its padding.
-fn text(registers: &[u32]) -> String {
+fn decode_text(registers: &[u32]) -> String {
     let bytes: Vec<u8> = registers.iter().flat_map(|r| r.to_le_bytes()).collect();
     String::from_utf8_lossy(&bytes).trim_matches(['\0', ' ']).to_owned()
 }
@@ -180,7 +180,7 @@ fn hypervisor_of(leaf: &dyn Fn(u32, u32) -> Option<Registers>) -> Option<String>
     if !present {
         return None;
     }
-    let name_at = |base| leaf(base, 0).map(|r| text(&[r.ebx, r.ecx, r.edx])).unwrap_or_default();
+    let name_at = |base| leaf(base, 0).map(|r| decode_text(&[r.ebx, r.ecx, r.edx])).unwrap_or_default();
     let mut signature = name_at(0x4000_0000);
     // KVM and Xen can pose as Hyper-V for the sake of Windows; their own
     // leaves then follow one page further on.

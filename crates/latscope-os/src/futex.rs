@@ -1,7 +1,7 @@
 //! A count in memory with sleeping and waking by futex(2) directly.
 
 use crate::shared_cell::{Shareable, SharingScope};
-use crate::syscall::check;
+use crate::syscall::check_errno;
 use rustix::io::Errno;
 use rustix::thread::{Timespec, futex};
 use std::io;
@@ -34,7 +34,7 @@ impl Tokens {
     /// Adds one and wakes one sleeper (FUTEX_WAKE), with a system call whether
     /// a thread sleeps or not.
     #[inline]
-    pub fn give(&self) {
+    pub fn give_token(&self) {
         self.count.fetch_add(1, Ordering::Release);
         // It fails only for an address that is none.
         let _ = futex::wake(&self.count, self.flags(), 1);
@@ -42,7 +42,7 @@ impl Tokens {
 
     /// Takes a token; sleeps (FUTEX_WAIT) while there is none.
     #[inline]
-    pub fn take(&self) {
+    pub fn take_token(&self) {
         while !self.try_take() {
             // EAGAIN (a token came in between) and EINTR lead to another try.
             let _ = futex::wait(&self.count, self.flags(), 0, None);
@@ -64,7 +64,7 @@ impl Tokens {
 
     /// Returns the number of tokens that can be taken at this moment.
     #[inline]
-    pub fn value(&self) -> u32 {
+    pub fn token_count(&self) -> u32 {
         self.count.load(Ordering::Acquire)
     }
 
@@ -89,26 +89,26 @@ unsafe impl Shareable for FutexBell {
 impl FutexBell {
     /// Kicks: counts, and wakes the sleeper (FUTEX_WAKE), with a system call whether a thread sleeps or not.
     #[inline]
-    pub fn ring(&self) {
+    pub fn wake_sleeper(&self) {
         self.0.fetch_add(1, Ordering::Release);
         // It fails only for an address that is none.
         let _ = futex::wake(&self.0, futex::Flags::empty(), 1);
     }
 
     /// Returns the number of rings so far, modulo 2^32.
-    pub fn rings(&self) -> u32 {
+    pub fn ring_count(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }
 
     /// Sleeps (FUTEX_WAIT) while it has rung `seen` times, at most for the time given; how often it has rung then.
     #[inline]
-    pub fn wait(&self, seen: u32, timeout: Option<Duration>) -> u32 {
-        if self.rings() == seen && timeout != Some(Duration::ZERO) {
+    pub fn wait_for_ring(&self, seen: u32, timeout: Option<Duration>) -> u32 {
+        if self.ring_count() == seen && timeout != Some(Duration::ZERO) {
             let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
             // EAGAIN (it rang in between), EINTR and ETIMEDOUT: the count tells.
             let _ = futex::wait(&self.0, futex::Flags::empty(), seen, timeout.as_ref());
         }
-        self.rings()
+        self.ring_count()
     }
 }
 
@@ -228,7 +228,7 @@ impl FutexWaiterGroup {
     }
 
     /// Sleeps until the crowd was opened more than `seen` times, or is woken after a requeue.
-    pub fn wait(&self, seen: u32) {
+    pub fn wait_for_opening(&self, seen: u32) {
         while self.openings() == seen {
             // EAGAIN and EINTR lead to another look.
             let _ = futex::wait(&self.gate, futex::Flags::PRIVATE, seen, None);
@@ -270,7 +270,7 @@ const GET_SLOTS: libc::c_ulong = 2;
 /// EINVAL: the kernel has no such tables (before Linux 6.16, or without `CONFIG_FUTEX_PRIVATE_HASH`).
 pub fn hash_slots() -> io::Result<u32> {
     // SAFETY: the call takes numbers only.
-    check(unsafe { libc::prctl(PR_FUTEX_HASH, GET_SLOTS, 0, 0, 0) }).map(|slots| slots as u32)
+    check_errno(unsafe { libc::prctl(PR_FUTEX_HASH, GET_SLOTS, 0, 0, 0) }).map(|slots| slots as u32)
 }
 
 /// Gives this process its own hash table of futexes with so many slots, a power of two; 0 for the global one, which it
@@ -280,7 +280,7 @@ pub fn hash_slots() -> io::Result<u32> {
 /// As [`hash_slots`]; EBUSY, if the process uses the global table for good.
 pub fn set_hash_slots(slots: u32) -> io::Result<()> {
     // SAFETY: the call takes numbers only.
-    check(unsafe { libc::prctl(PR_FUTEX_HASH, SET_SLOTS, libc::c_ulong::from(slots), 0, 0) }).map(drop)
+    check_errno(unsafe { libc::prctl(PR_FUTEX_HASH, SET_SLOTS, libc::c_ulong::from(slots), 0, 0) }).map(drop)
 }
 
 #[cfg(test)]
@@ -291,12 +291,12 @@ mod tests {
     #[test]
     fn counts_what_is_given_and_taken() {
         for scope in [SharingScope::Threads, SharingScope::Processes] {
-            let tokens = SharedCell::<Tokens>::create(scope).unwrap();
+            let tokens = SharedCell::<Tokens>::create_zeroed(scope).unwrap();
             assert!(!tokens.try_take());
-            tokens.give();
-            tokens.give();
-            tokens.take();
-            assert_eq!(tokens.value(), 1);
+            tokens.give_token();
+            tokens.give_token();
+            tokens.take_token();
+            assert_eq!(tokens.token_count(), 1);
             assert!(tokens.try_take());
             assert!(!tokens.try_take());
         }
@@ -304,35 +304,35 @@ mod tests {
 
     #[test]
     fn two_takers_get_each_token_once() {
-        let tokens = SharedCell::<Tokens>::create(SharingScope::Threads).unwrap();
+        let tokens = SharedCell::<Tokens>::create_zeroed(SharingScope::Threads).unwrap();
         let taken = AtomicU32::new(0);
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
                     for _ in 0..1_000 {
-                        tokens.take();
+                        tokens.take_token();
                         taken.fetch_add(1, Ordering::Relaxed);
                     }
                 });
             }
             for _ in 0..2_000 {
-                tokens.give();
+                tokens.give_token();
             }
         });
-        assert_eq!((taken.into_inner(), tokens.value()), (2_000, 0));
+        assert_eq!((taken.into_inner(), tokens.token_count()), (2_000, 0));
     }
 
     #[test]
     fn a_bell_wakes_its_sleeper_and_is_heard_by_one_who_comes_later() {
-        let bell = SharedCell::<FutexBell>::create(SharingScope::Processes).unwrap();
-        assert_eq!(bell.wait(0, Some(Duration::from_micros(1))), 0, "it was not rung");
+        let bell = SharedCell::<FutexBell>::create_zeroed(SharingScope::Processes).unwrap();
+        assert_eq!(bell.wait_for_ring(0, Some(Duration::from_micros(1))), 0, "it was not rung");
         std::thread::scope(|scope| {
-            let sleeper = scope.spawn(|| bell.wait(0, Some(Duration::from_secs(20))));
-            bell.ring();
+            let sleeper = scope.spawn(|| bell.wait_for_ring(0, Some(Duration::from_secs(20))));
+            bell.wake_sleeper();
             assert_eq!(sleeper.join().unwrap(), 1);
         });
-        bell.ring();
-        assert_eq!((bell.wait(1, None), bell.rings()), (2, 2));
+        bell.wake_sleeper();
+        assert_eq!((bell.wait_for_ring(1, None), bell.ring_count()), (2, 2));
     }
 
     #[test]
@@ -342,7 +342,7 @@ mod tests {
             std::thread::scope(|scope| {
                 for _ in 0..3 {
                     scope.spawn(|| {
-                        crowd.wait(0);
+                        crowd.wait_for_opening(0);
                         crowd.wake_requeued();
                     });
                 }

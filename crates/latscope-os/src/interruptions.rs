@@ -2,7 +2,7 @@
 //! signal(7).
 
 use crate::posix_timer::ThreadTimer;
-use crate::syscall::check;
+use crate::syscall::check_errno;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use std::{io, ptr};
@@ -16,11 +16,11 @@ const SIGNAL: libc::c_int = libc::SIGVTALRM;
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// Returns how many times threads of this process were interrupted so far.
-pub fn count() -> u64 {
+pub fn interruption_count() -> u64 {
     COUNT.load(Ordering::Relaxed)
 }
 
-extern "C" fn interrupted(_: libc::c_int) {
+extern "C" fn count_interruption(_: libc::c_int) {
     COUNT.fetch_add(1, Ordering::Relaxed);
 }
 
@@ -30,16 +30,16 @@ impl Interruptions {
     ///
     /// # Errors
     /// No timers left, or a period of 0 or of 1 s or more.
-    pub fn start(period: Duration) -> io::Result<Interruptions> {
+    pub fn start_periodic(period: Duration) -> io::Result<Interruptions> {
         if period.is_zero() || period >= Duration::from_secs(1) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         // SAFETY: sigaction is plain data for which zeroes are valid; the handler is async-signal-safe.
         let timer = unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = interrupted as *const () as usize;
-            check(libc::sigaction(SIGNAL, &action, ptr::null_mut()))?;
-            ThreadTimer::start(libc::CLOCK_MONOTONIC, SIGNAL, 0, period, period)?
+            action.sa_sigaction = count_interruption as *const () as usize;
+            check_errno(libc::sigaction(SIGNAL, &action, ptr::null_mut()))?;
+            ThreadTimer::start_signalling(libc::CLOCK_MONOTONIC, SIGNAL, 0, period, period)?
         };
         Ok(Interruptions(timer))
     }
@@ -53,12 +53,12 @@ mod tests {
     #[test]
     fn a_sleeping_call_is_interrupted() {
         let (reads, _writes) = rustix::pipe::pipe().unwrap();
-        let interruptions = Interruptions::start(Duration::from_millis(1)).unwrap();
+        let interruptions = Interruptions::start_periodic(Duration::from_millis(1)).unwrap();
         for _ in 0..3 {
             assert_eq!(read(&reads, &mut [0; 1]), Err(Errno::INTR));
         }
         drop(interruptions);
-        assert!(count() >= 3);
-        assert!(Interruptions::start(Duration::ZERO).is_err());
+        assert!(interruption_count() >= 3);
+        assert!(Interruptions::start_periodic(Duration::ZERO).is_err());
     }
 }

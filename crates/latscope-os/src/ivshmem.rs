@@ -60,7 +60,7 @@ impl Doorbell {
     ///
     /// # Errors
     /// Out of descriptors.
-    pub fn pair(window: &MemoryWindow) -> io::Result<(Doorbell, OwnedFd)> {
+    pub fn connected_pair(window: &MemoryWindow) -> io::Result<(Doorbell, OwnedFd)> {
         let (ours, theirs) = UnixStream::pair()?;
         Ok((Doorbell::new(ours, window)?, theirs.into()))
     }
@@ -68,22 +68,22 @@ impl Doorbell {
     fn new(connection: UnixStream, window: &MemoryWindow) -> io::Result<Doorbell> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let doorbell = Doorbell { to_guest: eventfd(0, flags)?, to_host: eventfd(0, flags)?, connection };
-        doorbell.introduce(window)?;
+        doorbell.send_handshake(window)?;
         Ok(doorbell)
     }
 
     /// Sends the first messages of the protocol: the version, the guest's number, the memory, the vector of the other
     /// side, the guest's own vector.
-    fn introduce(&self, window: &MemoryWindow) -> io::Result<()> {
-        self.send(VERSION, None)?;
-        self.send(GUEST.into(), None)?;
-        self.send(MEMORY, Some(window.descriptor()))?;
-        self.send(HOST.into(), Some(self.to_host.as_fd()))?;
-        self.send(GUEST.into(), Some(self.to_guest.as_fd()))
+    fn send_handshake(&self, window: &MemoryWindow) -> io::Result<()> {
+        self.send_number(VERSION, None)?;
+        self.send_number(GUEST.into(), None)?;
+        self.send_number(MEMORY, Some(window.descriptor()))?;
+        self.send_number(HOST.into(), Some(self.to_host.as_fd()))?;
+        self.send_number(GUEST.into(), Some(self.to_guest.as_fd()))
     }
 
     /// Sends a number, and a descriptor that belongs to it.
-    fn send(&self, number: i64, descriptor: Option<BorrowedFd>) -> io::Result<()> {
+    fn send_number(&self, number: i64, descriptor: Option<BorrowedFd>) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         let descriptors = descriptor.as_slice();
@@ -108,7 +108,7 @@ impl Doorbell {
     ///
     /// # Errors
     /// The errors of poll(2) and read(2).
-    pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
+    pub fn wait_for_kick(&self, timeout: Duration) -> io::Result<bool> {
         if !is_readable(&self.to_host, timeout)? {
             return Ok(false);
         }
@@ -144,7 +144,8 @@ mod tests {
         let path = directory.join("socket");
         let server = IvshmemServer::bind(&path).unwrap();
         let guest = UnixStream::connect(&path).unwrap();
-        let doorbell = server.accept(&MemoryWindow::create(4096).unwrap(), Duration::from_secs(9)).unwrap();
+        let doorbell =
+            server.accept(&MemoryWindow::create_zeroed(4096).unwrap(), Duration::from_secs(9)).unwrap();
         std::fs::remove_dir_all(directory).unwrap();
 
         let [version, id, memory, host, own] = std::array::from_fn(|_| receive(&guest));
@@ -152,9 +153,9 @@ mod tests {
         assert!(version.1.is_none() && id.1.is_none());
         assert_eq!(rustix::fs::fstat(memory.1.unwrap()).unwrap().st_size, 4096);
 
-        assert!(!doorbell.wait(Duration::ZERO).unwrap());
+        assert!(!doorbell.wait_for_kick(Duration::ZERO).unwrap());
         rustix::io::write(host.1.unwrap(), &1u64.to_ne_bytes()).unwrap();
-        assert!(doorbell.wait(Duration::from_secs(9)).unwrap());
+        assert!(doorbell.wait_for_kick(Duration::from_secs(9)).unwrap());
         doorbell.kick().unwrap();
         assert!(is_readable(&own.1.unwrap(), Duration::ZERO).unwrap());
     }
@@ -164,7 +165,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("latscope-ivshmem-alone-{}", std::process::id()));
         let server = IvshmemServer::bind(&path).unwrap();
         std::fs::remove_file(path).unwrap();
-        let error = server.accept(&MemoryWindow::create(4096).unwrap(), Duration::ZERO).unwrap_err();
+        let error = server.accept(&MemoryWindow::create_zeroed(4096).unwrap(), Duration::ZERO).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -33,7 +33,7 @@ pub struct SharedMailbox {
 }
 
 /// Bytes of a slot for messages of up to `capacity` bytes.
-const fn size(capacity: usize) -> usize {
+const fn slot_size(capacity: usize) -> usize {
     LINE + capacity.next_multiple_of(LINE)
 }
 
@@ -42,28 +42,28 @@ impl SharedMailbox {
     ///
     /// # Errors
     /// No memory or descriptors left, or `capacity` is 4 GiB or more.
-    pub fn create(capacity: usize) -> io::Result<SharedMailbox> {
+    pub fn create_empty(capacity: usize) -> io::Result<SharedMailbox> {
         if u32::try_from(capacity).is_err() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let descriptor = mapping::sealed("latscope-mailbox", size(capacity))?;
-        map(descriptor, capacity)
+        let descriptor = mapping::sealed("latscope-mailbox", slot_size(capacity))?;
+        map_mailbox(descriptor, capacity)
     }
 
     /// Maps the slot another process made with the same `capacity`.
     ///
     /// # Errors
     /// The descriptor is not such a memory, or mapping fails.
-    pub fn open(descriptor: OwnedFd, capacity: usize) -> io::Result<SharedMailbox> {
+    pub fn map_existing(descriptor: OwnedFd, capacity: usize) -> io::Result<SharedMailbox> {
         shared_cell::refuse(&descriptor)?;
         let got = mapping::sealed_length(&descriptor)?;
-        if u32::try_from(capacity).is_err() || got != size(capacity) {
+        if u32::try_from(capacity).is_err() || got != slot_size(capacity) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!("not a mailbox for messages of {capacity} bytes: it has {got} bytes"),
             ));
         }
-        map(descriptor, capacity)
+        map_mailbox(descriptor, capacity)
     }
 
     /// The memfd behind it, to hand to another process.
@@ -78,30 +78,30 @@ impl SharedMailbox {
     /// # Panics
     /// The message is longer than the capacity.
     #[inline(always)]
-    pub fn put(&self, stamp: u32, message: &[u8]) {
+    pub fn write_message(&self, stamp: u32, message: &[u8]) {
         assert!(message.len() <= self.capacity);
         if message.len() <= SHORT {
             let (words, rest) = message.as_chunks();
-            for (place, word) in self.words().iter().zip(words) {
+            for (place, word) in self.short_message().iter().zip(words) {
                 place.store(u64::from_ne_bytes(*word), Relaxed);
             }
             if !rest.is_empty() {
                 let mut last = [0; WORD];
                 last[..rest.len()].copy_from_slice(rest);
-                self.words()[words.len()].store(u64::from_ne_bytes(last), Relaxed);
+                self.short_message()[words.len()].store(u64::from_ne_bytes(last), Relaxed);
             }
         } else {
             // SAFETY: the slot has room for `capacity` bytes behind its first line, to which
             // no reference exists.
-            unsafe { copy::within(self.bytes(), message) };
+            unsafe { copy::copy_in(self.long_message(), message) };
         }
         self.head().store((u64::from(stamp) << 32) | message.len() as u64, Release);
     }
 
     /// The length of the message in the slot, if it has this stamp; at most the capacity.
     #[inline(always)]
-    pub fn holds(&self, stamp: u32) -> Option<usize> {
-        self.length(self.head().load(Acquire), stamp)
+    pub fn stamped_length(&self, stamp: u32) -> Option<usize> {
+        self.checked_length(self.head().load(Acquire), stamp)
     }
 
     /// Returns the same as `holds`, for a process that will put the next message at once: the load takes the line for
@@ -110,39 +110,39 @@ impl SharedMailbox {
     pub fn holds_for_writing(&self, stamp: u32) -> Option<usize> {
         // Changes nothing, whether it finds 0 or not.
         let (Ok(head) | Err(head)) = self.head().compare_exchange(0, 0, AcqRel, Acquire);
-        self.length(head, stamp)
+        self.checked_length(head, stamp)
     }
 
     #[inline(always)]
-    fn length(&self, head: u64, stamp: u32) -> Option<usize> {
+    fn checked_length(&self, head: u64, stamp: u32) -> Option<usize> {
         // What another process wrote is not trusted.
         ((head >> 32) as u32 == stamp).then(|| (head as u32 as usize).min(self.capacity))
     }
 
     /// Copies the first `length` bytes of the message out of the slot, as many
-    /// of them as fit and there are at most; see [`holds`](SharedMailbox::holds).
+    /// of them as fit and there are at most; see [`stamped_length`](SharedMailbox::stamped_length).
     #[inline(always)]
-    pub fn take(&self, length: usize, buffer: &mut [u8]) {
+    pub fn copy_message(&self, length: usize, buffer: &mut [u8]) {
         let fits = length.min(self.capacity).min(buffer.len());
         let buffer = &mut buffer[..fits];
         if length <= SHORT {
             let (words, rest) = buffer.as_chunks_mut();
-            for (place, word) in self.words().iter().zip(words.iter_mut()) {
+            for (place, word) in self.short_message().iter().zip(words.iter_mut()) {
                 *word = place.load(Relaxed).to_ne_bytes();
             }
             if !rest.is_empty() {
-                let last = self.words()[words.len()].load(Relaxed).to_ne_bytes();
+                let last = self.short_message()[words.len()].load(Relaxed).to_ne_bytes();
                 rest.copy_from_slice(&last[..rest.len()]);
             }
         } else {
             // SAFETY: as in `put`.
-            unsafe { copy::out(self.bytes(), buffer) };
+            unsafe { copy::out(self.long_message(), buffer) };
         }
     }
 
     /// Place of longer messages.
     #[inline(always)]
-    fn bytes(&self) -> NonNull<u8> {
+    fn long_message(&self) -> NonNull<u8> {
         // SAFETY: the mapping goes on behind the first line, or ends with it.
         unsafe { self.mapping.start.add(LINE) }
     }
@@ -150,7 +150,7 @@ impl SharedMailbox {
     /// Place of short messages, which are copied word by word: the call of a function that copies anything takes a
     /// considerable part of the time that the line needs to arrive.
     #[inline(always)]
-    fn words(&self) -> &[AtomicU64; SHORT / WORD] {
+    fn short_message(&self) -> &[AtomicU64; SHORT / WORD] {
         // SAFETY: the mapping begins with an aligned line, which is only used
         // atomically and stays as long as `self`.
         unsafe { self.mapping.start.add(WORD).cast().as_ref() }
@@ -164,8 +164,8 @@ impl SharedMailbox {
     }
 }
 
-fn map(descriptor: OwnedFd, capacity: usize) -> io::Result<SharedMailbox> {
-    let mapping = MemoryMapping::shared(&descriptor, 0, size(capacity), MapFlags::POPULATE)?;
+fn map_mailbox(descriptor: OwnedFd, capacity: usize) -> io::Result<SharedMailbox> {
+    let mapping = MemoryMapping::shared(&descriptor, 0, slot_size(capacity), MapFlags::POPULATE)?;
     Ok(SharedMailbox { mapping, capacity, descriptor })
 }
 
@@ -175,54 +175,57 @@ mod tests {
 
     #[test]
     fn messages_go_there_and_back_through_two_mappings() {
-        let here = SharedMailbox::create(100).unwrap();
-        let there = SharedMailbox::open(here.descriptor().try_clone_to_owned().unwrap(), 100).unwrap();
-        assert_eq!((there.holds(0), there.holds(1)), (Some(0), None));
-        here.put(7, b"seven");
+        let here = SharedMailbox::create_empty(100).unwrap();
+        let there =
+            SharedMailbox::map_existing(here.descriptor().try_clone_to_owned().unwrap(), 100).unwrap();
+        assert_eq!((there.stamped_length(0), there.stamped_length(1)), (Some(0), None));
+        here.write_message(7, b"seven");
         let mut buffer = [0; 8];
-        assert_eq!((there.holds(0), there.holds(7)), (None, Some(5)));
-        there.take(5, &mut buffer);
+        assert_eq!((there.stamped_length(0), there.stamped_length(7)), (None, Some(5)));
+        there.copy_message(5, &mut buffer);
         assert_eq!(&buffer, b"seven\0\0\0");
-        there.put(8, b"eight!");
+        there.write_message(8, b"eight!");
         drop(there);
-        assert_eq!((here.holds(7), here.holds(8)), (None, Some(6)));
+        assert_eq!((here.stamped_length(7), here.stamped_length(8)), (None, Some(6)));
         let mut short = [0; 2];
-        here.take(6, &mut short);
+        here.copy_message(6, &mut short);
         assert_eq!(&short, b"ei");
-        here.put(9, &[1; 60]);
-        here.take(60, &mut short);
+        here.write_message(9, &[1; 60]);
+        here.copy_message(60, &mut short);
         assert_eq!(short, [1; 2]);
     }
 
     #[test]
     fn messages_have_any_length() {
-        let mailbox = SharedMailbox::create(120).unwrap();
+        let mailbox = SharedMailbox::create_empty(120).unwrap();
         for length in 1..=120 {
             let message: Vec<u8> = (1..=length as u8).collect();
-            mailbox.put(0, &[0xff; 120]);
-            mailbox.put(length as u32, &message);
+            mailbox.write_message(0, &[0xff; 120]);
+            mailbox.write_message(length as u32, &message);
             let mut buffer = [0; 121];
-            assert_eq!(mailbox.holds(length as u32), Some(length));
-            mailbox.take(length, &mut buffer);
+            assert_eq!(mailbox.stamped_length(length as u32), Some(length));
+            mailbox.copy_message(length, &mut buffer);
             assert_eq!((&buffer[..length], buffer[length]), (&message[..], 0));
         }
         // More than there can be is not taken.
         let mut buffer = [0; 300];
-        mailbox.put(0, &[0xff; 120]);
-        mailbox.take(300, &mut buffer);
+        mailbox.write_message(0, &[0xff; 120]);
+        mailbox.copy_message(300, &mut buffer);
         assert_eq!((&buffer[..120], buffer[120]), (&[0xff; 120][..], 0));
-        assert_eq!((size(1), size(64), size(65)), (128, 128, 192));
+        assert_eq!((slot_size(1), slot_size(64), slot_size(65)), (128, 128, 192));
     }
 
     #[test]
     #[should_panic(expected = "capacity")]
     fn a_longer_message_is_refused() {
-        SharedMailbox::create(8).unwrap().put(0, &[0; 9]);
+        SharedMailbox::create_empty(8).unwrap().write_message(0, &[0; 9]);
     }
 
     #[test]
     fn memory_of_another_size_is_refused() {
-        let mailbox = SharedMailbox::create(100).unwrap();
-        assert!(SharedMailbox::open(mailbox.descriptor().try_clone_to_owned().unwrap(), 200).is_err());
+        let mailbox = SharedMailbox::create_empty(100).unwrap();
+        assert!(
+            SharedMailbox::map_existing(mailbox.descriptor().try_clone_to_owned().unwrap(), 200).is_err()
+        );
     }
 }

@@ -5,7 +5,7 @@
 //! physical address, poll for an interrupt of the client. The module has the first three
 //! requests since 2023, the fourth since March 2024.
 
-use crate::syscall::{check, is_readable};
+use crate::syscall::{check_errno, is_readable};
 use crate::window::MemoryWindow;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, fstat, major, minor, open};
@@ -41,7 +41,7 @@ pub struct Reserved {
 
 impl Reserved {
     /// Refuses a range that is not wholly in the reserved memory.
-    fn check(&self, address: u64, size: u64) -> io::Result<()> {
+    fn check_contains(&self, address: u64, size: u64) -> io::Result<()> {
         let place = address.checked_sub(self.address);
         let room = place.and_then(|place| self.size.checked_sub(place));
         if room.is_some_and(|room| size <= room) { Ok(()) } else { Err(io::ErrorKind::InvalidInput.into()) }
@@ -67,13 +67,13 @@ pub trait McsBoard {
     ///
     /// # Errors
     /// The memory is not reserved, or does not begin with a page.
-    fn map(&self, address: usize, size: usize) -> io::Result<MemoryWindow>;
+    fn map_memory(&self, address: usize, size: usize) -> io::Result<MemoryWindow>;
 
     /// Switches a CPU on, to begin at a physical address (PSCI CPU_ON).
     ///
     /// # Errors
     /// The address is not reserved, as far as the module says; the firmware refuses.
-    fn start(&self, cpu: u32, entry: u64) -> io::Result<()>;
+    fn start_cpu(&self, cpu: u32, entry: u64) -> io::Result<()>;
 
     /// Interrupts the client on a CPU.
     ///
@@ -85,7 +85,7 @@ pub trait McsBoard {
     ///
     /// # Errors
     /// The errors of poll(2).
-    fn wait(&self, timeout: Duration) -> io::Result<bool>;
+    fn wait_for_client(&self, timeout: Duration) -> io::Result<bool>;
 }
 
 /// The device. Nothing but reserved memory is mapped through it, or run: no memory of Linux.
@@ -105,42 +105,42 @@ impl McsDevice {
         Ok(McsDevice(device))
     }
 
-    fn call<T>(&self, request: Opcode, argument: &mut T) -> io::Result<()> {
+    fn issue_request<T>(&self, request: Opcode, argument: &mut T) -> io::Result<()> {
         // SAFETY: the requests above read a `Cpu` or write a `Reserved`: the callers give the one of the request.
-        check(unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, argument as *mut T) }).map(drop)
+        check_errno(unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, argument as *mut T) }).map(drop)
     }
 
     /// Refuses a range that is not reserved, where the module says what is. It refuses to map such a range itself.
-    fn check(&self, address: u64, size: u64) -> io::Result<()> {
-        self.reserved()?.map_or(Ok(()), |reserved| reserved.check(address, size))
+    fn check_reserved(&self, address: u64, size: u64) -> io::Result<()> {
+        self.reserved()?.map_or(Ok(()), |reserved| reserved.check_contains(address, size))
     }
 }
 
 impl McsBoard for McsDevice {
     fn check_off(&self, cpu: u32) -> io::Result<()> {
-        self.call(AFFINITY_INFO, &mut McsCpuArgument { cpu, entry: 0 })
+        self.issue_request(AFFINITY_INFO, &mut McsCpuArgument { cpu, entry: 0 })
     }
 
-    fn start(&self, cpu: u32, entry: u64) -> io::Result<()> {
-        self.check(entry, 1)?;
-        self.call(CPU_ON, &mut McsCpuArgument { cpu, entry })
+    fn start_cpu(&self, cpu: u32, entry: u64) -> io::Result<()> {
+        self.check_reserved(entry, 1)?;
+        self.issue_request(CPU_ON, &mut McsCpuArgument { cpu, entry })
     }
 
     fn notify(&self, cpu: u32) -> io::Result<()> {
-        self.call(SEND_IPI, &mut McsCpuArgument { cpu, entry: 0 })
+        self.issue_request(SEND_IPI, &mut McsCpuArgument { cpu, entry: 0 })
     }
 
     fn reserved(&self) -> io::Result<Option<Reserved>> {
         let mut reserved = Reserved::default();
-        if_known(self.call(QUERY_MEMORY, &mut reserved).map(|()| reserved))
+        if_known(self.issue_request(QUERY_MEMORY, &mut reserved).map(|()| reserved))
     }
 
-    fn map(&self, address: usize, size: usize) -> io::Result<MemoryWindow> {
-        self.check(address as u64, size as u64)?;
+    fn map_memory(&self, address: usize, size: usize) -> io::Result<MemoryWindow> {
+        self.check_reserved(address as u64, size as u64)?;
         MemoryWindow::device(self.0.try_clone()?, address, size)
     }
 
-    fn wait(&self, timeout: Duration) -> io::Result<bool> {
+    fn wait_for_client(&self, timeout: Duration) -> io::Result<bool> {
         // To poll is to take the interrupt: there is nothing to read.
         match is_readable(&self.0, timeout) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
@@ -194,14 +194,14 @@ mod tests {
     fn only_reserved_memory_is_for_the_client() {
         let reserved = Reserved { address: 0x7000_0000, size: 0x1000 };
         for (address, size) in [(0x7000_0000, 0x1000), (0x7000_0FFF, 1), (0x7000_1000, 0)] {
-            assert!(reserved.check(address, size).is_ok(), "{size} bytes at {address:#x}");
+            assert!(reserved.check_contains(address, size).is_ok(), "{size} bytes at {address:#x}");
         }
         for (address, size) in
             [(0x6FFF_FFFF, 2), (0x7000_0000, 0x1001), (0x7000_1000, 1), (u64::MAX, u64::MAX)]
         {
-            assert!(reserved.check(address, size).is_err(), "{size} bytes at {address:#x}");
+            assert!(reserved.check_contains(address, size).is_err(), "{size} bytes at {address:#x}");
         }
-        assert!(Reserved::default().check(0, 1).is_err());
+        assert!(Reserved::default().check_contains(0, 1).is_err());
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn what_is_no_such_device_refuses() {
         let device = McsDevice(open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).unwrap());
-        assert!(device.check_off(0).is_err() && device.start(0, 0).is_err() && device.notify(0).is_err());
+        assert!(device.check_off(0).is_err() && device.start_cpu(0, 0).is_err() && device.notify(0).is_err());
         assert!(matches!(device.reserved(), Ok(None)), "a device without the request answers ENOTTY");
         assert_eq!(McsDevice::open(Path::new("/nonexistent")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }

@@ -130,7 +130,7 @@ impl MemoryRegion {
     fn reserved(bytes: usize, node: Option<u32>) -> Option<MemoryRegion> {
         let flags = MapFlags::HUGETLB | MapFlags::HUGE_2MB;
         let mapping = MemoryMapping::anonymous(bytes, ProtFlags::READ | ProtFlags::WRITE, flags).ok()?;
-        place(mapping.start.addr().get(), bytes, node).ok()?;
+        bind_to_node(mapping.start.addr().get(), bytes, node).ok()?;
         // A limit of the control group would show as SIGBUS at the first touch;
         // populating tells it as an error instead (Linux 5.14).
         // SAFETY: populating changes nothing that is visible.
@@ -157,7 +157,7 @@ impl MemoryRegion {
         // SAFETY: the range lies inside of the mapping just made, which is not used yet.
         unsafe {
             mprotect(start.as_ptr(), bytes, MprotectFlags::READ | MprotectFlags::WRITE)?;
-            place(start.addr().get(), bytes, node)?;
+            bind_to_node(start.addr().get(), bytes, node)?;
             // Kernels without transparent huge pages do not know the advice: no harm is done.
             let _ = madvise(start.as_ptr(), bytes, advice);
             // Only quicker than touching, and unknown before Linux 5.14.
@@ -188,7 +188,7 @@ impl MemoryRegion {
     /// The kernel knows no nodes, or a seccomp filter refuses the call.
     pub fn pages_by_node(&self) -> io::Result<nodes::NumaPageCounts> {
         let start = self.start.addr().get();
-        nodes::count((start..start + self.bytes).step_by(page_size()))
+        nodes::count_pages((start..start + self.bytes).step_by(page_size()))
     }
 
     /// Returns the length in bytes.
@@ -225,7 +225,7 @@ impl MemoryRegion {
 }
 
 /// Binds memory to a node, if there is one.
-fn place(start: usize, bytes: usize, node: Option<u32>) -> Result<(), Errno> {
+fn bind_to_node(start: usize, bytes: usize, node: Option<u32>) -> Result<(), Errno> {
     let Some(node) = node else { return Ok(()) };
     nodes::bind(start, bytes, node)
         .map_err(|error| error.raw_os_error().map_or(Errno::INVAL, Errno::from_raw_os_error))

@@ -31,7 +31,7 @@ static PAST: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 impl Blocking {
     #[inline]
-    fn until(self) -> usize {
+    fn timeout_address(self) -> usize {
         match self {
             Blocking::Yes => 0,
             Blocking::No => &raw const PAST as usize,
@@ -49,7 +49,7 @@ fn kernel_name(name: &str) -> Result<CString> {
 /// # Errors
 /// `EEXIST`: the name is taken. `EINVAL`: more or longer messages than
 /// /proc/sys/fs/mqueue allows. `EMFILE`: over RLIMIT_MSGQUEUE. `ENOSYS`: a kernel without queues.
-pub fn create(name: &str, messages: usize, size: usize) -> Result<OwnedFd> {
+pub fn create_queue(name: &str, messages: usize, size: usize) -> Result<OwnedFd> {
     let name = kernel_name(name)?;
     let attributes = PosixQueueAttributes {
         most_messages: messages as libc::c_long,
@@ -79,9 +79,9 @@ pub fn unlink(name: &str) -> Result<()> {
 /// # Errors
 /// `EMSGSIZE`: longer than the queue allows. `EINTR`. `ETIMEDOUT`: full.
 #[inline]
-pub fn send(queue: impl AsFd, message: &[u8], blocking: Blocking) -> Result<()> {
+pub fn send_message(queue: impl AsFd, message: &[u8], blocking: Blocking) -> Result<()> {
     let queue = queue.as_fd().as_raw_fd() as usize;
-    let arguments = [queue, message.as_ptr() as usize, message.len(), 0, blocking.until(), 0];
+    let arguments = [queue, message.as_ptr() as usize, message.len(), 0, blocking.timeout_address(), 0];
     // SAFETY: the message is valid for the call, which only reads it and the instant.
     unsafe { syscall(libc::SYS_mq_timedsend, arguments) }.map(drop)
 }
@@ -91,22 +91,22 @@ pub fn send(queue: impl AsFd, message: &[u8], blocking: Blocking) -> Result<()> 
 /// # Errors
 /// `EMSGSIZE`: the buffer is shorter than the queue's longest message. `EINTR`. `ETIMEDOUT`: empty.
 #[inline]
-pub fn receive(queue: impl AsFd, buffer: &mut [u8], blocking: Blocking) -> Result<usize> {
-    take(queue, buffer, blocking.until())
+pub fn receive_message(queue: impl AsFd, buffer: &mut [u8], blocking: Blocking) -> Result<usize> {
+    receive_with_timeout(queue, buffer, blocking.timeout_address())
 }
 
-/// [`receive`], which gives up at an instant of `CLOCK_REALTIME` with `ETIMEDOUT`.
+/// [`receive_message`], which gives up at an instant of `CLOCK_REALTIME` with `ETIMEDOUT`.
 ///
 /// # Errors
-/// The errors of [`receive`].
+/// The errors of [`receive_message`].
 #[inline]
 pub fn receive_until(queue: impl AsFd, buffer: &mut [u8], instant: &Timespec) -> Result<usize> {
-    take(queue, buffer, std::ptr::from_ref(instant) as usize)
+    receive_with_timeout(queue, buffer, std::ptr::from_ref(instant) as usize)
 }
 
 /// `until` is the address of an instant, or 0.
 #[inline]
-fn take(queue: impl AsFd, buffer: &mut [u8], until: usize) -> Result<usize> {
+fn receive_with_timeout(queue: impl AsFd, buffer: &mut [u8], until: usize) -> Result<usize> {
     let queue = queue.as_fd().as_raw_fd() as usize;
     let arguments = [queue, buffer.as_mut_ptr() as usize, buffer.len(), 0, until, 0];
     // SAFETY: the kernel writes at most buffer.len() bytes to the buffer and reads the instant, if any.
@@ -130,22 +130,22 @@ mod tests {
     #[test]
     fn messages_keep_their_order_and_bounds_without_a_name() {
         let name = name("order");
-        let queue = create(&name, 3, 16).unwrap();
-        assert_eq!(create(&name, 3, 16).unwrap_err(), Errno::EXIST);
+        let queue = create_queue(&name, 3, 16).unwrap();
+        assert_eq!(create_queue(&name, 3, 16).unwrap_err(), Errno::EXIST);
         unlink(&name).unwrap();
         assert_eq!(unlink(&name), Err(Errno::NOENT));
         for message in [&b"first"[..], b"", b"third"] {
-            send(&queue, message, Blocking::Yes).unwrap();
+            send_message(&queue, message, Blocking::Yes).unwrap();
         }
-        assert_eq!(send(&queue, b"fourth", Blocking::No), Err(Errno::TIMEDOUT));
+        assert_eq!(send_message(&queue, b"fourth", Blocking::No), Err(Errno::TIMEDOUT));
         let mut buffer = [0; 16];
-        assert_eq!(receive(&queue, &mut buffer[..15], Blocking::Yes), Err(Errno::MSGSIZE));
-        assert_eq!(receive(&queue, &mut buffer, Blocking::Yes), Ok(5));
+        assert_eq!(receive_message(&queue, &mut buffer[..15], Blocking::Yes), Err(Errno::MSGSIZE));
+        assert_eq!(receive_message(&queue, &mut buffer, Blocking::Yes), Ok(5));
         assert_eq!(&buffer[..5], b"first");
-        assert_eq!(receive(&queue, &mut buffer, Blocking::Yes), Ok(0));
-        assert_eq!(receive(&queue, &mut buffer, Blocking::No), Ok(5));
-        assert_eq!(receive(&queue, &mut buffer, Blocking::No), Err(Errno::TIMEDOUT));
+        assert_eq!(receive_message(&queue, &mut buffer, Blocking::Yes), Ok(0));
+        assert_eq!(receive_message(&queue, &mut buffer, Blocking::No), Ok(5));
+        assert_eq!(receive_message(&queue, &mut buffer, Blocking::No), Err(Errno::TIMEDOUT));
         assert_eq!(receive_until(&queue, &mut buffer, &PAST), Err(Errno::TIMEDOUT));
-        assert_eq!(send(&queue, &[0; 17], Blocking::No), Err(Errno::MSGSIZE));
+        assert_eq!(send_message(&queue, &[0; 17], Blocking::No), Err(Errno::MSGSIZE));
     }
 }

@@ -63,7 +63,7 @@ impl Mutex {
     /// If this thread holds the mutex already (it would wait for itself) or
     /// libc refuses, which a normal mutex gives it no reason for.
     #[inline]
-    pub fn with<R>(&self, inside: impl FnOnce() -> R) -> R {
+    pub fn with_lock<R>(&self, inside: impl FnOnce() -> R) -> R {
         let held = self.lock();
         let result = inside();
         drop(held);
@@ -127,8 +127,8 @@ unsafe impl Shareable for CondvarCounter {
 impl CondvarCounter {
     /// Adds one under the mutex, unlocks, then signals the condition.
     #[inline]
-    pub fn give(&self) {
-        self.mutex.with(|| self.count.store(self.count.load(Relaxed).wrapping_add(1), Relaxed));
+    pub fn give_token(&self) {
+        self.mutex.with_lock(|| self.count.store(self.count.load(Relaxed).wrapping_add(1), Relaxed));
         // SAFETY: the condition is initialised and valid as long as self; the
         // call has no failure then.
         unsafe { libc::pthread_cond_signal(self.condition.get()) };
@@ -136,8 +136,8 @@ impl CondvarCounter {
 
     /// Takes a token; waits on the condition while there is none.
     #[inline]
-    pub fn take(&self) {
-        self.mutex.with(|| {
+    pub fn take_token(&self) {
+        self.mutex.with_lock(|| {
             while !self.take_locked() {
                 // SAFETY: this thread holds the mutex, which is given up and
                 // held again by the call; both are valid as long as self.
@@ -147,8 +147,8 @@ impl CondvarCounter {
     }
 
     /// Returns the number of tokens that can be taken at this moment.
-    pub fn value(&self) -> u32 {
-        self.mutex.with(|| self.count.load(Relaxed))
+    pub fn token_count(&self) -> u32 {
+        self.mutex.with_lock(|| self.count.load(Relaxed))
     }
 
     #[inline]
@@ -169,26 +169,26 @@ mod tests {
     #[test]
     fn counts_what_is_given_and_taken() {
         for scope in [SharingScope::Threads, SharingScope::Processes] {
-            let monitor = SharedCell::<CondvarCounter>::create(scope).unwrap();
-            assert_eq!(monitor.value(), 0);
-            monitor.give();
-            monitor.give();
-            monitor.take();
-            assert_eq!(monitor.value(), 1);
-            monitor.take();
-            assert_eq!(monitor.value(), 0);
+            let monitor = SharedCell::<CondvarCounter>::create_zeroed(scope).unwrap();
+            assert_eq!(monitor.token_count(), 0);
+            monitor.give_token();
+            monitor.give_token();
+            monitor.take_token();
+            assert_eq!(monitor.token_count(), 1);
+            monitor.take_token();
+            assert_eq!(monitor.token_count(), 0);
         }
     }
 
     #[test]
     fn a_mutex_excludes() {
-        let mutex = SharedCell::<Mutex>::create(SharingScope::Threads).unwrap();
+        let mutex = SharedCell::<Mutex>::create_zeroed(SharingScope::Threads).unwrap();
         let total = AtomicU32::new(0);
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
                     for _ in 0..10_000 {
-                        mutex.with(|| total.store(total.load(Relaxed) + 1, Relaxed));
+                        mutex.with_lock(|| total.store(total.load(Relaxed) + 1, Relaxed));
                     }
                 });
             }

@@ -1,6 +1,6 @@
 //! Network namespaces and busy polling: unshare(2), socket(7).
 
-use crate::syscall::check;
+use crate::syscall::check_errno;
 use rustix::fd::{AsFd, AsRawFd};
 use std::io;
 
@@ -11,7 +11,7 @@ use std::io;
 /// `EPERM`: it takes CAP_SYS_ADMIN. `EINVAL`: a kernel without network namespaces.
 pub fn own_network() -> io::Result<()> {
     // SAFETY: unshare takes flags only, and no memory or descriptor of this process is concerned.
-    check(unsafe { libc::unshare(libc::CLONE_NEWNET) }).map(drop)
+    check_errno(unsafe { libc::unshare(libc::CLONE_NEWNET) }).map(drop)
 }
 
 /// Makes receiving on a socket poll the device's queue for so many microseconds before it sleeps (SO_BUSY_POLL).
@@ -22,7 +22,7 @@ pub fn set_busy_poll(socket: impl AsFd, microseconds: u32) -> io::Result<()> {
     let length = size_of::<u32>() as libc::socklen_t;
     let value = (&raw const microseconds).cast();
     // SAFETY: the kernel reads an integer of that length.
-    check(unsafe {
+    check_errno(unsafe {
         libc::setsockopt(socket.as_fd().as_raw_fd(), libc::SOL_SOCKET, libc::SO_BUSY_POLL, value, length)
     })
     .map(drop)
@@ -35,7 +35,7 @@ pub fn set_busy_poll(socket: impl AsFd, microseconds: u32) -> io::Result<()> {
 pub fn polled_queue(socket: impl AsFd) -> io::Result<u32> {
     let (mut id, mut length) = (0_u32, size_of::<u32>() as libc::socklen_t);
     // SAFETY: the kernel writes an integer of that length.
-    check(unsafe {
+    check_errno(unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
             libc::SOL_SOCKET,

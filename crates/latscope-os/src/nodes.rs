@@ -1,6 +1,6 @@
 //! Placement of memory on NUMA nodes, and where it is: mbind(2), get_mempolicy(2), move_pages(2).
 
-use crate::syscall::check;
+use crate::syscall::check_errno;
 use std::collections::BTreeMap;
 use std::io;
 
@@ -28,7 +28,7 @@ pub(crate) fn bind(start: usize, bytes: usize, node: u32) -> io::Result<()> {
     let word = mask.get_mut((node / BITS) as usize).ok_or(io::ErrorKind::InvalidInput)?;
     *word |= 1 << (node % BITS);
     // SAFETY: a policy changes where pages come from, not what they contain; the mask is as long as stated.
-    check(unsafe {
+    check_errno(unsafe {
         libc::syscall(libc::SYS_mbind, start, bytes, libc::MPOL_BIND, mask.as_ptr(), MAX_NODE, 0)
     })
     .map(drop)
@@ -38,7 +38,7 @@ pub(crate) fn bind(start: usize, bytes: usize, node: u32) -> io::Result<()> {
 pub(crate) fn policy(address: usize) -> io::Result<String> {
     let (mut mode, mut mask): (libc::c_int, Mask) = (0, [0; _]);
     // SAFETY: the kernel writes an int and a mask of the stated length.
-    check(unsafe {
+    check_errno(unsafe {
         let mask = mask.as_mut_ptr();
         libc::syscall(libc::SYS_get_mempolicy, &mut mode, mask, MAX_NODE, address, MPOL_F_ADDR)
     })?;
@@ -54,7 +54,7 @@ pub(crate) fn policy(address: usize) -> io::Result<String> {
 pub type NumaPageCounts = BTreeMap<Option<u32>, u64>;
 
 /// Counts the pages at these addresses by node.
-pub(crate) fn count(addresses: impl Iterator<Item = usize>) -> io::Result<NumaPageCounts> {
+pub(crate) fn count_pages(addresses: impl Iterator<Item = usize>) -> io::Result<NumaPageCounts> {
     let mut addresses = addresses.peekable();
     let mut pages = NumaPageCounts::new();
     while addresses.peek().is_some() {
@@ -62,7 +62,7 @@ pub(crate) fn count(addresses: impl Iterator<Item = usize>) -> io::Result<NumaPa
         let mut nodes: Vec<libc::c_int> = vec![-1; batch.len()];
         let nowhere = std::ptr::null::<libc::c_int>();
         // SAFETY: without target nodes the call only asks; both arrays are as long as stated.
-        check(unsafe {
+        check_errno(unsafe {
             let (addresses, nodes) = (batch.as_ptr(), nodes.as_mut_ptr());
             libc::syscall(libc::SYS_move_pages, 0, batch.len(), addresses, nowhere, nodes, 0)
         })?;

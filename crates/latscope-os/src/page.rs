@@ -180,7 +180,7 @@ impl PageMapping {
     /// # Panics
     /// If the offset is outside or the mapping is for reading only.
     #[inline(always)]
-    pub fn write(&mut self, offset: usize) {
+    pub fn write_byte(&mut self, offset: usize) {
         assert!(offset < self.memory.length && self.access == Access::ReadWrite);
         // SAFETY: inside a writable mapping that `self` borrows exclusively.
         unsafe { AtomicU8::from_ptr(self.memory.start.as_ptr().add(offset)) }.store(1, Relaxed);
@@ -191,7 +191,7 @@ impl PageMapping {
     /// # Panics
     /// If the offset is outside.
     #[inline(always)]
-    pub fn read(&self, offset: usize) -> u8 {
+    pub fn read_byte(&self, offset: usize) -> u8 {
         assert!(offset < self.memory.length);
         // SAFETY: inside a readable mapping; atomic, because a shared file
         // may be written by others.
@@ -203,7 +203,7 @@ impl PageMapping {
     /// # Panics
     /// If `step` is no multiple of 8.
     #[inline]
-    pub fn sum(&self, step: usize) -> u64 {
+    pub fn sum_words(&self, step: usize) -> u64 {
         assert!(step > 0 && step.is_multiple_of(8));
         let mut sum = 0u64;
         for offset in (0..self.memory.length.saturating_sub(7)).step_by(step) {
@@ -219,7 +219,7 @@ impl PageMapping {
     #[inline]
     pub fn populate(&mut self) {
         for offset in (0..self.memory.length).step_by(page_size()) {
-            self.write(offset);
+            self.write_byte(offset);
         }
     }
 
@@ -364,20 +364,20 @@ mod tests {
     fn anonymous_pages_come_with_the_first_touch_and_go_with_discard() {
         let mut mapping = PageMapping::anonymous(8 * page_size()).unwrap();
         mapping.refuse_huge_pages().unwrap_or(());
-        mapping.write(0);
-        mapping.write(5 * page_size());
+        mapping.write_byte(0);
+        mapping.write_byte(5 * page_size());
         assert_eq!(mapping.resident(0, 8 * page_size()), Ok(2));
-        assert_eq!(mapping.read(5 * page_size()), 1);
+        assert_eq!(mapping.read_byte(5 * page_size()), 1);
         mapping.discard().unwrap();
-        assert_eq!((mapping.resident(0, 8 * page_size()), mapping.read(0)), (Ok(0), 0));
+        assert_eq!((mapping.resident(0, 8 * page_size()), mapping.read_byte(0)), (Ok(0), 0));
     }
 
     #[test]
     fn huge_alignment_holds_and_all_of_it_is_usable() {
         let mut mapping = PageMapping::huge_aligned(2 * HUGE_PAGE).unwrap();
         assert_eq!(mapping.as_ptr() as usize % HUGE_PAGE, 0);
-        mapping.write(0);
-        mapping.write(2 * HUGE_PAGE - 1);
+        mapping.write_byte(0);
+        mapping.write_byte(2 * HUGE_PAGE - 1);
         assert_eq!(mapping.as_mut_slice().iter().map(|byte| usize::from(*byte)).sum::<usize>(), 2);
     }
 
@@ -396,16 +396,16 @@ mod tests {
     fn a_private_mapping_leaves_the_file_alone() {
         let file = file(2);
         let mut mapping = PageMapping::private(&file, 2 * page_size()).unwrap();
-        mapping.write(0);
+        mapping.write_byte(0);
         let mut byte = [9];
         rustix::io::pread(&file, &mut byte, 0).unwrap();
-        assert_eq!((byte, mapping.read(0)), ([0], 1));
+        assert_eq!((byte, mapping.read_byte(0)), ([0], 1));
     }
 
     #[test]
     fn a_page_that_is_given_back_faults_again_and_its_neighbour_does_not() {
         let mut mapping = PageMapping::page_by_page(file(2), 2).unwrap();
-        let look = |mapping: &PageMapping| [0, 1].map(|page| mapping.read(page * page_size()));
+        let look = |mapping: &PageMapping| [0, 1].map(|page| mapping.read_byte(page * page_size()));
         assert_eq!(look(&mapping), [1, 0]);
         mapping.discard_page(page_size()).unwrap();
         let before = crate::usage::thread_counts().minor_faults;
@@ -417,7 +417,7 @@ mod tests {
     #[test]
     fn page_by_page_shows_the_file_in_reverse() {
         let mapping = PageMapping::page_by_page(file(4), 4).unwrap();
-        let seen: Vec<u8> = (0..4).map(|page| mapping.read(page * page_size())).collect();
+        let seen: Vec<u8> = (0..4).map(|page| mapping.read_byte(page * page_size())).collect();
         assert_eq!(seen, [3, 2, 1, 0]);
     }
 
@@ -426,7 +426,7 @@ mod tests {
     fn a_store_to_a_read_only_mapping_is_refused_before_it_faults() {
         let mut mapping = PageMapping::anonymous(page_size()).unwrap();
         mapping.protect(Access::Read).unwrap();
-        mapping.write(0);
+        mapping.write_byte(0);
     }
 
     #[test]
@@ -442,6 +442,6 @@ mod tests {
     fn the_sum_takes_one_word_a_step() {
         let mut mapping = PageMapping::anonymous(page_size()).unwrap();
         mapping.as_mut_slice().fill(1);
-        assert_eq!(mapping.sum(64), (page_size() as u64 / 64) * 0x0101_0101_0101_0101);
+        assert_eq!(mapping.sum_words(64), (page_size() as u64 / 64) * 0x0101_0101_0101_0101);
     }
 }

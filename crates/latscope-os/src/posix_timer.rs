@@ -1,7 +1,7 @@
 //! A periodic POSIX timer that signals one thread, which waits for it:
 //! timer_create(2) with `SIGEV_THREAD_ID`, and rt_sigtimedwait(2).
 
-use crate::syscall::{check, check_number, signal_set};
+use crate::syscall::{check_errno, check_number, signal_set};
 use rustix::time::ClockId;
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -20,7 +20,7 @@ impl ThreadTimer {
     ///
     /// # Safety
     /// The signal does no harm to the thread: it is blocked or handled.
-    pub unsafe fn start(
+    pub unsafe fn start_signalling(
         clock: libc::clockid_t,
         signal: libc::c_int,
         flags: libc::c_int,
@@ -40,9 +40,9 @@ impl ThreadTimer {
             event.sigev_signo = signal;
             event.sigev_notify_thread_id = libc::gettid();
             let mut timer: libc::timer_t = std::mem::zeroed();
-            check(libc::timer_create(clock, &mut event, &mut timer))?;
+            check_errno(libc::timer_create(clock, &mut event, &mut timer))?;
             let timer = ThreadTimer { timer, bound_to_thread: PhantomData };
-            check(libc::timer_settime(timer.timer, flags, &times, ptr::null_mut()))?;
+            check_errno(libc::timer_settime(timer.timer, flags, &times, ptr::null_mut()))?;
             Ok(timer)
         }
     }
@@ -72,20 +72,22 @@ impl PosixTimer {
     ///
     /// # Errors
     /// EAGAIN or ENOMEM (no timers left), EINVAL (an interval of 0 never expires again).
-    pub fn start(clock: ClockId, first: u64, interval: u64) -> io::Result<PosixTimer> {
+    pub fn start_absolute(clock: ClockId, first: u64, interval: u64) -> io::Result<PosixTimer> {
         let set = signal_set(&[SIGNAL]);
         // SAFETY: the set is only read.
         check_number(unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, ptr::null_mut()) })?;
         let (first, interval) = (Duration::from_nanos(first), Duration::from_nanos(interval));
         // SAFETY: the signal is blocked.
-        let timer = unsafe { ThreadTimer::start(clock as _, SIGNAL, libc::TIMER_ABSTIME, first, interval)? };
+        let timer = unsafe {
+            ThreadTimer::start_signalling(clock as _, SIGNAL, libc::TIMER_ABSTIME, first, interval)?
+        };
         Ok(PosixTimer { timer, set })
     }
 
     /// Waits for the next expiration and returns how many more of them it
     /// stands for (timer_getoverrun(2)).
     #[inline]
-    pub fn wait(&mut self) -> u64 {
+    pub fn wait_expiration(&mut self) -> u64 {
         loop {
             // SAFETY: waits for the blocked signal of this timer; writes nowhere.
             let signal = unsafe { libc::sigtimedwait(&self.set, ptr::null_mut(), ptr::null()) };
@@ -106,11 +108,11 @@ mod tests {
     fn a_timer_never_expires_before_its_time_and_counts_what_was_slept_over() {
         std::thread::spawn(|| {
             let first = monotonic_ns() + 2_000_000;
-            let mut timer = PosixTimer::start(ClockId::Monotonic, first, 1_000_000).unwrap();
-            let overrun = timer.wait();
+            let mut timer = PosixTimer::start_absolute(ClockId::Monotonic, first, 1_000_000).unwrap();
+            let overrun = timer.wait_expiration();
             assert!(monotonic_ns() >= first + overrun * 1_000_000);
             std::thread::sleep(std::time::Duration::from_millis(5));
-            let slept_over = timer.wait();
+            let slept_over = timer.wait_expiration();
             assert!(slept_over >= 3, "{slept_over}");
             assert!(monotonic_ns() >= first + (overrun + 1 + slept_over) * 1_000_000);
         })

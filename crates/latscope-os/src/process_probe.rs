@@ -73,7 +73,7 @@ pub fn keep_children() {
 pub fn fork_exit(memory: ChildMemoryMode) -> Result<()> {
     // SAFETY: the child does nothing but exit.
     let child = unsafe { clone_exit(memory.flags())? };
-    wait(child).map(drop)
+    wait_exit_code(child).map(drop)
 }
 
 /// Kinds of namespaces: namespaces(7). Other flags of clone(2) are not passed on.
@@ -95,7 +95,7 @@ pub fn fork_exit_in(namespaces: UnshareFlags) -> Result<()> {
     let flags = ChildMemoryMode::Copied.flags() | (namespaces & NAMESPACES).bits() as usize;
     // SAFETY: the child does nothing but exit.
     let child = unsafe { clone_exit(flags)? };
-    wait(child).map(drop)
+    wait_exit_code(child).map(drop)
 }
 
 /// Forks a child with a copy of the memory, in the control group whose directory is open, which exits at once, and
@@ -114,7 +114,7 @@ pub fn fork_exit_into(group: impl AsFd) -> Result<()> {
     };
     // SAFETY: the arguments make a process with a copy of the memory, which does nothing but exit.
     let child = unsafe { clone3_exit(&arguments)? };
-    wait(child).map(drop)
+    wait_exit_code(child).map(drop)
 }
 
 /// `struct clone_args` of clone3(2), third version.
@@ -160,7 +160,7 @@ impl ZombieChild {
 impl Drop for ZombieChild {
     fn drop(&mut self) {
         // It can only fail for a child that is gone and reaped, which it is not.
-        let _ = wait(self.0);
+        let _ = wait_exit_code(self.0);
     }
 }
 
@@ -180,7 +180,7 @@ pub fn fork_execute(program: &ExecProgram<'_>) -> Result<i32> {
     // SAFETY: the pointers are those of a path and two null-terminated lists
     // that live as long as `program`; the child reads its own copy of them.
     let child = unsafe { clone_execute(flags, execve)? };
-    wait(child)
+    wait_exit_code(child)
 }
 
 /// Starts `program` by posix_spawn(3), which shares the memory until the new
@@ -205,7 +205,7 @@ pub fn spawn(program: &ExecProgram<'_>) -> Result<i32> {
         )
     };
     match code {
-        0 => wait(Pid::from_raw(child).ok_or(Errno::SRCH)?),
+        0 => wait_exit_code(Pid::from_raw(child).ok_or(Errno::SRCH)?),
         code => Err(Errno::from_raw_os_error(code)),
     }
 }
@@ -213,7 +213,7 @@ pub fn spawn(program: &ExecProgram<'_>) -> Result<i32> {
 /// Waits for a child and returns its exit code; 128 and the signal's number if
 /// a signal ended it, as a shell does.
 #[inline]
-fn wait(child: Pid) -> Result<i32> {
+fn wait_exit_code(child: Pid) -> Result<i32> {
     loop {
         match waitpid(Some(child), WaitOptions::empty()) {
             Ok(Some((_, status))) => {

@@ -16,7 +16,7 @@ pub struct QueuedSignalTarget {
 
 /// The signal. Real-time signals queue up: none of them is lost.
 #[inline]
-fn number() -> libc::c_int {
+fn signal_number() -> libc::c_int {
     libc::SIGRTMIN() + 3
 }
 
@@ -24,8 +24,8 @@ fn number() -> libc::c_int {
 const SET: usize = 8;
 
 #[inline]
-fn set() -> u64 {
-    1 << (number() - 1)
+fn signal_bits() -> u64 {
+    1 << (signal_number() - 1)
 }
 
 thread_local! {
@@ -41,14 +41,14 @@ thread_local! {
 #[inline]
 pub fn receiver() -> Result<QueuedSignalTarget> {
     match RECEIVER.get() {
-        None => prepare(),
+        None => prepare_receiver(),
         Some(address) => Ok(address),
     }
 }
 
 #[cold]
-fn prepare() -> Result<QueuedSignalTarget> {
-    let set = set();
+fn prepare_receiver() -> Result<QueuedSignalTarget> {
+    let set = signal_bits();
     let arguments = [libc::SIG_BLOCK as usize, &raw const set as usize, 0, SET, 0, 0];
     // SAFETY: a set of the size that is passed, which is only read. Blocking a
     // signal without another user changes nothing for the rest of the process.
@@ -65,8 +65,8 @@ fn prepare() -> Result<QueuedSignalTarget> {
 /// `ESRCH`: the thread no longer exists. `EAGAIN`: as many signals are queued as RLIMIT_SIGPENDING allows. `EPERM`: the
 /// thread belongs to another user.
 #[inline]
-pub fn send(to: QueuedSignalTarget) -> Result<()> {
-    let signal = number();
+pub fn send_signal(to: QueuedSignalTarget) -> Result<()> {
+    let signal = signal_number();
     // SAFETY: siginfo_t is plain data for which zeroes are valid.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
     (info.si_signo, info.si_code) = (signal, libc::SI_QUEUE);
@@ -82,11 +82,11 @@ pub fn send(to: QueuedSignalTarget) -> Result<()> {
 /// # Errors
 /// The thread is no receiver (`EINVAL`).
 #[inline]
-pub fn wait() -> Result<()> {
+pub fn wait_signal() -> Result<()> {
     if RECEIVER.get().is_none() {
         return Err(Errno::INVAL);
     }
-    let set = set();
+    let set = signal_bits();
     let arguments = [&raw const set as usize, 0, 0, SET, 0, 0];
     // SAFETY: waits for a blocked signal; reads the set and writes nowhere.
     retry_on_intr(|| unsafe { syscall(libc::SYS_rt_sigtimedwait, arguments) }).map(drop)
@@ -102,16 +102,16 @@ mod tests {
         let (tell, told) = channel();
         let waiting = std::thread::spawn(move || {
             tell.send(receiver().unwrap()).unwrap();
-            (0..100).map(|_| wait()).collect::<Result<Vec<()>>>().unwrap().len()
+            (0..100).map(|_| wait_signal()).collect::<Result<Vec<()>>>().unwrap().len()
         });
         let address = told.recv().unwrap();
         for _ in 0..100 {
-            send(address).unwrap();
+            send_signal(address).unwrap();
         }
         assert_eq!(waiting.join().unwrap(), 100);
         // Joined is not yet gone: the kernel clears up behind a thread.
         let refused = loop {
-            match send(address) {
+            match send_signal(address) {
                 Ok(()) => std::thread::yield_now(),
                 Err(error) => break error,
             }
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_no_receiver_does_not_wait_for_ever() {
-        let waited = std::thread::spawn(wait).join().unwrap();
+        let waited = std::thread::spawn(wait_signal).join().unwrap();
         assert_eq!(waited, Err(Errno::INVAL));
     }
 }

@@ -4,7 +4,8 @@
 use crate::syscall::syscall;
 use rustix::io::{Errno, Result};
 
-/// Returns true if the kernel's generator has its seed; before that, early in the boot, [`fill`] would wait for it.
+/// Returns true if the kernel's generator has its seed; before that, early in the boot, [`fill_buffer`] would wait for
+/// it.
 ///
 /// # Errors
 /// EPERM or ENOSYS where a filter refuses the call, ENOSYS before Linux 3.17.
@@ -21,7 +22,7 @@ pub fn is_seeded() -> Result<bool> {
 /// # Errors
 /// The errors of [`is_seeded`]; EIO if the kernel gave fewer bytes: a signal came, or the kernel gives no more at once.
 #[inline(always)]
-pub fn fill(buffer: &mut [u8]) -> Result<()> {
+pub fn fill_buffer(buffer: &mut [u8]) -> Result<()> {
     if getrandom(buffer, 0)? == buffer.len() { Ok(()) } else { Err(Errno::IO) }
 }
 
@@ -41,9 +42,9 @@ mod tests {
     fn the_whole_buffer_is_filled_and_differently_each_time() {
         assert_eq!(is_seeded(), Ok(true));
         let [mut first, mut second] = [[0; 256]; 2];
-        assert_eq!((fill(&mut first), fill(&mut second)), (Ok(()), Ok(())));
+        assert_eq!((fill_buffer(&mut first), fill_buffer(&mut second)), (Ok(()), Ok(())));
         assert_ne!(first, second);
         assert!(first.chunks(32).chain(second.chunks(32)).all(|part| part != [0; 32]));
-        assert_eq!(fill(&mut []), Ok(()));
+        assert_eq!(fill_buffer(&mut []), Ok(()));
     }
 }

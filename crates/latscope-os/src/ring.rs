@@ -1,7 +1,7 @@
 //! Submission and completion rings (io_uring(7)) that send each other messages:
 //! IORING_OP_MSG_RING, Linux 5.18.
 //!
-//! A ring is made once and [mapped](UringMessageRing::open) in the process that uses it; its
+//! A ring is made once and [mapped](UringMessageRing::map_ring) in the process that uses it; its
 //! descriptor can be inherited, but not sent over a socket (the kernel forbids it).
 
 use crate::mapping::MemoryMapping;
@@ -41,7 +41,7 @@ pub struct UringLayout {
 
 impl UringLayout {
     /// Returns the offsets as numbers, to be passed to another process.
-    pub fn words(self) -> [u32; 5] {
+    pub fn to_words(self) -> [u32; 5] {
         let UringLayout { submission_tail, submission_array, completion_head, completion_tail, completions } =
             self;
         [submission_tail, submission_array, completion_head, completion_tail, completions]
@@ -61,7 +61,7 @@ impl UringLayout {
     }
 
     /// Bytes of the memory with both rings.
-    fn length(self) -> usize {
+    fn mapped_bytes(self) -> usize {
         let completions = self.completions as usize + 2 * ENTRIES as usize * COMPLETION;
         completions.max(self.submission_array as usize + ENTRIES as usize * size_of::<u32>())
     }
@@ -72,7 +72,7 @@ impl UringLayout {
 /// # Errors
 /// `ENOSYS`, `EPERM`: a kernel without io_uring, or it is switched off
 /// (/proc/sys/kernel/io_uring_disabled, a seccomp filter). `ENOMEM`: over RLIMIT_MEMLOCK.
-pub fn create() -> io::Result<(OwnedFd, UringLayout)> {
+pub fn create_ring() -> io::Result<(OwnedFd, UringLayout)> {
     let mut params = io_uring_params::default();
     // SAFETY: zeroed parameters name no memory and no other descriptor.
     let ring = unsafe { io_uring_setup(ENTRIES, &mut params)? };
@@ -110,14 +110,15 @@ pub struct UringMessageRing {
 }
 
 impl UringMessageRing {
-    /// Maps a ring from [`create`] whose messages go to the ring `to`. One holder at a time has it open.
+    /// Maps a ring from [`create_ring`] whose messages go to the ring `to`. One holder at a time has it open.
     ///
     /// # Errors
     /// The descriptor is no ring, another holder has it open or died with it, or there is no memory left.
-    pub fn open(descriptor: OwnedFd, layout: UringLayout, to: OwnedFd) -> io::Result<UringMessageRing> {
+    pub fn map_ring(descriptor: OwnedFd, layout: UringLayout, to: OwnedFd) -> io::Result<UringMessageRing> {
         shared_cell::refuse(&descriptor)?;
         check_kind(&descriptor)?;
-        let rings = MemoryMapping::shared(&descriptor, OFFSET_OF_RINGS, layout.length(), MapFlags::POPULATE)?;
+        let rings =
+            MemoryMapping::shared(&descriptor, OFFSET_OF_RINGS, layout.mapped_bytes(), MapFlags::POPULATE)?;
         // A page has room for more than the entries.
         let submissions =
             MemoryMapping::shared(&descriptor, OFFSET_OF_SUBMISSIONS, PAGE, MapFlags::POPULATE)?;
@@ -135,7 +136,7 @@ impl UringMessageRing {
     #[inline]
     pub fn prepare_message(&mut self, mark: u64) -> io::Result<()> {
         let mark = io_uring_user_data { u64_: mark };
-        self.prepare(io_uring_sqe {
+        self.prepare_entry(io_uring_sqe {
             opcode: IoringOp::MsgRing,
             flags: IoringSqeFlags::CQE_SKIP_SUCCESS,
             fd: self.to.as_raw_fd(),
@@ -146,14 +147,14 @@ impl UringMessageRing {
     }
 
     #[inline]
-    fn prepare(&mut self, entry: io_uring_sqe) -> io::Result<()> {
+    fn prepare_entry(&mut self, entry: io_uring_sqe) -> io::Result<()> {
         if self.waiting == ENTRIES {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let tail = self.word(self.layout.submission_tail);
+        let tail = self.word_at(self.layout.submission_tail);
         let now = tail.load(Ordering::Relaxed);
         let index = now % ENTRIES;
-        self.word(self.layout.submission_array + 4 * index).store(index, Ordering::Relaxed);
+        self.word_at(self.layout.submission_array + 4 * index).store(index, Ordering::Relaxed);
         // SAFETY: the mapping has room for ENTRIES entries, aligned to the page; it is this holder's alone
         // (the claim), and the kernel reads this one only after the tail has passed it.
         unsafe { self.submissions.start.cast::<io_uring_sqe>().add(index as usize).write(entry) };
@@ -168,7 +169,7 @@ impl UringMessageRing {
     /// # Errors
     /// The ring does not work any more.
     #[inline]
-    pub fn enter(&mut self, completions: u32) -> io::Result<()> {
+    pub fn submit_and_wait(&mut self, completions: u32) -> io::Result<()> {
         let (flags, waiting) = (IoringEnterFlags::GETEVENTS, self.waiting);
         // SAFETY: the prepared entries name the descriptor that is kept for them, and no memory.
         let taken =
@@ -180,9 +181,9 @@ impl UringMessageRing {
     /// Takes the next completion, if there is one.
     #[inline]
     pub fn completion(&mut self) -> Option<Completion> {
-        let head = self.word(self.layout.completion_head);
+        let head = self.word_at(self.layout.completion_head);
         let now = head.load(Ordering::Relaxed);
-        if now == self.word(self.layout.completion_tail).load(Ordering::Acquire) {
+        if now == self.word_at(self.layout.completion_tail).load(Ordering::Acquire) {
             return None;
         }
         let offset = self.layout.completions as usize + (now % (2 * ENTRIES)) as usize * COMPLETION;
@@ -198,7 +199,7 @@ impl UringMessageRing {
     }
 
     #[inline]
-    fn word(&self, offset: u32) -> &AtomicU32 {
+    fn word_at(&self, offset: u32) -> &AtomicU32 {
         // SAFETY: all offsets in use lie within the mapping and are aligned
         // (Layout::from_words, Layout::length); it lives as long as self.
         unsafe { &*self.rings.start.as_ptr().add(offset as usize).cast::<AtomicU32>() }
@@ -208,7 +209,7 @@ impl UringMessageRing {
 /// A ring that is open again has nothing prepared, and may be another holder's.
 impl Drop for UringMessageRing {
     fn drop(&mut self) {
-        let tail = self.word(self.layout.submission_tail);
+        let tail = self.word_at(self.layout.submission_tail);
         // The kernel takes entries only when it is entered, which no other holder can do now.
         tail.store(tail.load(Ordering::Relaxed).wrapping_sub(self.waiting), Ordering::Release);
         claim(&self.submissions).store(0, Ordering::Release);
@@ -245,12 +246,12 @@ mod tests {
 
     /// Two rings, each of which sends to the other.
     fn rings() -> (UringMessageRing, UringMessageRing) {
-        let ((near, layout), (far, _)) = (create().unwrap(), create().unwrap());
-        let layout = UringLayout::from_words(layout.words()).unwrap();
+        let ((near, layout), (far, _)) = (create_ring().unwrap(), create_ring().unwrap());
+        let layout = UringLayout::from_words(layout.to_words()).unwrap();
         let (to_near, to_far) = (near.try_clone().unwrap(), far.try_clone().unwrap());
         (
-            UringMessageRing::open(near, layout, to_far).unwrap(),
-            UringMessageRing::open(far, layout, to_near).unwrap(),
+            UringMessageRing::map_ring(near, layout, to_far).unwrap(),
+            UringMessageRing::map_ring(far, layout, to_near).unwrap(),
         )
     }
 
@@ -259,8 +260,8 @@ mod tests {
         let (mut near, mut far) = rings();
         for mark in 0..100 {
             near.prepare_message(mark).unwrap();
-            near.enter(0).unwrap();
-            far.enter(1).unwrap();
+            near.submit_and_wait(0).unwrap();
+            far.submit_and_wait(1).unwrap();
             assert_eq!(far.completion(), Some(Completion { mark, result: 0 }));
             assert_eq!((far.completion(), near.completion()), (None, None));
         }
@@ -269,45 +270,45 @@ mod tests {
     #[test]
     fn a_failed_message_is_told() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
-        let (descriptor, layout) = create().unwrap();
-        let mut ring = UringMessageRing::open(descriptor, layout, ours.into()).unwrap();
+        let (descriptor, layout) = create_ring().unwrap();
+        let mut ring = UringMessageRing::map_ring(descriptor, layout, ours.into()).unwrap();
         ring.prepare_message(1).unwrap();
-        ring.enter(1).unwrap();
+        ring.submit_and_wait(1).unwrap();
         assert!(ring.completion().unwrap().result < 0, "a socket is no ring");
     }
 
     #[test]
     fn one_holder_at_a_time_has_a_ring_and_the_next_one_finds_nothing_prepared() {
-        let ((near, layout), (far, _)) = (create().unwrap(), create().unwrap());
-        let open = || UringMessageRing::open(near.try_clone().unwrap(), layout, far.try_clone().unwrap());
+        let ((near, layout), (far, _)) = (create_ring().unwrap(), create_ring().unwrap());
+        let open = || UringMessageRing::map_ring(near.try_clone().unwrap(), layout, far.try_clone().unwrap());
         let mut first = open().unwrap();
         assert_eq!(open().unwrap_err().kind(), io::ErrorKind::ResourceBusy);
         first.prepare_message(7).unwrap();
         drop(first);
         let mut second = open().unwrap();
         second.prepare_message(8).unwrap();
-        second.enter(0).unwrap();
+        second.submit_and_wait(0).unwrap();
         drop(second);
         let mut other =
-            UringMessageRing::open(far.try_clone().unwrap(), layout, near.try_clone().unwrap()).unwrap();
-        other.enter(1).unwrap();
+            UringMessageRing::map_ring(far.try_clone().unwrap(), layout, near.try_clone().unwrap()).unwrap();
+        other.submit_and_wait(1).unwrap();
         assert_eq!((other.completion().map(|one| one.mark), other.completion()), (Some(8), None));
     }
 
     #[test]
     fn only_a_ring_is_opened_as_one() {
-        let (ring, layout) = create().unwrap();
+        let (ring, layout) = create_ring().unwrap();
         let file = std::fs::File::from(
             rustix::fs::memfd_create("no-ring", rustix::fs::MemfdFlags::CLOEXEC).unwrap(),
         );
         file.set_len(OFFSET_OF_SUBMISSIONS + 4096).unwrap();
-        let error = UringMessageRing::open(file.into(), layout, ring).unwrap_err();
+        let error = UringMessageRing::map_ring(file.into(), layout, ring).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]
     fn what_cannot_be_a_layout_is_refused() {
-        let words = create().unwrap().1.words();
+        let words = create_ring().unwrap().1.to_words();
         assert!(UringLayout::from_words(words).is_some());
         assert!(UringLayout::from_words([1, 2, 3, 4, 5]).is_none());
         assert!(UringLayout::from_words([u32::MAX - 3; 5]).is_none());

@@ -26,7 +26,7 @@ pub const ANY: u32 = u32::MAX;
 ///
 /// # Errors
 /// `control` is no such device, the remote no longer exists, or no memory is left.
-pub fn create(control: impl AsFd, name: &str, source: u32, destination: u32) -> io::Result<()> {
+pub fn create_endpoint(control: impl AsFd, name: &str, source: u32, destination: u32) -> io::Result<()> {
     let mut info = Info { name: [0; 32], source, destination };
     let length = name.len().min(info.name.len() - 1);
     info.name[..length].copy_from_slice(&name.as_bytes()[..length]);
@@ -34,7 +34,7 @@ pub fn create(control: impl AsFd, name: &str, source: u32, destination: u32) -> 
     unsafe { ioctl(control, Setter::<CREATE, Info>::new(info)) }
 }
 
-/// Removes the device of an endpoint that [`create`] made.
+/// Removes the device of an endpoint that [`create_endpoint`] made.
 ///
 /// # Errors
 /// The endpoint was made otherwise, or is no such device.
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn another_file_is_refused() {
         let file = std::fs::File::open("/dev/null").unwrap();
-        assert_eq!(create(&file, "rpc-ping", ANY, 1024), Err(io::Errno::NOTTY));
+        assert_eq!(create_endpoint(&file, "rpc-ping", ANY, 1024), Err(io::Errno::NOTTY));
         assert_eq!(destroy(&file), Err(io::Errno::NOTTY));
     }
 }

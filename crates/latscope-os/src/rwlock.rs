@@ -40,7 +40,7 @@ impl RwLock {
     /// # Panics
     /// libc refuses: this thread holds the lock for writing, or there are too many readers.
     #[inline]
-    pub fn read<R>(&self, inside: impl FnOnce() -> R) -> R {
+    pub fn with_read_lock<R>(&self, inside: impl FnOnce() -> R) -> R {
         // SAFETY: the lock is initialised and valid as long as self.
         let result = unsafe { libc::pthread_rwlock_rdlock(self.0.get()) };
         assert_eq!(result, 0, "pthread_rwlock_rdlock");
@@ -53,7 +53,7 @@ impl RwLock {
     /// # Panics
     /// libc refuses: this thread holds the lock already.
     #[inline]
-    pub fn write<R>(&self, inside: impl FnOnce() -> R) -> R {
+    pub fn with_write_lock<R>(&self, inside: impl FnOnce() -> R) -> R {
         // SAFETY: the lock is initialised and valid as long as self.
         let result = unsafe { libc::pthread_rwlock_wrlock(self.0.get()) };
         assert_eq!(result, 0, "pthread_rwlock_wrlock");
@@ -82,14 +82,14 @@ mod tests {
     #[test]
     fn readers_share_and_writers_exclude() {
         for scope in [SharingScope::Threads, SharingScope::Processes] {
-            let lock = SharedCell::<RwLock>::create(scope).unwrap();
-            assert_eq!(lock.read(|| lock.read(|| 7)), 7);
+            let lock = SharedCell::<RwLock>::create_zeroed(scope).unwrap();
+            assert_eq!(lock.with_read_lock(|| lock.with_read_lock(|| 7)), 7);
             let total = AtomicU32::new(0);
             std::thread::scope(|threads| {
                 for _ in 0..2 {
                     threads.spawn(|| {
                         for _ in 0..10_000 {
-                            lock.write(|| total.store(total.load(Relaxed) + 1, Relaxed));
+                            lock.with_write_lock(|| total.store(total.load(Relaxed) + 1, Relaxed));
                         }
                     });
                 }
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "pthread_rwlock_wrlock")]
     fn a_writer_that_writes_again_is_refused() {
-        let lock = SharedCell::<RwLock>::create(SharingScope::Threads).unwrap();
-        lock.write(|| lock.write(|| ()));
+        let lock = SharedCell::<RwLock>::create_zeroed(SharingScope::Threads).unwrap();
+        lock.with_write_lock(|| lock.with_write_lock(|| ()));
     }
 }

@@ -1,7 +1,7 @@
 //! Scheduling policy, by raw system call: libraries may stub the wrappers (musl answers ENOSYS), so that a tool would
 //! measure under another policy than it assumes. Callers read the policy back after setting it.
 
-use crate::syscall::check;
+use crate::syscall::check_errno;
 use std::cell::RefCell;
 use std::{fmt, io};
 
@@ -54,7 +54,7 @@ impl fmt::Display for ThreadSchedPolicy {
 /// The call needs CAP_SYS_ADMIN.
 pub fn own_mounts() -> io::Result<()> {
     // SAFETY: unshare takes flags only, and no memory of this process is concerned.
-    check(unsafe { libc::unshare(libc::CLONE_NEWNS) }).map(drop)
+    check_errno(unsafe { libc::unshare(libc::CLONE_NEWNS) }).map(drop)
 }
 
 /// `struct sched_attr` of sched_setattr(2), first version (48 bytes).
@@ -80,13 +80,13 @@ fn set_attr(attr: SchedAttr) -> io::Result<()> {
 fn set_attr_of(thread: u32, mut attr: SchedAttr) -> io::Result<()> {
     attr.size = SIZE;
     // SAFETY: `attr` is a valid sched_attr of the size it states; 0 is the calling thread.
-    check(unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &attr, 0) }).map(drop)
+    check_errno(unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &attr, 0) }).map(drop)
 }
 
 fn get_attr(thread: u32) -> io::Result<SchedAttr> {
     let mut attr = SchedAttr::default();
     // SAFETY: the kernel writes at most SIZE bytes to `attr`; 0 is the calling thread.
-    check(unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &mut attr, SIZE, 0) })?;
+    check_errno(unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &mut attr, SIZE, 0) })?;
     Ok(attr)
 }
 
@@ -151,7 +151,7 @@ pub struct ThreadSchedState {
 ///
 /// # Errors
 /// There is no such thread, or a seccomp filter refuses the call.
-pub fn state(thread: u32) -> io::Result<ThreadSchedState> {
+pub fn thread_state(thread: u32) -> io::Result<ThreadSchedState> {
     let attr = get_attr(thread)?;
     Ok(ThreadSchedState { policy: attr.sched_policy, priority: attr.sched_priority, nice: attr.sched_nice })
 }
@@ -206,7 +206,7 @@ thread_local! {
 
 /// Returns the CPUs on which the calling thread was [pinned](pin) and those on which it may run now, if another program
 /// or the kernel, which takes a CPU offline, has changed them.
-pub fn moved() -> Option<(Vec<u32>, Vec<u32>)> {
+pub fn changed_affinity() -> Option<(Vec<u32>, Vec<u32>)> {
     let place = PLACE.with_borrow(Clone::clone)?;
     let allowed = allowed_cpus().ok()?;
     (place != allowed).then_some((place, allowed))
@@ -233,8 +233,10 @@ fn confine(thread: Option<rustix::thread::Pid>, cpus: &[u32]) -> io::Result<()> 
     let mask = mask(cpus);
     let thread = thread.map_or(0, |thread| thread.as_raw_nonzero().get());
     // SAFETY: the kernel reads as many bytes as the mask has.
-    check(unsafe { libc::syscall(libc::SYS_sched_setaffinity, thread, size_of_val(&*mask), mask.as_ptr()) })
-        .map(drop)
+    check_errno(unsafe {
+        libc::syscall(libc::SYS_sched_setaffinity, thread, size_of_val(&*mask), mask.as_ptr())
+    })
+    .map(drop)
 }
 
 /// The CPUs the calling thread may run on (sched_getaffinity(2)).
@@ -246,11 +248,11 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
     loop {
         let mut mask: Vec<CpuMaskWord> = vec![0; words];
         // SAFETY: the kernel writes at most as many bytes as the mask has.
-        let got = check(unsafe {
+        let got = check_errno(unsafe {
             libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&*mask), mask.as_mut_ptr())
         });
         match got {
-            Ok(_) => return Ok(cpus(&mask)),
+            Ok(_) => return Ok(cpus_of_mask(&mask)),
             // The mask is shorter than that of the kernel.
             Err(error)
                 if error.raw_os_error() == Some(libc::EINVAL)
@@ -281,7 +283,7 @@ fn mask(cpus: &[u32]) -> Vec<CpuMaskWord> {
 }
 
 /// Returns the CPUs of a mask, ascending.
-fn cpus(mask: &[CpuMaskWord]) -> Vec<u32> {
+fn cpus_of_mask(mask: &[CpuMaskWord]) -> Vec<u32> {
     let all = 0..mask.len() as u32 * CpuMaskWord::BITS;
     all.filter(|cpu| mask[(cpu / CpuMaskWord::BITS) as usize] >> (cpu % CpuMaskWord::BITS) & 1 == 1).collect()
 }
@@ -308,7 +310,7 @@ mod tests {
     #[test]
     fn a_mask_has_room_for_any_cpu() {
         for some in [&[][..], &[0], &[63, 64], &[5, 1023, 1024, 4099]] {
-            assert_eq!(cpus(&mask(some)), some);
+            assert_eq!(cpus_of_mask(&mask(some)), some);
         }
         std::thread::spawn(|| {
             let allowed = allowed_cpus().unwrap();
@@ -326,17 +328,17 @@ mod tests {
         let allowed = allowed_cpus().unwrap();
         let (first, last) = (allowed[0], *allowed.last().unwrap());
         let mover = || {
-            assert_eq!(moved(), None, "it was never pinned");
+            assert_eq!(changed_affinity(), None, "it was never pinned");
             pin(&[first]).unwrap();
-            assert_eq!(moved(), None);
+            assert_eq!(changed_affinity(), None);
             let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
             std::thread::scope(|scope| {
                 scope.spawn(|| pin_thread(thread, &allowed).unwrap()).join().unwrap();
             });
             // On one CPU there is nowhere to go.
-            assert_eq!(moved(), (first != last).then(|| (vec![first], allowed.clone())));
+            assert_eq!(changed_affinity(), (first != last).then(|| (vec![first], allowed.clone())));
             pin(&[last]).unwrap();
-            assert_eq!(moved(), None, "it moved itself");
+            assert_eq!(changed_affinity(), None, "it moved itself");
         };
         std::thread::scope(|scope| scope.spawn(mover).join().unwrap());
     }
@@ -349,13 +351,13 @@ mod tests {
             set_nice(7).unwrap();
             tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).unwrap();
             let _ = ended.recv();
-            state(0).unwrap()
+            thread_state(0).unwrap()
         });
-        let seen = state(told.recv().unwrap()).unwrap();
+        let seen = thread_state(told.recv().unwrap()).unwrap();
         drop(end);
         assert_eq!(seen, ThreadSchedState { policy: 0, priority: 0, nice: 7 });
         assert_eq!(thread.join().unwrap(), seen);
-        assert!(state(u32::MAX >> 1).is_err());
+        assert!(thread_state(u32::MAX >> 1).is_err());
     }
 
     #[test]
@@ -370,7 +372,7 @@ mod tests {
             });
             let thread = told.recv().unwrap();
             make_normal(thread).unwrap();
-            assert_eq!(state(thread).unwrap(), ThreadSchedState::default());
+            assert_eq!(thread_state(thread).unwrap(), ThreadSchedState::default());
             drop(end);
         });
         assert!(make_normal(u32::MAX >> 1).is_err());

@@ -1,7 +1,7 @@
 //! Filters of system calls that allow every call: seccomp(2). An installed filter cannot be removed; it ends with its
 //! thread.
 
-use crate::syscall::{check, syscall};
+use crate::syscall::{check_errno, syscall};
 use rustix::io::Result;
 use std::io;
 
@@ -55,12 +55,12 @@ impl SeccompFilter {
     /// # Errors
     /// `ENOSYS`, `EINVAL`: a kernel without filters. `EPERM`: another filter refuses it. `ENOMEM`: too many
     /// instructions in all filters of the thread.
-    pub fn install(&self) -> io::Result<()> {
+    pub fn install_for_thread(&self) -> io::Result<()> {
         let program = libc::sock_fprog { len: self.0.len() as u16, filter: self.0.as_ptr().cast_mut() };
         // SAFETY: the first call takes numbers; the second one reads the program, which lives as long as it, and
         // refuses no call of this process later.
         unsafe {
-            check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
+            check_errno(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
             let mode = libc::SECCOMP_SET_MODE_FILTER as usize;
             let answer: Result<usize> =
                 syscall(libc::SYS_seccomp, [mode, 0, &raw const program as usize, 0, 0, 0]);
@@ -70,7 +70,7 @@ impl SeccompFilter {
 }
 
 /// Number of filters of the calling thread; `None` before Linux 5.9.
-pub fn installed() -> Option<u64> {
+pub fn filter_count() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"))?;
     line.trim().parse().ok()
@@ -116,12 +116,12 @@ mod tests {
 
     #[test]
     fn a_filter_is_that_of_its_thread_and_goes_with_it() {
-        let before = installed();
+        let before = filter_count();
         let within = std::thread::spawn(|| {
-            SeccompFilter::new(100, Looks::Argument).unwrap().install().unwrap();
-            installed()
+            SeccompFilter::new(100, Looks::Argument).unwrap().install_for_thread().unwrap();
+            filter_count()
         });
         assert_eq!(within.join().unwrap(), before.map(|count| count + 1));
-        assert_eq!(installed(), before);
+        assert_eq!(filter_count(), before);
     }
 }

@@ -40,7 +40,7 @@ impl<'a> Descriptors<'a> {
     /// ENOMEM.
     #[inline]
     pub fn readable_now(&mut self) -> Result<usize> {
-        self.ask(|set| [set, 0])
+        self.call_pselect(|set| [set, 0])
     }
 
     /// Returns how many descriptors can be written to now, in the way of [`readable_now`](Self::readable_now).
@@ -49,13 +49,13 @@ impl<'a> Descriptors<'a> {
     /// The errors of [`readable_now`](Self::readable_now).
     #[inline]
     pub fn writable_now(&mut self) -> Result<usize> {
-        self.ask(|set| [0, set])
+        self.call_pselect(|set| [0, set])
     }
 
     /// Calls pselect6(2); `place` returns the arguments for both sets, reading and writing, of which only one is the
     /// wanted set.
     #[inline(always)]
-    fn ask(&mut self, place: fn(usize) -> [usize; 2]) -> Result<usize> {
+    fn call_pselect(&mut self, place: fn(usize) -> [usize; 2]) -> Result<usize> {
         self.answer.copy_from_slice(&self.wanted);
         let mut zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let ([read, write], timeout) = (place(self.answer.as_mut_ptr() as usize), &raw mut zero as usize);

@@ -1,7 +1,7 @@
 //! POSIX unnamed semaphore (sem_overview(7)), in private or shared memory.
 
 use crate::shared_cell::{Shareable, SharingScope};
-use crate::syscall::check;
+use crate::syscall::check_errno;
 use std::cell::UnsafeCell;
 use std::io;
 
@@ -23,7 +23,7 @@ unsafe impl Shareable for Semaphore {
     unsafe fn initialise(&self, scope: SharingScope) -> io::Result<()> {
         let shared = i32::from(scope == SharingScope::Processes);
         // SAFETY: the pointer is valid, and the caller is the only holder.
-        check(unsafe { libc::sem_init(self.0.get(), shared, 0) }).map(drop)
+        check_errno(unsafe { libc::sem_init(self.0.get(), shared, 0) }).map(drop)
     }
 }
 
@@ -35,7 +35,7 @@ impl Semaphore {
     #[inline]
     pub fn post(&self) -> io::Result<()> {
         // SAFETY: the semaphore is valid as long as self.
-        check(unsafe { libc::sem_post(self.0.get()) }).map(drop)
+        check_errno(unsafe { libc::sem_post(self.0.get()) }).map(drop)
     }
 
     /// Takes a token; sleeps while there is none: sem_wait(3). Signals do not end the wait.
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn counts_what_is_posted_and_taken() {
         for scope in [SharingScope::Threads, SharingScope::Processes] {
-            let semaphore = SharedCell::<Semaphore>::create(scope).unwrap();
+            let semaphore = SharedCell::<Semaphore>::create_zeroed(scope).unwrap();
             assert!(!semaphore.try_wait());
             semaphore.post().unwrap();
             semaphore.post().unwrap();

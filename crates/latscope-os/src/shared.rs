@@ -18,7 +18,7 @@ pub struct SharedCounters {
 }
 
 /// Bytes of so many counters.
-fn bytes(length: usize) -> io::Result<usize> {
+fn byte_length(length: usize) -> io::Result<usize> {
     Ok(length.checked_mul(size_of::<AtomicU64>()).ok_or(io::ErrorKind::InvalidInput)?)
 }
 
@@ -27,8 +27,8 @@ fn bytes(length: usize) -> io::Result<usize> {
 ///
 /// # Errors
 /// Out of descriptors or memory, or there is no place for such a file either.
-pub fn create(length: usize) -> io::Result<OwnedFd> {
-    let bytes = bytes(length)?;
+pub fn create_memfd(length: usize) -> io::Result<OwnedFd> {
+    let bytes = byte_length(length)?;
     let fd = memfd_create("latscope-histograms", MemfdFlags::CLOEXEC).or_else(|refused| {
         nameless("/dev/shm").or_else(|_| nameless(std::env::temp_dir())).map_err(|_| refused)
     })?;
@@ -43,17 +43,17 @@ fn nameless(directory: impl AsRef<Path>) -> rustix::io::Result<OwnedFd> {
 }
 
 impl SharedCounters {
-    /// Maps the first `length` counters of a memfd from [`create`].
+    /// Maps the first `length` counters of a memfd from [`create_memfd`].
     ///
     /// # Errors
     /// The memfd is shorter than that, or memory is exhausted.
-    pub fn map(fd: impl AsFd, length: usize) -> io::Result<SharedCounters> {
+    pub fn map_memfd(fd: impl AsFd, length: usize) -> io::Result<SharedCounters> {
         shared_cell::refuse(&fd)?;
-        if mapping::length(&fd)? < bytes(length)? {
+        if mapping::length(&fd)? < byte_length(length)? {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the shared counters are too short"));
         }
         Ok(SharedCounters {
-            mapping: MemoryMapping::shared(fd, 0, bytes(length.max(1))?, MapFlags::empty())?,
+            mapping: MemoryMapping::shared(fd, 0, byte_length(length.max(1))?, MapFlags::empty())?,
             length,
         })
     }
@@ -73,17 +73,18 @@ mod tests {
 
     #[test]
     fn two_mappings_see_the_same_counters() {
-        let fd = create(1000).unwrap();
-        let (a, b) = (SharedCounters::map(&fd, 1000).unwrap(), SharedCounters::map(&fd, 1000).unwrap());
+        let fd = create_memfd(1000).unwrap();
+        let (a, b) =
+            (SharedCounters::map_memfd(&fd, 1000).unwrap(), SharedCounters::map_memfd(&fd, 1000).unwrap());
         a.as_slice()[999].store(7, Relaxed);
         assert_eq!(b.as_slice()[999].load(Relaxed), 7);
-        assert!(SharedCounters::map(&fd, 1001).is_err());
+        assert!(SharedCounters::map_memfd(&fd, 1001).is_err());
         // Sizes that wrap around to that of the file, or to less.
         assert!(
-            SharedCounters::map(&fd, usize::MAX / 8 + 1001).is_err()
-                && SharedCounters::map(&fd, usize::MAX).is_err()
+            SharedCounters::map_memfd(&fd, usize::MAX / 8 + 1001).is_err()
+                && SharedCounters::map_memfd(&fd, usize::MAX).is_err()
         );
-        assert!(create(usize::MAX / 8 + 2).is_err());
+        assert!(create_memfd(usize::MAX / 8 + 2).is_err());
     }
 
     #[test]
@@ -92,7 +93,7 @@ mod tests {
         std::fs::create_dir(&directory).unwrap();
         let fd = nameless(&directory).unwrap();
         ftruncate(&fd, 8).unwrap();
-        let counters = SharedCounters::map(&fd, 1).unwrap();
+        let counters = SharedCounters::map_memfd(&fd, 1).unwrap();
         counters.as_slice()[0].store(7, Relaxed);
         assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
         std::fs::remove_dir(&directory).unwrap();

@@ -1,9 +1,9 @@
 //! Value in memory that several processes may map: each value has its own memfd.
 //!
-//! The descriptor is the handle: pass it to another process of the same program and [`open`](SharedCell::open) it
-//! there. A stamp behind the value identifies its type, and nothing else of this crate maps such a file. A program that
-//! writes there by other means (pwrite(2), a mapping made without this crate) is like a program that writes
-//! /proc/self/mem: no type can protect itself from it.
+//! The descriptor is the handle: pass it to another process of the same program and
+//! [`map_existing`](SharedCell::map_existing) it there. A stamp behind the value identifies its type, and nothing else
+//! of this crate maps such a file. A program that writes there by other means (pwrite(2), a mapping made without this
+//! crate) is like a program that writes /proc/self/mem: no type can protect itself from it.
 
 use crate::mapping::{self, MemoryMapping};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -133,10 +133,10 @@ impl<T: Shareable> SharedCell<T> {
     ///
     /// # Errors
     /// No memory or descriptors left, or what `T` needs is missing.
-    pub fn create(scope: SharingScope) -> io::Result<Self> {
+    pub fn create_zeroed(scope: SharingScope) -> io::Result<Self> {
         let descriptor = mapping::sealed("latscope-cell", size_of::<T>() + stamp::<T>().len())?;
         pwrite(&descriptor, &stamp::<T>(), size_of::<T>() as u64)?;
-        let cell = map::<T>(descriptor)?;
+        let cell = map_cell::<T>(descriptor)?;
         // SAFETY: nothing else has the descriptor so far, nor the cell.
         unsafe { cell.initialise(scope)? };
         Ok(cell)
@@ -146,7 +146,7 @@ impl<T: Shareable> SharedCell<T> {
     ///
     /// # Errors
     /// The descriptor is not a cell of this type, or mapping fails.
-    pub fn open(descriptor: OwnedFd) -> io::Result<Self> {
+    pub fn map_existing(descriptor: OwnedFd) -> io::Result<Self> {
         let mut found = [0; 16];
         let length = mapping::sealed_length(&descriptor)?;
         pread(&descriptor, &mut found, size_of::<T>() as u64)?;
@@ -154,7 +154,7 @@ impl<T: Shareable> SharedCell<T> {
             let name = std::any::type_name::<T>();
             return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("not a shared cell of {name}")));
         }
-        map(descriptor)
+        map_cell(descriptor)
     }
 
     /// The memfd behind it, to hand to another process.
@@ -174,7 +174,7 @@ impl<T: Shareable> Deref for SharedCell<T> {
     }
 }
 
-fn map<T: Shareable>(descriptor: OwnedFd) -> io::Result<SharedCell<T>> {
+fn map_cell<T: Shareable>(descriptor: OwnedFd) -> io::Result<SharedCell<T>> {
     assert!(align_of::<T>() <= 4096, "a mapping is only page-aligned");
     let mapping = MemoryMapping::shared(&descriptor, 0, size_of::<T>(), MapFlags::POPULATE)?;
     Ok(SharedCell(Arc::new(SharedCellMemory { mapping, descriptor, value: PhantomData })))
@@ -194,9 +194,10 @@ mod tests {
 
     #[test]
     fn a_second_mapping_sees_the_same_value() {
-        let first = SharedCell::<[AtomicU64; 3]>::create(SharingScope::Processes).unwrap();
+        let first = SharedCell::<[AtomicU64; 3]>::create_zeroed(SharingScope::Processes).unwrap();
         let second =
-            SharedCell::<[AtomicU64; 3]>::open(first.descriptor().try_clone_to_owned().unwrap()).unwrap();
+            SharedCell::<[AtomicU64; 3]>::map_existing(first.descriptor().try_clone_to_owned().unwrap())
+                .unwrap();
         first[2].store(7, Relaxed);
         assert_eq!(second[2].load(Relaxed), 7);
         drop(first);
@@ -205,31 +206,34 @@ mod tests {
 
     #[test]
     fn another_type_or_an_unsealed_file_is_refused() {
-        let cell = SharedCell::<Mutex>::create(SharingScope::Threads).unwrap();
+        let cell = SharedCell::<Mutex>::create_zeroed(SharingScope::Threads).unwrap();
         let descriptor = || cell.descriptor().try_clone_to_owned().unwrap();
-        assert!(SharedCell::<Mutex>::open(descriptor()).is_ok());
+        assert!(SharedCell::<Mutex>::map_existing(descriptor()).is_ok());
         // The size is the same, the type is not.
         const WORDS: usize = size_of::<Mutex>() / 8;
         assert_eq!(size_of::<[AtomicU64; WORDS]>(), size_of::<Mutex>());
-        assert!(SharedCell::<[AtomicU64; WORDS]>::open(descriptor()).is_err());
-        assert!(SharedCell::<AtomicU32>::open(descriptor()).is_err());
-        let plain = SharedCell::<[AtomicU64; WORDS]>::create(SharingScope::Threads).unwrap();
-        assert!(SharedCell::<Mutex>::open(plain.descriptor().try_clone_to_owned().unwrap()).is_err());
+        assert!(SharedCell::<[AtomicU64; WORDS]>::map_existing(descriptor()).is_err());
+        assert!(SharedCell::<AtomicU32>::map_existing(descriptor()).is_err());
+        let plain = SharedCell::<[AtomicU64; WORDS]>::create_zeroed(SharingScope::Threads).unwrap();
+        assert!(SharedCell::<Mutex>::map_existing(plain.descriptor().try_clone_to_owned().unwrap()).is_err());
         let loose = rustix::fs::memfd_create("loose", MemfdFlags::ALLOW_SEALING).unwrap();
         pwrite(&loose, &[&[0; 8], &stamp::<AtomicU64>()[..]].concat(), 0).unwrap();
-        assert!(SharedCell::<AtomicU64>::open(loose).is_err());
+        assert!(SharedCell::<AtomicU64>::map_existing(loose).is_err());
     }
 
     #[test]
     fn nothing_else_maps_a_cell_for_writing() {
-        let cell = SharedCell::<[AtomicU64; 14]>::create(SharingScope::Threads).unwrap();
+        let cell = SharedCell::<[AtomicU64; 14]>::create_zeroed(SharingScope::Threads).unwrap();
         let descriptor = || cell.descriptor().try_clone_to_owned().unwrap();
         assert_eq!(mapping::length(descriptor()).unwrap(), 128, "that of a mailbox");
-        assert!(SharedMailbox::open(descriptor(), 64).is_err());
-        assert!(SharedCounters::map(descriptor(), 1).is_err());
-        assert!(MemoryWindow::map(descriptor()).is_err() && MemoryWindow::part(descriptor(), 0, 8).is_err());
+        assert!(SharedMailbox::map_existing(descriptor(), 64).is_err());
+        assert!(SharedCounters::map_memfd(descriptor(), 1).is_err());
+        assert!(
+            MemoryWindow::map_file(descriptor()).is_err()
+                && MemoryWindow::map_part(descriptor(), 0, 8).is_err()
+        );
         let layout = UringLayout::from_words([0, 4, 8, 12, 16]).unwrap();
-        assert!(UringMessageRing::open(descriptor(), layout, descriptor()).is_err());
+        assert!(UringMessageRing::map_ring(descriptor(), layout, descriptor()).is_err());
         assert!(
             page::PageMapping::shared(descriptor(), 8).unwrap().protect(page::Access::ReadWrite).is_err()
         );

@@ -1,6 +1,6 @@
 //! Signals as readable events (signalfd(2)), for a loop that waits for several things.
 
-use crate::syscall::{check, check_number, signal_set};
+use crate::syscall::{check_errno, check_number, signal_set};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::io;
 
@@ -11,7 +11,7 @@ pub const TERMINATION: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, li
 pub const CHILD: i32 = libc::SIGCHLD;
 
 /// The name of a signal of [`TERMINATION`], and `signal N` of another.
-pub fn name(signal: i32) -> String {
+pub fn signal_name(signal: i32) -> String {
     let name = match signal {
         libc::SIGINT => "SIGINT",
         libc::SIGTERM => "SIGTERM",
@@ -33,10 +33,10 @@ impl SignalFd {
     /// # Errors
     /// Out of descriptors, or refused by a seccomp filter.
     pub fn block(signals: &[i32]) -> io::Result<SignalFd> {
-        hold(signals)?;
+        block_signals(signals)?;
         // SAFETY: the call only reads the set.
         let fd = unsafe { libc::signalfd(-1, &signal_set(signals), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
-        let fd = check(fd)?;
+        let fd = check_errno(fd)?;
         // SAFETY: signalfd returned a new descriptor without another owner.
         Ok(SignalFd(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
@@ -72,19 +72,20 @@ fn mask(how: i32, signals: &[i32]) -> io::Result<()> {
     check_number(unsafe { libc::pthread_sigmask(how, &signal_set(signals), std::ptr::null_mut()) })
 }
 
-/// Blocks signals in the calling thread and those it will create: they wait for [`SignalFd`], or for [`release`].
+/// Blocks signals in the calling thread and those it will create: they wait for [`SignalFd`], or for
+/// [`unblock_signals`].
 ///
 /// # Errors
 /// Refused by a seccomp filter.
-pub fn hold(signals: &[i32]) -> io::Result<()> {
+pub fn block_signals(signals: &[i32]) -> io::Result<()> {
     mask(libc::SIG_BLOCK, signals)
 }
 
-/// Delivers signals again, and those that were [held](hold).
+/// Delivers signals again, and those that were [held](block_signals).
 ///
 /// # Errors
 /// Refused by a seccomp filter.
-pub fn release(signals: &[i32]) -> io::Result<()> {
+pub fn unblock_signals(signals: &[i32]) -> io::Result<()> {
     mask(libc::SIG_UNBLOCK, signals)
 }
 

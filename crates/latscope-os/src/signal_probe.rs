@@ -2,7 +2,7 @@
 //! tgkill(2), and the SIGSEGV of a read-only page.
 
 use crate::page::{Access, PageMapping, page_size};
-use crate::syscall::{check, signal_set, syscall};
+use crate::syscall::{check_errno, signal_set, syscall};
 use rustix::io::{Errno, Result};
 use std::marker::PhantomData;
 use std::ptr;
@@ -12,7 +12,7 @@ static DELIVERED: AtomicU64 = AtomicU64::new(0);
 
 /// Counts, with a plain load and store: only one thread sends itself the
 /// signal, so nothing can come between.
-extern "C" fn count(_: libc::c_int) {
+extern "C" fn count_delivery(_: libc::c_int) {
     DELIVERED.store(DELIVERED.load(Relaxed) + 1, Relaxed);
 }
 
@@ -46,10 +46,10 @@ impl SelfSignal {
     ///
     /// # Errors
     /// EPERM or ENOSYS from a seccomp filter; nothing else can fail.
-    pub fn install() -> Result<SelfSignal> {
+    pub fn install_handler() -> Result<SelfSignal> {
         let previous = kernel_action(Self::SIGNAL)?;
         // SAFETY: `count` is async-signal-safe: it touches one atomic.
-        unsafe { set_handler(Self::SIGNAL, count as *const () as usize, 0)? };
+        unsafe { set_handler(Self::SIGNAL, count_delivery as *const () as usize, 0)? };
         let mut previous_mask = signal_set(&[]);
         // SAFETY: one set is read and the other written.
         unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &signal_set(&[Self::SIGNAL]), &mut previous_mask) };
@@ -64,42 +64,42 @@ impl SelfSignal {
     }
 
     /// Arguments of rt_sigaction(2) that install the same handler once more.
-    pub(crate) fn installation(&self) -> [usize; 4] {
+    pub(crate) fn sigaction_arguments(&self) -> [usize; 4] {
         [Self::SIGNAL as usize, self.action.as_ptr() as usize, 0, MASK_BYTES]
     }
 
     /// Arguments of tgkill(2) that send the signal to this thread; its handler has run when the call returns.
-    pub(crate) fn delivery(&self) -> [usize; 3] {
+    pub(crate) fn tgkill_arguments(&self) -> [usize; 3] {
         [self.process, self.thread, Self::SIGNAL as usize]
     }
 
     /// Sends the signal to this thread; its handler has run when this returns.
     ///
     /// # Errors
-    /// The errors of [`install`](Self::install).
+    /// The errors of [`install_handler`](Self::install_handler).
     #[inline]
-    pub fn deliver(&self) -> Result<()> {
-        self.send(Self::SIGNAL)
+    pub fn send_signal(&self) -> Result<()> {
+        self.call_tgkill(Self::SIGNAL)
     }
 
     /// Sends signal 0, which checks everything and delivers nothing.
     ///
     /// # Errors
-    /// The errors of [`install`](Self::install).
+    /// The errors of [`install_handler`](Self::install_handler).
     #[inline]
     pub fn send_nothing(&self) -> Result<()> {
-        self.send(0)
+        self.call_tgkill(0)
     }
 
     #[inline]
-    fn send(&self, signal: libc::c_int) -> Result<()> {
+    fn call_tgkill(&self, signal: libc::c_int) -> Result<()> {
         let arguments = [self.process, self.thread, signal as usize, 0, 0, 0];
         // SAFETY: no pointers; the handler of the only signal sent is `count`.
         unsafe { syscall(libc::SYS_tgkill, arguments).map(drop) }
     }
 
     /// Returns the number of runs of the handler in this process.
-    pub fn delivered(&self) -> u64 {
+    pub fn delivery_count(&self) -> u64 {
         DELIVERED.load(Relaxed)
     }
 }
@@ -145,7 +145,7 @@ unsafe fn set_handler(signal: libc::c_int, handler: usize, flags: libc::c_int) -
     action.sa_sigaction = handler;
     action.sa_flags = flags | libc::SA_RESTART;
     // SAFETY: the caller vouches for the handler.
-    let set = check(unsafe { libc::sigaction(signal, &action, ptr::null_mut()) });
+    let set = check_errno(unsafe { libc::sigaction(signal, &action, ptr::null_mut()) });
     set.map(drop).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
 }
 
@@ -168,7 +168,7 @@ impl FaultTrap {
     /// # Errors
     /// EBUSY (there is one already in this process), ENOSYS (on architectures
     /// other than x86-64 and arm64 the length of the store is not known).
-    pub fn install() -> Result<FaultTrap> {
+    pub fn install_trap() -> Result<FaultTrap> {
         if cfg!(not(any(target_arch = "x86_64", target_arch = "aarch64"))) {
             return Err(Errno::NOSYS);
         }
@@ -190,8 +190,8 @@ impl FaultTrap {
     /// Tries to store to the page; returns after the fault was caught and the
     /// store skipped.
     #[inline(always)]
-    pub fn store(&mut self) {
-        store(self.address);
+    pub fn try_store(&mut self) {
+        store_byte(self.address);
     }
 
     /// Returns the number of stores caught in this process.
@@ -201,7 +201,7 @@ impl FaultTrap {
 
     /// The byte stored to, which never changes.
     pub fn byte(&self) -> u8 {
-        self.page.read(0)
+        self.page.read_byte(0)
     }
 }
 
@@ -216,7 +216,7 @@ impl Drop for FaultTrap {
 /// A store of one byte whose instruction is [`STORE_BYTES`] long.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn store(address: usize) {
+fn store_byte(address: usize) {
     // SAFETY: the address is a page that only faults: `skip` resumes behind.
     // Encoded by hand (mov byte [rdi], al), so that its length is certain.
     unsafe { std::arch::asm!(".byte 0x88, 0x07", in("rdi") address, in("al") 2u8, options(nostack)) }
@@ -224,14 +224,14 @@ fn store(address: usize) {
 
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
-fn store(address: usize) {
+fn store_byte(address: usize) {
     // SAFETY: the address is a page that only faults: `skip` resumes behind.
     // Every arm64 instruction has four bytes.
     unsafe { std::arch::asm!("strb w1, [x0]", in("x0") address, in("w1") 2u32, options(nostack)) }
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn store(_: usize) {
+fn store_byte(_: usize) {
     unreachable!("no trap is installed on this architecture");
 }
 
@@ -276,21 +276,21 @@ mod tests {
     #[test]
     fn a_signal_has_been_handled_when_sending_returns() {
         let _turn = TURN.lock().unwrap_or_else(|turn| turn.into_inner());
-        let signal = SelfSignal::install().unwrap();
-        let before = signal.delivered();
-        signal.deliver().unwrap();
-        signal.deliver().unwrap();
+        let signal = SelfSignal::install_handler().unwrap();
+        let before = signal.delivery_count();
+        signal.send_signal().unwrap();
+        signal.send_signal().unwrap();
         signal.send_nothing().unwrap();
-        assert_eq!(signal.delivered() - before, 2);
+        assert_eq!(signal.delivery_count() - before, 2);
     }
 
     #[test]
     fn installing_again_changes_nothing_and_dropping_restores() {
         let _turn = TURN.lock().unwrap_or_else(|turn| turn.into_inner());
         let before = kernel_action(SelfSignal::SIGNAL).unwrap();
-        let signal = SelfSignal::install().unwrap();
+        let signal = SelfSignal::install_handler().unwrap();
         let installed = kernel_action(SelfSignal::SIGNAL).unwrap();
-        assert_eq!(installed[0], count as *const () as usize);
+        assert_eq!(installed[0], count_delivery as *const () as usize);
         // SAFETY: the action is the one in force.
         unsafe { set_kernel_action(SelfSignal::SIGNAL, &signal.action) }.unwrap();
         assert_eq!(kernel_action(SelfSignal::SIGNAL).unwrap(), installed);
@@ -302,11 +302,11 @@ mod tests {
     fn a_faulting_store_is_caught_and_skipped() {
         let _turn = TURN.lock().unwrap_or_else(|turn| turn.into_inner());
         let before = kernel_action(libc::SIGSEGV).unwrap();
-        let mut trap = FaultTrap::install().unwrap();
-        assert_eq!(FaultTrap::install().unwrap_err(), Errno::BUSY);
+        let mut trap = FaultTrap::install_trap().unwrap();
+        assert_eq!(FaultTrap::install_trap().unwrap_err(), Errno::BUSY);
         let caught = trap.caught();
-        trap.store();
-        trap.store();
+        trap.try_store();
+        trap.try_store();
         assert_eq!((trap.caught() - caught, trap.byte()), (2, 1));
         drop(trap);
         assert_eq!(kernel_action(libc::SIGSEGV).unwrap(), before);

@@ -1,7 +1,7 @@
 //! Extension of a time slice: a thread asks the scheduler for a little more time, and gives the CPU back when it is
 //! done (Documentation/userspace-api/rseq.rst, Linux 7.0). The request is a byte of the thread's area of rseq(2).
 
-use crate::syscall::check;
+use crate::syscall::check_errno;
 use std::io;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering::Relaxed, compiler_fence};
@@ -53,7 +53,7 @@ impl SliceExtension {
     /// [`io::ErrorKind::Unsupported`] with the reason: the kernel has no extension, it is disabled, or the C library
     /// registered an area without room for a request.
     pub fn enable() -> io::Result<SliceExtension> {
-        if !known() {
+        if !is_known() {
             return Err(unsupported(
                 "this kernel does not extend slices: CONFIG_RSEQ_SLICE_EXTENSION, from Linux 7.0",
             ));
@@ -68,7 +68,7 @@ impl SliceExtension {
             ));
         }
         // SAFETY: the call takes numbers only; the area is registered.
-        match check(unsafe { libc::prctl(PR_SLICE_EXTENSION, SET, ENABLE, 0, 0) }) {
+        match check_errno(unsafe { libc::prctl(PR_SLICE_EXTENSION, SET, ENABLE, 0, 0) }) {
             Err(error) if error.raw_os_error() == Some(ENOTSUPP) => {
                 Err(unsupported("the extension of slices is disabled (rseq_slice_ext=off at boot)"))
             }
@@ -76,9 +76,9 @@ impl SliceExtension {
         }
     }
 
-    /// Asks for more time, should the slice end before [`end`](Self::end).
+    /// Asks for more time, should the slice end before [`withdraw_request`](Self::withdraw_request).
     #[inline]
-    pub fn ask(&self) {
+    pub fn request_extension(&self) {
         self.area().request.store(1, Relaxed);
         // The kernel reads the byte on this thread's own CPU.
         compiler_fence(std::sync::atomic::Ordering::SeqCst);
@@ -86,7 +86,7 @@ impl SliceExtension {
 
     /// Withdraws the request. Returns true if more time was granted; the CPU is given back then.
     #[inline]
-    pub fn end(&self) -> bool {
+    pub fn withdraw_request(&self) -> bool {
         compiler_fence(std::sync::atomic::Ordering::SeqCst);
         self.area().request.store(0, Relaxed);
         let granted = self.area().granted.load(Relaxed) != 0;
@@ -110,7 +110,7 @@ impl Drop for SliceExtension {
             // SAFETY: the area was registered by this thread, with the same arguments; it is freed only if the kernel
             // no longer writes to it.
             unsafe {
-                if check(rseq(self.area, UNREGISTER)).is_ok() {
+                if check_errno(rseq(self.area, UNREGISTER)).is_ok() {
                     drop(Box::from_raw(self.area.cast_mut()));
                 }
             }
@@ -123,9 +123,9 @@ fn unsupported(reason: &str) -> io::Error {
 }
 
 /// Returns true if the kernel knows the request, whether enabled or not. An older kernel answers EINVAL.
-fn known() -> bool {
+fn is_known() -> bool {
     // SAFETY: the call takes numbers only, and changes nothing.
-    let answer = check(unsafe { libc::prctl(PR_SLICE_EXTENSION, 1 as libc::c_ulong, 0, 0, 0) });
+    let answer = check_errno(unsafe { libc::prctl(PR_SLICE_EXTENSION, 1 as libc::c_ulong, 0, 0, 0) });
     !matches!(answer, Err(error) if error.raw_os_error() == Some(libc::EINVAL))
 }
 
@@ -142,7 +142,7 @@ fn register() -> io::Result<SliceExtension> {
     let area: *const Area = Box::into_raw(Box::default());
     // SAFETY: the area is freed only after it was unregistered, or was never registered.
     unsafe {
-        if let Err(error) = check(rseq(area, 0)) {
+        if let Err(error) = check_errno(rseq(area, 0)) {
             drop(Box::from_raw(area.cast_mut()));
             return Err(error);
         }
@@ -199,8 +199,8 @@ mod tests {
     fn a_kernel_without_it_is_named() {
         match SliceExtension::enable() {
             Ok(extension) => {
-                extension.ask();
-                extension.end();
+                extension.request_extension();
+                extension.withdraw_request();
             }
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::Unsupported, "{error}"),
         }

@@ -9,9 +9,9 @@ static INHERITED: AtomicU32 = AtomicU32::new(0);
 // SAFETY: the loader calls what is in this section before the runtime is there; `look` needs neither.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static LOOK: extern "C" fn() = look;
+static LOOK: extern "C" fn() = record_inherited;
 
-extern "C" fn look() {
+extern "C" fn record_inherited() {
     // SAFETY: F_GETFD on whatever number is harmless, and tells whether it is open.
     let open = |number: &i32| unsafe { libc::fcntl(*number, libc::F_GETFD) } >= 0;
     INHERITED.store((0..32).filter(open).fold(0, |all, number| all | 1 << number), Relaxed);
@@ -23,6 +23,6 @@ pub fn stdout_was_closed() -> bool {
 }
 
 /// Returns true if a descriptor was inherited and was not taken before. The caller owns it from then on.
-pub(crate) fn take(number: u32) -> bool {
+pub(crate) fn take_inherited(number: u32) -> bool {
     1u32.checked_shl(number).is_some_and(|bit| INHERITED.fetch_and(!bit, Relaxed) & bit != 0)
 }

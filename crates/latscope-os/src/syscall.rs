@@ -23,7 +23,7 @@ use std::time::Duration;
 #[inline(always)]
 pub(crate) unsafe fn syscall(number: libc::c_long, arguments: [usize; 6]) -> Result<usize> {
     // SAFETY: the caller vouches for the arguments.
-    let answer = unsafe { instruction(number, arguments) };
+    let answer = unsafe { execute_syscall(number, arguments) };
     // The kernel answers errors as -4095..=-1.
     if answer > -4096isize as usize {
         return Err(Errno::from_raw_os_error(answer.wrapping_neg() as i32));
@@ -33,7 +33,7 @@ pub(crate) unsafe fn syscall(number: libc::c_long, arguments: [usize; 6]) -> Res
 
 /// The answer of a call of the C library that fails with a negative one, and the reason in `errno`.
 #[inline]
-pub(crate) fn check(answer: impl Into<i64>) -> io::Result<i32> {
+pub(crate) fn check_errno(answer: impl Into<i64>) -> io::Result<i32> {
     let answer = answer.into();
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer as i32) }
 }
@@ -65,7 +65,7 @@ pub(crate) fn signal_set(signals: &[libc::c_int]) -> libc::sigset_t {
 
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn instruction(number: libc::c_long, a: [usize; 6]) -> usize {
+unsafe fn execute_syscall(number: libc::c_long, a: [usize; 6]) -> usize {
     let answer;
     // SAFETY: the registers are those of the x86-64 kernel ABI (syscall(2));
     // `syscall` itself destroys rcx and r11 and leaves the stack alone.
@@ -84,7 +84,7 @@ unsafe fn instruction(number: libc::c_long, a: [usize; 6]) -> usize {
 
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
-unsafe fn instruction(number: libc::c_long, a: [usize; 6]) -> usize {
+unsafe fn execute_syscall(number: libc::c_long, a: [usize; 6]) -> usize {
     let answer;
     // SAFETY: the registers are those of the arm64 kernel ABI (syscall(2));
     // `svc` preserves all others and leaves the stack alone.
@@ -102,7 +102,7 @@ unsafe fn instruction(number: libc::c_long, a: [usize; 6]) -> usize {
 
 #[cfg(target_arch = "riscv64")]
 #[inline(always)]
-unsafe fn instruction(number: libc::c_long, a: [usize; 6]) -> usize {
+unsafe fn execute_syscall(number: libc::c_long, a: [usize; 6]) -> usize {
     let answer;
     // SAFETY: the registers are those of the RISC-V kernel ABI (syscall(2)); `ecall` preserves all others and leaves
     // the stack alone.
@@ -119,7 +119,7 @@ unsafe fn instruction(number: libc::c_long, a: [usize; 6]) -> usize {
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-unsafe fn instruction(number: libc::c_long, a: [usize; 6]) -> usize {
+unsafe fn execute_syscall(number: libc::c_long, a: [usize; 6]) -> usize {
     // SAFETY: the caller vouches for the arguments.
     let answer = unsafe { libc::syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]) };
     match answer {

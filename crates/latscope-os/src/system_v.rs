@@ -71,7 +71,7 @@ impl SystemVMessage {
 
     /// The bytes behind the type.
     #[inline]
-    pub fn bytes(&mut self) -> &mut [u8] {
+    pub fn payload_mut(&mut self) -> &mut [u8] {
         let (capacity, text) = (self.capacity(), &mut self.0[1..]);
         // SAFETY: `text` has `capacity` initialised bytes, any bytes are a number, and it is borrowed as long as the
         // slice.
@@ -87,7 +87,7 @@ impl SystemVMessage {
     /// # Panics
     /// There is no room for that many bytes.
     #[inline]
-    pub fn send(&self, queue: i32, length: usize, blocking: Blocking) -> Result<()> {
+    pub fn send_to_queue(&self, queue: i32, length: usize, blocking: Blocking) -> Result<()> {
         assert!(length <= self.capacity());
         let arguments = [queue as usize, self.0.as_ptr() as usize, length, flags(blocking), 0, 0];
         // SAFETY: the kernel reads the type and `length` bytes behind it, which are there.
@@ -99,7 +99,7 @@ impl SystemVMessage {
     /// # Errors
     /// `E2BIG`: it is longer than there is room for. `EIDRM`: removed. `EINTR`. `ENOMSG`: empty.
     #[inline]
-    pub fn receive(&mut self, queue: i32, blocking: Blocking) -> Result<usize> {
+    pub fn receive_from_queue(&mut self, queue: i32, blocking: Blocking) -> Result<usize> {
         let (capacity, start) = (self.capacity(), self.0.as_mut_ptr() as usize);
         // SAFETY: the kernel writes the type and at most `capacity` bytes behind it.
         unsafe { syscall(libc::SYS_msgrcv, [queue as usize, start, capacity, 0, flags(blocking), 0]) }
@@ -137,17 +137,17 @@ mod tests {
         let queue = create_queue().unwrap();
         let mut message = SystemVMessage::with_capacity(13);
         assert_eq!(message.capacity(), 16);
-        message.bytes()[..5].copy_from_slice(b"first");
-        message.send(queue, 5, Blocking::Yes).unwrap();
-        message.send(queue, 0, Blocking::Yes).unwrap();
-        message.bytes().fill(0);
-        assert_eq!(message.receive(queue, Blocking::Yes), Ok(5));
-        assert_eq!(&message.bytes()[..5], b"first");
-        assert_eq!(message.receive(queue, Blocking::No), Ok(0));
-        assert_eq!(message.receive(queue, Blocking::No), Err(Errno::NOMSG));
+        message.payload_mut()[..5].copy_from_slice(b"first");
+        message.send_to_queue(queue, 5, Blocking::Yes).unwrap();
+        message.send_to_queue(queue, 0, Blocking::Yes).unwrap();
+        message.payload_mut().fill(0);
+        assert_eq!(message.receive_from_queue(queue, Blocking::Yes), Ok(5));
+        assert_eq!(&message.payload_mut()[..5], b"first");
+        assert_eq!(message.receive_from_queue(queue, Blocking::No), Ok(0));
+        assert_eq!(message.receive_from_queue(queue, Blocking::No), Err(Errno::NOMSG));
         remove(SystemVObjectKind::Queue, queue).unwrap();
         assert!(remove(SystemVObjectKind::Queue, queue).is_err());
-        assert!(matches!(message.send(queue, 5, Blocking::Yes), Err(Errno::INVAL | Errno::IDRM)));
+        assert!(matches!(message.send_to_queue(queue, 5, Blocking::Yes), Err(Errno::INVAL | Errno::IDRM)));
     }
 
     #[test]

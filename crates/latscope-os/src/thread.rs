@@ -52,7 +52,7 @@ pub struct PosixThread(Option<libc::pthread_t>);
 /// # Errors
 /// `EAGAIN`: a limit on threads or memory is reached.
 #[inline]
-pub fn create<F: Fn() + Sync>(
+pub fn create_thread<F: Fn() + Sync>(
     attributes: &PosixThreadAttributes,
     body: &'static F,
 ) -> io::Result<PosixThread> {
@@ -61,7 +61,7 @@ pub fn create<F: Fn() + Sync>(
     // SAFETY: the attributes are initialised; `enter::<F>` gets the pointer it
     // expects, to a body that lives for ever and may be called from any thread.
     let result = unsafe {
-        libc::pthread_create(id.as_mut_ptr(), &attributes.0, enter::<F>, argument.cast_mut().cast())
+        libc::pthread_create(id.as_mut_ptr(), &attributes.0, run_body::<F>, argument.cast_mut().cast())
     };
     check_number(result)?;
     // SAFETY: pthread_create succeeded and has stored the id.
@@ -69,7 +69,7 @@ pub fn create<F: Fn() + Sync>(
 }
 
 /// A panic in the body ends the process: unwinding stops at `extern "C"`.
-extern "C" fn enter<F: Fn() + Sync>(body: *mut c_void) -> *mut c_void {
+extern "C" fn run_body<F: Fn() + Sync>(body: *mut c_void) -> *mut c_void {
     // SAFETY: `create` passes a `&'static F`.
     let body: &F = unsafe { &*body.cast_const().cast() };
     body();
@@ -120,10 +120,10 @@ mod tests {
         };
         let attributes = PosixThreadAttributes::new(Some(1 << 20)).unwrap();
         for runs in 1..=3 {
-            create(&attributes, &BODY).unwrap().join().unwrap();
+            create_thread(&attributes, &BODY).unwrap().join().unwrap();
             assert_eq!(RUNS.load(SeqCst), runs);
         }
-        drop(create(&attributes, &BODY).unwrap());
+        drop(create_thread(&attributes, &BODY).unwrap());
         assert_eq!(RUNS.load(SeqCst), 4);
     }
 

@@ -1,16 +1,16 @@
 //! Timer slack of the calling thread: PR_SET_TIMERSLACK(2const).
 
-use crate::syscall::check;
+use crate::syscall::check_errno;
 use std::io;
 
 /// Lets the kernel end sleeps of the calling thread, and of its later children, up to so many ns late.
 ///
 /// # Errors
 /// The kernel refuses the call.
-pub fn set(ns: u64) -> io::Result<()> {
+pub fn set_slack_ns(ns: u64) -> io::Result<()> {
     let ns = libc::c_ulong::try_from(ns).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: the call takes numbers.
-    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns, 0, 0, 0) }).map(drop)
+    check_errno(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns, 0, 0, 0) }).map(drop)
 }
 
 /// Returns the timer slack of the calling thread, ns, as far as it fits into the answer (2 s); 0 under a real-time
@@ -28,7 +28,7 @@ mod tests {
     #[test]
     fn the_slack_is_what_was_set_for_this_thread() {
         let within = std::thread::spawn(|| {
-            set(123_456).unwrap();
+            set_slack_ns(123_456).unwrap();
             get()
         });
         assert_eq!(within.join().unwrap(), Some(123_456));

@@ -32,7 +32,7 @@ impl Marker {
 
     /// Begins a named stretch on the calling thread. Stretches nest. Does not
     /// allocate; about a microsecond.
-    pub fn begin(&self, name: &str) {
+    pub fn begin_section(&self, name: &str) {
         let mut line = io::Cursor::new([0u8; LINE_BYTES]);
         // Takes what fits: a name cut short is still a name.
         let _ = write!(line, "B|{}|{name}", self.process);
@@ -40,23 +40,23 @@ impl Marker {
         let line = line.get_mut();
         // The kernel's text has a line for each event.
         line[..length].iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b' ');
-        self.put(&line[..length]);
+        self.write_line(&line[..length]);
     }
 
     /// Ends the stretch that the calling thread began last.
-    pub fn end(&self) {
-        self.put(b"E|");
+    pub fn end_section(&self) {
+        self.write_line(b"E|");
     }
 
     /// Writes a remark at this moment. Does not allocate; the rest of a long text is cut off.
-    pub fn note(&self, text: fmt::Arguments) {
+    pub fn write_note(&self, text: fmt::Arguments) {
         let mut line = io::Cursor::new([0u8; LINE_BYTES]);
         let _ = line.write_fmt(text);
         let length = line.position() as usize;
-        self.put(&line.get_ref()[..length]);
+        self.write_line(&line.get_ref()[..length]);
     }
 
-    fn put(&self, line: &[u8]) {
+    fn write_line(&self, line: &[u8]) {
         // Fails when nothing records: then no reader misses the marker.
         let _ = (&self.file).write(line);
     }

@@ -115,7 +115,7 @@ impl UringQueue {
     /// If more is prepared than there is room for.
     #[inline]
     pub fn prepare_nop(&mut self) {
-        self.prepare(io_uring_sqe { opcode: IoringOp::Nop, ..io_uring_sqe::default() });
+        self.prepare_entry(io_uring_sqe { opcode: IoringOp::Nop, ..io_uring_sqe::default() });
     }
 
     /// Prepares a read at an offset of the file, into memory of its own.
@@ -130,7 +130,7 @@ impl UringQueue {
         // SAFETY: within the mapping, as just asserted.
         let address = unsafe { reads.memory.start.as_ptr().add(at) };
         let (file, length) = (reads.file.as_raw_fd(), reads.size as u32);
-        self.prepare(io_uring_sqe {
+        self.prepare_entry(io_uring_sqe {
             opcode: IoringOp::Read,
             fd: file,
             off_or_addr2: off_or_addr2_union { off: offset },
@@ -141,11 +141,11 @@ impl UringQueue {
     }
 
     #[inline]
-    fn prepare(&mut self, entry: io_uring_sqe) {
+    fn prepare_entry(&mut self, entry: io_uring_sqe) {
         assert!(self.prepared + self.in_flight < self.params.sq_entries, "there is no room");
-        let tail = self.word(self.params.sq_off.tail).load(Ordering::Relaxed).wrapping_add(self.prepared);
+        let tail = self.word_at(self.params.sq_off.tail).load(Ordering::Relaxed).wrapping_add(self.prepared);
         let index = tail & (self.params.sq_entries - 1);
-        self.word(self.params.sq_off.array + 4 * index).store(index, Ordering::Relaxed);
+        self.word_at(self.params.sq_off.array + 4 * index).store(index, Ordering::Relaxed);
         // SAFETY: the mapping has room for all entries, aligned to the page; the kernel reads this one only after the
         // tail has passed it.
         unsafe { self.submissions.start.cast::<io_uring_sqe>().add(index as usize).write(entry) };
@@ -158,26 +158,26 @@ impl UringQueue {
     /// # Errors
     /// The error of an operation, or of the call.
     #[inline]
-    pub fn finish(&mut self) -> Result<u64> {
+    pub fn submit_and_wait(&mut self) -> Result<u64> {
         let count = self.publish();
         if !self.has_poller() {
             self.enter(count, self.in_flight, IoringEnterFlags::GETEVENTS)?;
         } else if self.is_asleep() {
             self.enter(0, 0, IoringEnterFlags::SQ_WAKEUP)?;
         }
-        self.complete()
+        self.await_completions()
     }
 
     /// Puts the system call that submits and awaits so many operations at several addresses, and returns their number.
     pub fn place_call(&mut self, seed: u64, operations: u32) -> usize {
         let calls = SystemCallLoop::enter_ring(seed, self.descriptor.as_raw_fd(), operations);
-        self.calls.insert((calls, operations)).0.addresses()
+        self.calls.insert((calls, operations)).0.address_count()
     }
 
     /// Submits and awaits what is prepared, by the system call at the address with this number.
     ///
     /// # Errors
-    /// The errors of [`finish`](Self::finish).
+    /// The errors of [`submit_and_wait`](Self::submit_and_wait).
     ///
     /// # Panics
     /// No call was placed for so many operations, or there is no such address.
@@ -186,15 +186,15 @@ impl UringQueue {
         let count = self.publish();
         let (calls, operations) = self.calls.as_mut().expect("a call was placed");
         assert_eq!(count, *operations, "the call is for another number of operations");
-        calls.run(address, 1)?;
-        self.complete()
+        calls.run_at(address, 1)?;
+        self.await_completions()
     }
 
     /// Makes prepared entries visible to the kernel, and returns their number.
     #[inline]
     fn publish(&mut self) -> u32 {
         let count = self.prepared;
-        let tail = self.word(self.params.sq_off.tail);
+        let tail = self.word_at(self.params.sq_off.tail);
         tail.store(tail.load(Ordering::Relaxed).wrapping_add(count), Ordering::Release);
         (self.prepared, self.in_flight) = (0, self.in_flight + count);
         count
@@ -202,7 +202,7 @@ impl UringQueue {
 
     /// Waits for all completions, and returns the sum of their results.
     #[inline]
-    fn complete(&mut self) -> Result<u64> {
+    fn await_completions(&mut self) -> Result<u64> {
         let (mut sum, mut failed) = (0, None);
         while self.in_flight > 0 {
             match self.completion() {
@@ -223,7 +223,7 @@ impl UringQueue {
     pub fn is_asleep(&self) -> bool {
         // The tail must be visible before the flag is read: the poller sets the flag, then looks at the tail.
         fence(Ordering::SeqCst);
-        let flags = self.word(self.params.sq_off.flags).load(Ordering::Relaxed);
+        let flags = self.word_at(self.params.sq_off.flags).load(Ordering::Relaxed);
         flags & IoringSqFlags::NEED_WAKEUP.bits() != 0
     }
 
@@ -237,9 +237,9 @@ impl UringQueue {
 
     #[inline]
     fn completion(&mut self) -> Option<Result<u32>> {
-        let head = self.word(self.params.cq_off.head);
+        let head = self.word_at(self.params.cq_off.head);
         let now = head.load(Ordering::Relaxed);
-        if now == self.word(self.params.cq_off.tail).load(Ordering::Acquire) {
+        if now == self.word_at(self.params.cq_off.tail).load(Ordering::Acquire) {
             return None;
         }
         let index = (now & (self.params.cq_entries - 1)) as usize;
@@ -253,7 +253,7 @@ impl UringQueue {
     }
 
     #[inline]
-    fn word(&self, offset: u32) -> &AtomicU32 {
+    fn word_at(&self, offset: u32) -> &AtomicU32 {
         // SAFETY: the kernel gave the offsets of its words in this mapping, aligned to 4; those of the array are
         // within its entries (`prepare`).
         unsafe { &*self.rings.start.as_ptr().add(offset as usize).cast::<AtomicU32>() }
@@ -286,7 +286,7 @@ mod tests {
         let mut queue = UringQueue::new(8, Taker::Caller).unwrap();
         for count in [1, 8, 3] {
             (0..count).for_each(|_| queue.prepare_nop());
-            assert_eq!(queue.finish(), Ok(0));
+            assert_eq!(queue.submit_and_wait(), Ok(0));
             assert_eq!(queue.in_flight, 0);
         }
         let addresses = queue.place_call(1, 2);
@@ -303,7 +303,7 @@ mod tests {
         let mut queue = UringQueue::new(4, Taker::Poller { cpu, idle: Duration::from_millis(1) }).unwrap();
         for _ in 0..2 {
             queue.prepare_nop();
-            assert_eq!(queue.finish(), Ok(0));
+            assert_eq!(queue.submit_and_wait(), Ok(0));
             while !queue.is_asleep() {
                 std::thread::yield_now();
             }
@@ -317,7 +317,7 @@ mod tests {
         let mut queue = UringQueue::new(4, Taker::Caller).unwrap();
         queue.read_from(file, 2).unwrap();
         [2, 0, 3, 4].into_iter().for_each(|offset| queue.prepare_read(offset));
-        assert_eq!(queue.finish(), Ok(2 + 2 + 1));
+        assert_eq!(queue.submit_and_wait(), Ok(2 + 2 + 1));
         let memory = &queue.reads.as_ref().unwrap().memory;
         // SAFETY: nothing is in flight, and the mapping has these bytes.
         let seen = unsafe { std::slice::from_raw_parts(memory.start.as_ptr(), 5) };
@@ -331,9 +331,9 @@ mod tests {
         queue.read_from(written, 1).unwrap();
         queue.prepare_read(0);
         queue.prepare_nop();
-        assert_eq!(queue.finish(), Err(Errno::BADF));
+        assert_eq!(queue.submit_and_wait(), Err(Errno::BADF));
         queue.prepare_nop();
-        assert_eq!(queue.finish(), Ok(0));
+        assert_eq!(queue.submit_and_wait(), Ok(0));
     }
 
     #[test]

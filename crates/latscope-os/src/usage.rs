@@ -1,7 +1,7 @@
 //! Resources that a thread or process consumed, to find out if anything else ran.
 
 use crate::clock::nanoseconds;
-use crate::syscall::{check, check_number};
+use crate::syscall::{check_errno, check_number};
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
 
@@ -25,7 +25,7 @@ pub fn cpu_ns_of(process: u32) -> io::Result<u64> {
     check_number(unsafe { libc::clock_getcpuclockid(process as libc::pid_t, &mut clock) })?;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec to write to.
-    check(unsafe { libc::clock_gettime(clock, &mut time) })?;
+    check_errno(unsafe { libc::clock_gettime(clock, &mut time) })?;
     Ok(nanoseconds(time.tv_sec, time.tv_nsec))
 }
 
@@ -49,12 +49,12 @@ pub struct ResourceUsageCounts {
 
 /// Counts of the calling thread (`RUSAGE_THREAD`).
 pub fn thread_counts() -> ResourceUsageCounts {
-    counts(libc::RUSAGE_THREAD)
+    resource_counts(libc::RUSAGE_THREAD)
 }
 
 /// Counts of the whole process (`RUSAGE_SELF`).
 pub fn process_counts() -> ResourceUsageCounts {
-    counts(libc::RUSAGE_SELF)
+    resource_counts(libc::RUSAGE_SELF)
 }
 
 /// Returns the CPU time of this process and of its children that have ended and were waited for, with their own such
@@ -73,7 +73,7 @@ fn rusage(who: libc::c_int) -> libc::rusage {
     usage
 }
 
-fn counts(who: libc::c_int) -> ResourceUsageCounts {
+fn resource_counts(who: libc::c_int) -> ResourceUsageCounts {
     let usage = rusage(who);
     ResourceUsageCounts {
         voluntary: usage.ru_nvcsw as u64,

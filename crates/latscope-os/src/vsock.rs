@@ -1,12 +1,12 @@
 //! Stream sockets between virtual machines and their host, here between two
 //! processes of one system: vsock(7), over the address `VMADDR_CID_LOCAL`.
 
-use crate::syscall::check;
+use crate::syscall::check_errno;
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::io;
 
 /// The socket address of `VMADDR_CID_LOCAL`.
-fn address(port: u32) -> libc::sockaddr_vm {
+fn local_address(port: u32) -> libc::sockaddr_vm {
     // SAFETY: sockaddr_vm is plain data for which zeroes are valid.
     let mut address: libc::sockaddr_vm = unsafe { std::mem::zeroed() };
     address.svm_family = libc::AF_VSOCK as libc::sa_family_t;
@@ -17,36 +17,37 @@ fn address(port: u32) -> libc::sockaddr_vm {
 
 const LENGTH: libc::socklen_t = size_of::<libc::sockaddr_vm>() as libc::socklen_t;
 
-fn owned(descriptor: libc::c_int) -> io::Result<OwnedFd> {
+fn own_descriptor(descriptor: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: a new descriptor without another owner.
-    check(descriptor).map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor) })
+    check_errno(descriptor).map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 fn socket() -> io::Result<OwnedFd> {
     // SAFETY: the call has no pointers.
-    owned(unsafe { libc::socket(libc::AF_VSOCK, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })
+    own_descriptor(unsafe { libc::socket(libc::AF_VSOCK, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })
 }
 
 /// Two connected stream sockets.
 ///
 /// # Errors
 /// `EAFNOSUPPORT`: a kernel without vsock. `EADDRNOTAVAIL`, `ENODEV` and others: no local transport.
-pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+pub fn connected_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let listening = socket()?;
-    let mut bound = address(libc::VMADDR_PORT_ANY);
+    let mut bound = local_address(libc::VMADDR_PORT_ANY);
     let mut length = LENGTH;
     // SAFETY: the address is valid for the calls and has the length that is passed.
     unsafe {
-        check(libc::bind(listening.as_raw_fd(), (&raw const bound).cast(), LENGTH))?;
-        check(libc::listen(listening.as_raw_fd(), 1))?;
-        check(libc::getsockname(listening.as_raw_fd(), (&raw mut bound).cast(), &mut length))?;
+        check_errno(libc::bind(listening.as_raw_fd(), (&raw const bound).cast(), LENGTH))?;
+        check_errno(libc::listen(listening.as_raw_fd(), 1))?;
+        check_errno(libc::getsockname(listening.as_raw_fd(), (&raw mut bound).cast(), &mut length))?;
     }
     let connected = socket()?;
     // SAFETY: as above; accept takes no address.
     unsafe {
-        check(libc::connect(connected.as_raw_fd(), (&raw const bound).cast(), LENGTH))?;
+        check_errno(libc::connect(connected.as_raw_fd(), (&raw const bound).cast(), LENGTH))?;
         let (none, no_length) = (std::ptr::null_mut(), std::ptr::null_mut());
-        let accepted = owned(libc::accept4(listening.as_raw_fd(), none, no_length, libc::SOCK_CLOEXEC))?;
+        let accepted =
+            own_descriptor(libc::accept4(listening.as_raw_fd(), none, no_length, libc::SOCK_CLOEXEC))?;
         Ok((connected, accepted))
     }
 }
@@ -66,7 +67,7 @@ mod tests {
 
     #[test]
     fn two_sockets_are_connected_or_the_system_says_why_not() {
-        match pair() {
+        match connected_pair() {
             Ok((first, second)) => {
                 rustix::io::write(&first, b"there").unwrap();
                 let mut buffer = [0; 5];

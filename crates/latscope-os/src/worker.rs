@@ -1,7 +1,7 @@
 //! Start of this program's binary as a worker with inherited descriptors.
 
 use crate::stdio;
-use crate::syscall::{check, signal_set};
+use crate::syscall::{check_errno, signal_set};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use std::ffi::{OsStr, OsString};
@@ -78,8 +78,8 @@ pub fn own_binary_behind(prefix: &[String]) -> io::Result<Command> {
 /// More than [`MOST_DESCRIPTORS`] are given.
 pub fn spawn(args: &[&str], descriptors: &[&OwnedFd], lifetime: Lifetime) -> io::Result<Child> {
     let mut command = own_binary();
-    command.args(args).stdin(nothing()?).stdout(nothing()?);
-    start(command, descriptors, lifetime)
+    command.args(args).stdin(null_stdio()?).stdout(null_stdio()?);
+    spawn_command(command, descriptors, lifetime)
 }
 
 /// Runs another program, with `descriptors` as 3, 4, … in a process group of
@@ -91,12 +91,12 @@ pub fn spawn(args: &[&str], descriptors: &[&OwnedFd], lifetime: Lifetime) -> io:
 /// # Panics
 /// The errors of [`spawn`].
 pub fn accompany(command: Command, descriptors: &[&OwnedFd]) -> io::Result<Child> {
-    start(command, descriptors, Lifetime::WithParent)
+    spawn_command(command, descriptors, Lifetime::WithParent)
 }
 
 /// Standard stream from which nothing can be read, and into which nothing is written. It works without a /dev/null,
 /// too.
-fn nothing() -> io::Result<Stdio> {
+fn null_stdio() -> io::Result<Stdio> {
     if Path::new("/dev/null").exists() {
         return Ok(Stdio::null());
     }
@@ -105,7 +105,7 @@ fn nothing() -> io::Result<Stdio> {
     Ok(Stdio::from(reading))
 }
 
-fn start(mut command: Command, descriptors: &[&OwnedFd], lifetime: Lifetime) -> io::Result<Child> {
+fn spawn_command(mut command: Command, descriptors: &[&OwnedFd], lifetime: Lifetime) -> io::Result<Child> {
     let fds: Vec<RawFd> = descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
     assert!(fds.len() <= MOST_DESCRIPTORS);
     let end = FIRST_DESCRIPTOR + fds.len() as RawFd;
@@ -145,7 +145,7 @@ fn start(mut command: Command, descriptors: &[&OwnedFd], lifetime: Lifetime) -> 
 pub fn shell<'a>(command: &str, variables: impl IntoIterator<Item = (&'a str, String)>) -> io::Result<Child> {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).envs(variables).process_group(0);
-    shell.stdin(nothing()?).stdout(nothing()?).stderr(nothing()?);
+    shell.stdin(null_stdio()?).stdout(null_stdio()?).stderr(null_stdio()?);
     let prepare = || {
         unblock_signals();
         Ok(())
@@ -162,11 +162,11 @@ fn inherit(fds: &[RawFd]) -> io::Result<()> {
     for (fd, aside) in fds.iter().zip(&mut aside) {
         let free = FIRST_DESCRIPTOR + MOST_DESCRIPTORS as RawFd;
         // SAFETY: duplicating descriptors after fork touches nothing but the child's table.
-        *aside = check(unsafe { libc::fcntl(*fd, libc::F_DUPFD_CLOEXEC, free) })?;
+        *aside = check_errno(unsafe { libc::fcntl(*fd, libc::F_DUPFD_CLOEXEC, free) })?;
     }
     for (aside, place) in aside[..fds.len()].iter().zip(FIRST_DESCRIPTOR..) {
         // SAFETY: as above.
-        check(unsafe { libc::dup2(*aside, place) })?;
+        check_errno(unsafe { libc::dup2(*aside, place) })?;
     }
     Ok(())
 }
@@ -202,8 +202,8 @@ pub fn die_with(parent: u32) -> io::Result<()> {
 /// # Errors
 /// The process was not started by [`spawn`] with that many descriptors, or
 /// the descriptor was taken before.
-pub fn inherited(index: u32) -> io::Result<OwnedFd> {
-    let number = index.checked_add(FIRST_DESCRIPTOR as u32).filter(|number| stdio::take(*number));
+pub fn take_descriptor(index: u32) -> io::Result<OwnedFd> {
+    let number = index.checked_add(FIRST_DESCRIPTOR as u32).filter(|number| stdio::take_inherited(*number));
     let number = number.ok_or_else(|| {
         io::Error::new(io::ErrorKind::NotFound, "no such descriptor was inherited, or it was taken before")
     })?;
@@ -222,7 +222,7 @@ mod tests {
     fn what_this_process_opened_is_not_inherited() {
         let own = rustix::fs::memfd_create("own", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         for index in [own.as_raw_fd() - FIRST_DESCRIPTOR, 29, 31, 32, -1].map(|index| index as u32) {
-            assert!(inherited(index).is_err(), "{index}");
+            assert!(take_descriptor(index).is_err(), "{index}");
         }
         assert!(rustix::io::fcntl_getfd(&own).is_ok());
     }

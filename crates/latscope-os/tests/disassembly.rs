@@ -136,10 +136,10 @@ fn use_kernels() {
     }
     let mut memory = vec![0; 4_096];
     let map = ChaseMap::random(&mut memory, 64, 1);
-    map.walk(map.start(), 1);
+    map.walk_from(map.start(), 1);
     let all = Chains::random(&mut memory, 64, 1);
     for chains in 1..=MAX_CHAINS {
-        all.thin(chains).walk(1);
+        all.select_chains(chains).walk_all(1);
     }
     branch::mispredict(&[1]);
     call::direct(1);
@@ -148,13 +148,13 @@ fn use_kernels() {
         forward::store_and_load(&mut [0], 0, forward::Store { narrow, late }, 1);
     }
     for &kind in Atomic::ALL {
-        atomics::run(kind, &AtomicU64::new(0), 1);
+        atomics::run_operations(kind, &AtomicU64::new(0), 1);
     }
     let (mut to, from) = (vec![0; 128], vec![0; 128]);
     for &operation in Operation::ALL {
         for &step in BandwidthStride::ALL {
             for width in Width::ALL {
-                bandwidth::repeat(operation, step, width, &mut to, &from, 1);
+                bandwidth::run_passes(operation, step, width, &mut to, &from, 1);
             }
         }
     }
@@ -162,7 +162,7 @@ fn use_kernels() {
     bandwidth::sequential_xor(&from);
     let (mut to, from) = (vec![0.0; 64], vec![1.0; 64]);
     for &kind in StreamKernel::ALL {
-        stream::run(kind, &mut to, &from, &from, 2.0);
+        stream::run_pass(kind, &mut to, &from, &from, 2.0);
     }
 }
 
@@ -171,7 +171,7 @@ fn kernels() -> Vec<ArithmeticKernel> {
     for &op in Op::ALL {
         for &number in Number::ALL {
             all.extend(arith::latency(op, number));
-            all.extend(arith::throughput(op, number));
+            all.extend(arith::throughput_kernel(op, number));
         }
     }
     all

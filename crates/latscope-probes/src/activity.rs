@@ -12,7 +12,7 @@ pub struct ActivityPart(Option<usize>);
 
 impl ActivityParts {
     /// The part that belongs to the first of `points` that is `wanted`.
-    pub fn part<P>(&mut self, points: &[P], wanted: impl Fn(&P) -> bool) -> ActivityPart {
+    pub fn add_part<P>(&mut self, points: &[P], wanted: impl Fn(&P) -> bool) -> ActivityPart {
         ActivityPart(points.iter().position(wanted).map(|point| {
             self.0.push(point);
             self.0.len() - 1
@@ -20,7 +20,7 @@ impl ActivityParts {
     }
 
     /// Indices of the points, in the order of their parts.
-    pub fn points(&self) -> &[usize] {
+    pub fn point_indices(&self) -> &[usize] {
         &self.0
     }
 }
@@ -28,18 +28,18 @@ impl ActivityParts {
 impl ActivityPart {
     /// Sets the time of the part from two readings of the clock, if a point asks for it.
     #[inline(always)]
-    pub fn between(self, splits: &mut Splits, from: u64, to: u64) {
+    pub fn set_between(self, splits: &mut Splits, from: u64, to: u64) {
         if let Some(part) = self.0 {
-            splits.between(part, from, to);
+            splits.set_part(part, from, to);
         }
     }
 
     /// Executes the operation, and times it if a point asks for that.
     #[inline(always)]
-    pub fn time<T>(self, splits: &mut Splits, operation: impl FnOnce() -> T) -> T {
+    pub fn time_operation<T>(self, splits: &mut Splits, operation: impl FnOnce() -> T) -> T {
         match self.0 {
             None => operation(),
-            Some(part) => splits.time(part, operation),
+            Some(part) => splits.time_part(part, operation),
         }
     }
 }
@@ -52,9 +52,9 @@ mod tests {
     fn parts_are_numbered_as_they_are_asked_for() {
         let points = ["a", "b", "c"];
         let mut parts = ActivityParts::default();
-        assert_eq!(parts.part(&points, |p| *p == "c"), ActivityPart(Some(0)));
-        assert_eq!(parts.part(&points, |p| *p == "x"), ActivityPart(None));
-        assert_eq!(parts.part(&points, |p| *p == "a"), ActivityPart(Some(1)));
-        assert_eq!(parts.points(), [2, 0]);
+        assert_eq!(parts.add_part(&points, |p| *p == "c"), ActivityPart(Some(0)));
+        assert_eq!(parts.add_part(&points, |p| *p == "x"), ActivityPart(None));
+        assert_eq!(parts.add_part(&points, |p| *p == "a"), ActivityPart(Some(1)));
+        assert_eq!(parts.point_indices(), [2, 0]);
     }
 }

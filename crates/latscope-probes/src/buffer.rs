@@ -37,7 +37,7 @@ pub(crate) fn stated(offset: u64) -> Option<u64> {
 }
 
 /// Returns what the title of a point says of an offset: nothing of the usual one.
-pub(crate) fn title(offset: Option<u64>) -> String {
+pub(crate) fn offset_title(offset: Option<u64>) -> String {
     match offset {
         None => String::new(),
         Some(0) => ", buffer at a page".to_owned(),
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn the_usual_place_is_not_a_parameter() {
         assert_eq!([16, 0, 64].map(stated), [None, Some(0), Some(64)]);
-        let titles = [None, Some(0), Some(64)].map(title);
+        let titles = [None, Some(0), Some(64)].map(offset_title);
         assert_eq!(titles, ["", ", buffer at a page", ", buffer 64 B behind a page"]);
     }
 }

@@ -19,7 +19,7 @@ words! {
 }
 
 impl CpuPairClass {
-    fn of(a: &CpuTopologyEntry, b: &CpuTopologyEntry) -> CpuPairClass {
+    fn of_entries(a: &CpuTopologyEntry, b: &CpuTopologyEntry) -> CpuPairClass {
         if a.core.is_some() && a.core == b.core {
             CpuPairClass::Siblings
         } else if a.package != b.package {
@@ -48,7 +48,7 @@ struct CpuTopologyEntry {
 pub(crate) struct CpuTopologyMap(BTreeMap<u32, CpuTopologyEntry>);
 
 impl CpuTopologyMap {
-    pub fn of(machine: &Machine) -> CpuTopologyMap {
+    pub fn of_machine(machine: &Machine) -> CpuTopologyMap {
         let mut places: BTreeMap<u32, CpuTopologyEntry> = BTreeMap::new();
         for cpu in &machine.cpus {
             let core = cpu.siblings.0.first().copied();
@@ -65,23 +65,24 @@ impl CpuTopologyMap {
 
     /// The class of a pair of different CPUs.
     pub fn class(&self, a: u32, b: u32) -> CpuPairClass {
-        CpuPairClass::of(&self.place(a), &self.place(b))
+        CpuPairClass::of_entries(&self.topology_entry(a), &self.topology_entry(b))
     }
 
     /// All pairs of these CPUs, with their classes. The place of a CPU is looked up once: 1,024 CPUs have 523,776
     /// pairs.
-    pub fn pairs(&self, cpus: &[u32]) -> Vec<(u32, u32, CpuPairClass)> {
-        let places: Vec<(u32, CpuTopologyEntry)> = cpus.iter().map(|cpu| (*cpu, self.place(*cpu))).collect();
+    pub fn pair_classes(&self, cpus: &[u32]) -> Vec<(u32, u32, CpuPairClass)> {
+        let places: Vec<(u32, CpuTopologyEntry)> =
+            cpus.iter().map(|cpu| (*cpu, self.topology_entry(*cpu))).collect();
         let mut pairs = Vec::new();
         for (at, (a, place)) in places.iter().enumerate() {
             for (b, other) in &places[at + 1..] {
-                pairs.push((*a, *b, CpuPairClass::of(place, other)));
+                pairs.push((*a, *b, CpuPairClass::of_entries(place, other)));
             }
         }
         pairs
     }
 
-    fn place(&self, cpu: u32) -> CpuTopologyEntry {
+    fn topology_entry(&self, cpu: u32) -> CpuTopologyEntry {
         self.0.get(&cpu).copied().unwrap_or_default()
     }
 
@@ -89,7 +90,7 @@ impl CpuTopologyMap {
     pub fn sample_cpus(&self, cpus: &[u32], most: usize) -> Vec<u32> {
         let mut groups: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
         for cpu in cpus {
-            let place = self.place(*cpu);
+            let place = self.topology_entry(*cpu);
             groups.entry((place.package, place.node)).or_default().push(*cpu);
         }
         let mut chosen = sample(groups.into_values().collect(), most);
@@ -105,7 +106,7 @@ pub(crate) fn sample<T: Copy>(mut groups: Vec<Vec<T>>, most: usize) -> Vec<T> {
     let (mut left, mut chosen) = (most, Vec::new());
     let count = groups.len();
     for (at, group) in groups.into_iter().enumerate() {
-        let some = spread(&group, left.div_ceil(count - at).min(left));
+        let some = take_evenly(&group, left.div_ceil(count - at).min(left));
         left -= some.len();
         chosen.extend(some);
     }
@@ -113,7 +114,7 @@ pub(crate) fn sample<T: Copy>(mut groups: Vec<Vec<T>>, most: usize) -> Vec<T> {
 }
 
 /// At most `count` of `all`, evenly spaced, the first and the last among them.
-pub(crate) fn spread<T: Copy>(all: &[T], count: usize) -> Vec<T> {
+pub(crate) fn take_evenly<T: Copy>(all: &[T], count: usize) -> Vec<T> {
     match count {
         _ if all.len() <= count => all.to_vec(),
         0 => Vec::new(),
@@ -128,7 +129,7 @@ const SURVEYED: usize = 64;
 /// Returns the CPUs that a survey measures on, with a note for titles if they are not all: ` (64 of 1024 CPUs)`.
 pub(crate) fn surveyed(machine: &Machine) -> (Vec<u32>, String) {
     let all = &machine.allowed.0;
-    let chosen = CpuTopologyMap::of(machine).sample_cpus(all, SURVEYED);
+    let chosen = CpuTopologyMap::of_machine(machine).sample_cpus(all, SURVEYED);
     let note = match chosen.len() == all.len() {
         true => String::new(),
         false => format!(" ({} of {} CPUs)", chosen.len(), all.len()),
@@ -144,7 +145,7 @@ mod tests {
     #[test]
     fn two_cpus_have_the_class_of_what_is_nearest() {
         let machine = machines::two_packages();
-        let places = CpuTopologyMap::of(&machine);
+        let places = CpuTopologyMap::of_machine(&machine);
         let classes = [(0, 192), (0, 1), (0, 9), (0, 96)].map(|(a, b)| places.class(a, b));
         assert_eq!(
             classes,
@@ -155,12 +156,12 @@ mod tests {
                 CpuPairClass::OtherPackage
             ]
         );
-        let nodes = CpuTopologyMap::of(&machines::eight_nodes());
+        let nodes = CpuTopologyMap::of_machine(&machines::eight_nodes());
         assert_eq!(
             (nodes.class(0, 16), nodes.class(0, 60)),
             (CpuPairClass::OtherNode, CpuPairClass::OtherPackage)
         );
-        assert_eq!(CpuTopologyMap::of(&Machine::default()).class(0, 1), CpuPairClass::SameNode);
+        assert_eq!(CpuTopologyMap::of_machine(&Machine::default()).class(0, 1), CpuPairClass::SameNode);
     }
 
     #[test]
@@ -177,6 +178,6 @@ mod tests {
     fn small_groups_leave_their_room_to_the_others() {
         let sampled = sample(vec![(0..100).collect(), vec![200], (300..400).collect()], 9);
         assert_eq!(sampled, [200, 0, 33, 66, 99, 300, 333, 366, 399]);
-        assert_eq!(spread(&[1, 2, 3], 1), [1]);
+        assert_eq!(take_evenly(&[1, 2, 3], 1), [1]);
     }
 }

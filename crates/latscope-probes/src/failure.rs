@@ -2,7 +2,7 @@
 
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::SampleGate;
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use rustix::io::{Errno, Result};
 use std::io;
 
@@ -13,7 +13,7 @@ pub(crate) struct FirstError(Option<Errno>);
 impl FirstError {
     /// Returns the value on success; keeps the error if it is the first.
     #[inline(always)]
-    pub fn check<T>(&mut self, result: Result<T>) -> Option<T> {
+    pub fn check_result<T>(&mut self, result: Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {
@@ -25,13 +25,13 @@ impl FirstError {
 
     /// Returns true if there was an error.
     #[inline(always)]
-    pub fn happened(&self) -> bool {
+    pub fn has_error(&self) -> bool {
         self.0.is_some()
     }
 
     /// Closes `points` without numbers if there was an error, since their times partly include failures.
     /// Returns true if there was none.
-    pub fn report(self, bench: &mut Bench, points: &[usize], operation: &str) -> bool {
+    pub fn report_failure(self, bench: &mut Bench, points: &[usize], operation: &str) -> bool {
         if let Some(error) = self.0 {
             points.iter().for_each(|point| refuse(bench, *point, operation, error));
         }
@@ -49,9 +49,9 @@ pub fn time_each<T>(
 ) {
     let mut first = FirstError::default();
     bench.each(point, gate, || {
-        first.check(call());
+        first.check_result(call());
     });
-    first.report(bench, &[point], operation);
+    first.report_failure(bench, &[point], operation);
 }
 
 /// Closes a point whose operation the machine refuses.
@@ -69,7 +69,7 @@ fn with_option(remedy: &str, probe: &str) -> String {
 }
 
 /// Returns what an operation returned; closes the point if the machine refuses it.
-pub fn possible<T, E: Into<io::Error>>(
+pub fn ok_or_refuse<T, E: Into<io::Error>>(
     bench: &mut Bench,
     point: usize,
     operation: &str,
@@ -121,7 +121,7 @@ pub fn explain(operation: &str, error: Errno) -> (String, &'static str) {
 pub fn too_few_cpus(threads: u64, what: &str, left: u64, place: &str) -> String {
     let need = if threads == 1 { "needs a CPU" } else { "need a CPU each" };
     let are = if left == 1 { "is" } else { "are" };
-    format!("{} {need}, and {left} {are} {place}", counted(threads, what))
+    format!("{} {need}, and {left} {are} {place}", count_with_noun(threads, what))
 }
 
 #[cfg(test)]
@@ -139,10 +139,10 @@ mod tests {
     #[test]
     fn the_first_error_is_the_one_kept() {
         let mut first = FirstError::default();
-        assert_eq!(first.check(Ok(7)), Some(7));
-        assert!(!first.happened());
-        assert_eq!(first.check::<()>(Err(Errno::NOSPC)), None);
-        first.check::<()>(Err(Errno::IO));
+        assert_eq!(first.check_result(Ok(7)), Some(7));
+        assert!(!first.has_error());
+        assert_eq!(first.check_result::<()>(Err(Errno::NOSPC)), None);
+        first.check_result::<()>(Err(Errno::IO));
         assert_eq!(first.0, Some(Errno::NOSPC));
     }
 

@@ -36,12 +36,12 @@ fn what_walks_through_memory_says_how_much_of_the_caches_it_takes() {
     let machine = latscope_engine::harness::machine();
     let input =
         PlanInput { profile: SurveyProfile::Normal, survey: true, ..latscope_engine::harness::input() };
-    for probe in all() {
+    for probe in all_probes() {
         let sized = probe.params.iter().any(|param| param.name == "size");
         let other = OTHER_SIZES.contains(&probe.id);
         assert!(sized || !other, "{}", probe.id);
         for point in probe.plan(&input, &machine) {
-            let known = (find(&point.probe).unwrap().footprint)(&point.params);
+            let known = (find_probe(&point.probe).unwrap().footprint)(&point.params);
             assert_eq!(known.is_some(), sized && !other, "{}: {point:?}", probe.id);
         }
     }
@@ -55,9 +55,9 @@ fn lines_that_are_touched_count_and_not_what_lies_between_them() {
         let all: Vec<_> = texts.chain(numbers).collect();
         let mut map = params([]);
         map.extend(all.into_iter().map(|(name, value)| (name.to_owned(), value)));
-        (find(probe).unwrap().footprint)(&map).unwrap()
+        (find_probe(probe).unwrap().footprint)(&map).unwrap()
     };
-    let one = Footprint::of;
+    let one = Footprint::from_bytes;
     let huge = ("pages", "2MiB");
     let size = ("size", 256 * MIB);
     assert_eq!(of("memory.tlb", &[huge], &[size]), one(8 * KIB));
@@ -91,14 +91,14 @@ fn no_plan_has_more_of_a_size_than_was_asked_for() {
         device: "/dev/vda".to_owned(),
         free: 1 << 40,
     };
-    for probe in all() {
+    for probe in all_probes() {
         for param in probe.params.iter().filter(|param| param.kind == ParamValueKind::Size) {
             for asked in [1, 7, 100, 1000, 5_000, 70_000, 3 * MIB + 1] {
                 let mut input = latscope_engine::harness::input();
                 (input.survey, input.directories) = (false, vec![directory.clone()]);
                 input.values.insert(param.name.to_owned(), vec![asked.into()]);
                 for point in probe.plan(&input, &machine) {
-                    let planned = point.params.get(param.name).and_then(ParamValue::number).unwrap_or(0);
+                    let planned = point.params.get(param.name).and_then(ParamValue::as_number).unwrap_or(0);
                     assert!(planned <= asked, "{}: --{} {asked}: {planned}", probe.id, param.name);
                 }
             }

@@ -88,7 +88,7 @@ pub fn setup_s(step: &str, points: usize) -> f64 {
 
 /// The only point of a probe without parameters.
 fn only_point(probe: &Probe, _: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
-    vec![probe.point((), probe.title, true)]
+    vec![probe.make_point((), probe.title, true)]
 }
 
 /// The roles of processes that this crate starts.
@@ -103,13 +103,13 @@ pub fn catalogue() -> ProbeCatalogue {
 }
 
 /// All probes of the registry.
-pub fn all() -> impl Iterator<Item = &'static Probe> {
-    REGISTRY.all()
+pub fn all_probes() -> impl Iterator<Item = &'static Probe> {
+    REGISTRY.all_probes()
 }
 
 /// The probe with this id.
-pub fn find(id: &str) -> Option<&'static Probe> {
-    REGISTRY.find(id)
+pub fn find_probe(id: &str) -> Option<&'static Probe> {
+    REGISTRY.find_probe(id)
 }
 
 #[cfg(test)]
@@ -126,7 +126,7 @@ mod tests {
     use latscope_core::machine::Machine;
     use latscope_core::param;
     use latscope_core::plan::{KIND, ParamValue, Plan, PlanStep};
-    use latscope_engine::planner::{RunRequest, plan};
+    use latscope_engine::planner::{RunRequest, plan_probes};
     use std::collections::BTreeSet;
 
     fn survey() -> RunRequest {
@@ -137,8 +137,8 @@ mod tests {
     #[test]
     fn probes_of_an_experiment_share_a_step_and_the_last_cpu_comes_first() {
         let machine = Machine { allowed: "0-2".parse().unwrap(), ..Machine::default() };
-        let probes: Vec<_> = all().collect();
-        let plan = plan(&REGISTRY, &probes, &survey(), &machine);
+        let probes: Vec<_> = all_probes().collect();
+        let plan = plan_probes(&REGISTRY, &probes, &survey(), &machine);
         let names: Vec<_> = plan.steps.iter().map(|s| (&s.name, &s.conditions.scratch_in)).collect();
         let mut unique = names.clone();
         unique.sort();
@@ -152,23 +152,23 @@ mod tests {
     #[test]
     fn the_same_request_gives_the_same_plan() {
         let machine = Machine { allowed: "0-1".parse().unwrap(), ..Machine::default() };
-        let probes: Vec<_> = all().collect();
+        let probes: Vec<_> = all_probes().collect();
         assert_eq!(
-            plan(&REGISTRY, &probes, &survey(), &machine),
-            plan(&REGISTRY, &probes, &survey(), &machine)
+            plan_probes(&REGISTRY, &probes, &survey(), &machine),
+            plan_probes(&REGISTRY, &probes, &survey(), &machine)
         );
     }
 
     #[test]
     fn a_survey_of_any_number_of_cpus_ends_in_time_by_its_own_estimate() {
-        let probes: Vec<_> = all().filter(|probe| !probe.by_name_only).collect();
+        let probes: Vec<_> = all_probes().filter(|probe| !probe.by_name_only).collect();
         for machine in latscope_core::fixture::machines::all() {
             for (profile, rounds, limit) in
                 [(SurveyProfile::Quick, 3, 10.0), (SurveyProfile::Normal, 8, 50.5)]
             {
                 let input = PlanInput { profile, ..survey().input };
                 let request = RunRequest { rounds, ..RunRequest::new("survey", input) };
-                let plan = plan(&REGISTRY, &probes, &request, &machine);
+                let plan = plan_probes(&REGISTRY, &probes, &request, &machine);
                 let expected = latscope_engine::remaining::expected(&plan, setup_s).unwrap().as_secs_f64();
                 assert!(expected <= limit, "{}, {profile:?}: {expected} s", machine.name);
             }
@@ -179,7 +179,7 @@ mod tests {
     fn rows_of_kind(plan: &Plan, cpu: u32, kind: &str) -> Vec<MeasurementPoint> {
         let mut rows = Vec::new();
         for step in plan.steps.iter().filter(|step| step.points[0].params.contains_key(KIND)) {
-            let own = step.points.iter().filter(|point| point.text(KIND) == kind);
+            let own = step.points.iter().filter(|point| point.text_param(KIND) == kind);
             for point in own {
                 assert_eq!(step.cpus, [cpu]);
                 assert!(point.row && point.title.ends_with(&format!(", {kind} (CPU {cpu})")), "{point:?}");
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_survey_measures_rows_on_each_kind_of_core_where_there_are_several() {
-        let probes: Vec<_> = all().filter(|probe| !probe.by_name_only).collect();
+        let probes: Vec<_> = all_probes().filter(|probe| !probe.by_name_only).collect();
         let hybrid = latscope_core::fixture::machines::hybrid();
         let alike = Machine { kinds: Vec::new(), ..hybrid.clone() };
         for profile in [SurveyProfile::Normal, SurveyProfile::Full] {
@@ -199,8 +199,8 @@ mod tests {
                 rounds: 8,
                 ..RunRequest::new("survey", PlanInput { profile, ..survey().input })
             };
-            let planned = plan(&REGISTRY, &probes, &request, &hybrid);
-            let without = plan(&REGISTRY, &probes, &request, &alike);
+            let planned = plan_probes(&REGISTRY, &probes, &request, &hybrid);
+            let without = plan_probes(&REGISTRY, &probes, &request, &alike);
             let is_usual = |step: &&PlanStep| !step.points[0].params.contains_key(KIND);
             let usual: Vec<&PlanStep> = planned.steps.iter().filter(is_usual).collect();
             assert_eq!(usual, without.steps.iter().collect::<Vec<_>>());
@@ -212,7 +212,7 @@ mod tests {
             assert_eq!(slow.iter().filter(|point| point.probe == "memory.latency").count(), 3);
             let families: BTreeSet<&str> = slow.iter().filter_map(|p| p.probe.split('.').next()).collect();
             assert_eq!(families, BTreeSet::from(["cpu", "memory", "syscall"]));
-            slow.iter().for_each(|point| (find(&point.probe).unwrap().check)(point).unwrap());
+            slow.iter().for_each(|point| (find_probe(&point.probe).unwrap().check)(point).unwrap());
         }
     }
 
@@ -223,7 +223,7 @@ mod tests {
         for profile in [SurveyProfile::Quick, SurveyProfile::Normal, SurveyProfile::Full] {
             for survey in [true, false] {
                 let input = PlanInput { profile, survey, ..latscope_engine::harness::input() };
-                for probe in REGISTRY.known() {
+                for probe in REGISTRY.known_probes() {
                     let points = probe.plan(&input, &machine).into_iter();
                     wrong.extend(
                         points.filter_map(|point| (probe.check)(&point).err()).map(|e| e.to_string()),
@@ -252,7 +252,7 @@ mod tests {
     fn a_number_that_plans_nothing_is_above_a_limit_that_the_probe_states() {
         let machine = latscope_engine::harness::machine();
         let mut unstated = Vec::new();
-        for probe in all() {
+        for probe in all_probes() {
             for param in probe.params.iter().filter(|param| param.kind == ParamValueKind::Number) {
                 let mut input = latscope_engine::harness::input();
                 let planned = |input: &PlanInput| !probe.plan(input, &machine).is_empty();
@@ -293,7 +293,7 @@ mod tests {
                     }];
                     let points = family.probes.iter().flat_map(|probe| probe.plan(&input, &machine));
                     let refused =
-                        |point: MeasurementPoint| (REGISTRY.find(&point.probe)?.check)(&point).err();
+                        |point: MeasurementPoint| (REGISTRY.find_probe(&point.probe)?.check)(&point).err();
                     wrong.extend(points.filter_map(refused).map(|error| error.to_string()));
                 }
             }
@@ -308,7 +308,7 @@ mod tests {
         let machine = latscope_engine::harness::machine();
         let things = ["threads", "CPUs", "chains", "processes", "descriptors", "pairs", "pages", "calls"];
         let mut wrong = Vec::new();
-        for probe in all() {
+        for probe in all_probes() {
             let mut input = latscope_engine::harness::input();
             let numbers = probe.params.iter().filter(|param| param.kind == ParamValueKind::Number);
             input.values.extend(numbers.map(|param| (param.name.to_owned(), vec![ParamValue::Number(1)])));
@@ -324,8 +324,8 @@ mod tests {
 
     #[test]
     fn a_time_and_a_size_stand_with_their_unit_beside_other_parameters() {
-        for param in all().flat_map(|probe| probe.params.iter()) {
-            let written = latscope_core::events::written(param.name, &1000.into(), &Default::default());
+        for param in all_probes().flat_map(|probe| probe.params.iter()) {
+            let written = latscope_core::events::format_param(param.name, &1000.into(), &Default::default());
             let unit = match param.kind {
                 ParamValueKind::Time => "µs",
                 ParamValueKind::Size => "B",
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn every_probe_is_documented_and_unique() {
         let mut ids = BTreeSet::new();
-        for probe in all() {
+        for probe in all_probes() {
             assert!(ids.insert(probe.id), "{} stands twice in the registry", probe.id);
             assert!(probe.id.contains('.'), "{}", probe.id);
             assert!(FAMILIES.iter().any(|f| f.name == probe.family()), "{}", probe.id);
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn what_has_fewer_rounds_has_three_at_least_and_a_reason() {
-        let experiments = REGISTRY.known().map(|probe| probe.experiment);
+        let experiments = REGISTRY.known_probes().map(|probe| probe.experiment);
         for experiment in experiments {
             let Some(rounds) = experiment.fewer_rounds else { continue };
             let fits = (3..8).contains(&rounds.usual) && !rounds.reason.is_empty();
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn an_experiment_name_means_one_experiment() {
-        for probe in REGISTRY.known() {
+        for probe in REGISTRY.known_probes() {
             let found = REGISTRY.experiment(probe.experiment.name).expect(probe.id);
             assert!(std::ptr::eq(found, probe.experiment), "{}: two experiments have its name", probe.id);
         }

@@ -13,7 +13,7 @@ pub struct Matrices {
 
 impl Matrices {
     /// Makes matrices of so many KiB together.
-    pub fn of(footprint: u64) -> Matrices {
+    pub fn of_footprint(footprint: u64) -> Matrices {
         let size = ((footprint * 1024 / 3 / 8) as f64).sqrt() as usize;
         let numbers = || (0..(size * size) as u64).collect();
         Matrices { size, factors: [numbers(), numbers()], product: vec![0; size * size] }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_product_is_that_of_the_factors() {
-        let mut matrices = Matrices::of(1);
+        let mut matrices = Matrices::of_footprint(1);
         assert_eq!(matrices.size, 6);
         matrices.multiply(1);
         // Row 0 times column 0: the sum of i · 6i for i below 6.

@@ -2,7 +2,7 @@
 
 pub(crate) use crate::activity::{ActivityPart, ActivityParts};
 pub(crate) use crate::failure::{
-    FirstError, close_failed, enough_cpus, explain, possible, refuse, time_each, too_few_cpus,
+    FirstError, close_failed, enough_cpus, explain, ok_or_refuse, refuse, time_each, too_few_cpus,
 };
 pub(crate) use anyhow::{Context, Result, bail, ensure};
 pub(crate) use latscope_bench::bench::{Batch, Bench, Splits};
@@ -20,7 +20,7 @@ pub(crate) use latscope_core::machine::Machine;
 pub(crate) use latscope_core::plan::{MeasurementPoint, ParamValue, Params, Periodic, PlanStep, Stop};
 pub(crate) use latscope_core::report::{Better, Exceedance, OperationWork, Semantics};
 pub(crate) use latscope_core::statistics::median;
-pub(crate) use latscope_core::units::{counted, format_share, format_size, format_time};
+pub(crate) use latscope_core::units::{count_with_noun, format_share, format_size, format_time};
 pub(crate) use latscope_machine::more_tasks;
 pub(crate) use latscope_os::clock::{Clock, monotonic_ns};
 pub(crate) use latscope_os::futex::Tokens;

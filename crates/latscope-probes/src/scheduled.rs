@@ -16,7 +16,7 @@ words! {
 ///
 /// # Errors
 /// The CPUs are refused.
-pub fn place(bench: &Bench, placement: Option<FreePlacement>) -> io::Result<()> {
+pub fn apply_placement(bench: &Bench, placement: Option<FreePlacement>) -> io::Result<()> {
     sched::pin(if placement.is_some() { bench.allowed() } else { &bench.cpus()[..1] })
 }
 

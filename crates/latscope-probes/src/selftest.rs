@@ -76,7 +76,7 @@ fn plan_slower(probe: &Probe, _: &PlanInput, _: &Machine) -> Vec<MeasurementPoin
     let title = |longer: &LongerLoopSettings| {
         format!("a loop, {} longer, copy {}", format_percent(longer.percent as f64), longer.copy)
     };
-    loops.map(|longer| probe.point(longer.clone(), title(&longer), false)).collect()
+    loops.map(|longer| probe.make_point(longer.clone(), title(&longer), false)).collect()
 }
 
 static EXPERIMENT: Experiment = Experiment::new("selftest", Cpus::One, run);
@@ -92,7 +92,7 @@ fn plan_same(probe: &Probe, _: &PlanInput, _: &Machine) -> Vec<MeasurementPoint>
         .flat_map(|pair| SelftestRun::ALL.iter().map(move |run| SelftestRunSettings { run: *run, pair }));
     let title =
         |run: &SelftestRunSettings| format!("the same operation, pair {}, run {}", run.pair, run.run.word());
-    runs.map(|run| probe.point(run.clone(), title(&run), false)).collect()
+    runs.map(|run| probe.make_point(run.clone(), title(&run), false)).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
@@ -130,24 +130,24 @@ fn delay(bench: &mut Bench, point: usize) {
     let (mut turn, mut injected, mut total) = (0u64, 0u64, 0.0);
     bench.splits(&[point], SampleGate::Open, |splits| {
         turn += 1;
-        splits.start();
+        splits.start_part();
         if turn.is_multiple_of(10) {
-            let began = clock.start();
+            let began = clock.stamp_start();
             let mut now = began;
-            while timebase.ns(now - began) < DELAY_NS as f64 {
-                now = clock.end();
+            while timebase.interval_ns(now - began) < DELAY_NS as f64 {
+                now = clock.stamp_end();
             }
-            splits.stop(0);
+            splits.stop_part(0);
             if splits.is_to_record() {
                 injected += 1;
-                total += timebase.ns(now - began);
+                total += timebase.interval_ns(now - began);
             }
         } else {
-            splits.stop(0);
+            splits.stop_part(0);
         }
     });
-    bench.value(point, "injected", injected as f64, "count", Better::Neither);
-    bench.value(point, "injected-ns", total, "ns", Better::Neither);
+    bench.add_value(point, "injected", injected as f64, "count", Better::Neither);
+    bench.add_value(point, "injected-ns", total, "ns", Better::Neither);
 }
 
 #[cfg(test)]
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_two_runs_come_in_turn() {
-        let runs: Vec<_> = harness::points(&SAME).iter().map(|p| p.text("run").to_owned()).collect();
+        let runs: Vec<_> = harness::points(&SAME).iter().map(|p| p.text_param("run").to_owned()).collect();
         assert_eq!(runs.len() as u64, 2 * PAIRS);
         assert!(runs.chunks(2).all(|pair| pair == ["a", "b"]));
     }

@@ -48,7 +48,11 @@ impl Siblings {
     ///
     /// # Errors
     /// A thread cannot be started or put on its CPU.
-    pub fn start(timebase: Timebase, cpus: &[u32], prepare: impl Fn() -> Prepare) -> Result<Siblings> {
+    pub fn start_threads(
+        timebase: Timebase,
+        cpus: &[u32],
+        prepare: impl Fn() -> Prepare,
+    ) -> Result<Siblings> {
         let slots = cpus.iter().map(|_| SiblingGapSlot::default()).collect();
         let shared = Arc::new(SiblingThreadState { phase: AtomicU64::new(0), slots });
         let mut siblings = Siblings {
@@ -60,32 +64,32 @@ impl Siblings {
         };
         for (index, cpu) in cpus.iter().copied().enumerate() {
             let (shared, prepare, clock) = (shared.clone(), prepare(), timebase.clock());
-            let body = move || compute(&shared, index, clock, prepare);
-            siblings.threads.push(threads::start(move || threads::pin(cpu), body)?);
+            let body = move || run_sibling(&shared, index, clock, prepare);
+            siblings.threads.push(threads::start_partner(move || threads::pin(cpu), body)?);
         }
         Ok(siblings)
     }
 
     /// Begins a round: returns when all siblings have prepared themselves and compute.
-    pub fn begin(&mut self) {
+    pub fn begin_round(&mut self) {
         self.rounds += 1;
-        self.enter(2 * self.rounds);
+        self.enter_phase(2 * self.rounds);
     }
 
     /// Ends a round. Returns the longest gap of each sibling, ticks; `None` if another thread had the CPU of one.
-    pub fn end(&mut self) -> Option<impl Iterator<Item = u64>> {
-        self.enter(2 * self.rounds + 1);
+    pub fn end_round(&mut self) -> Option<impl Iterator<Item = u64>> {
+        self.enter_phase(2 * self.rounds + 1);
         let gaps = || self.shared.slots.iter().map(|slot| slot.gap.load(Relaxed));
         gaps().all(|gap| gap != DISTURBED).then(gaps)
     }
 
-    fn enter(&self, phase: u64) {
+    fn enter_phase(&self, phase: u64) {
         self.shared.phase.store(phase, Release);
-        let mut began = self.clock.start();
+        let mut began = self.clock.stamp_start();
         while self.shared.slots.iter().any(|slot| slot.reached.load(Acquire) != phase) {
-            if self.timebase.ns(self.clock.end() - began) > PATIENCE_NS {
+            if self.timebase.interval_ns(self.clock.stamp_end() - began) > PATIENCE_NS {
                 std::thread::sleep(RESPITE);
-                began = self.clock.start();
+                began = self.clock.stamp_start();
             }
         }
     }
@@ -106,7 +110,7 @@ pub fn switches() -> u64 {
 }
 
 /// Body of a sibling.
-fn compute(shared: &SiblingThreadState, index: usize, clock: AnyClock, mut prepare: Prepare) {
+fn run_sibling(shared: &SiblingThreadState, index: usize, clock: AnyClock, mut prepare: Prepare) {
     let slot = &shared.slots[index];
     let mut last = 0;
     loop {
@@ -121,7 +125,7 @@ fn compute(shared: &SiblingThreadState, index: usize, clock: AnyClock, mut prepa
         prepare();
         let before = switches();
         // Before the caller may go on: its interrupt can come at once.
-        let began = clock.end();
+        let began = clock.stamp_end();
         slot.reached.store(phase, Release);
         let gap = longest_gap(clock, began, || shared.phase.load(Acquire) == phase);
         last = shared.phase.load(Acquire);
@@ -135,7 +139,7 @@ fn compute(shared: &SiblingThreadState, index: usize, clock: AnyClock, mut prepa
 fn longest_gap(clock: impl Clock, mut before: u64, mut goes_on: impl FnMut() -> bool) -> u64 {
     let (mut longest, mut shortest) = (0, u64::MAX);
     while goes_on() {
-        let now = clock.end();
+        let now = clock.stamp_end();
         let gap = now.saturating_sub(before);
         (longest, shortest) = (longest.max(gap), shortest.min(gap));
         before = now;
@@ -159,10 +163,10 @@ mod tests {
         #[derive(Clone, Copy)]
         struct Scripted<'a>(&'a Cell<usize>);
         impl Clock for Scripted<'_> {
-            fn start(self) -> u64 {
-                self.end()
+            fn stamp_start(self) -> u64 {
+                self.stamp_end()
             }
-            fn end(self) -> u64 {
+            fn stamp_end(self) -> u64 {
                 let index = self.0.get();
                 self.0.set(index + 1);
                 [100, 130, 160, 700, 731][index]
@@ -184,12 +188,12 @@ mod tests {
                 prepared.fetch_add(1, Relaxed);
             })
         };
-        let mut siblings = Siblings::start(timebase, &[cpu; 2], prepare).unwrap();
+        let mut siblings = Siblings::start_threads(timebase, &[cpu; 2], prepare).unwrap();
         for round in 1..4 {
-            siblings.begin();
+            siblings.begin_round();
             assert_eq!(prepared.load(Relaxed), 2 * round);
             // On one CPU the siblings disturb each other, or not.
-            if let Some(gaps) = siblings.end() {
+            if let Some(gaps) = siblings.end_round() {
                 assert_eq!(gaps.count(), 2);
             }
         }

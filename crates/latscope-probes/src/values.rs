@@ -27,7 +27,7 @@ mod tests {
 
     /// The names that a program text gives values itself: the second argument of a call, in quotes.
     fn given(text: &str) -> impl Iterator<Item = &str> {
-        let calls = text.split("bench.value(").skip(1);
+        let calls = text.split("bench.add_value(").skip(1);
         let names = calls.filter_map(|rest| rest.split(',').nth(1)?.trim_start().strip_prefix('"'));
         names.filter_map(|rest| rest.split('"').next())
     }

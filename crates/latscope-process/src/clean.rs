@@ -42,7 +42,9 @@ pub fn clean(text: &str, allowed: Sequences) -> Cow<'_, str> {
         return for_terminal(text, allowed);
     }
     let lines = text.split_inclusive('\n');
-    Cow::Owned(lines.map(|line| log_commands::broken(for_terminal(line, allowed).into_owned())).collect())
+    Cow::Owned(
+        lines.map(|line| log_commands::break_commands(for_terminal(line, allowed).into_owned())).collect(),
+    )
 }
 
 /// Replaces each [command](is_command) in a text unless it is `allowed`.

@@ -53,9 +53,9 @@ const LEAST: Duration = Duration::from_millis(1);
 ///
 /// # Errors
 /// No process can be started.
-pub fn start() -> Result<CpuHog> {
+pub fn start_cpu_hog() -> Result<CpuHog> {
     let (child, messages) =
-        role::start(&[ROLE.name], &[], Lifetime::WithParent).context("the CPU hog does not start")?;
+        role::start_process(&[ROLE.name], &[], Lifetime::WithParent).context("the CPU hog does not start")?;
     Ok(CpuHog { child: KilledOnDrop(child), messages, until: None })
 }
 
@@ -64,10 +64,10 @@ impl CpuHog {
     ///
     /// # Errors
     /// The hog has ended.
-    pub fn begin(&mut self, orders: CpuHogOrders) -> Result<()> {
+    pub fn send_orders(&mut self, orders: CpuHogOrders) -> Result<()> {
         let ns = u64::from(orders.preemptions).saturating_mul(orders.pause.saturating_add(orders.length));
         self.until = Some(Instant::now() + Duration::from_nanos(ns) + SPARE);
-        Ok(self.messages.send(&orders)?)
+        Ok(self.messages.send_message(&orders)?)
     }
 
     /// Id of the hog's process, which has one thread.
@@ -83,7 +83,7 @@ impl CpuHog {
         let until = self.until.context("the CPU hog did not begin")?;
         let left = until.saturating_duration_since(Instant::now());
         // A timeout of zero would be none.
-        self.messages.answered(Some(left.max(LEAST)))?.context("the CPU hog sent no result")
+        self.messages.receive_answer(Some(left.max(LEAST)))?.context("the CPU hog sent no result")
     }
 }
 
@@ -92,8 +92,8 @@ pub(crate) const ROLE: ProcessRole = ProcessRole { name: "__cpu_hog", terminates
 
 fn main(_: &[String]) -> Result<()> {
     let mut messages = MessageSocket::inherited()?;
-    let orders = messages.receive()?.context("no orders came")?;
-    Ok(messages.answer(&preempt(orders))?)
+    let orders = messages.receive_message()?.context("no orders came")?;
+    Ok(messages.send_answer(&preempt(orders))?)
 }
 
 fn preempt(orders: CpuHogOrders) -> Result<Vec<Preemption>> {

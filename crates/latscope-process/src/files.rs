@@ -25,19 +25,19 @@ impl Looked {
     ///
     /// # Errors
     /// Nothing is there, or a directory of the path must not be entered.
-    pub fn at(path: &Path) -> io::Result<Looked> {
-        Looked::with(path, OFlags::empty())
+    pub fn at_target(path: &Path) -> io::Result<Looked> {
+        Looked::open_path(path, OFlags::empty())
     }
 
     /// Looks at what has this name, also if that is a link.
     ///
     /// # Errors
-    /// The errors of [`at`](Looked::at).
-    pub fn name(path: &Path) -> io::Result<Looked> {
-        Looked::with(path, OFlags::NOFOLLOW)
+    /// The errors of [`at_target`](Looked::at_target).
+    pub fn at_name(path: &Path) -> io::Result<Looked> {
+        Looked::open_path(path, OFlags::NOFOLLOW)
     }
 
-    fn with(path: &Path, follows: OFlags) -> io::Result<Looked> {
+    fn open_path(path: &Path, follows: OFlags) -> io::Result<Looked> {
         let descriptor = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC | follows, Mode::empty())?;
         let about = rustix::fs::fstat(&descriptor)?;
         Ok(Looked { descriptor, about, path: path.to_owned(), follows })
@@ -62,7 +62,7 @@ impl Looked {
     }
 
     /// Length of the file, in bytes.
-    pub fn length(&self) -> u64 {
+    pub fn length_bytes(&self) -> u64 {
         self.about.st_size.cast_unsigned()
     }
 
@@ -77,7 +77,7 @@ impl Looked {
     }
 
     /// Path for this process of exactly this file, whatever has its name. Without `/proc` it is the name.
-    pub fn itself(&self) -> PathBuf {
+    pub fn exact_path(&self) -> PathBuf {
         let own = PathBuf::from(format!("/proc/self/fd/{}", self.descriptor.as_raw_fd()));
         if own.symlink_metadata().is_ok() { own } else { self.path.clone() }
     }
@@ -152,11 +152,11 @@ impl HeldDirectory {
     /// of the kind [`ErrorKind::Other`].
     pub fn open(path: &Path) -> io::Result<HeldDirectory> {
         let start = if path.is_absolute() { "/" } else { "." };
-        let start = enter(CWD, OsStr::new(start), OFlags::DIRECTORY)?;
+        let start = enter_directory(CWD, OsStr::new(start), OFlags::DIRECTORY)?;
         let descriptor = if rustix::process::geteuid().is_root() {
-            walk(start, path, &mut { LINKS })?
+            walk_path(start, path, &mut { LINKS })?
         } else {
-            enter(CWD, path.as_os_str(), OFlags::DIRECTORY)?
+            enter_directory(CWD, path.as_os_str(), OFlags::DIRECTORY)?
         };
         Ok(HeldDirectory { descriptor, path: path.to_owned() })
     }
@@ -165,7 +165,7 @@ impl HeldDirectory {
     ///
     /// # Errors
     /// The errors of [`open`](HeldDirectory::open).
-    pub fn of(path: &Path) -> io::Result<HeldDirectory> {
+    pub fn of_file(path: &Path) -> io::Result<HeldDirectory> {
         HeldDirectory::open(directory_of(path))
     }
 
@@ -176,18 +176,18 @@ impl HeldDirectory {
     }
 
     /// Path for this process of the file with the name of `path` in the directory.
-    pub fn at(&self, path: &Path) -> PathBuf {
+    pub fn path_to(&self, path: &Path) -> PathBuf {
         path.file_name().map_or_else(|| path.to_owned(), |name| self.path().join(name))
     }
 
-    /// Path like [`at`](HeldDirectory::at), which leads other processes there, too, while this one runs: what a socket
-    /// is bound to, since the kernel shows that to all.
-    pub fn address(&self, path: &Path) -> PathBuf {
+    /// Path like [`path_to`](HeldDirectory::path_to), which leads other processes there, too, while this one runs: what
+    /// a socket is bound to, since the kernel shows that to all.
+    pub fn shared_path(&self, path: &Path) -> PathBuf {
         // The number that this `/proc` has for the process, which a container may know by another one.
         let own = std::fs::read_link("/proc/self").ok();
         let fd = self.descriptor.as_raw_fd();
         let own = own.map(|number| Path::new("/proc").join(number).join(format!("fd/{fd}")));
-        own.zip(path.file_name()).map_or_else(|| self.at(path), |(own, name)| own.join(name))
+        own.zip(path.file_name()).map_or_else(|| self.path_to(path), |(own, name)| own.join(name))
     }
 
     /// Returns true if a path leads to this directory.
@@ -212,19 +212,19 @@ impl From<HeldDirectory> for OwnedFd {
     }
 }
 
-fn enter(from: impl AsFd, name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
+fn enter_directory(from: impl AsFd, name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(from, name, OFlags::PATH | OFlags::CLOEXEC | flags, Mode::empty())?)
 }
 
 /// Walks along a path, directory by directory.
-fn walk(mut at: OwnedFd, path: &Path, links: &mut usize) -> io::Result<OwnedFd> {
+fn walk_path(mut at: OwnedFd, path: &Path, links: &mut usize) -> io::Result<OwnedFd> {
     for component in path.components() {
         let name = match component {
             Component::Normal(name) => name,
             Component::ParentDir => OsStr::new(".."),
             _ => continue,
         };
-        let next = enter(&at, name, OFlags::NOFOLLOW)?;
+        let next = enter_directory(&at, name, OFlags::NOFOLLOW)?;
         let about = rustix::fs::fstat(&next)?;
         at = match FileType::from_raw_mode(about.st_mode) {
             FileType::Directory => next,
@@ -234,9 +234,12 @@ fn walk(mut at: OwnedFd, path: &Path, links: &mut usize) -> io::Result<OwnedFd> 
             FileType::Symlink => {
                 *links = links.checked_sub(1).ok_or(Errno::LOOP)?;
                 let target = text_of_link(&next)?;
-                let from =
-                    if target.is_absolute() { enter(CWD, OsStr::new("/"), OFlags::DIRECTORY)? } else { at };
-                walk(from, &target, links)?
+                let from = if target.is_absolute() {
+                    enter_directory(CWD, OsStr::new("/"), OFlags::DIRECTORY)?
+                } else {
+                    at
+                };
+                walk_path(from, &target, links)?
             }
             _ => return Err(Errno::NOTDIR.into()),
         };
@@ -260,7 +263,7 @@ pub fn create_directories(path: &Path) -> io::Result<()> {
     match HeldDirectory::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound && path.file_name().is_some() => {
             create_directories(directory_of(path))?;
-            match std::fs::create_dir(HeldDirectory::of(path)?.at(path)) {
+            match std::fs::create_dir(HeldDirectory::of_file(path)?.path_to(path)) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
                 made => made,
             }
@@ -292,13 +295,13 @@ const LINKS: usize = 40;
 ///
 /// # Errors
 /// A directory of the path must not be entered, or links lead in a circle; the errors of [`HeldDirectory::open`].
-pub fn look(path: &Path) -> io::Result<Destination> {
+pub fn find_destination(path: &Path) -> io::Result<Destination> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
         if is_descriptor(&path) {
-            return Looked::at(&path).map(Destination::Special);
+            return Looked::at_target(&path).map(Destination::Special);
         }
-        let looked = HeldDirectory::of(&path).and_then(|held| Looked::name(&held.at(&path)));
+        let looked = HeldDirectory::of_file(&path).and_then(|held| Looked::at_name(&held.path_to(&path)));
         let looked = match looked {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Destination::Free),
             looked => looked?,
@@ -328,7 +331,7 @@ pub fn is_descriptor(path: &Path) -> bool {
 /// # Errors
 /// It is not there, cannot be read, or is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    let looked = Looked::at(path)?;
+    let looked = Looked::at_target(path)?;
     if looked.kind() != FileType::RegularFile {
         return Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
     }
@@ -375,15 +378,15 @@ mod tests {
         symlink("file", at("link")).unwrap();
         symlink("/dev/null", at("device")).unwrap();
         symlink("circle", at("circle")).unwrap();
-        assert!(matches!(look(&at("none")).unwrap(), Destination::Free));
-        assert!(matches!(look(place.path()).unwrap(), Destination::Directory));
-        assert!(matches!(look(&at("file")).unwrap(), Destination::File(_)));
-        assert!(matches!(look(&at("link")).unwrap(), Destination::File(_)));
-        assert!(matches!(look(&at("device")).unwrap(), Destination::Special(_)));
-        assert!(look(&at("circle")).is_err());
+        assert!(matches!(find_destination(&at("none")).unwrap(), Destination::Free));
+        assert!(matches!(find_destination(place.path()).unwrap(), Destination::Directory));
+        assert!(matches!(find_destination(&at("file")).unwrap(), Destination::File(_)));
+        assert!(matches!(find_destination(&at("link")).unwrap(), Destination::File(_)));
+        assert!(matches!(find_destination(&at("device")).unwrap(), Destination::Special(_)));
+        assert!(find_destination(&at("circle")).is_err());
         if rustix::process::geteuid().is_root() {
             lchown(at("device"), Some(65534), None).unwrap();
-            assert!(matches!(look(&at("device")).unwrap(), Destination::Foreign));
+            assert!(matches!(find_destination(&at("device")).unwrap(), Destination::Foreign));
         }
     }
 
@@ -392,14 +395,14 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("file");
         std::fs::write(&path, "first").unwrap();
-        let looked = Looked::at(&path).unwrap();
+        let looked = Looked::at_target(&path).unwrap();
         std::fs::rename(&path, place.path().join("away")).unwrap();
         symlink("/dev/zero", &path).unwrap();
         let text = io::read_to_string(looked.open(OFlags::RDONLY).unwrap()).unwrap();
-        assert_eq!((text.as_str(), looked.length()), ("first", 5));
+        assert_eq!((text.as_str(), looked.length_bytes()), ("first", 5));
         assert!(looked.open_by_name(OFlags::RDONLY).is_err());
         assert!(open_regular(&path).is_err() && open_regular(&place.path().join("away")).is_ok());
-        assert!(!looked.is(&Looked::at(&path).unwrap()));
+        assert!(!looked.is(&Looked::at_target(&path).unwrap()));
     }
 
     #[test]
@@ -421,24 +424,24 @@ mod tests {
         create_directories(&at("a/b/c")).unwrap();
         create_directories(&at("a/b/c")).unwrap();
         symlink("a/../a/b", at("own")).unwrap();
-        let held = HeldDirectory::of(&at("own/c/file")).unwrap();
+        let held = HeldDirectory::of_file(&at("own/c/file")).unwrap();
         std::fs::rename(at("a"), at("z")).unwrap();
         std::fs::create_dir_all(at("a/b/c")).unwrap();
-        std::fs::write(held.at(&at("own/c/file")), "x").unwrap();
+        std::fs::write(held.path_to(&at("own/c/file")), "x").unwrap();
         assert_eq!(std::fs::read_to_string(at("z/b/c/file")).unwrap(), "x");
         symlink("circle", at("circle")).unwrap();
         assert!(HeldDirectory::open(&at("circle")).is_err());
         std::fs::write(at("plain"), "").unwrap();
-        let error = HeldDirectory::of(&at("plain/file")).unwrap_err();
+        let error = HeldDirectory::of_file(&at("plain/file")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotADirectory);
-        assert_eq!(HeldDirectory::of(&at("none/file")).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(HeldDirectory::of_file(&at("none/file")).unwrap_err().kind(), ErrorKind::NotFound);
         if rustix::process::geteuid().is_root() {
             lchown(at("own"), Some(65534), None).unwrap();
-            let error = HeldDirectory::of(&at("own/c/file")).unwrap_err();
+            let error = HeldDirectory::of_file(&at("own/c/file")).unwrap_err();
             assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Other, FOREIGN));
             assert!(is_foreign(&error) && !is_foreign(&io::Error::other("another")));
             assert!(create_directories(&at("own/new")).is_err() && !at("a/b/new").exists());
-            assert!(look(&at("own/c/file")).is_err());
+            assert!(find_destination(&at("own/c/file")).is_err());
         }
     }
 
@@ -451,6 +454,9 @@ mod tests {
             assert!(!is_descriptor(Path::new(path)), "{path}");
         }
         // The link that a shell's users write leads to a descriptor.
-        assert!(!matches!(look(Path::new("/dev/stdout")).unwrap(), Destination::Free | Destination::Foreign));
+        assert!(!matches!(
+            find_destination(Path::new("/dev/stdout")).unwrap(),
+            Destination::Free | Destination::Foreign
+        ));
     }
 }

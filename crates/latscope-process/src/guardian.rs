@@ -58,10 +58,10 @@ impl Guardian {
         let mut process = self.0.borrow_mut();
         let process = match &mut *process {
             Some(process) => process,
-            none => none.insert(GuardianProcess::start()?),
+            none => none.insert(GuardianProcess::start_process()?),
         };
         process.next += 1;
-        process.say(&GuardianMessage::Journal(process.next, undo.clone()))?;
+        process.send_and_wait(&GuardianMessage::Journal(process.next, undo.clone()))?;
         Ok(Ticket { id: process.next, undo })
     }
 
@@ -79,7 +79,7 @@ impl Guardian {
     /// # Errors
     /// The guardian has ended. The change is undone nevertheless.
     pub fn undo(&self, ticket: Ticket) -> Result<()> {
-        let said = self.say(&GuardianMessage::Undo(ticket.id));
+        let said = self.send_entry(&GuardianMessage::Undo(ticket.id));
         if said.is_err() {
             revert(&ticket.undo);
         }
@@ -91,7 +91,7 @@ impl Guardian {
     /// # Errors
     /// The guardian has ended.
     pub fn forget(&self, ticket: Ticket) -> Result<()> {
-        self.say(&GuardianMessage::Forget(ticket.id))
+        self.send_entry(&GuardianMessage::Forget(ticket.id))
     }
 
     /// Makes a fresh directory in `parent` that is removed at the end of the run. In place of the directory for
@@ -122,24 +122,24 @@ impl Guardian {
         Ok((path, ticket))
     }
 
-    fn say(&self, entry: &GuardianMessage) -> Result<()> {
-        self.0.borrow_mut().as_mut().context("nothing was journalled")?.say(entry)
+    fn send_entry(&self, entry: &GuardianMessage) -> Result<()> {
+        self.0.borrow_mut().as_mut().context("nothing was journalled")?.send_and_wait(entry)
     }
 }
 
 impl GuardianProcess {
-    fn start() -> Result<GuardianProcess> {
-        let (child, messages) = role::start(&[ROLE.name], &[], Lifetime::OnItsOwn)
+    fn start_process() -> Result<GuardianProcess> {
+        let (child, messages) = role::start_process(&[ROLE.name], &[], Lifetime::OnItsOwn)
             .context("the guardian process does not start")?;
         Ok(GuardianProcess { child, messages: Some(messages), next: 0 })
     }
 
-    fn say(&mut self, entry: &GuardianMessage) -> Result<()> {
+    fn send_and_wait(&mut self, entry: &GuardianMessage) -> Result<()> {
         let messages = self.messages.as_mut().context("the guardian has ended")?;
-        let sent = messages.send(entry).is_ok();
+        let sent = messages.send_message(entry).is_ok();
         let guardian = &mut self.child;
-        let answers = sent && waits(guardian.id(), || messages.is_ready(LOOK).unwrap_or(true));
-        let done = if answers { messages.answered(None)? } else { None };
+        let answers = sent && wait_until_done(guardian.id(), || messages.is_ready(LOOK).unwrap_or(true));
+        let done = if answers { messages.receive_answer(None)? } else { None };
         done.context("the guardian process is gone: changes could not be undone after a crash")
     }
 }
@@ -149,7 +149,7 @@ impl Drop for GuardianProcess {
         // The closed socket is the order to undo the rest; then wait until that is done.
         self.messages = None;
         let child = &mut self.child;
-        waits(child.id(), || {
+        wait_until_done(child.id(), || {
             let ended = !matches!(child.try_wait(), Ok(None));
             if !ended {
                 std::thread::sleep(Duration::from_millis(1));
@@ -167,13 +167,13 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Waits for a guardian until it is `done`. One that a signal stopped goes on: what it does must be done. Returns false
 /// if it does not come to that although the run is to end.
-fn waits(guardian: u32, mut done: impl FnMut() -> bool) -> bool {
+fn wait_until_done(guardian: u32, mut done: impl FnMut() -> bool) -> bool {
     let (began, mut standstill) = (Instant::now(), Standstill::default());
     while !done() {
         if began.elapsed() >= PATIENCE && signal::pending(&TERMINATION).is_some() {
             return false;
         }
-        if standstill.lasts(is_halted(guardian)) {
+        if standstill.has_lasted(is_halted(guardian)) {
             resume(guardian);
         }
     }
@@ -190,7 +190,7 @@ fn main(_: &[String]) -> Result<()> {
         .context("a guardian is started by latscope itself: run `latscope survey`")?;
     let mut journal: Vec<(u64, JournalChange)> = Vec::new();
     loop {
-        let entry = match messages.receive() {
+        let entry = match messages.receive_message() {
             Ok(Some(entry)) => entry,
             Ok(None) => break,
             Err(error) => {
@@ -198,7 +198,7 @@ fn main(_: &[String]) -> Result<()> {
                 break;
             }
         };
-        if messages.answer(&take(entry, &mut journal)).is_err() {
+        if messages.send_answer(&apply_message(entry, &mut journal)).is_err() {
             break;
         }
     }
@@ -210,7 +210,7 @@ fn main(_: &[String]) -> Result<()> {
 ///
 /// # Errors
 /// The change could not be undone: it must not be made.
-fn take(entry: GuardianMessage, journal: &mut Vec<(u64, JournalChange)>) -> Result<()> {
+fn apply_message(entry: GuardianMessage, journal: &mut Vec<(u64, JournalChange)>) -> Result<()> {
     match entry {
         GuardianMessage::Journal(id, undo) => {
             let cannot = format!("it is not made, since this could not be undone later: {undo}");
@@ -229,13 +229,13 @@ struct JournalChange(UndoAction, Option<OwnedFd>);
 
 impl JournalChange {
     fn new(undo: UndoAction) -> io::Result<JournalChange> {
-        let held = if let UndoAction::Remove(leftover) = &undo { leftover.hold()? } else { None };
+        let held = if let UndoAction::Remove(leftover) = &undo { leftover.open_handle()? } else { None };
         Ok(JournalChange(undo, held))
     }
 
     fn revert(&self) {
         let (UndoAction::Remove(leftover), Some(held)) = (&self.0, &self.1) else { return revert(&self.0) };
-        leftover.release(held);
+        leftover.release_terminal(held);
         revert_by(&self.0, || leftover.remove_held(held));
     }
 }
@@ -250,15 +250,15 @@ const SIGTTOU: i32 = 22;
 fn undo(change: &UndoAction) -> io::Result<()> {
     match change {
         UndoAction::RemoveDirectory(path) => {
-            HeldDirectory::of(path).and_then(|held| fs::remove_dir_all(held.at(path)))
+            HeldDirectory::of_file(path).and_then(|held| fs::remove_dir_all(held.path_to(path)))
         }
         UndoAction::RemoveInstance(path) => fs::remove_dir(path),
         UndoAction::RestoreTerminal(modes) => {
-            modes.leave(io::stderr());
+            modes.leave_screen(io::stderr());
             Ok(())
         }
         UndoAction::Remove(leftover) => leftover.remove(),
-        UndoAction::Write(path, text) => write(path, text),
+        UndoAction::Write(path, text) => write_kernel_file(path, text),
         // One try: a group that is not there has ended.
         UndoAction::EndGroup(group) => process_group::kill(*group).or(Ok(())),
         UndoAction::Shell(command) => {
@@ -283,7 +283,7 @@ fn revert_by(change: &UndoAction, undo: impl Fn() -> io::Result<()>) {
             Err(error)
                 if tries == TRIES || matches!(change, UndoAction::Shell(_)) || files::is_foreign(&error) =>
             {
-                return not_restored::report(change, &error);
+                return not_restored::report_failure(change, &error);
             }
             Err(_) => std::thread::sleep(Duration::from_millis(10)),
         }
@@ -297,6 +297,6 @@ const TRIES: u32 = 200;
 ///
 /// # Errors
 /// The file does not exist, or the kernel refuses.
-pub fn write(path: &Path, value: &str) -> io::Result<()> {
+pub fn write_kernel_file(path: &Path, value: &str) -> io::Result<()> {
     fs::OpenOptions::new().write(true).truncate(true).open(path)?.write_all(value.as_bytes())
 }

@@ -63,12 +63,14 @@ impl Leftover {
             Leftover::SystemVQueue(id) => system_v(SystemVObjectKind::Queue, *id),
             Leftover::SystemVSemaphores(id) => system_v(SystemVObjectKind::Semaphores, *id),
             Leftover::SharedMemory(prefix) => shared_memory(prefix),
-            Leftover::File(path) => HeldDirectory::of(path).and_then(|held| fs::remove_file(held.at(path))),
+            Leftover::File(path) => {
+                HeldDirectory::of_file(path).and_then(|held| fs::remove_file(held.path_to(path)))
+            }
             Leftover::Directory(path) => {
-                HeldDirectory::of(path).and_then(|held| fs::remove_dir_all(held.at(path)))
+                HeldDirectory::of_file(path).and_then(|held| fs::remove_dir_all(held.path_to(path)))
             }
             Leftover::Link(path, text) => {
-                HeldDirectory::of(path).and_then(|held| remove_link(held.as_fd(), path, text))
+                HeldDirectory::of_file(path).and_then(|held| remove_link(held.as_fd(), path, text))
             }
             Leftover::Modes(path, before, ours) => modes::restore(path, before, ours),
         };
@@ -94,20 +96,20 @@ impl Leftover {
     ///
     /// # Errors
     /// The directory cannot be entered: the link could not be removed.
-    pub(crate) fn hold(&self) -> io::Result<Option<OwnedFd>> {
+    pub(crate) fn open_handle(&self) -> io::Result<Option<OwnedFd>> {
         match self {
             Leftover::Modes(path, ..) => Ok(rustix::fs::open(path, modes::OPEN, Mode::empty()).ok()),
-            Leftover::Link(path, _) => Ok(Some(HeldDirectory::of(path)?.into())),
+            Leftover::Link(path, _) => Ok(Some(HeldDirectory::of_file(path)?.into())),
             _ => Ok(None),
         }
     }
 
     /// Ends the exclusive use of a terminal, unless another process changed its modes since.
-    pub(crate) fn release(&self, held: &OwnedFd) {
+    pub(crate) fn release_terminal(&self, held: &OwnedFd) {
         if let Leftover::Modes(_, _, ours) = self
-            && Modes::of(held).is_ok_and(|found| found == *ours)
+            && Modes::of_terminal(held).is_ok_and(|found| found == *ours)
         {
-            modes::release(held);
+            modes::release_terminal(held);
         }
     }
 }
@@ -155,7 +157,7 @@ impl Leftovers {
     }
 
     /// Returns the leftovers with `leftover` added.
-    pub fn and(mut self, leftover: Leftover) -> Leftovers {
+    pub fn with_leftover(mut self, leftover: Leftover) -> Leftovers {
         self.0.push(leftover);
         self
     }
@@ -190,13 +192,13 @@ mod tests {
     /// Creates a leftover of each kind.
     fn all(terminal: &PseudoTerminal) -> [Leftover; 8] {
         let name = format!("/latscope-leftover-{}", std::process::id());
-        message_queue::create(&name, 1, 8).unwrap();
+        message_queue::create_queue(&name, 1, 8).unwrap();
         rustix::shm::open(name.as_str(), OFlags::CREATE | OFlags::RDWR, Mode::RUSR | Mode::WUSR).unwrap();
         let directory = std::env::temp_dir().join(&name[1..]);
         fs::create_dir(&directory).unwrap();
         fs::write(directory.join("inner"), "x").unwrap();
-        let raw = Modes::of(&terminal.slave).unwrap();
-        let lines = raw.lines();
+        let raw = Modes::of_terminal(&terminal.slave).unwrap();
+        let lines = raw.without_echo();
         let file = directory.with_extension("file");
         fs::write(&file, "x").unwrap();
         let link = directory.with_extension("link");
@@ -226,7 +228,7 @@ mod tests {
             Leftover::Link(path, _) => path.symlink_metadata().is_ok(),
             Leftover::Modes(path, _, ours) => {
                 let terminal = rustix::fs::open(path, modes::OPEN, Mode::empty()).unwrap();
-                Modes::of(terminal).unwrap() == *ours
+                Modes::of_terminal(terminal).unwrap() == *ours
             }
         }
     }
@@ -254,7 +256,7 @@ mod tests {
         let at = |name: &str| place.path().join(name);
         fs::create_dir(at("inner")).unwrap();
         let leftover = Leftover::Link(at("inner/link"), "terminal".into());
-        let held = leftover.hold().unwrap().unwrap();
+        let held = leftover.open_handle().unwrap().unwrap();
         symlink("terminal", at("inner/link")).unwrap();
         fs::rename(at("inner"), at("away")).unwrap();
         fs::create_dir(at("inner")).unwrap();
@@ -266,6 +268,6 @@ mod tests {
         fs::write(at("away/link"), "a file").unwrap();
         leftover.remove_held(&held).unwrap();
         assert!(at("away/link").exists());
-        assert!(Leftover::Link(at("none/link"), "terminal".into()).hold().is_err());
+        assert!(Leftover::Link(at("none/link"), "terminal".into()).open_handle().is_err());
     }
 }

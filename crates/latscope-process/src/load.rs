@@ -42,10 +42,10 @@ const JUDGED_FROM: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// A worker cannot be started.
-pub fn start(load: &BackgroundLoad, cpus: &[u32], guardian: &Guardian) -> Result<LoadWorkers> {
+pub fn start_load(load: &BackgroundLoad, cpus: &[u32], guardian: &Guardian) -> Result<LoadWorkers> {
     let is_command = matches!(load, BackgroundLoad::Command(_));
     let mut loaded = LoadWorkers { workers: Vec::new(), since: Instant::now(), is_command };
-    let (name, arguments) = match (load, load.words()) {
+    let (name, arguments) = match (load, load.name_and_description()) {
         (BackgroundLoad::Command(command), _) => ("command", vec![command.clone()]),
         (BackgroundLoad::Hackbench | BackgroundLoad::Network, Some((name, _))) => {
             (name, vec![CpuList(cpus.to_vec()).to_string()])
@@ -95,7 +95,7 @@ impl LoadWorkers {
 
     /// Exit status or signal of a worker that ended by itself; `None` if all run. The worker is not reaped, so that the
     /// number of its group stays taken.
-    pub fn ended(&self) -> Option<String> {
+    pub fn ended_worker(&self) -> Option<String> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         self.workers.iter().find_map(|child| {
             let process = WaitId::Pid(Pid::from_raw(child.id() as i32)?);
@@ -192,7 +192,7 @@ fn talk_for_ever(cpus: &[u32], wire: MessageGroupTransport) -> Result<()> {
     };
     let message_groups = message_groups.gather()?;
     message_groups.start()?;
-    Ok(message_groups.finish()?)
+    Ok(message_groups.wait_until_done()?)
 }
 
 fn copy_for_ever(bytes: usize) -> ! {

@@ -19,14 +19,14 @@ impl MadeName {
     /// Makes a file of any kind. Returns what `make` returned, which gets the directory.
     ///
     /// # Errors
-    /// The errors of [`HeldDirectory::of`] and of `make`.
+    /// The errors of [`HeldDirectory::of_file`] and of `make`.
     pub fn make<T>(
         path: &Path,
         make: impl FnOnce(&HeldDirectory) -> io::Result<T>,
     ) -> io::Result<(T, MadeName)> {
-        let held = HeldDirectory::of(path)?;
+        let held = HeldDirectory::of_file(path)?;
         let made = make(&held)?;
-        let looked = Looked::name(&held.at(path))?;
+        let looked = Looked::at_name(&held.path_to(path))?;
         Ok((made, MadeName { held, path: path.to_owned(), looked }))
     }
 
@@ -34,25 +34,25 @@ impl MadeName {
     ///
     /// # Errors
     /// The errors of [`make`](MadeName::make); the path is taken.
-    pub fn listen(path: &Path) -> io::Result<(UnixListener, MadeName)> {
-        MadeName::make(path, |held| UnixListener::bind(held.address(path)))
+    pub fn listen_at(path: &Path) -> io::Result<(UnixListener, MadeName)> {
+        MadeName::make(path, |held| UnixListener::bind(held.shared_path(path)))
     }
 
     /// Takes over what an earlier process made, if `is_left` says so of the file. `None` if it does not.
     ///
     /// # Errors
-    /// The errors of [`HeldDirectory::of`]; nothing is there.
+    /// The errors of [`HeldDirectory::of_file`]; nothing is there.
     pub fn take_over(path: &Path, is_left: impl FnOnce(&Looked) -> bool) -> io::Result<Option<MadeName>> {
-        let held = HeldDirectory::of(path)?;
-        let looked = Looked::name(&held.at(path))?;
+        let held = HeldDirectory::of_file(path)?;
+        let looked = Looked::at_name(&held.path_to(path))?;
         Ok(is_left(&looked).then(|| MadeName { held, path: path.to_owned(), looked }))
     }
 }
 
 impl Drop for MadeName {
     fn drop(&mut self) {
-        let at = self.held.at(&self.path);
-        if Looked::name(&at).is_ok_and(|found| found.is(&self.looked)) {
+        let at = self.held.path_to(&self.path);
+        if Looked::at_name(&at).is_ok_and(|found| found.is(&self.looked)) {
             let _ = std::fs::remove_file(at);
         }
     }
@@ -71,14 +71,14 @@ mod tests {
         fs::create_dir(at("inner")).unwrap();
         fs::create_dir(at("other")).unwrap();
         fs::write(at("other/sock"), "precious").unwrap();
-        let (_listener, name) = MadeName::listen(&at("inner/sock")).unwrap();
+        let (_listener, name) = MadeName::listen_at(&at("inner/sock")).unwrap();
         fs::rename(at("inner"), at("away")).unwrap();
         symlink("other", at("inner")).unwrap();
         assert!(at("away/sock").exists());
         drop(name);
         assert!(!at("away/sock").exists(), "it is removed where it was made");
         assert_eq!(fs::read_to_string(at("inner/sock")).unwrap(), "precious");
-        let made = MadeName::make(&at("away/file"), |held| File::create_new(held.at(&at("away/file"))));
+        let made = MadeName::make(&at("away/file"), |held| File::create_new(held.path_to(&at("away/file"))));
         fs::rename(at("other/sock"), at("away/file")).unwrap();
         drop(made);
         assert_eq!(fs::read_to_string(at("away/file")).unwrap(), "precious");
@@ -98,7 +98,7 @@ mod tests {
         fs::create_dir(at("roots")).unwrap();
         symlink("roots", at("link")).unwrap();
         lchown(at("link"), Some(65534), None).unwrap();
-        assert!(crate::files::is_foreign(&MadeName::listen(&at("link/sock")).unwrap_err()));
+        assert!(crate::files::is_foreign(&MadeName::listen_at(&at("link/sock")).unwrap_err()));
         assert_eq!(fs::read_dir(at("roots")).unwrap().count(), 0);
     }
 
@@ -106,7 +106,7 @@ mod tests {
     fn an_address_leads_to_the_directory_while_it_is_held() {
         let place = tempfile::tempdir().unwrap();
         let held = HeldDirectory::open(place.path()).unwrap();
-        let address = held.address(Path::new("elsewhere/sock"));
+        let address = held.shared_path(Path::new("elsewhere/sock"));
         assert!(address.ends_with("sock") && held.is_at(address.parent().unwrap()).unwrap());
         assert!(!held.is_at(Path::new("/")).unwrap() && held.is_at(&place.path().join("none")).is_err());
     }

@@ -87,7 +87,7 @@ impl MessageGroups {
     /// # Errors
     /// The system has no more processes, threads or descriptors.
     pub fn gather(&self) -> Result<Gathered> {
-        self.check()?;
+        self.check_limits()?;
         let (all_ready, ready) = pipe_with(PipeFlags::CLOEXEC)?;
         let (wait, start) = pipe_with(PipeFlags::CLOEXEC)?;
         let (outcomes, done) = channel();
@@ -98,45 +98,45 @@ impl MessageGroups {
             // A group's descriptors are closed here before the next one's are opened.
             for role in self.group().context("no descriptors for a group (raise `ulimit -n`)")? {
                 if self.threads {
-                    common.thread(role).with_context(|| self.exhausted(gathered.count()))?;
+                    common.thread(role).with_context(|| self.exhaustion_text(gathered.member_count()))?;
                     gathered.threads += 1;
                 } else {
-                    let added = gathered.processes.add(&common.talk(&role), &mut common.buffer());
-                    added.with_context(|| self.exhausted(gathered.count()))?;
+                    let added = gathered.processes.add_process(&common.talk(&role), &mut common.buffer());
+                    added.with_context(|| self.exhaustion_text(gathered.member_count()))?;
                 }
             }
         }
-        for _ in 0..gathered.count() {
+        for _ in 0..gathered.member_count() {
             read(&all_ready, &mut [0])?;
         }
         Ok(gathered)
     }
 
     /// Number of senders and receivers.
-    fn tasks(&self) -> u64 {
+    fn task_count(&self) -> u64 {
         self.groups.saturating_mul(self.size).saturating_mul(2)
     }
 
     /// Number of descriptors that one process has at most.
-    fn descriptors(&self) -> u64 {
-        if self.threads { self.tasks() } else { 2 * self.size }
+    fn descriptor_count(&self) -> u64 {
+        if self.threads { self.task_count() } else { 2 * self.size }
     }
 
     /// Checks that the machine allows as many senders, receivers and descriptors, before the first is made.
     ///
     /// # Errors
     /// It does not; the text names the limit.
-    pub fn check(&self) -> Result<()> {
-        self.within(TaskLimit::smallest(self.threads).as_ref(), getrlimit(Resource::Nofile).current)
+    pub fn check_limits(&self) -> Result<()> {
+        self.check_against(TaskLimit::smallest(self.threads).as_ref(), getrlimit(Resource::Nofile).current)
     }
 
-    fn within(&self, limit: Option<&TaskLimit>, files: Option<u64>) -> Result<()> {
-        let (tasks, what) = (self.tasks(), self.what());
+    fn check_against(&self, limit: Option<&TaskLimit>, files: Option<u64>) -> Result<()> {
+        let (tasks, what) = (self.task_count(), self.task_kind());
         if let Some(limit) = limit.filter(|limit| tasks > limit.left) {
-            let (tasks, words, raise) = (format_count(tasks), limit.words(), &limit.raise);
+            let (tasks, words, raise) = (format_count(tasks), limit.format_summary(), &limit.raise);
             bail!("{tasks} {what} are too many here: {words}; choose fewer groups, or raise it ({raise})");
         }
-        let descriptors = self.descriptors();
+        let descriptors = self.descriptor_count();
         if let Some(files) = files.filter(|files| descriptors > files.saturating_sub(OTHER_FILES)) {
             let (descriptors, files) = (format_count(descriptors), format_count(files));
             bail!(
@@ -147,19 +147,19 @@ impl MessageGroups {
         Ok(())
     }
 
-    fn what(&self) -> &'static str {
+    fn task_kind(&self) -> &'static str {
         if self.threads { "threads" } else { "processes" }
     }
 
     /// Returns the sentence for a sender or receiver that could not be made after `made` others.
-    fn exhausted(&self, made: u64) -> String {
-        let (made, tasks, what) = (format_count(made), format_count(self.tasks()), self.what());
+    fn exhaustion_text(&self, made: u64) -> String {
+        let (made, tasks, what) = (format_count(made), format_count(self.task_count()), self.task_kind());
         format!("only {made} of {tasks} {what} can be had ({})", more_tasks())
     }
 
     /// The roles of a group.
     fn group(&self) -> io::Result<Vec<MessageGroupMember>> {
-        let pairs = (0..self.size).map(|_| self.wire.pair()).collect::<io::Result<Vec<_>>>()?;
+        let pairs = (0..self.size).map(|_| self.wire.open_pair()).collect::<io::Result<Vec<_>>>()?;
         let (inputs, outputs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let messages = self.size.saturating_mul(self.messages);
         let receivers = inputs.into_iter().map(|input| MessageGroupMember {
@@ -191,7 +191,7 @@ impl MessageGroupContext {
     fn thread(&self, role: MessageGroupMember) -> io::Result<()> {
         let common = self.clone();
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
-            let outcome = common.talk(&role).run(&mut common.buffer());
+            let outcome = common.talk(&role).exchange_messages(&mut common.buffer());
             // No thread listens any more when another one failed.
             let _ = common.outcomes.send(outcome);
         });
@@ -201,8 +201,8 @@ impl MessageGroupContext {
 
 impl Gathered {
     /// Number of senders and receivers.
-    fn count(&self) -> u64 {
-        self.processes.count() as u64 + self.threads
+    fn member_count(&self) -> u64 {
+        self.processes.process_count() as u64 + self.threads
     }
 
     /// Lets all senders send.
@@ -218,17 +218,17 @@ impl Gathered {
     ///
     /// # Errors
     /// A sender or receiver failed. Then all processes have ended, but threads may still run.
-    pub fn finish(self) -> io::Result<()> {
+    pub fn wait_until_done(self) -> io::Result<()> {
         for _ in 0..self.threads {
             self.done.recv().unwrap_or(Ok(()))?;
         }
-        self.processes.wait()
+        self.processes.wait_all()
     }
 }
 
 impl MessageGroupTransport {
     /// Opens a connection: returns the end to read from and the end to write to.
-    fn pair(self) -> io::Result<(OwnedFd, OwnedFd)> {
+    fn open_pair(self) -> io::Result<(OwnedFd, OwnedFd)> {
         match self {
             MessageGroupTransport::Socket => {
                 let (unix, stream) = (AddressFamily::UNIX, SocketType::STREAM);
@@ -264,15 +264,15 @@ mod tests {
             wire: MessageGroupTransport::Pipe,
             threads,
         };
-        assert!(of(300, false).within(Some(&limit), Some(100)).is_ok());
-        assert!(of(5_000, false).within(None, None).is_ok());
-        let refusal = of(301, false).within(Some(&limit), None).unwrap_err().to_string();
+        assert!(of(300, false).check_against(Some(&limit), Some(100)).is_ok());
+        assert!(of(5_000, false).check_against(None, None).is_ok());
+        let refusal = of(301, false).check_against(Some(&limit), None).unwrap_err().to_string();
         let expected = "12,040 processes are too many here: kernel.pid_max allows 32,768, of which 12,000 are left; \
             choose fewer groups, or raise it (sysctl kernel.pid_max=N)";
         assert_eq!(refusal, expected);
-        let refusal = of(u64::MAX, true).within(Some(&limit), None).unwrap_err().to_string();
+        let refusal = of(u64::MAX, true).check_against(Some(&limit), None).unwrap_err().to_string();
         assert!(refusal.contains(" threads are"), "{refusal}");
-        let refusal = of(300, true).within(Some(&limit), Some(4_096)).unwrap_err().to_string();
+        let refusal = of(300, true).check_against(Some(&limit), Some(4_096)).unwrap_err().to_string();
         assert!(refusal.starts_with("12,000 descriptors") && refusal.contains("is 4,096"), "{refusal}");
     }
 
@@ -283,9 +283,9 @@ mod tests {
                 let message_groups =
                     MessageGroups { groups: 2, size: 3, messages: 4, bytes: 7000, wire, threads };
                 let gathered = message_groups.gather().unwrap();
-                assert_eq!(gathered.count(), 12);
+                assert_eq!(gathered.member_count(), 12);
                 gathered.start().unwrap();
-                gathered.finish().unwrap();
+                gathered.wait_until_done().unwrap();
             }
         }
     }

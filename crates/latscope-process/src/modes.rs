@@ -29,7 +29,7 @@ impl Modes {
     ///
     /// # Errors
     /// The descriptor is no terminal, or the terminal is disconnected.
-    pub fn of(terminal: impl AsFd) -> io::Result<Modes> {
+    pub fn of_terminal(terminal: impl AsFd) -> io::Result<Modes> {
         Ok(Modes::from(&termios::tcgetattr(terminal)?))
     }
 
@@ -66,7 +66,7 @@ impl Modes {
     /// Returns the modes of a terminal in which a shell runs, but without echo: a remote that echoes would echo the
     /// echo again.
     #[must_use]
-    pub fn lines(self) -> Modes {
+    pub fn without_echo(self) -> Modes {
         let input = InputModes::ICRNL | InputModes::IXON;
         let output = OutputModes::OPOST | OutputModes::ONLCR;
         let local = LocalModes::ICANON | LocalModes::ISIG | LocalModes::IEXTEN;
@@ -83,7 +83,7 @@ impl Modes {
     ///
     /// # Errors
     /// The terminal is disconnected, or has other modes afterwards.
-    pub fn apply(&self, terminal: impl AsFd) -> io::Result<()> {
+    pub fn apply_to(&self, terminal: impl AsFd) -> io::Result<()> {
         let mut modes: Termios = termios::tcgetattr(&terminal)?;
         modes.input_modes = InputModes::from_bits_retain(self.input);
         modes.output_modes = OutputModes::from_bits_retain(self.output);
@@ -93,7 +93,7 @@ impl Modes {
         modes.special_codes[SpecialCodeIndex::VTIME] = self.time;
         // Not after output has drained: that may never be.
         termios::tcsetattr(&terminal, OptionalActions::Now, &modes)?;
-        let found = Modes::of(terminal)?;
+        let found = Modes::of_terminal(terminal)?;
         if found == *self {
             return Ok(());
         }
@@ -122,7 +122,7 @@ pub const OPEN: OFlags = OFlags::RDWR.union(OFlags::NOCTTY).union(OFlags::NONBLO
 
 /// Ends the exclusive use of a terminal, and drops what was written and has not gone: its last close would wait for
 /// that.
-pub fn release(terminal: impl AsFd) {
+pub fn release_terminal(terminal: impl AsFd) {
     let _ = termios::tcflush(&terminal, QueueSelector::OFlush);
     // A terminal that is gone needs neither.
     let _ = termios::ioctl_tiocnxcl(&terminal);
@@ -133,9 +133,9 @@ pub fn release(terminal: impl AsFd) {
 /// # Errors
 /// The terminal exists, but refuses.
 pub(crate) fn restore(path: &Path, before: &Modes, ours: &Modes) -> io::Result<()> {
-    let restored = fs::open(path, OPEN, Mode::empty())
-        .map_err(io::Error::from)
-        .and_then(|terminal| if Modes::of(&terminal)? == *ours { before.apply(&terminal) } else { Ok(()) });
+    let restored = fs::open(path, OPEN, Mode::empty()).map_err(io::Error::from).and_then(|terminal| {
+        if Modes::of_terminal(&terminal)? == *ours { before.apply_to(&terminal) } else { Ok(()) }
+    });
     match restored {
         // It went, and its modes with it.
         Err(error)
@@ -155,26 +155,26 @@ mod tests {
     #[test]
     fn modes_are_taken_and_put_back_unless_another_process_was_faster() {
         let terminal = PseudoTerminal::open().unwrap();
-        let usual = Modes::of(&terminal.slave).unwrap().lines();
-        usual.apply(&terminal.slave).unwrap();
+        let usual = Modes::of_terminal(&terminal.slave).unwrap().without_echo();
+        usual.apply_to(&terminal.slave).unwrap();
         for ours in [usual.raw(), Modes { input: 0, ..usual }] {
             assert_ne!(ours, usual);
-            ours.apply(&terminal.slave).unwrap();
-            assert_eq!(Modes::of(&terminal.slave).unwrap(), ours);
+            ours.apply_to(&terminal.slave).unwrap();
+            assert_eq!(Modes::of_terminal(&terminal.slave).unwrap(), ours);
             restore(&terminal.path, &usual, &ours).unwrap();
-            assert_eq!(Modes::of(&terminal.slave).unwrap(), usual);
+            assert_eq!(Modes::of_terminal(&terminal.slave).unwrap(), usual);
         }
         let theirs = Modes { time: 7, ..usual };
-        theirs.apply(&terminal.slave).unwrap();
+        theirs.apply_to(&terminal.slave).unwrap();
         restore(&terminal.path, &usual, &usual.raw()).unwrap();
-        assert_eq!(Modes::of(&terminal.slave).unwrap(), theirs);
+        assert_eq!(Modes::of_terminal(&terminal.slave).unwrap(), theirs);
     }
 
     #[test]
     fn modes_of_a_terminal_that_is_not_there_are_not_put_back() {
         // A number that no terminal has: that of a closed one may soon be another's.
         let path = Path::new("/dev/pts/4294967295");
-        let usual = Modes::of(PseudoTerminal::open().unwrap().slave).unwrap();
+        let usual = Modes::of_terminal(PseudoTerminal::open().unwrap().slave).unwrap();
         let error = restore(path, &usual, &usual).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
@@ -182,11 +182,11 @@ mod tests {
     #[test]
     fn modes_that_a_terminal_does_not_take_are_an_error() {
         let terminal = PseudoTerminal::open().unwrap();
-        let raw = Modes::of(&terminal.slave).unwrap().raw();
+        let raw = Modes::of_terminal(&terminal.slave).unwrap().raw();
         // A pseudo terminal has eight bits, always.
         let seven =
             Modes { control: raw.control & !ControlModes::CSIZE.bits() | ControlModes::CS7.bits(), ..raw };
-        assert!(seven.apply(&terminal.slave).unwrap_err().to_string().contains("does not take"));
-        assert!(Modes::of(tempfile::tempfile().unwrap()).is_err());
+        assert!(seven.apply_to(&terminal.slave).unwrap_err().to_string().contains("does not take"));
+        assert!(Modes::of_terminal(tempfile::tempfile().unwrap()).is_err());
     }
 }

@@ -34,7 +34,7 @@ fn is_own(about: &fs::Metadata) -> bool {
 }
 
 /// Reports on stderr and in the system's log that a change is not undone, and stores it for the next run.
-pub(crate) fn report(undo: &UndoAction, error: &io::Error) {
+pub(crate) fn report_failure(undo: &UndoAction, error: &io::Error) {
     let text = format!("not put back: {undo}: {error}");
     crate::eprintln!("latscope: {text}");
     // User-level message, an error: syslog(3). A machine without a log has none of this.
@@ -46,11 +46,11 @@ pub(crate) fn report(undo: &UndoAction, error: &io::Error) {
     }
     let record = Record { undo: undo.clone(), error: error.to_string() };
     if let Some(directory) = directory() {
-        let _ = keep(&directory, &record);
+        let _ = store_record(&directory, &record);
     }
 }
 
-fn keep(directory: &Path, record: &Record) -> io::Result<()> {
+fn store_record(directory: &Path, record: &Record) -> io::Result<()> {
     let _ = DirBuilder::new().mode(0o700).create(directory);
     let about = fs::symlink_metadata(directory)?;
     if !about.is_dir() || !is_own(&about) {
@@ -65,7 +65,7 @@ fn keep(directory: &Path, record: &Record) -> io::Result<()> {
 
 /// Looks for changes that earlier runs of this user could not undo, and deletes the records of those that are undone by
 /// now. Returns a line on each remaining change, with the remedy.
-pub fn found() -> Vec<String> {
+pub fn find_remaining() -> Vec<String> {
     directory().map(|directory| found_in(&directory)).unwrap_or_default()
 }
 
@@ -74,7 +74,7 @@ fn found_in(directory: &Path) -> Vec<String> {
     let mut records: Vec<(PathBuf, Record)> = entries
         .filter_map(|entry| {
             let path = entry.path();
-            Some((path.clone(), read(&path)?))
+            Some((path.clone(), read_record(&path)?))
         })
         .collect();
     records.sort_by(|a, b| a.0.cmp(&b.0));
@@ -88,7 +88,7 @@ fn found_in(directory: &Path) -> Vec<String> {
     lines.collect()
 }
 
-fn read(path: &Path) -> Option<Record> {
+fn read_record(path: &Path) -> Option<Record> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
     let usable = file.metadata().is_ok_and(|about| about.is_file() && is_own(&about));
@@ -127,7 +127,7 @@ mod tests {
             UndoAction::Shell("restore".to_owned()),
         ];
         for undo in undos {
-            keep(&records, &Record { undo, error: "busy".to_owned() }).unwrap();
+            store_record(&records, &Record { undo, error: "busy".to_owned() }).unwrap();
         }
         let all = found_in(&records);
         assert_eq!(all.len(), 3, "{all:?}");

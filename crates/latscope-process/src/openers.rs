@@ -23,9 +23,9 @@ const TERMINALS: std::ops::RangeInclusive<u32> = 136..=143;
 /// Returns the processes that have the terminal with this status open, in words: `cat (pid 12)`. Excepted are this
 /// process, its children, guardians, and processes that have the master of the terminal: they are its other side.
 /// `None` if there are no such processes, or this user cannot see them.
-pub fn words(terminal: &Stat) -> Option<String> {
+pub fn describe_openers(terminal: &Stat) -> Option<String> {
     let openers = processes().filter(|pid| has_only_terminal(*pid, terminal) && !is_guardian(*pid));
-    named(&openers.filter(|pid| parent(*pid) != Some(std::process::id())).collect::<Vec<_>>())
+    name_processes(&openers.filter(|pid| parent(*pid) != Some(std::process::id())).collect::<Vec<_>>())
 }
 
 /// Returns the leaders of the sessions that a terminal controls, in words; where none can be seen, processes of those
@@ -34,22 +34,23 @@ pub fn sessions(terminal: impl AsFd) -> Option<String> {
     let number = device_number(&terminal)?.cast_signed();
     let about = fstat(terminal).ok()?;
     let controlled = |pid: &u32| stat_field(*pid, TERMINAL) == Some(number);
-    let all: Vec<u32> = all_processes().filter(controlled).filter(|pid| shares(*pid, &about)).collect();
+    let all: Vec<u32> =
+        all_processes().filter(controlled).filter(|pid| may_share_terminal(*pid, &about)).collect();
     let leads = |pid: &u32| stat_field(*pid, SESSION) == Some(pid.cast_signed());
     let leaders: Vec<u32> = all.iter().copied().filter(leads).collect();
-    named(if leaders.is_empty() { &all } else { &leaders })
+    name_processes(if leaders.is_empty() { &all } else { &leaders })
 }
 
 /// Returns false if a process sees only other pseudo terminals than this one: another container can have the number.
-fn shares(pid: u32, terminal: &Stat) -> bool {
+fn may_share_terminal(pid: u32, terminal: &Stat) -> bool {
     let differs = |about: fs::Metadata| about.dev() != terminal.st_dev;
     let elsewhere = fs::metadata(format!("/proc/{pid}/root/dev/pts")).is_ok_and(differs);
     !is_pseudo(terminal) || !elsewhere || has_only_terminal(pid, terminal)
 }
 
 /// Returns processes in words: `cat (pid 12)`; `None` if there are none.
-pub fn named(pids: &[u32]) -> Option<String> {
-    let mut named: Vec<String> = pids.iter().take(NAMED).map(|pid| name(*pid)).collect();
+pub fn name_processes(pids: &[u32]) -> Option<String> {
+    let mut named: Vec<String> = pids.iter().take(NAMED).map(|pid| process_name(*pid)).collect();
     let last = match pids.len().saturating_sub(NAMED) {
         0 => named.pop()?,
         more => format!("{more} more"),
@@ -74,7 +75,7 @@ pub(crate) fn readers(descriptor: i32) -> Vec<u32> {
 
 /// Returns true if a descriptor of a process can be read from.
 fn can_read(pid: u32, descriptor: &Path) -> bool {
-    let flags = about(pid, descriptor, "flags:").and_then(|flags| u32::from_str_radix(&flags, 8).ok());
+    let flags = fdinfo_value(pid, descriptor, "flags:").and_then(|flags| u32::from_str_radix(&flags, 8).ok());
     flags.is_some_and(|flags| flags & OFlags::ACCMODE.bits() != OFlags::WRONLY.bits())
 }
 
@@ -104,7 +105,7 @@ fn is_guardian(pid: u32) -> bool {
     words.split('\0').nth(1) == Some(guardian::ROLE.name)
 }
 
-fn name(pid: u32) -> String {
+fn process_name(pid: u32) -> String {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     format!("{} (pid {pid})", name.trim())
 }
@@ -136,11 +137,11 @@ fn is_pseudo(terminal: &Stat) -> bool {
 
 /// Index of the terminal that belongs to the master with this descriptor.
 fn index(pid: u32, descriptor: &Path) -> Option<u32> {
-    about(pid, descriptor, "tty-index:")?.parse().ok()
+    fdinfo_value(pid, descriptor, "tty-index:")?.parse().ok()
 }
 
 /// Value of a line of what the kernel tells about a descriptor.
-fn about(pid: u32, descriptor: &Path, name: &str) -> Option<String> {
+fn fdinfo_value(pid: u32, descriptor: &Path, name: &str) -> Option<String> {
     let number = descriptor.file_name()?.to_str()?;
     let about = fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).ok()?;
     Some(about.lines().find_map(|line| line.strip_prefix(name))?.trim().to_owned())
@@ -174,7 +175,7 @@ mod tests {
     #[test]
     fn those_that_have_a_terminal_open_are_named_and_its_other_side_is_not() {
         let (terminal, other) = (PseudoTerminal::open().unwrap(), PseudoTerminal::open().unwrap());
-        let found = || words(&fstat(&terminal.slave).unwrap());
+        let found = || describe_openers(&fstat(&terminal.slave).unwrap());
         let slave = || Stdio::from(terminal.slave.try_clone().unwrap());
         assert_eq!(found(), None, "this process is excepted");
         let _of_other = Orphan::with(other.slave.try_clone().unwrap().into(), Stdio::null());

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 static HURRIES: AtomicBool = AtomicBool::new(false);
 
 /// Has output no longer wait for readers: a signal asked for the end of the run.
-pub fn hurry() {
+pub fn stop_waiting() {
     HURRIES.store(true, Ordering::Relaxed);
 }
 
@@ -33,7 +33,7 @@ pub struct BlockingOutput<T>(pub T);
 
 impl<T: AsFd> Write for BlockingOutput<T> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        wait(&self.0)?;
+        wait_writable(&self.0)?;
         Ok(rustix::io::write(&self.0, &bytes[..bytes.len().min(PIECE)])?)
     }
 
@@ -53,7 +53,7 @@ pub(crate) fn is_writable(to: impl AsFd, time: Duration) -> io::Result<bool> {
 }
 
 /// Waits until a descriptor takes bytes.
-fn wait(to: impl AsFd) -> io::Result<()> {
+fn wait_writable(to: impl AsFd) -> io::Result<()> {
     let began = Instant::now();
     while !is_writable(&to, LOOK)? {
         let waited = began.elapsed() >= PATIENCE;
@@ -74,7 +74,7 @@ fn unread(why: &str) -> io::Error {
 /// Readers of a pipe in words, if all of them stand still.
 fn halted_readers(to: impl AsFd) -> Option<String> {
     let readers = openers::readers(to.as_fd().as_raw_fd());
-    readers.iter().all(|pid| is_halted(*pid)).then(|| openers::named(&readers)).flatten()
+    readers.iter().all(|pid| is_halted(*pid)).then(|| openers::name_processes(&readers)).flatten()
 }
 
 #[cfg(test)]

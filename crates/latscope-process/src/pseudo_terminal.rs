@@ -25,23 +25,23 @@ impl PseudoTerminal {
     /// # Errors
     /// The system has no more pseudo terminals, or none at all.
     pub fn open() -> Result<PseudoTerminal> {
-        Self::create().context("no pseudo terminal can be had")
+        Self::create_pair().context("no pseudo terminal can be had")
     }
 
-    fn create() -> io::Result<PseudoTerminal> {
+    fn create_pair() -> io::Result<PseudoTerminal> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = openpt(flags)?;
         grantpt(&master)?;
         unlockpt(&master)?;
         let slave = ioctl_tiocgptpeer(&master, flags)?;
         let path = PathBuf::from(std::ffi::OsString::from_vec(ptsname(&master, [])?.into_bytes()));
-        Modes::of(&slave)?.raw().apply(&slave)?;
+        Modes::of_terminal(&slave)?.raw().apply_to(&slave)?;
         rustix::io::ioctl_fionbio(&master, true)?;
         Ok(PseudoTerminal { master, slave, path })
     }
 
     /// The number of the master's descriptor.
-    pub fn descriptor(&self) -> i32 {
+    pub fn master_descriptor(&self) -> i32 {
         self.master.as_raw_fd()
     }
 }

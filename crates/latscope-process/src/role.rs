@@ -4,7 +4,7 @@
 //! descriptor. JSON values go over it, one a line: the orders first, then the messages of each side.
 
 use anyhow::{Context, Result, anyhow};
-use latscope_os::worker::{self, Lifetime, inherited};
+use latscope_os::worker::{self, Lifetime, take_descriptor};
 use latscope_os::{sched, signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -33,7 +33,7 @@ impl ProcessRole {
     ///
     /// # Errors
     /// The errors of the main function.
-    pub fn run(&self, arguments: &[String]) -> Result<()> {
+    pub fn run_role(&self, arguments: &[String]) -> Result<()> {
         // Started as /proc/self/exe, it would be seen as `exe` by others.
         let _ = rustix::thread::set_name(c"latscope");
         if !self.terminates {
@@ -49,7 +49,7 @@ impl ProcessRole {
 ///
 /// # Errors
 /// No sockets or no process can be created.
-pub fn start(
+pub fn start_process(
     arguments: &[&str],
     descriptors: &[&OwnedFd],
     lifetime: Lifetime,
@@ -57,7 +57,7 @@ pub fn start(
     let (local, peer) = UnixStream::pair()?;
     let peer = OwnedFd::from(peer);
     let all: Vec<&OwnedFd> = [&peer].into_iter().chain(descriptors.iter().copied()).collect();
-    Ok((worker::spawn(arguments, &all, lifetime)?, MessageSocket::over(local)))
+    Ok((worker::spawn(arguments, &all, lifetime)?, MessageSocket::from_stream(local)))
 }
 
 /// Checks, before a run measures, that it can have the sockets to its processes.
@@ -88,23 +88,23 @@ pub enum MessageRead<T> {
 }
 
 impl MessageSocket {
-    fn over(socket: UnixStream) -> MessageSocket {
+    fn from_stream(socket: UnixStream) -> MessageSocket {
         MessageSocket { socket, received: Vec::new() }
     }
 
     /// Opens the socket to the process that started this one.
     ///
     /// # Errors
-    /// This process was not started by [`start`].
+    /// This process was not started by [`start_process`].
     pub fn inherited() -> io::Result<MessageSocket> {
-        Ok(MessageSocket::over(UnixStream::from(inherited(0)?)))
+        Ok(MessageSocket::from_stream(UnixStream::from(take_descriptor(0)?)))
     }
 
     /// Sends a message as a line of JSON.
     ///
     /// # Errors
     /// The other process has ended.
-    pub fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
+    pub fn send_message(&mut self, message: &impl Serialize) -> io::Result<()> {
         let line = serde_json::to_string(message)? + "\n";
         self.socket.write_all(line.as_bytes())
     }
@@ -121,9 +121,9 @@ impl MessageSocket {
     ///
     /// # Errors
     /// The line is no such message, or cannot be read although the other process exists.
-    pub fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
+    pub fn receive_message<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
         loop {
-            match self.read()? {
+            match self.read_message()? {
                 MessageRead::Message(message) => return Ok(Some(message)),
                 MessageRead::Partial => {}
                 MessageRead::Ended => return Ok(None),
@@ -135,8 +135,8 @@ impl MessageSocket {
     /// so that a caller who polls never waits for a process that gets no CPU in the middle of one.
     ///
     /// # Errors
-    /// The errors of [`receive`](MessageSocket::receive).
-    pub fn read<T: DeserializeOwned>(&mut self) -> Result<MessageRead<T>> {
+    /// The errors of [`receive_message`](MessageSocket::receive_message).
+    pub fn read_message<T: DeserializeOwned>(&mut self) -> Result<MessageRead<T>> {
         const UNREADABLE: &str = "what a process of this run says cannot be read";
         if !self.has_message() {
             let mut bytes = [0; 1 << 14];
@@ -183,18 +183,18 @@ impl MessageSocket {
     ///
     /// # Errors
     /// The other process has ended.
-    pub fn answer<T: Serialize>(&mut self, result: &Result<T>) -> io::Result<()> {
-        self.send(&result.as_ref().map_err(|error| format!("{error:#}")))
+    pub fn send_answer<T: Serialize>(&mut self, result: &Result<T>) -> io::Result<()> {
+        self.send_message(&result.as_ref().map_err(|error| format!("{error:#}")))
     }
 
-    /// Waits for the [`answer`](MessageSocket::answer), at most for `timeout`; `None` if the other process has ended or
-    /// does not answer.
+    /// Waits for the [`send_answer`](MessageSocket::send_answer), at most for `timeout`; `None` if the other process
+    /// has ended or does not answer.
     ///
     /// # Errors
     /// The process could not carry out its orders.
-    pub fn answered<T: DeserializeOwned>(&mut self, timeout: Option<Duration>) -> Result<Option<T>> {
+    pub fn receive_answer<T: DeserializeOwned>(&mut self, timeout: Option<Duration>) -> Result<Option<T>> {
         self.set_timeout(timeout)?;
-        let answer: Option<Result<T, String>> = self.receive()?;
+        let answer: Option<Result<T, String>> = self.receive_message()?;
         self.set_timeout(None)?;
         answer.transpose().map_err(|text| anyhow!(text))
     }
@@ -255,42 +255,42 @@ mod tests {
     fn after(bytes: &[u8], ends: bool) -> (MessageSocket, Option<UnixStream>) {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         theirs.write_all(bytes).unwrap();
-        (MessageSocket::over(ours), Some(theirs).filter(|_| !ends))
+        (MessageSocket::from_stream(ours), Some(theirs).filter(|_| !ends))
     }
 
     #[test]
     fn only_an_end_is_taken_for_one() {
         let (mut whole, _open) = after(b"7\n", false);
-        assert_eq!(whole.receive::<u32>().unwrap(), Some(7));
+        assert_eq!(whole.receive_message::<u32>().unwrap(), Some(7));
         whole.set_timeout(Some(Duration::from_millis(1))).unwrap();
-        assert_eq!(whole.receive::<u32>().unwrap(), None, "time is over");
+        assert_eq!(whole.receive_message::<u32>().unwrap(), None, "time is over");
         for bytes in [&b""[..], b"{\"cut"] {
-            assert_eq!(after(bytes, true).0.receive::<u32>().unwrap(), None, "it ended");
+            assert_eq!(after(bytes, true).0.receive_message::<u32>().unwrap(), None, "it ended");
         }
         let (mut odd, _open) = after(b"\xff\n", false);
-        let error = odd.receive::<u32>().unwrap_err();
+        let error = odd.receive_message::<u32>().unwrap_err();
         assert!(format!("{error:#}").contains("cannot be read"), "{error:#}");
-        assert!(after(b"word\n", true).0.receive::<u32>().is_err());
+        assert!(after(b"word\n", true).0.receive_message::<u32>().is_err());
         // It dies with what we sent unread.
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let mut messages = MessageSocket::over(ours);
-        messages.send(&1).unwrap();
+        let mut messages = MessageSocket::from_stream(ours);
+        messages.send_message(&1).unwrap();
         drop(theirs);
-        assert_eq!(messages.receive::<u32>().unwrap(), None);
+        assert_eq!(messages.receive_message::<u32>().unwrap(), None);
     }
     #[test]
     fn half_a_message_is_kept_and_not_waited_for() {
         let (mut messages, peer) = after(b"1\n{\"x\"", false);
-        assert_eq!(messages.read::<u32>().unwrap(), MessageRead::Message(1));
+        assert_eq!(messages.read_message::<u32>().unwrap(), MessageRead::Message(1));
         assert!(!messages.has_message());
         let mut peer = peer.unwrap();
         peer.write_all(b":2").unwrap();
-        assert_eq!(messages.read::<BTreeMap<String, u32>>().unwrap(), MessageRead::Partial);
+        assert_eq!(messages.read_message::<BTreeMap<String, u32>>().unwrap(), MessageRead::Partial);
         messages.set_timeout(Some(Duration::from_millis(1))).unwrap();
-        assert_eq!(messages.receive::<BTreeMap<String, u32>>().unwrap(), None, "time is over");
+        assert_eq!(messages.receive_message::<BTreeMap<String, u32>>().unwrap(), None, "time is over");
         peer.write_all(b"}\n3\n").unwrap();
         let expected = BTreeMap::from([("x".to_owned(), 2)]);
-        assert_eq!(messages.receive().unwrap(), Some(expected));
-        assert_eq!(messages.receive::<u32>().unwrap(), Some(3));
+        assert_eq!(messages.receive_message().unwrap(), Some(expected));
+        assert_eq!(messages.receive_message::<u32>().unwrap(), Some(3));
     }
 }

@@ -21,11 +21,15 @@ pub struct Stdout;
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        remembered(open().and_then(|()| LINES.lock().unwrap_or_else(PoisonError::into_inner).add(bytes)))
+        remember_failure(
+            check_open().and_then(|()| LINES.lock().unwrap_or_else(PoisonError::into_inner).add_bytes(bytes)),
+        )
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        remembered(open().and_then(|()| LINES.lock().unwrap_or_else(PoisonError::into_inner).flush()))
+        remember_failure(
+            check_open().and_then(|()| LINES.lock().unwrap_or_else(PoisonError::into_inner).flush()),
+        )
     }
 }
 
@@ -35,7 +39,7 @@ struct Lines(Vec<u8>);
 static LINES: Mutex<Lines> = Mutex::new(Lines(Vec::new()));
 
 impl Lines {
-    fn add(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn add_bytes(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.extend(bytes);
         if bytes.contains(&b'\n') {
             self.flush()?
@@ -59,11 +63,11 @@ fn unread() -> Option<io::Error> {
 }
 
 /// Checks that stdout is open: the runtime silently discards output to a closed one.
-fn open() -> io::Result<()> {
+fn check_open() -> io::Result<()> {
     if latscope_os::stdio::stdout_was_closed() { Err(Errno::BADF.into()) } else { Ok(()) }
 }
 
-fn remembered<T>(outcome: io::Result<T>) -> io::Result<T> {
+fn remember_failure<T>(outcome: io::Result<T>) -> io::Result<T> {
     if let Err(error) = &outcome
         && error.kind() == ErrorKind::TimedOut
     {
@@ -80,14 +84,14 @@ fn remembered<T>(outcome: io::Result<T>) -> io::Result<T> {
 /// The first failure to write, except that a reader closed its end.
 pub fn failure() -> Option<io::Error> {
     let failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
-    failed.map(io::Error::from_raw_os_error).or_else(unread).map(named)
+    failed.map(io::Error::from_raw_os_error).or_else(unread).map(add_stdout_name)
 }
 
 /// Writes a text for people at once, without characters that a terminal would obey.
 ///
 /// # Errors
 /// The text cannot be written.
-pub fn write(text: &str) -> io::Result<()> {
+pub fn write_text(text: &str) -> io::Result<()> {
     write_data(clean(text, Sequences::None).as_bytes())
 }
 
@@ -99,7 +103,7 @@ pub fn write_data(data: &[u8]) -> io::Result<()> {
     let shown = io::stdout().is_terminal().then(|| String::from_utf8_lossy(data).into_owned());
     let shown = shown.map(|text| for_terminal(&text, Sequences::Movements).into_owned());
     let data = shown.as_ref().map_or(data, String::as_bytes);
-    Stdout.write_all(data).and_then(|()| Stdout.flush()).map_err(named)
+    Stdout.write_all(data).and_then(|()| Stdout.flush()).map_err(add_stdout_name)
 }
 
 /// Writes a view as a file of text, such as a page or a table, of which another program may read each byte: only
@@ -110,7 +114,7 @@ pub fn write_data(data: &[u8]) -> io::Result<()> {
 pub fn write_view(view: &[u8]) -> io::Result<()> {
     match str::from_utf8(view) {
         Ok(text) if log_commands::may_be_in(text) => {
-            let lines = text.split_inclusive('\n').map(|line| log_commands::broken(line.to_owned()));
+            let lines = text.split_inclusive('\n').map(|line| log_commands::break_commands(line.to_owned()));
             write_data(lines.collect::<String>().as_bytes())
         }
         _ => write_data(view),
@@ -118,7 +122,7 @@ pub fn write_view(view: &[u8]) -> io::Result<()> {
 }
 
 /// Returns the error with the name of stdout added.
-fn named(error: io::Error) -> io::Error {
+fn add_stdout_name(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot write to stdout: {error}"))
 }
 
@@ -137,12 +141,12 @@ pub fn spare_dumb_terminals() {
 /// The text cannot be written.
 pub fn write_styled(text: &str) -> io::Result<()> {
     match anstream::AutoStream::choice(&io::stdout()) {
-        anstream::ColorChoice::Never => write(&anstream::adapter::strip_str(text).to_string()),
+        anstream::ColorChoice::Never => write_text(&anstream::adapter::strip_str(text).to_string()),
         _ => write_data(clean(text, Sequences::Colours).as_bytes()),
     }
 }
 
 /// Prints for a program that continues after a failure; [`failure`] returns it in the end.
-pub fn print(text: &str) {
+pub fn print_text(text: &str) {
     let _ = write_data(clean(text, Sequences::Movements).as_bytes());
 }

@@ -36,7 +36,7 @@ impl KeyModes {
     ///
     /// # Errors
     /// The descriptor is no terminal.
-    pub fn of(terminal: impl AsFd) -> io::Result<KeyModes> {
+    pub fn of_terminal(terminal: impl AsFd) -> io::Result<KeyModes> {
         let modes = termios::tcgetattr(terminal)?;
         Ok(KeyModes {
             input: modes.input_modes.bits(),
@@ -55,7 +55,7 @@ impl KeyModes {
         KeyModes { input, local, suspend: 0, least: 0, time: 0 }
     }
 
-    fn set(&self, terminal: impl AsFd) -> io::Result<()> {
+    fn set_modes(&self, terminal: impl AsFd) -> io::Result<()> {
         let mut modes: Termios = termios::tcgetattr(&terminal)?;
         modes.input_modes = InputModes::from_bits_retain(self.input);
         modes.local_modes = LocalModes::from_bits_retain(self.local);
@@ -67,12 +67,12 @@ impl KeyModes {
     }
 
     /// Leaves the alternate screen of this terminal and restores the modes; has no effect if both are done.
-    pub fn leave(&self, mut terminal: impl AsFd + Write) {
+    pub fn leave_screen(&self, mut terminal: impl AsFd + Write) {
         // One that is gone needs neither.
         let _ = terminal.write_all(LEAVE).and_then(|()| terminal.flush());
         // A shell may have been faster, and has modes of its own by now.
-        if KeyModes::of(&terminal).is_ok_and(|modes| modes == self.for_keys()) {
-            let _ = self.set(&terminal);
+        if KeyModes::of_terminal(&terminal).is_ok_and(|modes| modes == self.for_keys()) {
+            let _ = self.set_modes(&terminal);
         }
     }
 }
@@ -109,8 +109,8 @@ impl InteractiveTerminal {
     ///
     /// # Errors
     /// The descriptor is no terminal, or is not open in both directions.
-    pub fn of(fd: OwnedFd) -> io::Result<InteractiveTerminal> {
-        let before = KeyModes::of(&fd)?;
+    pub fn from_fd(fd: OwnedFd) -> io::Result<InteractiveTerminal> {
+        let before = KeyModes::of_terminal(&fd)?;
         if !rustix::fs::fcntl_getfl(&fd)?.contains(OFlags::RDWR) {
             return Err(io::Error::other("the terminal is not open for reading and writing"));
         }
@@ -136,9 +136,9 @@ impl InteractiveTerminal {
     ///
     /// # Errors
     /// The terminal is disconnected.
-    pub fn take(&self) -> io::Result<()> {
+    pub fn take_over(&self) -> io::Result<()> {
         self.0.taken.store(true, Relaxed);
-        self.0.before.for_keys().set(&self.0.file)?;
+        self.0.before.for_keys().set_modes(&self.0.file)?;
         (&self.0.file).write_all(ENTER)?;
         self.0.leave_before_a_panic_speaks();
         Ok(())
@@ -150,12 +150,12 @@ impl InteractiveTerminal {
     }
 
     /// Restores the terminal, if it is taken over.
-    pub fn leave(&self) {
-        self.0.leave();
+    pub fn restore_terminal(&self) {
+        self.0.restore_if_taken();
     }
 
     /// Columns and rows of the terminal; `None` if they are not known.
-    pub fn size(&self) -> Option<(u16, u16)> {
+    pub fn window_size(&self) -> Option<(u16, u16)> {
         let Winsize { ws_col, ws_row, .. } = termios::tcgetwinsize(&self.0.file).ok()?;
         (ws_col > 0 && ws_row > 0).then_some((ws_col, ws_row))
     }
@@ -164,8 +164,8 @@ impl InteractiveTerminal {
     ///
     /// # Errors
     /// The terminal is disconnected.
-    pub fn write(&self, bytes: &[u8]) -> io::Result<bool> {
-        let ready = self.is_taken() && self.ready(PollFlags::OUT)?.contains(PollFlags::OUT);
+    pub fn write_bytes(&self, bytes: &[u8]) -> io::Result<bool> {
+        let ready = self.is_taken() && self.poll_now(PollFlags::OUT)?.contains(PollFlags::OUT);
         if ready {
             (&self.0.file).write_all(bytes)?;
         }
@@ -177,7 +177,7 @@ impl InteractiveTerminal {
     /// # Errors
     /// The terminal is disconnected.
     pub fn keys(&self) -> io::Result<Vec<u8>> {
-        let ready = self.ready(PollFlags::IN)?;
+        let ready = self.poll_now(PollFlags::IN)?;
         let mut keys = [0; 256];
         let length =
             if ready.contains(PollFlags::IN) { rustix::io::read(&self.0.file, &mut keys)? } else { 0 };
@@ -187,7 +187,7 @@ impl InteractiveTerminal {
         Ok(keys[..length].to_vec())
     }
 
-    fn ready(&self, flags: PollFlags) -> io::Result<PollFlags> {
+    fn poll_now(&self, flags: PollFlags) -> io::Result<PollFlags> {
         let mut fds = [PollFd::new(&self.0.file, flags)];
         poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
         Ok(fds[0].revents())
@@ -202,16 +202,16 @@ impl AsFd for InteractiveTerminal {
 
 impl Drop for InteractiveTerminal {
     fn drop(&mut self) {
-        self.leave();
+        self.restore_terminal();
     }
 }
 
 impl TerminalState {
     /// Restores the terminal; returns true if it was taken over.
-    fn leave(&self) -> bool {
+    fn restore_if_taken(&self) -> bool {
         let taken = self.taken.swap(false, Relaxed);
         if taken {
-            self.before.leave(&self.file);
+            self.before.leave_screen(&self.file);
         }
         taken
     }
@@ -222,7 +222,7 @@ impl TerminalState {
         let usual = panic::take_hook();
         let owner = thread::current().id();
         panic::set_hook(Box::new(move |info| {
-            let taken = thread::current().id() == owner && held.leave();
+            let taken = thread::current().id() == owner && held.restore_if_taken();
             usual(info);
             if taken {
                 // The guardian, which leaves once more, shall come back to below the message.
@@ -260,72 +260,72 @@ mod tests {
     #[test]
     fn what_was_taken_is_left_as_it_was() {
         let (mut master, ours) = pair();
-        let before = KeyModes::of(&ours).unwrap();
-        let terminal = InteractiveTerminal::of(ours).unwrap();
+        let before = KeyModes::of_terminal(&ours).unwrap();
+        let terminal = InteractiveTerminal::from_fd(ours).unwrap();
         assert_eq!((terminal.before(), terminal.is_taken()), (before, false));
-        assert!(!terminal.write(b"not yet").unwrap());
-        terminal.take().unwrap();
-        assert_eq!(KeyModes::of(&terminal).unwrap(), before.for_keys());
+        assert!(!terminal.write_bytes(b"not yet").unwrap());
+        terminal.take_over().unwrap();
+        assert_eq!(KeyModes::of_terminal(&terminal).unwrap(), before.for_keys());
         assert_ne!(before, before.for_keys());
-        assert!(terminal.write(b"now").unwrap());
+        assert!(terminal.write_bytes(b"now").unwrap());
         saw(&mut master, &[ENTER, b"now"]);
         // No line to wait for.
         master.write_all(b"q\x1b[A").unwrap();
         assert_eq!(terminal.keys().unwrap(), b"q\x1b[A");
         assert_eq!(terminal.keys().unwrap(), b"");
-        terminal.leave();
-        assert_eq!(KeyModes::of(&terminal).unwrap(), before);
+        terminal.restore_terminal();
+        assert_eq!(KeyModes::of_terminal(&terminal).unwrap(), before);
         saw(&mut master, &[LEAVE]);
         // Only once: what is on the screen by then is not ours.
-        terminal.leave();
-        assert!(!terminal.write(b"too late").unwrap());
-        terminal.0.before.leave(&terminal.0.file);
+        terminal.restore_terminal();
+        assert!(!terminal.write_bytes(b"too late").unwrap());
+        terminal.0.before.leave_screen(&terminal.0.file);
         saw(&mut master, &[LEAVE]);
     }
 
     #[test]
     fn modes_survive_the_journal() {
         let (_master, ours) = pair();
-        let before = KeyModes::of(&ours).unwrap();
+        let before = KeyModes::of_terminal(&ours).unwrap();
         let text = serde_json::to_string(&before).unwrap();
         let restored: KeyModes = serde_json::from_str(&text).unwrap();
-        before.for_keys().set(&ours).unwrap();
+        before.for_keys().set_modes(&ours).unwrap();
         let terminal = File::from(ours);
-        restored.leave(&terminal);
-        assert_eq!(KeyModes::of(&terminal).unwrap(), before);
+        restored.leave_screen(&terminal);
+        assert_eq!(KeyModes::of_terminal(&terminal).unwrap(), before);
         // Those of a shell that was faster stay.
         let shell = KeyModes { local: before.for_keys().local, ..before };
-        shell.set(&terminal).unwrap();
-        restored.leave(&terminal);
-        assert_eq!(KeyModes::of(&terminal).unwrap(), shell);
+        shell.set_modes(&terminal).unwrap();
+        restored.leave_screen(&terminal);
+        assert_eq!(KeyModes::of_terminal(&terminal).unwrap(), shell);
     }
 
     #[test]
     fn a_panic_speaks_on_the_normal_screen() {
         let (mut master, ours) = pair();
-        let before = KeyModes::of(&ours).unwrap();
+        let before = KeyModes::of_terminal(&ours).unwrap();
         let check = ours.try_clone().unwrap();
         let panicked = thread::spawn(move || {
-            let terminal = InteractiveTerminal::of(ours).unwrap();
-            terminal.take().unwrap();
+            let terminal = InteractiveTerminal::from_fd(ours).unwrap();
+            terminal.take_over().unwrap();
             panic!("to be expected here");
         });
         assert!(panicked.join().is_err());
-        assert_eq!(KeyModes::of(&check).unwrap(), before);
+        assert_eq!(KeyModes::of_terminal(&check).unwrap(), before);
         saw(&mut master, &[ENTER, LEAVE, SAVE_CURSOR]);
     }
 
     #[test]
     fn what_is_no_terminal_or_is_gone_is_an_error() {
         let file = tempfile::tempfile().unwrap();
-        assert!(InteractiveTerminal::of(file.into()).is_err());
+        assert!(InteractiveTerminal::from_fd(file.into()).is_err());
         let (master, ours) = pair();
-        let terminal = InteractiveTerminal::of(ours).unwrap();
-        terminal.take().unwrap();
+        let terminal = InteractiveTerminal::from_fd(ours).unwrap();
+        terminal.take_over().unwrap();
         drop(master);
         // A process that another test forks has the other end until it executes its program.
         poll(&mut [PollFd::new(&terminal.0.file, PollFlags::empty())], None).unwrap();
         assert!(terminal.keys().is_err());
-        assert!(terminal.write(b"x").is_err());
+        assert!(terminal.write_bytes(b"x").is_err());
     }
 }

@@ -50,12 +50,12 @@ fn places() -> Vec<PathBuf> {
 }
 
 /// Begins a run without waiting. A run that asks for its turn later waits for it.
-pub fn begin() -> RunLock {
+pub fn begin_run() -> RunLock {
     begin_in(&places())
 }
 
 fn begin_in(places: &[PathBuf]) -> RunLock {
-    let Ok(file) = opened(places) else { return RunLock(None) };
+    let Ok(file) = open_first(places) else { return RunLock(None) };
     let began = Instant::now();
     while flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
         if began.elapsed() >= MOMENT {
@@ -71,7 +71,7 @@ fn begin_in(places: &[PathBuf]) -> RunLock {
 ///
 /// # Errors
 /// There is no place for the lock, or another run lasts longer.
-pub fn wait(limit: Duration, names: bool, waiting: impl FnMut(&str)) -> Result<RunLock> {
+pub fn wait_for_others(limit: Duration, names: bool, waiting: impl FnMut(&str)) -> Result<RunLock> {
     wait_in(&places(), limit, names, waiting)
 }
 
@@ -81,7 +81,7 @@ fn wait_in(
     names: bool,
     mut waiting: impl FnMut(&str),
 ) -> Result<RunLock> {
-    let file = opened(places)
+    let file = open_first(places)
         .map_err(|why| anyhow!("there is no place for the lock by which runs wait for each other ({why})"))?;
     let began = Instant::now();
     let holder = || if names { holder(&file) } else { "another latscope".to_owned() };
@@ -97,7 +97,7 @@ fn wait_in(
         }
         // The signals of a run are blocked until it listens to them.
         if let Some(signal) = signal::pending(&TERMINATION) {
-            bail!("interrupted by {} while {} ran", signal::name(signal), holder());
+            bail!("interrupted by {} while {} ran", signal::signal_name(signal), holder());
         }
         if !std::mem::replace(&mut announced, true) {
             waiting(&holder());
@@ -107,7 +107,7 @@ fn wait_in(
 }
 
 /// Opens the file in the first of the places that lets this process, else says why not.
-fn opened(places: &[PathBuf]) -> std::result::Result<OwnedFd, String> {
+fn open_first(places: &[PathBuf]) -> std::result::Result<OwnedFd, String> {
     let mut reasons = Vec::new();
     for place in places {
         match opened_in(place) {
@@ -123,11 +123,11 @@ fn opened(places: &[PathBuf]) -> std::result::Result<OwnedFd, String> {
 fn opened_in(place: &Path) -> io::Result<OwnedFd> {
     let path = place.join(NAME);
     let made = OFlags::RDONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let looked = match Looked::name(&path) {
+    let looked = match Looked::at_name(&path) {
         // What exists is never created anew: the kernel may refuse that for another user's file (protected_regular).
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             match open(&path, made, Mode::from_raw_mode(0o444)) {
-                Err(Errno::EXIST) => Looked::name(&path)?,
+                Err(Errno::EXIST) => Looked::at_name(&path)?,
                 made => return Ok(made?),
             }
         }
@@ -145,7 +145,7 @@ fn holder(file: &OwnedFd) -> String {
     let locks = read_to_string("/proc/locks").unwrap_or_default();
     let own = std::process::id();
     let holders = locks.lines().filter_map(|line| holding(line, inode)).filter(|pid| *pid != own && *pid > 0);
-    match holders.map(|pid| (pid, command(pid))).next() {
+    match holders.map(|pid| (pid, command_suffix(pid))).next() {
         Some((pid, command)) => {
             let age = age(pid).map_or_else(String::new, |age| {
                 format!(", running for {}", format_span(age.as_nanos() as f64))
@@ -177,7 +177,7 @@ fn age_of(stat: &str, uptime: &str, ticks: u64) -> Option<Duration> {
     Some(Duration::from_secs((up as u64).saturating_sub(started / ticks.max(1))))
 }
 
-fn command(pid: u32) -> String {
+fn command_suffix(pid: u32) -> String {
     let words = read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words = first_words(words.split('\0'));
     if words.is_empty() { words } else { format!(", `{words}`") }

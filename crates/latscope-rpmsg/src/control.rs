@@ -29,7 +29,7 @@
 //! assert!(!control.is_accepted(command)?);
 //!
 //! // The remote:
-//! control.accept(control.command()?)?;
+//! control.accept(control.load_command()?)?;
 //!
 //! assert!(control.is_accepted(command)?);
 //! # Ok::<(), latscope_rpmsg::Fault>(())
@@ -80,12 +80,12 @@ impl ControlCommand {
         ControlCommand(u64::from(number) << 32 | u64::from(order.code()))
     }
 
-    fn number(self) -> u32 {
+    fn sequence_number(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
     /// Returns the order; an unknown code counts as the order of a link.
-    pub fn order(self) -> ControlOpcode {
+    pub fn decode_opcode(self) -> ControlOpcode {
         let is = |order: &ControlOpcode| order.code() == self.0 as u32;
         [ControlOpcode::Doorbell, ControlOpcode::Word, ControlOpcode::Stop]
             .into_iter()
@@ -119,7 +119,7 @@ impl<M: RpmsgMemory> RpmsgControlBlock<M> {
     /// [`Fault::OutOfWindow`] of a memory that shrank, here and below.
     pub fn issue(&self, order: ControlOpcode) -> Result<ControlCommand, Fault> {
         let accepted = ControlCommand(self.memory.load_u64(self.at + ACCEPTED)?);
-        let command = ControlCommand::new(order, accepted.number().wrapping_add(1));
+        let command = ControlCommand::new(order, accepted.sequence_number().wrapping_add(1));
         // What the host wrote for the remote is seen by it when it sees the order.
         self.memory.fence();
         self.memory.store_u64(self.at + COMMAND, command.0)?;
@@ -141,7 +141,7 @@ impl<M: RpmsgMemory> RpmsgControlBlock<M> {
     ///
     /// # Errors
     /// See [`RpmsgControlBlock::issue`].
-    pub fn command(&self) -> Result<ControlCommand, Fault> {
+    pub fn load_command(&self) -> Result<ControlCommand, Fault> {
         self.memory.load_u64(self.at + COMMAND).map(ControlCommand)
     }
 
@@ -158,7 +158,7 @@ impl<M: RpmsgMemory> RpmsgControlBlock<M> {
     ///
     /// # Errors
     /// See [`RpmsgControlBlock::issue`].
-    pub fn send(&self, word: u64) -> Result<(), Fault> {
+    pub fn send_word(&self, word: u64) -> Result<(), Fault> {
         self.memory.store_u64(self.at + WORD, word)
     }
 
@@ -166,7 +166,7 @@ impl<M: RpmsgMemory> RpmsgControlBlock<M> {
     ///
     /// # Errors
     /// See [`RpmsgControlBlock::issue`].
-    pub fn word(&self) -> Result<u64, Fault> {
+    pub fn load_word(&self) -> Result<u64, Fault> {
         self.memory.load_u64(self.at + WORD)
     }
 
@@ -174,7 +174,7 @@ impl<M: RpmsgMemory> RpmsgControlBlock<M> {
     ///
     /// # Errors
     /// See [`RpmsgControlBlock::issue`].
-    pub fn reply(&self, word: u64) -> Result<(), Fault> {
+    pub fn send_reply(&self, word: u64) -> Result<(), Fault> {
         self.memory.store_u64(self.at + REPLY, word)
     }
 
@@ -201,10 +201,10 @@ mod tests {
     fn every_order_is_known_and_the_rest_is_a_link() {
         for order in [ControlOpcode::Link, ControlOpcode::Doorbell, ControlOpcode::Word, ControlOpcode::Stop]
         {
-            assert_eq!(ControlCommand::new(order, 7).order(), order);
+            assert_eq!(ControlCommand::new(order, 7).decode_opcode(), order);
         }
         for other in [0, u64::MAX, u64::from(ControlOpcode::Stop.code()) << 32] {
-            assert_eq!(ControlCommand(other).order(), ControlOpcode::Link);
+            assert_eq!(ControlCommand(other).decode_opcode(), ControlOpcode::Link);
         }
     }
 
@@ -213,7 +213,7 @@ mod tests {
         let memory = memory(SIZE);
         let control = RpmsgControlBlock::new(&memory).unwrap();
         let first = control.issue(ControlOpcode::Link).unwrap();
-        control.accept(control.command().unwrap()).unwrap();
+        control.accept(control.load_command().unwrap()).unwrap();
         assert_eq!(control.is_accepted(first), Ok(true));
         let second = control.issue(ControlOpcode::Link).unwrap();
         assert_eq!(control.is_accepted(second), Ok(false));
@@ -223,10 +223,10 @@ mod tests {
     fn the_words_are_the_windows_last() {
         let memory = memory(0x3000);
         let control = RpmsgControlBlock::new(&memory).unwrap();
-        control.send(0x0102_0304_0506_0708).unwrap();
+        control.send_word(0x0102_0304_0506_0708).unwrap();
         assert_eq!(memory.load_u8(0x2080), Ok(8));
         assert_eq!(control.is_echoed(0x0102_0304_0506_0708), Ok(false));
-        control.reply(control.word().unwrap()).unwrap();
+        control.send_reply(control.load_word().unwrap()).unwrap();
         assert_eq!(control.is_echoed(0x0102_0304_0506_0708), Ok(true));
         assert_eq!(memory.load_u8(0x20C0), Ok(8));
     }

@@ -38,7 +38,7 @@ impl<const N: usize> Default for Endpoints<N> {
 impl<const N: usize> Endpoints<N> {
     /// Opens an endpoint and returns its address: the existing address if there is an endpoint of that name. `None` if
     /// there are `N` endpoints.
-    pub fn open(&mut self, name: RpmsgEndpointName) -> Option<RpmsgAddress> {
+    pub fn open_endpoint(&mut self, name: RpmsgEndpointName) -> Option<RpmsgAddress> {
         let place = match self.ours.iter().position(|ours| *ours == Some(name)) {
             Some(place) => place,
             None => self.ours.iter().position(Option::is_none)?,
@@ -48,19 +48,19 @@ impl<const N: usize> Endpoints<N> {
     }
 
     /// Closes an endpoint and returns the name it had.
-    pub fn close(&mut self, address: RpmsgAddress) -> Option<RpmsgEndpointName> {
-        self.ours.get_mut(place(address)?)?.take()
+    pub fn close_endpoint(&mut self, address: RpmsgAddress) -> Option<RpmsgEndpointName> {
+        self.ours.get_mut(slot_index(address)?)?.take()
     }
 
     /// Returns the name of the own endpoint at this address.
-    pub fn name(&self, address: RpmsgAddress) -> Option<RpmsgEndpointName> {
-        *self.ours.get(place(address)?)?
+    pub fn endpoint_name(&self, address: RpmsgAddress) -> Option<RpmsgEndpointName> {
+        *self.ours.get(slot_index(address)?)?
     }
 
     /// Returns the peer's address for the name of the own endpoint at this address: the first that the peer announced,
     /// if there are several.
     pub fn peer(&self, address: RpmsgAddress) -> Option<RpmsgAddress> {
-        let name = self.name(address)?;
+        let name = self.endpoint_name(address)?;
         self.theirs().find(|(theirs, _)| *theirs == name).map(|(_, address)| address)
     }
 
@@ -80,16 +80,17 @@ impl<const N: usize> Endpoints<N> {
     ///
     /// # Errors
     /// [`Fault::Announcement`] if it is, but no announcement.
-    pub fn receive(
+    pub fn handle_message(
         &mut self,
         header: &RpmsgHeader,
         payload: &[u8],
     ) -> Option<Result<AnnouncementChange, Fault>> {
-        (header.destination == NAME_SERVICE).then(|| Ok(self.hear(&Announcement::parse(payload)?)))
+        (header.destination == NAME_SERVICE)
+            .then(|| Ok(self.apply_announcement(&Announcement::parse(payload)?)))
     }
 
     /// Takes an announcement of the peer's.
-    pub fn hear(&mut self, announcement: &Announcement) -> AnnouncementChange {
+    pub fn apply_announcement(&mut self, announcement: &Announcement) -> AnnouncementChange {
         let channel = Some((announcement.name, announcement.address));
         let known = self.theirs.iter_mut().find(|theirs| **theirs == channel);
         match (announcement.destroyed, known) {
@@ -119,7 +120,7 @@ impl<const N: usize> Endpoints<N> {
 }
 
 /// The place of an endpoint in the table.
-fn place(address: RpmsgAddress) -> Option<usize> {
+fn slot_index(address: RpmsgAddress) -> Option<usize> {
     usize::try_from(address.checked_sub(FIRST_DYNAMIC)?).ok()
 }
 
@@ -138,19 +139,19 @@ mod tests {
     #[test]
     fn it_does_not_matter_who_comes_first() {
         let mut endpoints = Endpoints::<2>::default();
-        assert_eq!(endpoints.hear(&announcement("early", 7)), AnnouncementChange::Created);
-        let early = endpoints.open(named("early")).unwrap();
-        let late = endpoints.open(named("late")).unwrap();
+        assert_eq!(endpoints.apply_announcement(&announcement("early", 7)), AnnouncementChange::Created);
+        let early = endpoints.open_endpoint(named("early")).unwrap();
+        let late = endpoints.open_endpoint(named("late")).unwrap();
         assert_eq!((early, late), (0x400, 0x401));
         assert_eq!((endpoints.peer(early), endpoints.peer(late)), (Some(7), None));
-        assert_eq!(endpoints.hear(&announcement("late", 8)), AnnouncementChange::Created);
+        assert_eq!(endpoints.apply_announcement(&announcement("late", 8)), AnnouncementChange::Created);
         assert_eq!(endpoints.peer(late), Some(8));
     }
 
     #[test]
     fn repeated_announcements_change_nothing() {
         let mut endpoints = Endpoints::<2>::default();
-        let heard = [0; 3].map(|_| endpoints.hear(&announcement("echo", 7)));
+        let heard = [0; 3].map(|_| endpoints.apply_announcement(&announcement("echo", 7)));
         assert_eq!(
             heard,
             [AnnouncementChange::Created, AnnouncementChange::Known, AnnouncementChange::Known]
@@ -161,68 +162,68 @@ mod tests {
     #[test]
     fn a_destroyed_name_is_gone_and_another_of_that_name_takes_over() {
         let mut endpoints = Endpoints::<2>::default();
-        let echo = endpoints.open(named("echo")).unwrap();
-        endpoints.hear(&announcement("echo", 7));
-        endpoints.hear(&announcement("echo", 8));
+        let echo = endpoints.open_endpoint(named("echo")).unwrap();
+        endpoints.apply_announcement(&announcement("echo", 7));
+        endpoints.apply_announcement(&announcement("echo", 8));
         assert_eq!(endpoints.peer(echo), Some(7));
         let gone = Announcement { destroyed: true, ..announcement("echo", 7) };
-        assert_eq!(endpoints.hear(&gone), AnnouncementChange::Destroyed);
+        assert_eq!(endpoints.apply_announcement(&gone), AnnouncementChange::Destroyed);
         assert_eq!(endpoints.peer(echo), Some(8));
-        assert_eq!(endpoints.hear(&gone), AnnouncementChange::Known);
+        assert_eq!(endpoints.apply_announcement(&gone), AnnouncementChange::Known);
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
         let mut endpoints = Endpoints::<2>::default();
-        let heard = [1, 2, 3].map(|address| endpoints.hear(&announcement("flood", address)));
+        let heard = [1, 2, 3].map(|address| endpoints.apply_announcement(&announcement("flood", address)));
         assert_eq!(
             heard,
             [AnnouncementChange::Created, AnnouncementChange::Created, AnnouncementChange::NoRoom]
         );
-        assert_eq!(endpoints.open(named("a")), endpoints.open(named("a")));
-        endpoints.open(named("b"));
-        assert_eq!(endpoints.open(named("c")), None);
+        assert_eq!(endpoints.open_endpoint(named("a")), endpoints.open_endpoint(named("a")));
+        endpoints.open_endpoint(named("b"));
+        assert_eq!(endpoints.open_endpoint(named("c")), None);
     }
 
     #[test]
     fn a_name_with_an_own_endpoint_always_has_room() {
         let mut endpoints = Endpoints::<2>::default();
-        let awaited = endpoints.open(named("awaited")).unwrap();
+        let awaited = endpoints.open_endpoint(named("awaited")).unwrap();
         for address in [1, 2, 3] {
-            endpoints.hear(&announcement("other", address));
+            endpoints.apply_announcement(&announcement("other", address));
         }
-        assert_eq!(endpoints.hear(&announcement("awaited", 9)), AnnouncementChange::Created);
+        assert_eq!(endpoints.apply_announcement(&announcement("awaited", 9)), AnnouncementChange::Created);
         assert_eq!(endpoints.peer(awaited), Some(9));
         assert_eq!(endpoints.theirs().count(), 2);
-        assert_eq!(endpoints.hear(&announcement("other", 4)), AnnouncementChange::NoRoom);
+        assert_eq!(endpoints.apply_announcement(&announcement("other", 4)), AnnouncementChange::NoRoom);
     }
 
     #[test]
     fn a_closed_endpoint_has_no_peer() {
         let mut endpoints = Endpoints::<2>::default();
-        let echo = endpoints.open(named("echo")).unwrap();
-        endpoints.hear(&announcement("echo", 7));
-        assert_eq!(endpoints.close(echo), Some(named("echo")));
-        assert_eq!((endpoints.peer(echo), endpoints.close(echo)), (None, None));
+        let echo = endpoints.open_endpoint(named("echo")).unwrap();
+        endpoints.apply_announcement(&announcement("echo", 7));
+        assert_eq!(endpoints.close_endpoint(echo), Some(named("echo")));
+        assert_eq!((endpoints.peer(echo), endpoints.close_endpoint(echo)), (None, None));
         assert_eq!([0, 0x3FF, 0x402, u32::MAX].map(|address| endpoints.peer(address)), [None; 4]);
     }
 
     #[test]
     fn only_messages_to_the_name_service_are_announcements() {
         let mut endpoints = Endpoints::<2>::default();
-        let payload = announcement("echo", 0x400).bytes();
+        let payload = announcement("echo", 0x400).encode_bytes();
         let to = |destination| RpmsgHeader { source: 0x400, destination, length: 40, flags: 0 };
-        assert_eq!(endpoints.receive(&to(0x400), &payload), None);
-        assert_eq!(endpoints.receive(&to(53), &payload), Some(Ok(AnnouncementChange::Created)));
-        assert_eq!(endpoints.receive(&to(53), &payload[1..]), Some(Err(Fault::Announcement)));
+        assert_eq!(endpoints.handle_message(&to(0x400), &payload), None);
+        assert_eq!(endpoints.handle_message(&to(53), &payload), Some(Ok(AnnouncementChange::Created)));
+        assert_eq!(endpoints.handle_message(&to(53), &payload[1..]), Some(Err(Fault::Announcement)));
     }
 
     #[test]
     fn our_endpoints_are_announced_by_name_and_address() {
         let mut endpoints = Endpoints::<3>::default();
-        let first = endpoints.open(named("first")).unwrap();
-        endpoints.open(named("second"));
-        endpoints.close(first);
+        let first = endpoints.open_endpoint(named("first")).unwrap();
+        endpoints.open_endpoint(named("second"));
+        endpoints.close_endpoint(first);
         assert!(endpoints.ours().eq([announcement("second", 0x401)]));
     }
 }

@@ -46,7 +46,7 @@ impl RpmsgHeader {
 
     /// The header's bytes; the reserved word is 0.
     #[inline]
-    pub fn bytes(&self) -> [u8; RpmsgHeader::SIZE] {
+    pub fn encode_bytes(&self) -> [u8; RpmsgHeader::SIZE] {
         let mut bytes = [0; RpmsgHeader::SIZE];
         bytes[0..4].copy_from_slice(&self.source.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.destination.to_le_bytes());
@@ -64,14 +64,14 @@ mod tests {
     fn the_bytes_are_those_on_the_wire() {
         let header = RpmsgHeader { source: FIRST_DYNAMIC, destination: NAME_SERVICE, length: 40, flags: 0 };
         let bytes = [0, 4, 0, 0, 0x35, 0, 0, 0, 0, 0, 0, 0, 0x28, 0, 0, 0];
-        assert_eq!(header.bytes(), bytes);
+        assert_eq!(header.encode_bytes(), bytes);
         assert_eq!(RpmsgHeader::parse(&bytes), header);
     }
 
     #[test]
     fn the_reserved_word_means_nothing() {
         let header = RpmsgHeader { source: 1, destination: ANY, length: 0xABCD, flags: 3 };
-        let mut bytes = header.bytes();
+        let mut bytes = header.encode_bytes();
         bytes[8..12].fill(0xFF);
         assert_eq!(RpmsgHeader::parse(&bytes), header);
     }

@@ -21,15 +21,15 @@
 //! let mut host = window.host::<_, 256>(&memory)?;
 //! let mut remote = window.remote(&memory)?.expect("the host is ready");
 //!
-//! let kick = host.send(0x400, 0x401, b"ping")?;
+//! let kick = host.send_message(0x400, 0x401, b"ping")?;
 //! assert!(kick, "the remote wants to be told");
 //!
 //! let mut payload = [0; 496];
-//! let received = remote.receive(&mut payload)?.expect("a message");
+//! let received = remote.receive_message(&mut payload)?.expect("a message");
 //! assert_eq!(&payload[..received.length], b"ping");
-//! remote.send(received.header.destination, received.header.source, b"pong")?;
+//! remote.send_message(received.header.destination, received.header.source, b"pong")?;
 //!
-//! let received = host.receive(&mut payload)?.expect("a reply");
+//! let received = host.receive_message(&mut payload)?.expect("a reply");
 //! assert_eq!(&payload[..received.length], b"pong");
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
@@ -53,9 +53,9 @@
 //!
 //! # What is not here
 //!
-//! Waiting and kicking belong to the machine: a call returns that a kick is wanted, and [`RpmsgLink::listen`] asks for
-//! one. Features of virtio that RPMsg does not use (chains, indirect descriptors, event indices, packed rings) are
-//! refused or not offered.
+//! Waiting and kicking belong to the machine: a call returns that a kick is wanted, and [`RpmsgLink::request_kick`]
+//! asks for one. Features of virtio that RPMsg does not use (chains, indirect descriptors, event indices, packed rings)
+//! are refused or not offered.
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 

@@ -36,7 +36,7 @@ impl RpmsgEndpointName {
 
     /// Returns a name of the peer's: the bytes before the first NUL, and no more than 31 bytes if there is no NUL, as
     /// Linux cuts it. `None` if that is empty.
-    fn received(field: [u8; FIELD]) -> Option<RpmsgEndpointName> {
+    fn from_field(field: [u8; FIELD]) -> Option<RpmsgEndpointName> {
         let mut name = [0; FIELD];
         let length = field[..RpmsgEndpointName::LONGEST]
             .iter()
@@ -90,14 +90,14 @@ impl Announcement {
         let payload: &[u8; Announcement::SIZE] = payload.try_into().map_err(|_| Fault::Announcement)?;
         let [field @ .., a0, a1, a2, a3, f0, _, _, _] = *payload;
         Ok(Announcement {
-            name: RpmsgEndpointName::received(field).ok_or(Fault::Announcement)?,
+            name: RpmsgEndpointName::from_field(field).ok_or(Fault::Announcement)?,
             address: u32::from_le_bytes([a0, a1, a2, a3]),
             destroyed: f0 & 1 != 0,
         })
     }
 
     /// Returns the payload of the announcement.
-    pub fn bytes(&self) -> [u8; Announcement::SIZE] {
+    pub fn encode_bytes(&self) -> [u8; Announcement::SIZE] {
         let mut bytes = [0; Announcement::SIZE];
         bytes[..FIELD].copy_from_slice(&self.name.0);
         bytes[FIELD..FIELD + 4].copy_from_slice(&self.address.to_le_bytes());
@@ -115,7 +115,7 @@ mod tests {
         let name = RpmsgEndpointName::new("rpmsg-openamp-demo-channel").unwrap();
         let announcement = Announcement { name, address: 0x400, destroyed: false };
         let mut bytes = *b"rpmsg-openamp-demo-channel\0\0\0\0\0\0\x00\x04\0\0\0\0\0\0";
-        assert_eq!(announcement.bytes(), bytes);
+        assert_eq!(announcement.encode_bytes(), bytes);
         assert_eq!(Announcement::parse(&bytes), Ok(announcement));
         bytes[36] = 1;
         assert_eq!(Announcement::parse(&bytes), Ok(Announcement { destroyed: true, ..announcement }));
@@ -133,7 +133,8 @@ mod tests {
     #[test]
     fn what_is_behind_the_end_of_a_name_is_no_part_of_it() {
         let mut bytes =
-            Announcement { name: RpmsgEndpointName::new("a").unwrap(), address: 1, destroyed: false }.bytes();
+            Announcement { name: RpmsgEndpointName::new("a").unwrap(), address: 1, destroyed: false }
+                .encode_bytes();
         bytes[2] = b'b';
         assert_eq!(Announcement::parse(&bytes).unwrap().name, RpmsgEndpointName::new("a").unwrap());
     }

@@ -16,12 +16,12 @@ pub struct RpmsgBufferPool {
 
 impl RpmsgBufferPool {
     /// The first offset behind the last buffer.
-    pub const fn end(&self) -> usize {
+    pub const fn end_offset(&self) -> usize {
         self.at + self.buffer as usize * self.count as usize
     }
 
     /// Checks that all buffers are in the window: [`Fault::OutOfWindow`] if not.
-    pub(crate) fn check(&self, memory: &impl RpmsgMemory) -> Result<(), Fault> {
+    pub(crate) fn check_window(&self, memory: &impl RpmsgMemory) -> Result<(), Fault> {
         let bytes = u64::from(self.buffer) * u64::from(self.count);
         let length = u32::try_from(bytes).map_err(|_| Fault::OutOfWindow)?;
         memory.locate(self.at as u64, length).map(|_| ())

@@ -83,12 +83,12 @@ impl VringResource {
         }
     }
 
-    fn load(memory: &impl RpmsgMemory, at: usize) -> Result<VringResource, Fault> {
+    fn load_resource(memory: &impl RpmsgMemory, at: usize) -> Result<VringResource, Fault> {
         let word = |index: usize| memory.load_u32(at + 4 * index);
         Ok(VringResource { address: word(0)?, align: word(1)?, num: word(2)?, notify: word(3)? })
     }
 
-    fn words(&self) -> [u32; 5] {
+    fn encode_words(&self) -> [u32; 5] {
         [self.address, self.align, self.num, self.notify, 0]
     }
 }
@@ -120,7 +120,7 @@ impl BufferSizes {
         }
     }
 
-    fn bytes(&self) -> [u8; CONFIG] {
+    fn encode_bytes(&self) -> [u8; CONFIG] {
         let mut bytes = [0; CONFIG];
         bytes[0] = CONFIG_VERSION;
         bytes[1..3].copy_from_slice(&(CONFIG as u16).to_le_bytes());
@@ -169,7 +169,7 @@ impl ResourceTable {
 
     /// A table that is nowhere in memory, whose status is at this offset: for links that both sides
     /// were built for, as those of openEuler's MCS. Nothing is negotiated: the features are those of both.
-    pub const fn unwritten(features: u32, rings: [VringResource; 2], status: usize) -> ResourceTable {
+    pub const fn without_memory(features: u32, rings: [VringResource; 2], status: usize) -> ResourceTable {
         ResourceTable { features, rings, buffers: None, status, accepted: None }
     }
 
@@ -181,15 +181,15 @@ impl ResourceTable {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] if it has no room.
-    pub fn write(&self, memory: &impl RpmsgMemory) -> Result<(), Fault> {
+    pub fn write_table(&self, memory: &impl RpmsgMemory) -> Result<(), Fault> {
         memory.locate(0, ResourceTable::SIZE as u32)?;
         let config = if self.buffers.is_some() { CONFIG as u32 } else { 0 };
         let head = [1, 1, 0, 0, ALONE as u32, VDEV, RPMSG, 0, self.features, 0, config];
         let status_and_count = u32::from_le_bytes([0, 2, 0, 0]);
-        let rings = self.rings.iter().flat_map(VringResource::words);
+        let rings = self.rings.iter().flat_map(VringResource::encode_words);
         let words = head.into_iter().chain([status_and_count]).chain(rings);
         (0..).step_by(4).zip(words).try_for_each(|(at, word)| memory.store_u32(at, word))?;
-        self.buffers.map_or(Ok(()), |sizes| memory.write(CONFIGURATION, &sizes.bytes()))
+        self.buffers.map_or(Ok(()), |sizes| memory.write_bytes(CONFIGURATION, &sizes.encode_bytes()))
     }
 
     /// Finds the RPMsg device in a table at the beginning of the window.
@@ -232,15 +232,18 @@ impl ResourceTable {
         let first = at + DEVICE;
         Ok(ResourceTable {
             features,
-            rings: [VringResource::load(memory, first)?, VringResource::load(memory, first + RING)?],
-            buffers: ResourceTable::configured(memory, first + 2 * RING, config, features)?,
+            rings: [
+                VringResource::load_resource(memory, first)?,
+                VringResource::load_resource(memory, first + RING)?,
+            ],
+            buffers: ResourceTable::load_buffer_sizes(memory, first + 2 * RING, config, features)?,
             status: at + STATUS,
             accepted: Some(at + ACCEPTED),
         })
     }
 
     /// Returns the buffer sizes in a configuration of `length` bytes at `at`, if it has them.
-    fn configured(
+    fn load_buffer_sizes(
         memory: &impl RpmsgMemory,
         at: usize,
         length: u32,
@@ -251,7 +254,7 @@ impl ResourceTable {
             return Ok(None);
         }
         let mut bytes = [0; CONFIG];
-        memory.read(at, &mut bytes)?;
+        memory.read_bytes(at, &mut bytes)?;
         BufferSizes::parse(&bytes)
     }
 
@@ -260,7 +263,7 @@ impl ResourceTable {
     /// # Errors
     /// [`Fault::Table`] of a table that is nowhere in memory, [`Fault::OutOfWindow`] of another memory than it
     /// is in.
-    pub fn place(
+    pub fn place_rings(
         &self,
         memory: &impl RpmsgMemory,
         addresses: [u32; 2],
@@ -355,9 +358,9 @@ mod tests {
     #[test]
     fn the_bytes_are_openamps() {
         let memory = memory();
-        RpmsgWindow::OPENAMP.table.write(&memory).unwrap();
+        RpmsgWindow::OPENAMP.table.write_table(&memory).unwrap();
         let mut bytes = [0xEE; 0x60];
-        memory.read(0, &mut bytes).unwrap();
+        memory.read_bytes(0, &mut bytes).unwrap();
         let words: Vec<u32> =
             bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
         assert_eq!(words[..5], [1, 1, 0, 0, 0x14]);
@@ -371,7 +374,7 @@ mod tests {
     #[test]
     fn what_was_written_is_found() {
         let memory = memory();
-        RpmsgWindow::OPENAMP.table.write(&memory).unwrap();
+        RpmsgWindow::OPENAMP.table.write_table(&memory).unwrap();
         let table = ResourceTable::parse(&memory).unwrap();
         assert_eq!(table, RpmsgWindow::OPENAMP.table);
         assert_eq!(table.is_ready(&memory), Ok(false));
@@ -418,7 +421,7 @@ mod tests {
         ];
         for (at, word, fault) in changes {
             let memory = memory();
-            RpmsgWindow::OPENAMP.table.write(&memory).unwrap();
+            RpmsgWindow::OPENAMP.table.write_table(&memory).unwrap();
             memory.store_u32(at, word).unwrap();
             assert_eq!(ResourceTable::parse(&memory), Err(fault), "{at:#x}");
         }
@@ -427,10 +430,10 @@ mod tests {
     /// A table with this configuration behind its device, whose features are these.
     fn configured(features: u32, length: u32, config: &[u8]) -> AtomicCellMemory<[AtomicU16; 128]> {
         let memory = memory();
-        RpmsgWindow::OPENAMP.table.write(&memory).unwrap();
+        RpmsgWindow::OPENAMP.table.write_table(&memory).unwrap();
         memory.store_u32(0x20, features).unwrap();
         memory.store_u32(0x28, length).unwrap();
-        memory.write(0x58, config).unwrap();
+        memory.write_bytes(0x58, config).unwrap();
         memory
     }
 
@@ -445,10 +448,10 @@ mod tests {
         assert_eq!(ResourceTable::parse(&configured(3, 64, &SIZES)).unwrap().buffers(), sizes);
         let memory = memory();
         let table = RpmsgWindow::OPENAMP.table.with_buffers(sizes);
-        table.write(&memory).unwrap();
+        table.write_table(&memory).unwrap();
         assert_eq!(ResourceTable::parse(&memory), Ok(table));
         let mut bytes = [0; 11];
-        memory.read(0x58, &mut bytes).unwrap();
+        memory.read_bytes(0x58, &mut bytes).unwrap();
         assert_eq!(bytes, SIZES);
     }
 
@@ -521,14 +524,14 @@ mod tests {
         let table = ResourceTable::parse(&configured(0, 0, &[])).unwrap();
         table.accept(&memory).unwrap();
         assert_eq!(table.accepted(&memory), Ok(0));
-        table.write(&memory).unwrap();
+        table.write_table(&memory).unwrap();
         assert_eq!(memory.load_u32(0x24), Ok(0), "a table that is written begins anew");
     }
 
     #[test]
     fn a_table_without_room_is_an_error() {
         let memory = AtomicCellMemory([const { AtomicU16::new(0) }; 40]);
-        assert_eq!(RpmsgWindow::OPENAMP.table.write(&memory), Err(Fault::OutOfWindow));
+        assert_eq!(RpmsgWindow::OPENAMP.table.write_table(&memory), Err(Fault::OutOfWindow));
         assert_eq!(ResourceTable::parse(&memory), Err(Fault::Table));
     }
 }

@@ -22,14 +22,14 @@ impl Dump {
     /// A memory of these bytes.
     fn memory(&self) -> AtomicCellMemory<Vec<AtomicU16>> {
         let memory = AtomicCellMemory((0..self.0.len() / 2).map(|_| AtomicU16::new(0)).collect());
-        memory.write(0, &self.0).unwrap();
+        memory.write_bytes(0, &self.0).unwrap();
         memory
     }
 
     /// Compares, and tells the first place that differs.
     fn expect(&self, memory: &impl RpmsgMemory, when: &str) {
         let mut bytes = vec![0; memory.size()];
-        memory.read(0, &mut bytes).unwrap();
+        memory.read_bytes(0, &mut bytes).unwrap();
         let differs = bytes.iter().zip(&self.0).position(|(found, expected)| found != expected);
         if let Some(at) = differs {
             let line = at / 16 * 16;
@@ -116,20 +116,21 @@ fn the_hosts_bytes_are_openamps() {
 
     announced(&mut dump);
     let memory = &memory;
-    let device = |at: usize, length: usize, dump: &Dump| memory.write(at, &dump.0[at..at + length]).unwrap();
+    let device =
+        |at: usize, length: usize, dump: &Dump| memory.write_bytes(at, &dump.0[at..at + length]).unwrap();
     device(0x1_0000, 512, &dump);
     device(0x6000, 0x806, &dump);
     let mut endpoints = Endpoints::<1>::default();
     let mut payload = [0; 496];
-    let received = host.receive(&mut payload).unwrap().unwrap();
+    let received = host.receive_message(&mut payload).unwrap().unwrap();
     assert!(received.kick, "OpenAMP is kicked for each buffer");
-    endpoints.receive(&received.header, &payload[..received.length]).unwrap().unwrap();
+    endpoints.handle_message(&received.header, &payload[..received.length]).unwrap().unwrap();
     let found: Vec<_> = endpoints.theirs().map(|(name, at)| (name.to_string(), at)).collect();
     assert_eq!(found, [("rpmsg-openamp-demo-channel".to_owned(), 0x400)]);
     offered_again(&mut dump, 257);
     dump.expect(memory, "announced");
 
-    assert_eq!(host.send(0x400, 0x400, &[0xA5; 48]), Ok(true));
+    assert_eq!(host.send_message(0x400, 0x400, &[0xA5; 48]), Ok(true));
     sent(&mut dump);
     dump.expect(memory, "sent");
 
@@ -137,7 +138,7 @@ fn the_hosts_bytes_are_openamps() {
     device(0x1_0200, 512, &dump);
     device(0x6000, 0x806, &dump);
     device(0xA000, 0x806, &dump);
-    let received = host.receive(&mut payload).unwrap().unwrap();
+    let received = host.receive_message(&mut payload).unwrap().unwrap();
     assert_eq!((received.header.source, &payload[..received.length]), (0x400, &[0xA5; 48][..]));
     offered_again(&mut dump, 258);
     dump.expect(memory, "received");
@@ -154,18 +155,18 @@ fn the_remotes_bytes_are_openamps() {
     let mut remote = window.remote(&memory).unwrap().unwrap();
     dump.expect(&memory, "begun");
 
-    assert_eq!(remote.send(0x400, 53, &ANNOUNCEMENT[16..]), Ok(true));
+    assert_eq!(remote.send_message(0x400, 53, &ANNOUNCEMENT[16..]), Ok(true));
     announced(&mut dump);
     dump.expect(&memory, "announced");
 
     offered_again(&mut dump, 257);
     sent(&mut dump);
-    memory.write(0, &dump.0).unwrap();
+    memory.write_bytes(0, &dump.0).unwrap();
     let mut payload = [0; 496];
-    let received = remote.receive(&mut payload).unwrap().unwrap();
+    let received = remote.receive_message(&mut payload).unwrap().unwrap();
     assert!(!received.kick, "OpenAMP wants no interrupt for a buffer that it sent");
     let (source, destination) = (received.header.destination, received.header.source);
-    assert_eq!(remote.send(source, destination, &payload[..received.length]), Ok(true));
+    assert_eq!(remote.send_message(source, destination, &payload[..received.length]), Ok(true));
     echoed(&mut dump);
     dump.expect(&memory, "echoed");
 }

@@ -60,7 +60,7 @@ impl Hostile {
 
     /// Changes a word: anywhere, or one of a ring's, which does more harm.
     fn scribble(&self, window: &RpmsgWindow) {
-        let [receive, transmit] = window.rings().unwrap();
+        let [receive, transmit] = window.ring_layouts().unwrap();
         let ring = if self.random().is_multiple_of(2) { receive } else { transmit };
         let entry = self.random() as usize % usize::from(ring.num());
         let small = self.random() as u16 % 8;
@@ -120,14 +120,14 @@ impl RpmsgMemory for Hostile {
         self.watch(at, 4);
         self.cells.store_u32(at, value)
     }
-    fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
+    fn read_bytes(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
         self.watch(at, into.len());
         self.lie(at, into.len());
-        self.cells.read(at, into)
+        self.cells.read_bytes(at, into)
     }
-    fn write(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
+    fn write_bytes(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
         self.watch(at, from.len());
-        self.cells.write(at, from)
+        self.cells.write_bytes(at, from)
     }
     fn fence(&self) {
         self.cells.fence();
@@ -179,15 +179,15 @@ impl<'a> Game<'a> {
     fn play(&mut self, next: Move) {
         self.memory.left.set(WORK);
         let found = match next {
-            Move::HostSends(length) => match self.host.send(0x400, 0x402, &vec![7; length]) {
+            Move::HostSends(length) => match self.host.send_message(0x400, 0x402, &vec![7; length]) {
                 Err(Unsent::Fault(fault)) => Err(fault),
                 _ => Ok(()),
             },
             Move::HostReceives => self.receive(),
             Move::HostListens => self
                 .host
-                .listen(RpmsgLinkEvent::Message)
-                .and(self.host.listen(RpmsgLinkEvent::Buffer))
+                .request_kick(RpmsgLinkEvent::Message)
+                .and(self.host.request_kick(RpmsgLinkEvent::Buffer))
                 .map(|_| ()),
             Move::EchoSteps => match self.echo.poll().step {
                 EchoStepOutcome::Fault(fault) => Err(fault),
@@ -197,7 +197,7 @@ impl<'a> Game<'a> {
                 self.echo.announce();
                 Ok(())
             }
-            Move::EchoListens => self.echo.listen().map(|_| ()),
+            Move::EchoListens => self.echo.request_kick().map(|_| ()),
             Move::Scribble => {
                 self.memory.scribble(&self.window);
                 Ok(())
@@ -210,9 +210,9 @@ impl<'a> Game<'a> {
 
     fn receive(&mut self) -> Result<(), Fault> {
         let mut payload = [0; 48];
-        let Some(received) = self.host.receive(&mut payload)? else { return Ok(()) };
+        let Some(received) = self.host.receive_message(&mut payload)? else { return Ok(()) };
         assert!(received.length <= payload.len());
-        self.endpoints.receive(&received.header, &payload[..received.length]).transpose().map(|_| ())
+        self.endpoints.handle_message(&received.header, &payload[..received.length]).transpose().map(|_| ())
     }
 }
 
@@ -231,11 +231,11 @@ fn play(moves: &[Move], num: u16, seed: u64, lies: u64) -> Faults {
     memory.left.set(u32::MAX);
     window.reset(&memory).unwrap();
     let mut game = Game { faults: game.faults, ..Game::new(&memory, window) };
-    game.host.send(0x500, 0x402, b"again").unwrap();
+    game.host.send_message(0x500, 0x402, b"again").unwrap();
     let mut payload = [0; 48];
     for _ in 0..16 {
         game.echo.poll();
-        if let Some(received) = game.host.receive(&mut payload).unwrap()
+        if let Some(received) = game.host.receive_message(&mut payload).unwrap()
             && received.header.destination == 0x500
         {
             assert_eq!(&payload[..received.length], b"again");
@@ -273,7 +273,7 @@ proptest! {
             let _ = (table.is_ready(&memory).unwrap(), table.rings.map(|ring| ring.layout()));
             prop_assert_eq!(table.accepted(&memory).unwrap() & !table.features, 0);
             if let Ok(window) = RpmsgWindow::of_table(table, 100, 256) {
-                prop_assert!(window.pools[1].end() <= 256);
+                prop_assert!(window.pools[1].end_offset() <= 256);
             }
         }
     }

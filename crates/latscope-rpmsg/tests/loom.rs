@@ -75,13 +75,13 @@ impl RpmsgMemory for Cells {
         self.store_u16(at, value as u16)?;
         self.store_u16(at + 2, (value >> 16) as u16)
     }
-    fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
+    fn read_bytes(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
         for (at, byte) in (at..).zip(into) {
             *byte = self.load_u8(at)?;
         }
         Ok(())
     }
-    fn write(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
+    fn write_bytes(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
         (at..).zip(from).try_for_each(|(at, byte)| self.store_u8(at, *byte))
     }
     fn fence(&self) {
@@ -108,7 +108,7 @@ fn a_buffer_goes_there_and_back(without: Without) {
         let (mut driver, mut device) = halves(&memory);
         let there = memory.clone();
         let remote = thread::spawn(move || {
-            let Some(taken) = device.take().unwrap() else { return };
+            let Some(taken) = device.take_buffer().unwrap() else { return };
             assert_eq!(taken.buffer(), BUFFER);
             assert_eq!(there.load_u16(PAYLOAD), Ok(0xAAAA));
             there.store_u16(PAYLOAD, 0xBBBB).unwrap();
@@ -129,8 +129,8 @@ fn the_device_is_not_left_asleep(without: Without) {
     loom::model(move || {
         let memory = Cells::new(without);
         let (mut driver, mut device) = halves(&memory);
-        device.mute().unwrap();
-        let remote = thread::spawn(move || device.listen().unwrap());
+        device.suppress_kicks().unwrap();
+        let remote = thread::spawn(move || device.request_kick().unwrap());
         driver.offer(BUFFER).unwrap();
         let kicked = driver.wants_kick().unwrap();
         let seen = remote.join().unwrap();
@@ -143,14 +143,14 @@ fn the_driver_is_not_left_asleep(without: Without) {
     loom::model(move || {
         let memory = Cells::new(without);
         let (mut driver, mut device) = halves(&memory);
-        driver.mute().unwrap();
+        driver.suppress_interrupts().unwrap();
         driver.offer(BUFFER).unwrap();
         let remote = thread::spawn(move || {
-            let taken = device.take().unwrap().unwrap();
+            let taken = device.take_buffer().unwrap().unwrap();
             device.give_back(taken, 0).unwrap();
             device.wants_kick().unwrap()
         });
-        let seen = driver.listen().unwrap();
+        let seen = driver.request_interrupt().unwrap();
         let kicked = remote.join().unwrap();
         assert!(seen || kicked, "a kick was lost");
     });
@@ -194,10 +194,10 @@ fn a_device_of_an_earlier_run_takes_nothing() {
             let memory = Cells::new(Without::Nothing);
             let (mut driver, mut device) = halves(&memory);
             driver.offer(BUFFER).unwrap();
-            let taken = device.take().unwrap().unwrap();
+            let taken = device.take_buffer().unwrap().unwrap();
             device.give_back(taken, 0).unwrap();
             let remote = thread::spawn(move || {
-                let taken = device.take();
+                let taken = device.take_buffer();
                 assert!(matches!(taken, Ok(None) | Err(Fault::Reset | Fault::Index)), "{taken:?}");
             });
             let layout = VirtqueueLayout::contiguous(0, 2, 4).unwrap();
@@ -218,13 +218,13 @@ fn a_device_that_sleeps_between_takes_all() {
     loom::model(|| {
         let memory = Cells::new(Without::Nothing);
         let (mut driver, mut device) = halves(&memory);
-        device.mute().unwrap();
+        device.suppress_kicks().unwrap();
         let remote = thread::spawn(move || {
             let mut taken = 0;
-            while device.take().unwrap().is_some() {
+            while device.take_buffer().unwrap().is_some() {
                 taken += 1;
             }
-            (taken, device.listen().unwrap(), device)
+            (taken, device.request_kick().unwrap(), device)
         });
         let kicks = [(); 2].map(|()| {
             driver.offer(BUFFER).unwrap();
@@ -232,7 +232,7 @@ fn a_device_that_sleeps_between_takes_all() {
         });
         let (mut taken, woken, mut device) = remote.join().unwrap();
         assert!(taken == 2 || woken || kicks.contains(&true), "a kick was lost");
-        while device.take().unwrap().is_some() {
+        while device.take_buffer().unwrap().is_some() {
             taken += 1;
         }
         assert_eq!(taken, 2);

@@ -20,14 +20,14 @@ const OURS: u32 = 0x500;
 
 /// Replies until the other side is gone: sleeps when there is nothing to do.
 fn remote(mut echo: RpmsgEcho<RpmsgRemote<&Room>, 64>, kick: Sender<()>, kicked: Receiver<()>) {
-    echo.mute().unwrap();
+    echo.suppress_kicks().unwrap();
     loop {
         let progress = echo.poll();
         assert!(!matches!(progress.step, EchoStepOutcome::Fault(_)), "{progress:?}");
         if (progress.kick_transmit || progress.kick_receive) && kick.send(()).is_err() {
             return;
         }
-        if progress.step.is_waiting() && !echo.listen().unwrap() && kicked.recv().is_err() {
+        if progress.step.is_waiting() && !echo.request_kick().unwrap() && kicked.recv().is_err() {
             return;
         }
     }
@@ -40,8 +40,8 @@ fn host(mut host: RpmsgHost<&Room, 256>, kick: Sender<()>, kicked: Receiver<()>)
     while seen < BLOCKS {
         let mut full = false;
         while sent < BLOCKS && !full {
-            block::write(sent, &mut payload[..16]);
-            match host.send(OURS, RpmsgService::Bandwidth.address(), &payload[..16]) {
+            block::write_block(sent, &mut payload[..16]);
+            match host.send_message(OURS, RpmsgService::Bandwidth.address(), &payload[..16]) {
                 Ok(true) => kick.send(()).unwrap(),
                 Ok(false) => {}
                 Err(Unsent::NoBuffer) => full = true,
@@ -49,22 +49,22 @@ fn host(mut host: RpmsgHost<&Room, 256>, kick: Sender<()>, kicked: Receiver<()>)
             }
             sent += u64::from(!full);
         }
-        while let Some(received) = host.receive(&mut payload).unwrap() {
+        while let Some(received) = host.receive_message(&mut payload).unwrap() {
             if received.kick {
                 kick.send(()).unwrap();
             }
             if received.header.destination == OURS {
-                assert_eq!(block::parse(&payload[..received.length]), Ok(seen));
+                assert_eq!(block::verify_block(&payload[..received.length]), Ok(seen));
                 seen += 1;
             }
         }
-        let more = host.listen(RpmsgLinkEvent::Message).unwrap();
-        let room = sent < BLOCKS && host.listen(RpmsgLinkEvent::Buffer).unwrap();
+        let more = host.request_kick(RpmsgLinkEvent::Message).unwrap();
+        let room = sent < BLOCKS && host.request_kick(RpmsgLinkEvent::Buffer).unwrap();
         if seen < BLOCKS && !more && !room {
             kicked.recv().unwrap();
         }
-        host.mute(RpmsgLinkEvent::Message).unwrap();
-        host.mute(RpmsgLinkEvent::Buffer).unwrap();
+        host.suppress_kicks(RpmsgLinkEvent::Message).unwrap();
+        host.suppress_kicks(RpmsgLinkEvent::Buffer).unwrap();
     }
 }
 

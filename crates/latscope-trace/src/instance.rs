@@ -2,7 +2,7 @@
 //! records the scheduler's events and the system calls of the threads followed
 //! and of all that they create, and the signposts that a [`Marker`](latscope_os::trace_marker::Marker) places.
 
-use super::tracefs::{self, TraceInstanceError, named};
+use super::tracefs::{self, TraceInstanceError, error_with_path};
 use crate::timeline::{TraceRecording, with_nanoseconds};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -53,15 +53,15 @@ impl ThreadTraceInstance {
     /// that it can be removed even if this process is killed.
     ///
     /// # Errors
-    /// [`tracefs::TracefsInstance::create`] fails, or the kernel refuses a setting.
-    pub fn create(
+    /// [`tracefs::TracefsInstance::create_with_journal`] fails, or the kernel refuses a setting.
+    pub fn create_with_journal(
         journal: &mut dyn FnMut(&Path) -> anyhow::Result<()>,
     ) -> Result<ThreadTraceInstance, TraceInstanceError> {
-        let own = tracefs::TracefsInstance::create(journal)?;
+        let own = tracefs::TracefsInstance::create_with_journal(journal)?;
         own.set_all(&SETTINGS)?;
         own.set_buffers(ALL_BUFFERS_KIB, BUFFER_KIB)?;
         for event in NEEDED {
-            own.enable(event).map_err(|error| own.refused(&error))?;
+            own.enable(event).map_err(|error| own.setting_refusal(&error))?;
         }
         let calls = CALLS.iter().all(|event| own.enable(event).is_ok());
         let shortfall =
@@ -75,8 +75,8 @@ impl ThreadTraceInstance {
     }
 
     /// Returns the file on which a worker opens a [`Marker`](latscope_os::trace_marker::Marker).
-    pub fn marker(&self) -> PathBuf {
-        self.own.marker()
+    pub fn marker_path(&self) -> PathBuf {
+        self.own.marker_path()
     }
 
     /// Returns a description of the parts that will be missing from the time line, if any.
@@ -89,9 +89,9 @@ impl ThreadTraceInstance {
     ///
     /// # Errors
     /// There is no such process, or the kernel refuses.
-    pub fn follow(&mut self, process: u32) -> io::Result<()> {
+    pub fn follow_process(&mut self, process: u32) -> io::Result<()> {
         let tasks = PathBuf::from(format!("/proc/{process}/task"));
-        let threads = fs::read_dir(&tasks).map_err(|error| named(&tasks, &error))?;
+        let threads = fs::read_dir(&tasks).map_err(|error| error_with_path(&tasks, &error))?;
         let threads: Vec<u32> =
             threads.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
         self.follow_threads(&threads)
@@ -105,8 +105,9 @@ impl ThreadTraceInstance {
         let path = self.directory().join("set_event_pid");
         let list: String = threads.iter().map(|tid| format!("{tid} ")).collect();
         // Opened for appending, the file keeps those it has.
-        let mut file = OpenOptions::new().append(true).open(&path).map_err(|error| named(&path, &error))?;
-        file.write_all(list.as_bytes()).map_err(|error| named(&path, &error))?;
+        let mut file =
+            OpenOptions::new().append(true).open(&path).map_err(|error| error_with_path(&path, &error))?;
+        file.write_all(list.as_bytes()).map_err(|error| error_with_path(&path, &error))?;
         self.followed.extend(threads);
         Ok(())
     }
@@ -115,8 +116,8 @@ impl ThreadTraceInstance {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn start(&self) -> io::Result<()> {
-        self.own.set("tracing_on", "1")
+    pub fn start_recording(&self) -> io::Result<()> {
+        self.own.write_file("tracing_on", "1")
     }
 
     /// Stops the recording and returns it. The recording and the followed threads are then forgotten, so that
@@ -124,15 +125,15 @@ impl ThreadTraceInstance {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn take(&mut self) -> io::Result<TraceRecording> {
-        self.own.set("tracing_on", "0")?;
-        let text = self.own.get("trace")?;
-        self.own.set("options/raw", "1")?;
-        let raw = self.own.get("trace")?;
-        self.own.set("options/raw", "0")?;
-        let (lost, whole_from) = self.lost()?;
-        self.own.set("trace", "")?;
-        self.own.set("set_event_pid", "")?;
+    pub fn take_recording(&mut self) -> io::Result<TraceRecording> {
+        self.own.write_file("tracing_on", "0")?;
+        let text = self.own.read_file("trace")?;
+        self.own.write_file("options/raw", "1")?;
+        let raw = self.own.read_file("trace")?;
+        self.own.write_file("options/raw", "0")?;
+        let (lost, whole_from) = self.count_lost_events()?;
+        self.own.write_file("trace", "")?;
+        self.own.write_file("set_event_pid", "")?;
         Ok(TraceRecording {
             text: with_nanoseconds(&text, &raw),
             followed: std::mem::take(&mut self.followed),
@@ -143,10 +144,10 @@ impl ThreadTraceInstance {
     }
 
     /// Returns the number of events lost on all CPUs, and the instant from which on no events are missing.
-    fn lost(&self) -> io::Result<(u64, Option<u64>)> {
+    fn count_lost_events(&self) -> io::Result<(u64, Option<u64>)> {
         let path = self.directory().join("per_cpu");
         let (mut lost, mut whole_from) = (0, None);
-        for cpu in fs::read_dir(&path).map_err(|error| named(&path, &error))? {
+        for cpu in fs::read_dir(&path).map_err(|error| error_with_path(&path, &error))? {
             let stats = fs::read_to_string(cpu?.path().join("stats"))?;
             let (here, oldest) = lost_on_cpu(&stats);
             lost += here;
@@ -191,12 +192,12 @@ mod tests {
         let (received, send_back) = (to.1, from.0);
         let echo = move || (0..20).for_each(|_| send_back.send(received.recv().unwrap()).unwrap());
         let echo = std::thread::Builder::new().name("echo".into()).spawn(echo).unwrap();
-        marker.begin("ping\npong");
+        marker.begin_section("ping\npong");
         for ball in 0..20 {
             to.0.send(ball).unwrap();
             from.1.recv().unwrap();
         }
-        marker.end();
+        marker.end_section();
         echo.join().unwrap();
     }
 
@@ -205,17 +206,17 @@ mod tests {
         if !traceable("what_does_not_fit_is_counted_and_left_out") {
             return;
         }
-        let mut instance = ThreadTraceInstance::create(&mut |_| Ok(())).unwrap();
+        let mut instance = ThreadTraceInstance::create_with_journal(&mut |_| Ok(())).unwrap();
         fs::write(instance.directory().join("buffer_size_kb"), "8").unwrap();
         let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         instance.follow_threads(&[me]).unwrap();
-        instance.start().unwrap();
+        instance.start_recording().unwrap();
         for _ in 0..5000 {
             let _ = rustix::process::getppid();
         }
-        let recording = instance.take().unwrap();
+        let recording = instance.take_recording().unwrap();
         assert!(recording.lost > 1000, "{}", recording.lost);
-        let timeline = Timeline::of(&recording);
+        let timeline = Timeline::from_recording(&recording);
         assert_eq!((timeline.damaged, timeline.lost), (0, recording.lost));
         assert!(timeline.from >= recording.whole_from.unwrap());
         assert!(timeline.threads.iter().any(|thread| thread.tid == me && thread.calls.len() > 10));
@@ -228,20 +229,20 @@ mod tests {
         }
         let before = shared_settings();
         let mut journalled = Vec::new();
-        let mut instance = ThreadTraceInstance::create(&mut |path| {
+        let mut instance = ThreadTraceInstance::create_with_journal(&mut |path| {
             assert!(!path.exists());
             journalled.push(path.to_owned());
             Ok(())
         })
         .unwrap();
         assert_eq!(journalled, [instance.directory()]);
-        let marker = Marker::open(&instance.marker()).unwrap();
+        let marker = Marker::open(&instance.marker_path()).unwrap();
         for _step in 0..2 {
             let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
             instance.follow_threads(&[me]).unwrap();
-            instance.start().unwrap();
+            instance.start_recording().unwrap();
             ping_pong(&marker);
-            let recording = instance.take().unwrap();
+            let recording = instance.take_recording().unwrap();
             check(&recording, me);
         }
         drop(marker);
@@ -252,7 +253,7 @@ mod tests {
     }
 
     fn check(recording: &TraceRecording, me: u32) {
-        let timeline = Timeline::of(recording);
+        let timeline = Timeline::from_recording(recording);
         assert_eq!((timeline.damaged, timeline.lost), (0, 0));
         let main = timeline.threads.iter().find(|thread| thread.tid == me).unwrap();
         let echo = timeline.threads.iter().find(|thread| thread.tid != me).unwrap();

@@ -99,7 +99,7 @@ pub fn tracefs_with(tracer: &str) -> Result<PathBuf, TraceInstanceError> {
 
 fn available(tracefs: &Path, tracer: &str) -> Result<(), TraceInstanceError> {
     let path = tracefs.join("available_tracers");
-    let tracers = fs::read_to_string(&path).map_err(|error| tracefs::refused(&path, &error))?;
+    let tracers = fs::read_to_string(&path).map_err(|error| tracefs::file_refusal(&path, &error))?;
     if tracers.split_whitespace().any(|name| name == tracer) {
         return Ok(());
     }
@@ -115,7 +115,7 @@ impl LatencyTracer {
     /// # Errors
     /// The tracer is not there, not permitted, or in use by another process. In that case all changes are
     /// undone.
-    pub fn prepare(wanted: &LatencyTracerRequest) -> Result<LatencyTracer, TraceInstanceError> {
+    pub fn prepare_instance(wanted: &LatencyTracerRequest) -> Result<LatencyTracer, TraceInstanceError> {
         let tracefs = tracefs_with(wanted.tracer)?;
         let instances = tracefs.join("instances");
         unused(&tracefs, wanted.tracer)?;
@@ -127,17 +127,19 @@ impl LatencyTracer {
         // Journalled last and so removed first: settings return when nothing uses them.
         let instance = tracefs::free_name(&instances)?;
         journal(UndoAction::RemoveInstance(instance.clone()))?;
-        fs::create_dir(&instance).map_err(|error| tracefs::refused(&instance, &error))?;
+        fs::create_dir(&instance).map_err(|error| tracefs::file_refusal(&instance, &error))?;
         let events = wanted.events.iter().map(|event| (format!("events/{event}/enable"), "1".to_owned()));
         let settings = INSTANCE.iter().map(|(file, value)| ((*file).to_owned(), (*value).to_owned()));
         let tracer = [("current_tracer".to_owned(), wanted.tracer.to_owned())];
         for (file, value) in settings.chain(events).chain(tracer) {
             let path = instance.join(file);
-            tracefs::write(&path, &value).map_err(|error| tracefs::refused(&path, &error))?;
+            tracefs::write_kernel_file(&path, &value)
+                .map_err(|error| tracefs::file_refusal(&path, &error))?;
         }
         // A short buffer only loses lines sooner, and those are counted.
-        let _ = tracefs::write(&instance.join("buffer_size_kb"), BUFFER_KIB);
-        let pipes = wanted.cpus.iter().map(|cpu| Pipe::open(&instance, *cpu)).collect::<Result<_, _>>()?;
+        let _ = tracefs::write_kernel_file(&instance.join("buffer_size_kb"), BUFFER_KIB);
+        let pipes =
+            wanted.cpus.iter().map(|cpu| Pipe::open_trace_pipe(&instance, *cpu)).collect::<Result<_, _>>()?;
         Ok(LatencyTracer { instance, tracefs, pipes, _guardian: guardian })
     }
 
@@ -150,28 +152,28 @@ impl LatencyTracer {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn start(&self) -> io::Result<()> {
-        tracefs::write(&self.instance.join("tracing_on"), "1")
+    pub fn start_recording(&self) -> io::Result<()> {
+        tracefs::write_kernel_file(&self.instance.join("tracing_on"), "1")
     }
 
     /// Stops the recording of the tracer.
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn stop(&self) -> io::Result<()> {
-        tracefs::write(&self.instance.join("tracing_on"), "0")
+    pub fn stop_recording(&self) -> io::Result<()> {
+        tracefs::write_kernel_file(&self.instance.join("tracing_on"), "0")
     }
 
     /// Passes on the lines that came since the last call, CPU by CPU.
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn take(&mut self, mut line: impl FnMut(LatencyTracerLine)) -> io::Result<()> {
-        self.pipes.iter_mut().try_for_each(|pipe| pipe.take(&mut line))
+    pub fn read_lines(&mut self, mut line: impl FnMut(LatencyTracerLine)) -> io::Result<()> {
+        self.pipes.iter_mut().try_for_each(|pipe| pipe.read_pending(&mut line))
     }
 
     /// Returns the number of lines that were overwritten before they could be taken.
-    pub fn lost(&self) -> u64 {
+    pub fn count_lost_lines(&self) -> u64 {
         let lost = self.pipes.iter().map(|pipe| {
             let path = self.instance.join(format!("per_cpu/cpu{}/stats", pipe.cpu));
             fs::read_to_string(path).map_or(0, |stats| instance::lost_on_cpu(&stats).0)
@@ -181,15 +183,15 @@ impl LatencyTracer {
 }
 
 impl Pipe {
-    fn open(instance: &Path, cpu: u32) -> Result<Pipe, TraceInstanceError> {
+    fn open_trace_pipe(instance: &Path, cpu: u32) -> Result<Pipe, TraceInstanceError> {
         let path = instance.join(format!("per_cpu/cpu{cpu}/trace_pipe"));
         let flags = OFlags::NONBLOCK.bits() as i32;
         let file = OpenOptions::new().read(true).custom_flags(flags).open(&path);
-        let file = file.map_err(|error| tracefs::refused(&path, &error))?;
+        let file = file.map_err(|error| tracefs::file_refusal(&path, &error))?;
         Ok(Pipe { cpu, file, text: Vec::new() })
     }
 
-    fn take(&mut self, line: &mut impl FnMut(LatencyTracerLine)) -> io::Result<()> {
+    fn read_pending(&mut self, line: &mut impl FnMut(LatencyTracerLine)) -> io::Result<()> {
         let mut buffer = [0; 16 * 1024];
         let mut taken = 0;
         // Lines can come as fast as they are read: there has to be an end.
@@ -250,17 +252,17 @@ fn change(
     value: &str,
     journal: &mut impl FnMut(UndoAction) -> Result<(), TraceInstanceError>,
 ) -> Result<(), TraceInstanceError> {
-    let refused = |error| tracefs::refused(path, &error);
-    let before = held(path).map_err(refused)?;
+    let refused = |error| tracefs::file_refusal(path, &error);
+    let before = read_setting(path).map_err(refused)?;
     let Some(restored) = undone(before.trim(), value) else { return Ok(()) };
     // Some kernels read a list beyond its end, unless a line ends there.
     journal(UndoAction::Write(path.to_owned(), format!("{restored}\n")))?;
-    tracefs::write(path, &format!("{value}\n")).map_err(refused)
+    tracefs::write_kernel_file(path, &format!("{value}\n")).map_err(refused)
 }
 
 /// Returns the content of a file of settings, read in one go: the kernel refuses to read `osnoise/cpus` into a
 /// buffer that is too small.
-fn held(path: &Path) -> io::Result<String> {
+fn read_setting(path: &Path) -> io::Result<String> {
     let mut buffer = vec![0; 64 * 1024];
     let length = File::open(path)?.read(&mut buffer)?;
     Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())

@@ -38,14 +38,15 @@ impl Symbols {
             let (before, behind) = rest.split_at(at + 2 + digits);
             let address = u64::from_str_radix(&before[at + 2..], 16).ok().filter(|_| digits == 16);
             resolved += &before[..at];
-            resolved += &address.map_or_else(|| before[at..].to_owned(), |address| self.name(address));
+            resolved +=
+                &address.map_or_else(|| before[at..].to_owned(), |address| self.function_name(address));
             rest = behind;
         }
         resolved + rest
     }
 
     /// Returns the function that an address lies in; the address itself if the function is not known.
-    pub fn name(&self, address: u64) -> String {
+    pub fn function_name(&self, address: u64) -> String {
         let behind = self.functions.partition_point(|(begin, _)| *begin <= address);
         match self.functions[..behind].last() {
             Some((begin, name)) if address - begin < LONGEST => name.to_string(),
@@ -62,11 +63,11 @@ mod tests {
     fn an_address_is_of_the_function_before_it() {
         let text = "ffff0100 T second\nffff0000 t first\t[module]\nffff0080 D data\n0 T hidden\nbad\n";
         let symbols = Symbols::parse(text);
-        assert_eq!(symbols.name(0xffff_0090), "first");
-        assert_eq!(symbols.name(0xffff_0100), "second");
-        assert_eq!(symbols.name(0x10), "0x10");
-        assert_eq!(symbols.name(0xffff_ffff_0000), "0xffffffff0000");
-        assert_eq!(Symbols::default().name(1), "0x1");
+        assert_eq!(symbols.function_name(0xffff_0090), "first");
+        assert_eq!(symbols.function_name(0xffff_0100), "second");
+        assert_eq!(symbols.function_name(0x10), "0x10");
+        assert_eq!(symbols.function_name(0xffff_ffff_0000), "0xffffffff0000");
+        assert_eq!(Symbols::default().function_name(1), "0x1");
         let symbols = Symbols::parse("ffffffff81000000 T first\n");
         let text = "at 0xffffffff81000010 (0xffffffff8100001), 0x, fun=0xffff888000000000 0xffffffff81000000";
         let expected = "at first (0xffffffff8100001), 0x, fun=0xffff888000000000 first";

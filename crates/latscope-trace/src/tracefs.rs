@@ -4,7 +4,7 @@
 //! (Documentation/trace/ftrace.rst, "Instances"). So no trace of another process is touched, and removing the
 //! directory undoes everything.
 
-pub use latscope_process::guardian::write;
+pub use latscope_process::guardian::write_kernel_file;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use std::fs::{self};
 use std::io::{self, ErrorKind, Read};
@@ -35,7 +35,7 @@ impl TracefsInstance {
     /// # Errors
     /// tracefs is not mounted, the kernel or the permissions do not allow an
     /// instance, or `journal` fails; then nothing was changed.
-    pub fn create(
+    pub fn create_with_journal(
         journal: &mut dyn FnMut(&Path) -> anyhow::Result<()>,
     ) -> Result<TracefsInstance, TraceInstanceError> {
         let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
@@ -55,7 +55,7 @@ impl TracefsInstance {
             reason: format!("{error:#}"),
             remedy: "run again; no trace is recorded that could not be cleared up",
         })?;
-        fs::create_dir(&directory).map_err(|error| refused(&directory, &error))?;
+        fs::create_dir(&directory).map_err(|error| file_refusal(&directory, &error))?;
         Ok(TracefsInstance { directory })
     }
 
@@ -63,9 +63,9 @@ impl TracefsInstance {
     ///
     /// # Errors
     /// The kernel refuses; the text names the file.
-    pub fn set(&self, file: &str, value: &str) -> io::Result<()> {
+    pub fn write_file(&self, file: &str, value: &str) -> io::Result<()> {
         let path = self.directory.join(file);
-        write(&path, value).map_err(|error| named(&path, &error))
+        write_kernel_file(&path, value).map_err(|error| error_with_path(&path, &error))
     }
 
     /// Writes several files of the instance.
@@ -75,8 +75,8 @@ impl TracefsInstance {
     pub(crate) fn set_all(&self, settings: &[(&str, &str)]) -> Result<(), TraceInstanceError> {
         settings
             .iter()
-            .try_for_each(|(file, value)| self.set(file, value))
-            .map_err(|error| self.refused(&error))
+            .try_for_each(|(file, value)| self.write_file(file, value))
+            .map_err(|error| self.setting_refusal(&error))
     }
 
     /// Gives each CPU a buffer with its share of `sum`, at least 64 if `most` allows it and at most `most`, KiB.
@@ -85,13 +85,13 @@ impl TracefsInstance {
     /// # Errors
     /// There is no memory.
     pub(crate) fn set_buffers(&self, sum: usize, most: usize) -> Result<usize, TraceInstanceError> {
-        let size = (sum / self.cpus().max(1)).clamp(64.min(most), most);
-        self.set("buffer_size_kb", &size.to_string()).map_err(|error| self.refused(&error))?;
+        let size = (sum / self.cpu_count().max(1)).clamp(64.min(most), most);
+        self.write_file("buffer_size_kb", &size.to_string()).map_err(|error| self.setting_refusal(&error))?;
         Ok(size)
     }
 
     /// Returns the number of CPUs with a buffer.
-    pub fn cpus(&self) -> usize {
+    pub fn cpu_count(&self) -> usize {
         fs::read_dir(self.directory.join("per_cpu")).map_or(1, Iterator::count)
     }
 
@@ -100,16 +100,16 @@ impl TracefsInstance {
     /// # Errors
     /// The kernel has no such event.
     pub fn enable(&self, event: &str) -> io::Result<()> {
-        self.set(&format!("events/{event}/enable"), "1")
+        self.write_file(&format!("events/{event}/enable"), "1")
     }
 
     /// Reads a file of the instance.
     ///
     /// # Errors
     /// The kernel refuses; the text names the file.
-    pub fn get(&self, file: &str) -> io::Result<String> {
+    pub fn read_file(&self, file: &str) -> io::Result<String> {
         let path = self.directory.join(file);
-        let bytes = read(&path).map_err(|error| named(&path, &error))?;
+        let bytes = read_in_parts(&path).map_err(|error| error_with_path(&path, &error))?;
         // Names of threads can be any bytes.
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
@@ -120,12 +120,12 @@ impl TracefsInstance {
     }
 
     /// The file that remarks are written to.
-    pub fn marker(&self) -> PathBuf {
+    pub fn marker_path(&self) -> PathBuf {
         self.directory.join("trace_marker")
     }
 
     /// Returns the error for a setting that the kernel refuses, with its remedy.
-    pub fn refused(&self, error: &io::Error) -> TraceInstanceError {
+    pub fn setting_refusal(&self, error: &io::Error) -> TraceInstanceError {
         TraceInstanceError { reason: error.to_string(), remedy: remedy(error) }
     }
 }
@@ -143,7 +143,7 @@ const USUAL: &str = "/sys/kernel/tracing";
 
 /// Mounts tracefs for this process and its future children, if it is not mounted: in a mount namespace of its
 /// own, so that the rest of the machine does not change. Without the permission for it nothing is changed, and
-/// the error of [`TracefsInstance::create`] names the problem. The process must have only one thread.
+/// the error of [`TracefsInstance::create_with_journal`] names the problem. The process must have only one thread.
 pub fn provide() {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     let kinds = fs::read_to_string("/proc/filesystems").unwrap_or_default();
@@ -187,8 +187,8 @@ pub fn has_event(event: &str) -> Option<bool> {
 pub fn event_id(event: &str) -> io::Result<u64> {
     let tracefs = mount_point(&fs::read_to_string("/proc/mounts")?).unwrap_or_else(|| USUAL.into());
     let path = tracefs.join("events").join(event).join("id");
-    let text = fs::read_to_string(&path).map_err(|error| named(&path, &error))?;
-    text.trim().parse().map_err(|_| named(&path, &ErrorKind::InvalidData.into()))
+    let text = fs::read_to_string(&path).map_err(|error| error_with_path(&path, &error))?;
+    text.trim().parse().map_err(|_| error_with_path(&path, &ErrorKind::InvalidData.into()))
 }
 
 /// Number of instances that this process has made.
@@ -206,7 +206,7 @@ pub(super) fn free_name(instances: &Path) -> Result<PathBuf, TraceInstanceError>
         .map(|name| instances.join(name))
         .find(|path| matches!(path.symlink_metadata(), Err(error) if error.kind() == ErrorKind::NotFound))
         .ok_or_else(|| match instances.read_dir() {
-            Err(error) => refused(instances, &error),
+            Err(error) => file_refusal(instances, &error),
             Ok(_) => TraceInstanceError {
                 reason: format!("{} holds too many instances of latscope", instances.display()),
                 remedy: "remove those of processes that are gone: `rmdir latscope-*` there, as root",
@@ -214,8 +214,8 @@ pub(super) fn free_name(instances: &Path) -> Result<PathBuf, TraceInstanceError>
         })
 }
 
-pub(super) fn refused(path: &Path, error: &io::Error) -> TraceInstanceError {
-    TraceInstanceError { reason: named(path, error).to_string(), remedy: remedy(error) }
+pub(super) fn file_refusal(path: &Path, error: &io::Error) -> TraceInstanceError {
+    TraceInstanceError { reason: error_with_path(path, error).to_string(), remedy: remedy(error) }
 }
 
 fn remedy(error: &io::Error) -> &'static str {
@@ -229,7 +229,7 @@ fn remedy(error: &io::Error) -> &'static str {
 }
 
 /// Reads a file in large parts, since some of the files there answer only one read.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+fn read_in_parts(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = fs::File::open(path)?;
     let (mut bytes, mut part) = (Vec::new(), vec![0; 64 * 1024]);
     loop {
@@ -241,7 +241,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Returns the error with the file's name before it.
-pub fn named(path: &Path, error: &io::Error) -> io::Error {
+pub fn error_with_path(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 

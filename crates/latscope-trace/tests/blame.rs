@@ -7,7 +7,8 @@ use dat::{Dat, THEFT};
 use latscope_core::report::Cause;
 use latscope_trace::blame::{LateWakeContext, LateWakeWindow, causes, real_time_use};
 use latscope_trace::events::{
-    Decoder, KernelTraceEvent, KernelTraceEventKind, TraceEventTask, dat as write, names, text,
+    Decoder, KernelTraceEvent, KernelTraceEventKind, TraceEventTask, dat as write, format_events,
+    last_thread_names,
 };
 use proptest::prelude::*;
 
@@ -144,7 +145,7 @@ proptest! {
             let mut at = 0;
             events.retain(|_| { at += 1; at % missing != 0 });
         }
-        let threads: Vec<u32> = names(&events).into_keys().filter(|tid| *tid != 0).collect();
+        let threads: Vec<u32> = last_thread_names(&events).into_keys().filter(|tid| *tid != 0).collect();
         let from = begin + (from * (end - begin) as f64) as u64;
         let window = LateWakeWindow { cpu, thread: *thread.get(&threads), from, until: from + length, by_timer };
         let setting = LateWakeContext { virtual_machine, tick: Some(10_000_000), stolen, throttled, ..LateWakeContext::default() };
@@ -171,9 +172,9 @@ fn events_are_whole_and_in_order_on_each_cpu() {
             }
         }
     }
-    let names = names(&events);
+    let names = last_thread_names(&events);
     assert!(names.values().any(|name| &**name == "victim"));
-    let lines = text(&events, &names);
+    let lines = format_events(&events, &names);
     assert_eq!(lines.lines().filter(|line| !line.starts_with('#')).count(), events.len());
 }
 
@@ -183,7 +184,7 @@ fn events_of_which_nothing_is_known_are_in_the_text_too() {
     let mut dat = Dat::read(THEFT);
     let lines = |dat: &Dat, name: &str| {
         let events = dat.events();
-        let text = text(&events, &names(&events));
+        let text = format_events(&events, &last_thread_names(&events));
         let line = format!(": {name}: ");
         text.lines().filter(|of| of.contains(&line)).map(str::to_owned).collect::<Vec<_>>()
     };
@@ -207,7 +208,7 @@ fn a_file_written_and_read_back_is_the_same() {
     let dat = Dat::read(THEFT);
     let pages: Vec<Vec<&[u8]>> =
         dat.pages.iter().map(|pages| pages.iter().map(Vec::as_slice).collect()).collect();
-    let again = Dat::read(&write(&dat.catalogue, "mono", &names(&dat.events()), &pages).unwrap());
+    let again = Dat::read(&write(&dat.catalogue, "mono", &last_thread_names(&dat.events()), &pages).unwrap());
     assert_eq!((&again.catalogue, &again.pages), (&dat.catalogue, &dat.pages));
     assert_eq!(again.events(), dat.events());
 }
@@ -243,7 +244,7 @@ proptest! {
             let found = causes(&events, &window, &LateWakeContext::default());
             prop_assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
         }
-        let _ = text(&events, &names(&events));
+        let _ = format_events(&events, &last_thread_names(&events));
     }
 
     #[test]
@@ -259,7 +260,7 @@ proptest! {
         }
         let mut decoder = Decoder::new(&dat.catalogue);
         let mut count = 0;
-        dat.pages.iter().flatten().for_each(|page| decoder.page(0, page, |_| count += 1));
+        dat.pages.iter().flatten().for_each(|page| decoder.decode_page(0, page, |_| count += 1));
         prop_assert!(count < 10_000);
     }
 }

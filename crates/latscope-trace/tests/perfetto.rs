@@ -16,7 +16,7 @@ mod dat;
 mod skipped;
 
 use dat::{Dat, THEFT};
-use latscope_trace::events::{KernelTraceEvent, KernelTraceEventKind, names, text};
+use latscope_trace::events::{KernelTraceEvent, KernelTraceEventKind, format_events, last_thread_names};
 use latscope_trace::timeline::{Timeline, TimelineThreadState, TraceRecording, chrome_json, ftrace_text};
 use serde_json::Value;
 use skipped::{has_program, needs};
@@ -114,7 +114,7 @@ fn perfetto_sees_the_same_states_in_the_text() {
     }
     for (at, (text, main)) in TRACES.into_iter().enumerate() {
         let recording = recording(text, main);
-        let timeline = Timeline::of(&recording);
+        let timeline = Timeline::from_recording(&recording);
         let trace = ftrace_text(&[(&recording, &timeline)]);
         let states = "select tid, state, s.ts, s.dur, s.cpu from thread_state s join thread using (utid)
             where upid in (select upid from process where pid = (select max(pid) from process p
@@ -152,7 +152,7 @@ fn perfetto_sees_the_same_calls_and_signposts_in_the_text() {
         return;
     }
     let steps: Vec<TraceRecording> = TRACES.iter().map(|(text, main)| recording(text, *main)).collect();
-    let timelines: Vec<Timeline> = steps.iter().map(Timeline::of).collect();
+    let timelines: Vec<Timeline> = steps.iter().map(Timeline::from_recording).collect();
     let pairs: Vec<_> = steps.iter().zip(&timelines).collect();
     let slices = "select tid, slice.name, slice.ts, slice.dur from slice
         join thread_track on slice.track_id = thread_track.id join thread using (utid)
@@ -169,7 +169,7 @@ fn perfetto_sees_the_same_in_the_json() {
         return;
     }
     let steps: Vec<TraceRecording> = TRACES.iter().map(|(text, main)| recording(text, *main)).collect();
-    let timelines: Vec<Timeline> = steps.iter().map(Timeline::of).collect();
+    let timelines: Vec<Timeline> = steps.iter().map(Timeline::from_recording).collect();
     let trace = chrome_json(&steps.iter().zip(&timelines).collect::<Vec<_>>());
     let slices = |category: &str| {
         format!(
@@ -228,7 +228,7 @@ fn perfetto_sees_the_same_switches_in_the_trace_of_an_outlier() {
         "select count(*) from thread_state where state = 'R' and utid in
             (select utid from thread where name = 'victim')",
     ];
-    let answers = ask("theft.ftrace", &text(&events, &names(&events)), &queries);
+    let answers = ask("theft.ftrace", &format_events(&events, &last_thread_names(&events)), &queries);
     assert!(answers[0].is_empty(), "{:?}", answers[0]);
     // A thread that is there from the first event on has no switch to it.
     for row in &answers[1] {

@@ -31,7 +31,7 @@ fn alone(timeline: &Timeline, at: usize) -> Timeline {
 }
 
 fn timeline(text: &str) -> Timeline {
-    let timeline = Timeline::of(&recording(text));
+    let timeline = Timeline::from_recording(&recording(text));
     assert_eq!(timeline.damaged, 0);
     timeline
 }
@@ -189,7 +189,7 @@ fn a_finding_is_about_all_threads() {
 #[test]
 fn what_is_not_whole_is_left_out_and_said() {
     let whole_from = Some(2_447_077_730_000);
-    let timeline = Timeline::of(&TraceRecording { lost: 12, whole_from, ..recording(CREATE) });
+    let timeline = Timeline::from_recording(&TraceRecording { lost: 12, whole_from, ..recording(CREATE) });
     assert_eq!(timeline.from, 2_447_077_730_169);
     assert_eq!(timeline.threads.iter().map(|thread| thread.tid).collect::<Vec<_>>(), [24670, 24672]);
     let text = finding(&timeline, "x").unwrap().text;
@@ -200,10 +200,10 @@ fn what_is_not_whole_is_left_out_and_said() {
 
 #[test]
 fn nothing_followed_is_an_empty_time_line() {
-    let timeline = Timeline::of(&TraceRecording { followed: vec![], ..recording(CREATE) });
+    let timeline = Timeline::from_recording(&TraceRecording { followed: vec![], ..recording(CREATE) });
     assert_eq!(timeline.threads, []);
     assert_eq!(finding(&timeline, "x"), None);
-    assert_eq!(Timeline::of(&TraceRecording::default()), Timeline::default());
+    assert_eq!(Timeline::from_recording(&TraceRecording::default()), Timeline::default());
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn a_yield_is_the_threads_own_wish_and_an_end_ends() {
         architecture: "x86_64".into(),
         ..TraceRecording::default()
     };
-    let timeline = Timeline::of(&recording);
+    let timeline = Timeline::from_recording(&recording);
     let states: Vec<_> =
         timeline.threads[0].intervals.iter().map(|i| (i.state, i.until - i.from, i.cpu)).collect();
     let expected = [
@@ -242,13 +242,13 @@ fn a_yield_is_the_threads_own_wish_and_an_end_ends() {
 #[test]
 fn a_file_written_in_steps_is_the_whole_file() {
     let steps = [recording(CREATE), TraceRecording::default(), recording(POOL)];
-    let timelines: Vec<Timeline> = steps.iter().map(Timeline::of).collect();
+    let timelines: Vec<Timeline> = steps.iter().map(Timeline::from_recording).collect();
     let pairs: Vec<_> = steps.iter().zip(&timelines).collect();
     for (file, whole) in [("a.txt", ftrace_text(&pairs)), ("a.JSON", chrome_json(&pairs))] {
-        let mut export = Export::new(TimelineFileFormat::of(Path::new(file)));
-        let mut text = export.begin().to_owned();
-        pairs.iter().for_each(|(recording, timeline)| text += &export.step(recording, timeline));
-        assert_eq!(text + export.end(), whole);
+        let mut export = Export::new(TimelineFileFormat::for_path(Path::new(file)));
+        let mut text = export.file_header().to_owned();
+        pairs.iter().for_each(|(recording, timeline)| text += &export.format_step(recording, timeline));
+        assert_eq!(text + export.file_footer(), whole);
     }
     let json: serde_json::Value = serde_json::from_str(&chrome_json(&pairs)).unwrap();
     let of_kind =
@@ -266,9 +266,9 @@ fn a_file_written_in_steps_is_the_whole_file() {
 #[test]
 fn every_line_of_the_text_file_is_an_event_with_all_columns() {
     let recording = recording(HANDOVER);
-    let timeline = Timeline::of(&recording);
+    let timeline = Timeline::from_recording(&recording);
     let file = ftrace_text(&[(&recording, &timeline)]);
-    let again = Timeline::of(&TraceRecording { text: file.clone(), ..recording.clone() });
+    let again = Timeline::from_recording(&TraceRecording { text: file.clone(), ..recording.clone() });
     // What is added for Perfetto changes no state and no call of ours.
     assert_eq!(again.damaged, 0);
     for (ours, theirs) in timeline.threads.iter().zip(&again.threads) {
@@ -300,7 +300,7 @@ fn damaged() -> impl Strategy<Value = String> {
 
 /// Whatever was read, the intervals of a thread follow each other.
 fn check(recording: &TraceRecording) -> Result<(), TestCaseError> {
-    let timeline = Timeline::of(recording);
+    let timeline = Timeline::from_recording(recording);
     for thread in &timeline.threads {
         prop_assert!(thread.intervals.iter().all(|interval| interval.from <= interval.until));
     }

@@ -17,7 +17,7 @@ pub(super) struct DecadeScale {
 
 impl DecadeScale {
     /// Returns the scale from the decade below the fastest row to the end of the decade of the slowest row.
-    pub fn of(rows: &[SurveyRow]) -> DecadeScale {
+    pub fn for_rows(rows: &[SurveyRow]) -> DecadeScale {
         let logs = rows.iter().map(|row| row.ns).filter(|ns| *ns > 0.0).map(f64::log10);
         let (low, high) = logs.fold((f64::MAX, f64::MIN), |(low, high), log| (low.min(log), high.max(log)));
         if low > high {
@@ -29,21 +29,21 @@ impl DecadeScale {
     }
 
     /// Returns both ends of the scale: `0.01 ns to 100 ms`.
-    pub fn words(&self) -> String {
+    pub fn format_range(&self) -> String {
         let [low, high] = [self.low, self.high]
             .map(|log| format_time(10f64.powf(log)).replace(".00", "").replace(".0 ", " "));
         format!("{low} to {high}")
     }
 
     /// Columns from the left end to `ns`.
-    fn position(&self, ns: f64, width: usize) -> f64 {
+    fn column_offset(&self, ns: f64, width: usize) -> f64 {
         let share = (ns.log10() - self.low) / (self.high - self.low);
         share.clamp(0.0, 1.0) * width as f64
     }
 
     /// Returns the bar, and the text that fills the rest of its column: blanks with a tick where a unit begins.
     pub fn bar(&self, ns: f64, width: usize) -> (String, String) {
-        let eighths = if ns > 0.0 { (self.position(ns, width) * 8.0).round() as usize } else { 0 };
+        let eighths = if ns > 0.0 { (self.column_offset(ns, width) * 8.0).round() as usize } else { 0 };
         let mut filled = "█".repeat(eighths / 8);
         filled.extend((!eighths.is_multiple_of(8)).then(|| EIGHTHS[eighths % 8 - 1]));
         let taken = eighths.div_ceil(8);
@@ -55,11 +55,11 @@ impl DecadeScale {
     /// Returns the units that begin within the scale, with their columns.
     fn ticks(&self, width: usize) -> impl Iterator<Item = (usize, &'static str)> {
         let inside = UNITS.into_iter().filter(|(ns, _)| (self.low..self.high).contains(&ns.log10()));
-        inside.map(move |(ns, name)| (self.position(ns, width) as usize, name))
+        inside.map(move |(ns, name)| (self.column_offset(ns, width) as usize, name))
     }
 
     /// The names of the units over the columns where they begin.
-    pub fn heading(&self, width: usize) -> String {
+    pub fn format_heading(&self, width: usize) -> String {
         let mut heading: Vec<char> = vec![' '; width];
         let mut free = 0;
         for (at, name) in self.ticks(width) {
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_bar_ends_where_its_duration_lies() {
         let scale = DecadeScale { low: 0.0, high: 4.0 };
-        assert_eq!(scale.heading(8), "ns    µs");
+        assert_eq!(scale.format_heading(8), "ns    µs");
         assert_eq!(scale.bar(100.0, 8), ("████".to_owned(), "  ┊ ".to_owned()));
         assert_eq!(scale.bar(10_000.0, 8), ("█".repeat(8), String::new()));
         assert_eq!(scale.bar(1.0, 4), (String::new(), "┊  ┊".to_owned()));
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn no_rows_have_a_scale_too() {
-        assert_eq!(DecadeScale::of(&[]), DecadeScale { low: 0.0, high: 1.0 });
+        assert_eq!(DecadeScale::for_rows(&[]), DecadeScale { low: 0.0, high: 1.0 });
     }
 
     proptest! {

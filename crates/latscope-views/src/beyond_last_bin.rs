@@ -4,11 +4,11 @@ use super::*;
 use latscope_core::histogram::{Histogram, HistogramBinning, Totals};
 use latscope_core::plan::params;
 use latscope_core::report::{BEYOND, Better, MeasuredQuantity, Report, Sampling};
-use latscope_judge::compare::{ComparisonOptions as Settings, compare};
+use latscope_judge::compare::{ComparisonOptions as Settings, compare_runs};
 use latscope_judge::runs::RunResult;
 
 /// A result of one row, with bins of 10 µs and so many of 10,000 values beyond the last, 30 µs.
-fn counted(beyond: u64) -> Report {
+fn binned_report(beyond: u64) -> Report {
     let mut report = latscope_core::fixture::wake();
     report.measurements.truncate(1);
     report.run_id = format!("run-{beyond}");
@@ -27,23 +27,23 @@ fn counted(beyond: u64) -> Report {
     m.values = [(BEYOND.to_owned(), value)].into();
     m.outliers.clear();
     m.quality.retain(|_| false);
-    m.settle();
+    m.derive_results();
     report
 }
 
 #[test]
 fn every_table_shows_a_median_beyond_the_last_bin() {
-    let (whole, report) = (counted(10), counted(9_000));
+    let (whole, report) = (binned_report(10), binned_report(9_000));
     let narrow = DisplayOptions { width: 60, ..DisplayOptions::default() };
     for (name, text) in [
         ("every point", text::every_point(&report, "wake", &narrow)),
-        ("groups", groups::tables(&report).written(&narrow)),
-        ("markdown", markdown::markdown(&report, &[], true, &narrow)),
-        ("page", html::report(&report, &[], narrow.catalogue)),
+        ("groups", groups::tables(&report).to_text(&narrow)),
+        ("markdown", markdown::format_report(&report, &[], true, &narrow)),
+        ("page", html::report_page(&report, &[], narrow.catalogue)),
     ] {
         assert!(text.contains("> 30.0 µs") || text.contains("&gt; 30.0 µs"), "{name}: {text}");
     }
-    let narrow = [text::every_point(&report, "wake", &narrow), groups::tables(&report).written(&narrow)];
+    let narrow = [text::every_point(&report, "wake", &narrow), groups::tables(&report).to_text(&narrow)];
     assert!(narrow.iter().all(|text| text.contains(BEYOND) && text.contains("9,000")), "{narrow:?}");
     for (ours, theirs, note) in [
         (&whole, &report, "its median is beyond the last bin, and longer than that"),
@@ -58,15 +58,15 @@ fn every_table_shows_a_median_beyond_the_last_bin() {
 
 #[test]
 fn every_other_form_says_that_values_are_beyond_the_last_bin() {
-    let report = counted(9_000);
-    let groups = latscope_core::events::groups(&report);
+    let report = binned_report(9_000);
+    let groups = latscope_core::events::event_groups(&report);
     let figure = figure::percentile_figure(&report, &groups[0]).unwrap();
     assert!(
         figure.notes.iter().any(|note| note.starts_with("9,000 beyond the last bin")),
         "{:?}",
         figure.notes
     );
-    let lava = lava::lava(&report);
+    let lava = lava::format_report(&report);
     assert!(
         lava.contains(".p50 RESULT=unknown>") && lava.contains(".beyond RESULT=pass MEASUREMENT=9000"),
         "{lava}"
@@ -87,9 +87,9 @@ fn every_other_form_says_that_values_are_beyond_the_last_bin() {
 
 #[test]
 fn wide_bins_are_a_condition_of_the_rows() {
-    let heading = |report: &Report| groups::tables(report).markdown();
-    assert!(heading(&counted(10)).contains("bins of 10.0 µs"), "{}", heading(&counted(10)));
-    let mut fine = counted(10);
+    let heading = |report: &Report| groups::tables(report).to_markdown();
+    assert!(heading(&binned_report(10)).contains("bins of 10.0 µs"), "{}", heading(&binned_report(10)));
+    let mut fine = binned_report(10);
     let m = &mut fine.measurements[0];
     m.histogram = Histogram::from_counts(
         1_000,
@@ -97,22 +97,29 @@ fn wide_bins_are_a_condition_of_the_rows() {
         Totals { overflow: 0, min: 30_000, max: 30_000, sum: 270_000 },
     );
     m.histogram = m.histogram.clone().in_bins(HistogramBinning::of_width(100));
-    m.settle();
+    m.derive_results();
     assert!(!heading(&fine).contains("bins of"), "of 100 ns at 30 µs: {}", heading(&fine));
 }
 
 #[test]
 fn a_comparison_names_the_last_bin() {
-    let runs = |beyond: u64| (0..6).map(|at| RunResult::of(counted(beyond + at))).collect::<Vec<_>>();
+    let runs =
+        |beyond: u64| (0..6).map(|at| RunResult::from_report(binned_report(beyond + at))).collect::<Vec<_>>();
     let (a, b) = (runs(10), runs(9_000));
     let compared =
-        compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &Settings::default());
-    let text =
-        comparison::text(&compared, false, &DisplayOptions { width: 120, ..DisplayOptions::default() });
+        compare_runs(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &Settings::default());
+    let text = comparison::format_text(
+        &compared,
+        false,
+        &DisplayOptions { width: 120, ..DisplayOptions::default() },
+    );
     assert!(text.contains("> 30.0 µs"), "{text}");
     let undecided =
-        compare(&b.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &Settings::default());
-    let text =
-        comparison::text(&undecided, false, &DisplayOptions { width: 120, ..DisplayOptions::default() });
+        compare_runs(&b.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &Settings::default());
+    let text = comparison::format_text(
+        &undecided,
+        false,
+        &DisplayOptions { width: 120, ..DisplayOptions::default() },
+    );
     assert!(text.contains("a median beyond the last bin") && text.contains("> 30.0 µs"), "{text}");
 }

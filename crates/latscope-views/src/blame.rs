@@ -8,14 +8,14 @@ use latscope_judge::patterns::{Pattern, known_source};
 const NAMED: usize = 4;
 
 /// Returns the line of an outlier: `CPU 1, 412 µs late: 342 µs (83 %) thread hog (pid 123) held the CPU, …`.
-pub fn line(outlier: &Outlier) -> String {
+pub fn format_outlier(outlier: &Outlier) -> String {
     let head = format!("CPU {}, {} late", outlier.cpu, format_time(outlier.value as f64));
     if outlier.cause.is_empty() { head } else { format!("{head}: {}", shares(outlier)) }
 }
 
 /// Returns words for an outlier that was not traced, with the reason if it is known.
 fn not_traced(outlier: &Outlier) -> String {
-    outlier.cause.first().map_or_else(|| "not traced".to_owned(), words)
+    outlier.cause.first().map_or_else(|| "not traced".to_owned(), describe_cause)
 }
 
 /// Returns the causes of an outlier, with the µs and the share of each. An outlier that was not traced has no share.
@@ -24,22 +24,24 @@ pub fn shares(outlier: &Outlier) -> String {
         return not_traced(outlier);
     }
     let (named, others) = outlier.cause.split_at(outlier.cause.len().min(NAMED));
-    let mut shares: Vec<String> =
-        named.iter().map(|cause| format!("{} {}", share(cause.ns, outlier.value), words(cause))).collect();
+    let mut shares: Vec<String> = named
+        .iter()
+        .map(|cause| format!("{} {}", time_and_share(cause.ns, outlier.value), describe_cause(cause)))
+        .collect();
     let rest: u64 = others.iter().map(|cause| cause.ns).sum();
     if rest > 0 {
-        shares.push(format!("{} others", share(rest, outlier.value)));
+        shares.push(format!("{} others", time_and_share(rest, outlier.value)));
     }
     shares.join(", ")
 }
 
-fn share(ns: u64, of: u64) -> String {
+fn time_and_share(ns: u64, of: u64) -> String {
     format!("{} ({})", format_time(ns as f64), format_share(ns as f64 / of.max(1) as f64))
 }
 
 /// A cause without its share: `thread hog (pid 123) held the CPU`. Names of
 /// threads are chosen by their programs: no control character gets through.
-pub fn words(cause: &Cause) -> String {
+pub fn describe_cause(cause: &Cause) -> String {
     let name: String = cause.name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     let name = name.as_str();
     let with = |what: &str| if name.is_empty() { what.to_owned() } else { format!("{what}: {name}") };
@@ -74,12 +76,12 @@ const FUNCTIONS: usize = 3;
 /// of further causes; then the stack and the further events, if there are any.
 pub fn brief(outlier: &Outlier, width: usize) -> String {
     if !outlier.is_traced() {
-        return not_traced(outlier) + &details(outlier);
+        return not_traced(outlier) + &format_details(outlier);
     }
     let mut line = String::new();
     for (at, cause) in outlier.cause.iter().enumerate() {
         let share = format_share(cause.ns as f64 / outlier.value.max(1) as f64);
-        let next = format!("{}{share} {}", if at > 0 { ", " } else { "" }, words(cause));
+        let next = format!("{}{share} {}", if at > 0 { ", " } else { "" }, describe_cause(cause));
         let left = outlier.cause.len() - at;
         let more = format!(", {left} more");
         let reserved = if left > 1 { more.len() } else { 0 };
@@ -89,11 +91,11 @@ pub fn brief(outlier: &Outlier, width: usize) -> String {
         }
         line += &next;
     }
-    line + &details(outlier)
+    line + &format_details(outlier)
 }
 
 /// The stack and the further events of an outlier: ` · in f ← g · sched_migrate_task ×2 (first after 41.0 µs: …)`.
-pub fn details(outlier: &Outlier) -> String {
+pub fn format_details(outlier: &Outlier) -> String {
     let mut text = String::new();
     if !outlier.stack.is_empty() {
         let call = |name: &&String| name.starts_with("system call ");
@@ -173,8 +175,8 @@ mod tests {
         let expected = "CPU 1, 412 µs late: 342 µs (83 %) thread stress-ng (pid 123) held the CPU, \
             49.4 µs (12 %) softirq net_rx, 17.0 µs (4.1 %) exit from idle, 2.00 µs (0.49 %) interrupt local_timer, \
             1.60 µs (0.39 %) others";
-        assert_eq!(line(&outlier), expected);
-        assert_eq!(line(&Outlier { cause: Vec::new(), ..outlier }), "CPU 1, 412 µs late");
+        assert_eq!(format_outlier(&outlier), expected);
+        assert_eq!(format_outlier(&Outlier { cause: Vec::new(), ..outlier }), "CPU 1, 412 µs late");
     }
 
     #[test]
@@ -206,7 +208,7 @@ mod tests {
             ("not-traced", "there is no trace", 0, "not traced: there is no trace"),
             ("thread", "\x1b[2J", 3, "thread ?[2J (pid 3) held the CPU"),
         ] {
-            assert_eq!(words(&cause(kind, name, pid, 1)), said);
+            assert_eq!(describe_cause(&cause(kind, name, pid, 1)), said);
         }
     }
 

@@ -46,19 +46,19 @@ pub(super) struct SurveyTableCells<'a> {
 impl SurveyTableCells<'_> {
     /// Numbers the notes of the columns shown from the top row down.
     pub(crate) fn number_notes(&mut self, slots: &[SurveyColumnKind]) {
-        let shown = self.shown(slots);
+        let shown = self.shown_references(slots);
         for row in self.rows {
-            if let Some(doubt) = doubt(row) {
-                self.notes.number(&doubt);
+            if let Some(doubt) = doubt_reason(row) {
+                self.notes.number_note(&doubt);
             }
-            for note in shown.iter().filter_map(|at| row.references[*at].as_ref().and_then(remark)) {
-                self.notes.number(note);
+            for note in shown.iter().filter_map(|at| row.references[*at].as_ref().and_then(reference_note)) {
+                self.notes.number_note(note);
             }
         }
     }
 
     /// The references that have a column.
-    pub fn shown(&self, slots: &[SurveyColumnKind]) -> Vec<usize> {
+    pub fn shown_references(&self, slots: &[SurveyColumnKind]) -> Vec<usize> {
         let at = |slot: &SurveyColumnKind| match slot {
             SurveyColumnKind::Reference { at, .. } => Some(*at),
             _ => None,
@@ -71,19 +71,19 @@ impl SurveyTableCells<'_> {
         let width = |row: &SurveyRow| {
             let aside = aside(row);
             let gap = if aside.is_empty() { 0 } else { 2 };
-            Text::plain(&row.label).width() + gap + Text::plain(aside).width()
+            Text::plain(&row.label).display_width() + gap + Text::plain(aside).display_width()
         };
         self.rows.iter().map(width).max().unwrap_or(0).max("operation".len())
     }
 
     /// The names of the operations, `width` columns wide, with rates and the like
     /// at the right of them.
-    pub fn labels(&self, width: usize) -> TableColumn {
+    pub fn label_column(&self, width: usize) -> TableColumn {
         let cell = |row: &SurveyRow| match shown_aside(row, width) {
             Some(aside) => Text::plain(&row.label).with_aside(DIM, &aside, width),
-            None => Text::plain(&row.label).shortened(width),
+            None => Text::plain(&row.label).wrap_to_width(width),
         };
-        ColumnBuilder(self.rows).left("operation", cell)
+        ColumnBuilder(self.rows).left_aligned("operation", cell)
     }
 
     /// Returns the meanings of the words beside names in `width` columns.
@@ -98,7 +98,7 @@ impl SurveyTableCells<'_> {
 
     /// Returns the names of the operations with rates and the like, for Markdown.
     pub fn labels_in_full(&self) -> TableColumn {
-        ColumnBuilder(self.rows).left("operation", |row| match aside(row) {
+        ColumnBuilder(self.rows).left_aligned("operation", |row| match aside(row) {
             aside if aside.is_empty() => row.label.clone(),
             aside => format!("{} ({aside})", row.label),
         })
@@ -106,38 +106,38 @@ impl SurveyTableCells<'_> {
 
     /// Returns a column with its unit in each cell, for Markdown.
     pub fn column_in_full(&mut self, slot: SurveyColumnKind) -> TableColumn {
-        let next = |row: &SurveyRow| row.next.map(|(low, high)| between(low, high));
+        let next = |row: &SurveyRow| row.next.map(|(low, high)| format_range(low, high));
         match slot {
-            SurveyColumnKind::Next => ColumnBuilder(self.rows).given("next run", next),
+            SurveyColumnKind::Next => ColumnBuilder(self.rows).optional_column("next run", next),
             SurveyColumnKind::Reference { .. } => {
-                let mut column = self.column(slot);
-                column.cells.iter_mut().for_each(|cell| *cell = squeezed(cell).into());
+                let mut column = self.build_column(slot);
+                column.cells.iter_mut().for_each(|cell| *cell = collapse_blanks(cell).into());
                 TableColumn { side: CellAlignment::Right, ..column }
             }
-            _ => self.column(slot),
+            _ => self.build_column(slot),
         }
     }
 
     /// A column of the table.
-    pub fn column(&mut self, slot: SurveyColumnKind) -> TableColumn {
+    pub fn build_column(&mut self, slot: SurveyColumnKind) -> TableColumn {
         let rows = ColumnBuilder(self.rows);
         match slot {
-            SurveyColumnKind::Family => rows.left("family", |row| Text::styled(DIM, &row.family)),
+            SurveyColumnKind::Family => rows.left_aligned("family", |row| Text::in_style(DIM, &row.family)),
             SurveyColumnKind::Time => rows.right("here", |row| {
                 let longer = if row.longer { "> " } else { "" };
-                Text::styled(BOLD, format!("{longer}{}", time(row.ns)))
+                Text::in_style(BOLD, format!("{longer}{}", format_duration(row.ns)))
             }),
             SurveyColumnKind::Next => rows.right("next run", |row| {
                 let next = row.next.map(|(low, high)| in_unit_of(row.ns, low, high));
-                Text::styled(DIM, next.unwrap_or_default())
+                Text::in_style(DIM, next.unwrap_or_default())
             }),
-            SurveyColumnKind::Cycles => rows.given("cycles", |row| row.cycles.map(cycles)),
+            SurveyColumnKind::Cycles => rows.optional_column("cycles", |row| row.cycles.map(cycles)),
             SurveyColumnKind::Bar(width) => {
-                let column = rows.left("", |row| {
+                let column = rows.left_aligned("", |row| {
                     let (filled, rest) = self.scale.bar(row.ns, width);
-                    Text::styled(magnitude(row.ns), filled).with(DIM, rest)
+                    Text::in_style(magnitude(row.ns), filled).with_piece(DIM, rest)
                 });
-                TableColumn { heading: Text::styled(DIM, self.scale.heading(width)), ..column }
+                TableColumn { heading: Text::in_style(DIM, self.scale.format_heading(width)), ..column }
             }
             SurveyColumnKind::Marks => {
                 let cells = self.rows.iter().map(|row| marks_cell(row, &mut self.notes)).collect();
@@ -159,22 +159,27 @@ impl SurveyTableCells<'_> {
                 Some(reference_parts(cell, device, ratio, &mut self.notes))
             })
             .collect();
-        let widest = |part: usize| parts.iter().flatten().map(|p| p[part].width()).max().unwrap_or(0);
+        let widest = |part: usize| parts.iter().flatten().map(|p| p[part].display_width()).max().unwrap_or(0);
         let widths = [widest(0), widest(1), widest(2)];
-        let cells = parts.into_iter().map(|parts| parts.map_or_else(Text::default, |p| joined(p, widths)));
-        let name = Text::styled(HEADING, &self.references[at].0);
-        let before = widths[0].saturating_sub(name.width());
-        TableColumn::new(Text::plain(" ".repeat(before)).and(name), CellAlignment::Left, cells.collect())
+        let cells =
+            parts.into_iter().map(|parts| parts.map_or_else(Text::default, |p| join_cells(p, widths)));
+        let name = Text::in_style(HEADING, &self.references[at].0);
+        let before = widths[0].saturating_sub(name.display_width());
+        TableColumn::new(
+            Text::plain(" ".repeat(before)).append_text(name),
+            CellAlignment::Left,
+            cells.collect(),
+        )
     }
 }
 
 /// Returns a text with one blank between its words.
-fn squeezed(text: &Text) -> String {
-    text.content().split_whitespace().collect::<Vec<_>>().join(" ")
+fn collapse_blanks(text: &Text) -> String {
+    text.plain_text().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A duration whose unit takes two columns, so that units stand in line.
-fn time(ns: f64) -> String {
+fn format_duration(ns: f64) -> String {
     let text = format_time(ns);
     if text.ends_with(" s") { text + " " } else { text }
 }
@@ -184,7 +189,7 @@ fn shown_aside(row: &SurveyRow, width: usize) -> Option<String> {
     let aside = aside(row);
     // A bandwidth as the figure, or many rejected samples, are worth a further line.
     let needed = row.rate.is_some() && row.family != families::FILE || row.rejected >= MANY_REJECTED;
-    let taken = Text::plain(&row.label).width() + 2 + Text::plain(&aside).width();
+    let taken = Text::plain(&row.label).display_width() + 2 + Text::plain(&aside).display_width();
     (needed || taken <= width).then_some(aside)
 }
 
@@ -201,7 +206,7 @@ pub(super) fn aside(row: &SurveyRow) -> String {
 }
 
 /// Returns the reason to doubt a row, with its remedy; `None` if there is no doubt.
-pub(super) fn doubt(row: &SurveyRow) -> Option<String> {
+pub(super) fn doubt_reason(row: &SurveyRow) -> Option<String> {
     let early = row.incomplete.then_some("the run ended before it was measured in full");
     let doubtful =
         row.level.is_doubtful().then(|| row.reason.as_deref().unwrap_or("degraded, no reason is given"));
@@ -210,7 +215,7 @@ pub(super) fn doubt(row: &SurveyRow) -> Option<String> {
 }
 
 /// Returns the note on a reference's number; `None` if the number compares in the usual way.
-pub(super) fn remark(cell: &ReferenceCell) -> Option<&str> {
+pub(super) fn reference_note(cell: &ReferenceCell) -> Option<&str> {
     let usual = cell.same && (cell.part == 1.0 || cell.part == 0.5);
     cell.note.as_deref().filter(|_| !usual)
 }
@@ -225,10 +230,10 @@ pub(super) fn times_mark(times: Semantics) -> &'static str {
 }
 
 fn marks_cell(row: &SurveyRow, notes: &mut Footnotes) -> Text {
-    let mut cell = Text::styled(DIM, times_mark(row.times));
-    if let Some(doubt) = doubt(row) {
+    let mut cell = Text::in_style(DIM, times_mark(row.times));
+    if let Some(doubt) = doubt_reason(row) {
         let sign = if row.level.is_doubtful() { "!" } else { "~" };
-        cell = cell.with(WARNING, format!("{sign}{}", notes.mark(&doubt)));
+        cell = cell.with_piece(WARNING, format!("{sign}{}", notes.note_mark(&doubt)));
     }
     cell
 }
@@ -240,7 +245,7 @@ fn in_unit_of(ns: f64, low: f64, high: f64) -> String {
 }
 
 /// Formats a range: `1.67-1.93 ns`, or `980 ns-1.20 µs` where the ends have different units.
-pub(super) fn between(low: f64, high: f64) -> String {
+pub(super) fn format_range(low: f64, high: f64) -> String {
     let (from, to) = (format_time(low), format_time(high));
     match (from.split_once(' '), to.split_once(' ')) {
         (Some((number, unit)), Some((_, same))) if unit == same => format!("{number}-{to}"),
@@ -282,30 +287,30 @@ pub(super) fn published(ns: f64) -> String {
 }
 
 fn reference_parts(cell: &ReferenceCell, device: bool, ratio: bool, notes: &mut Footnotes) -> [Text; 3] {
-    let number = if device { published(cell.ns) } else { time(cell.ns) };
-    let note = remark(cell).map(|note| notes.mark(note)).unwrap_or_default();
+    let number = if device { published(cell.ns) } else { format_duration(cell.ns) };
+    let note = reference_note(cell).map(|note| notes.note_mark(note)).unwrap_or_default();
     if !cell.same {
-        let mark = Text::styled(WARNING, format!("{}{note}", cell.sign));
-        let number = Text::styled(DIM, number);
+        let mark = Text::in_style(WARNING, format!("{}{note}", cell.sign));
+        let number = Text::in_style(DIM, number);
         return if ratio { [number, mark, Text::default()] } else { [number, Text::default(), mark] };
     }
     let mark = if cell.part == 0.5 { "½" } else { &note };
     if !ratio {
-        return [Text::plain(number), Text::default(), Text::styled(DIM, mark)];
+        return [Text::plain(number), Text::default(), Text::in_style(DIM, mark)];
     }
-    let factor = Text::styled(style::ratio(cell.ratio), times_as_long(cell.ratio));
-    [Text::plain(number).with(DIM, mark), factor, Text::default()]
+    let factor = Text::in_style(style::ratio_style(cell.ratio), times_as_long(cell.ratio));
+    [Text::plain(number).with_piece(DIM, mark), factor, Text::default()]
 }
 
 /// Number and ratio to the right, mark to the left.
-fn joined([number, ratio, mark]: [Text; 3], widths: [usize; 3]) -> Text {
+fn join_cells([number, ratio, mark]: [Text; 3], widths: [usize; 3]) -> Text {
     let blanks = |count: usize| " ".repeat(count);
-    let mut cell = Text::plain(blanks(widths[0] - number.width())).and(number);
+    let mut cell = Text::plain(blanks(widths[0] - number.display_width())).append_text(number);
     if widths[1] > 0 {
-        cell = cell.with(PLAIN, blanks(1 + widths[1] - ratio.width())).and(ratio);
+        cell = cell.with_piece(PLAIN, blanks(1 + widths[1] - ratio.display_width())).append_text(ratio);
     }
-    let after = widths[2] - mark.width();
-    cell.and(mark).with(PLAIN, blanks(after))
+    let after = widths[2] - mark.display_width();
+    cell.append_text(mark).with_piece(PLAIN, blanks(after))
 }
 
 #[cfg(test)]
@@ -325,8 +330,8 @@ mod tests {
 
     #[test]
     fn a_spread_names_its_unit_once_where_it_can() {
-        assert_eq!(between(1.67, 1.93), "1.67-1.93 ns");
-        assert_eq!(between(980.0, 1_200.0), "980 ns-1.20 µs");
+        assert_eq!(format_range(1.67, 1.93), "1.67-1.93 ns");
+        assert_eq!(format_range(980.0, 1_200.0), "980 ns-1.20 µs");
         assert_eq!(in_unit_of(1_010.0, 980.0, 1_200.0), "0.98-1.20");
         assert_eq!(in_unit_of(1.0, 0.9, 1.2e3), "0.90-1200");
     }

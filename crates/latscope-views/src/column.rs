@@ -24,7 +24,7 @@ impl Forms {
     }
 
     /// Returns true if a form is among these.
-    pub fn has(self, form: Forms) -> bool {
+    pub fn has_form(self, form: Forms) -> bool {
         self.0 & form.0 != 0
     }
 }
@@ -79,12 +79,12 @@ impl TableColumn {
     }
 
     /// Returns the column in these forms alone.
-    pub fn on(self, forms: Forms) -> TableColumn {
+    pub fn for_forms(self, forms: Forms) -> TableColumn {
         TableColumn { forms, ..self }
     }
 
     /// Returns the column with a name in CSV, where it stands, too.
-    pub fn csv(self, field: &'static str) -> TableColumn {
+    pub fn with_csv_field(self, field: &'static str) -> TableColumn {
         TableColumn { field, forms: self.forms.and(CSV), ..self }
     }
 
@@ -95,8 +95,8 @@ impl TableColumn {
 
     /// Returns the columns that the widest cell or the heading takes.
     pub fn width(&self) -> usize {
-        let cells = self.cells.iter().map(Text::width).max().unwrap_or(0);
-        cells.max(self.heading.width())
+        let cells = self.cells.iter().map(Text::display_width).max().unwrap_or(0);
+        cells.max(self.heading.display_width())
     }
 
     /// Returns true if all cells of the column are empty.
@@ -109,39 +109,39 @@ impl TableColumn {
 pub(super) struct ColumnBuilder<'a, R>(pub &'a [R]);
 
 impl<'a, R> ColumnBuilder<'a, R> {
-    fn column<T: Into<Text>>(
+    fn build_column<T: Into<Text>>(
         &self,
         heading: &str,
         side: CellAlignment,
         cell: impl Fn(&'a R) -> T,
     ) -> TableColumn {
         let cells = self.0.iter().map(|row| cell(row).into()).collect();
-        TableColumn::new(Text::styled(HEADING, heading), side, cells)
+        TableColumn::new(Text::in_style(HEADING, heading), side, cells)
     }
 
     /// Returns a column with its cells at the left.
-    pub fn left<T: Into<Text>>(&self, heading: &str, cell: impl Fn(&'a R) -> T) -> TableColumn {
-        self.column(heading, CellAlignment::Left, cell)
+    pub fn left_aligned<T: Into<Text>>(&self, heading: &str, cell: impl Fn(&'a R) -> T) -> TableColumn {
+        self.build_column(heading, CellAlignment::Left, cell)
     }
 
     /// Returns a column with its cells at the right.
     pub fn right<T: Into<Text>>(&self, heading: &str, cell: impl Fn(&'a R) -> T) -> TableColumn {
-        self.column(heading, CellAlignment::Right, cell)
+        self.build_column(heading, CellAlignment::Right, cell)
     }
 
     /// Returns a column of figures that some rows lack.
-    pub fn given(&self, heading: &str, cell: impl Fn(&'a R) -> Option<String>) -> TableColumn {
+    pub fn optional_column(&self, heading: &str, cell: impl Fn(&'a R) -> Option<String>) -> TableColumn {
         self.right(heading, |row| cell(row).unwrap_or_default())
     }
 
     /// Returns a column that only CSV has.
     pub fn field<T: Into<Text>>(&self, name: &'static str, cell: impl Fn(&'a R) -> T) -> TableColumn {
-        self.left("", cell).csv(name).on(CSV)
+        self.left_aligned("", cell).with_csv_field(name).for_forms(CSV)
     }
 
     /// Returns a column of drawings, which the page has.
     pub fn drawing(&self, heading: &str, cell: impl Fn(&'a R) -> Option<Element>) -> TableColumn {
         let drawings = self.0.iter().map(cell).collect();
-        TableColumn { drawings, ..self.left(heading, |_| "").on(PAGE) }
+        TableColumn { drawings, ..self.left_aligned(heading, |_| "").for_forms(PAGE) }
     }
 }

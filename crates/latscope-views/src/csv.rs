@@ -17,13 +17,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the report as CSV with a header line. A missing value is an empty field. Below the measurements are
 /// the levels of memory that the table has, as `memory.level`.
-pub fn csv(report: &Report) -> Vec<u8> {
+pub fn report_csv(report: &Report) -> Vec<u8> {
     let levels = level_rows(report);
     let points = report.measurements.iter().map(ReportCsvRow::Point);
     let lines: Vec<ReportCsvRow> = points.chain(levels.iter().map(ReportCsvRow::Level)).collect();
     let lines = ReportCsvColumnBuilder(ColumnBuilder(&lines));
-    let columns = [facts(&lines), figures(report, &lines), trust(report, &lines), details(report, &lines)];
-    document::csv(&columns.concat())
+    let columns = [
+        fact_columns(&lines),
+        figure_columns(report, &lines),
+        trust(report, &lines),
+        detail_columns(report, &lines),
+    ];
+    document::columns_csv(&columns.concat())
 }
 
 /// Line of the file.
@@ -36,7 +41,7 @@ struct ReportCsvColumnBuilder<'a>(ColumnBuilder<'a, ReportCsvRow<'a>>);
 
 impl<'a> ReportCsvColumnBuilder<'a> {
     /// Returns a column of measurements and levels.
-    fn both(
+    fn common_column(
         &self,
         name: &'static str,
         point: impl Fn(&Measurement) -> String,
@@ -49,74 +54,84 @@ impl<'a> ReportCsvColumnBuilder<'a> {
     }
 
     /// Returns a column that levels lack.
-    fn of(&self, name: &'static str, point: impl Fn(&Measurement) -> String) -> TableColumn {
-        self.both(name, point, |_| String::new())
+    fn measurement_column(&self, name: &'static str, point: impl Fn(&Measurement) -> String) -> TableColumn {
+        self.common_column(name, point, |_| String::new())
     }
 
     /// Returns a column of the summaries of measurements.
     fn summary(&self, name: &'static str, of: fn(&Summary) -> Option<f64>) -> TableColumn {
-        self.of(name, |m| number(of(&m.summary)))
+        self.measurement_column(name, |m| format_number(of(&m.summary)))
     }
 
     /// Returns a column of the distributions with the missed activations.
     fn corrected(&self, name: &'static str, of: fn(&Summary) -> Option<f64>) -> TableColumn {
-        let summary = |m: &Measurement| Some(Summary::of(m.corrected.as_ref()?, &Summary::default()));
-        self.of(name, |m| number(summary(m).and_then(|summary| of(&summary))))
+        let summary =
+            |m: &Measurement| Some(Summary::from_histogram(m.corrected.as_ref()?, &Summary::default()));
+        self.measurement_column(name, |m| format_number(summary(m).and_then(|summary| of(&summary))))
     }
 
     /// Returns a column of what the operations of a measurement move.
-    fn work(&self, name: &'static str, of: fn(&OperationWork) -> u64) -> TableColumn {
-        self.of(name, |m| m.work.as_ref().map(|work| of(work).to_string()).unwrap_or_default())
+    fn work_column(&self, name: &'static str, of: fn(&OperationWork) -> u64) -> TableColumn {
+        self.measurement_column(name, |m| {
+            m.work.as_ref().map(|work| of(work).to_string()).unwrap_or_default()
+        })
     }
 
     /// Returns a column that is the same in all lines.
-    fn same(&self, name: &'static str, text: &str) -> TableColumn {
+    fn constant_column(&self, name: &'static str, text: &str) -> TableColumn {
         self.0.field(name, |_| text)
     }
 }
 
-fn number(value: Option<f64>) -> String {
+fn format_number(value: Option<f64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-fn facts(lines: &ReportCsvColumnBuilder) -> Vec<TableColumn> {
+fn fact_columns(lines: &ReportCsvColumnBuilder) -> Vec<TableColumn> {
     let sampling = |m: &Measurement| if m.sampling == Sampling::Event { "event" } else { "batch" }.to_owned();
     let batch_ops = |m: &Measurement| match m.sampling {
         Sampling::Event | Sampling::Batch { ops: 0 } => String::new(),
         Sampling::Batch { ops } => ops.to_string(),
     };
-    let level_word = |level: &LevelRow| level.quality.level.word().to_owned();
+    let level_word = |level: &LevelRow| level.quality.level.level_name().to_owned();
     let reason = |level: &LevelRow| level.quality.text().unwrap_or_default();
     let remedy = |level: &LevelRow| level.quality.remedy().unwrap_or_default();
     vec![
-        lines.both("probe", |m| m.probe.clone(), |_| "memory.level".to_owned()),
-        lines.both("family", |m| family(&m.probe).to_owned(), |_| families::MEMORY.to_owned()),
-        lines.both("title", |m| m.title.clone(), level_label),
-        lines.of("params", |m| joined(m.params.iter().map(|(name, value)| format!("{name}={value}")))),
-        lines.both("sampling", sampling, |_| "batch".to_owned()),
-        lines.of("batch_ops", batch_ops),
-        lines.both("times", |m| name(&m.times), |_| name(&Semantics::Operation)),
-        lines.both("support", |m| m.quality.level.word().to_owned(), level_word),
-        lines.both("reason", |m| m.reason().clone().unwrap_or_default(), reason),
-        lines.both("remedy", |m| m.remedy().clone().unwrap_or_default(), remedy),
-        lines.both("incomplete", |m| m.incomplete.to_string(), |_| "false".to_owned()),
-        lines.both("row", |m| m.row.to_string(), |_| "true".to_owned()),
+        lines.common_column("probe", |m| m.probe.clone(), |_| "memory.level".to_owned()),
+        lines.common_column("family", |m| family(&m.probe).to_owned(), |_| families::MEMORY.to_owned()),
+        lines.common_column("title", |m| m.title.clone(), level_label),
+        lines.measurement_column("params", |m| {
+            join_parts(m.params.iter().map(|(name, value)| format!("{name}={value}")))
+        }),
+        lines.common_column("sampling", sampling, |_| "batch".to_owned()),
+        lines.measurement_column("batch_ops", batch_ops),
+        lines.common_column("times", |m| name(&m.times), |_| name(&Semantics::Operation)),
+        lines.common_column("support", |m| m.quality.level.level_name().to_owned(), level_word),
+        lines.common_column("reason", |m| m.joined_reasons().clone().unwrap_or_default(), reason),
+        lines.common_column("remedy", |m| m.joined_remedies().clone().unwrap_or_default(), remedy),
+        lines.common_column("incomplete", |m| m.incomplete.to_string(), |_| "false".to_owned()),
+        lines.common_column("row", |m| m.row.to_string(), |_| "true".to_owned()),
     ]
 }
 
-fn figures(report: &Report, lines: &ReportCsvColumnBuilder) -> Vec<TableColumn> {
-    let value = |(name, v): (&String, &MeasuredQuantity)| format!("{name}={}{}", v.value, spaced(&v.unit));
+fn figure_columns(report: &Report, lines: &ReportCsvColumnBuilder) -> Vec<TableColumn> {
+    let value =
+        |(name, v): (&String, &MeasuredQuantity)| format!("{name}={}{}", v.value, unit_suffix(&v.unit));
     let missed = |m: &Measurement| m.missed().map(|missed| missed.to_string()).unwrap_or_default();
     let rejected =
         |m: &Measurement| if m.is_imported() { String::new() } else { m.summary.rejected.to_string() };
     vec![
-        lines.of("count", |m| m.summary.count.to_string()),
-        lines.of("rejected", rejected),
-        lines.of("missed", missed),
+        lines.measurement_column("count", |m| m.summary.count.to_string()),
+        lines.measurement_column("rejected", rejected),
+        lines.measurement_column("missed", missed),
         lines.summary("min_ns", |s| s.min),
-        lines.both("p10_ns", |m| number(m.summary.p10), |level| number(level.p10)),
-        lines.both("p50_ns", |m| number(m.summary.p50), |level| number(Some(level.ns))),
-        lines.both("p90_ns", |m| number(m.summary.p90), |level| number(level.p90)),
+        lines.common_column("p10_ns", |m| format_number(m.summary.p10), |level| format_number(level.p10)),
+        lines.common_column(
+            "p50_ns",
+            |m| format_number(m.summary.p50),
+            |level| format_number(Some(level.ns)),
+        ),
+        lines.common_column("p90_ns", |m| format_number(m.summary.p90), |level| format_number(level.p90)),
         lines.summary("p95_ns", |s| s.p95),
         lines.summary("p99_ns", |s| s.p99),
         lines.summary("p99_9_ns", |s| s.p99_9),
@@ -125,39 +140,45 @@ fn figures(report: &Report, lines: &ReportCsvColumnBuilder) -> Vec<TableColumn> 
         lines.summary("p99_9999_ns", |s| s.p99_9999),
         lines.summary("max_ns", |s| s.max),
         lines.summary("mean_ns", |s| s.mean),
-        lines.both("cycles", |m| number(m.summary.cycles), |level| number(level.cycles)),
-        lines.work("ops", |work| work.ops),
-        lines.work("bytes_touched", |work| work.bytes_touched),
-        lines.work("bytes_moved", |work| work.bytes_moved),
-        lines.of("touched_bytes_per_s", |m| number(m.rate_touched())),
-        lines.of("moved_bytes_per_s", |m| number(m.rate_moved(&report.machine))),
-        lines.of("values", |m| joined(m.values.iter().map(value))),
+        lines.common_column(
+            "cycles",
+            |m| format_number(m.summary.cycles),
+            |level| format_number(level.cycles),
+        ),
+        lines.work_column("ops", |work| work.ops),
+        lines.work_column("bytes_touched", |work| work.bytes_touched),
+        lines.work_column("bytes_moved", |work| work.bytes_moved),
+        lines.measurement_column("touched_bytes_per_s", |m| format_number(m.rate_touched())),
+        lines.measurement_column("moved_bytes_per_s", |m| format_number(m.rate_moved(&report.machine))),
+        lines.measurement_column("values", |m| join_parts(m.values.iter().map(value))),
     ]
 }
 
 fn trust(report: &Report, lines: &ReportCsvColumnBuilder) -> Vec<TableColumn> {
     let verdict =
         |m: &Measurement| m.verdict.as_ref().map(|verdict| name(&verdict.status)).unwrap_or_default();
-    let level_word = |level: &LevelRow| level.quality.level.word().to_owned();
-    let low = |m: &Measurement| number(m.next_run().map(|next| next.low));
-    let high = |m: &Measurement| number(m.next_run().map(|next| next.high));
+    let level_word = |level: &LevelRow| level.quality.level.level_name().to_owned();
+    let low = |m: &Measurement| format_number(m.next_run().map(|next| next.low));
+    let high = |m: &Measurement| format_number(m.next_run().map(|next| next.high));
     vec![
-        lines.same("machine", &report.machine.name),
-        lines.same("started", &report.started),
-        lines.same("finished", report.finished.as_deref().unwrap_or_default()),
-        lines.of("verdict", verdict),
-        lines.both("quality", |m| m.quality.level.word().to_owned(), level_word),
-        lines.of("rounds", |m| m.rounds.len().max(1).to_string()),
-        lines.both("next_run_low_ns", low, |level| number(level.next.map(|(low, _)| low))),
-        lines.both("next_run_high_ns", high, |level| number(level.next.map(|(_, high)| high))),
+        lines.constant_column("machine", &report.machine.name),
+        lines.constant_column("started", &report.started),
+        lines.constant_column("finished", report.finished.as_deref().unwrap_or_default()),
+        lines.measurement_column("verdict", verdict),
+        lines.common_column("quality", |m| m.quality.level.level_name().to_owned(), level_word),
+        lines.measurement_column("rounds", |m| m.rounds.len().max(1).to_string()),
+        lines.common_column("next_run_low_ns", low, |level| format_number(level.next.map(|(low, _)| low))),
+        lines
+            .common_column("next_run_high_ns", high, |level| format_number(level.next.map(|(_, high)| high))),
     ]
 }
 
-fn details(report: &Report, lines: &ReportCsvColumnBuilder) -> Vec<TableColumn> {
-    let others = number(report.activity.as_ref().and_then(Account::known_others));
-    let checks = |m: &Measurement| joined(m.verdict.iter().flat_map(|verdict| &verdict.checks).map(check));
+fn detail_columns(report: &Report, lines: &ReportCsvColumnBuilder) -> Vec<TableColumn> {
+    let others = format_number(report.activity.as_ref().and_then(Account::known_others));
+    let checks =
+        |m: &Measurement| join_parts(m.verdict.iter().flat_map(|verdict| &verdict.checks).map(format_check));
     vec![
-        lines.of("corrected_count", |m| {
+        lines.measurement_column("corrected_count", |m| {
             m.corrected.as_ref().map(|c| c.count().to_string()).unwrap_or_default()
         }),
         lines.corrected("corrected_p50_ns", |s| s.p50),
@@ -168,11 +189,11 @@ fn details(report: &Report, lines: &ReportCsvColumnBuilder) -> Vec<TableColumn> 
         lines.corrected("corrected_p99_9999_ns", |s| s.p99_9999),
         lines.corrected("corrected_max_ns", |s| s.max),
         lines.corrected("corrected_mean_ns", |s| s.mean),
-        lines.of("checks", checks),
-        lines.of("confidence", |m| confidence_of(report, m).unwrap_or_default()),
-        lines.of("longest", |m| joined(longest(m))),
-        lines.of("hops", |m| joined(m.hops.iter().map(groups::told))),
-        lines.of("others_cpu_share", |_| others.clone()),
+        lines.measurement_column("checks", checks),
+        lines.measurement_column("confidence", |m| confidence_of(report, m).unwrap_or_default()),
+        lines.measurement_column("longest", |m| join_parts(longest(m))),
+        lines.measurement_column("hops", |m| join_parts(m.hops.iter().map(groups::describe_hop))),
+        lines.measurement_column("others_cpu_share", |_| others.clone()),
     ]
 }
 
@@ -189,7 +210,7 @@ pub fn long(report: &Report) -> Vec<u8> {
     let mut records: Vec<Vec<String>> = vec![heading.collect()];
     for m in &report.measurements {
         let sampling = if m.sampling == Sampling::Event { "event" } else { "batch" };
-        let (times, quality) = (name(&m.times), m.quality.level.word());
+        let (times, quality) = (name(&m.times), m.quality.level.level_name());
         let incomplete = if m.incomplete { "true" } else { "false" };
         let point = [&m.probe, &m.revision.to_string(), &m.title, sampling, &times, quality, incomplete]
             .map(str::to_owned);
@@ -200,7 +221,7 @@ pub fn long(report: &Report) -> Vec<u8> {
             records.push(about.iter().cloned().chain([figure, value.to_string(), unit]).collect());
         }
     }
-    document::written(records.into_iter())
+    document::records_csv(records.into_iter())
 }
 
 /// The figures of a measurement, each with its name and unit; those that it lacks are left out.
@@ -241,7 +262,7 @@ fn figures_of(m: &Measurement) -> Vec<(String, f64, String)> {
 /// of counts for each measurement, which says if the measurement ended early. Values beyond the last bucket are in a
 /// line without bounds. `None` without single events.
 pub fn buckets(report: &Report) -> Option<Vec<u8>> {
-    let groups = latscope_core::events::groups(report);
+    let groups = latscope_core::events::event_groups(report);
     let several = groups.len() > 1;
     let rows = groups
         .iter()
@@ -273,11 +294,11 @@ pub fn buckets(report: &Report) -> Option<Vec<u8>> {
         let beyond = columns.iter().map(|(_, histogram)| histogram.overflow().to_string());
         records.push([String::new(), String::new()].into_iter().chain(beyond).collect());
     }
-    Some(document::written(records.into_iter()))
+    Some(document::records_csv(records.into_iter()))
 }
 
 /// `max<=50000 exceeded: 2 of 60,000 were above`.
-fn check(check: &CriterionCheck) -> String {
+fn format_check(check: &CriterionCheck) -> String {
     format!("{} {} {}: {}", check.metric, check.limit, name(&check.status), check.text)
 }
 
@@ -293,11 +314,11 @@ fn longest(m: &Measurement) -> impl Iterator<Item = String> {
     })
 }
 
-fn spaced(unit: &str) -> String {
+fn unit_suffix(unit: &str) -> String {
     if unit.is_empty() { String::new() } else { format!(" {unit}") }
 }
 
-fn joined(parts: impl Iterator<Item = String>) -> String {
+fn join_parts(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(";")
 }
 
@@ -325,7 +346,7 @@ mod tests {
     #[test]
     fn each_measurement_has_a_line_that_reads_back() {
         let report = fixture::report();
-        let (headings, lines) = read(&csv(&report));
+        let (headings, lines) = read(&report_csv(&report));
         let column = |name: &str| headings.iter().position(|c| c == name).unwrap();
         assert_eq!(lines.len(), report.measurements.len() + level_rows(&report).len());
         for (line, m) in lines.iter().zip(&report.measurements) {
@@ -382,7 +403,7 @@ mod tests {
         // The titles stand for the rows where nothing else tells them apart.
         report.measurements.truncate(2);
         report.measurements.iter_mut().for_each(|m| m.params.clear());
-        for bytes in [csv(&report), long(&report), buckets(&report).unwrap()] {
+        for bytes in [report_csv(&report), long(&report), buckets(&report).unwrap()] {
             let text = String::from_utf8(bytes).unwrap();
             let control = |c: char| c.is_control() && c != '\n';
             assert!(!text.contains(control), "{text}");
@@ -390,8 +411,8 @@ mod tests {
         }
         let mut report = fixture::wake();
         hostile(&mut report);
-        assert!(!csv(&report).contains(&0x1b));
-        let lines = csv(&report).iter().filter(|byte| **byte == b'\n').count();
+        assert!(!report_csv(&report).contains(&0x1b));
+        let lines = report_csv(&report).iter().filter(|byte| **byte == b'\n').count();
         assert_eq!(lines, report.measurements.len() + 1);
     }
 
@@ -399,7 +420,7 @@ mod tests {
     fn no_cell_is_a_formula() {
         let mut report = fixture::wake();
         report.measurements[0].title = "=1+1".to_owned();
-        assert!(String::from_utf8(csv(&report)).unwrap().contains(",'=1+1,"));
+        assert!(String::from_utf8(report_csv(&report)).unwrap().contains(",'=1+1,"));
     }
 
     #[test]

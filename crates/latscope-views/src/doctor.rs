@@ -8,18 +8,19 @@ use latscope_core::units::format_size;
 /// Returns the machine in a few words, then a row for each check, worst first, then the number of checks of
 /// each kind. Lines are broken at the width of `options`. Remedies are not broken: they are commands, to be copied
 /// whole.
-pub fn text(machine: &Machine, options: &DisplayOptions) -> String {
+pub fn format_checks(machine: &Machine, options: &DisplayOptions) -> String {
     let mut out = head(machine, options.width);
     let order = [CheckState::Bad, CheckState::Note, CheckState::Unknown, CheckState::Good];
     let column = machine.checks.iter().map(|check| check.id.chars().count()).max().unwrap_or(0);
     for state in order {
         for check in machine.checks.iter().filter(|check| check.state == state) {
-            out += &row(check, column, options);
+            out += &format_row(check, column, options);
         }
     }
     out.push('\n');
     let count = |state| machine.checks.iter().filter(|check| check.state == state).count();
-    let counts = order.map(|state| format!("{} {}", count(state), paint(state, state.word(), options.color)));
+    let counts =
+        order.map(|state| format!("{} {}", count(state), paint(state, state.state_name(), options.color)));
     out + &counts.join(", ") + "\n"
 }
 
@@ -53,16 +54,16 @@ fn caches(machine: &Machine) -> String {
     data.map(|cache| format_size(cache.size)).collect::<Vec<_>>().join(" / ")
 }
 
-fn row(check: &DoctorCheck, column: usize, options: &DisplayOptions) -> String {
+fn format_row(check: &DoctorCheck, column: usize, options: &DisplayOptions) -> String {
     let DisplayOptions { width, color, catalogue, .. } = *options;
     // State, id, and two spaces behind each.
     let indent = 7 + 2 + column + 2;
     let room = width.saturating_sub(indent).max(20);
     let mut lines = wrap(&check.found, room);
     if !check.affects.is_empty() {
-        lines.extend(wrap(&format!("affects {}", touched(&check.affects, catalogue)), room));
+        lines.extend(wrap(&format!("affects {}", affected_probes(&check.affects, catalogue)), room));
     }
-    let state = check.state.word();
+    let state = check.state.state_name();
     let gap = " ".repeat(7 - state.len());
     let mut out = format!("{}{gap}  {:column$}  ", paint(check.state, state, color), check.id);
     out += &lines.join(&format!("\n{}", " ".repeat(indent)));
@@ -76,7 +77,7 @@ fn row(check: &DoctorCheck, column: usize, options: &DisplayOptions) -> String {
     out
 }
 
-fn touched(affects: &[String], catalogue: &ProbeCatalogue) -> String {
+fn affected_probes(affects: &[String], catalogue: &ProbeCatalogue) -> String {
     let every = catalogue.affected_by(Condition::Speed);
     let everything = !every.is_empty() && every.iter().all(|family| affects.contains(family));
     if everything { "all probes".to_owned() } else { affects.join(", ") }
@@ -191,25 +192,25 @@ good     load      load average 0.00 on 2 CPUs
 
 1 bad, 1 note, 0 unknown, 1 good
 ";
-        assert_eq!(text(&machine(), &options(60, false)), expected);
+        assert_eq!(format_checks(&machine(), &options(60, false)), expected);
     }
 
     #[test]
     fn color_changes_nothing_but_color() {
-        let colored = text(&machine(), &options(60, true));
+        let colored = format_checks(&machine(), &options(60, true));
         assert!(colored.contains("\x1b[31;1mbad\x1b[0m"));
         let mut plain = colored;
         for code in ["\x1b[31;1m", "\x1b[33m", "\x1b[2m", "\x1b[32m", "\x1b[0m"] {
             plain = plain.replace(code, "");
         }
-        assert_eq!(plain, text(&machine(), &options(60, false)));
+        assert_eq!(plain, format_checks(&machine(), &options(60, false)));
     }
 
     #[test]
     fn an_unknown_machine_has_a_text_too() {
         let expected =
             "this machine: unknown processor, 0 CPUs, Linux\n\n\n0 bad, 0 note, 0 unknown, 0 good\n";
-        assert_eq!(text(&Machine::default(), &options(80, false)), expected);
+        assert_eq!(format_checks(&Machine::default(), &options(80, false)), expected);
     }
 
     proptest! {

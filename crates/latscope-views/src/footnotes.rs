@@ -11,7 +11,7 @@ pub(super) struct Footnotes {
 
 impl Footnotes {
     /// The number of a note, from 1.
-    pub fn number(&mut self, text: &str) -> usize {
+    pub fn number_note(&mut self, text: &str) -> usize {
         if let Some(number) = self.numbers.get(text) {
             return *number;
         }
@@ -21,8 +21,8 @@ impl Footnotes {
     }
 
     /// The number of a note as a superscript.
-    pub fn mark(&mut self, text: &str) -> String {
-        superscript(self.number(text))
+    pub fn note_mark(&mut self, text: &str) -> String {
+        superscript(self.number_note(text))
     }
 
     /// All notes, in order of number.
@@ -44,9 +44,9 @@ mod tests {
     #[test]
     fn a_text_has_one_number() {
         let mut notes = Footnotes::default();
-        assert_eq!(notes.mark("a"), "¹");
-        assert_eq!(notes.mark("b"), "²");
-        assert_eq!(notes.mark("a"), "¹");
+        assert_eq!(notes.note_mark("a"), "¹");
+        assert_eq!(notes.note_mark("b"), "²");
+        assert_eq!(notes.note_mark("a"), "¹");
         assert_eq!(notes.iter().collect::<Vec<_>>(), [(1, "a"), (2, "b")]);
         assert_eq!(superscript(120), "¹²⁰");
     }

@@ -11,7 +11,7 @@ use latscope_core::report::{
 };
 use latscope_core::rounds::Prediction;
 use latscope_core::units::{format_rate, format_size, format_time, three_digits};
-use latscope_judge::verdict::{MetricCriterion, describe, judge_report};
+use latscope_judge::verdict::{MetricCriterion, describe_plan, judge_report};
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ use std::sync::LazyLock;
 
 /// Compares a text with its golden file; `LATSCOPE_RECORD=1` writes the file anew. A change of a page or
 /// picture is best seen in a browser.
-pub(crate) fn check(name: &str, text: &str) {
+pub(crate) fn check_golden(name: &str, text: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("LATSCOPE_RECORD").is_some() {
         fs::write(&file, text).unwrap();
@@ -33,7 +33,7 @@ pub(crate) fn check(name: &str, text: &str) {
 
 /// Returns the fixture with findings of its own, so that these files do not depend on the texts of real
 /// findings.
-fn report() -> Report {
+fn golden_report() -> Report {
     let mut report = fixture::report();
     report.findings = [
         "The L3 cache is declared as 105 MiB, but a random chase leaves it at 6.55 MiB: on this machine it is \
@@ -61,23 +61,23 @@ pub(crate) fn wide(width: usize) -> DisplayOptions<'static> {
 
 #[test]
 fn tables() {
-    let report = report();
+    let report = golden_report();
     for width in [80, 120, 200] {
-        let text = table::table(&report, &[], &wide(width));
-        check(&format!("table-{width}.txt"), &text);
+        let text = table::format_table(&report, &[], &wide(width));
+        check_golden(&format!("table-{width}.txt"), &text);
     }
     let other = fixture::other();
-    check("table-beside-120.txt", &table::table(&report, &[&other], &wide(120)));
+    check_golden("table-beside-120.txt", &table::format_table(&report, &[&other], &wide(120)));
 }
 
 #[test]
 fn bandwidth_has_its_rate_at_every_width() {
-    let mut report = report();
+    let mut report = golden_report();
     for m in report.measurements.iter_mut().filter(|m| m.probe == "memory.bandwidth") {
         m.title = format!("{}, every fourth byte, by two threads", m.title);
     }
     for width in [80, 100, 120] {
-        let text = table::table(&report, &[], &wide(width));
+        let text = table::format_table(&report, &[], &wide(width));
         let rates = text.lines().filter(|line| line.contains("GB/s")).count();
         assert!(rates >= report.of_probe("memory.bandwidth").filter(|m| m.row).count(), "{width}: {text}");
     }
@@ -85,14 +85,14 @@ fn bandwidth_has_its_rate_at_every_width() {
 
 #[test]
 fn whole_survey() {
-    check("survey-100.txt", &survey::survey(&report(), &[], &wide(100)));
+    check_golden("survey-100.txt", &survey::survey(&golden_report(), &[], &wide(100)));
     let options = DisplayOptions { sort: Sort::Family, ..wide(100) };
-    check("table-family-100.txt", &table::table(&report(), &[], &options));
+    check_golden("table-family-100.txt", &table::format_table(&golden_report(), &[], &options));
 }
 
 #[test]
 fn first_screen() {
-    let mut report = report();
+    let mut report = golden_report();
     report.findings[1].certainty = Certainty::Doubt;
     report.findings[1].doubt = Some("the rounds do not agree".to_owned());
     report.findings[1].id = "prefetch".to_owned();
@@ -109,7 +109,10 @@ fn first_screen() {
     let rest = ["All rows: latscope show a.json --table".to_owned()];
     assert!(overview::is_wanted(&report, catalogue()));
     for width in [80, 120] {
-        check(&format!("overview-{width}.txt"), &overview::overview(&report, &[], &rest, &wide(width)));
+        check_golden(
+            &format!("overview-{width}.txt"),
+            &overview::overview(&report, &[], &rest, &wide(width)),
+        );
     }
     let mutex = report.measurements.iter_mut().find(|m| m.probe == "sync.mutex").unwrap();
     mutex.lower(Reason::new(QualityLevel::Degraded, "emulated", "emulated", ""));
@@ -117,7 +120,7 @@ fn first_screen() {
         let text = overview::overview(&report, &[], &rest, &wide(width));
         assert!(text.contains("ns !¹"), "a doubt stays with its figure:\n{text}");
         for line in text.lines() {
-            assert!(super::styled::Text::plain(line).width() <= width, "{width}: {line}");
+            assert!(super::styled::Text::plain(line).display_width() <= width, "{width}: {line}");
         }
     }
     report.measurements.truncate(12);
@@ -126,7 +129,7 @@ fn first_screen() {
 
 #[test]
 fn details() {
-    check("details-100.txt", &text::all(&report(), &wide(100)));
+    check_golden("details-100.txt", &text::format_families(&golden_report(), &wide(100)));
 }
 
 #[test]
@@ -136,24 +139,27 @@ fn single_events() {
     let criteria = criteria.map(|(name, limit)| MetricCriterion::new(name, limit).unwrap());
     judge_report(&mut report, &criteria);
     for width in [80, 140] {
-        check(&format!("events-{width}.txt"), &groups::events(&report, &wide(width)));
+        check_golden(&format!("events-{width}.txt"), &groups::format_events(&report, &wide(width)));
     }
 }
 
 #[test]
 fn files() {
-    let report = report();
-    check("survey.md", &markdown::markdown(&report, &[&fixture::other()], true, &DisplayOptions::default()));
-    check("survey.csv", &String::from_utf8(csv::csv(&report)).unwrap());
+    let report = golden_report();
+    check_golden(
+        "survey.md",
+        &markdown::format_report(&report, &[&fixture::other()], true, &DisplayOptions::default()),
+    );
+    check_golden("survey.csv", &String::from_utf8(csv::report_csv(&report)).unwrap());
 }
 
 #[test]
 fn no_table_is_wider_than_the_terminal() {
-    let (report, other) = (report(), fixture::other());
+    let (report, other) = (golden_report(), fixture::other());
     for width in [30, 44, 61, 79, 80, 99, 120, 149, 150, 201] {
         let options = DisplayOptions { width, ..DisplayOptions::default() };
         for line in survey::survey(&report, &[&other], &options).lines() {
-            let used = super::styled::Text::plain(line).width();
+            let used = super::styled::Text::plain(line).display_width();
             assert!(used <= width, "{used} of {width}: {line}");
         }
     }
@@ -179,11 +185,11 @@ fn writable(report: &Report) -> HashSet<String> {
             all.extend(numbers_in(&text).map(str::to_owned));
         }
     };
-    fn numbers(value: &serde_json::Value, add: &mut dyn FnMut(f64)) {
+    fn visit_numbers(value: &serde_json::Value, add: &mut dyn FnMut(f64)) {
         match value {
             serde_json::Value::Number(number) => add(number.as_f64().unwrap()),
-            serde_json::Value::Array(all) => all.iter().for_each(|value| numbers(value, add)),
-            serde_json::Value::Object(all) => all.values().for_each(|value| numbers(value, add)),
+            serde_json::Value::Array(all) => all.iter().for_each(|value| visit_numbers(value, add)),
+            serde_json::Value::Object(all) => all.values().for_each(|value| visit_numbers(value, add)),
             _ => {}
         }
     }
@@ -193,7 +199,7 @@ fn writable(report: &Report) -> HashSet<String> {
     for m in json["measurements"].as_array_mut().unwrap() {
         m.as_object_mut().unwrap().remove("histogram");
     }
-    numbers(&json, &mut add);
+    visit_numbers(&json, &mut add);
     for m in report.measurements.iter().filter(|m| m.interval.is_some()) {
         // It is in the unit of the row.
         let (ns, next) = (m.typical().unwrap(), m.interval.unwrap());
@@ -219,7 +225,7 @@ fn numbers_in(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A text without the commas within its numbers.
-fn ungrouped(text: &str) -> String {
+fn remove_grouping(text: &str) -> String {
     let mut rest = text.chars().peekable();
     let (mut out, mut last) = (String::new(), ' ');
     while let Some(c) = rest.next() {
@@ -247,12 +253,12 @@ fn endless() -> DisplayOptions<'static> {
 fn every_number_on_the_screen_is_in_the_markdown() {
     let mut judged = fixture::wake();
     judge_report(&mut judged, &[MetricCriterion::new("max", 50_000.0).unwrap()]);
-    for report in [judged, fixture::ipc::latency(), fixture::ipc::throughput(), report()] {
+    for report in [judged, fixture::ipc::latency(), fixture::ipc::throughput(), golden_report()] {
         let text = match groups::is_of_events(&report, catalogue()) {
-            true => groups::events(&report, &endless()),
-            false => text::all(&report, &endless()),
+            true => groups::format_events(&report, &endless()),
+            false => text::format_families(&report, &endless()),
         };
-        let markdown = markdown::markdown(&report, &[], true, &endless()).replace("&#64;", "@");
+        let markdown = markdown::format_report(&report, &[], true, &endless()).replace("&#64;", "@");
         let known: HashSet<&str> = numbers_in(&markdown).collect();
         // Axes of plots, and the headings of matrices, are no figures.
         let lines = text.lines().filter(|line| !line.contains(['┤', '┊', '└', '⠤', '┬']) && !is_axis(line));
@@ -273,24 +279,24 @@ fn is_axis(line: &str) -> bool {
 }
 
 /// The strings of a JSON value, numbers within them included.
-fn quoted(value: &serde_json::Value, words: &mut String) {
+fn collect_strings(value: &serde_json::Value, words: &mut String) {
     match value {
         serde_json::Value::String(text) => *words += &format!(" {text}"),
-        serde_json::Value::Array(all) => all.iter().for_each(|value| quoted(value, words)),
-        serde_json::Value::Object(all) => all.values().for_each(|value| quoted(value, words)),
+        serde_json::Value::Array(all) => all.iter().for_each(|value| collect_strings(value, words)),
+        serde_json::Value::Object(all) => all.values().for_each(|value| collect_strings(value, words)),
         _ => {}
     }
 }
 
 #[test]
 fn every_number_on_the_screen_is_in_the_json() {
-    let report = report();
+    let report = golden_report();
     let mut known = writable(&report);
     // What is quoted as it stands, and what the references bring along.
     let mut words = String::new();
-    quoted(&serde_json::from_str(&report.to_json()).unwrap(), &mut words);
+    collect_strings(&serde_json::from_str(&report.to_json()).unwrap(), &mut words);
     words += " 60 16.7 52.3 p10 p90 p95 p99 p99.9 p99.99 L1 1 s 1 ns ";
-    for row in super::rows::rows(&report, &[], catalogue()) {
+    for row in super::rows::survey_rows(&report, &[], catalogue()) {
         words += &format!("{} ", row.label);
         for cell in row.references.iter().flatten() {
             let ratio = super::cells::times_as_long(cell.ratio);
@@ -304,22 +310,22 @@ fn every_number_on_the_screen_is_in_the_json() {
     for (short, full) in super::rows::reference_names(&report, &[]) {
         words += &format!("{short} {full} ");
     }
-    let counted = super::unmeasured::of(&report, |_| true, |_| true)[0].clone();
+    let counted = super::unmeasured::unmeasured_points(&report, |_| true, |_| true)[0].clone();
     words += &counted.iter().map(|group| group.what.as_str()).collect::<Vec<_>>().join(" ");
     known.extend(numbers_in(&words).map(str::to_owned));
     for options in [wide(80), wide(120), wide(200)] {
-        all_known(&table::table(&report, &[], &options), &known);
-        let markdown = markdown::markdown(&report, &[], true, &options);
-        all_known(&ungrouped(&markdown.replace("&lt;", "").replace("&#64;", "")), &known);
+        all_known(&table::format_table(&report, &[], &options), &known);
+        let markdown = markdown::format_report(&report, &[], true, &options);
+        all_known(&remove_grouping(&markdown.replace("&lt;", "").replace("&#64;", "")), &known);
     }
-    all_known(text::all(&report, &wide(200)).split("\nFindings").next().unwrap(), &known);
-    let csv = csv::csv(&report);
+    all_known(text::format_families(&report, &wide(200)).split("\nFindings").next().unwrap(), &known);
+    let csv = csv::report_csv(&report);
     for record in ::csv::Reader::from_reader(csv.as_slice()).records().map(Result::unwrap) {
         // How sure a result is follows from its counts, and is a sentence.
         let is_sentence =
             |field: &&str| ["% confidence", "would have been seen"].iter().any(|part| field.contains(part));
         let figures = record.iter().filter(|field| !is_sentence(field));
-        figures.for_each(|field| all_known(&ungrouped(field), &known));
+        figures.for_each(|field| all_known(&remove_grouping(field), &known));
     }
     assert!(!known.contains("77.7"), "a number from nowhere would not be noticed");
 }
@@ -335,7 +341,7 @@ fn one_of_a_thing_is_in_the_singular() {
     m.histogram = Histogram::new(1000);
     m.histogram.record(5);
     (m.outliers, m.corrected) = (Vec::new(), None);
-    m.summary = Summary::of(&m.histogram, &Summary { missed: 1, ..Summary::default() });
+    m.summary = Summary::from_histogram(&m.histogram, &Summary { missed: 1, ..Summary::default() });
     let one = ProgressAmount { done: 1, of: Some(1) };
     report.finished = None;
     report.interrupted =
@@ -346,9 +352,9 @@ fn one_of_a_thing_is_in_the_singular() {
     );
     let options = DisplayOptions { width: 400, ..DisplayOptions::default() };
     for text in [
-        groups::events(&report, &options),
-        markdown::markdown(&report, &[], true, &options),
-        describe(&report.plan),
+        groups::format_events(&report, &options),
+        markdown::format_report(&report, &[], true, &options),
+        describe_plan(&report.plan),
     ] {
         let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric() && !".,'".contains(c)).collect();
         let plural = |pair: &&[&str]| {

@@ -25,21 +25,21 @@ pub(super) fn grid(columns: &[TableColumn], gap: usize, options: &DisplayOptions
     }
     let mut out = String::new();
     let headings: Vec<&Text> = columns.iter().map(|c| &c.heading).collect();
-    row(&mut out, &headings, columns, &widths, gap, color);
-    let rule = Text::styled(DIM, "─".repeat(total.min(width)));
-    rule.write(&mut out, color);
+    write_row(&mut out, &headings, columns, &widths, gap, color);
+    let rule = Text::in_style(DIM, "─".repeat(total.min(width)));
+    rule.write_pieces(&mut out, color);
     out.push('\n');
     for at in 0..columns.first().map_or(0, |c| c.cells.len()) {
         let cells: Vec<&Text> = columns.iter().map(|c| &c.cells[at]).collect();
-        row(&mut out, &cells, columns, &widths, gap, color);
+        write_row(&mut out, &cells, columns, &widths, gap, color);
     }
-    out += &also(left_out, options);
+    out += &format_omitted(left_out, options);
     out
 }
 
 /// Returns the line that names columns without room; empty without such columns.
-pub(super) fn also(left_out: &[TableColumn], options: &DisplayOptions) -> String {
-    let names: Vec<String> = left_out.iter().map(|column| column.heading.content()).collect();
+pub(super) fn format_omitted(left_out: &[TableColumn], options: &DisplayOptions) -> String {
+    let names: Vec<String> = left_out.iter().map(|column| column.heading.plain_text()).collect();
     let names: Vec<&str> = names.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).collect();
     match names.is_empty() {
         true => String::new(),
@@ -52,7 +52,7 @@ pub(super) fn also(left_out: &[TableColumn], options: &DisplayOptions) -> String
 
 /// Returns the places of the columns that fit beside the first, which may shrink to `least`: columns are added in the
 /// order of their ranks, all those of a rank or none.
-pub(super) fn fitting(columns: &[TableColumn], gap: usize, width: usize, least: usize) -> Vec<usize> {
+pub(super) fn fit_columns(columns: &[TableColumn], gap: usize, width: usize, least: usize) -> Vec<usize> {
     let taken = |at: usize| {
         let own = columns[at].width();
         if at == 0 { own.min(least) } else { gap + own }
@@ -80,7 +80,7 @@ pub(super) fn fitting(columns: &[TableColumn], gap: usize, width: usize, least: 
 }
 
 /// Writes a row of cells, in as many lines as the cell with the most lines has.
-fn row(
+fn write_row(
     out: &mut String,
     cells: &[&Text],
     columns: &[TableColumn],
@@ -89,14 +89,14 @@ fn row(
     color: bool,
 ) {
     let cells: Vec<Vec<Text>> =
-        cells.iter().zip(widths).map(|(cell, width)| cell.shortened(*width).lines()).collect();
+        cells.iter().zip(widths).map(|(cell, width)| cell.wrap_to_width(*width).split_lines()).collect();
     for at in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
         let cells: Vec<Text> = cells.iter().map(|lines| lines.get(at).cloned().unwrap_or_default()).collect();
-        line(out, cells, columns, widths, gap, color);
+        write_line(out, cells, columns, widths, gap, color);
     }
 }
 
-fn line(
+fn write_line(
     out: &mut String,
     cells: Vec<Text>,
     columns: &[TableColumn],
@@ -107,15 +107,15 @@ fn line(
     let mut blanks = 0;
     let last = cells.iter().rposition(|cell| !cell.is_blank());
     for (at, ((mut cell, column), width)) in cells.into_iter().zip(columns).zip(widths).enumerate() {
-        let free = width.saturating_sub(cell.width());
+        let free = width.saturating_sub(cell.display_width());
         if Some(at) >= last {
             cell.trim_end();
         }
         let (before, after) = if column.side == CellAlignment::Right { (free, 0) } else { (0, free) };
         blanks += before;
-        if cell.width() > 0 {
+        if cell.display_width() > 0 {
             out.push_str(&" ".repeat(blanks));
-            cell.write(out, color);
+            cell.write_pieces(out, color);
             blanks = 0;
         }
         blanks += after + gap;

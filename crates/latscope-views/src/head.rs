@@ -2,50 +2,51 @@
 
 use super::DisplayOptions;
 use super::style::{ALARM, BOLD, DIM, WARNING};
-use super::styled::{Text, single, wrap};
+use super::styled::{Text, wrap, wrap_text};
 use latscope_core::merged::is_merged;
 use latscope_core::plan::BackgroundLoad;
 use latscope_core::report::{Account, Interrupted, Merged, ProgressAmount, Report, Sampling};
 use latscope_core::units::{
-    counted, fold_cpus, format_amount, format_count, format_share, format_size, format_time, three_digits,
+    count_with_noun, fold_cpus, format_amount, format_count, format_share, format_size, format_time,
+    three_digits,
 };
 use std::time::Duration;
 
 /// The header of a terminal view.
 pub(super) fn head(report: &Report, options: &DisplayOptions) -> String {
-    let (what, processor) = title(report);
-    let mut out = headed(report, format!("{what}  {processor}"), facts(report), options);
+    let (what, processor) = report_title(report);
+    let mut out = format_titled(report, format!("{what}  {processor}"), fact_lines(report), options);
     for note in fold_cpus(report.plan.notes.iter().cloned()) {
-        out += &wrap(&Text::styled(DIM, "note  "), &note, DIM, options);
+        out += &wrap(&Text::in_style(DIM, "note  "), &note, DIM, options);
     }
     out
 }
 
 /// The header of the first screen: the machine and the run in a line each.
 pub(super) fn short_head(report: &Report, options: &DisplayOptions) -> String {
-    let (what, processor) = title(report);
+    let (what, processor) = report_title(report);
     let machine = &report.machine;
     let hypervisor = machine.hypervisor.as_ref().map(|name| format!(", virtual ({name})"));
     let system = format!(", Linux {}{}", machine.kernel, hypervisor.unwrap_or_default());
-    headed(report, format!("{what}  {processor}{system}"), vec![run(report)], options)
+    format_titled(report, format!("{what}  {processor}{system}"), vec![format_run(report)], options)
 }
 
-fn headed(report: &Report, title: String, lines: Vec<String>, options: &DisplayOptions) -> String {
-    let mut out = single(&Text::styled(BOLD, title), options);
+fn format_titled(report: &Report, title: String, lines: Vec<String>, options: &DisplayOptions) -> String {
+    let mut out = wrap_text(&Text::in_style(BOLD, title), options);
     for line in lines {
         out += &wrap(&Text::plain("  "), &line, DIM, options);
     }
-    if let Some(text) = unfinished(report) {
-        out += &wrap(&Text::styled(ALARM, "INCOMPLETE  "), &text, ALARM, options);
+    if let Some(text) = measured_part(report) {
+        out += &wrap(&Text::in_style(ALARM, "INCOMPLETE  "), &text, ALARM, options);
     }
-    for text in warnings(report) {
-        out += &wrap(&Text::styled(WARNING, "warning  "), &text, WARNING, options);
+    for text in warning_lines(report) {
+        out += &wrap(&Text::in_style(WARNING, "warning  "), &text, WARNING, options);
     }
     out
 }
 
 /// Returns each warning with its remedy; equal warnings of many CPUs are one.
-pub(super) fn warnings(report: &Report) -> Vec<String> {
+pub(super) fn warning_lines(report: &Report) -> Vec<String> {
     let texts = report.warnings.iter().map(|warning| with_remedy(&warning.text, warning.remedy.as_deref()));
     fold_cpus(texts)
 }
@@ -59,7 +60,7 @@ pub(super) fn with_remedy(text: &str, remedy: Option<&str>) -> String {
 }
 
 /// Returns the program with the job that it measured, and the processor as far as it is known.
-pub(super) fn title(report: &Report) -> (String, String) {
+pub(super) fn report_title(report: &Report) -> (String, String) {
     match &report.imported {
         None => (format!("latscope {}", report.plan.job), processor(report)),
         Some(imported) => (format!("{}, imported", imported.name()), report.machine.cpu_model.clone()),
@@ -67,7 +68,7 @@ pub(super) fn title(report: &Report) -> (String, String) {
 }
 
 /// Returns the name of a report among others: `latscope survey of 2026-11-21T10:00:00Z`, `fio 3.33`.
-pub(super) fn named(report: &Report) -> String {
+pub(super) fn report_name(report: &Report) -> String {
     let what = report.imported.as_ref().map(|imported| imported.name());
     let what = what.unwrap_or_else(|| format!("latscope {}", report.plan.job));
     if report.started.is_empty() { what } else { format!("{what} of {}", report.started) }
@@ -75,8 +76,10 @@ pub(super) fn named(report: &Report) -> String {
 
 /// Returns machine, clock and run, a line each; for an imported result the known facts, and a note on those
 /// that are unknown.
-pub(super) fn facts(report: &Report) -> Vec<String> {
-    let Some(imported) = &report.imported else { return vec![system(report), clock(report), run(report)] };
+pub(super) fn fact_lines(report: &Report) -> Vec<String> {
+    let Some(imported) = &report.imported else {
+        return vec![system(report), clock(report), format_run(report)];
+    };
     let machine = &report.machine;
     let kernel = format!("{} {}", machine.kernel, machine.kernel_version);
     let kernel =
@@ -84,7 +87,7 @@ pub(super) fn facts(report: &Report) -> Vec<String> {
     let started = Some(report.started.clone()).filter(|started| !started.is_empty());
     let ended = report.finished.as_ref().filter(|_| started.is_none()).map(|ended| format!("ended {ended}"));
     // Programs that state whole seconds.
-    let took = took(report).map(|took| match took.is_zero() {
+    let took = wall_time(report).map(|took| match took.is_zero() {
         true => "took less than 1 s".to_owned(),
         false => format!("took {}", format_time(took.as_nanos() as f64)),
     });
@@ -151,17 +154,17 @@ fn clock(report: &Report) -> String {
 }
 
 /// Returns the start of the run, its duration, its rounds, its load, and the user's labels.
-fn run(report: &Report) -> String {
+fn format_run(report: &Report) -> String {
     if let Some(merged) = &report.merged {
         return merged_words(merged, report.merged_noun());
     }
     let mut text = report.started.clone();
-    if let Some(took) = took(report) {
+    if let Some(took) = wall_time(report) {
         text += &format!(" · took {}", format_time(took.as_nanos() as f64));
     }
     if report.plan.rounds > 1 {
         let planned = if report.is_unfinished() { " planned" } else { "" };
-        text += &format!(" · {}{planned}", counted(u64::from(report.plan.rounds), "round"));
+        text += &format!(" · {}{planned}", count_with_noun(u64::from(report.plan.rounds), "round"));
     }
     // What is known of the run itself says more than what was before it.
     text += &match &report.activity {
@@ -171,7 +174,7 @@ fn run(report: &Report) -> String {
     match &report.plan.load {
         Some(BackgroundLoad::Command(command)) => text += &format!(" · beside the load `{command}`"),
         load => {
-            if let Some((name, words)) = load.as_ref().and_then(BackgroundLoad::words) {
+            if let Some((name, words)) = load.as_ref().and_then(BackgroundLoad::name_and_description) {
                 text += &format!(" · beside a load of {words} (--load {name})");
             }
         }
@@ -186,7 +189,7 @@ fn run(report: &Report) -> String {
 fn merged_words(merged: &Merged, noun: &str) -> String {
     let began: Vec<&str> =
         merged.runs.iter().map(|run| &*run.started).filter(|time| !time.is_empty()).collect();
-    let mut text = format!("merged from {}", counted(merged.runs.len() as u64, noun));
+    let mut text = format!("merged from {}", count_with_noun(merged.runs.len() as u64, noun));
     if let [first, .., last] = began[..] {
         text += &format!(", begun from {first} to {last}");
     }
@@ -207,7 +210,7 @@ fn merged_words(merged: &Merged, noun: &str) -> String {
 /// then the load and the peer.
 fn whose_time(account: &Account) -> String {
     let mut text = match account.throttled() {
-        Some(quota) => quota.words(),
+        Some(quota) => quota.format_throttling(),
         None => match account.others_words() {
             Some(share) => format!("others used {share} of the CPUs"),
             None => format!("what others used is not known ({})", account.too_short()),
@@ -220,7 +223,7 @@ fn whose_time(account: &Account) -> String {
 }
 
 /// Returns the wall time of the run, also of an interrupted run.
-fn took(report: &Report) -> Option<Duration> {
+fn wall_time(report: &Report) -> Option<Duration> {
     let Some(finished) = &report.finished else {
         return report.activity.as_ref().map(|activity| Duration::from_nanos(activity.wall_ns));
     };
@@ -229,17 +232,17 @@ fn took(report: &Report) -> Option<Duration> {
 }
 
 /// Returns the part of an interrupted run that was measured; `None` for a finished run.
-pub fn unfinished(report: &Report) -> Option<String> {
+pub fn measured_part(report: &Report) -> Option<String> {
     if !report.is_unfinished() {
         return None;
     }
     if let Some(interrupted) = &report.interrupted {
-        return Some(told(interrupted, report));
+        return Some(describe_interruption(interrupted, report));
     }
     let planned: usize = report.plan.steps.iter().map(|step| step.points.len()).sum();
     let done = report.measurements.iter().filter(|m| !m.incomplete && !is_merged(m)).count();
     let of = (planned > 0).then_some(planned as u64);
-    Some(format!("the run ended early: {}", complete(&ProgressAmount { done: done as u64, of })))
+    Some(format!("the run ended early: {}", format_progress(&ProgressAmount { done: done as u64, of })))
 }
 
 /// Returns the progress in words: as [`complete`], or `16 of 710 rounds of 316 points are complete` where a point
@@ -251,15 +254,15 @@ fn complete_in_rounds(points: &ProgressAmount, report: &Report) -> String {
             "{} of {} rounds of {} are complete (up to {} each)",
             format_count(points.done),
             format_count(of),
-            counted(planned, "point"),
+            count_with_noun(planned, "point"),
             u64::from(report.plan.rounds)
         ),
-        _ => complete(points),
+        _ => format_progress(points),
     }
 }
 
 /// Returns the progress in words: `0 of 2 points are complete`.
-fn complete(points: &ProgressAmount) -> String {
+fn format_progress(points: &ProgressAmount) -> String {
     match points {
         ProgressAmount { done, of: Some(1) } => {
             format!("its only point is {}complete", if *done == 0 { "not " } else { "" })
@@ -267,13 +270,13 @@ fn complete(points: &ProgressAmount) -> String {
         ProgressAmount { done, of: Some(of) } => {
             format!("{} of {} points are complete", format_count(*done), format_count(*of))
         }
-        ProgressAmount { done, of: None } => format!("{} complete", counted(*done, "point")),
+        ProgressAmount { done, of: None } => format!("{} complete", count_with_noun(*done, "point")),
     }
 }
 
 /// Returns the interruption in words: `interrupted by SIGINT after 1.50 s of 20.0 s, 2,990 events: 0 of 2
 /// points are complete`.
-fn told(interrupted: &Interrupted, report: &Report) -> String {
+fn describe_interruption(interrupted: &Interrupted, report: &Report) -> String {
     let Interrupted { by, points, events, time } = interrupted;
     let amount =
         |progress: &ProgressAmount, format: fn(u64) -> String, bare: fn(u64) -> String| match progress.of {
@@ -282,7 +285,8 @@ fn told(interrupted: &Interrupted, report: &Report) -> String {
         };
     let nanoseconds = |ns| format_time(ns as f64);
     let time = time.as_ref().map(|time| amount(time, nanoseconds, nanoseconds));
-    let events = events.as_ref().map(|events| amount(events, |count| counted(count, "event"), format_count));
+    let events =
+        events.as_ref().map(|events| amount(events, |count| count_with_noun(count, "event"), format_count));
     let came: Vec<String> = time.into_iter().chain(events).collect();
     let came = if came.is_empty() { String::new() } else { format!(" after {}", came.join(", ")) };
     format!("interrupted by {by}{came}: {}", complete_in_rounds(points, report))
@@ -331,15 +335,18 @@ mod tests {
             time: all(1_500_000_000, Some(20_000_000_000)),
         };
         assert_eq!(
-            told(&interrupted, &report),
+            describe_interruption(&interrupted, &report),
             "interrupted by SIGTERM after 1.50 s of 20.0 s, 2,990 events: 0 of 2 points are complete"
         );
         let interrupted = Interrupted { by: by(), points, events: None, time: None };
-        assert_eq!(told(&interrupted, &report), "interrupted by SIGTERM: 0 of 2 points are complete");
+        assert_eq!(
+            describe_interruption(&interrupted, &report),
+            "interrupted by SIGTERM: 0 of 2 points are complete"
+        );
         let one = ProgressAmount { done: 0, of: Some(1) };
         let interrupted = Interrupted { points: one, events: all(1, None), ..interrupted };
         assert_eq!(
-            told(&interrupted, &report),
+            describe_interruption(&interrupted, &report),
             "interrupted by SIGTERM after 1 event: its only point is not complete"
         );
         report.plan.rounds = 8;
@@ -350,6 +357,6 @@ mod tests {
             "interrupted by SIGTERM: 16 of {} rounds of {planned} points are complete (up to 8 each)",
             format_count(8 * planned)
         );
-        assert_eq!(told(&interrupted, &report), expected);
+        assert_eq!(describe_interruption(&interrupted, &report), expected);
     }
 }

@@ -1,13 +1,13 @@
 //! The ten numbers that say most about a machine, each a row of the survey.
 
 use latscope_core::catalogue::ProbeCatalogue;
-use latscope_core::catalogue::families::{self, of as family};
-use latscope_core::ordered::once;
+use latscope_core::catalogue::families::{self, of_probe as family};
+use latscope_core::ordered::unique_items;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::quality::Quality;
 use latscope_core::report::{Measurement, Report};
-use latscope_core::rounds::figures;
+use latscope_core::rounds::round_figures;
 use latscope_judge::findings::{LevelRow, level_rows};
 use std::collections::BTreeSet;
 
@@ -38,12 +38,13 @@ const READ: u64 = 4096;
 /// Returns the ten numbers, as far as they were to be measured: caches and memory, then the others in the order of the
 /// catalogue. Where a survey of some families has fewer, each family without one adds its first row.
 pub(crate) fn headline<'a>(report: &'a Report, catalogue: &ProbeCatalogue) -> Vec<HeadlineFigure<'a>> {
-    let levels = level_rows(report)
-        .into_iter()
-        .map(|level| HeadlineFigure { name: level.title(), source: HeadlineSource::Level(Box::new(level)) });
+    let levels = level_rows(report).into_iter().map(|level| HeadlineFigure {
+        name: level.read_title(),
+        source: HeadlineSource::Level(Box::new(level)),
+    });
     let points = catalogue.probes.iter().filter_map(|facts| {
         let headline = facts.headline?;
-        let source = HeadlineSource::Point(chosen(report, facts.id, headline.preferred)?);
+        let source = HeadlineSource::Point(choose_point(report, facts.id, headline.preferred)?);
         Some(HeadlineFigure { name: headline.name.to_owned(), source })
     });
     let mut found: Vec<HeadlineFigure> = levels.chain(points).collect();
@@ -65,8 +66,8 @@ fn add_families<'a>(report: &'a Report, found: &mut Vec<HeadlineFigure<'a>>) {
 }
 
 /// Returns the point of a probe with the first of these parameters that a point has; rows of the survey only.
-fn chosen<'a>(report: &'a Report, probe: &'a str, params: &[(&str, &str)]) -> Option<&'a Measurement> {
-    let rows = || report.of_probe(probe).filter(|m| m.row && sized(&m.params));
+fn choose_point<'a>(report: &'a Report, probe: &'a str, params: &[(&str, &str)]) -> Option<&'a Measurement> {
+    let rows = || report.of_probe(probe).filter(|m| m.row && is_headline_size(&m.params));
     let preferred = params.iter().find_map(|(name, value)| {
         rows().find(|m| m.params.get(*name).is_some_and(|known| known.to_string() == *value))
     });
@@ -74,7 +75,7 @@ fn chosen<'a>(report: &'a Report, probe: &'a str, params: &[(&str, &str)]) -> Op
 }
 
 /// Returns true unless `params` are of a transfer whose size is not `READ`.
-fn sized(params: &Params) -> bool {
+fn is_headline_size(params: &Params) -> bool {
     !params.contains_key(param::MODE)
         || params.get(param::SIZE).is_none_or(|size| *size == ParamValue::Number(READ))
 }
@@ -89,7 +90,7 @@ impl<'a> HeadlineSource<'a> {
     }
 
     /// Returns the figure, ns; `None` without a figure.
-    pub fn ns(&self) -> Option<f64> {
+    pub fn figure_ns(&self) -> Option<f64> {
         match self {
             HeadlineSource::Level(level) => Some(level.ns),
             HeadlineSource::Point(m) => m.typical(),
@@ -105,10 +106,10 @@ impl<'a> HeadlineSource<'a> {
     }
 
     /// Returns the number of rounds behind the figure.
-    pub fn rounds(&self) -> usize {
+    pub fn round_count(&self) -> usize {
         match self {
             HeadlineSource::Level(level) => level.rounds,
-            HeadlineSource::Point(m) => figures(&m.rounds).len(),
+            HeadlineSource::Point(m) => round_figures(&m.rounds).len(),
         }
     }
 
@@ -123,7 +124,7 @@ impl<'a> HeadlineSource<'a> {
 
 /// The families of these probes, each once.
 pub(crate) fn families<'a>(probes: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
-    once(probes.map(|probe| family(probe)))
+    unique_items(probes.map(|probe| family(probe)))
 }
 
 #[cfg(test)]
@@ -139,7 +140,7 @@ mod tests {
         let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
         assert!(names.contains(&"L1 hit") && names.contains(&"mutex"), "{names:?}");
         assert!(found.len() <= 10, "{names:?}");
-        assert!(found.iter().all(|one| one.source.ns().is_some()));
+        assert!(found.iter().all(|one| one.source.figure_ns().is_some()));
     }
 
     #[test]

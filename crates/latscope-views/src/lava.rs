@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// and of periodic ones the number of missed activations. A figure with a criterion has the result of the criterion.
 /// Any other figure of a point that is not to be trusted in full is `unknown`; a point that was not measured is `skip`.
 /// The criteria of a point are a test case of their own. Nothing of a run that ended early is `pass`.
-pub fn lava(report: &Report) -> String {
+pub fn format_report(report: &Report) -> String {
     let mut seen = BTreeSet::new();
     let mut text = String::new();
     let cut_short = is_cut_short(report);
@@ -40,34 +40,36 @@ fn signals(text: &mut String, id: &str, m: &Measurement, early: bool) {
     for (part, value) in [("p50", m.summary.p50), ("p99", m.summary.p99), ("max", longest)] {
         match value {
             Some(ns) => {
-                let result = judged(m, part).unwrap_or(result);
+                let result = criterion_result(m, part).unwrap_or(result);
                 add(part, result, &format!(" MEASUREMENT={ns} UNITS=ns"));
             }
-            None if part == "p50" && m.is_timed() => add(part, judged(m, part).unwrap_or("unknown"), ""),
+            None if part == "p50" && m.is_timed() => {
+                add(part, criterion_result(m, part).unwrap_or("unknown"), "")
+            }
             None if part == "p50" => add(part, "skip", ""),
             None => {}
         }
     }
     if m.sampling == Sampling::Event && m.summary.count > 0 && m.params.contains_key(param::INTERVAL) {
         let missed = format!(" MEASUREMENT={} UNITS=count", m.summary.missed);
-        add("missed", judged(m, "missed").unwrap_or(result), &missed);
+        add("missed", criterion_result(m, "missed").unwrap_or(result), &missed);
     }
     if let Some(beyond) = m.values.get(BEYOND) {
         add(BEYOND, result, &format!(" MEASUREMENT={} UNITS=count", beyond.value));
     }
     if let Some(verdict) = &m.verdict {
-        add("criteria", word(verdict.status), "");
+        add("criteria", status_word(verdict.status), "");
     }
 }
 
 /// Returns the result of the criteria on a figure; `None` without any.
-fn judged(m: &Measurement, part: &str) -> Option<&'static str> {
+fn criterion_result(m: &Measurement, part: &str) -> Option<&'static str> {
     let checks = m.verdict.iter().flat_map(|verdict| &verdict.checks);
     let of_part = checks.filter(|check| check.metric == part || part == "max" && check.metric == "threshold");
-    of_part.map(|check| check.status).max().map(word)
+    of_part.map(|check| check.status).max().map(status_word)
 }
 
-fn word(status: VerdictStatus) -> &'static str {
+fn status_word(status: VerdictStatus) -> &'static str {
     match status {
         VerdictStatus::Pass => "pass",
         VerdictStatus::Inconclusive => "unknown",
@@ -99,7 +101,7 @@ mod tests {
     #[test]
     fn every_measured_point_has_a_median_in_ns() {
         let report = fixture::report();
-        let text = lava(&report);
+        let text = format_report(&report);
         let medians = text.lines().map(pairs).filter(|pairs| pairs[0].1.ends_with(".p50"));
         for (m, pairs) in report.measurements.iter().zip(medians) {
             assert!(pairs[0].1.starts_with(&m.probe), "{pairs:?}");
@@ -124,7 +126,7 @@ mod tests {
             let m = &mut report.measurements[0];
             m.quality.level = level;
             m.verdict = Some(Verdict { status, checks: Vec::new() });
-            let text = lava(&report);
+            let text = format_report(&report);
             let results: Vec<&str> = text.lines().map(|line| pairs(line)[1].1).collect();
             let (last, figures) = results.split_last().unwrap();
             assert_eq!(*last, criteria);
@@ -148,7 +150,7 @@ mod tests {
         let mut results = |checks| {
             let verdict = Verdict { status: VerdictStatus::Exceeded, checks };
             report.measurements[0].verdict = Some(verdict);
-            let text = lava(&report);
+            let text = format_report(&report);
             let mut figures = text.lines().map(pairs);
             let mut result = |part| figures.find(|pairs| pairs[0].1.ends_with(part)).unwrap()[1].1.to_owned();
             [result(".p50"), result(".p99"), result(".max")]
@@ -177,7 +179,7 @@ mod tests {
             let mut report = fixture::wake();
             cut(&mut report);
             let exceeded: usize = report.measurements.iter().map(fails).sum();
-            let text = lava(&report);
+            let text = format_report(&report);
             assert!(text.contains("RESULT=unknown") && !text.contains("RESULT=pass"), "{text}");
             assert_eq!(text.contains("RESULT=fail"), exceeded > 0, "what was exceeded stays so: {text}");
         }
@@ -185,7 +187,7 @@ mod tests {
         let mut report = fixture::report();
         let [first, second] = [0, 1].map(|at| format!("{}.p50 RESULT=", id(&report.measurements[at])));
         report.measurements[0].incomplete = true;
-        let text = lava(&report);
+        let text = format_report(&report);
         assert!(text.contains(&(first + "unknown")) && text.contains(&(second + "pass")), "{text}");
     }
 
@@ -193,7 +195,7 @@ mod tests {
     fn names_have_no_character_that_ends_a_signal() {
         let mut report = fixture::wake();
         report.measurements[0].probe = "a b=c>\n<LAVA_SIGNAL_ENDRUN\u{1b}".to_owned();
-        let text = lava(&report);
+        let text = format_report(&report);
         let line = text.lines().next().unwrap();
         assert_eq!(pairs(line)[0].0, "TEST_CASE_ID");
         assert!(line.contains("TEST_CASE_ID=a_b_c___LAVA_SIGNAL_ENDRUN_"), "{line}");

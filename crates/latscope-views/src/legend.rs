@@ -16,7 +16,7 @@ pub(super) struct Signs {
 
 impl Signs {
     /// Adds the signs of a row with these properties.
-    pub fn note(&mut self, times: Semantics, level: QualityLevel, incomplete: bool) {
+    pub fn add_signs(&mut self, times: Semantics, level: QualityLevel, incomplete: bool) {
         self.round_trip |= times == Semantics::RoundTrip;
         self.one_way |= times == Semantics::OneWay;
         self.doubtful |= level.is_doubtful();
@@ -25,14 +25,14 @@ impl Signs {
     }
 
     /// Returns the signs of the measurements.
-    pub fn of<'a>(all: impl IntoIterator<Item = &'a Measurement>) -> Signs {
+    pub fn from_measurements<'a>(all: impl IntoIterator<Item = &'a Measurement>) -> Signs {
         let mut signs = Signs::default();
-        all.into_iter().for_each(|m| signs.note(m.times, m.quality.level, m.incomplete));
+        all.into_iter().for_each(|m| signs.add_signs(m.times, m.quality.level, m.incomplete));
         signs
     }
 
     /// Returns the meanings on one line, if there are any.
-    pub fn line(self) -> Option<String> {
+    pub fn format_line(self) -> Option<String> {
         Some(self.meanings().join(" · ")).filter(|text| !text.is_empty())
     }
 
@@ -49,15 +49,15 @@ impl Signs {
 }
 
 /// Returns what one duration is of.
-pub(super) fn timed(times: Semantics) -> &'static str {
-    if times == Semantics::Operation { "one operation" } else { times.words() }
+pub(super) fn describe_semantics(times: Semantics) -> &'static str {
+    if times == Semantics::Operation { "one operation" } else { times.display_name() }
 }
 
 /// Returns the sign for how far a point can be trusted.
-pub(super) fn mark(m: &Measurement) -> Text {
+pub(super) fn quality_mark(m: &Measurement) -> Text {
     match m.incomplete {
-        _ if m.quality.level.is_doubtful() => Text::styled(WARNING, " !"),
-        true => Text::styled(WARNING, " ~"),
+        _ if m.quality.level.is_doubtful() => Text::in_style(WARNING, " !"),
+        true => Text::in_style(WARNING, " ~"),
         false => Text::default(),
     }
 }
@@ -111,12 +111,12 @@ mod tests {
     fn views(report: &Report) -> [String; 6] {
         let options = golden::wide(200);
         [
-            table::table(report, &[], &options),
+            table::format_table(report, &[], &options),
             text::family(report, "sync", &options),
             overview::overview(report, &[], &[], &options),
-            markdown::markdown(report, &[], true, &options),
-            html::report(report, &[], golden::catalogue()),
-            figure::document(report, figure::Picture::Distribution).unwrap(),
+            markdown::format_report(report, &[], true, &options),
+            html::report_page(report, &[], golden::catalogue()),
+            figure::svg_document(report, figure::Picture::Distribution).unwrap(),
         ]
         .map(|view| view.split_whitespace().collect::<Vec<_>>().join(" "))
     }
@@ -138,7 +138,7 @@ mod tests {
             [80, 200].map(|width| {
                 let options = golden::wide(width);
                 let text = text::family(report, "sync", &options);
-                let all = table::table(report, &[], &options) + &text;
+                let all = table::format_table(report, &[], &options) + &text;
                 all.split_whitespace().collect::<Vec<_>>().join(" ")
             })
         };
@@ -178,7 +178,7 @@ mod tests {
         without.measurements.iter_mut().for_each(|m| m.interval = None);
         without.findings[0].evidence.iter_mut().for_each(|one| one.interval = None);
         assert_eq!(views(&report), views(&without));
-        assert_eq!(csv::csv(&report), csv::csv(&without));
+        assert_eq!(csv::report_csv(&report), csv::report_csv(&without));
     }
 
     #[test]

@@ -52,8 +52,8 @@ pub mod trial;
 mod unmeasured;
 mod verdicts;
 
-pub use distortions::distortions;
-pub use head::unfinished;
+pub use distortions::distortion_lines;
+pub use head::measured_part;
 pub use verdicts::unmet;
 
 use latscope_core::catalogue::ProbeCatalogue;

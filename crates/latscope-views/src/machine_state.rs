@@ -4,7 +4,7 @@
 use latscope_core::merged::is_merged;
 use latscope_core::quality::{QualityLevel, SHARED_CACHE, THROTTLED, WAITED_FOR_A_CPU};
 use latscope_core::report::{Account, Consumer, MORE_TIME, Measurement, QUIET, Report};
-use latscope_core::units::{counted, format_count, format_share};
+use latscope_core::units::{count_with_noun, format_count, format_share};
 use latscope_judge::findings::level_rows;
 
 /// Maximum number of names listed, of processes and of rows.
@@ -15,11 +15,11 @@ const LISTED: usize = 5;
 pub(super) fn sentence(report: &Report) -> Option<String> {
     let account = report.activity.as_ref()?;
     let mut text = match account.throttled() {
-        Some(quota) => format!("The run was {}", quota.words()),
-        None => format!("The machine was {}", state(account)),
+        Some(quota) => format!("The run was {}", quota.format_throttling()),
+        None => format!("The machine was {}", describe_state(account)),
     };
     if account.throttled().is_some() && !account.is_quiet() {
-        text += &format!("; beside that, {}", others(account));
+        text += &format!("; beside that, {}", describe_others(account));
     }
     text += &of_the_run(account).map_or(String::new(), |known| format!("; {known}"));
     let by = consumers(account);
@@ -40,17 +40,17 @@ pub(super) fn sentence(report: &Report) -> Option<String> {
     if !disturbed && account.throttled().is_none() && !doubtful.is_empty() {
         text += " on the whole, more at times";
     }
-    let points = format!("{} beside the rows", counted(further as u64, "point"));
+    let points = format!("{} beside the rows", count_with_noun(further as u64, "point"));
     text += &match (doubtful.len(), further) {
         (0, 0) => ".".to_owned(),
         (0, 1) => format!(". {points} is doubtful for this reason."),
         (0, _) => format!(". {points} are doubtful for this reason."),
         (1, 0) => format!(". A row is doubtful for this reason: {}.", doubtful[0]),
-        (n, 0) => format!(". {n} rows are doubtful for this reason: {}.", listed(&doubtful)),
+        (n, 0) => format!(". {n} rows are doubtful for this reason: {}.", join_names(&doubtful)),
         (n, _) => format!(
             ". {} and {points} are doubtful for this reason: {}.",
-            counted(n as u64, "row"),
-            listed(&doubtful)
+            count_with_noun(n as u64, "row"),
+            join_names(&doubtful)
         ),
     };
     if account.throttled().is_some() {
@@ -61,7 +61,7 @@ pub(super) fn sentence(report: &Report) -> Option<String> {
 
 /// Returns the number of rows by quality: `Of 139 rows 97 are ok, 30 unstable (…), 12 degraded (…).`; `None`
 /// without a row.
-pub(super) fn counts(report: &Report) -> Option<String> {
+pub(super) fn quality_counts(report: &Report) -> Option<String> {
     let rows = levels(report);
     let of = |level: QualityLevel| rows.iter().filter(|known| **known == level).count();
     let levels = [
@@ -75,7 +75,8 @@ pub(super) fn counts(report: &Report) -> Option<String> {
         .filter(|(level, _)| of(*level) > 0)
         .map(|(level, word)| format!("{} {word}", format_count(of(level) as u64)))
         .collect();
-    (!rows.is_empty()).then(|| format!("Of {}: {}.", counted(rows.len() as u64, "row"), parts.join(", ")))
+    (!rows.is_empty())
+        .then(|| format!("Of {}: {}.", count_with_noun(rows.len() as u64, "row"), parts.join(", ")))
 }
 
 /// Returns advice on the figures of a page: `Use the rows marked ok. 15 of 140 rows are doubtful: …`; `None` if
@@ -83,7 +84,7 @@ pub(super) fn counts(report: &Report) -> Option<String> {
 pub(super) fn to_use(report: &Report) -> Option<String> {
     let rows = levels(report);
     let doubtful = rows.iter().filter(|level| level.is_doubtful()).count();
-    let of = counted(rows.len() as u64, "row");
+    let of = count_with_noun(rows.len() as u64, "row");
     (doubtful > 0).then(|| {
         format!(
             "Use the rows marked ok. {doubtful} of {of} are doubtful: marked ! or with the reason beside."
@@ -94,19 +95,19 @@ pub(super) fn to_use(report: &Report) -> Option<String> {
 /// The levels of all rows, those of the caches first.
 fn levels(report: &Report) -> Vec<QualityLevel> {
     let levels = level_rows(report).into_iter().map(|level| level.quality.level);
-    levels.chain(measured(report).map(|m| m.quality.level)).collect()
+    levels.chain(table_measurements(report).map(|m| m.quality.level)).collect()
 }
 
 /// Returns the measurements that have rows in a table: those with a row of their own; without such measurements
 /// the sums, otherwise all.
-pub(crate) fn measured(report: &Report) -> impl Iterator<Item = &Measurement> {
+pub(crate) fn table_measurements(report: &Report) -> impl Iterator<Item = &Measurement> {
     let all = || report.measurements.iter();
     let (wanted, merged) = (all().any(|m| m.row), all().any(is_merged));
     all().filter(move |m| if wanted { m.row } else { !merged || is_merged(m) })
 }
 
 /// Returns the state in words: `busy: other processes used 97 % of 2 CPUs`.
-pub(super) fn state(account: &Account) -> String {
+pub(super) fn describe_state(account: &Account) -> String {
     if account.known_others().is_none() {
         return format!("not known to be quiet: {}", account.too_short());
     }
@@ -116,10 +117,10 @@ pub(super) fn state(account: &Account) -> String {
         (true, true) => "slowed by its host",
         (false, _) => "busy",
     };
-    format!("{state}: {}", others(account))
+    format!("{state}: {}", describe_others(account))
 }
 
-fn others(account: &Account) -> String {
+fn describe_others(account: &Account) -> String {
     let cpus = if account.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", account.cpus) };
     let share = account.others_words().unwrap_or_else(|| format_share(account.others));
     // What is rounded to the limit is above it where the machine is busy.
@@ -147,7 +148,7 @@ const WORTH_A_WORD: f64 = 0.01;
 fn consumers(account: &Account) -> String {
     let shown = account.top.iter().take(LISTED);
     let shown = shown.filter(|process| !account.is_quiet() || process.latscope.is_some());
-    let mut parts: Vec<String> = shown.map(Consumer::words).collect();
+    let mut parts: Vec<String> = shown.map(Consumer::format_consumer).collect();
     let named: f64 = account.top.iter().map(|process| process.share).sum();
     if account.others * f64::from(account.cpus) - named > 0.1 {
         parts.push("processes that have ended since, and the kernel".to_owned());
@@ -157,7 +158,7 @@ fn consumers(account: &Account) -> String {
 
 /// Returns the titles of the rows that the quota or others explain, and the number of such points that have no row.
 fn doubtful(report: &Report) -> (Vec<&str>, usize) {
-    let rows = measured(report).filter(|m| is_explained(m)).map(|m| m.title.as_str()).collect();
+    let rows = table_measurements(report).filter(|m| is_explained(m)).map(|m| m.title.as_str()).collect();
     let has_rows = report.measurements.iter().any(|m| m.row);
     let further =
         report.measurements.iter().filter(|m| has_rows && !m.row && !is_merged(m) && is_explained(m));
@@ -170,7 +171,7 @@ fn is_explained(m: &Measurement) -> bool {
     m.quality.reasons.iter().any(|reason| reasons.contains(&&*reason.id))
 }
 
-fn listed(names: &[&str]) -> String {
+fn join_names(names: &[&str]) -> String {
     let shown = names.iter().take(LISTED).copied().collect::<Vec<_>>().join("; ");
     match names.len().saturating_sub(LISTED) {
         0 => shown,
@@ -237,9 +238,13 @@ mod tests {
     fn what_rounds_to_the_limit_is_said_to_be_over_it() {
         let mut activity = busy().activity.unwrap();
         activity.others = 0.0502;
-        assert!(state(&activity).starts_with("busy: other processes used just over 5 % of"));
+        assert!(describe_state(&activity).starts_with("busy: other processes used just over 5 % of"));
         activity.others = 0.052;
-        assert!(state(&activity).starts_with("busy: other processes used 5.2 % of"), "{}", state(&activity));
+        assert!(
+            describe_state(&activity).starts_with("busy: other processes used 5.2 % of"),
+            "{}",
+            describe_state(&activity)
+        );
     }
 
     #[test]
@@ -263,22 +268,22 @@ mod tests {
             ..Contention::default()
         });
         m.account = Some(Account { wall_ns: 100, others: 0.49, ..Account::default() });
-        m.settle();
+        m.derive_results();
         let (title, contention, account) = (m.title.clone(), m.contention.clone(), m.account.clone());
         assert!(
-            m.reason()
+            m.joined_reasons()
                 .as_deref()
                 .unwrap()
                 .contains("waited for a CPU for 74 % of the time in which it was measured"),
             "{:?}",
-            m.reason()
+            m.joined_reasons()
         );
         let text = sentence(&report).unwrap();
         assert!(text.ends_with(&format!("A row is doubtful for this reason: {title}.")), "{text}");
         // Points of a matrix have no row.
         for m in report.measurements.iter_mut().filter(|m| !m.row).take(2) {
             (m.contention, m.account) = (contention.clone(), account.clone());
-            m.settle();
+            m.derive_results();
         }
         let text = sentence(&report).unwrap();
         let end = format!("1 row and 2 points beside the rows are doubtful for this reason: {title}.");
@@ -299,7 +304,7 @@ mod tests {
         let m = report.measurements.iter_mut().find(|m| m.row).unwrap();
         let quota = QuotaThrottling { throttled_ns: 50, ..account.quota.clone().unwrap() };
         m.account = Some(Account { wall_ns: 100, quota: Some(quota), ..Account::default() });
-        m.settle();
+        m.derive_results();
         assert_eq!((m.quality.reasons[0].id.as_str(), m.quality.level), (THROTTLED, QualityLevel::Degraded));
         let title = m.title.clone();
         let text = sentence(&report).unwrap();
@@ -336,7 +341,7 @@ mod tests {
             m.contention =
                 Some(Contention { wall_ns: 100, run_delay_ns: Some(74), distorts, ..Contention::default() });
             m.account = others.map(|others| Account { wall_ns: 100, others, ..Account::default() });
-            m.settle();
+            m.derive_results();
             assert_eq!(m.quality.level, latscope_core::quality::QualityLevel::Ok);
         }
     }

@@ -5,51 +5,54 @@ pub use super::document::escape;
 use super::document::{FACT, ListMarker, NOTE, ViewDocument};
 use super::rows::{family, nothing_in_common, reference_names, sorted_rows};
 use super::{DisplayOptions, groups, head, machine_state, survey, table, text, unmeasured};
-use crate::verdicts::verdicts;
+use crate::verdicts::build_verdicts;
 use latscope_core::report::Report;
 
 /// Returns title, machine, table with footnotes, single events, missing points and findings; with `in_full`
 /// also every point. The width and the colour of `options` do not matter.
-pub fn markdown(report: &Report, beside: &[&Report], in_full: bool, options: &DisplayOptions) -> String {
-    let mut document = top(report);
+pub fn format_report(report: &Report, beside: &[&Report], in_full: bool, options: &DisplayOptions) -> String {
+    let mut document = build_header(report);
     let rows = sorted_rows(report, beside, options);
-    document.append(table::document(report, &rows, &reference_names(report, beside)));
+    document.append(table::build_document(report, &rows, &reference_names(report, beside)));
     document.items(NOTE, nothing_in_common(&rows, beside));
     document.append(groups::tables(report));
     if in_full && !groups::is_of_events(report, options.catalogue) {
-        document.append(points(report));
+        document.append(point_tables(report));
     }
-    document.append(verdicts(report));
+    document.append(build_verdicts(report));
     document.append(groups::sections(report, &DisplayOptions { width: usize::MAX, ..*options }));
     document.append(unmeasured::lists(report));
-    document.append(survey::findings(report));
+    document.append(survey::build_findings(report));
     let tool = &report.tool;
-    document.markdown() + &format!("\n<sub>{} {}</sub>\n", escape(&tool.name), escape(&tool.version))
+    document.to_markdown() + &format!("\n<sub>{} {}</sub>\n", escape(&tool.name), escape(&tool.version))
 }
 
 /// Returns the title, the machine, and the facts that a reader needs before the figures.
-fn top(report: &Report) -> ViewDocument {
-    let (what, processor) = head::title(report);
+fn build_header(report: &Report) -> ViewDocument {
+    let (what, processor) = head::report_title(report);
     let separator = if processor.is_empty() { "" } else { ": " };
     let mut document = ViewDocument::default();
-    document.heading(1, format!("{what}{separator}{processor}"));
-    document.items(FACT, head::facts(report));
-    document.items(ListMarker { word: "**incomplete:** ", ..FACT }, head::unfinished(report));
-    document.items(ListMarker { word: "**warning:** ", ..FACT }, head::warnings(report));
+    document.add_heading(1, format!("{what}{separator}{processor}"));
+    document.items(FACT, head::fact_lines(report));
+    document.items(ListMarker { word: "**incomplete:** ", ..FACT }, head::measured_part(report));
+    document.items(ListMarker { word: "**warning:** ", ..FACT }, head::warning_lines(report));
     document.items(NOTE, report.plan.notes.iter().cloned());
-    document.items(FACT, machine_state::sentence(report).into_iter().chain(machine_state::counts(report)));
+    document.items(
+        FACT,
+        machine_state::sentence(report).into_iter().chain(machine_state::quality_counts(report)),
+    );
     document
 }
 
 /// Every point, family by family; those of single events have their own tables.
-fn points(report: &Report) -> ViewDocument {
+fn point_tables(report: &Report) -> ViewDocument {
     let mut families: Vec<&str> = report.measurements.iter().map(|m| family(&m.probe)).collect();
     families.dedup();
     let mut document = ViewDocument::default();
     for family in families {
         if let Some(table) = text::points(report, family) {
-            document.heading(2, family);
-            document.table(table);
+            document.add_heading(2, family);
+            document.add_table(table);
         }
     }
     document
@@ -63,7 +66,7 @@ mod tests {
     #[test]
     fn every_line_of_the_table_has_the_same_columns() {
         let (report, other) = (fixture::report(), fixture::other());
-        let text = markdown(&report, &[&other], false, &DisplayOptions::default());
+        let text = format_report(&report, &[&other], false, &DisplayOptions::default());
         let bars = |line: &str| line.replace("\\|", "").matches('|').count();
         let lines = text.lines().skip_while(|line| !line.starts_with('|'));
         let table: Vec<_> = lines.take_while(|line| line.starts_with('|')).collect();
@@ -76,7 +79,7 @@ mod tests {
     fn a_column_of_nothing_is_left_out() {
         let mut report = fixture::report();
         report.measurements.retain(|m| family(&m.probe) == "process");
-        let text = markdown(&report, &[], true, &DisplayOptions::default());
+        let text = format_report(&report, &[], true, &DisplayOptions::default());
         let mut tables = text.split("\n\n").filter(|part| part.trim_start().starts_with('|'));
         assert!(tables.clone().count() > 1, "{text}");
         assert!(tables.all(|table| {

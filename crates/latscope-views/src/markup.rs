@@ -29,13 +29,13 @@ pub(crate) fn element(name: &'static str) -> Element {
 
 impl Element {
     /// Returns the element with an attribute added.
-    pub fn with(mut self, name: &'static str, value: impl Display) -> Element {
+    pub fn with_attr(mut self, name: &'static str, value: impl Display) -> Element {
         self.attributes.push((name, value.to_string()));
         self
     }
 
     /// Returns the element with a text after its content.
-    pub fn text(mut self, text: impl Into<String>) -> Element {
+    pub fn with_text(mut self, text: impl Into<String>) -> Element {
         self.content.push(Node::Text(text.into()));
         self
     }
@@ -59,14 +59,14 @@ impl Element {
     }
 
     /// The element as text.
-    pub fn written(&self) -> String {
+    pub fn to_markup(&self) -> String {
         let mut out = String::new();
-        self.write(&mut out);
+        self.write_markup(&mut out);
         out
     }
 
     /// Appends the markup of the element to `out`.
-    pub fn write(&self, out: &mut String) {
+    pub fn write_markup(&self, out: &mut String) {
         *out += "<";
         *out += self.name;
         for (name, value) in &self.attributes {
@@ -83,7 +83,7 @@ impl Element {
         *out += ">";
         for node in &self.content {
             match node {
-                Node::Element(element) => element.write(out),
+                Node::Element(element) => element.write_markup(out),
                 Node::Text(text) => escape(text, out),
                 Node::Constant(text) => *out += text,
             }
@@ -123,21 +123,21 @@ mod tests {
     #[test]
     fn text_and_attributes_are_never_markup() {
         let odd = "<script>alert(1)</script>\"&'\u{0}\u{202e}";
-        let text = element("p").with("title", odd).text(odd).written();
+        let text = element("p").with_attr("title", odd).with_text(odd).to_markup();
         let safe = "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&amp;&#39;\u{fffd}\u{fffd}";
         assert_eq!(text, format!("<p title=\"{safe}\">{safe}</p>"));
     }
 
     #[test]
     fn what_has_no_content_is_closed_as_html_does() {
-        let text = element("p").child(element("br")).child(element("b")).written();
+        let text = element("p").child(element("br")).child(element("b")).to_markup();
         assert_eq!(text, "<p><br/><b></b></p>");
     }
 
     proptest! {
         #[test]
         fn no_text_opens_an_element(text in any::<String>()) {
-            let written = element("p").with("title", &text).text(text).written();
+            let written = element("p").with_attr("title", &text).with_text(text).to_markup();
             prop_assert_eq!(written.matches('<').count(), 2);
             prop_assert_eq!(written.matches('"').count(), 2);
         }

@@ -1,7 +1,7 @@
 //! Points of one probe laid out by their parameters: which of them vary, and a
 //! matrix of one parameter against the others.
 
-use latscope_core::ordered::groups;
+use latscope_core::ordered::group_by_key;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::report::Measurement;
@@ -54,7 +54,7 @@ fn values<'a>(points: &[&'a Measurement], name: &str) -> BTreeSet<Option<&'a Par
 }
 
 /// A parameter's value as people write it.
-pub(super) fn show(name: &str, value: &ParamValue) -> String {
+pub(super) fn format_param(name: &str, value: &ParamValue) -> String {
     match (name, value) {
         (param::SIZE | param::STRIDE, ParamValue::Number(bytes)) => format_size(*bytes),
         (param::INTERVAL | param::PAUSE | param::HOLD, ParamValue::Number(ns)) => format_time(*ns as f64),
@@ -67,8 +67,8 @@ pub(super) fn show(name: &str, value: &ParamValue) -> String {
 pub(super) fn show_all(params: &Params, names: &[&str]) -> String {
     let mut parts = Vec::new();
     for (name, value) in names.iter().filter_map(|name| Some((*name, params.get(*name)?))) {
-        let text = show(name, value);
-        let is_plain = value.text().is_some() || name == param::SIZE;
+        let text = format_param(name, value);
+        let is_plain = value.as_text().is_some() || name == param::SIZE;
         parts.push(if is_plain { text } else { format!("{name} {text}") });
     }
     parts.join(" ")
@@ -81,7 +81,7 @@ pub(super) fn matrices<'a>(points: &[&'a Measurement], fits: &dyn Fn(&[String]) 
     let mut names = varying(points);
     if let Some(at) = names.iter().position(|name| *name == param::PAIR) {
         names.remove(at);
-        return split(points, &names).into_iter().map(|(title, group)| pairs(title, &group)).collect();
+        return split(points, &names).into_iter().map(|(title, group)| pair_matrix(title, &group)).collect();
     }
     if points.iter().all(|m| m.nodes().is_some()) && names.iter().any(|name| NODES.contains(name)) {
         names.retain(|name| !NODES.contains(name));
@@ -100,11 +100,11 @@ pub(super) fn matrices<'a>(points: &[&'a Measurement], fits: &dyn Fn(&[String]) 
 
 /// Returns the points by their values of some parameters, in the order of their first occurrence.
 fn split<'a>(points: &[&'a Measurement], names: &[&str]) -> Vec<(String, Vec<&'a Measurement>)> {
-    groups(points.iter().map(|m| (show_all(&m.params, names), *m)))
+    group_by_key(points.iter().map(|m| (show_all(&m.params, names), *m)))
 }
 
 /// Returns the most cells that the [`matrices`] of points can have together.
-pub(super) fn area(points: &[&Measurement]) -> usize {
+pub(super) fn max_cell_count(points: &[&Measurement]) -> usize {
     let mut names = varying(points);
     let product = |sides: (BTreeSet<u32>, BTreeSet<u32>)| sides.0.len() * sides.1.len();
     if let Some(at) = names.iter().position(|name| *name == param::PAIR) {
@@ -128,7 +128,8 @@ impl<'a> Matrix<'a> {
             .enumerate()
             .flat_map(|(column, (_, group))| group.iter().map(move |m| (m.params.get(axis), column, *m)));
         let cells = cells(&sides, &(0..columns.len()).collect(), placed);
-        let side = |value: &Option<&ParamValue>| value.map_or("-".to_owned(), |value| show(axis, value));
+        let side =
+            |value: &Option<&ParamValue>| value.map_or("-".to_owned(), |value| format_param(axis, value));
         let rows = sides.iter().map(side).collect();
         let columns = columns.into_iter().map(|(heading, _)| heading).collect();
         Matrix { title, axis, rows, columns, cells }
@@ -185,7 +186,7 @@ fn between_nodes<'a>(points: &[&'a Measurement], others: &[&str]) -> Vec<Matrix<
 
 /// Returns a matrix of CPU against CPU; a pair stands in the row of its larger and the column of its smaller
 /// number.
-fn pairs<'a>(title: String, points: &[&'a Measurement]) -> Matrix<'a> {
+fn pair_matrix<'a>(title: String, points: &[&'a Measurement]) -> Matrix<'a> {
     let placed: Vec<(u32, u32, &Measurement)> =
         points.iter().filter_map(|m| m.cpu_pair().map(|(a, b)| (a.max(b), a.min(b), *m))).collect();
     let (sides, tops): (BTreeSet<u32>, BTreeSet<u32>) = placed.iter().map(|(a, b, _)| (*a, *b)).unzip();

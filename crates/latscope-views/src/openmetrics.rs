@@ -15,7 +15,7 @@ pub fn openmetrics(report: &Report) -> String {
     let points: Vec<(String, &Measurement)> = report
         .measurements
         .iter()
-        .map(|m| (labels(m), m))
+        .map(|m| (point_labels(m), m))
         .filter(|(of, _)| seen.insert(of.clone()))
         .collect();
     let mut text = String::new();
@@ -36,17 +36,17 @@ pub fn openmetrics(report: &Report) -> String {
     points_of("latscope_point_incomplete", incomplete, &|m| Some(f64::from(u8::from(m.incomplete))));
     let status = |m: &Measurement| m.verdict.as_ref().map(|verdict| f64::from(verdict.status as u8));
     points_of("latscope_verdict_status", "Criteria of a point: 0 met, 1 inconclusive, 2 exceeded", &status);
-    counts(&mut text, &points);
+    add_counts(&mut text, &points);
     histograms(&mut text, &points);
-    run(&mut text, report);
+    add_run(&mut text, report);
     text + "# EOF\n"
 }
 
 /// Labels that name a point.
-fn labels(m: &Measurement) -> String {
+fn point_labels(m: &Measurement) -> String {
     let params: Vec<String> = m.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let sampling = if m.sampling == Sampling::Event { "event" } else { "batch" };
-    joined(&[
+    join_labels(&[
         ("probe", &m.probe),
         ("revision", &m.revision.to_string()),
         ("params", &params.join(",")),
@@ -55,14 +55,14 @@ fn labels(m: &Measurement) -> String {
     ])
 }
 
-fn joined(labels: &[(&str, &str)]) -> String {
+fn join_labels(labels: &[(&str, &str)]) -> String {
     let labels: Vec<String> =
-        labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+        labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escape_label(value))).collect();
     labels.join(",")
 }
 
 /// Returns a text as the value of a label. Characters that a terminal would obey are replaced.
-fn escaped(text: &str) -> String {
+fn escape_label(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -76,7 +76,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-fn begin(text: &mut String, name: &str, kind: &str, help: &str) {
+fn write_metadata(text: &mut String, name: &str, kind: &str, help: &str) {
     *text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
     if name.ends_with("_seconds") {
         *text += &format!("# UNIT {name} seconds\n");
@@ -94,7 +94,7 @@ fn gauge<'a>(
     if known.is_empty() {
         return;
     }
-    begin(text, name, "gauge", help);
+    write_metadata(text, name, "gauge", help);
     for (labels, value) in known {
         let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
         writeln!(text, "{name}{labels} {value:e}").expect("memory can be written to");
@@ -102,7 +102,7 @@ fn gauge<'a>(
 }
 
 /// Adds the counts that speak against a point, such as lost messages.
-fn counts(text: &mut String, points: &[(String, &Measurement)]) {
+fn add_counts(text: &mut String, points: &[(String, &Measurement)]) {
     let mut found = Vec::new();
     for (of, m) in points {
         if m.sampling == Sampling::Event && m.params.contains_key(param::INTERVAL) {
@@ -110,7 +110,7 @@ fn counts(text: &mut String, points: &[(String, &Measurement)]) {
         }
         for (name, value) in &m.values {
             if value.unit == "count" && value.better == Better::Less {
-                found.push((format!("{of},count=\"{}\"", escaped(name)), value.value));
+                found.push((format!("{of},count=\"{}\"", escape_label(name)), value.value));
             }
         }
     }
@@ -128,7 +128,7 @@ fn histograms(text: &mut String, points: &[(String, &Measurement)]) {
     if events.is_empty() {
         return;
     }
-    begin(text, NAME, "histogram", "Single events of a point");
+    write_metadata(text, NAME, "histogram", "Single events of a point");
     for (of, m) in events {
         let mut add = |le: &str, count: u64| *text += &format!("{NAME}_bucket{{{of},le=\"{le}\"}} {count}\n");
         for bound in BOUNDS.map(|bits| ((1u64 << bits) - 1) as f64) {
@@ -144,7 +144,7 @@ fn histograms(text: &mut String, points: &[(String, &Measurement)]) {
     }
 }
 
-fn run(text: &mut String, report: &Report) {
+fn add_run(text: &mut String, report: &Report) {
     let machine = &report.machine;
     let about: [(&str, &str); 6] = [
         ("run_id", &*report.run_id),
@@ -155,7 +155,7 @@ fn run(text: &mut String, report: &Report) {
         ("version", &report.tool.version),
     ];
     // What is not known, such as the one id of merged runs, is no label.
-    let about = joined(&about.into_iter().filter(|(_, value)| !value.is_empty()).collect::<Vec<_>>());
+    let about = join_labels(&about.into_iter().filter(|(_, value)| !value.is_empty()).collect::<Vec<_>>());
     let at = |time: &str| {
         let time = humantime::parse_rfc3339_weak(time).ok()?;
         Some(time.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs_f64())
@@ -186,7 +186,7 @@ mod tests {
         let report = fixture::wake();
         let text = openmetrics(&report);
         for m in &report.measurements {
-            let of = labels(m);
+            let of = point_labels(m);
             let line = |part: &str| format!("latscope_latency_seconds_{part}{{{of}");
             let buckets: Vec<u64> = text
                 .lines()
@@ -214,7 +214,7 @@ mod tests {
         (0..421).for_each(|_| corrected.record(60_000_000));
         m.corrected = Some(corrected);
         let text = openmetrics(&report);
-        let of = labels(&report.measurements[0]);
+        let of = point_labels(&report.measurements[0]);
         assert!(text.contains(&format!("latscope_bad_events{{{of},count=\"missed\"}} 4.21e2\n")), "{text}");
         assert!(text.contains(&format!("latscope_latency_with_missed_p99_seconds{{{of}}}")), "{text}");
     }

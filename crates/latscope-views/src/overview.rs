@@ -5,7 +5,7 @@ use super::head::short_head;
 use super::rows::headline_rows;
 use super::style::{BOLD, DIM, PLAIN, WARNING};
 use super::styled::{Text, wrap};
-use super::verdicts::verdicts;
+use super::verdicts::build_verdicts;
 use super::{DisplayOptions, machine_state, table};
 use latscope_core::catalogue::ProbeCatalogue;
 use latscope_core::report::{Certainty, Evidence, Finding, Report};
@@ -20,7 +20,8 @@ const EVIDENCE: usize = 2;
 
 /// Returns true if a report has more rows than a screen, and at least one of the ten numbers.
 pub fn is_wanted(report: &Report, catalogue: &ProbeCatalogue) -> bool {
-    super::rows::rows(report, &[], catalogue).len() > FEW && !headline_rows(report, catalogue).0.is_empty()
+    super::rows::survey_rows(report, &[], catalogue).len() > FEW
+        && !headline_rows(report, catalogue).0.is_empty()
 }
 
 /// Returns the first screen; `standings` is the machine's place among published ones and `rest` the place of the rest,
@@ -32,27 +33,27 @@ pub fn overview(report: &Report, standings: &[String], rest: &[String], options:
     };
     let state = machine_state::sentence(report);
     say(&mut out, &state.unwrap_or_else(|| "Whether the machine was quiet is not known.".to_owned()), PLAIN);
-    machine_state::counts(report).iter().for_each(|text| say(&mut out, text, PLAIN));
+    machine_state::quality_counts(report).iter().for_each(|text| say(&mut out, text, PLAIN));
     out.push('\n');
     let (rows, missing) = headline_rows(report, options.catalogue);
-    out += &table::short(report, &rows, options);
+    out += &table::format_short(report, &rows, options);
     for (title, why) in missing {
-        let first = Text::styled(WARNING, "not measured  ");
+        let first = Text::in_style(WARNING, "not measured  ");
         out += &wrap(&first, &format!("{title}: {why}"), PLAIN, options);
     }
     standings.iter().for_each(|text| say(&mut out, text, PLAIN));
-    verdicts(report).write(&mut out, options);
-    out += &findings(report, options);
+    build_verdicts(report).write_text(&mut out, options);
+    out += &format_findings(report, options);
     out.push('\n');
     for note in fold_cpus(report.plan.notes.iter().cloned()) {
-        out += &wrap(&Text::styled(DIM, "note  "), &note, DIM, options);
+        out += &wrap(&Text::in_style(DIM, "note  "), &note, DIM, options);
     }
     rest.iter().for_each(|text| say(&mut out, text, DIM));
     out
 }
 
 /// Returns the first claims, a sentence each, with their evidence, and the number of the others.
-fn findings(report: &Report, options: &DisplayOptions) -> String {
+fn format_findings(report: &Report, options: &DisplayOptions) -> String {
     let (claims, doubts): (Vec<&Finding>, Vec<&Finding>) =
         report.findings.iter().partition(|finding| finding.certainty == Certainty::Claim);
     let (shown, more) = claims.split_at(claims.len().min(FINDINGS));

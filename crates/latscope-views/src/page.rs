@@ -12,27 +12,32 @@ pub(super) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; 
                       script-src 'sha256-gRXO7SwfBPfpWotmfsrTONE8DNjulbGzVQ+qaEIuU6M='";
 
 /// Returns a whole HTML document.
-pub(super) fn document(title: &str, body: impl IntoIterator<Item = Element>) -> String {
+pub(super) fn html_document(title: &str, body: impl IntoIterator<Item = Element>) -> String {
     let head = element("head")
-        .child(element("meta").with("charset", "utf-8"))
-        .child(element("meta").with("http-equiv", "Content-Security-Policy").with("content", POLICY))
+        .child(element("meta").with_attr("charset", "utf-8"))
         .child(
-            element("meta").with("name", "viewport").with("content", "width=device-width, initial-scale=1"),
+            element("meta").with_attr("http-equiv", "Content-Security-Policy").with_attr("content", POLICY),
         )
-        .child(element("title").text(title))
+        .child(
+            element("meta")
+                .with_attr("name", "viewport")
+                .with_attr("content", "width=device-width, initial-scale=1"),
+        )
+        .child(element("title").with_text(title))
         .child(element("style").constant(STYLE))
         .child(element("script").constant(SCRIPT));
-    let page = element("html").with("lang", "en").child(head).child(element("body").children(body)).written();
+    let page =
+        element("html").with_attr("lang", "en").child(head).child(element("body").children(body)).to_markup();
     format!("<!DOCTYPE html>\n{page}\n")
 }
 
 /// A list of texts; `None` without any.
 pub(super) fn list(texts: impl IntoIterator<Item = String>) -> Option<Element> {
-    let items: Vec<Element> = texts.into_iter().map(|text| element("li").text(text)).collect();
+    let items: Vec<Element> = texts.into_iter().map(|text| element("li").with_text(text)).collect();
     (!items.is_empty()).then(|| element("ul").children(items))
 }
 
 /// Returns an element that shows `content` when a reader opens it, without script, too.
-pub(super) fn details(summary: &str, content: Element) -> Element {
-    element("details").child(element("summary").text(summary)).child(content)
+pub(super) fn details_element(summary: &str, content: Element) -> Element {
+    element("details").child(element("summary").with_text(summary)).child(content)
 }

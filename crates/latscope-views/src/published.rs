@@ -5,7 +5,7 @@
 use latscope_core::events::{ProbeEventGroup, ProbeEventRow};
 use latscope_core::param;
 use latscope_core::report::Report;
-use latscope_core::units::{counted, format_time};
+use latscope_core::units::{count_with_noun, format_time};
 use serde::Deserialize;
 use std::sync::LazyLock;
 
@@ -41,19 +41,19 @@ pub static WAKE_UPS: LazyLock<Vec<Published>> = LazyLock::new(|| {
 
 impl Published {
     /// Returns the conditions, as far as they are published.
-    pub fn described(&self) -> String {
+    pub fn format_conditions(&self) -> String {
         let mut parts = vec![self.conditions.clone()];
         match self.interval {
             Some(interval) => parts.push(format!("every {}", format_time(interval as f64))),
             None => parts.push("interval unknown".to_owned()),
         }
-        parts.extend(self.activations.map(|count| counted(count, "activation")));
+        parts.extend(self.activations.map(|count| count_with_noun(count, "activation")));
         parts.join(", ")
     }
 
     /// Returns true if the figure is known not to be comparable with these measurements: another or an unknown
     /// interval, another policy, or another kind of kernel. The load differs in any case.
-    pub fn differs(&self, report: &Report, group: &ProbeEventGroup) -> bool {
+    pub fn is_incomparable(&self, report: &Report, group: &ProbeEventGroup) -> bool {
         let real_time = |text: &str| text.contains("PREEMPT_RT");
         let kernel = real_time(&self.conditions) && !real_time(&report.machine.kernel_version);
         let ours =
@@ -64,18 +64,18 @@ impl Published {
 }
 
 /// Returns the conditions on this machine, in the same words.
-pub fn here(report: &Report, group: &ProbeEventGroup) -> String {
+pub fn local_conditions(report: &Report, group: &ProbeEventGroup) -> String {
     let mut parts = vec![report.machine.preemption()];
     parts.retain(|part| !part.is_empty());
     parts.extend(interval(group).map(|interval| format!("every {}", format_time(interval as f64))));
     let most = group.singles.iter().map(|row| row.m.summary.count).max().unwrap_or(0);
-    parts.push(counted(most, "activation"));
+    parts.push(count_with_noun(most, "activation"));
     parts.join(", ")
 }
 
 /// The interval of all threads; `None` where they have several.
 fn interval(group: &ProbeEventGroup) -> Option<u64> {
-    let interval = |row: &ProbeEventRow| row.m.number(param::INTERVAL);
+    let interval = |row: &ProbeEventRow| row.m.numeric_param(param::INTERVAL);
     let first = interval(group.singles.first()?)?;
     group.singles.iter().all(|row| interval(row) == Some(first)).then_some(first)
 }
@@ -83,7 +83,7 @@ fn interval(group: &ProbeEventGroup) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::events::groups;
+    use latscope_core::events::event_groups;
     use latscope_core::fixture;
 
     #[test]
@@ -96,23 +96,26 @@ mod tests {
     #[test]
     fn conditions_are_told_on_both_sides() {
         let report = fixture::wake();
-        let groups = groups(&report);
-        assert_eq!(here(&report, &groups[0]), "PREEMPT_DYNAMIC, every 1.00 ms, 30,000 activations");
+        let groups = event_groups(&report);
         assert_eq!(
-            WAKE_UPS[5].described(),
+            local_conditions(&report, &groups[0]),
+            "PREEMPT_DYNAMIC, every 1.00 ms, 30,000 activations"
+        );
+        assert_eq!(
+            WAKE_UPS[5].format_conditions(),
             "FIFO 98, 1 min, whatever runs beside, every 1.00 ms, 60,000 activations"
         );
-        assert_eq!(WAKE_UPS[2].described(), "PREEMPT_RT, 1 min, interval unknown");
+        assert_eq!(WAKE_UPS[2].format_conditions(), "PREEMPT_RT, 1 min, interval unknown");
     }
 
     #[test]
     fn another_interval_or_kernel_is_another_thing() {
         let mut report = fixture::wake();
         let differing = |report: &Report| -> Vec<&str> {
-            let groups = groups(report);
+            let groups = event_groups(report);
             WAKE_UPS
                 .iter()
-                .filter(|row| !row.differs(report, &groups[0]))
+                .filter(|row| !row.is_incomparable(report, &groups[0]))
                 .map(|row| row.name.as_str())
                 .collect()
         };

@@ -14,12 +14,12 @@ use latscope_judge::references::{Likeness, Reference, ReferenceComparison, Refer
 pub fn listing(references: &[&Reference], options: &DisplayOptions) -> String {
     let rows = ColumnBuilder(references);
     let columns = [
-        rows.left("machine", |one| &one.machine),
-        rows.left("figure", |one| &one.figure),
+        rows.left_aligned("machine", |one| &one.machine),
+        rows.left_aligned("figure", |one| &one.figure),
         rows.right("value", |one| published(one.ns)),
-        rows.left("definition", |one| one.defined()),
-        rows.left("tool", |one| one.tool()),
-        rows.left("date", |one| &one.definition.date),
+        rows.left_aligned("definition", |one| one.format_definition()),
+        rows.left_aligned("tool", |one| one.tool()),
+        rows.left_aligned("date", |one| &one.definition.date),
     ];
     let width = columns.iter().map(|column| column.width() + 2).sum::<usize>();
     if width <= options.width {
@@ -27,27 +27,28 @@ pub fn listing(references: &[&Reference], options: &DisplayOptions) -> String {
     }
     let mut out = String::new();
     for one in references {
-        let first = Text::plain(format!("{}, {} ", one.machine, one.figure)).with(BOLD, published(one.ns));
-        let rest = format!("{}; {}, {}", one.defined(), one.tool(), one.definition.date);
-        let first = first.with(PLAIN, "  ");
-        out += &wrap(&Text::default(), &first.content(), PLAIN, options);
+        let first =
+            Text::plain(format!("{}, {} ", one.machine, one.figure)).with_piece(BOLD, published(one.ns));
+        let rest = format!("{}; {}, {}", one.format_definition(), one.tool(), one.definition.date);
+        let first = first.with_piece(PLAIN, "  ");
+        out += &wrap(&Text::default(), &first.plain_text(), PLAIN, options);
         out += &wrap(&Text::plain("    "), &rest, DIM, options);
     }
     out
 }
 
 /// Returns published figures beside the rows of a report, for a terminal.
-pub fn beside(groups: &[ReferenceRowGroup], options: &DisplayOptions) -> String {
+pub fn format_comparison(groups: &[ReferenceRowGroup], options: &DisplayOptions) -> String {
     let mut out = format!("\n{}", wrap(&Text::default(), "Published beside this machine", BOLD, options));
     if groups.is_empty() {
         return out + &wrap(&Text::plain("  "), NOTHING, PLAIN, options);
     }
     for group in groups {
         out += &wrap(&Text::default(), &group.row, PLAIN, options);
-        let name = |one: &ReferenceComparison| Text::plain(&one.reference.machine).width();
+        let name = |one: &ReferenceComparison| Text::plain(&one.reference.machine).display_width();
         let widest = group.all.iter().map(name).max().unwrap_or(0).min(options.width / 3);
         for one in &group.all {
-            out += &line(one, widest, options);
+            out += &format_line(one, widest, options);
         }
     }
     out + &wrap(&Text::default(), SIGNS, DIM, options)
@@ -60,29 +61,33 @@ const NOTHING: &str = "no row here has a published figure of these machines";
 const SIGNS: &str = "ratio: published, divided by this machine's figure of the same kind · ½ half the round trip, \
                      compared with half of this machine's · ≠ another definition, no ratio · ! unstable or degraded here";
 
-fn line(one: &ReferenceComparison, widest: usize, options: &DisplayOptions) -> String {
+fn format_line(one: &ReferenceComparison, widest: usize, options: &DisplayOptions) -> String {
     let machine = Text::plain(&one.reference.machine);
-    let machine = machine.shortened(widest);
-    let gap = " ".repeat(widest.saturating_sub(machine.width()) + 2);
+    let machine = machine.wrap_to_width(widest);
+    let gap = " ".repeat(widest.saturating_sub(machine.display_width()) + 2);
     let sign = if one.sign().is_empty() { " " } else { one.sign() };
-    let first = Text::plain("  ").and(machine).with(PLAIN, gap);
-    let first = first.with(BOLD, format!("{:>7}", published(one.reference.ns)));
+    let first = Text::plain("  ").append_text(machine).with_piece(PLAIN, gap);
+    let first = first.with_piece(BOLD, format!("{:>7}", published(one.reference.ns)));
     let first = match one.likeness {
-        Likeness::Differs(_) => first.with(WARNING, sign).with(PLAIN, " ".repeat(7)),
+        Likeness::Differs(_) => first.with_piece(WARNING, sign).with_piece(PLAIN, " ".repeat(7)),
         _ => first
-            .with(DIM, sign)
-            .with(style::ratio(one.ratio()), format!("{:>6} ", times_as_long(one.ratio()))),
+            .with_piece(DIM, sign)
+            .with_piece(style::ratio_style(one.ratio()), format!("{:>6} ", times_as_long(one.ratio()))),
     };
-    wrap(&first.with(PLAIN, " "), &explained(one), DIM, options)
+    wrap(&first.with_piece(PLAIN, " "), &explain_reference(one), DIM, options)
 }
 
 /// Returns the definition of a published figure, this machine's figure, and how the two differ.
-fn explained(one: &ReferenceComparison) -> String {
+fn explain_reference(one: &ReferenceComparison) -> String {
     let doubt = if one.is_doubtful { " !" } else { "" };
     let (from, date) = (one.reference.tool(), &one.reference.definition.date);
     match &one.likeness {
-        Likeness::Differs(how) => format!("{}; {how}; {from}, {date}", one.reference.defined()),
-        _ => format!("here {}{doubt}; {}; {from}, {date}", format_time(one.here), one.reference.defined()),
+        Likeness::Differs(how) => format!("{}; {how}; {from}, {date}", one.reference.format_definition()),
+        _ => format!(
+            "here {}{doubt}; {}; {from}, {date}",
+            format_time(one.here),
+            one.reference.format_definition()
+        ),
     }
 }
 
@@ -99,7 +104,7 @@ pub fn beside_markdown(groups: &[ReferenceRowGroup]) -> String {
             _ => times_as_long(one.ratio()),
         };
         let [row, machine, words] =
-            [&group.row, &one.reference.machine, &explained(one)].map(|text| escape(text));
+            [&group.row, &one.reference.machine, &explain_reference(one)].map(|text| escape(text));
         out += &format!(
             "| {row} | {machine} | {} {} | {ratio} | {words} |\n",
             published(one.reference.ns),
@@ -118,20 +123,20 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_the_terminal_and_all_differences_are_marked() {
         let report = fixture::report();
-        let groups = ReferenceRowGroup::of(&report, built_in());
+        let groups = ReferenceRowGroup::for_report(&report, built_in());
         for width in [60, 80, 200] {
             let options = DisplayOptions { width, ..DisplayOptions::default() };
-            let text = beside(&groups, &options);
-            assert!(text.lines().all(|line| Text::plain(line).width() <= width), "{text}");
+            let text = format_comparison(&groups, &options);
+            assert!(text.lines().all(|line| Text::plain(line).display_width() <= width), "{text}");
             assert!(text.contains("≠") && text.contains("½") && text.contains("iPhone X"), "{text}");
             let all: Vec<&Reference> = built_in().iter().collect();
             let list = listing(&all, &options);
-            assert!(list.lines().all(|line| Text::plain(line).width() <= width), "{list}");
+            assert!(list.lines().all(|line| Text::plain(line).display_width() <= width), "{list}");
         }
         let markdown = beside_markdown(&groups);
         for line in markdown.lines().filter(|line| line.contains('≠') && line.starts_with('|')) {
             assert!(line.contains("≠ |  |"), "no ratio: {line}");
         }
-        assert!(beside(&[], &DisplayOptions::default()).contains(NOTHING));
+        assert!(format_comparison(&[], &DisplayOptions::default()).contains(NOTHING));
     }
 }

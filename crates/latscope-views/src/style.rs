@@ -24,7 +24,7 @@ pub(super) fn magnitude(ns: f64) -> Style {
 }
 
 /// Returns the colour of a ratio reference / this machine; within a tenth of 1 no difference is claimed.
-pub(super) fn ratio(ratio: f64) -> Style {
+pub(super) fn ratio_style(ratio: f64) -> Style {
     match ratio {
         r if r > 1.1 => FASTER,
         r if r < 1.0 / 1.1 => SLOWER,

@@ -24,24 +24,24 @@ impl<T: AsRef<str>> From<T> for Text {
 impl Text {
     /// Returns text in the plain style.
     pub fn plain(text: impl AsRef<str>) -> Text {
-        Text::styled(PLAIN, text)
+        Text::in_style(PLAIN, text)
     }
 
     /// Text in one style.
-    pub(crate) fn styled(style: Style, text: impl AsRef<str>) -> Text {
-        Text::default().with(style, text)
+    pub(crate) fn in_style(style: Style, text: impl AsRef<str>) -> Text {
+        Text::default().with_piece(style, text)
     }
 
     /// Returns the text with more text in `style` after it.
-    pub fn with(mut self, style: Style, text: impl AsRef<str>) -> Text {
+    pub fn with_piece(mut self, style: Style, text: impl AsRef<str>) -> Text {
         if !text.as_ref().is_empty() {
-            self.pieces.push((style, clean(text.as_ref())));
+            self.pieces.push((style, strip_controls(text.as_ref())));
         }
         self
     }
 
     /// The text without its styles.
-    pub fn content(&self) -> String {
+    pub fn plain_text(&self) -> String {
         self.pieces.iter().map(|(_, text)| text.as_str()).collect()
     }
 
@@ -52,7 +52,7 @@ impl Text {
 
     /// Returns what CSV has of the text.
     pub fn field(&self) -> String {
-        self.exact.clone().unwrap_or_else(|| self.content())
+        self.exact.clone().unwrap_or_else(|| self.plain_text())
     }
 
     /// The pieces of the text, each with its style.
@@ -66,13 +66,13 @@ impl Text {
     }
 
     /// Returns the number of columns that the text takes; if it has several lines, those of the widest line.
-    pub fn width(&self) -> usize {
+    pub fn display_width(&self) -> usize {
         let width = |line: &Text| line.pieces.iter().map(|(_, text)| text.width()).sum();
-        self.lines().iter().map(width).max().unwrap_or(0)
+        self.split_lines().iter().map(width).max().unwrap_or(0)
     }
 
     /// Returns the lines into which the text is broken.
-    pub fn lines(&self) -> Vec<Text> {
+    pub fn split_lines(&self) -> Vec<Text> {
         let mut lines = vec![Text::default()];
         for (style, text) in &self.pieces {
             for (at, part) in text.split(BREAK).enumerate() {
@@ -80,27 +80,27 @@ impl Text {
                     lines.push(Text::default());
                 }
                 let line = lines.pop().unwrap_or_default();
-                lines.push(line.with(*style, part));
+                lines.push(line.with_piece(*style, part));
             }
         }
         lines
     }
 
     /// Returns the text with `other` after it.
-    pub fn and(mut self, other: Text) -> Text {
+    pub fn append_text(mut self, other: Text) -> Text {
         self.pieces.extend(other.pieces);
         self
     }
 
     /// Returns the whole text in lines of at most `width` columns, in the style of its begin. Lines break
     /// between words; a word that is wider than `width` is broken, too.
-    pub fn shortened(&self, width: usize) -> Text {
-        if self.width() <= width {
+    pub fn wrap_to_width(&self, width: usize) -> Text {
+        if self.display_width() <= width {
             return self.clone();
         }
         let style = self.pieces.first().map_or(PLAIN, |(style, _)| *style);
         let indent = if width < 4 * INDENT { 0 } else { INDENT };
-        let lines = broken(&self.content().replace(BREAK, " "), width.max(1), indent);
+        let lines = break_lines(&self.plain_text().replace(BREAK, " "), width.max(1), indent);
         let text = lines.join(&format!("{BREAK}{}", " ".repeat(indent)));
         Text { pieces: vec![(style, text)], exact: None }
     }
@@ -109,11 +109,11 @@ impl Text {
     /// Without room there, `aside` has a line of its own: it never stands in the middle of a name.
     pub fn with_aside(&self, style: Style, aside: &str, width: usize) -> Text {
         if aside.is_empty() {
-            return self.shortened(width);
+            return self.wrap_to_width(width);
         }
-        let name = self.shortened(width);
-        let last = name.lines().last().map_or(0, Text::width);
-        let taken = Text::plain(aside).width();
+        let name = self.wrap_to_width(width);
+        let last = name.split_lines().last().map_or(0, Text::display_width);
+        let taken = Text::plain(aside).display_width();
         let mut text = name;
         let before = if last + 2 + taken > width {
             text.pieces.push((PLAIN, BREAK.to_string()));
@@ -121,7 +121,7 @@ impl Text {
         } else {
             width - last - taken
         };
-        text.with(PLAIN, " ".repeat(before)).with(style, aside)
+        text.with_piece(PLAIN, " ".repeat(before)).with_piece(style, aside)
     }
 
     /// Returns true if the text is empty or consists of blanks only.
@@ -140,7 +140,7 @@ impl Text {
         }
     }
 
-    pub fn write(&self, out: &mut String, color: bool) {
+    pub fn write_pieces(&self, out: &mut String, color: bool) {
         for (style, text) in &self.pieces {
             if color && *style != PLAIN {
                 out.push_str(&format!("{style}{text}{style:#}"));
@@ -152,7 +152,7 @@ impl Text {
 }
 
 /// Text without control characters.
-pub(super) fn clean(text: &str) -> String {
+pub(super) fn strip_controls(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
@@ -175,10 +175,10 @@ const BREAK: char = '\n';
 const INDENT: usize = 2;
 
 /// A text by itself, in lines as wide as the terminal.
-pub(super) fn single(text: &Text, options: &DisplayOptions) -> String {
+pub(super) fn wrap_text(text: &Text, options: &DisplayOptions) -> String {
     let mut out = String::new();
-    for line in text.shortened(options.width).lines() {
-        line.write(&mut out, options.color);
+    for line in text.wrap_to_width(options.width).split_lines() {
+        line.write_pieces(&mut out, options.color);
         out.push('\n');
     }
     out
@@ -187,22 +187,22 @@ pub(super) fn single(text: &Text, options: &DisplayOptions) -> String {
 /// Prose wrapped at blanks to the width of the terminal: `first` before the first line,
 /// as many blanks before the others. A word longer than a line is split.
 pub(super) fn wrap(first: &Text, prose: &str, style: Style, options: &DisplayOptions) -> String {
-    let indent = first.width();
+    let indent = first.display_width();
     let room = options.width.saturating_sub(indent).max(8);
     let mut out = String::new();
-    for (at, content) in broken(&clean(prose), room, 0).iter().enumerate() {
+    for (at, content) in break_lines(&strip_controls(prose), room, 0).iter().enumerate() {
         match at {
-            0 => first.write(&mut out, options.color),
+            0 => first.write_pieces(&mut out, options.color),
             _ => out.push_str(&" ".repeat(indent)),
         }
-        Text::styled(style, content).write(&mut out, options.color);
+        Text::in_style(style, content).write_pieces(&mut out, options.color);
         out.push('\n');
     }
     out
 }
 
 /// Fills lines of this width with parts, as many as fit beside each other.
-pub(super) fn filled(parts: Vec<String>, separator: &str, width: usize) -> Vec<String> {
+pub(super) fn fill_lines(parts: Vec<String>, separator: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
         let taken = separator.width() + part.width();
@@ -218,7 +218,7 @@ pub(super) fn filled(parts: Vec<String>, separator: &str, width: usize) -> Vec<S
 const UNITS: [&str; 9] = ["%", "ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB"];
 
 /// The words of prose; a unit stays with its number.
-fn words(prose: &str) -> Vec<String> {
+fn split_words(prose: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in prose.split_whitespace() {
         let unit = word.trim_end_matches([',', '.', ':', ';', ')']);
@@ -231,9 +231,9 @@ fn words(prose: &str) -> Vec<String> {
 }
 
 /// Prose as lines of at most `room` columns, all but the first by `indent` shorter.
-fn broken(prose: &str, room: usize, indent: usize) -> Vec<String> {
+fn break_lines(prose: &str, room: usize, indent: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in words(prose) {
+    for word in split_words(prose) {
         let mut word = word.as_str();
         while !word.is_empty() {
             let room = if lines.len() > 1 { room - indent } else { room };
@@ -268,24 +268,24 @@ mod tests {
     /// Each part of it was once measured with all that follows: half a million letters took 13 s.
     #[test]
     fn a_word_of_any_length_is_broken() {
-        let lines = broken(&"2".repeat(4_000_000), 80, 2);
+        let lines = break_lines(&"2".repeat(4_000_000), 80, 2);
         assert_eq!((lines.len(), lines[0].len(), lines[1].len()), (1 + 3_999_920usize.div_ceil(78), 80, 78));
     }
 
     #[test]
     fn a_shortened_name_is_whole() {
         let name = Text::plain("read, open, read, close, 64 KiB, tmpfs");
-        let lines: Vec<String> = name.shortened(27).lines().iter().map(Text::content).collect();
+        let lines: Vec<String> = name.wrap_to_width(27).split_lines().iter().map(Text::plain_text).collect();
         assert_eq!(lines, ["read, open, read, close,", "  64 KiB, tmpfs"]);
-        assert_eq!(name.shortened(27).width(), 24);
-        assert_eq!(name.shortened(80).width(), name.width());
+        assert_eq!(name.wrap_to_width(27).display_width(), 24);
+        assert_eq!(name.wrap_to_width(80).display_width(), name.display_width());
     }
 
     #[test]
     fn what_is_beside_a_name_is_not_in_its_middle() {
         let lines = |width| {
             let text = Text::plain("sum of 500 kB, an element").with_aside(PLAIN, "31.1 GB/s", width);
-            text.lines().iter().map(Text::content).collect::<Vec<String>>()
+            text.split_lines().iter().map(Text::plain_text).collect::<Vec<String>>()
         };
         assert_eq!(lines(36), ["sum of 500 kB, an element  31.1 GB/s"]);
         assert_eq!(lines(33), ["sum of 500 kB, an element", "                        31.1 GB/s"]);
@@ -294,16 +294,16 @@ mod tests {
 
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
-        let text = single(&Text::plain("a\u{1b}[31mb\nc"), &DisplayOptions::default());
+        let text = wrap_text(&Text::plain("a\u{1b}[31mb\nc"), &DisplayOptions::default());
         assert_eq!(text, "a [31mb c\n");
     }
 
     #[test]
     fn styles_do_not_count() {
-        let bold = Text::styled(super::super::style::BOLD, "abc");
-        assert_eq!(bold.width(), 3);
+        let bold = Text::in_style(super::super::style::BOLD, "abc");
+        assert_eq!(bold.display_width(), 3);
         assert!(
-            single(&bold, &DisplayOptions { color: true, ..DisplayOptions::default() })
+            wrap_text(&bold, &DisplayOptions { color: true, ..DisplayOptions::default() })
                 .contains("\u{1b}[1mabc\u{1b}[0m")
         );
     }

@@ -3,7 +3,7 @@
 use super::document::{DocumentBlock, FACT, ListMarker, ViewDocument};
 use super::head::head;
 use super::style::PLAIN;
-use super::verdicts::verdicts;
+use super::verdicts::build_verdicts;
 use super::{DisplayOptions, machine_state, table};
 use crate::figure;
 use latscope_core::report::Report;
@@ -13,9 +13,9 @@ use latscope_core::report::Report;
 pub fn survey(report: &Report, beside: &[&Report], options: &DisplayOptions) -> String {
     let mut out = head(report, options);
     out.push('\n');
-    out += &table::table(report, beside, options);
-    verdicts(report).write(&mut out, options);
-    conclusions(report, true).write(&mut out, options);
+    out += &table::format_table(report, beside, options);
+    build_verdicts(report).write_text(&mut out, options);
+    conclusions(report, true).write_text(&mut out, options);
     out
 }
 
@@ -24,21 +24,21 @@ pub fn survey(report: &Report, beside: &[&Report], options: &DisplayOptions) -> 
 pub(super) fn conclusions(report: &Report, plot: bool) -> ViewDocument {
     let mut document = ViewDocument::default();
     if let Some(figure) = figure::latency_figure(report).filter(|_| plot) {
-        document.add(DocumentBlock::Figure(figure));
+        document.add_block(DocumentBlock::Figure(figure));
     }
-    document.append(findings(report));
+    document.append(build_findings(report));
     if let Some(sentence) = machine_state::sentence(report) {
-        document.add(DocumentBlock::Gap);
-        document.add(DocumentBlock::Text(PLAIN, sentence));
+        document.add_block(DocumentBlock::Gap);
+        document.add_block(DocumentBlock::Text(PLAIN, sentence));
     }
     document
 }
 
 /// Returns the findings in plain words; empty without any.
-pub(super) fn findings(report: &Report) -> ViewDocument {
+pub(super) fn build_findings(report: &Report) -> ViewDocument {
     let mut document = ViewDocument::default();
     if !report.findings.is_empty() {
-        document.heading(2, "Findings");
+        document.add_heading(2, "Findings");
     }
     let mark = ListMarker { sign: "  • ", ..FACT };
     document.items(mark, report.findings.iter().map(|finding| finding.in_words()));
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn the_parts_stand_in_order() {
         let mut report = fixture::report();
-        report.findings = latscope_judge::findings::findings(&report, crate::golden::catalogue());
+        report.findings = latscope_judge::findings::collect_findings(&report, crate::golden::catalogue());
         let text = survey(&report, &[], &DisplayOptions::default());
         let places: Vec<_> = ["latscope survey", "operation", "Not measured", "Findings"]
             .map(|part| text.find(part).unwrap_or_else(|| panic!("{part} in\n{text}")))

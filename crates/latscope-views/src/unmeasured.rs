@@ -4,7 +4,7 @@ use super::document::{FACT, ListMarker, ViewDocument};
 use super::head::with_remedy;
 use super::rows::family;
 use latscope_core::merged::{is_merged, is_part_of};
-use latscope_core::ordered::groups;
+use latscope_core::ordered::group_by_key;
 use latscope_core::plan::Params;
 use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Measurement, Report};
@@ -49,12 +49,12 @@ fn not_begun(report: &Report, wanted: impl Fn(&str) -> bool) -> Option<Unmeasure
 
 /// Returns the reason for which a point has no number, for points that give no reason themselves; `None` if no
 /// number is missing.
-fn absent(m: &Measurement) -> Option<&'static str> {
+fn absence_reason(m: &Measurement) -> Option<&'static str> {
     match m.quality.level {
         QualityLevel::Unsupported => Some(NO_REASON),
         _ if m.is_timed() => None,
         // Nothing happened, which is a result: a finding tells it.
-        QualityLevel::Ok if m.reason().is_some() => None,
+        QualityLevel::Ok if m.joined_reasons().is_some() => None,
         _ if m.incomplete => Some("the run ended before it was measured"),
         _ => Some("no clean sample was taken: something else ran all the time"),
     }
@@ -62,24 +62,27 @@ fn absent(m: &Measurement) -> Option<&'static str> {
 
 /// Groups the points for which `select` returns a reason. That reason is used for points without a reason of
 /// their own. A sum is represented by its members.
-fn grouped(report: &Report, select: impl Fn(&Measurement) -> Option<&'static str>) -> Vec<UnmeasuredGroup> {
+fn group_by_reason(
+    report: &Report,
+    select: impl Fn(&Measurement) -> Option<&'static str>,
+) -> Vec<UnmeasuredGroup> {
     let is_told = |sum: &Measurement| {
         let mut members = report.measurements.iter().filter(|m| is_part_of(m, sum));
         is_merged(sum) && members.any(|m| select(m).is_some())
     };
     let reasons = report.measurements.iter().filter_map(|m| {
         let usual = select(m).filter(|_| !is_told(m))?;
-        Some((with_remedy(m.reason().as_deref().unwrap_or(usual), m.remedy().as_deref()), m))
+        Some((with_remedy(m.joined_reasons().as_deref().unwrap_or(usual), m.joined_remedies().as_deref()), m))
     });
-    folded(groups(reasons))
+    fold_cpu_groups(group_by_key(reasons))
         .into_iter()
-        .map(|(why, points)| UnmeasuredGroup { what: names(&points), why })
+        .map(|(why, points)| UnmeasuredGroup { what: format_titles(&points), why })
         .collect()
 }
 
 /// Joins groups whose reasons differ in the CPU alone.
-fn folded(reasons: Vec<(String, Vec<&Measurement>)>) -> Vec<(String, Vec<&Measurement>)> {
-    let same = groups(reasons.into_iter().map(|(why, points)| (without_cpu(&why), (why, points))));
+fn fold_cpu_groups(reasons: Vec<(String, Vec<&Measurement>)>) -> Vec<(String, Vec<&Measurement>)> {
+    let same = group_by_key(reasons.into_iter().map(|(why, points)| (without_cpu(&why), (why, points))));
     let joined = same.into_iter().map(|(_, all)| {
         let (reasons, points): (Vec<String>, Vec<Vec<&Measurement>>) = all.into_iter().unzip();
         (fold_cpus(reasons).remove(0), points.concat())
@@ -88,7 +91,7 @@ fn folded(reasons: Vec<(String, Vec<&Measurement>)>) -> Vec<(String, Vec<&Measur
 }
 
 /// Titles of up to three points; of more, how many points each probe has.
-fn names(points: &[&Measurement]) -> String {
+fn format_titles(points: &[&Measurement]) -> String {
     let title = |m: &Measurement| match m.title.is_empty() {
         true => m.probe.clone(),
         false => format!("{} ({})", m.title, family(&m.probe)),
@@ -105,19 +108,19 @@ pub(super) fn by_probe<'a>(points: impl Iterator<Item = &'a str>) -> String {
         1 => probe.to_owned(),
         count => format!("{probe} ({count} points)"),
     };
-    groups(points.map(|point| (point, ()))).into_iter().map(counted).collect::<Vec<_>>().join(", ")
+    group_by_key(points.map(|point| (point, ()))).into_iter().map(counted).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns both lists; empty if both are empty.
 pub(super) fn lists(report: &Report) -> ViewDocument {
-    let [missing, doubtful] = of(report, |_| true, |m| !m.row);
-    listed([(MISSING, missing), (ASIDE, doubtful)])
+    let [missing, doubtful] = unmeasured_points(report, |_| true, |m| !m.row);
+    list_groups([(MISSING, missing), (ASIDE, doubtful)])
 }
 
 /// The points of a family that are missing or degraded.
 pub(super) fn family_lists(report: &Report, name: &str) -> ViewDocument {
     let [missing, doubtful] = of_family(report, name, |_| true);
-    listed([(MISSING, missing), ("! Degraded or unstable", doubtful)])
+    list_groups([(MISSING, missing), ("! Degraded or unstable", doubtful)])
 }
 
 /// The points of a family that are missing, and those that are doubtful, as far as they are wanted.
@@ -126,19 +129,19 @@ pub(super) fn of_family(
     name: &str,
     wanted: impl Fn(&Measurement) -> bool,
 ) -> [Vec<UnmeasuredGroup>; 2] {
-    of(report, |probe| family(probe) == name, wanted)
+    unmeasured_points(report, |probe| family(probe) == name, wanted)
 }
 
 /// The points of some probes without a number, by reason, in the order measured, those that were not begun last; and
 /// the doubtful points that are wanted.
-pub(super) fn of(
+pub(super) fn unmeasured_points(
     report: &Report,
     probes: impl Fn(&str) -> bool,
     wanted: impl Fn(&Measurement) -> bool,
 ) -> [Vec<UnmeasuredGroup>; 2] {
-    let missing = grouped(report, |m| absent(m).filter(|_| probes(&m.probe)));
+    let missing = group_by_reason(report, |m| absence_reason(m).filter(|_| probes(&m.probe)));
     let missing = missing.into_iter().chain(not_begun(report, &probes)).collect();
-    let doubtful = grouped(report, |m| {
+    let doubtful = group_by_reason(report, |m| {
         let is_doubtful = m.quality.level.is_doubtful() && m.is_timed();
         (probes(&m.probe) && is_doubtful && wanted(m)).then_some(NO_REASON)
     });
@@ -146,10 +149,10 @@ pub(super) fn of(
 }
 
 /// Returns a heading and an item for each group, for lists that have any.
-pub(super) fn listed(lists: [(&str, Vec<UnmeasuredGroup>); 2]) -> ViewDocument {
+pub(super) fn list_groups(lists: [(&str, Vec<UnmeasuredGroup>); 2]) -> ViewDocument {
     let mut document = ViewDocument::default();
     for (heading, groups) in lists.into_iter().filter(|(_, groups)| !groups.is_empty()) {
-        document.heading(2, heading);
+        document.add_heading(2, heading);
         document.items(ITEM, groups.into_iter().map(|group| format!("{}: {}", group.what, group.why)));
     }
     document
@@ -166,7 +169,7 @@ mod tests {
     #[test]
     fn points_with_the_same_reason_share_a_line() {
         let report = fixture::report();
-        let [missing, _] = of(&report, |_| true, |_| true);
+        let [missing, _] = unmeasured_points(&report, |_| true, |_| true);
         assert_eq!(missing.len(), 2, "{missing:?}");
         assert!(missing[0].what.contains("memory.tlb (4 points)"), "{missing:?}");
         assert!(missing[0].why.contains("→"));
@@ -184,12 +187,14 @@ mod tests {
         };
         report.plan.steps[0].points.extend((0..3).map(never));
         assert!(
-            of(&report, |_| true, |_| true)[0].iter().all(|group| !group.what.contains("wake.never")),
+            unmeasured_points(&report, |_| true, |_| true)[0]
+                .iter()
+                .all(|group| !group.what.contains("wake.never")),
             "it ended by itself"
         );
         report.finished = None;
         let text = family_lists(&report, "wake")
-            .written(&DisplayOptions { width: 200, ..DisplayOptions::default() });
+            .to_text(&DisplayOptions { width: 200, ..DisplayOptions::default() });
         assert!(text.contains("wake.never (3 points): the run ended before it came to them"), "{text}");
     }
 
@@ -201,7 +206,7 @@ mod tests {
             m.lower(Reason::new(QualityLevel::Degraded, "not-as-asked", reason, ""));
         }
         let text = family_lists(&report, "wake")
-            .written(&DisplayOptions { width: 200, ..DisplayOptions::default() });
+            .to_text(&DisplayOptions { width: 200, ..DisplayOptions::default() });
         assert_eq!(text.matches("not kept on").count(), 1, "{text}");
         assert!(text.contains("not kept on CPUs 0-"), "{text}");
     }
@@ -212,7 +217,7 @@ mod tests {
         let first = &mut report.measurements[0];
         first.summary = Default::default();
         assert!(
-            super::of(&report, |_| true, |_| true)[0]
+            super::unmeasured_points(&report, |_| true, |_| true)[0]
                 .iter()
                 .any(|group| group.why.contains("no clean sample"))
         );

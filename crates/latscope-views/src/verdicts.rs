@@ -2,33 +2,33 @@
 
 use super::document::{DocumentBlock, ListMarker, ViewDocument};
 use super::style::{ALARM, GOOD, WARNING};
-use latscope_core::events::{ProbeEventGroup, groups};
+use latscope_core::events::{ProbeEventGroup, event_groups};
 use latscope_core::report::{CriterionCheck, Measurement, Report, VerdictStatus};
-use latscope_judge::verdict::{in_words, judged, report_status};
+use latscope_judge::verdict::{in_words, judged_measurements, report_status};
 
 /// Returns the heading and an item for each check; empty without a check.
-pub(super) fn verdicts(report: &Report) -> ViewDocument {
+pub(super) fn build_verdicts(report: &Report) -> ViewDocument {
     let mut document = ViewDocument::default();
     if let Some(status) = report_status(report) {
-        document.heading(2, format!("Verdict: {}", word(status)));
+        document.add_heading(2, format!("Verdict: {}", status_word(status)));
     }
-    for (check, text) in lines(report) {
-        document.add(DocumentBlock::Item(mark(check.status), text));
+    for (check, text) in check_lines(report) {
+        document.add_block(DocumentBlock::Item(status_mark(check.status), text));
     }
     document
 }
 
 /// Returns each check with its line: `CPU 1: max ≤ 50.0 µs exceeded: …`.
-pub(super) fn lines(report: &Report) -> Vec<(&CriterionCheck, String)> {
-    let groups = groups(report);
-    let judged: Vec<_> = judged(report).collect();
+pub(super) fn check_lines(report: &Report) -> Vec<(&CriterionCheck, String)> {
+    let groups = event_groups(report);
+    let judged: Vec<_> = judged_measurements(report).collect();
     let several = judged.len() > 1;
     let line = |m: &Measurement, check: &CriterionCheck| {
-        let whose = if several { format!("{}: ", name(&groups, m)) } else { String::new() };
+        let whose = if several { format!("{}: ", distinct_name(&groups, m)) } else { String::new() };
         format!(
             "{whose}{} {}: {}",
             in_words(&check.metric, check.limit, check.value),
-            word(check.status),
+            status_word(check.status),
             check.text
         )
     };
@@ -41,14 +41,14 @@ pub(super) fn lines(report: &Report) -> Vec<(&CriterionCheck, String)> {
 
 /// Returns the lines of the checks that have the worst status, if not all pass.
 pub fn unmet(report: &Report) -> Vec<String> {
-    let lines = lines(report);
+    let lines = check_lines(report);
     let worst =
         lines.iter().map(|(check, _)| check.status).max().filter(|status| *status != VerdictStatus::Pass);
     lines.into_iter().filter(|(check, _)| Some(check.status) == worst).map(|(_, line)| line).collect()
 }
 
 /// Returns a name that distinguishes a measurement from those of all probes.
-fn name(groups: &[ProbeEventGroup], m: &Measurement) -> String {
+fn distinct_name(groups: &[ProbeEventGroup], m: &Measurement) -> String {
     let found = groups.iter().find_map(|group| {
         let row = group.singles.iter().chain(&group.merged).find(|row| std::ptr::eq(row.m, m))?;
         Some(row_name(groups, group, &row.label))
@@ -62,7 +62,7 @@ pub(super) fn row_name(groups: &[ProbeEventGroup], group: &ProbeEventGroup, labe
 }
 
 /// The word for a status.
-pub(super) fn word(status: VerdictStatus) -> &'static str {
+pub(super) fn status_word(status: VerdictStatus) -> &'static str {
     match status {
         VerdictStatus::Pass => "pass",
         VerdictStatus::Inconclusive => "inconclusive",
@@ -71,7 +71,7 @@ pub(super) fn word(status: VerdictStatus) -> &'static str {
 }
 
 /// The mark of a status.
-pub(super) fn mark(status: VerdictStatus) -> ListMarker {
+pub(super) fn status_mark(status: VerdictStatus) -> ListMarker {
     let (sign, style) = match status {
         VerdictStatus::Pass => ("  ✔ ", GOOD),
         VerdictStatus::Inconclusive => ("  ? ", WARNING),
@@ -119,10 +119,10 @@ mod tests {
         let options = DisplayOptions { width: 200, ..DisplayOptions::default() };
         for report in [passed(fixture::wake()), passed(alone())] {
             let views = [
-                groups::events(&report, &options),
+                groups::format_events(&report, &options),
                 survey::survey(&report, &[], &options),
-                text::all(&report, &options),
-                markdown::markdown(&report, &[], true, &options),
+                text::format_families(&report, &options),
+                markdown::format_report(&report, &[], true, &options),
             ];
             for view in views {
                 assert_eq!(view.matches("Verdict: pass").count(), 1, "{view}");
@@ -138,7 +138,7 @@ mod tests {
             m.summary.count = 0;
             m.histogram = latscope_core::histogram::Histogram::new(1000);
         }
-        let text = verdicts(&passed(report)).written(&DisplayOptions::default());
+        let text = build_verdicts(&passed(report)).to_text(&DisplayOptions::default());
         assert!(text.contains("Verdict: inconclusive") && text.contains("nothing was measured"), "{text}");
     }
 
@@ -149,7 +149,7 @@ mod tests {
         report.finished = None;
         report.interrupted =
             Some(Interrupted { by: "SIGINT".to_owned(), points: progress, events: None, time: None });
-        let text = verdicts(&report).written(&DisplayOptions::default());
+        let text = build_verdicts(&report).to_text(&DisplayOptions::default());
         assert!(text.contains("Verdict: inconclusive"), "{text}");
     }
 }

@@ -19,7 +19,7 @@ use latscope_os::trace_marker::Marker;
 use latscope_trace::blame::{LateWakeContext, LateWakeWindow, causes};
 use latscope_trace::events::{self, Decoder};
 use latscope_trace::tracer::LateWakeTracer;
-use latscope_views::blame::line;
+use latscope_views::blame::format_outlier;
 use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute, gettid};
 use std::thread::{Builder, JoinHandle};
 
@@ -32,12 +32,12 @@ const KNOWN: [&str; 10] = [
 ];
 
 fn main() -> anyhow::Result<()> {
-    let mut tracer = LateWakeTracer::start(&Traced::default(), &mut |_| Ok(()))?;
+    let mut tracer = LateWakeTracer::start_tracing(&Traced::default(), &mut |_| Ok(()))?;
     for shortfall in tracer.shortfalls() {
         eprintln!("on this kernel {shortfall}");
     }
     let cpu = *sched::allowed_cpus()?.last().context("no CPU may be used")?;
-    let (epoch, marker) = (monotonic_ns() + 100 * MILLISECOND, Marker::open(&tracer.marker())?);
+    let (epoch, marker) = (monotonic_ns() + 100 * MILLISECOND, Marker::open(&tracer.marker_path())?);
     let word = std::env::args().nth(2).unwrap_or_default();
     let turns = if word == "throttling" { 250 } else { 10 };
     let victim = spawn("victim", cpu, 40, move || victim(cpu, epoch, turns, &marker))?;
@@ -51,12 +51,15 @@ fn main() -> anyhow::Result<()> {
         _ => spawn("thief", cpu, 60, move || thief(epoch))?.join().expect("the thief does not panic"),
     }
     let windows = victim.join().expect("the victim does not panic");
-    tracer.read()?;
+    tracer.read_recorded()?;
     for window in &windows {
-        let events = tracer.around(window.from, window.until, Some(window.thread));
+        let events = tracer.events_between(window.from, window.until, Some(window.thread));
         let cause = causes(&events, window, &LateWakeContext::default());
         let value = window.until - window.from;
-        println!("{}", line(&Outlier { at: window.from - epoch, cpu, value, cause, ..Outlier::default() }));
+        println!(
+            "{}",
+            format_outlier(&Outlier { at: window.from - epoch, cpu, value, cause, ..Outlier::default() })
+        );
     }
     let worst = windows.iter().max_by_key(|window| window.until - window.from);
     if let (Some(file), Some(worst)) = (std::env::args().nth(1), worst) {
@@ -89,7 +92,7 @@ fn victim(cpu: u32, epoch: u64, turns: u64, marker: &Marker) -> Vec<LateWakeWind
         let from = epoch + turn * 10 * MILLISECOND;
         sleep_until(from);
         let until = monotonic_ns().max(from);
-        marker.note(format_args!("late: cpu {cpu} thread {thread} from {from} until {until}"));
+        marker.write_note(format_args!("late: cpu {cpu} thread {thread} from {from} until {until}"));
         LateWakeWindow { cpu, thread, from, until, by_timer: true }
     };
     (0..turns).map(activation).collect()
@@ -141,14 +144,14 @@ fn thief(epoch: u64) {
 
 /// The pages around a window as a file, without the names of strangers.
 fn excerpt(tracer: &mut LateWakeTracer, window: &LateWakeWindow) -> Option<Vec<u8>> {
-    let events = tracer.around(0, u64::MAX, None);
-    let (known, strangers): (Vec<_>, Vec<_>) = events::names(&events)
+    let events = tracer.events_between(0, u64::MAX, None);
+    let (known, strangers): (Vec<_>, Vec<_>) = events::last_thread_names(&events)
         .into_iter()
         .partition(|(_, name)| KNOWN.iter().any(|known| name.starts_with(known)));
     let mut decoder = Decoder::new(tracer.catalogue());
     let mut wanted = |cpu: u32, page: &[u8]| {
         let mut near = false;
-        decoder.page(cpu, page, |event| {
+        decoder.decode_page(cpu, page, |event| {
             near |= (window.from - MILLISECOND..window.until + MILLISECOND).contains(&event.at);
         });
         near

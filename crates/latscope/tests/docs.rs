@@ -59,7 +59,7 @@ fn the_table_of_probes_is_that_of_the_registry() {
 fn every_probe_is_on_the_page_of_its_family() {
     // Probes of ipc are its transports, told together.
     let told_alone = |probe: &&Probe| probe.family() != "ipc";
-    for probe in latscope_probes::all().filter(told_alone) {
+    for probe in latscope_probes::all_probes().filter(told_alone) {
         let page = format!("docs/{}.md", probe.family());
         let text = fs::read_to_string(root().join(&page)).unwrap();
         let (_, name) = probe.id.split_once('.').unwrap();

@@ -11,12 +11,12 @@ use latscope_core::quality::{QualityLevel, Reason};
 use latscope_core::report::{Measurement, Report, Warning};
 use latscope_core::rounds::RoundSummary;
 use latscope_core::value::{Better, MeasuredQuantity};
-use latscope_judge::compare::{self, compare};
-use latscope_judge::findings::findings;
+use latscope_judge::compare::{self, compare_runs};
+use latscope_judge::findings::collect_findings;
 use latscope_judge::imports::read_report;
 use latscope_judge::merge::merge;
 use latscope_judge::runs::RunResult;
-use latscope_os::allocation::{CountingAllocator, allocated};
+use latscope_os::allocation::{CountingAllocator, measure_allocations};
 use latscope_views::{self as views, DisplayOptions};
 use std::sync::LazyLock;
 
@@ -36,7 +36,7 @@ fn points(report: &mut Report, length: usize, change: impl Fn(&mut Measurement, 
             let mut m = point.clone();
             m.params.insert("seed".to_owned(), ParamValue::Number(at as u64));
             change(&mut m, at);
-            m.settle();
+            m.derive_results();
             m
         })
         .collect();
@@ -61,16 +61,16 @@ const LISTS: &[(&str, Longer)] = &[
         points(report, length, |m, at| m.probe = format!("family{at}.probe"));
     }),
     ("points with reasons", |report, length| {
-        points(report, length, |m, at| m.quality.lower(reason(at, "text")));
+        points(report, length, |m, at| m.quality.add_reason(reason(at, "text")));
     }),
     ("points without figures", |report, length| {
         points(report, length, |m, at| {
             m.rounds.clear();
-            m.quality.lower(Reason { level: QualityLevel::Unsupported, ..reason(at, "text") });
+            m.quality.add_reason(Reason { level: QualityLevel::Unsupported, ..reason(at, "text") });
         });
     }),
     ("points with reasons of CPUs", |report, length| {
-        points(report, length, |m, at| m.quality.lower(reason(0, &format!("CPU {at} waited"))));
+        points(report, length, |m, at| m.quality.add_reason(reason(0, &format!("CPU {at} waited"))));
     }),
     ("points of two parameters", |report, length| {
         points(report, length, |m, at| {
@@ -134,20 +134,20 @@ const WORKS: &[(&str, Work)] = &[
     ("read", |report| drop(read_report(report.to_json().as_bytes()))),
     ("merge", |report| drop(merge(vec![("a".to_owned(), report.clone()), ("b".to_owned(), report.clone())]))),
     ("compare", |report| {
-        let (a, b) = (RunResult::of(report.clone()), RunResult::of(report.clone()));
-        drop(compare(&[&a, &a], &[&b, &b], &compare::ComparisonOptions::default()));
+        let (a, b) = (RunResult::from_report(report.clone()), RunResult::from_report(report.clone()));
+        drop(compare_runs(&[&a, &a], &[&b, &b], &compare::ComparisonOptions::default()));
     }),
-    ("findings", |report| drop(findings(report, &CATALOGUE))),
-    ("all", |report| with_options(|options| drop(views::text::all(report, options)))),
-    ("table", |report| with_options(|options| drop(views::table::table(report, &[], options)))),
+    ("findings", |report| drop(collect_findings(report, &CATALOGUE))),
+    ("all", |report| with_options(|options| drop(views::text::format_families(report, options)))),
+    ("table", |report| with_options(|options| drop(views::table::format_table(report, &[], options)))),
     ("survey", |report| with_options(|options| drop(views::survey::survey(report, &[], options)))),
-    ("events", |report| with_options(|options| drop(views::groups::events(report, options)))),
+    ("events", |report| with_options(|options| drop(views::groups::format_events(report, options)))),
     ("overview", |report| with_options(|options| drop(views::overview::overview(report, &[], &[], options)))),
-    ("CSV", |report| drop((views::csv::csv(report), views::csv::long(report)))),
+    ("CSV", |report| drop((views::csv::report_csv(report), views::csv::long(report)))),
     ("Markdown", |report| {
-        with_options(|options| drop(views::markdown::markdown(report, &[], true, options)))
+        with_options(|options| drop(views::markdown::format_report(report, &[], true, options)))
     }),
-    ("HTML", |report| drop(views::html::report(report, &[], &CATALOGUE))),
+    ("HTML", |report| drop(views::html::report_page(report, &[], &CATALOGUE))),
     ("OpenMetrics", |report| drop(views::openmetrics::openmetrics(report))),
     ("pictures", |report| drop(views::figure::pictures(report, &CATALOGUE))),
 ];
@@ -159,7 +159,7 @@ const LENGTH: usize = 64;
 fn cost(longer: Longer, work: Work, length: usize) -> [u64; 2] {
     let mut report = fixture::wake();
     longer(&mut report, length);
-    let (calls, bytes) = allocated(|| work(&report));
+    let (calls, bytes) = measure_allocations(|| work(&report));
     [calls, bytes]
 }
 

@@ -323,7 +323,7 @@ const NAME_PROBES: [&str; 2] = ["latscope-probes", "latscope-compat"];
 
 /// Ids of probes that stand as text in the code of modules, and comparisons with the begin of the ids of a family.
 fn ids_in(modules: &BTreeMap<Vec<String>, String>) -> Vec<String> {
-    let ids = || latscope_probes::REGISTRY.known().map(|probe| format!("\"{}\"", probe.id));
+    let ids = || latscope_probes::REGISTRY.known_probes().map(|probe| format!("\"{}\"", probe.id));
     let families = || latscope_probes::FAMILIES.iter().map(|family| format!("(\"{}.\")", family.name));
     let named = |code: &str| ids().chain(families()).filter(|text| code.contains(text)).collect::<Vec<_>>();
     let of_module = |(module, code): (&Vec<String>, &String)| {
@@ -368,7 +368,7 @@ const LOOK_UP: [&str; 8] = [
 
 /// Names of parameters that stand as text where the code of modules looks one up.
 fn parameters_in(modules: &BTreeMap<Vec<String>, String>) -> Vec<String> {
-    let known = latscope_probes::REGISTRY.all().flat_map(|probe| probe.params);
+    let known = latscope_probes::REGISTRY.all_probes().flat_map(|probe| probe.params);
     let names: BTreeSet<&str> = known.map(|param| param.name).collect();
     let mut found = Vec::new();
     for (module, code) in modules {
@@ -402,7 +402,7 @@ fn a_name_that_stands_as_text_is_seen() {
 
 #[test]
 fn every_name_of_a_parameter_is_that_of_a_probe() {
-    let known = latscope_probes::REGISTRY.all().flat_map(|probe| probe.params);
+    let known = latscope_probes::REGISTRY.all_probes().flat_map(|probe| probe.params);
     let known: BTreeSet<&str> = known.map(|param| param.name).collect();
     assert_eq!(param::all().filter(|name| !known.contains(name)).collect::<Vec<_>>(), [""; 0]);
 }
@@ -410,7 +410,7 @@ fn every_name_of_a_parameter_is_that_of_a_probe() {
 #[test]
 fn every_id_of_the_catalogue_is_that_of_a_probe() {
     let known = latscope_probes::catalogue();
-    let unknown = ids::all().filter(|id| known.find(id).is_none());
+    let unknown = ids::all().filter(|id| known.find_probe(id).is_none());
     let unknown = unknown.chain(families::all().filter(|name| known.family(name).is_none()));
     assert_eq!(unknown.collect::<Vec<_>>(), [""; 0]);
 }
@@ -444,7 +444,7 @@ fn every_id_of_the_catalogue_is_used() {
 #[test]
 fn the_unit_of_a_parameter_is_that_of_every_probe() {
     let has_unit = |kind: &ParamValueKind| matches!(kind, ParamValueKind::Time | ParamValueKind::Size);
-    let params = || latscope_probes::REGISTRY.all().flat_map(|probe| probe.params);
+    let params = || latscope_probes::REGISTRY.all_probes().flat_map(|probe| probe.params);
     for param in params().filter(|param| param.kind != ParamValueKind::Stated) {
         let kind = Some(param.kind).filter(has_unit);
         assert_eq!(catalogue::kind_of(param.name), kind, "{}", param.name);

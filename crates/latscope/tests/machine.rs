@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use latscope_core::machine::{CheckState, Machine};
-use latscope_machine::{MachineFacts, SystemRoot, ThisMachine, Trials, checks, describe, snapshot};
+use latscope_machine::{MachineFacts, SystemRoot, ThisMachine, Trials, checks, describe_machine, snapshot};
 use latscope_views::DisplayOptions;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -53,7 +53,7 @@ fn machines() -> PathBuf {
 
 /// Describes a machine. The answers of the processor and the kernel are given, everything else is read.
 fn examine(root: &SystemRoot, facts: &MachineFacts, mut trials: Scripted) -> Machine {
-    let mut machine = describe(root, facts);
+    let mut machine = describe_machine(root, facts);
     machine.checks = checks(root, &machine, &mut trials, &latscope_probes::catalogue());
     machine
 }
@@ -73,20 +73,20 @@ fn assert_as_recorded(name: &str, found: &Machine) {
 fn a_raspberry_pi_without_cache_files() {
     let root = SystemRoot::at(machines().join("raspberry-pi-4"));
     let trials = Scripted { lockable: 300 << 20, ..Scripted::default() };
-    assert_as_recorded("raspberry-pi-4", &examine(&root, &MachineFacts::of(&root), trials));
+    assert_as_recorded("raspberry-pi-4", &examine(&root, &MachineFacts::of_root(&root), trials));
 }
 
 #[test]
 fn a_container_on_a_server_of_two_nodes() {
     let root = SystemRoot::at(machines().join("numa-server"));
     let trials = Scripted::default();
-    assert_as_recorded("numa-server", &examine(&root, &MachineFacts::of(&root), trials));
+    assert_as_recorded("numa-server", &examine(&root, &MachineFacts::of_root(&root), trials));
 }
 
 #[test]
 fn a_virtual_machine() {
     let root = SystemRoot::at(machines().join("epyc-guest"));
-    let facts = MachineFacts { hypervisor: Some("KVM".to_owned()), ..MachineFacts::of(&root) };
+    let facts = MachineFacts { hypervisor: Some("KVM".to_owned()), ..MachineFacts::of_root(&root) };
     let trials = Scripted { priority: 0, lockable: usize::MAX, writable: &["instances"] };
     assert_as_recorded("epyc-guest", &examine(&root, &facts, trials));
 }
@@ -95,7 +95,7 @@ fn a_virtual_machine() {
 fn a_phone_of_two_kinds_of_cpus() {
     let root = SystemRoot::at(machines().join("android-phone"));
     let trials = Scripted { priority: 99, lockable: usize::MAX, writable: &["instances"] };
-    assert_as_recorded("android-phone", &examine(&root, &MachineFacts::of(&root), trials));
+    assert_as_recorded("android-phone", &examine(&root, &MachineFacts::of_root(&root), trials));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_machine_without_proc_and_sys() {
     let root = SystemRoot::at(directory.path());
     let machine = examine(
         &root,
-        &MachineFacts::of(&root),
+        &MachineFacts::of_root(&root),
         Scripted { priority: 99, lockable: usize::MAX, writable: &[] },
     );
     let empty =
@@ -127,8 +127,8 @@ fn caches_come_from_the_processor_where_sysfs_has_none() {
         size: 32 << 10,
         ..Default::default()
     };
-    let facts = MachineFacts { caches: vec![cache.clone()], ..MachineFacts::of(&root) };
-    let machine = describe(&root, &facts);
+    let facts = MachineFacts { caches: vec![cache.clone()], ..MachineFacts::of_root(&root) };
+    let machine = describe_machine(&root, &facts);
     assert_eq!((machine.caches, machine.caches_from.as_str()), (vec![cache], "cpuid"));
 }
 
@@ -152,8 +152,10 @@ fn this_machine_is_described_consistently() {
     assert_eq!(ids.len(), machine.checks.len(), "each row has a name of its own");
     assert!(machine.checks.iter().all(|check| !check.found.is_empty()));
     assert!(machine.checks.iter().all(|check| check.state != CheckState::Bad || !check.affects.is_empty()));
-    let text =
-        latscope_views::doctor::text(&machine, &DisplayOptions { width: 100, ..DisplayOptions::default() });
+    let text = latscope_views::doctor::format_checks(
+        &machine,
+        &DisplayOptions { width: 100, ..DisplayOptions::default() },
+    );
     assert!(machine.checks.iter().all(|check| text.contains(&check.id)));
 }
 
@@ -202,10 +204,10 @@ proptest! {
             }
         }
         let root = SystemRoot::at(directory.path());
-        let machine = examine(&root, &MachineFacts::of(&root), Scripted::default());
+        let machine = examine(&root, &MachineFacts::of_root(&root), Scripted::default());
         prop_assert!(machine.cpus.len() == machine.online.0.len());
         prop_assert!(machine.checks.iter().all(|check| !check.found.is_empty()));
         let options = DisplayOptions { color: true, ..DisplayOptions::default() };
-        prop_assert!(!latscope_views::doctor::text(&machine, &options).is_empty());
+        prop_assert!(!latscope_views::doctor::format_checks(&machine, &options).is_empty());
     }
 }

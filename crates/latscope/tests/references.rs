@@ -38,7 +38,8 @@ fn no_figure_stands_beside_a_row_of_another_definition() {
         let row = match &definition.row.probe {
             None => Semantics::Operation,
             Some(id) => {
-                let probe = latscope_probes::find(id).unwrap_or_else(|| panic!("{what}: no probe {id}"));
+                let probe =
+                    latscope_probes::find_probe(id).unwrap_or_else(|| panic!("{what}: no probe {id}"));
                 for name in definition.row.params.keys() {
                     assert!(
                         probe.params.iter().any(|param| param.name == name),

@@ -104,7 +104,7 @@ impl RpmsgMemory for Bar {
         Ok(())
     }
 
-    fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
+    fn read_bytes(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
         self.check(at, into.len())?;
         let (head, rest) = into.split_at_mut(before_words(at, into.len()));
         let (words, tail) = rest.as_chunks_mut::<8>();
@@ -118,7 +118,7 @@ impl RpmsgMemory for Bar {
         Ok(())
     }
 
-    fn write(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
+    fn write_bytes(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
         self.check(at, from.len())?;
         let (head, rest) = from.split_at(before_words(at, from.len()));
         let (words, tail) = rest.as_chunks::<8>();

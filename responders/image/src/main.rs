@@ -53,10 +53,10 @@ extern "C" fn main() -> ! {
 /// Does what the host orders, until that is to stop.
 fn obey(window: Bar, control: &RpmsgControlBlock<Bar>, doorbell: Option<&Doorbell>) -> Result<(), Fault> {
     loop {
-        let command = control.command()?;
+        let command = control.load_command()?;
         // All that an earlier order began is over here.
         control.accept(command)?;
-        match (command.order(), doorbell) {
+        match (command.decode_opcode(), doorbell) {
             (ControlOpcode::Stop, _) => return Ok(()),
             (ControlOpcode::Word, _) => echo_words(control, command)?,
             (ControlOpcode::Doorbell, Some(doorbell)) => {
@@ -72,11 +72,11 @@ fn obey(window: Bar, control: &RpmsgControlBlock<Bar>, doorbell: Option<&Doorbel
 /// Echoes the bare word.
 fn echo_words(control: &RpmsgControlBlock<Bar>, command: ControlCommand) -> Result<(), Fault> {
     let mut last = None;
-    while control.command()? == command {
+    while control.load_command()? == command {
         for _ in 0..STEPS {
-            let word = control.word()?;
+            let word = control.load_word()?;
             if last != Some(word) {
-                control.reply(word)?;
+                control.send_reply(word)?;
                 last = Some(word);
             }
         }
@@ -90,7 +90,7 @@ fn link(
     command: ControlCommand,
     serve: impl Fn() -> Result<(), Fault>,
 ) -> Result<(), Fault> {
-    while control.command()? == command {
+    while control.load_command()? == command {
         // A driver's mistakes are not ours: what is no table, or names no sound rings, may become one.
         let _ = serve();
     }
@@ -107,16 +107,16 @@ fn begin(window: Bar) -> Result<Option<Answering>, Fault> {
         return Ok(None);
     }
     let rings = [table.rings[0].layout()?, table.rings[1].layout()?];
-    let mut echo = RpmsgEcho::new(RpmsgRemote::new(window, rings)?.watch(table)?);
-    echo.describe("x86-64", concat!("latscope's image ", env!("CARGO_PKG_VERSION")));
+    let mut echo = RpmsgEcho::new(RpmsgRemote::new(window, rings)?.watch_status(table)?);
+    echo.set_description("x86-64", concat!("latscope's image ", env!("CARGO_PKG_VERSION")));
     Ok(Some((table, echo)))
 }
 
 /// Serves the driver, if there is one, until it is gone or the order changes.
 fn serve(window: Bar, control: &RpmsgControlBlock<Bar>, command: ControlCommand) -> Result<(), Fault> {
     let Some((table, mut echo)) = begin(window)? else { return Ok(()) };
-    echo.mute()?;
-    while control.command()? == command && table.is_ready(&window)? {
+    echo.suppress_kicks()?;
+    while control.load_command()? == command && table.is_ready(&window)? {
         for _ in 0..STEPS {
             // Another fault is counted, and may be there again until the driver starts over.
             if echo.poll().step == EchoStepOutcome::Fault(Fault::Reset) {
@@ -140,7 +140,7 @@ fn serve_asleep(
         doorbell.sleep();
         return begun.map(|_| ());
     };
-    while control.command()? == command && table.is_ready(&window)? {
+    while control.load_command()? == command && table.is_ready(&window)? {
         let progress = echo.poll();
         if progress.step == EchoStepOutcome::Fault(Fault::Reset) {
             return Ok(());
@@ -149,7 +149,7 @@ fn serve_asleep(
             doorbell.kick();
         }
         // After a fault there is nothing to listen to.
-        if progress.step.is_waiting() && !echo.listen().unwrap_or(false) {
+        if progress.step.is_waiting() && !echo.request_kick().unwrap_or(false) {
             doorbell.sleep();
         }
     }

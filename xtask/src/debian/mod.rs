@@ -28,7 +28,7 @@ pub const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 ///
 /// # Errors
 /// The errors are those of `make`, or the directory cannot be created.
-pub fn once(dir: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+pub fn create_dir_once(dir: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     if dir.exists() {
         return Ok(());
     }
@@ -50,7 +50,7 @@ pub fn once(dir: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
 /// The package cannot be fetched.
 pub fn busybox() -> Result<PathBuf> {
     let dir = Path::new(CACHE).join("busybox");
-    once(&dir, |dir| DebianSuite::new("bookworm")?.unpack("busybox-static", dir))?;
+    create_dir_once(&dir, |dir| DebianSuite::new("bookworm")?.unpack("busybox-static", dir))?;
     let programs = [dir.join("bin/busybox"), dir.join("usr/bin/busybox")];
     let program = programs.into_iter().find(|program| program.exists());
     Ok(std::path::absolute(program.context("no busybox in busybox-static")?)?)
@@ -68,16 +68,19 @@ impl DebianSuite {
     /// # Errors
     /// This is not a machine with apt, or the mirror cannot be reached.
     pub fn new(name: &str) -> Result<DebianSuite> {
-        DebianSuite::of(name, &["amd64"])
+        DebianSuite::for_architectures(name, &["amd64"])
     }
 
     /// Fetches the list of packages for these architectures. `package:armhf` is a package of the second.
     ///
     /// # Errors
     /// The errors are those of [`DebianSuite::new`].
-    pub fn of(name: &str, architectures: &[&str]) -> Result<DebianSuite> {
-        setup::program("dpkg-deb", "dpkg")?;
-        ensure!(shell::has("apt-get"), "kernels come from Debian's packages: this needs a machine with apt");
+    pub fn for_architectures(name: &str, architectures: &[&str]) -> Result<DebianSuite> {
+        setup::check_program("dpkg-deb", "dpkg")?;
+        ensure!(
+            shell::is_on_path("apt-get"),
+            "kernels come from Debian's packages: this needs a machine with apt"
+        );
         let state = std::path::absolute(
             Path::new(CACHE).join("apt").join(format!("{name}-{}", architectures.join("-"))),
         )?;
@@ -101,7 +104,7 @@ impl DebianSuite {
     ///
     /// # Errors
     /// The metapackage depends on no kernel.
-    pub fn image(&self, metapackage: &str) -> Result<String> {
+    pub fn kernel_package(&self, metapackage: &str) -> Result<String> {
         self.dependency(metapackage, "linux-image-")
     }
 
@@ -231,13 +234,13 @@ mod tests {
     fn what_is_made_once_is_whole_or_not_there() {
         let place = tempfile::tempdir().unwrap();
         let dir = place.path().join("made");
-        let failed = once(&dir, |new| {
+        let failed = create_dir_once(&dir, |new| {
             fs::write(new.join("half"), "")?;
             bail!("no more")
         });
         assert_eq!(failed.unwrap_err().to_string(), "no more");
         assert!(!dir.exists());
         fs::create_dir(&dir).unwrap();
-        once(&dir, |_| bail!("made twice")).unwrap();
+        create_dir_once(&dir, |_| bail!("made twice")).unwrap();
     }
 }

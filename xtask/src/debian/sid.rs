@@ -1,7 +1,7 @@
 //! Programs of Debian's unstable suite, which need the C library of that suite. They are unpacked, never installed, and
 //! started by the loader of that suite.
 
-use super::{CACHE, DebianSuite, once};
+use super::{CACHE, DebianSuite, create_dir_once};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,14 +21,14 @@ impl DebianRoot {
     ///
     /// # Errors
     /// The packages cannot be fetched.
-    pub fn unpacked(
+    pub fn unpack_once(
         name: &str,
         further: &[&str],
         choose: impl FnOnce(&DebianSuite) -> Result<Vec<String>>,
     ) -> Result<DebianRoot> {
         let dir = std::path::absolute(Path::new(CACHE).join(name))?;
-        once(&dir, |dir| {
-            let suite = DebianSuite::of(SUITE, &[&["amd64"], further].concat())?;
+        create_dir_once(&dir, |dir| {
+            let suite = DebianSuite::for_architectures(SUITE, &[&["amd64"], further].concat())?;
             suite.unpack_all(&choose(&suite)?, dir)
         })?;
         Ok(DebianRoot(dir))
@@ -40,7 +40,7 @@ impl DebianRoot {
     }
 
     /// Words that start a program of the root.
-    pub fn program(&self, path: &str) -> Vec<String> {
+    pub fn program_words(&self, path: &str) -> Vec<String> {
         let libraries = self.path(LIBRARIES);
         let more = libraries.join("systemd");
         let loader = libraries.join("ld-linux-x86-64.so.2");
@@ -72,16 +72,16 @@ impl Emulator {
     /// Fetches the emulator, once.
     ///
     /// # Errors
-    /// The errors are those of [`DebianRoot::unpacked`].
-    pub fn unpacked() -> Result<Emulator> {
+    /// The errors are those of [`DebianRoot::unpack_once`].
+    pub fn fetch_once() -> Result<Emulator> {
         let choose = |suite: &DebianSuite| suite.with_dependencies("qemu-system-arm");
-        Ok(Emulator(DebianRoot::unpacked("qemu-arm", &[], choose)?))
+        Ok(Emulator(DebianRoot::unpack_once("qemu-arm", &[], choose)?))
     }
 
     /// Command that starts the emulator, which ends when this process ends.
     pub fn command(&self) -> Command {
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL"]).args(self.0.program("usr/bin/qemu-system-arm"));
+        command.args(["--pdeathsig", "KILL"]).args(self.0.program_words("usr/bin/qemu-system-arm"));
         // Else it loads the modules of a QEMU that is installed, which is another one.
         command.env("QEMU_MODULE_DIR", self.0.path(LIBRARIES).join("qemu"));
         command.arg("-L").arg(self.0.path("usr/share/qemu"));

@@ -5,7 +5,7 @@
 
 use crate::debian::CACHE;
 use crate::debian::sid::DebianRoot;
-use crate::shell::quoted;
+use crate::shell::quote_word;
 use crate::{setup, shell};
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -72,7 +72,7 @@ pub fn latscope(architectures: &[&Architecture], profile: &str) -> Result<Vec<Pa
     ["CARGO_ENCODED_RUSTFLAGS", "RUSTUP_TOOLCHAIN"].iter().for_each(|name| {
         cargo.env_remove(name);
     });
-    shell::run(&mut cargo)?;
+    shell::run_command(&mut cargo)?;
     let programs = architectures.iter().map(|architecture| target.join(architecture.triple));
     Ok(programs.map(|place| place.join(profile).join("latscope")).collect())
 }
@@ -90,7 +90,7 @@ pub fn architectures() -> Vec<&'static Architecture> {
 /// Compiler with the standard libraries and the C libraries of all these architectures.
 fn compiler() -> Result<DebianRoot> {
     let names: Vec<&str> = architectures().iter().map(|architecture| architecture.debian).collect();
-    DebianRoot::unpacked(&format!("rust-{}", names.join("-")), &names, |suite| {
+    DebianRoot::unpack_once(&format!("rust-{}", names.join("-")), &names, |suite| {
         let mut packages = suite.with_dependencies(&suite.dependency(LIBRARY, RUNTIME)?)?;
         // The start-up files and the unwinder come with the version of gcc that all of the suite is built by.
         let gcc = packages.iter().find_map(|name| name.strip_prefix("gcc-")?.strip_suffix("-base"));
@@ -105,8 +105,9 @@ fn compiler() -> Result<DebianRoot> {
 
 /// Writes a program that cargo takes for the compiler.
 fn wrapper(compiler: &DebianRoot) -> Result<PathBuf> {
-    let words: Vec<String> = compiler.program("usr/bin/rustc").iter().map(|word| quoted(word)).collect();
-    let root = quoted(&compiler.path("usr").display().to_string());
+    let words: Vec<String> =
+        compiler.program_words("usr/bin/rustc").iter().map(|word| quote_word(word)).collect();
+    let root = quote_word(&compiler.path("usr").display().to_string());
     let path = Path::new(CACHE).join("rustc-debian");
     let script = format!("#!/bin/sh\nexec {} --sysroot {root} \"$@\"\n", words.join(" "));
     // Cargo builds all anew when its compiler is newer than before.
@@ -119,7 +120,7 @@ fn wrapper(compiler: &DebianRoot) -> Result<PathBuf> {
 
 /// Path of the linker that comes with Rust. It links for any machine.
 fn lld() -> Result<PathBuf> {
-    setup::program("rustc", "rustc")?;
+    setup::check_program("rustc", "rustc")?;
     let root = shell::output(Command::new("rustc").args(["--print", "sysroot"]))?;
     let path = Path::new(root.trim()).join("lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld");
     ensure!(path.exists(), "no rust-lld at {}: it comes with the Rust of rustup", path.display());
@@ -132,7 +133,7 @@ fn lld() -> Result<PathBuf> {
 fn linker(architecture: &Architecture, compiler: &DebianRoot) -> Result<PathBuf> {
     let libraries = compiler.path(&format!("usr/lib/{}", architecture.libraries));
     let gcc = compiler.only(&format!("usr/lib/gcc/{}", architecture.libraries))?;
-    let quoted = |path: PathBuf| quoted(&path.display().to_string());
+    let quoted = |path: PathBuf| quote_word(&path.display().to_string());
     let [crt1, crti, crtn] = ["crt1.o", "crti.o", "crtn.o"].map(|name| quoted(libraries.join(name)));
     let [begin, end] = ["crtbeginT.o", "crtend.o"].map(|name| quoted(gcc.join(name)));
     let [lld, libraries, gcc, root] = [lld()?, libraries, gcc, compiler.path("")].map(quoted);

@@ -43,10 +43,10 @@ const TARGETS: [Target; 2] = [
 ///
 /// # Errors
 /// A build fails, or a binary is larger than the limit.
-pub fn run(others: &str) -> Result<Vec<PathBuf>> {
+pub fn build_binaries(others: &str) -> Result<Vec<PathBuf>> {
     let binaries = [of_rustup(others)?, of_debian(others)?].concat();
-    sbom::write()?;
-    sum()?;
+    sbom::write_cyclonedx()?;
+    write_checksums()?;
     Ok(binaries)
 }
 
@@ -62,11 +62,11 @@ pub fn of_rustup(others: &str) -> Result<Vec<PathBuf>> {
         let of_profile: Vec<_> =
             targets.iter().copied().filter(|target| target.profile(others) == profile).collect();
         // In one go: optimising a whole program keeps one CPU busy for each.
-        shell::run(&mut compile(&of_profile, profile))?;
+        shell::run_command(&mut compile(&of_profile, profile))?;
     }
     let deliver = |target: &&Target| {
         let profile = target.profile(others);
-        deliver(&compiled(target, profile).join("latscope"), target.architecture(), profile)
+        copy_to_dist(&output_dir(target, profile).join("latscope"), target.architecture(), profile)
     };
     targets.iter().map(deliver).collect()
 }
@@ -81,14 +81,14 @@ pub fn of_debian(profile: &str) -> Result<Vec<PathBuf>> {
     }
     let others = debian::architectures();
     let programs = debian::latscope(&others, profile)?;
-    programs.iter().zip(others).map(|(program, other)| deliver(program, other.name, profile)).collect()
+    programs.iter().zip(others).map(|(program, other)| copy_to_dist(program, other.name, profile)).collect()
 }
 
 /// Writes the checksums of all files in dist/.
 ///
 /// # Errors
 /// A file cannot be read.
-pub fn sum() -> Result<()> {
+pub fn write_checksums() -> Result<()> {
     const SUM: &str = "rm -f SHA256SUMS && find * -type f | LC_ALL=C sort | xargs sha256sum > ../SHA256SUMS.new \
         && mv ../SHA256SUMS.new SHA256SUMS";
     shell::output(Command::new("sh").args(["-ec", SUM]).current_dir("dist")).map(drop)
@@ -125,7 +125,7 @@ impl Target {
 
     /// Flags with which the linker keeps a single copy of functions with the same code, and no index of the unwinding
     /// tables. The tables themselves stay: without them an error aborts where `RUST_BACKTRACE` is set.
-    fn smaller(&self) -> String {
+    fn size_flags(&self) -> String {
         let flags = ["--icf=all", "--no-eh-frame-hdr"];
         flags.map(|flag| format!("-C link-arg={}{flag}", self.through)).join(" ")
     }
@@ -146,7 +146,7 @@ pub fn for_this_machine(profile: &str) -> Result<PathBuf> {
     let target = this_target()?;
     let mut cargo = compile(&[target], profile);
     shell::output(cargo.arg("--quiet"))?;
-    Ok(compiled(target, profile).join("latscope"))
+    Ok(output_dir(target, profile).join("latscope"))
 }
 
 /// Builds an example of the command for this machine.
@@ -157,7 +157,7 @@ pub fn example(name: &str, profile: &str) -> Result<PathBuf> {
     let target = this_target()?;
     let mut cargo = compile(&[target], profile);
     shell::output(cargo.args(["--quiet", "--example", name]))?;
-    Ok(compiled(target, profile).join("examples").join(name))
+    Ok(output_dir(target, profile).join("examples").join(name))
 }
 
 /// Builds a package outside of the workspace as a static program for this machine. Returns the directory of its
@@ -169,7 +169,7 @@ pub fn package(directory: &Path, to: &Path) -> Result<PathBuf> {
     let target = this_target()?;
     let mut cargo = shell::cargo("build --release --locked --manifest-path");
     cargo.arg(directory.join("Cargo.toml")).args(["--target", target.triple, "--target-dir"]).arg(to);
-    shell::run(cargo.env("RUSTFLAGS", STATIC))?;
+    shell::run_command(cargo.env("RUSTFLAGS", STATIC))?;
     Ok(to.join(target.triple).join("release"))
 }
 
@@ -179,7 +179,7 @@ fn this_target() -> Result<&'static Target> {
 }
 
 /// Copies a built binary to dist/.
-fn deliver(from: &Path, architecture: &str, profile: &str) -> Result<PathBuf> {
+fn copy_to_dist(from: &Path, architecture: &str, profile: &str) -> Result<PathBuf> {
     fs::create_dir_all("dist")?;
     let to = PathBuf::from("dist").join(format!("latscope-{architecture}"));
     shell::copy_program(from, &to).with_context(|| format!("no binary at {}", from.display()))?;
@@ -204,17 +204,17 @@ fn compile(targets: &[&Target], profile: &str) -> Command {
 fn build(profile: &str) -> Command {
     let mut cargo = shell::cargo("build --package latscope --locked");
     cargo.args(["--profile", profile]);
-    prepare(&mut cargo);
+    prepare_environment(&mut cargo);
     cargo
 }
 
 /// Sets the variables with which a command, or the cargo that it calls, compiles static programs.
 pub fn configure(cargo: &mut Command, targets: &[&Target], profile: &str) {
-    prepare(cargo);
+    prepare_environment(cargo);
     for target in targets {
         let mut flags = vec![STATIC.to_owned()];
         if profile == PROFILE {
-            flags.push(target.smaller());
+            flags.push(target.size_flags());
         }
         cargo.env(variable(target.triple, "RUSTFLAGS"), flags.join(" "));
         if let Some(linker) = target.linker {
@@ -224,7 +224,7 @@ pub fn configure(cargo: &mut Command, targets: &[&Target], profile: &str) {
 }
 
 /// Takes the flags away that would replace those of the targets, and names the commit for the result file.
-fn prepare(cargo: &mut Command) {
+fn prepare_environment(cargo: &mut Command) {
     // It would replace those of the targets.
     cargo.env_remove("RUSTFLAGS");
     // The result file names the commit; an archive without history has none.
@@ -238,7 +238,7 @@ fn variable(triple: &str, name: &str) -> String {
     format!("CARGO_TARGET_{}_{name}", triple.to_uppercase().replace('-', "_"))
 }
 
-fn compiled(target: &Target, profile: &str) -> PathBuf {
+fn output_dir(target: &Target, profile: &str) -> PathBuf {
     let directory = if profile == "dev" { "debug" } else { profile };
     shell::target().join(target.triple).join(directory)
 }

@@ -16,17 +16,17 @@ const NAME: &str = "latscope.cdx";
 ///
 /// # Errors
 /// The program that writes it cannot be installed, or fails.
-pub fn write() -> Result<()> {
-    let mut cargo = Command::new(program()?);
+pub fn write_cyclonedx() -> Result<()> {
+    let mut cargo = Command::new(install_cyclonedx()?);
     cargo.args(["cyclonedx", "--quiet", "--format", "json", "--spec-version", "1.5", "--target", "all"]);
     cargo.args(["--manifest-path", "crates/latscope/Cargo.toml", "--override-filename", NAME]);
-    let outcome = shell::run(&mut cargo);
+    let outcome = shell::run_command(&mut cargo);
     // It writes a list into each directory of a crate of the workspace.
-    let list = take("crates/latscope")?;
+    let list = take_list("crates/latscope")?;
     for entry in fs::read_dir("crates")? {
-        let _ = take(entry?.path());
+        let _ = take_list(entry?.path());
     }
-    let _ = take("xtask");
+    let _ = take_list("xtask");
     outcome?;
     // The list is the same wherever the workspace is.
     let here = shell::workspace().display().to_string();
@@ -35,7 +35,7 @@ pub fn write() -> Result<()> {
 }
 
 /// Reads the list in a directory, and removes it. Returns nothing if there is no list.
-fn take(directory: impl AsRef<Path>) -> Result<Option<String>> {
+fn take_list(directory: impl AsRef<Path>) -> Result<Option<String>> {
     let path = directory.as_ref().join(format!("{NAME}.json"));
     if !path.exists() {
         return Ok(None);
@@ -46,9 +46,9 @@ fn take(directory: impl AsRef<Path>) -> Result<Option<String>> {
 }
 
 /// Path of the program, which is installed into the build directory.
-fn program() -> Result<PathBuf> {
+fn install_cyclonedx() -> Result<PathBuf> {
     let root = std::path::absolute(shell::target().join("tools"))?;
     let mut install = shell::cargo("install cargo-cyclonedx --locked --debug --quiet --version");
-    shell::run(install.arg(VERSION).arg("--root").arg(&root))?;
+    shell::run_command(install.arg(VERSION).arg("--root").arg(&root))?;
     Ok(root.join("bin/cargo-cyclonedx"))
 }

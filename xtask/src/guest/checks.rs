@@ -19,20 +19,20 @@ const CHECKS: &[VmCheck] = &[
     ),
     VmCheck::new("the terminal echoes", &[], TERMINAL, |ran| ran.prints("Hello,world")),
     VmCheck::new("pings", &[], "latscope remote ping --transport char --count 500 --json -", |ran| {
-        clean(ran, "remote.ping", 500)
+        check_pings(ran, "remote.ping", 500)
     }),
     VmCheck::new(
         "long pings",
         &[],
         "latscope remote long-ping --transport char --count 100 --json -",
-        |ran| clean(ran, "remote.long-ping", 100),
+        |ran| check_pings(ran, "remote.long-ping", 100),
     ),
     VmCheck::new(
         "pings over an announced channel that is bound",
         &[],
         "latscope remote ping --transport char --via bind --count 100 --json -; ls /dev >&2",
         |ran| {
-            clean(ran, "remote.ping", 100)?;
+            check_pings(ran, "remote.ping", 100)?;
             gone(ran)
         },
     ),
@@ -41,7 +41,7 @@ const CHECKS: &[VmCheck] = &[
         &[],
         "latscope remote ping --transport char --endpoint mine --dst 0x400 --count 100 --json -; ls /dev >&2",
         |ran| {
-            clean(ran, "remote.ping", 100)?;
+            check_pings(ran, "remote.ping", 100)?;
             gone(ran)
         },
     ),
@@ -51,27 +51,27 @@ const CHECKS: &[VmCheck] = &[
         "latscope remote bandwidth --transport char --count 20 --json -",
         |ran| lossless(ran, "remote.bandwidth"),
     ),
-    VmCheck::new("pings over a terminal of RPMsg", &[], TTY_PING, |ran| clean(ran, "remote.ping", 300)),
+    VmCheck::new("pings over a terminal of RPMsg", &[], TTY_PING, |ran| check_pings(ran, "remote.ping", 300)),
     VmCheck::new("long pings over a terminal of RPMsg", &[], TTY_LONG_PING, |ran| {
-        clean(ran, "remote.long-ping", 100)
+        check_pings(ran, "remote.long-ping", 100)
     }),
     VmCheck::new("tables over both", &[], TABLES, |ran| {
         println!("{}", ran.stdout);
-        ran.says("ping to a remote")
+        ran.check_stdout("ping to a remote")
     })
-    .takes(120),
+    .with_time_limit(120),
     VmCheck::new("a name that no remote announces is reported", &[], NOBODY, |ran| {
-        let said = ran.said();
+        let said = ran.output_text();
         ensure!(said.contains("no remote announces nobody"), "{said}");
         Ok(())
     })
     .exits(1),
-    VmCheck::new("doctor knows where it is", &[], "latscope doctor", |ran| ran.says("emulated")),
-    VmCheck::new("list", &[], "latscope list", |ran| ran.says("remote.long-ping")),
+    VmCheck::new("doctor knows where it is", &[], "latscope doctor", |ran| ran.check_stdout("emulated")),
+    VmCheck::new("list", &[], "latscope list", |ran| ran.check_stdout("remote.long-ping")),
     VmCheck::new("a remote that is killed is reported, and no sample", &[], DEATH, |ran| {
-        let report = Report::from_json(ran.stdout.as_bytes()).with_context(|| ran.said())?;
+        let report = Report::from_json(ran.stdout.as_bytes()).with_context(|| ran.output_text())?;
         let point = report.of_probe("remote.ping").next().context("no ping in the result")?;
-        let reason = point.reason().unwrap_or_default();
+        let reason = point.joined_reasons().unwrap_or_default();
         ensure!(point.summary.count > 0, "it was killed before the first ping: {reason}");
         ensure!(
             reason.contains("no message came in time") || reason.contains("the remote is gone"),
@@ -79,7 +79,7 @@ const CHECKS: &[VmCheck] = &[
         );
         Ok(())
     })
-    .takes(120),
+    .with_time_limit(120),
 ];
 
 /// Command that sends a line over the terminal's driver to latscope, and prints the line that comes back.
@@ -104,23 +104,23 @@ const DEATH: &str = "latscope remote ping --transport char --duration 60s --json
                      sleep 5; echo 'kill the remote processor' >/dev/console; wait $!; cat result";
 
 /// Boots the guest, and judges each check.
-pub fn run(machine: &GuestMachine, mut report: impl FnMut(&str, Result<()>)) {
+pub fn run_checks(machine: &GuestMachine, mut report: impl FnMut(&str, Result<()>)) {
     debug_assert!(DEATH.contains(KILL));
     let checks: Vec<&VmCheck> = CHECKS.iter().collect();
     let limit = 60 + checks.iter().map(|check| u64::from(check.limit)).sum::<u64>();
-    match machine.run(&script(&checks), Duration::from_secs(limit)) {
+    match machine.run_job(&script(&checks), Duration::from_secs(limit)) {
         Ok((ended, said)) => {
             for (index, check) in checks.iter().enumerate() {
-                let ran = Ran::read(&ended.out().join(index.to_string())).context("it did not run");
-                report(&format!("guest: {}", check.name), ran.and_then(|ran| check.judge(&ran)));
+                let ran = Ran::read_outcome(&ended.out().join(index.to_string())).context("it did not run");
+                report(&format!("guest: {}", check.name), ran.and_then(|ran| check.check_outcome(&ran)));
             }
-            report("guest: a machine is connected, and its remote says so", connected(&said));
+            report("guest: a machine is connected, and its remote says so", check_connection(&said));
         }
         Err(error) => report("guest: it runs to its end", Err(error)),
     }
 }
 
-fn connected(said: &str) -> Result<()> {
+fn check_connection(said: &str) -> Result<()> {
     ensure!(said.contains("a virtual machine is connected"), "{said:?}");
     Ok(())
 }
@@ -130,13 +130,13 @@ fn devices(ran: &Ran) -> Result<()> {
         "rpmsg_ctrl0", "rpmsg0", "ttyRPMSG0", "rpc-ping", "rpc-long-ping", "pty-ping", "bandwidth",
         "rpmsg-raw",
     ];
-    all.iter().try_for_each(|name| ran.says(name))
+    all.iter().try_for_each(|name| ran.check_stdout(name))
 }
 
 /// Checks that every ping came back, and that each figure is marked as emulated.
-fn clean(ran: &Ran, probe: &str, count: u64) -> Result<()> {
-    ran.measured(probe)?;
-    for point in ran.result()?.of_probe(probe) {
+fn check_pings(ran: &Ran, probe: &str, count: u64) -> Result<()> {
+    ran.check_measured(probe)?;
+    for point in ran.parse_report()?.of_probe(probe) {
         ensure!(point.summary.count == count, "{} of {count} pings", point.summary.count);
     }
     lossless(ran, probe)
@@ -144,7 +144,7 @@ fn clean(ran: &Ran, probe: &str, count: u64) -> Result<()> {
 
 /// Checks that no message was lost, wrong, or late.
 fn lossless(ran: &Ran, probe: &str) -> Result<()> {
-    let report = ran.result()?;
+    let report = ran.parse_report()?;
     ensure!(report.of_probe(probe).next().is_some(), "no {probe} in the result");
     for point in report.of_probe(probe) {
         for name in LOSSES {

@@ -1,7 +1,7 @@
 //! Emulated machine, and the process that is its remote processor.
 
 use crate::debian::sid::Emulator;
-use crate::debian::{CACHE, DebianSuite, once};
+use crate::debian::{CACHE, DebianSuite, create_dir_once};
 use crate::shell::FEATURES;
 use crate::vm::boot::{self, CONSOLE, PORT_MODULES, Timeouts, VmOutcome};
 use crate::vm::initramfs::Contents;
@@ -39,20 +39,20 @@ impl GuestMachine {
     ///
     /// # Errors
     /// The error names what cannot be fetched or built.
-    pub fn prepared() -> Result<GuestMachine> {
-        setup::program("setpriv", "util-linux")?;
-        let emulator = Emulator::unpacked().context("QEMU for ARM")?;
-        let bookworm = || DebianSuite::of("bookworm", &["amd64", "armhf"]);
-        let kernel =
-            kernel::fetched("armmp", bookworm, "linux-image-armmp:armhf").context("the kernel for ARM")?;
+    pub fn prepare_machine() -> Result<GuestMachine> {
+        setup::check_program("setpriv", "util-linux")?;
+        let emulator = Emulator::fetch_once().context("QEMU for ARM")?;
+        let bookworm = || DebianSuite::for_architectures("bookworm", &["amd64", "armhf"]);
+        let kernel = kernel::fetch_kernel("armmp", bookworm, "linux-image-armmp:armhf")
+            .context("the kernel for ARM")?;
         let dir = Path::new(CACHE).join("busybox-armhf");
-        once(&dir, |dir| bookworm()?.unpack("busybox-static:armhf", dir))?;
+        create_dir_once(&dir, |dir| bookworm()?.unpack("busybox-static:armhf", dir))?;
         let programs = [dir.join("bin/busybox"), dir.join("usr/bin/busybox")];
         let busybox = programs.into_iter().find(|program| program.exists()).context("no busybox for ARM")?;
         let latscope = dist::for_arm().context("latscope for ARM")?;
         // The features are those of the tests, so that nothing is compiled twice.
         let build = format!("build --workspace --bin latscope {FEATURES} --locked");
-        shell::run(&mut shell::cargo(&build))?;
+        shell::run_command(&mut shell::cargo(&build))?;
         let remote = Path::new(CACHE).join("latscope-vhost-user");
         shell::copy_program(&shell::target().join("debug/latscope"), &remote)?;
         Ok(GuestMachine { emulator, kernel, busybox, latscope, remote: std::path::absolute(remote)? })
@@ -63,7 +63,7 @@ impl GuestMachine {
     ///
     /// # Errors
     /// The guest does not come up or to its end, or the remote leaves its socket.
-    pub fn run(&self, job: &str, timeout: Duration) -> Result<(VmOutcome, String)> {
+    pub fn run_job(&self, job: &str, timeout: Duration) -> Result<(VmOutcome, String)> {
         let modules: Vec<String> = PORT_MODULES.iter().chain(&MODULES).map(|&name| name.to_owned()).collect();
         let modules = self.kernel.load_order(&modules)?;
         let contents = Contents {
@@ -75,26 +75,27 @@ impl GuestMachine {
             job,
         };
         let scratch = tempfile::tempdir()?;
-        contents.write(&scratch.path().join("root"), &scratch.path().join("initramfs"))?;
+        contents.write_archive(&scratch.path().join("root"), &scratch.path().join("initramfs"))?;
         let sockets = tempfile::tempdir()?;
         let socket = sockets.path().join("rpmsg");
-        let mut remote = GuestRemoteProcessor::start(&self.remote, &socket, &sockets.path().join("said"))?;
-        let emulator = self.command(&socket, scratch.path());
+        let mut remote =
+            GuestRemoteProcessor::start_process(&self.remote, &socket, &sockets.path().join("said"))?;
+        let emulator = self.qemu_command(&socket, scratch.path());
         let console = scratch.path().join(CONSOLE);
         let over = AtomicBool::new(false);
         let timeouts = Timeouts { timeout, silence: None };
         let ended = thread::scope(|scope| {
             scope.spawn(|| remote.kill_when_told(&console, &over));
-            let ended = boot::boot(emulator, timeouts, scratch, &self.kernel.release);
+            let ended = boot::boot_machine(emulator, timeouts, scratch, &self.kernel.release);
             over.store(true, Relaxed);
             ended
         })?;
-        let said = remote.ended()?;
+        let said = remote.wait_for_output()?;
         ensure!(!socket.exists(), "the remote left its socket");
         Ok((ended, said))
     }
 
-    fn command(&self, socket: &Path, scratch: &Path) -> Command {
+    fn qemu_command(&self, socket: &Path, scratch: &Path) -> Command {
         let mut command = self.emulator.command();
         command.args(["-M", "virt,highmem=off,memory-backend=memory", "-cpu", "cortex-a15", "-smp", "2"]);
         command.args(["-accel", "tcg,thread=multi", "-m", MEMORY]);
@@ -102,7 +103,7 @@ impl GuestMachine {
         command.arg("-object").arg(format!("memory-backend-memfd,id=memory,size={MEMORY},share=on"));
         command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
         command.arg("-serial").arg(format!("file:{}", scratch.join(CONSOLE).display()));
-        command.arg("-kernel").arg(self.kernel.image()).arg("-initrd").arg(scratch.join("initramfs"));
+        command.arg("-kernel").arg(self.kernel.image_path()).arg("-initrd").arg(scratch.join("initramfs"));
         command.args(["-append", "console=ttyAMA0 quiet panic=-1"]);
         // The first device: the ports are named by its number.
         command.args(["-device", "virtio-serial-pci"]).stdin(Stdio::null());
@@ -121,7 +122,7 @@ struct GuestRemoteProcessor {
 
 impl GuestRemoteProcessor {
     /// Starts the process, and waits until a monitor can connect.
-    fn start(program: &Path, socket: &Path, said: &Path) -> Result<GuestRemoteProcessor> {
+    fn start_process(program: &Path, socket: &Path, said: &Path) -> Result<GuestRemoteProcessor> {
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL"])
@@ -152,7 +153,7 @@ impl GuestRemoteProcessor {
     }
 
     /// Waits until the process ends, as it does with its monitor. Returns its output.
-    fn ended(mut self) -> Result<String> {
+    fn wait_for_output(mut self) -> Result<String> {
         let start = Instant::now();
         while self.process.try_wait()?.is_none() {
             ensure!(start.elapsed() < Duration::from_secs(60), "the remote outlives the machine");

@@ -19,8 +19,8 @@ pub fn run_all(mut report: impl FnMut(&str, Result<()>)) -> Result<(), &'static 
     if !AVAILABLE {
         return Err("RPMsg in a guest: QEMU and the compiler are fetched for x86-64, this is not");
     }
-    match GuestMachine::prepared() {
-        Ok(machine) => checks::run(&machine, report),
+    match GuestMachine::prepare_machine() {
+        Ok(machine) => checks::run_checks(&machine, report),
         Err(error) => report("guest: it can be set up", Err(error)),
     }
     Ok(())
@@ -30,6 +30,6 @@ pub fn run_all(mut report: impl FnMut(&str, Result<()>)) -> Result<(), &'static 
 ///
 /// # Errors
 /// The errors are those of [`run_all`].
-pub fn run() -> Result<bool> {
+pub fn report_checks() -> Result<bool> {
     crate::each_told(|each| run_all(each))
 }

@@ -25,10 +25,10 @@ const CHECKS: [ImageCheck; 9] = [
     ("image: every byte comes back at full rate", bandwidth),
     ("image: blocks are verified by the image", sink),
     ("image: it uses the layout of the table, with the longest buffers", long_buffers),
-    ("image: a single word comes back", words),
+    ("image: a single word comes back", check_words),
     ("image: it answers a second host without a reboot", second_host),
     ("image: it survives garbage all over the window", garbage),
-    ("image: it ends when told to, with its status", stop),
+    ("image: it ends when told to, with its status", check_stop),
 ];
 
 /// Checks for a link on which both sides sleep until they are kicked.
@@ -39,7 +39,7 @@ const ASLEEP: [ImageCheck; 7] = [
     ("image, by kicks: it answers a second host without a reboot", second_host),
     ("image, by kicks: it uses the layout of the table, with the longest buffers", long_buffers),
     ("image, by kicks: it survives garbage all over the window", garbage),
-    ("image, by kicks: it ends when told to, with its status", stop),
+    ("image, by kicks: it ends when told to, with its status", check_stop),
 ];
 
 /// Runs every check of the image.
@@ -58,20 +58,20 @@ fn all_of(machine: Result<ImageMachine>, checks: &[ImageCheck], report: &mut imp
 }
 
 fn panic(image: &Path) -> Result<()> {
-    let (status, said) = ImageMachine::boot_without_window(image)?.ended()?;
+    let (status, said) = ImageMachine::boot_without_window(image)?.wait_for_end()?;
     ensure!(status.code() == Some(PANICKED), "QEMU ended with {status}: {said}");
     ensure!(said.contains("an ivshmem device"), "it says {said:?}");
     Ok(())
 }
 
 fn pings(machine: &mut ImageMachine) -> Result<()> {
-    let times = ping(&mut ImageDriver::begin(machine)?, 70_000)?;
-    tell("rpc-ping", times)
+    let times = ping(&mut ImageDriver::begin_link(machine)?, 70_000)?;
+    print_round_trips("rpc-ping", times)
 }
 
 fn pings_by_kicks(machine: &mut ImageMachine) -> Result<()> {
-    let times = ping(&mut ImageDriver::begin(machine)?, 5_000)?;
-    tell("rpc-ping by kicks", times)
+    let times = ping(&mut ImageDriver::begin_link(machine)?, 5_000)?;
+    print_round_trips("rpc-ping by kicks", times)
 }
 
 /// Sends pings one after the other, and verifies each. Returns the times of the round trips.
@@ -79,10 +79,10 @@ fn ping(driver: &mut ImageDriver, count: u64) -> Result<Vec<Duration>> {
     let mut room = [0; ShortPing::SIZE];
     let mut one = |number| {
         let sent = ShortPing { number };
-        let payload = sent.write(PingWordSize::Eight, &mut room);
+        let payload = sent.write_ping(PingWordSize::Eight, &mut room);
         let start = Instant::now();
-        driver.send(RpmsgService::Ping, payload)?;
-        let reply = driver.reply()?;
+        driver.send_payload(RpmsgService::Ping, payload)?;
+        let reply = driver.receive_reply()?;
         let time = start.elapsed();
         ensure!(
             ShortPing::parse(PingWordSize::Eight, &reply)? == sent,
@@ -94,15 +94,15 @@ fn ping(driver: &mut ImageDriver, count: u64) -> Result<Vec<Duration>> {
 }
 
 fn long_ping(machine: &mut ImageMachine) -> Result<()> {
-    let mut driver = ImageDriver::begin(machine)?;
+    let mut driver = ImageDriver::begin_link(machine)?;
     let long = LongPing { form: LongPingDivision::Exact, word: PingWordSize::Eight };
     for _ in 0..100 {
         let mut room = [0; LongPing::PACKET];
         for index in 0..long.packets() {
-            driver.send(RpmsgService::LongPing, long.write(index, &mut room))?;
+            driver.send_payload(RpmsgService::LongPing, long.write_packet(index, &mut room))?;
         }
         for index in 0..9 {
-            let found = long.parse(&driver.reply()?)?;
+            let found = long.parse_packet(&driver.receive_reply()?)?;
             ensure!(found == index, "packet {found} where {index} was expected");
         }
     }
@@ -112,43 +112,43 @@ fn long_ping(machine: &mut ImageMachine) -> Result<()> {
 fn bandwidth(machine: &mut ImageMachine) -> Result<()> {
     /// Number of blocks under way: fewer than the buffers of either direction.
     const WINDOW: usize = 64;
-    let mut driver = ImageDriver::begin(machine)?;
+    let mut driver = ImageDriver::begin_link(machine)?;
     let mut pending = VecDeque::new();
     let mut room = [0; LONGEST];
     for sequence in 0..20_000 {
         // Of any length, the longest included.
         let length = LONGEST - sequence as usize % (LONGEST - block::SHORTEST + 1);
-        block::write(sequence, &mut room[..length]);
-        driver.send(RpmsgService::Bandwidth, &room[..length])?;
+        block::write_block(sequence, &mut room[..length]);
+        driver.send_payload(RpmsgService::Bandwidth, &room[..length])?;
         pending.push_back((sequence, length));
         if pending.len() == WINDOW {
-            take(&mut driver, &mut pending)?;
+            verify_reply(&mut driver, &mut pending)?;
         }
     }
     while !pending.is_empty() {
-        take(&mut driver, &mut pending)?;
+        verify_reply(&mut driver, &mut pending)?;
     }
     Ok(())
 }
 
 /// Verifies the reply to the oldest block.
-fn take(driver: &mut ImageDriver, pending: &mut VecDeque<(u64, usize)>) -> Result<()> {
+fn verify_reply(driver: &mut ImageDriver, pending: &mut VecDeque<(u64, usize)>) -> Result<()> {
     let expected = pending.pop_front().context("nothing is pending")?;
-    let reply = driver.reply()?;
-    let found = (block::parse(&reply)?, reply.len());
+    let reply = driver.receive_reply()?;
+    let found = (block::verify_block(&reply)?, reply.len());
     ensure!(found == expected, "block {found:?} where {expected:?} was expected");
     Ok(())
 }
 
 fn sink(machine: &mut ImageMachine) -> Result<()> {
-    let mut driver = ImageDriver::begin(machine)?;
+    let mut driver = ImageDriver::begin_link(machine)?;
     let mut room = [0; LONGEST];
     for sequence in 0..10_000 {
-        block::write(sequence, &mut room);
-        driver.send(RpmsgService::Sink, &room)?;
+        block::write_block(sequence, &mut room);
+        driver.send_payload(RpmsgService::Sink, &room)?;
     }
-    driver.send(RpmsgService::Sink, &[])?;
-    let receipt = Receipt::parse(&driver.reply()?)?;
+    driver.send_payload(RpmsgService::Sink, &[])?;
+    let receipt = Receipt::parse(&driver.receive_reply()?)?;
     let expected = Receipt { blocks: 10_000, bytes: 10_000 * LONGEST as u64, mismatched: 0 };
     ensure!(receipt == expected, "{receipt:?}");
     Ok(())
@@ -159,34 +159,34 @@ fn long_buffers(machine: &mut ImageMachine) -> Result<()> {
     let mut driver = ImageDriver::begin_with(machine, RpmsgWindow::new(4, buffer, buffer)?)?;
     let mut room = [0; u16::MAX as usize];
     for sequence in 0..100 {
-        block::write(sequence, &mut room);
-        driver.send(RpmsgService::Bandwidth, &room)?;
-        let reply = driver.reply()?;
-        ensure!(block::parse(&reply)? == sequence && reply.len() == room.len(), "another block");
+        block::write_block(sequence, &mut room);
+        driver.send_payload(RpmsgService::Bandwidth, &room)?;
+        let reply = driver.receive_reply()?;
+        ensure!(block::verify_block(&reply)? == sequence && reply.len() == room.len(), "another block");
     }
     Ok(())
 }
 
-fn words(machine: &mut ImageMachine) -> Result<()> {
+fn check_words(machine: &mut ImageMachine) -> Result<()> {
     machine.order(ControlOpcode::Word)?;
     let control = machine.control()?;
     let mut one = |word: u64| {
         // Both halves differ from word to word.
         let word = word << 32 | word;
         let start = Instant::now();
-        control.send(word)?;
+        control.send_word(word)?;
         let echoed = || Ok(control.is_echoed(word)?.then_some(()));
-        machine.until("the word does not come back", echoed)?;
+        machine.poll_until("the word does not come back", echoed)?;
         Ok(start.elapsed())
     };
     let times = (1..=100_000).map(&mut one).collect::<Result<_>>()?;
-    tell("a single word", times)
+    print_round_trips("a single word", times)
 }
 
 /// Checks that new hosts find the rings and the status of a host that has just ended.
 fn second_host(machine: &mut ImageMachine) -> Result<()> {
     for _ in 0..20 {
-        ping(&mut ImageDriver::begin(machine)?, 100)?;
+        ping(&mut ImageDriver::begin_link(machine)?, 100)?;
     }
     Ok(())
 }
@@ -198,30 +198,30 @@ fn garbage(machine: &mut ImageMachine) -> Result<()> {
     for round in 0..50 {
         noise.fill_with(|| random.next() as u8);
         if round % 2 == 0 {
-            window.write(0, &noise)?;
+            window.write_bytes(0, &noise)?;
         } else {
             // Behind a good table, of a driver that is ready, and without a word of order.
             machine.order(machine.serving())?;
             LAYOUT.reset(&window)?;
             LAYOUT.table.set_status(&window, status::DRIVER_OK)?;
-            window.write(0x100, &noise[0x100..window.size() - control::SIZE])?;
-            scatter(machine, &mut random)?;
+            window.write_bytes(0x100, &noise[0x100..window.size() - control::SIZE])?;
+            scramble_rings(machine, &mut random)?;
         }
         // It has seen the garbage when it takes another order.
         machine.order(ControlOpcode::Word)?;
-        ping(&mut ImageDriver::begin(machine)?, 10)?;
+        ping(&mut ImageDriver::begin_link(machine)?, 10)?;
     }
     Ok(())
 }
 
 /// Changes words of the rings while the image reads them.
-fn scatter(machine: &ImageMachine, random: &mut XorshiftGenerator) -> Result<()> {
+fn scramble_rings(machine: &ImageMachine, random: &mut XorshiftGenerator) -> Result<()> {
     let window = machine.window();
     for _ in 0..20_000 {
         let at = 0x4000 + random.next() as usize % 0x8000;
         window.store_u16(at & !1, random.next() as u16 % 512)?;
         // Indices that are in order now and then, or there would be nothing to read.
-        let ring = LAYOUT.rings()?[random.next() as usize % 2];
+        let ring = LAYOUT.ring_layouts()?[random.next() as usize % 2];
         let used = window.load_u16(ring.used() + 2)?;
         window.store_index(ring.available() + 2, used.wrapping_add(random.next() as u16 % 4))?;
         machine.kick()?;
@@ -241,15 +241,15 @@ impl XorshiftGenerator {
     }
 }
 
-fn stop(machine: &mut ImageMachine) -> Result<()> {
+fn check_stop(machine: &mut ImageMachine) -> Result<()> {
     machine.issue(ControlOpcode::Stop)?;
-    let (status, said) = machine.ended()?;
+    let (status, said) = machine.wait_for_end()?;
     ensure!(status.code() == Some(STOPPED), "QEMU ended with {status}: {said}");
     Ok(())
 }
 
 /// Prints the times of round trips.
-fn tell(what: &str, mut times: Vec<Duration>) -> Result<()> {
+fn print_round_trips(what: &str, mut times: Vec<Duration>) -> Result<()> {
     times.sort_unstable();
     let (shortest, middle) = times.first().zip(times.get(times.len() / 2)).context("no round trip")?;
     eprintln!("{what}: {} round trips, min {shortest:?}, p50 {middle:?} (emulated)", times.len());

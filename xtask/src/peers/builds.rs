@@ -15,11 +15,11 @@ const MARGIN: &str = "15%";
 ///
 /// # Errors
 /// A binary cannot be built or does not run.
-pub fn run(runs: usize) -> Result<bool> {
-    shell::run(&mut shell::cargo("build --release --locked --package latscope"))?;
+pub fn compare_builds(runs: usize) -> Result<bool> {
+    shell::run_command(&mut shell::cargo("build --release --locked --package latscope"))?;
     let release = shell::target().join("release/latscope");
     let binaries = [("release", release.clone()), ("static", dist::for_this_machine(dist::PROFILE)?)];
-    let place = tools::place().join("builds");
+    let place = tools::peers_dir().join("builds");
     let _ = fs::remove_dir_all(&place);
     for (name, _) in &binaries {
         fs::create_dir_all(place.join(name))?;
@@ -31,7 +31,7 @@ pub fn run(runs: usize) -> Result<bool> {
         turn.rotate_left(run.div_ceil(2) % 2);
         for (name, binary) in turn {
             let file = place.join(name).join(format!("{run}.json"));
-            shell::run(
+            shell::run_command(
                 Command::new(binary)
                     .args(["survey", "--quick", "--quiet", "--json"])
                     .arg(file)

@@ -1,8 +1,8 @@
 //! `cargo xtask peers lmbench`, which compares LMbench's programs, from a directory of the user's, with `latscope as`
 //! them, in turns.
 
-use super::tools::{LatscopeBinary, place};
-use super::{SEED, middle};
+use super::tools::{LatscopeBinary, peers_dir};
+use super::{SEED, median_or_nan};
 use anyhow::{Context, Result, ensure};
 use latscope_core::statistics::ratio_of_medians;
 use std::fs;
@@ -65,8 +65,8 @@ const CALLS: &[&str] = &[
 ///
 /// # Errors
 /// The directory has none of the programs, or latscope cannot be built.
-pub fn run(directory: &Path, only: &[String], pairs: usize) -> Result<()> {
-    let there = |call: &&&str| directory.join(program(call)).is_file();
+pub fn compare_programs(directory: &Path, only: &[String], pairs: usize) -> Result<()> {
+    let there = |call: &&&str| directory.join(program_name(call)).is_file();
     let chosen = |call: &&&str| only.is_empty() || only.iter().any(|word| call.contains(word.as_str()));
     let calls: Vec<&str> = CALLS.iter().filter(there).filter(chosen).copied().collect();
     ensure!(!calls.is_empty(), "{}: none of LMbench's programs that are compared", directory.display());
@@ -75,20 +75,20 @@ pub fn run(directory: &Path, only: &[String], pairs: usize) -> Result<()> {
     println!("{:<32} {:>12} {:>12}  ratio, 95 % interval of {pairs} pairs", "call", "LMbench", "latscope");
     for call in calls {
         match turns(directory, &latscope, call, &file, pairs) {
-            Ok(turns) => println!("{}", row(call, &turns)),
+            Ok(turns) => println!("{}", format_row(call, &turns)),
             Err(error) => println!("{call:<32} {error:#}"),
         }
     }
     Ok(())
 }
 
-fn program(call: &str) -> &str {
+fn program_name(call: &str) -> &str {
     call.split(' ').next().unwrap_or(call)
 }
 
 fn file() -> Result<PathBuf> {
-    let path = place().join("lmbench-file");
-    fs::create_dir_all(place())?;
+    let path = peers_dir().join("lmbench-file");
+    fs::create_dir_all(peers_dir())?;
     fs::write(&path, vec![1; FILE_BYTES]).with_context(|| path.display().to_string())?;
     Ok(path)
 }
@@ -107,26 +107,26 @@ fn turns(
         let mut theirs = Command::new("timeout");
         theirs
             .args(["-k", "5", "60"])
-            .arg(directory.join(program(call)))
+            .arg(directory.join(program_name(call)))
             .args(["-N", REPETITIONS])
             .args(&words);
-        let theirs = figure(&mut theirs, call)?;
+        let theirs = measure_figure(&mut theirs, call)?;
         let mut ours = latscope.command();
-        ours.args(["as", program(call)]).args(&words);
-        Ok((figure(&mut ours, call)?, theirs))
+        ours.args(["as", program_name(call)]).args(&words);
+        Ok((measure_figure(&mut ours, call)?, theirs))
     };
     (0..pairs).map(|_| one()).collect()
 }
 
-fn figure(command: &mut Command, call: &str) -> Result<f64> {
+fn measure_figure(command: &mut Command, call: &str) -> Result<f64> {
     let output = command.env("ENOUGH", ENOUGH).env("LC_ALL", "C").env_remove("LMBENCH_SCHED").output()?;
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     let who = command.get_program().to_string_lossy().into_owned();
-    read(call, &text).with_context(|| format!("{who} printed no figure: {}", text.trim()))
+    parse_figure(call, &text).with_context(|| format!("{who} printed no figure: {}", text.trim()))
 }
 
 /// Returns the figure in a program's text: the last number of its last line, without the notes of latscope.
-fn read(call: &str, text: &str) -> Option<f64> {
+fn parse_figure(call: &str, text: &str) -> Option<f64> {
     let mut lines = text.lines().filter(|line| !line.starts_with("latscope:"));
     let line = lines.rfind(|line| !line.trim().is_empty())?;
     // "Select on 100 tcp fd's: 5.1 microseconds": what is before the colon are words of the call.
@@ -135,9 +135,9 @@ fn read(call: &str, text: &str) -> Option<f64> {
     figure.filter(|value: &f64| *value > 0.0 && !call.is_empty())
 }
 
-fn row(call: &str, turns: &[(f64, f64)]) -> String {
+fn format_row(call: &str, turns: &[(f64, f64)]) -> String {
     let (ours, theirs): (Vec<f64>, Vec<f64>) = turns.iter().copied().unzip();
-    let (ours, theirs) = (middle(ours), middle(theirs));
+    let (ours, theirs) = (median_or_nan(ours), median_or_nan(theirs));
     let Some((ratio, interval)) = ratio_of_medians(turns, SEED) else {
         return format!("{call:<32} {theirs:>12.4} {ours:>12.4}  too few pairs");
     };
@@ -166,15 +166,15 @@ mod tests {
             ("\n\"size=0k ovr=0.96\n2 2.70\n", 2.70),
             ("8.39 22952.98\n", 22952.98),
         ] {
-            assert_eq!(read("call", text), Some(figure), "{text}");
+            assert_eq!(parse_figure("call", text), Some(figure), "{text}");
         }
-        assert_eq!(read("call", "Usage: lat_pipe\n"), None);
+        assert_eq!(parse_figure("call", "Usage: lat_pipe\n"), None);
     }
 
     #[test]
     fn a_row_says_whether_both_are_equal() {
         let turns = |ours: f64| (0..15).map(|turn| (ours + f64::from(turn) * 0.01, 10.0)).collect::<Vec<_>>();
-        assert!(row("call", &turns(10.0)).ends_with("equal"));
-        assert!(row("call", &turns(2.0)).ends_with("differs"));
+        assert!(format_row("call", &turns(10.0)).ends_with("equal"));
+        assert!(format_row("call", &turns(2.0)).ends_with("differs"));
     }
 }

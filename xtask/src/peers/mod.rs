@@ -146,29 +146,31 @@ enum PeersExperiment {
 ///
 /// # Errors
 /// latscope cannot be built, a name is unknown, or tools are missing and this process is not root.
-pub fn run(arguments: &PeersArguments) -> Result<bool> {
+pub fn run_experiment(arguments: &PeersArguments) -> Result<bool> {
     match &arguments.experiment {
-        None => compare(&arguments.only, arguments.pairs),
-        Some(PeersExperiment::Stress { pairs }) => stress::run(*pairs),
-        Some(PeersExperiment::Wake { pairs, seconds }) => wake::run(*pairs, *seconds),
-        Some(PeersExperiment::Ipc { only, pairs }) => ipc::run(only, *pairs),
+        None => compare_all(&arguments.only, arguments.pairs),
+        Some(PeersExperiment::Stress { pairs }) => stress::compare_under_load(*pairs),
+        Some(PeersExperiment::Wake { pairs, seconds }) => wake::compare_wake(*pairs, *seconds),
+        Some(PeersExperiment::Ipc { only, pairs }) => ipc::compare_contests(only, *pairs),
         Some(PeersExperiment::Pty { path }) => pty::client(path).map(|()| true),
-        Some(PeersExperiment::Remote { only, pairs }) => remote::run(only, *pairs),
-        Some(PeersExperiment::Survey { pairs }) => plain::compare(*pairs),
-        Some(PeersExperiment::Nodes { pairs, mib }) => nodes::run(*pairs, *mib),
-        Some(PeersExperiment::LineState { pairs }) => lines::run(*pairs),
+        Some(PeersExperiment::Remote { only, pairs }) => remote::compare_contests(only, *pairs),
+        Some(PeersExperiment::Survey { pairs }) => plain::compare_loops(*pairs),
+        Some(PeersExperiment::Nodes { pairs, mib }) => nodes::compare_nodes(*pairs, *mib),
+        Some(PeersExperiment::LineState { pairs }) => lines::compare_states(*pairs),
         Some(PeersExperiment::Repeat { surveys, results, rounds }) => {
-            repeat::run(*surveys, results, rounds.as_deref())
+            repeat::assess_surveys(*surveys, results, rounds.as_deref())
         }
-        Some(PeersExperiment::Builds { runs }) => builds::run(*runs),
-        Some(PeersExperiment::Lmbench { dir, only, pairs }) => lmbench::run(dir, only, *pairs).map(|()| true),
-        Some(PeersExperiment::Size) => size::run(),
+        Some(PeersExperiment::Builds { runs }) => builds::compare_builds(*runs),
+        Some(PeersExperiment::Lmbench { dir, only, pairs }) => {
+            lmbench::compare_programs(dir, only, *pairs).map(|()| true)
+        }
+        Some(PeersExperiment::Size) => size::check_limits(),
     }
 }
 
-fn compare(only: &[String], pairs: usize) -> Result<bool> {
-    let chosen = chosen(only)?;
-    let lacking = tools::install(chosen.iter().map(|comparison| comparison.tool))?;
+fn compare_all(only: &[String], pairs: usize) -> Result<bool> {
+    let chosen = choose_comparisons(only)?;
+    let lacking = tools::install_missing(chosen.iter().map(|comparison| comparison.tool))?;
     let (latscope, here) = (LatscopeBinary::build()?, PlaceholderValues::new()?);
     println!("latscope / peer, a time by a time: below 1 latscope's figure is the lower one.");
     println!(
@@ -192,7 +194,7 @@ fn compare(only: &[String], pairs: usize) -> Result<bool> {
 }
 
 /// Returns the comparisons of these names, or all if there are no names.
-fn chosen(only: &[String]) -> Result<Vec<&'static PeerComparison>> {
+fn choose_comparisons(only: &[String]) -> Result<Vec<&'static PeerComparison>> {
     let names = || TABLE.iter().map(|comparison| comparison.name).collect::<Vec<_>>().join(", ");
     let find = |name: &String| {
         let found = TABLE.iter().find(|comparison| comparison.name == name);
@@ -207,7 +209,7 @@ impl PeerComparison {
         let (mut ours, mut theirs, mut failure) = (Vec::new(), Vec::new(), None);
         for turn in 1..=pairs {
             eprint!("\r{} {turn}/{pairs} ", self.name);
-            let words = here.words(self.ours);
+            let words = here.fill_words(self.ours);
             match words.and_then(|words| Ok((latscope.median(&words)?, self.their_time(here)?))) {
                 Ok((our, their)) => (ours.push(our), theirs.push(their)).0,
                 Err(error) => failure = Some(error),
@@ -227,7 +229,7 @@ impl PeerComparison {
         if let Some(failure) = failure {
             println!("  {} of {pairs} pairs not compared: {failure:#}", pairs - both.len());
         }
-        let command = |line| here.words(line).map_or_else(|_| line.to_owned(), |words| words.join(" "));
+        let command = |line| here.fill_words(line).map_or_else(|_| line.to_owned(), |words| words.join(" "));
         println!("  latscope {}\n  {}", command(self.ours), command(self.theirs));
         println!("  differs: {}", self.differs);
         ratio.is_some()
@@ -236,9 +238,9 @@ impl PeerComparison {
     /// Figure of the other tool, in ns.
     fn their_time(&self, here: &PlaceholderValues) -> Result<f64> {
         let program = self.tool.program();
-        let output = here.run(self.theirs).with_context(|| format!("{program} does not run here"))?;
+        let output = here.run_peer(self.theirs).with_context(|| format!("{program} does not run here"))?;
         let last = || format!("{program} printed no figure: {}", output.lines().last().unwrap_or_default());
-        self.figure.read(&output).with_context(last)
+        self.figure.parse_figure(&output).with_context(last)
     }
 }
 
@@ -248,7 +250,7 @@ impl PeerComparison {
 /// # Errors
 /// The point is degraded or unsupported; the text has the reasons.
 fn undistorted(point: &Measurement) -> Result<()> {
-    let why = || point.reason().unwrap_or_default();
+    let why = || point.joined_reasons().unwrap_or_default();
     ensure!(
         point.quality.level < QualityLevel::Degraded,
         "latscope cannot measure it on this machine now: {}",
@@ -264,7 +266,7 @@ fn side(runs: &[f64]) -> String {
 }
 
 /// Verdict on a figure with a limit. The limit holds if the interval of the median reaches into the allowed interval.
-fn verdict(median: f64, interval: ConfidenceInterval, allowed: ConfidenceInterval) -> &'static str {
+fn limit_verdict(median: f64, interval: ConfidenceInterval, allowed: ConfidenceInterval) -> &'static str {
     match (interval.is_apart_from(&allowed), allowed.contains(median)) {
         (true, _) => "EXCEEDED",
         (false, true) => "holds",
@@ -273,7 +275,7 @@ fn verdict(median: f64, interval: ConfidenceInterval, allowed: ConfidenceInterva
 }
 
 /// Median of some numbers; NaN if there are none.
-fn middle(values: impl IntoIterator<Item = f64>) -> f64 {
+fn median_or_nan(values: impl IntoIterator<Item = f64>) -> f64 {
     median(&values.into_iter().collect::<Vec<_>>()).unwrap_or(f64::NAN)
 }
 
@@ -284,7 +286,7 @@ mod tests {
     #[test]
     fn a_limit_holds_when_the_interval_reaches_it() {
         let allowed = ConfidenceInterval { low: 0.85, high: 1.15 };
-        let judge = |median, low, high| verdict(median, ConfidenceInterval { low, high }, allowed);
+        let judge = |median, low, high| limit_verdict(median, ConfidenceInterval { low, high }, allowed);
         assert_eq!(judge(1.0, 0.9, 1.1), "holds");
         assert_eq!(judge(1.2, 1.1, 1.3), "holds (its interval does, the median does not)");
         assert_eq!((judge(1.3, 1.16, 1.4), judge(0.7, 0.6, 0.8)), ("EXCEEDED", "EXCEEDED"));
@@ -292,8 +294,8 @@ mod tests {
 
     #[test]
     fn unknown_names_are_told_the_known_ones() {
-        let error = chosen(&["getpid".to_owned()]).err().map(|error| error.to_string());
+        let error = choose_comparisons(&["getpid".to_owned()]).err().map(|error| error.to_string());
         assert!(error.is_some_and(|text| text.contains("getppid, clock, mutex")));
-        assert_eq!(chosen(&[]).map(|all| all.len()).ok(), Some(TABLE.len()));
+        assert_eq!(choose_comparisons(&[]).map(|all| all.len()).ok(), Some(TABLE.len()));
     }
 }

@@ -2,7 +2,7 @@
 //! the same node, size and pages, on the same CPU.
 
 use super::tools::{LatscopeBinary, PlaceholderValues};
-use super::{SEED, side, verdict};
+use super::{SEED, limit_verdict, side};
 use anyhow::{Context, Result, anyhow, ensure};
 use latscope_core::catalogue::ids;
 use latscope_core::param;
@@ -37,22 +37,23 @@ struct PeerNodePair {
 ///
 /// # Errors
 /// latscope cannot be built, or a side measures nothing.
-pub fn run(turns: usize, mib: usize) -> Result<bool> {
+pub fn compare_nodes(turns: usize, mib: usize) -> Result<bool> {
     let (latscope, here) = (LatscopeBinary::build()?, PlaceholderValues::new()?);
     println!(
         "latscope / a plain chain of loads of {mib} MiB in 2 MiB pages, medians, in turn, [95 % interval]; 0.97 to 1.03."
     );
     let mut all = true;
-    for pair in pairs(&latscope, &here)? {
-        let words = here.words(&format!(
+    for pair in find_node_pairs(&latscope, &here)? {
+        let words = here.fill_words(&format!(
             "memory latency --nodes {} --cpu-nodes {} --size {mib}MiB --pages 2MiB --order random --quick",
             pair.to, pair.from
         ))?;
         let mut both = Vec::new();
         for turn in 1..=turns {
             eprint!("\rnode {} to {}: {turn}/{turns} ", pair.from, pair.to);
-            let plain =
-                std::thread::scope(|scope| scope.spawn(|| plain(&pair, mib << 20, turn as u64)).join());
+            let plain = std::thread::scope(|scope| {
+                scope.spawn(|| measure_plain_chain(&pair, mib << 20, turn as u64)).join()
+            });
             let plain = plain.map_err(|_| anyhow!("the plain chain failed"))??;
             both.push((chain(&latscope, &words)?, plain));
         }
@@ -68,7 +69,7 @@ pub fn run(turns: usize, mib: usize) -> Result<bool> {
             interval.high,
             side(&ours),
             side(&theirs),
-            verdict(ratio, interval, ALLOWED)
+            limit_verdict(ratio, interval, ALLOWED)
         );
         all &= !interval.is_apart_from(&ALLOWED);
     }
@@ -76,9 +77,10 @@ pub fn run(turns: usize, mib: usize) -> Result<bool> {
 }
 
 /// The pairs of nodes that latscope measures, with the CPU of each.
-fn pairs(latscope: &LatscopeBinary, here: &PlaceholderValues) -> Result<Vec<PeerNodePair>> {
-    let words = here.words("memory latency --nodes all --size 2MiB --pages 2MiB --order random --quick")?;
-    let report = latscope.measure(&words)?;
+fn find_node_pairs(latscope: &LatscopeBinary, here: &PlaceholderValues) -> Result<Vec<PeerNodePair>> {
+    let words =
+        here.fill_words("memory latency --nodes all --size 2MiB --pages 2MiB --order random --quick")?;
+    let report = latscope.measure_report(&words)?;
     let mut pairs = Vec::new();
     for m in report.measurements.iter().filter(|m| m.probe == ids::MEMORY_LATENCY) {
         let cpus: Option<CpuList> =
@@ -94,7 +96,7 @@ fn pairs(latscope: &LatscopeBinary, here: &PlaceholderValues) -> Result<Vec<Peer
 
 /// Median of a load as latscope has it.
 fn chain(latscope: &LatscopeBinary, words: &[String]) -> Result<f64> {
-    let report = latscope.measure(words)?;
+    let report = latscope.measure_report(words)?;
     let point = report.measurements.iter().find(|m| m.probe == ids::MEMORY_LATENCY);
     let point = point.context("latscope: no point of memory.latency")?;
     super::undistorted(point)?;
@@ -103,17 +105,17 @@ fn chain(latscope: &LatscopeBinary, words: &[String]) -> Result<f64> {
 
 /// Walks a plain chain: a loop over indices, as it stands in every text book. Returns the median time of a load in
 /// batches, ns.
-fn plain(pair: &PeerNodePair, bytes: usize, seed: u64) -> Result<f64> {
+fn measure_plain_chain(pair: &PeerNodePair, bytes: usize, seed: u64) -> Result<f64> {
     sched::pin(&[pair.cpu]).with_context(|| format!("CPU {}", pair.cpu))?;
     let mut region = MemoryRegion::on_node(bytes, RegionPageSize::Huge, pair.to)?;
     let links = region.links();
-    link(links, seed);
-    let mut place = walk(links, 0, WARM);
+    write_random_cycle(links, seed);
+    let mut place = walk_chain(links, 0, WARM);
     let mut times = Vec::new();
     let begun = Instant::now();
     while begun.elapsed() < DURATION {
         let start = Instant::now();
-        place = walk(links, place, BATCH);
+        place = walk_chain(links, place, BATCH);
         times.push(start.elapsed().as_nanos() as f64 / BATCH as f64);
     }
     black_box(place);
@@ -121,7 +123,7 @@ fn plain(pair: &PeerNodePair, bytes: usize, seed: u64) -> Result<f64> {
 }
 
 /// Writes a single random cycle of indices, one a line (Sattolo's algorithm).
-fn link(links: &mut [usize], seed: u64) {
+fn write_random_cycle(links: &mut [usize], seed: u64) {
     let step = LINE / size_of::<usize>();
     let mut random = SplitMix::new(seed);
     let lines = links.len() / step;
@@ -131,7 +133,7 @@ fn link(links: &mut [usize], seed: u64) {
     }
 }
 
-fn walk(links: &[usize], from: usize, loads: usize) -> usize {
+fn walk_chain(links: &[usize], from: usize, loads: usize) -> usize {
     let mut place = from;
     for _ in 0..loads {
         place = links[place];
@@ -146,19 +148,22 @@ mod tests {
     #[test]
     fn a_plain_chain_visits_each_line_once() {
         let mut links = vec![0_usize; 1024];
-        link(&mut links, 3);
+        write_random_cycle(&mut links, 3);
         let lines = links.len() / 8;
-        let mut visited: Vec<usize> = (0..lines).map(|loads| walk(&links, 0, loads)).collect();
+        let mut visited: Vec<usize> = (0..lines).map(|loads| walk_chain(&links, 0, loads)).collect();
         visited.sort_unstable();
         visited.dedup();
-        assert_eq!((visited.len(), walk(&links, 0, lines)), (lines, 0));
+        assert_eq!((visited.len(), walk_chain(&links, 0, lines)), (lines, 0));
     }
 
     #[test]
     fn a_plain_chain_has_a_time() {
         let cpu = *sched::allowed_cpus().unwrap().last().unwrap();
         let found = std::thread::scope(|scope| {
-            scope.spawn(|| plain(&PeerNodePair { from: 0, to: 0, cpu }, 2 << 20, 1)).join().unwrap()
+            scope
+                .spawn(|| measure_plain_chain(&PeerNodePair { from: 0, to: 0, cpu }, 2 << 20, 1))
+                .join()
+                .unwrap()
         });
         match found {
             Ok(ns) => assert!(ns > 0.0),

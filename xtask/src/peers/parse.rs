@@ -24,7 +24,7 @@ pub enum ToolFigureUnit {
 
 impl ToolFigureLocator {
     /// Returns the figure in ns; `None` if the output does not have it.
-    pub fn read(self, output: &str) -> Option<f64> {
+    pub fn parse_figure(self, output: &str) -> Option<f64> {
         let (word, unit) = match self {
             ToolFigureLocator::Before(mark, unit) => {
                 (output.rsplit_once(mark)?.0.split_whitespace().next_back()?, unit)
@@ -32,7 +32,7 @@ impl ToolFigureLocator {
             ToolFigureLocator::After(mark, unit) => {
                 (output.split_once(mark)?.1.split_whitespace().next()?, unit)
             }
-            ToolFigureLocator::Json(pointer) => return json(output)?.pointer(pointer)?.as_f64(),
+            ToolFigureLocator::Json(pointer) => return first_json_value(output)?.pointer(pointer)?.as_f64(),
         };
         let number: f64 = word.trim_matches(['(', ')', 's', ',']).parse().ok()?;
         let ns = match unit {
@@ -44,7 +44,7 @@ impl ToolFigureLocator {
 }
 
 /// First JSON value in a text with other words around it.
-fn json(output: &str) -> Option<Value> {
+fn first_json_value(output: &str) -> Option<Value> {
     let start = output.find('{')?;
     serde_json::Deserializer::from_str(&output[start..]).into_iter().next()?.ok()
 }
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(recorded.len(), TABLE.len());
         for ((name, output, ns), comparison) in recorded.into_iter().zip(TABLE) {
             assert_eq!(name, comparison.name);
-            let found = comparison.figure.read(output).expect(name);
+            let found = comparison.figure.parse_figure(output).expect(name);
             assert!((found / ns - 1.0).abs() < 1e-4, "{name}: {found} is not {ns}");
         }
     }
@@ -120,7 +120,7 @@ mod tests {
         for (comparison, output) in
             TABLE.iter().flat_map(|comparison| outputs.map(|output| (comparison, output)))
         {
-            assert_eq!(comparison.figure.read(output), None, "{}: {output:?}", comparison.name);
+            assert_eq!(comparison.figure.parse_figure(output), None, "{}: {output:?}", comparison.name);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! are the peers of `cargo xtask peers survey`.
 
 use super::tools::{LatscopeBinary, PlaceholderValues};
-use super::{SEED, side, verdict};
+use super::{SEED, limit_verdict, side};
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::ValueEnum;
 use latscope_core::report::Measurement;
@@ -43,7 +43,7 @@ pub enum PlainLoopKind {
 
 impl PlainLoopKind {
     /// Arguments with which latscope measures the same; they leave one point.
-    fn ours(self) -> &'static str {
+    fn latscope_arguments(self) -> &'static str {
         match self {
             PlainLoopKind::Semaphore => "sync semaphore --placement same-core --cpus {cpu}",
             PlainLoopKind::Futex => "sync futex --placement same-core --cpus {cpu}",
@@ -57,7 +57,7 @@ impl PlainLoopKind {
     }
 
     /// Median of a turn as latscope measured it.
-    fn figure(self, point: &Measurement) -> Option<f64> {
+    fn turn_median(self, point: &Measurement) -> Option<f64> {
         match self {
             // The rest of its figures have the cost of the pipe taken off.
             PlainLoopKind::Switch => point.values.get("round-trip").map(|value| value.value),
@@ -73,7 +73,7 @@ const LIMIT: f64 = 1.05;
 ///
 /// # Errors
 /// latscope cannot be built, or a side measures nothing.
-pub fn compare(pairs: usize) -> Result<bool> {
+pub fn compare_loops(pairs: usize) -> Result<bool> {
     let (latscope, here) = (LatscopeBinary::build()?, PlaceholderValues::new()?);
     println!("latscope / a plain loop, medians of single turns, in turn, [95 % interval]; at most {LIMIT}.");
     let mut all = true;
@@ -81,10 +81,10 @@ pub fn compare(pairs: usize) -> Result<bool> {
         let mut both = Vec::new();
         for turn in 1..=pairs {
             eprint!("\r{kind:?} {turn}/{pairs} ");
-            let plain = std::thread::scope(|scope| scope.spawn(|| run(*kind, here.cpu())).join());
+            let plain = std::thread::scope(|scope| scope.spawn(|| run_loop(*kind, here.cpu())).join());
             let plain = plain.map_err(|_| anyhow!("the plain loop failed"))??;
-            let point = latscope.point(&here.words(kind.ours())?)?;
-            both.push((kind.figure(&point).with_context(|| format!("{kind:?}: no figure"))?, plain));
+            let point = latscope.measure_point(&here.fill_words(kind.latscope_arguments())?)?;
+            both.push((kind.turn_median(&point).with_context(|| format!("{kind:?}: no figure"))?, plain));
         }
         let (ratio, interval) = ratio_of_medians(&both, SEED).context("no pair has two figures")?;
         let allowed = ConfidenceInterval { low: 0.0, high: LIMIT };
@@ -97,7 +97,7 @@ pub fn compare(pairs: usize) -> Result<bool> {
             interval.high,
             side(&ours),
             side(&theirs),
-            verdict(ratio, interval, allowed)
+            limit_verdict(ratio, interval, allowed)
         );
         all &= !interval.is_apart_from(&allowed);
     }
@@ -111,7 +111,7 @@ const DURATION: Duration = Duration::from_millis(400);
 ///
 /// # Errors
 /// No CPU, thread or pipe is available.
-pub fn run(kind: PlainLoopKind, cpu: u32) -> Result<f64> {
+pub fn run_loop(kind: PlainLoopKind, cpu: u32) -> Result<f64> {
     sched::pin(&[cpu]).with_context(|| format!("CPU {cpu}"))?;
     match kind {
         PlainLoopKind::Semaphore => {
@@ -120,11 +120,11 @@ pub fn run(kind: PlainLoopKind, cpu: u32) -> Result<f64> {
         }
         PlainLoopKind::Futex => {
             let tokens: [SharedCell<Tokens>; 2] = [in_memory()?, in_memory()?];
-            tokens_handed_over(|to| tokens[to].give(), |by| tokens[by].take())
+            tokens_handed_over(|to| tokens[to].give_token(), |by| tokens[by].take_token())
         }
         PlainLoopKind::Condvar => {
             let tokens: [SharedCell<CondvarCounter>; 2] = [in_memory()?, in_memory()?];
-            tokens_handed_over(|to| tokens[to].give(), |by| tokens[by].take())
+            tokens_handed_over(|to| tokens[to].give_token(), |by| tokens[by].take_token())
         }
         PlainLoopKind::Pipe => {
             let (input, far_output) = std::io::pipe()?;
@@ -138,15 +138,15 @@ pub fn run(kind: PlainLoopKind, cpu: u32) -> Result<f64> {
         PlainLoopKind::Switch => {
             let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
             let (output, input) = cat.stdin.take().zip(cat.stdout.take()).context("cat has no pipes")?;
-            let found = echoed(input, output);
+            let found = time_echo(input, output);
             ensure!(cat.wait()?.success(), "cat failed");
             found
         }
         PlainLoopKind::Life => {
             let attributes = PosixThreadAttributes::new(None)?;
-            timed(|| Ok(thread::create(&attributes, &|| ())?.join().is_ok()))
+            time_turns(|| Ok(thread::create_thread(&attributes, &|| ())?.join().is_ok()))
         }
-        PlainLoopKind::Thread => timed(|| Ok(std::thread::Builder::new().spawn(|| ())?.join().is_ok())),
+        PlainLoopKind::Thread => time_turns(|| Ok(std::thread::Builder::new().spawn(|| ())?.join().is_ok())),
     }
 }
 
@@ -158,14 +158,14 @@ fn handed_over<R: Read, W: Write>(
         let mut byte = [0u8];
         while far_input.read(&mut byte).is_ok_and(|n| n == 1) && far_output.write_all(&byte).is_ok() {}
     });
-    let found = echoed(input, output);
+    let found = time_echo(input, output);
     ensure!(echo.join().is_ok(), "the echo failed");
     found
 }
 
 /// Times bytes through an echo. Closes both ends afterwards, which ends the echo.
-fn echoed(mut input: impl Read, mut output: impl Write) -> Result<f64> {
-    timed(|| {
+fn time_echo(mut input: impl Read, mut output: impl Write) -> Result<f64> {
+    time_turns(|| {
         let mut byte = [1u8];
         output.write_all(&byte)?;
         input.read_exact(&mut byte)?;
@@ -174,7 +174,7 @@ fn echoed(mut input: impl Read, mut output: impl Write) -> Result<f64> {
 }
 
 fn in_memory<T: Shareable>() -> Result<SharedCell<T>> {
-    Ok(SharedCell::create(SharingScope::Threads)?)
+    Ok(SharedCell::create_zeroed(SharingScope::Threads)?)
 }
 
 /// Times a token to the other thread and another back: `give(n)` lets `take(n)` return.
@@ -187,7 +187,7 @@ fn tokens_handed_over(give: impl Fn(usize) + Sync, take: impl Fn(usize) + Sync) 
                 give(NEAR);
             }
         });
-        let found = timed(|| {
+        let found = time_turns(|| {
             give(FAR);
             take(NEAR);
             Ok(true)
@@ -202,7 +202,7 @@ const NEAR: usize = 0;
 const FAR: usize = 1;
 
 /// Times each turn, as latscope does, but with the clock of the standard library. Returns the median, in ns.
-fn timed(mut turn: impl FnMut() -> Result<bool>) -> Result<f64> {
+fn time_turns(mut turn: impl FnMut() -> Result<bool>) -> Result<f64> {
     let begun = Instant::now();
     let mut times = Vec::with_capacity(1 << 17);
     let mut last = begun;
@@ -223,7 +223,7 @@ mod tests {
     fn each_loop_runs_and_ends() {
         let cpu = *sched::allowed_cpus().unwrap().last().unwrap();
         for kind in PlainLoopKind::value_variants() {
-            let ns = std::thread::scope(|scope| scope.spawn(|| run(*kind, cpu)).join().unwrap());
+            let ns = std::thread::scope(|scope| scope.spawn(|| run_loop(*kind, cpu)).join().unwrap());
             assert!(ns.unwrap() > 0.0, "{kind:?}");
         }
     }

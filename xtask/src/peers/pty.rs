@@ -5,7 +5,7 @@
 //! and the echo is the same.
 
 use super::tools::LatscopeBinary;
-use super::{SEED, middle, verdict};
+use super::{SEED, limit_verdict, median_or_nan};
 use anyhow::{Context, Result, ensure};
 use latscope_core::statistics::{ConfidenceInterval, ratio_of_medians};
 use latscope_core::units::format_time;
@@ -39,7 +39,7 @@ const CPU: u32 = 0;
 ///
 /// # Errors
 /// There are no pseudo terminals, or a side does not run.
-pub fn run(latscope: &LatscopeBinary, pairs: usize) -> Result<bool> {
+pub fn compare_sides(latscope: &LatscopeBinary, pairs: usize) -> Result<bool> {
     let turns = (0..pairs).map(|_| turn(latscope)).collect::<Result<Vec<_>>>()?;
     let (ours, theirs): (Vec<f64>, Vec<f64>) = turns.iter().copied().unzip();
     let (ratio, interval) = ratio_of_medians(&turns, SEED).context("too few pairs")?;
@@ -47,11 +47,11 @@ pub fn run(latscope: &LatscopeBinary, pairs: usize) -> Result<bool> {
     println!(
         "ping of {PAYLOAD} bytes over a pseudo terminal, p50: latscope {}, the least {}: {ratio:.3} [{:.3}, {:.3}], at most \
          {MOST}: {}",
-        format_time(middle(ours)),
-        format_time(middle(theirs)),
+        format_time(median_or_nan(ours)),
+        format_time(median_or_nan(theirs)),
         interval.low,
         interval.high,
-        verdict(ratio, interval, allowed)
+        limit_verdict(ratio, interval, allowed)
     );
     Ok(!interval.is_apart_from(&allowed))
 }
@@ -61,7 +61,7 @@ pub fn run(latscope: &LatscopeBinary, pairs: usize) -> Result<bool> {
 /// # Errors
 /// A side does not run.
 pub fn turn(latscope: &LatscopeBinary) -> Result<(f64, f64)> {
-    let echo = PtyEchoThread::start()?;
+    let echo = PtyEchoThread::start_echo()?;
     let words = format!(
         "remote ping --transport tty --path {} --count {PINGS} --duration 60s --cpus {CPU},{}",
         echo.path,
@@ -100,7 +100,7 @@ pub fn client(path: &Path) -> Result<()> {
             taken.push(ns as f64);
         }
     }
-    println!("{}", middle(taken));
+    println!("{}", median_or_nan(taken));
     Ok(())
 }
 
@@ -113,7 +113,7 @@ struct PtyEchoThread {
 }
 
 impl PtyEchoThread {
-    fn start() -> Result<PtyEchoThread> {
+    fn start_echo() -> Result<PtyEchoThread> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = openpt(flags)?;
         grantpt(&master)?;

@@ -112,14 +112,14 @@ const PTY: &str = "pty";
 ///
 /// # Errors
 /// latscope cannot be built, or a name is unknown.
-pub fn run(only: &[String], pairs: usize) -> Result<bool> {
+pub fn compare_contests(only: &[String], pairs: usize) -> Result<bool> {
     let names: Vec<&str> = CONTESTS.iter().map(|contest| contest.name).chain([PTY]).collect();
     if let Some(name) = only.iter().find(|name| !names.contains(&name.as_str())) {
         bail!("nothing is named {name:?}: there are {}", names.join(", "));
     }
     let chosen = |contest: &&IpcContest| only.is_empty() || only.iter().any(|name| name == contest.name);
     let contests: Vec<&IpcContest> = CONTESTS.iter().filter(chosen).collect();
-    let lacking = tools::install(contests.iter().filter_map(|contest| contest.tool))?;
+    let lacking = tools::install_missing(contests.iter().filter_map(|contest| contest.tool))?;
     let (latscope, here) = (LatscopeBinary::build()?, PlaceholderValues::new()?);
     println!(
         "latscope / other [95 % interval of the median ratio] of {pairs} pairs in turn, latscope first.\n"
@@ -132,11 +132,11 @@ pub fn run(only: &[String], pairs: usize) -> Result<bool> {
     let mut holds = true;
     for (contest, outcome) in here::take_turns(&contests, &latscope, &here, pairs, lacks) {
         println!("{}: {}", contest.name, contest.what);
-        holds &= outcome.print(contest.rows);
+        holds &= outcome.print_results(contest.rows);
         println!("  latscope {}\n  {}\n  differs: {}", contest.ours, contest.theirs, contest.differs);
     }
     if only.is_empty() || only.iter().any(|name| name == PTY) {
-        holds &= pty::run(&latscope, pairs)?;
+        holds &= pty::compare_sides(&latscope, pairs)?;
     }
     Ok(holds)
 }

@@ -20,15 +20,15 @@ const TOLD: f64 = 0.9;
 ///
 /// # Errors
 /// latscope cannot be built or measures nothing, a file cannot be read or written.
-pub fn run(surveys: usize, results: &[PathBuf], rounds: Option<&Path>) -> Result<bool> {
-    let reports = if results.is_empty() { measured(surveys)? } else { saved(results)? };
+pub fn assess_surveys(surveys: usize, results: &[PathBuf], rounds: Option<&Path>) -> Result<bool> {
+    let reports = if results.is_empty() { run_surveys(surveys)? } else { read_reports(results)? };
     ensure!(reports.len() > 1, "it takes two surveys at least");
     let rows = repeatability::rows(&reports);
     if let Some(path) = rounds {
-        fs::write(path, table(&rows))?;
+        fs::write(path, format_table(&rows))?;
     }
     let assessment = repeatability::assess(&rows).context("no row has an interval: were there rounds?")?;
-    print(&assessment, reports.len());
+    print_assessment(&assessment, reports.len());
     for family in families(&rows) {
         let own = rows.iter().filter(|((probe, _), _)| probe.starts_with(&family));
         let own: RepeatabilityRows = own.map(|(row, seen)| (row.clone(), seen.clone())).collect();
@@ -37,21 +37,21 @@ pub fn run(surveys: usize, results: &[PathBuf], rounds: Option<&Path>) -> Result
             println!("  {family:<9} {:>3} rows  {coverage:>5.1} %  ×{:.2}  {moving} move", of.rows, of.width);
         }
     }
-    Ok(holds(&assessment))
+    Ok(is_within_limits(&assessment))
 }
 
-fn measured(surveys: usize) -> Result<Vec<Report>> {
+fn run_surveys(surveys: usize) -> Result<Vec<Report>> {
     let (latscope, here) = (LatscopeBinary::build()?, PlaceholderValues::new()?);
-    let words = here.words("survey")?;
+    let words = here.fill_words("survey")?;
     (1..=surveys)
         .map(|turn| {
             eprintln!("survey {turn}/{surveys}");
-            latscope.measure(&words)
+            latscope.measure_report(&words)
         })
         .collect()
 }
 
-fn saved(files: &[PathBuf]) -> Result<Vec<Report>> {
+fn read_reports(files: &[PathBuf]) -> Result<Vec<Report>> {
     let read = |file: &PathBuf| -> Result<Report> {
         let text = fs::read(file).with_context(|| file.display().to_string())?;
         Report::from_json(&text).with_context(|| file.display().to_string())
@@ -66,12 +66,12 @@ fn families(rows: &RepeatabilityRows) -> Vec<String> {
     families
 }
 
-fn holds(assessment: &Assessment) -> bool {
+fn is_within_limits(assessment: &Assessment) -> bool {
     let Assessment { coverage, width, told, .. } = assessment;
     *coverage >= COVERAGE && *width <= WIDTH && *told >= TOLD
 }
 
-fn print(assessment: &Assessment, surveys: usize) {
+fn print_assessment(assessment: &Assessment, surveys: usize) {
     let Assessment { rows, coverage, width, wide, moving, told, untold } = assessment;
     println!("{surveys} surveys, {rows} rows that all have.");
     println!(
@@ -98,7 +98,7 @@ fn print(assessment: &Assessment, surveys: usize) {
 }
 
 /// Medians of all rounds, with a line for each row of each survey.
-fn table(rows: &RepeatabilityRows) -> String {
+fn format_table(rows: &RepeatabilityRows) -> String {
     let mut text = String::from("# survey, probe, parameters, medians of the rounds in order of time (ns)\n");
     for ((probe, params), seen) in rows {
         for (survey, seen) in seen.iter().enumerate() {

@@ -3,7 +3,7 @@
 
 use super::table::{PeerComparison, STRESS_NG, TABLE};
 use super::tools::{self, LatscopeBinary, PlaceholderValues};
-use super::{SEED, middle, verdict};
+use super::{SEED, limit_verdict, median_or_nan};
 use anyhow::{Context, Result, ensure};
 use latscope_core::machine::Machine;
 use latscope_core::param;
@@ -54,8 +54,8 @@ type StressRowMap<T> = BTreeMap<(StressRowKind, String), T>;
 ///
 /// # Errors
 /// latscope or the load does not run.
-pub fn run(pairs: usize) -> Result<bool> {
-    let lacking = tools::install(peers().map(|peer| peer.tool).chain([&STRESS_NG]))?;
+pub fn compare_under_load(pairs: usize) -> Result<bool> {
+    let lacking = tools::install_missing(peers().map(|peer| peer.tool).chain([&STRESS_NG]))?;
     let no_load = lacking.iter().find(|(program, _)| *program == STRESS_NG.program());
     ensure!(no_load.is_none(), "there is no load without stress-ng: {no_load:?}");
     let (latscope, here) = (LatscopeBinary::build()?, PlaceholderValues::new()?);
@@ -64,7 +64,7 @@ pub fn run(pairs: usize) -> Result<bool> {
         eprint!("\rpair {turn}/{pairs}: idle   ");
         let idle = observe(&latscope, &here)?;
         eprint!("\rpair {turn}/{pairs}: loaded ");
-        let load = StressNgLoad::start()?;
+        let load = StressNgLoad::start_load()?;
         let mut loaded = observe(&latscope, &here)?;
         drop(load);
         for (row, before) in idle {
@@ -83,7 +83,8 @@ pub fn run(pairs: usize) -> Result<bool> {
         "{:<40} {:>9} {:>9} {:>9} {:>10} {:>18} {:>6} {:>9}  verdict",
         "", "idle", "loaded", "shift", "in cycles", "interval", "limit", "rejected"
     );
-    let verdicts: Vec<bool> = rows.iter().map(|((kind, name), pairs)| show(*kind, name, pairs)).collect();
+    let verdicts: Vec<bool> =
+        rows.iter().map(|((kind, name), pairs)| print_row(*kind, name, pairs)).collect();
     Ok(!verdicts.is_empty() && verdicts.into_iter().all(|holds| holds))
 }
 
@@ -96,7 +97,7 @@ fn peers() -> impl Iterator<Item = &'static PeerComparison> {
 struct StressNgLoad(Child);
 
 impl StressNgLoad {
-    fn start() -> Result<StressNgLoad> {
+    fn start_load() -> Result<StressNgLoad> {
         let mut command = Command::new(STRESS_NG.program());
         // Should this process be killed, the load ends by itself.
         command.args(["--cpu", "4", "--timeout", "600"]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -119,11 +120,11 @@ impl Drop for StressNgLoad {
 
 /// Measures all rows once.
 fn observe(latscope: &LatscopeBinary, here: &PlaceholderValues) -> Result<StressRowMap<StressRowFigures>> {
-    let survey = latscope.measure(&here.words(SURVEYED)?)?;
+    let survey = latscope.measure_report(&here.fill_words(SURVEYED)?)?;
     let sizes = sizes(&survey.machine);
     let list = sizes.iter().map(|(size, ..)| size.to_string()).collect::<Vec<_>>().join(",");
     let loads = format!("memory latency --order random --pages 2MiB --cpus {{cpu}} --size {list}");
-    let loads = latscope.measure(&here.words(&loads)?)?;
+    let loads = latscope.measure_report(&here.fill_words(&loads)?)?;
     let mut rows = collect(&survey, |m| Some((kind(m)?, m.title.clone())));
     rows.extend(collect(&loads, |m| load_row(m, &sizes)));
     for peer in peers() {
@@ -168,7 +169,7 @@ fn sizes(machine: &Machine) -> Vec<(u64, &'static str, StressRowKind)> {
 }
 
 fn load_row(m: &Measurement, sizes: &[(u64, &str, StressRowKind)]) -> Option<(StressRowKind, String)> {
-    let asked = m.number(param::SIZE)?;
+    let asked = m.numeric_param(param::SIZE)?;
     let (size, level, kind) = sizes.iter().find(|(size, ..)| *size == asked)?;
     Some((*kind, format!("load, {level} ({})", format_size(*size))))
 }
@@ -188,7 +189,7 @@ fn kind(m: &Measurement) -> Option<StressRowKind> {
 }
 
 /// Prints a row. Returns true if its limit holds.
-fn show(kind: StressRowKind, name: &str, pairs: &[(StressRowFigures, StressRowFigures)]) -> bool {
+fn print_row(kind: StressRowKind, name: &str, pairs: &[(StressRowFigures, StressRowFigures)]) -> bool {
     let shift_of = |figure: fn(&StressRowFigures) -> f64| {
         let ratios = pairs.iter().map(|(idle, loaded)| (figure(loaded), figure(idle)));
         ratio_of_medians(&ratios.collect::<Vec<_>>(), SEED)
@@ -198,18 +199,19 @@ fn show(kind: StressRowKind, name: &str, pairs: &[(StressRowFigures, StressRowFi
     let drifted = |cycles: f64| (cycles / time.0 - 1.0).abs() > DRIFT;
     let by_cycles = cycles.filter(|(cycles, _)| kind == StressRowKind::Hardware && drifted(*cycles));
     let (ratio, interval) = by_cycles.unwrap_or(time);
-    let judged = |limit| verdict(ratio, interval, ConfidenceInterval { low: 1.0 - limit, high: 1.0 + limit });
+    let judged =
+        |limit| limit_verdict(ratio, interval, ConfidenceInterval { low: 1.0 - limit, high: 1.0 + limit });
     let (limit, judgement) = match kind {
         StressRowKind::Hardware => ("15 %", judged(0.15)),
         StressRowKind::Kernel => ("30 %", judged(0.30)),
         StressRowKind::Shown(why) => ("", why),
     };
     let shift = |ratio: f64| format!("{:+.1} %", 100.0 * (ratio - 1.0));
-    let rejected = 100.0 * middle(pairs.iter().map(|(_, loaded)| loaded.rejected));
+    let rejected = 100.0 * median_or_nan(pairs.iter().map(|(_, loaded)| loaded.rejected));
     println!(
         "{name:<40} {:>9} {:>9} {:>9} {:>10} {:>18} {limit:>6} {:>9}  {}{judgement}",
-        format_time(middle(pairs.iter().map(|(idle, _)| idle.ns))),
-        format_time(middle(pairs.iter().map(|(_, loaded)| loaded.ns))),
+        format_time(median_or_nan(pairs.iter().map(|(idle, _)| idle.ns))),
+        format_time(median_or_nan(pairs.iter().map(|(_, loaded)| loaded.ns))),
         shift(time.0),
         cycles.map_or_else(String::new, |(ratio, _)| shift(ratio)),
         format!("[{:+.1}, {:+.1}]", 100.0 * (interval.low - 1.0), 100.0 * (interval.high - 1.0)),
@@ -229,10 +231,10 @@ mod tests {
         let seen = |ns, cycles| StressRowFigures { ns, cycles: Some(cycles), rejected: 0.0 };
         let slower_clock = [(seen(1.0, 4.0), seen(1.5, 4.0)); 5];
         assert!(
-            show(StressRowKind::Hardware, "load", &slower_clock)
-                && !show(StressRowKind::Kernel, "getppid", &slower_clock)
+            print_row(StressRowKind::Hardware, "load", &slower_clock)
+                && !print_row(StressRowKind::Kernel, "getppid", &slower_clock)
         );
-        assert!(!show(StressRowKind::Hardware, "load", &[(seen(1.0, 4.0), seen(1.2, 4.8)); 5]));
+        assert!(!print_row(StressRowKind::Hardware, "load", &[(seen(1.0, 4.0), seen(1.2, 4.8)); 5]));
     }
 
     #[test]

@@ -32,16 +32,16 @@ impl PeerTool {
     fn is_there(&self) -> bool {
         // What is built from here, cargo knows whether to build it anew.
         !matches!(self, PeerTool::Package(_))
-            && (shell::has(self.program()) || place().join("bin").join(self.program()).is_file())
+            && (shell::is_on_path(self.program()) || peers_dir().join("bin").join(self.program()).is_file())
     }
 
-    fn install(&self) -> Result<()> {
-        let root = place();
+    fn install_tool(&self) -> Result<()> {
+        let root = peers_dir();
         match self {
             PeerTool::Debian(_, package) => {
                 let command =
                     format!("apt-get update && apt-get install -y --no-install-recommends {package}");
-                shell::run(Command::new("sh").args(["-c", &command]))
+                shell::run_command(Command::new("sh").args(["-c", &command]))
             }
             PeerTool::Registry(program, version) => {
                 let mut cargo = shell::cargo("install --locked --version");
@@ -50,7 +50,7 @@ impl PeerTool {
                     .arg(&root)
                     .arg("--target-dir")
                     .arg(root.join("build"));
-                shell::run(&mut cargo)
+                shell::run_command(&mut cargo)
             }
             PeerTool::Package(program) => {
                 let built = dist::package(
@@ -68,7 +68,7 @@ impl PeerTool {
 const TIMEOUT_SECONDS: &str = "180";
 
 /// Directory of installed crates and of the files of comparisons.
-pub fn place() -> PathBuf {
+pub fn peers_dir() -> PathBuf {
     shell::workspace().join("target/peers")
 }
 
@@ -76,7 +76,9 @@ pub fn place() -> PathBuf {
 ///
 /// # Errors
 /// A Debian package is missing and this process is not root. The text has the command.
-pub fn install(tools: impl Iterator<Item = &'static PeerTool>) -> Result<Vec<(&'static str, String)>> {
+pub fn install_missing(
+    tools: impl Iterator<Item = &'static PeerTool>,
+) -> Result<Vec<(&'static str, String)>> {
     let mut lacking: Vec<(&str, String)> = Vec::new();
     for tool in tools.filter(|tool| !tool.is_there()) {
         if let PeerTool::Debian(program, package) = tool
@@ -85,7 +87,7 @@ pub fn install(tools: impl Iterator<Item = &'static PeerTool>) -> Result<Vec<(&'
             bail!("{program} is missing: run `sudo apt-get install {package}`, and this again");
         }
         if !lacking.iter().any(|(program, _)| *program == tool.program())
-            && let Err(error) = tool.install()
+            && let Err(error) = tool.install_tool()
         {
             lacking.push((tool.program(), format!("{error:#}")));
         }
@@ -112,7 +114,7 @@ impl PlaceholderValues {
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
         let cpus: CpuList = list.context("no Cpus_allowed_list in /proc/self/status")?.trim().parse()?;
         let (first, last) = cpus.0.first().zip(cpus.0.last()).context("no CPU is allowed")?;
-        let directory = place().join("files");
+        let directory = peers_dir().join("files");
         fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
         Ok(PlaceholderValues {
             cpu: *last,
@@ -131,7 +133,7 @@ impl PlaceholderValues {
     ///
     /// # Errors
     /// The line needs two CPUs and there is only one.
-    pub fn words(&self, line: &str) -> Result<Vec<String>> {
+    pub fn fill_words(&self, line: &str) -> Result<Vec<String>> {
         ensure!(
             self.pair.is_some() || !(line.contains("{pair}") || line.contains("{first}")),
             "it needs two CPUs"
@@ -149,11 +151,11 @@ impl PlaceholderValues {
     ///
     /// # Errors
     /// The line needs two CPUs and there is only one.
-    pub fn command(&self, line: &str) -> Result<Command> {
+    pub fn peer_command(&self, line: &str) -> Result<Command> {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new("timeout");
-        command.args(["-k", "5", TIMEOUT_SECONDS]).args(self.words(line)?);
-        command.env("PATH", format!("{}:{path}", place().join("bin").display())).env("LC_ALL", "C");
+        command.args(["-k", "5", TIMEOUT_SECONDS]).args(self.fill_words(line)?);
+        command.env("PATH", format!("{}:{path}", peers_dir().join("bin").display())).env("LC_ALL", "C");
         Ok(command)
     }
 
@@ -161,8 +163,8 @@ impl PlaceholderValues {
     ///
     /// # Errors
     /// The peer cannot be run, takes too long, or fails. The text has its last line.
-    pub fn run(&self, line: &str) -> Result<String> {
-        let output = self.command(line)?.output().context("cannot start timeout (coreutils)")?;
+    pub fn run_peer(&self, line: &str) -> Result<String> {
+        let output = self.peer_command(line)?.output().context("cannot start timeout (coreutils)")?;
         let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
             let said = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
@@ -178,7 +180,7 @@ pub struct LatscopeBinary(PathBuf);
 impl LatscopeBinary {
     /// Builds the release binary.
     pub fn build() -> Result<LatscopeBinary> {
-        shell::run(&mut shell::cargo("build --release --package latscope --locked"))?;
+        shell::run_command(&mut shell::cargo("build --release --package latscope --locked"))?;
         Ok(LatscopeBinary(shell::workspace().join("target/release/latscope")))
     }
 
@@ -186,9 +188,9 @@ impl LatscopeBinary {
     ///
     /// # Errors
     /// The run fails. The text is latscope's output on stderr.
-    pub fn measure(&self, words: &[String]) -> Result<Report> {
+    pub fn measure_report(&self, words: &[String]) -> Result<Report> {
         let words = [words, &["--quiet", "--json", "-"].map(str::to_owned)].concat();
-        Ok(Report::from_json(self.says(&words)?.as_bytes())?)
+        Ok(Report::from_json(self.read_output(&words)?.as_bytes())?)
     }
 
     /// Command that runs the binary.
@@ -200,7 +202,7 @@ impl LatscopeBinary {
     ///
     /// # Errors
     /// The run fails. The text is latscope's output on stderr.
-    pub fn says(&self, words: &[String]) -> Result<String> {
+    pub fn read_output(&self, words: &[String]) -> Result<String> {
         let output = Command::new(&self.0).args(words).output()?;
         if !output.status.success() {
             bail!("latscope {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim());
@@ -211,11 +213,11 @@ impl LatscopeBinary {
     /// Figures of the only point that these arguments leave.
     ///
     /// # Errors
-    /// The errors are those of [`LatscopeBinary::measure`], or there is not exactly one point.
-    pub fn point(&self, words: &[String]) -> Result<Measurement> {
-        let mut points = self.measure(words)?.measurements;
+    /// The errors are those of [`LatscopeBinary::measure_report`], or there is not exactly one point.
+    pub fn measure_point(&self, words: &[String]) -> Result<Measurement> {
+        let mut points = self.measure_report(words)?.measurements;
         // The one pair of processes is summed up, too.
-        points.retain(|point| !point.is(param::PAIR, "all"));
+        points.retain(|point| !point.has_param(param::PAIR, "all"));
         let count = points.len();
         let only = points.pop().filter(|_| count == 1);
         only.with_context(|| format!("latscope {} has {count} points", words.join(" ")))
@@ -224,10 +226,10 @@ impl LatscopeBinary {
     /// Median of the only point that these arguments leave, in ns.
     ///
     /// # Errors
-    /// The errors are those of [`LatscopeBinary::point`], or the point has no figure.
+    /// The errors are those of [`LatscopeBinary::measure_point`], or the point has no figure.
     pub fn median(&self, words: &[String]) -> Result<f64> {
-        let point = self.point(words)?;
-        let why = || format!("latscope: {}", point.reason().as_deref().unwrap_or("no figure"));
+        let point = self.measure_point(words)?;
+        let why = || format!("latscope: {}", point.joined_reasons().as_deref().unwrap_or("no figure"));
         point.typical().filter(|ns| *ns > 0.0).with_context(why)
     }
 }

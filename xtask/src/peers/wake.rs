@@ -3,7 +3,7 @@
 //! CPU time of the whole program for an activation. jitterdebugger is shown beside them.
 
 use super::tools::{self, PeerTool, PlaceholderValues};
-use super::{SEED, middle, verdict};
+use super::{SEED, limit_verdict, median_or_nan};
 use crate::dist;
 use anyhow::{Context, Result, ensure};
 use latscope_core::report::Report;
@@ -39,8 +39,8 @@ struct WakeRunFigures {
 ///
 /// # Errors
 /// latscope cannot be built, or cyclictest is missing and this process is not root.
-pub fn run(pairs: usize, seconds: u64) -> Result<bool> {
-    let lacking = tools::install([&CYCLICTEST, &JITTERDEBUGGER].into_iter())?;
+pub fn compare_wake(pairs: usize, seconds: u64) -> Result<bool> {
+    let lacking = tools::install_missing([&CYCLICTEST, &JITTERDEBUGGER].into_iter())?;
     if let Some((program, why)) = lacking.iter().find(|(program, _)| *program == CYCLICTEST.program()) {
         anyhow::bail!("{program} cannot be had: {why}");
     }
@@ -61,17 +61,17 @@ pub fn run(pairs: usize, seconds: u64) -> Result<bool> {
         "A SCHED_FIFO 95 thread on each CPU, 1 ms, memory locked, {seconds} s a run, {pairs} pairs in turn."
     );
     println!("latscope / cyclictest [95 % interval of the median ratio]; at most 1.00.\n");
-    let mut holds = row("min", |f| f.min, &ours, &theirs);
-    holds &= row("p50", |f| f.p50, &ours, &theirs);
-    holds &= row("CPU time of an activation", |f| f.cpu, &ours, &theirs);
+    let mut holds = print_row("min", |f| f.min, &ours, &theirs);
+    holds &= print_row("p50", |f| f.p50, &ours, &theirs);
+    holds &= print_row("CPU time of an activation", |f| f.cpu, &ours, &theirs);
     if !third.is_empty() {
-        let at = |figure: fn(&WakeRunFigures) -> f64| format_time(middle(third.iter().map(figure)));
+        let at = |figure: fn(&WakeRunFigures) -> f64| format_time(median_or_nan(third.iter().map(figure)));
         println!("{:<28} min {}, p50 {} (whole µs)", "jitterdebugger", at(|f| f.min), at(|f| f.p50));
     }
     Ok(holds & sides.idle()? & sides.memory()?)
 }
 
-fn row(
+fn print_row(
     name: &str,
     figure: fn(&WakeRunFigures) -> f64,
     ours: &[WakeRunFigures],
@@ -79,13 +79,13 @@ fn row(
 ) -> bool {
     let pairs: Vec<(f64, f64)> = ours.iter().map(figure).zip(theirs.iter().map(figure)).collect();
     let Some((ratio, interval)) = ratio_of_medians(&pairs, SEED) else { return false };
-    let judgement = verdict(ratio, interval, ConfidenceInterval { low: 0.0, high: 1.0 });
+    let judgement = limit_verdict(ratio, interval, ConfidenceInterval { low: 0.0, high: 1.0 });
     println!(
         "{name:<28} {ratio:.3} [{:.3}, {:.3}]   {} / {}   {judgement}",
         interval.low,
         interval.high,
-        format_time(middle(ours.iter().map(figure))),
-        format_time(middle(theirs.iter().map(figure))),
+        format_time(median_or_nan(ours.iter().map(figure))),
+        format_time(median_or_nan(theirs.iter().map(figure))),
     );
     judgement != "EXCEEDED"
 }
@@ -97,7 +97,7 @@ struct WakePeerRunner {
 }
 
 impl WakePeerRunner {
-    fn wake(&self, seconds: u64) -> Command {
+    fn wake_command(&self, seconds: u64) -> Command {
         let mut command = Command::new(&self.latscope);
         let words = ["wake", "--interval", "1ms", "--priority", "95", "--no-live", "--quiet", "--duration"];
         command.args(words).arg(format!("{seconds}s"));
@@ -105,14 +105,14 @@ impl WakePeerRunner {
     }
 
     fn latscope(&self) -> Result<WakeRunFigures> {
-        let path = tools::place().join("files/wake.json");
+        let path = tools::peers_dir().join("files/wake.json");
         let command = format!(
             "{} wake --interval 1ms --priority 95 --no-live --quiet --duration {}s --json {}",
             self.latscope.display(),
             self.seconds,
             path.display()
         );
-        let (cpu, _) = timed(&command)?;
+        let (cpu, _) = run_timed(&command)?;
         let report = Report::from_json(&std::fs::read(&path)?)?;
         let all = report.measurements.iter().find(|m| m.row).context("latscope wake has no merged row")?;
         let summary = &all.summary;
@@ -126,24 +126,25 @@ impl WakePeerRunner {
     /// Runs cyclictest twice: once counting nanoseconds, and once as usual for its CPU time.
     fn cyclictest(&self) -> Result<WakeRunFigures> {
         let seconds = self.seconds;
-        let fine = self.here.run(&format!("cyclictest -m -S -p95 -i1000 -N -q -h {BUCKETS} -D {seconds}"))?;
+        let fine =
+            self.here.run_peer(&format!("cyclictest -m -S -p95 -i1000 -N -q -h {BUCKETS} -D {seconds}"))?;
         let (min, p50) = fine_histogram(&fine).context("cyclictest printed no histogram")?;
-        let (cpu, output) = timed(&format!("cyclictest -m -S -p95 -i1000 -h 400 -q -D {seconds}"))?;
+        let (cpu, output) = run_timed(&format!("cyclictest -m -S -p95 -i1000 -h 400 -q -D {seconds}"))?;
         let cycles = cycles(&output).context("cyclictest printed no total")?;
         Ok(WakeRunFigures { min, p50, cpu: cpu / cycles })
     }
 
     fn jitterdebugger(&self) -> Result<WakeRunFigures> {
-        let directory = tools::place().join("files");
+        let directory = tools::peers_dir().join("files");
         let line = format!("jitterdebugger -p 95 -i 1000 -D {}s -o {}", self.seconds, directory.display());
-        self.here.run(&line)?;
+        self.here.run_peer(&line)?;
         let text = std::fs::read(directory.join("results.json"))?;
         jitter_results(&serde_json::from_slice(&text)?).context("jitterdebugger wrote no histogram")
     }
 
     /// Checks the rate of voluntary switches of all threads but the measuring threads while nothing happens.
     fn idle(&self) -> Result<bool> {
-        let run = KillOnDropChild(self.wake(6).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
+        let run = KillOnDropChild(self.wake_command(6).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
         sleep(Duration::from_secs(2));
         let before = switches(run.0.id());
         sleep(Duration::from_secs(3));
@@ -153,15 +154,15 @@ impl WakePeerRunner {
             as f64
             / 3.0;
         let holds = rate <= QUIET;
-        println!("{:<28} {rate:.1}/s, at most {QUIET}   {}", "wake-ups beside measuring", word(holds));
+        println!("{:<28} {rate:.1}/s, at most {QUIET}   {}", "wake-ups beside measuring", limit_word(holds));
         Ok(holds)
     }
 
     /// Checks that the memory of the coordinator and the worker together keeps its limit, and does not grow with
     /// activations.
     fn memory(&self) -> Result<bool> {
-        let run = KillOnDropChild(self.wake(6).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
-        let resident = || family(run.0.id()).into_iter().map(proportional).sum::<f64>();
+        let run = KillOnDropChild(self.wake_command(6).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
+        let resident = || process_tree(run.0.id()).into_iter().map(proportional).sum::<f64>();
         sleep(Duration::from_secs(2));
         let early = resident();
         sleep(Duration::from_secs(3));
@@ -172,13 +173,13 @@ impl WakePeerRunner {
             "memory of all processes",
             late / 1e6,
             (late - early) / 1e6,
-            word(holds)
+            limit_word(holds)
         );
         Ok(holds)
     }
 }
 
-fn word(holds: bool) -> &'static str {
+fn limit_word(holds: bool) -> &'static str {
     if holds { "holds" } else { "EXCEEDED" }
 }
 
@@ -193,7 +194,7 @@ impl Drop for KillOnDropChild {
 }
 
 /// Runs a command line. Returns the CPU time of it and all its processes in ns, and its output on stdout.
-fn timed(line: &str) -> Result<(f64, String)> {
+fn run_timed(line: &str) -> Result<(f64, String)> {
     let script = format!("TIMEFORMAT='%3U %3S'; time {line}");
     let output = Command::new("bash").args(["-c", &script]).env("LC_ALL", "C").output()?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -205,17 +206,17 @@ fn timed(line: &str) -> Result<(f64, String)> {
 }
 
 /// Returns a process and all its descendants.
-fn family(process: u32) -> Vec<u32> {
+fn process_tree(process: u32) -> Vec<u32> {
     let path = format!("/proc/{process}/task/{process}/children");
     let children = std::fs::read_to_string(path).unwrap_or_default();
     let mut all = vec![process];
-    all.extend(children.split_whitespace().filter_map(|id| id.parse().ok()).flat_map(family));
+    all.extend(children.split_whitespace().filter_map(|id| id.parse().ok()).flat_map(process_tree));
     all
 }
 
 /// Number of voluntary switches of each thread of a run that does not measure.
 fn switches(process: u32) -> BTreeMap<u32, u64> {
-    let threads = family(process).into_iter().flat_map(|process| {
+    let threads = process_tree(process).into_iter().flat_map(|process| {
         let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten();
         tasks.filter_map(move |task| Some((process, task.ok()?.file_name().to_str()?.parse::<u32>().ok()?)))
     });
@@ -313,8 +314,8 @@ mod tests {
     #[test]
     fn the_time_of_a_command_is_that_of_its_processes() {
         let (ns, said) =
-            timed("sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo done'").unwrap();
+            run_timed("sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo done'").unwrap();
         assert!(ns > 0.0 && said == "done\n");
-        assert!(timed("sh -c 'exit 7'").is_err());
+        assert!(run_timed("sh -c 'exit 7'").is_err());
     }
 }

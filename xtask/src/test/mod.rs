@@ -19,69 +19,74 @@ use tally::TestTally;
 ///
 /// # Errors
 /// A step cannot be started.
-pub fn run(all: bool, limit: TestDeadline) -> Result<bool> {
+pub fn run_steps(all: bool, limit: TestDeadline) -> Result<bool> {
     let setup = if all {
         setup::components()?;
         // Lints and the build of the tests need nothing else.
-        Some(TestPart::Setup.start(limit)?)
+        Some(TestPart::Setup.start_process(limit)?)
     } else {
         setup::name_missing(true);
         None
     };
-    let mut tally = TestTally::until(limit);
+    let mut tally = TestTally::with_deadline(limit);
     compile(&mut tally);
     if let Some(setup) = setup {
         setup.join(&mut tally);
     }
-    let wheel = if all { Some(TestPart::Wheel.start(limit)?) } else { None };
-    tally.step("cargo test", |tally| {
+    let wheel = if all { Some(TestPart::Wheel.start_process(limit)?) } else { None };
+    tally.run_step("cargo test", |tally| {
         let ran = tally.tests_or_flaky("cargo test", |names| Ok(workspace(all, names)));
-        tally.ran("cargo test", ran);
+        tally.count_failure("cargo test", ran);
     });
     if let Some(wheel) = wheel {
-        beyond(&mut tally, wheel, limit)?;
+        run_further_tests(&mut tally, wheel, limit)?;
     }
-    Ok(tally.close())
+    Ok(tally.print_summary())
 }
 
 /// Runs the steps that only compile, and builds the tests.
 fn compile(tally: &mut TestTally) {
-    tally.step("formatting", |tally| {
-        tally.check("formatting", shell::run(&mut shell::cargo("fmt --all -- --check")));
+    tally.run_step("formatting", |tally| {
+        tally.count_check("formatting", shell::run_command(&mut shell::cargo("fmt --all -- --check")));
     });
-    tally.step("lints", |tally| {
+    tally.run_step("lints", |tally| {
         let clippy = format!("clippy --workspace --all-targets {FEATURES} --locked -- -D warnings");
-        tally.check("clippy", shell::run(&mut shell::cargo(&clippy)));
+        tally.count_check("clippy", shell::run_command(&mut shell::cargo(&clippy)));
         // The delivered program lacks the features that the tests turn on.
         let delivered = "clippy --workspace --locked -- -D warnings";
-        tally.check("clippy without tests", shell::run(&mut shell::cargo(delivered)));
+        tally.count_check("clippy without tests", shell::run_command(&mut shell::cargo(delivered)));
     });
-    tally.step("documentation", |tally| tally.check("documentation", documentation()));
-    tally.step("dependencies", |tally| tally.check("no C in the dependency tree", bans::run()));
-    tally.step("build of the tests", |tally| {
+    tally.run_step("documentation", |tally| tally.count_check("documentation", documentation()));
+    tally.run_step("dependencies", |tally| {
+        tally.count_check("no C in the dependency tree", bans::check_dependency_tree())
+    });
+    tally.run_step("build of the tests", |tally| {
         let build = format!("test --workspace {FEATURES} --locked --no-run");
-        tally.check("the tests compile", shell::run(&mut shell::cargo(&build)));
+        tally.count_check("the tests compile", shell::run_command(&mut shell::cargo(&build)));
     });
 }
 
 /// Runs the tests that take a virtual machine, another architecture or a library of Python, after those of the
 /// workspace. They need the binary of this machine.
-fn beyond(tally: &mut TestTally, wheel: TestPartProcess, limit: TestDeadline) -> Result<()> {
-    tally.step("advisories", |tally| match advisories::database() {
-        Ok(database) => tally.check("no advisory on a dependency", advisories::run(&database)),
+fn run_further_tests(tally: &mut TestTally, wheel: TestPartProcess, limit: TestDeadline) -> Result<()> {
+    tally.run_step("advisories", |tally| match advisories::database() {
+        Ok(database) => {
+            tally.count_check("no advisory on a dependency", advisories::check_lock_files(&database))
+        }
         Err(error) => tally.skip(Some(error)),
     });
-    tally.step("orderings", |tally| tally.tests("orderings of the rings", orderings()));
-    tally.step("Valgrind", |tally| match setup::program("valgrind", "valgrind") {
+    tally.run_step("orderings", |tally| tally.tests("orderings of the rings", orderings()));
+    tally.run_step("Valgrind", |tally| match setup::check_program("valgrind", "valgrind") {
         Ok(()) => tally.tests("kernel interfaces under Valgrind", valgrind()),
         Err(error) => tally.skip(Some(error)),
     });
     wheel.join(tally);
-    let [delivery, machines] = [TestPart::Delivery.start(limit)?, TestPart::Machines.start(limit)?];
-    tally.step("injected preemptions", injected_preemptions);
-    tally.step("python", |tally| {
+    let [delivery, machines] =
+        [TestPart::Delivery.start_process(limit)?, TestPart::Machines.start_process(limit)?];
+    tally.run_step("injected preemptions", injected_preemptions);
+    tally.run_step("python", |tally| {
         let ran = python_checks(tally);
-        tally.ran("python", ran);
+        tally.count_failure("python", ran);
     });
     delivery.join(tally);
     machines.join(tally);
@@ -90,7 +95,7 @@ fn beyond(tally: &mut TestTally, wheel: TestPartProcess, limit: TestDeadline) ->
 
 fn documentation() -> Result<()> {
     let mut cargo = shell::cargo("doc --workspace --no-deps --locked");
-    shell::run(cargo.env("RUSTDOCFLAGS", "-D warnings"))
+    shell::run_command(cargo.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// Command for the tests of the workspace, or for those with these names. The ignored tests are those that fetch
@@ -127,14 +132,19 @@ fn with_tracefs(command: Command) -> Command {
 
 /// Command for the tests of every interleaving.
 fn orderings() -> Command {
-    apart("test --package latscope-rpmsg --package latscope-bench --test loom --locked", "loom", "loom")
+    cargo_in_own_dir(
+        "test --package latscope-rpmsg --package latscope-bench --test loom --locked",
+        "loom",
+        "loom",
+    )
 }
 
 /// Command for the tests of the crate with unsafe code under Valgrind. It leaves out the tests that Valgrind does not
 /// carry out as Linux does, a test that takes long, and the loops of a thousand instructions, for which Valgrind has no
 /// room. Valgrind hides the vDSO, where rustix expects it.
 fn valgrind() -> Command {
-    let mut cargo = apart("test --package latscope-os --lib --locked", "valgrind", "rustix_use_libc");
+    let mut cargo =
+        cargo_in_own_dir("test --package latscope-os --lib --locked", "valgrind", "rustix_use_libc");
     let runner = "valgrind --quiet --error-exitcode=9 --vex-guest-max-insns=40";
     cargo.args(["--config", &format!("target.'cfg(all())'.runner='{runner}'"), "--", "--test-threads=2"]);
     let skipped = [
@@ -152,7 +162,7 @@ fn valgrind() -> Command {
 }
 
 /// Cargo command with a build directory of its own, since a `cfg` causes all crates to be compiled.
-fn apart(words: &str, directory: &str, cfg: &str) -> Command {
+fn cargo_in_own_dir(words: &str, directory: &str, cfg: &str) -> Command {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| shell::workspace().join("target")).join(directory);
     let mut cargo = shell::cargo(words);
@@ -164,10 +174,10 @@ fn apart(words: &str, directory: &str, cfg: &str) -> Command {
 fn check_packages(tally: &mut TestTally, binaries: &[PathBuf]) {
     match packages::build(binaries) {
         Ok(()) => {
-            let ran = packages::checks::run_all(|name, outcome| tally.check(name, outcome));
+            let ran = packages::checks::run_all(|name, outcome| tally.count_check(name, outcome));
             tally.skip(ran.err());
         }
-        Err(error) => tally.check("packages", Err(error)),
+        Err(error) => tally.count_check("packages", Err(error)),
     }
 }
 
@@ -176,7 +186,7 @@ fn check_packages(tally: &mut TestTally, binaries: &[PathBuf]) {
 fn check_binary(tally: &mut TestTally, binary: &Path) {
     let mut check = |name: &str, check: fn(&mut Command) -> Result<()>| {
         let outcome = command_of(binary).and_then(|mut command| check(&mut command));
-        tally.check(&format!("{} {name}", binary.display()), outcome);
+        tally.count_check(&format!("{} {name}", binary.display()), outcome);
     };
     check("measures", packages::checks::survey);
     check("refuses an unknown option", packages::checks::refuses);
@@ -194,18 +204,18 @@ fn command_of(binary: &Path) -> Result<Command> {
 /// Runs the checks of the Python package. Its tests print what `cargo test` would.
 fn python_checks(tally: &mut TestTally) -> Result<()> {
     for (name, mut command) in python::checks()? {
-        tally.check(name, shell::run(&mut command));
+        tally.count_check(name, shell::run_command(&mut command));
     }
-    tally.tests_or_flaky("pytest", python::tests)
+    tally.tests_or_flaky("pytest", python::test_command)
 }
 
 /// Checks that the binary of this machine finds injected preemptions.
 fn injected_preemptions(tally: &mut TestTally) {
     let binary = Path::new("dist").join(format!("latscope-{}", std::env::consts::ARCH));
     match injected_preemptions::reason_against() {
-        None => tally.check(
+        None => tally.count_check(
             "every injected preemption is found, with its thread",
-            injected_preemptions::look(&binary),
+            injected_preemptions::run_selftest(&binary),
         ),
         Some(reason) => tally.skip(Some(reason)),
     }
@@ -219,7 +229,7 @@ fn emulator(binary: &Path) -> Result<Option<String>> {
         return Ok(None);
     }
     let program = format!("qemu-{}-static", if architecture == "armv7" { "arm" } else { architecture });
-    setup::program(&program, "qemu-user-static")?;
+    setup::check_program(&program, "qemu-user-static")?;
     Ok(Some(program))
 }
 

@@ -37,7 +37,7 @@ impl TestPart {
     ///
     /// # Errors
     /// The process cannot be started.
-    pub fn start(self, limit: TestDeadline) -> Result<TestPartProcess> {
+    pub fn start_process(self, limit: TestDeadline) -> Result<TestPartProcess> {
         fs::create_dir_all(self.path("log").parent().context("the path has no directory")?)?;
         // A sum of an earlier run is not that of this one.
         let _ = fs::remove_file(self.path("json"));
@@ -76,15 +76,17 @@ impl TestPart {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn run(self, limit: TestDeadline) -> Result<bool> {
-        let mut tally = TestTally::until(limit).kept_in(self.path("json"));
+    pub fn run_in_process(self, limit: TestDeadline) -> Result<bool> {
+        let mut tally = TestTally::with_deadline(limit).kept_in(self.path("json"));
         match self {
-            TestPart::Setup => tally.step("setup", |tally| tally.check("setup", setup::run())),
+            TestPart::Setup => {
+                tally.run_step("setup", |tally| tally.count_check("setup", setup::install_missing()))
+            }
             TestPart::Wheel => wheel(&mut tally),
             TestPart::Delivery => deliver(&mut tally),
-            TestPart::Machines => boot(&mut tally),
+            TestPart::Machines => run_machines_part(&mut tally),
         }
-        tally.keep()?;
+        tally.save_counts()?;
         Ok(true)
     }
 
@@ -105,16 +107,16 @@ impl TestPart {
 impl TestPartProcess {
     /// Waits for the end of the part, prints what it wrote, and adds its counts. A part that has no time left ends.
     pub fn join(mut self, tally: &mut TestTally) {
-        let ended = self.wait(tally);
+        let ended = self.wait_for_exit(tally);
         println!("{}", fs::read_to_string(self.part.path("log")).unwrap_or_default());
         let sum = fs::read(self.part.path("json")).ok().and_then(|text| serde_json::from_slice(&text).ok());
         match sum {
-            Some(sum) => tally.add(sum),
-            None => tally.check(self.part.name(), Err(anyhow::anyhow!("it left no counts: {ended:?}"))),
+            Some(sum) => tally.add_part(sum),
+            None => tally.count_check(self.part.name(), Err(anyhow::anyhow!("it left no counts: {ended:?}"))),
         }
     }
 
-    fn wait(&mut self, tally: &mut TestTally) -> Result<ExitStatus> {
+    fn wait_for_exit(&mut self, tally: &mut TestTally) -> Result<ExitStatus> {
         loop {
             if let Some(ended) = self.child.try_wait()? {
                 return Ok(ended);
@@ -140,39 +142,44 @@ fn nice(value: i32) -> Command {
 }
 
 fn wheel(tally: &mut TestTally) {
-    tally.step("static binaries", |tally| check_binaries(tally, dist::of_rustup(dist::EMULATED)));
-    tally.step("wheel", |tally| {
+    tally.run_step("static binaries", |tally| check_binaries(tally, dist::of_rustup(dist::EMULATED)));
+    tally.run_step("wheel", |tally| {
         let wheels = python::wheel(dist::EMULATED);
-        tally.check("the wheel measures and reads", wheels.and_then(|wheels| python::check(&wheels)));
+        tally.count_check(
+            "the wheel measures and reads",
+            wheels.and_then(|wheels| python::check_wheel(&wheels)),
+        );
     });
 }
 
 fn deliver(tally: &mut TestTally) {
-    tally.step("static binaries for others", |tally| check_binaries(tally, dist::of_debian(dist::EMULATED)));
-    tally.step("packages", |tally| match dist::run(dist::EMULATED) {
+    tally.run_step("static binaries for others", |tally| {
+        check_binaries(tally, dist::of_debian(dist::EMULATED))
+    });
+    tally.run_step("packages", |tally| match dist::build_binaries(dist::EMULATED) {
         Ok(binaries) => check_packages(tally, &binaries),
-        Err(error) => tally.check("packages", Err(error)),
+        Err(error) => tally.count_check("packages", Err(error)),
     });
 }
 
 fn check_binaries(tally: &mut TestTally, built: Result<Vec<PathBuf>>) {
     match built {
         Ok(binaries) => binaries.iter().for_each(|binary| check_binary(tally, binary)),
-        Err(error) => tally.check("static binaries", Err(error)),
+        Err(error) => tally.count_check("static binaries", Err(error)),
     }
 }
 
-fn boot(tally: &mut TestTally) {
-    tally.step("image for QEMU", |tally| {
-        let ran = image::run_all(|name, outcome| tally.check(name, outcome));
+fn run_machines_part(tally: &mut TestTally) {
+    tally.run_step("image for QEMU", |tally| {
+        let ran = image::run_all(|name, outcome| tally.count_check(name, outcome));
         tally.skip(ran.err());
     });
-    tally.step("virtual machine", |tally| {
-        let ran = vm::checks::run_all(|name, outcome| tally.check(name, outcome));
+    tally.run_step("virtual machine", |tally| {
+        let ran = vm::checks::run_all(|name, outcome| tally.count_check(name, outcome));
         tally.skip(ran.err());
     });
-    tally.step("ARM guest", |tally| {
-        let ran = guest::run_all(|name, outcome| tally.check(name, outcome));
+    tally.run_step("ARM guest", |tally| {
+        let ran = guest::run_all(|name, outcome| tally.count_check(name, outcome));
         tally.skip(ran.err());
     });
 }

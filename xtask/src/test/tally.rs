@@ -92,7 +92,7 @@ pub struct TestTally {
 
 impl TestTally {
     /// Returns counts of steps that begin before this limit.
-    pub fn until(limit: TestDeadline) -> TestTally {
+    pub fn with_deadline(limit: TestDeadline) -> TestTally {
         TestTally { limit: Some(limit), ..TestTally::default() }
     }
 
@@ -105,7 +105,7 @@ impl TestTally {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn keep(&self) -> Result<()> {
+    pub fn save_counts(&self) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let new = file.with_extension("new");
         fs::write(&new, serde_json::to_vec(self)?)?;
@@ -113,7 +113,7 @@ impl TestTally {
     }
 
     /// Runs a step, and prints the time that it took. Skips it if no time is left.
-    pub fn step(&mut self, name: &str, run: impl FnOnce(&mut TestTally)) {
+    pub fn run_step(&mut self, name: &str, run: impl FnOnce(&mut TestTally)) {
         if self.limit.is_some_and(TestDeadline::is_over) {
             return self.skip(Some(format!("{name}: the time of the tests was over")));
         }
@@ -126,7 +126,7 @@ impl TestTally {
     }
 
     /// Adds the counts and the steps of a part that ran in a process of its own.
-    pub fn add(&mut self, part: TestTally) {
+    pub fn add_part(&mut self, part: TestTally) {
         self.passed += part.passed;
         self.failed += part.failed;
         self.broken.extend(part.broken);
@@ -136,7 +136,7 @@ impl TestTally {
     }
 
     /// Counts a check by its outcome.
-    pub fn check(&mut self, name: &str, outcome: Result<()>) {
+    pub fn count_check(&mut self, name: &str, outcome: Result<()>) {
         match outcome {
             Ok(()) => self.passed += 1,
             Err(error) => {
@@ -145,15 +145,15 @@ impl TestTally {
                 self.broken.push(name.to_owned());
             }
         }
-        if let Err(error) = self.keep() {
+        if let Err(error) = self.save_counts() {
             eprintln!("xtask: the counts are not kept: {error:#}");
         }
     }
 
     /// Counts a failure to run checks, if there is one.
-    pub fn ran(&mut self, name: &str, outcome: Result<()>) {
+    pub fn count_failure(&mut self, name: &str, outcome: Result<()>) {
         if outcome.is_err() {
-            self.check(name, outcome);
+            self.count_check(name, outcome);
         }
     }
 
@@ -179,7 +179,7 @@ impl TestTally {
         }
         self.binary_ends();
         if outcome.is_err() && self.failed == failed {
-            self.check(name, outcome);
+            self.count_check(name, outcome);
         }
     }
 
@@ -208,19 +208,19 @@ impl TestTally {
             }
             first.failed = 0;
             first.flaky = names.into_iter().filter(|name| !second.broken.contains(name)).collect();
-            self.add(second);
+            self.add_part(second);
         }
-        self.add(first);
+        self.add_part(first);
         Ok(())
     }
 
     fn read_tests(&mut self, mut command: Command) -> Result<()> {
-        eprintln!("$ {}", shell::line(&command));
+        eprintln!("$ {}", shell::command_line(&command));
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         for line in BufReader::new(child.stdout.take().context("no output")?).lines() {
             let line = line?;
             println!("{line}");
-            self.read(&line);
+            self.parse_test_line(&line);
         }
         let status = child.wait()?;
         anyhow::ensure!(status.success(), "cargo test failed ({status})");
@@ -230,7 +230,7 @@ impl TestTally {
     /// Reads a line of a test binary. A test that cannot run on this machine prints that, and passes for the harness. A
     /// test of
     /// which only a part cannot run has passed.
-    fn read(&mut self, line: &str) {
+    fn parse_test_line(&mut self, line: &str) {
         if line.starts_with("running ") && (line.ends_with(" tests") || line.ends_with(" test")) {
             self.binary_ends();
             self.unfinished = true;
@@ -247,7 +247,7 @@ impl TestTally {
             let name = name.trim_start_matches("test ");
             self.skipped.push(format!("{name}: {}", reason.trim_start_matches(", ")));
         } else if let Some(counts) = line.strip_prefix("test result: ") {
-            self.count(counts);
+            self.parse_counts(counts);
             self.unfinished = false;
         }
     }
@@ -261,7 +261,7 @@ impl TestTally {
     }
 
     /// Reads the counts in `ok. 3 passed; 0 failed; 1 ignored; …`. Ignored tests have lines of their own.
-    fn count(&mut self, counts: &str) {
+    fn parse_counts(&mut self, counts: &str) {
         for part in counts.split(['.', ';']) {
             match part.split_whitespace().collect::<Vec<_>>()[..] {
                 [n, "passed"] => self.passed += n.parse().unwrap_or(0),
@@ -272,7 +272,7 @@ impl TestTally {
     }
 
     /// Prints the time of each step, what was skipped, what failed, and the sum. Returns true if nothing failed.
-    pub fn close(&self) -> bool {
+    pub fn print_summary(&self) -> bool {
         println!("\n{:<28} {:>8} {:>10}", "step", "time", "CPU time");
         for StepTime { name, wall_s, cpu_s } in &self.steps {
             println!("{name:<28} {wall_s:>6.1} s {cpu_s:>8.1} s");
@@ -309,7 +309,7 @@ mod tests {
             "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 9.9s",
             "test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s",
         ] {
-            tally.read(line);
+            tally.parse_test_line(line);
         }
         assert_eq!(tally.last_line(), "5 passed, 2 failed, 4 skipped");
         assert_eq!(tally.skipped[3], "d: fetches much");
@@ -368,18 +368,18 @@ mod tests {
 
     #[test]
     fn a_step_that_has_no_time_left_is_skipped_by_name() {
-        let mut tally = TestTally::until(TestDeadline::minutes(0));
-        tally.step("virtual machine", |tally| tally.check("boots", Ok(())));
+        let mut tally = TestTally::with_deadline(TestDeadline::minutes(0));
+        tally.run_step("virtual machine", |tally| tally.count_check("boots", Ok(())));
         assert_eq!(tally.last_line(), "0 passed, 0 failed, 1 skipped");
         assert!(tally.skipped[0].starts_with("virtual machine: "), "{}", tally.skipped[0]);
-        let mut tally = TestTally::until(TestDeadline::minutes(1));
-        tally.step("virtual machine", |tally| tally.check("boots", Ok(())));
+        let mut tally = TestTally::with_deadline(TestDeadline::minutes(1));
+        tally.run_step("virtual machine", |tally| tally.count_check("boots", Ok(())));
         assert_eq!(tally.last_line(), "1 passed, 0 failed, 0 skipped");
     }
 
     #[test]
     fn tests_that_have_no_time_left_are_skipped_and_what_they_counted_stays() {
-        let mut tally = TestTally::until(TestDeadline(Instant::now() + Duration::from_millis(1500)));
+        let mut tally = TestTally::with_deadline(TestDeadline(Instant::now() + Duration::from_millis(1500)));
         let mut command = Command::new("sh");
         command.env("SUM", "test result: ok. 2 passed; 0 failed");
         command.args(["-c", "echo \"$SUM\"; echo 'running 3 tests'; exec sleep 60"]);
@@ -393,7 +393,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("part.json");
         let mut tally = TestTally::default().kept_in(file.clone());
-        tally.check("a", Ok(()));
+        tally.count_check("a", Ok(()));
         let kept: TestTally = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
         assert_eq!(kept.last_line(), "1 passed, 0 failed, 0 skipped");
     }
@@ -402,9 +402,9 @@ mod tests {
     fn a_part_in_another_process_counts() {
         let mut tally = TestTally { passed: 2, failed: 1, broken: vec!["a".into()], ..TestTally::default() };
         let mut part = TestTally::default();
-        part.step("wheel", |part| part.check("b", Err(anyhow::anyhow!("c"))));
+        part.run_step("wheel", |part| part.count_check("b", Err(anyhow::anyhow!("c"))));
         part.skip(Some("no node"));
-        tally.add(serde_json::from_str(&serde_json::to_string(&part).unwrap()).unwrap());
+        tally.add_part(serde_json::from_str(&serde_json::to_string(&part).unwrap()).unwrap());
         assert_eq!(tally.last_line(), "2 passed, 2 failed, 1 skipped");
         assert_eq!((tally.broken.join(","), tally.steps[0].name.as_str()), ("a,b".into(), "wheel"));
     }

@@ -97,12 +97,12 @@ impl VirtualMachine {
     ///
     /// # Errors
     /// A program is missing, the kernel does not come up, or the time is over.
-    pub fn run(&self, job: &str) -> Result<VmOutcome> {
+    pub fn run_job(&self, job: &str) -> Result<VmOutcome> {
         ensure!(AVAILABLE, "the VM is an x86-64 machine, and runs what is built for this one");
-        setup::program("qemu-system-x86_64", "qemu-system-x86")?;
-        setup::program("setpriv", "util-linux")?;
+        setup::check_program("qemu-system-x86_64", "qemu-system-x86")?;
+        setup::check_program("setpriv", "util-linux")?;
         let latscope = dist::for_this_machine(&self.profile)?;
-        let kernel = self.kernel.unpacked()?;
+        let kernel = self.kernel.unpack_once()?;
         let modules: Vec<String> =
             PORT_MODULES.iter().map(|name| (*name).to_owned()).chain(self.modules.clone()).collect();
         let modules = kernel.load_order(&modules)?;
@@ -117,28 +117,28 @@ impl VirtualMachine {
             job,
         };
         let scratch = tempfile::tempdir()?;
-        contents.write(&scratch.path().join("root"), &scratch.path().join("initramfs"))?;
-        let emulator = self.emulator(&kernel.image(), scratch.path());
+        contents.write_archive(&scratch.path().join("root"), &scratch.path().join("initramfs"))?;
+        let emulator = self.emulator(&kernel.image_path(), scratch.path());
         let timeouts = Timeouts { timeout: self.timeout, silence: self.silence };
-        boot(emulator, timeouts, scratch, &kernel.release)
+        boot_machine(emulator, timeouts, scratch, &kernel.release)
     }
 
-    /// Runs a script like [`VirtualMachine::run`], and boots again if the emulator has brought the kernel down while
-    /// the kernel patched its own code, or to a standstill. Nothing else causes another boot. A job that causes such an
-    /// end is repeated, too.
+    /// Runs a script like [`VirtualMachine::run_job`], and boots again if the emulator has brought the kernel down
+    /// while the kernel patched its own code, or to a standstill. Nothing else causes another boot. A job that causes
+    /// such an end is repeated, too.
     ///
     /// # Errors
-    /// The errors are those of [`VirtualMachine::run`] in the last boot.
+    /// The errors are those of [`VirtualMachine::run_job`] in the last boot.
     pub fn run_patiently(&self, job: &str) -> Result<VmOutcome> {
         for _ in 1..BOOTS {
-            match self.run(job) {
+            match self.run_job(job) {
                 Err(error) if brought_down(&format!("{error:#}")) => {
                     eprintln!("VM {}: booted once more: {error:#}", self.kernel);
                 }
                 ended => return ended,
             }
         }
-        self.run(job)
+        self.run_job(job)
     }
 
     fn emulator(&self, image: &Path, scratch: &Path) -> Command {
@@ -181,7 +181,12 @@ pub struct Timeouts {
 ///
 /// # Errors
 /// The kernel of this release does not come up, or the time is over.
-pub fn boot(emulator: Command, timeouts: Timeouts, scratch: TempDir, release: &str) -> Result<VmOutcome> {
+pub fn boot_machine(
+    emulator: Command,
+    timeouts: Timeouts,
+    scratch: TempDir,
+    release: &str,
+) -> Result<VmOutcome> {
     match to_its_end(emulator, timeouts, scratch.path()) {
         Ok(status) => Ok(VmOutcome { status, scratch }),
         Err(error) => bail!("Linux {release}: {error:#}{}", console(scratch.path())),
@@ -203,7 +208,8 @@ fn to_its_end(mut emulator: Command, timeouts: Timeouts, scratch: &Path) -> Resu
     let mut child = emulator.spawn().context("cannot start the emulator")?;
     drop(theirs);
     let archive = scratch.join("result");
-    let sinks: [File; 3] = [own(&io::stdout())?, own(&io::stderr())?, File::create(&archive)?];
+    let sinks: [File; 3] =
+        [unbuffered_file(&io::stdout())?, unbuffered_file(&io::stderr())?, File::create(&archive)?];
     let unread = AtomicBool::new(false);
     thread::scope(|scope| {
         for (mut from, mut to) in ours.into_iter().zip(sinks) {
@@ -214,14 +220,14 @@ fn to_its_end(mut emulator: Command, timeouts: Timeouts, scratch: &Path) -> Resu
                 }
             });
         }
-        timeouts.wait(&mut child, &scratch.join(CONSOLE), &unread)
+        timeouts.wait_for_emulator(&mut child, &scratch.join(CONSOLE), &unread)
     })?;
     unpack(&archive, scratch)
 }
 
 impl Timeouts {
     /// Waits for the emulator to end. Ends it when the time is over or its output has no reader.
-    fn wait(&self, child: &mut Child, console: &Path, unread: &AtomicBool) -> Result<()> {
+    fn wait_for_emulator(&self, child: &mut Child, console: &Path, unread: &AtomicBool) -> Result<()> {
         let start = Instant::now();
         let mut heard = (start, 0);
         let gone = loop {
@@ -270,7 +276,7 @@ fn hand_on(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
 }
 
 /// Returns a stream of this process without its buffer.
-fn own(stream: &impl AsFd) -> Result<File> {
+fn unbuffered_file(stream: &impl AsFd) -> Result<File> {
     Ok(File::from(stream.as_fd().try_clone_to_owned()?))
 }
 
@@ -314,10 +320,14 @@ mod tests {
         let timeouts =
             Timeouts { timeout: Duration::from_secs(60), silence: Some(Duration::from_millis(100)) };
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let error = timeouts.wait(&mut child, Path::new("/nowhere"), &AtomicBool::new(false)).unwrap_err();
+        let error = timeouts
+            .wait_for_emulator(&mut child, Path::new("/nowhere"), &AtomicBool::new(false))
+            .unwrap_err();
         assert!(brought_down(&error.to_string()), "{error}");
         let mut child = Command::new("false").spawn().unwrap();
-        let error = timeouts.wait(&mut child, Path::new("/nowhere"), &AtomicBool::new(false)).unwrap_err();
+        let error = timeouts
+            .wait_for_emulator(&mut child, Path::new("/nowhere"), &AtomicBool::new(false))
+            .unwrap_err();
         assert!(!brought_down(&error.to_string()), "{error}");
     }
 }

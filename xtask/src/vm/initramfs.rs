@@ -2,7 +2,7 @@
 
 use super::{copy, modules, programs};
 use crate::debian;
-use crate::shell::{self, quoted};
+use crate::shell::{self, quote_word};
 use anyhow::{Context, Result};
 use std::fmt::Write;
 use std::fs;
@@ -38,7 +38,7 @@ impl Contents<'_> {
     ///
     /// # Errors
     /// A file is missing, or the disk is full.
-    pub fn write(&self, root: &Path, archive: &Path) -> Result<()> {
+    pub fn write_archive(&self, root: &Path, archive: &Path) -> Result<()> {
         let ours = debian::busybox()?;
         for directory in DIRECTORIES {
             fs::create_dir_all(root.join(directory))?;
@@ -50,7 +50,7 @@ impl Contents<'_> {
         fs::write(root.join("init"), include_str!("init.sh"))?;
         fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755))?;
         self.modules(&ours, root)?;
-        self.programs.iter().try_for_each(|program| programs::install(program, root))?;
+        self.programs.iter().try_for_each(|program| programs::install_program(program, root))?;
         if let Some(overlay) = self.overlay {
             copy(overlay, root)?;
         }
@@ -64,7 +64,7 @@ impl Contents<'_> {
     fn modules(&self, busybox: &Path, root: &Path) -> Result<()> {
         let mut order = String::new();
         for file in self.modules {
-            let name = modules::name(&file.to_string_lossy());
+            let name = modules::module_name(&file.to_string_lossy());
             let to = root.join("modules").join(format!("{name}.ko"));
             if file.extension().is_some_and(|extension| extension == "xz") {
                 let unpacked = Command::new(busybox).arg("xzcat").arg(file).output()?;
@@ -82,7 +82,7 @@ impl Contents<'_> {
 
 /// Script that runs a command in exactly these words.
 pub fn job(words: &[String]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    let words: Vec<String> = words.iter().map(|word| quote_word(word)).collect();
     format!("exec {}\n", words.join(" "))
 }
 

@@ -50,33 +50,33 @@ impl VmKernel {
     ///
     /// # Errors
     /// The kernel cannot be fetched, or its package has an unknown layout.
-    pub fn unpacked(self) -> Result<Unpacked> {
+    pub fn unpack_once(self) -> Result<Unpacked> {
         let (suite, package) = self.source();
-        fetched(&self.to_string(), || DebianSuite::new(suite), package)
+        fetch_kernel(&self.to_string(), || DebianSuite::new(suite), package)
     }
 }
 
 /// Fetches and unpacks the kernel of a metapackage of a suite, once under a name.
 ///
 /// # Errors
-/// The errors are those of [`VmKernel::unpacked`].
-pub fn fetched(
+/// The errors are those of [`VmKernel::unpack_once`].
+pub fn fetch_kernel(
     name: &str,
     suite: impl FnOnce() -> Result<DebianSuite>,
     metapackage: &str,
 ) -> Result<Unpacked> {
     let dir = Path::new(CACHE).join(name);
-    debian::once(&dir, |dir| {
+    debian::create_dir_once(&dir, |dir| {
         let suite = suite()?;
-        suite.unpack(&suite.image(metapackage)?, dir)?;
-        prepare(dir)
+        suite.unpack(&suite.kernel_package(metapackage)?, dir)?;
+        prepare_modules(dir)
     })?;
-    Unpacked::at(dir)
+    Unpacked::from_dir(dir)
 }
 
 /// Removes the modules that are not needed, and lists the dependencies of the modules.
-fn prepare(dir: &Path) -> Result<()> {
-    let kernel = Unpacked::at(dir.to_owned())?;
+fn prepare_modules(dir: &Path) -> Result<()> {
+    let kernel = Unpacked::from_dir(dir.to_owned())?;
     for hardware in HARDWARE {
         let _ = fs::remove_dir_all(kernel.modules().join("kernel").join(hardware));
     }
@@ -92,7 +92,7 @@ pub struct Unpacked {
 }
 
 impl Unpacked {
-    fn at(dir: PathBuf) -> Result<Unpacked> {
+    fn from_dir(dir: PathBuf) -> Result<Unpacked> {
         let modules = dir.join("lib/modules");
         let entry = fs::read_dir(&modules).ok().and_then(|mut entries| entries.next());
         let Some(Ok(entry)) = entry else { bail!("no kernel in {}", dir.display()) };
@@ -100,7 +100,7 @@ impl Unpacked {
     }
 
     /// Path of the image that boots.
-    pub fn image(&self) -> PathBuf {
+    pub fn image_path(&self) -> PathBuf {
         self.dir.join("boot").join(format!("vmlinuz-{}", self.release))
     }
 

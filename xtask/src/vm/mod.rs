@@ -54,11 +54,11 @@ enum Test {
 ///
 /// # Errors
 /// Something is missing, or the machine does not run to its end.
-pub fn run(arguments: &VmArguments) -> Result<ExitCode> {
+pub fn run_or_test(arguments: &VmArguments) -> Result<ExitCode> {
     if let Some(Test::Test { word, kernel, profile }) = &arguments.test {
-        return checks::report(word, kernel, profile);
+        return checks::run_and_report(word, kernel, profile);
     }
-    let ended = arguments.machine.run(&initramfs::job(&arguments.command))?;
+    let ended = arguments.machine.run_job(&initramfs::job(&arguments.command))?;
     if let Some(to) = &arguments.out {
         copy(&ended.out(), to)?;
     }

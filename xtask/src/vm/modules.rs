@@ -12,11 +12,11 @@ pub fn load_order<'a>(separate: &'a str, built_in: &str, names: &[String]) -> Re
     let needs: BTreeMap<&str, &str> = separate.lines().filter_map(|line| line.split_once(':')).collect();
     let mut order = Vec::new();
     for wanted in names.iter().map(|name| name.replace('-', "_")) {
-        match needs.keys().find(|file| name(file) == wanted) {
-            Some(file) => add(file, &needs, &mut order),
+        match needs.keys().find(|file| module_name(file) == wanted) {
+            Some(file) => add_after_needs(file, &needs, &mut order),
             None => built_in
                 .lines()
-                .find(|file| name(file) == wanted)
+                .find(|file| module_name(file) == wanted)
                 .map(drop)
                 .with_context(|| format!("no module {wanted}"))?,
         }
@@ -25,9 +25,9 @@ pub fn load_order<'a>(separate: &'a str, built_in: &str, names: &[String]) -> Re
 }
 
 /// Adds a module's file behind the files it needs.
-fn add<'a>(file: &'a str, needs: &BTreeMap<&'a str, &'a str>, order: &mut Vec<&'a str>) {
+fn add_after_needs<'a>(file: &'a str, needs: &BTreeMap<&'a str, &'a str>, order: &mut Vec<&'a str>) {
     for needed in needs.get(file).into_iter().flat_map(|files| files.split_whitespace()) {
-        add(needed, needs, order);
+        add_after_needs(needed, needs, order);
     }
     if !order.contains(&file) {
         order.push(file);
@@ -35,7 +35,7 @@ fn add<'a>(file: &'a str, needs: &BTreeMap<&'a str, &'a str>, order: &mut Vec<&'
 }
 
 /// Name under which the kernel knows a module's file.
-pub fn name(file: &str) -> String {
+pub fn module_name(file: &str) -> String {
     let file = file.rsplit('/').next().unwrap_or_default();
     file.split('.').next().unwrap_or_default().replace('-', "_")
 }

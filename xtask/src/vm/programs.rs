@@ -11,8 +11,9 @@ use std::process::Command;
 ///
 /// # Errors
 /// There is no such program, or the disk is full.
-pub fn install(program: &str, root: &Path) -> Result<()> {
-    let file = find(program).with_context(|| format!("{program} is not on the path of this machine"))?;
+pub fn install_program(program: &str, root: &Path) -> Result<()> {
+    let file =
+        find_program(program).with_context(|| format!("{program} is not on the path of this machine"))?;
     let name = file.file_name().context("a program has a name")?;
     fs::copy(&file, root.join("bin").join(name))?;
     // ldd fails for a static program, which needs nothing.
@@ -29,7 +30,7 @@ pub fn install(program: &str, root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn find(program: &str) -> Option<PathBuf> {
+fn find_program(program: &str) -> Option<PathBuf> {
     let path = Path::new(program);
     if path.is_file() {
         return Some(path.to_owned());
@@ -59,9 +60,9 @@ mod tests {
     fn a_program_comes_with_its_loader() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("bin")).unwrap();
-        install("sh", root.path()).unwrap();
+        install_program("sh", root.path()).unwrap();
         assert!(root.path().join("bin/sh").is_file() || root.path().join("bin/dash").is_file());
         assert!(root.path().join("lib64").is_dir() || root.path().join("lib").is_dir());
-        assert!(install("no-such-program", root.path()).is_err());
+        assert!(install_program("no-such-program", root.path()).is_err());
     }
 }

@@ -43,7 +43,7 @@ impl Addresses {
 
     /// Keeps the time of an operation at the present address, ns.
     #[inline]
-    pub fn saw(&mut self, ns: f64) {
+    pub fn record_time(&mut self, ns: f64) {
         let of_address = &mut self.seen[self.now];
         if of_address.len() < of_address.capacity() {
             of_address.push(ns);
@@ -51,7 +51,7 @@ impl Addresses {
     }
 
     /// Returns the median of each address that has times, ns.
-    fn medians(&self) -> Vec<f64> {
+    fn address_medians(&self) -> Vec<f64> {
         self.seen.iter().filter_map(|of_address| median(of_address)).collect()
     }
 }
@@ -78,24 +78,24 @@ impl Bench<'_> {
                 let address = turns.borrow().now;
                 event(address, n);
             },
-            &mut |ps| turns.borrow_mut().saw(ps as f64 / 1e3),
+            &mut |ps| turns.borrow_mut().record_time(ps as f64 / 1e3),
         );
         self.state_addresses(point, &turns.into_inner());
     }
 
     /// States the range of the medians of several addresses, and how many of them are in the slower of two modes.
     pub fn state_addresses(&mut self, point: usize, addresses: &Addresses) {
-        let medians = addresses.medians();
+        let medians = addresses.address_medians();
         if medians.len() < 2 {
             return;
         }
         let ends = [(FASTEST_ADDRESS, quantile(&medians, 0.0)), (SLOWEST_ADDRESS, quantile(&medians, 1.0))];
         for (name, ns) in ends {
-            self.value(point, name, ns.unwrap_or_default(), "ns", Better::Less);
+            self.add_value(point, name, ns.unwrap_or_default(), "ns", Better::Less);
         }
         let slow = higher_mode(&medians).unwrap_or(0);
         let share = 100.0 * slow as f64 / medians.len() as f64;
-        self.value(point, SLOW_ADDRESSES, share, "%", Better::Neither);
+        self.add_value(point, SLOW_ADDRESSES, share, "%", Better::Neither);
     }
 }
 
@@ -117,11 +117,11 @@ mod tests {
         let mut addresses = Addresses::new(2, 10);
         for _ in 0..3 {
             addresses.next_batch();
-            addresses.saw([7.0, 9.0][addresses.now]);
+            addresses.record_time([7.0, 9.0][addresses.now]);
         }
-        assert_eq!(addresses.medians(), [7.0, 9.0]);
-        (0..20).for_each(|_| addresses.saw(1.0));
+        assert_eq!(addresses.address_medians(), [7.0, 9.0]);
+        (0..20).for_each(|_| addresses.record_time(1.0));
         assert!(addresses.seen.iter().all(|seen| seen.len() <= 6), "no memory is allocated");
-        assert!(Addresses::new(4, 0).medians().is_empty());
+        assert!(Addresses::new(4, 0).address_medians().is_empty());
     }
 }

@@ -79,22 +79,22 @@ pub struct Splits<'a> {
 impl Splits<'_> {
     /// Stamps the beginning of a part.
     #[inline(always)]
-    pub fn start(&mut self) {
-        self.started = self.clock.start();
+    pub fn start_part(&mut self) {
+        self.started = self.clock.stamp_start();
     }
 
     /// Stamps the end of the part begun last.
     #[inline(always)]
-    pub fn stop(&mut self, part: usize) {
-        self.parts[part] = self.clock.end() - self.started;
+    pub fn stop_part(&mut self, part: usize) {
+        self.parts[part] = self.clock.stamp_end() - self.started;
     }
 
     /// Times an operation as a part.
     #[inline(always)]
-    pub fn time<T>(&mut self, part: usize, operation: impl FnOnce() -> T) -> T {
-        self.start();
+    pub fn time_part<T>(&mut self, part: usize, operation: impl FnOnce() -> T) -> T {
+        self.start_part();
         let result = operation();
-        self.stop(part);
+        self.stop_part(part);
         result
     }
 
@@ -104,7 +104,7 @@ impl Splits<'_> {
     }
 
     /// Returns the time of a part that was timed in this activity, ticks.
-    pub fn taken(&self, part: usize) -> u64 {
+    pub fn part_ticks(&self, part: usize) -> u64 {
         self.parts[part]
     }
 
@@ -117,12 +117,12 @@ impl Splits<'_> {
     /// A stamp taken here.
     #[inline(always)]
     pub fn now(&self) -> u64 {
-        self.clock.end()
+        self.clock.stamp_end()
     }
 
     /// Sets a part from two stamps; when they are in the wrong order (taken
     /// on CPUs whose counters differ by more), the part counts as not timed.
-    pub fn between(&mut self, part: usize, from: u64, to: u64) {
+    pub fn set_part(&mut self, part: usize, from: u64, to: u64) {
         self.parts[part] = to.checked_sub(from).unwrap_or(NOT_TIMED);
     }
 }
@@ -135,7 +135,7 @@ impl<'a> Bench<'a> {
         let results = points.iter().map(|_| None).collect();
         // Without its signposts a time line still shows the threads.
         let marker = assignment.trace_marker.as_deref().and_then(|path| Marker::open(path).ok());
-        let waits = Waits::start();
+        let waits = Waits::start_counting();
         let (bell, memory, peers) = (None, None, Peers::default());
         Bench { assignment, points, slots, marker, results, bell, memory, waits, peers, tell }
     }
@@ -273,16 +273,16 @@ impl<'a> Bench<'a> {
     /// Records batches that other threads timed: the time of one of `ops` operations, ns, and the stamp at the begin of
     /// each. `disturbed` batches are those of a point of which no other was clean.
     pub fn batch_means(&mut self, point: usize, ops: u64, batches: &[(f64, u64)], disturbed: bool) {
-        self.begin(&[point]);
+        self.begin_points(&[point]);
         let mut sink = self.recorders(&[point], Sampling::Batch { ops });
         for (ns, at) in batches {
-            sink.record(0, (ns * 1e3).round() as u64, *at);
+            sink.record_sample(0, (ns * 1e3).round() as u64, *at);
             if disturbed {
                 sink.reject(Taint::Preempted);
             }
         }
         let outcome = SamplerOutcome { disturbed, ..SamplerOutcome::default() };
-        self.finish(&[point], sink, outcome, &SampleGate::ThreadGroup(Arc::default()));
+        self.finish_points(&[point], sink, outcome, &SampleGate::ThreadGroup(Arc::default()));
     }
 
     /// Times a short operation as [`batch`](Self::batch) does, and calls `prepare` right before each batch, outside of
@@ -309,7 +309,7 @@ impl<'a> Bench<'a> {
     ) {
         let work = batch.work.or(self.result(point).work);
         self.result(point).work = work;
-        self.begin(&[point]);
+        self.begin_points(&[point]);
         let mut sink = self.recorders(&[point], Sampling::Batch { ops: batch.ops });
         let iterations = self.assignment.iterations.get(point).copied().flatten();
         let shape = SampleBatchShape { ops: batch.ops, warm: batch.warm, iterations };
@@ -319,7 +319,7 @@ impl<'a> Bench<'a> {
         let outcome = sampler::batches(&mut host, &timebase, &stop, shape, event, &mut observed);
         sink.writers[0].set_ops(outcome.iterations * batch.ops);
         self.result(point).iterations = Some(outcome.iterations);
-        self.finish(&[point], sink, outcome, &batch.gate);
+        self.finish_points(&[point], sink, outcome, &batch.gate);
     }
 
     /// Times single events, one call of `event` each.
@@ -364,11 +364,11 @@ impl<'a> Bench<'a> {
         mut warm: impl FnMut(),
         mut event: impl FnMut(),
     ) {
-        self.events(&[point], gate, &mut |parts, is_to_record| {
+        self.sample_events(&[point], gate, &mut |parts, is_to_record| {
             if !is_to_record {
                 warm();
             }
-            parts[0] = time(clock, &mut event) + more;
+            parts[0] = time_event(clock, &mut event) + more;
         });
     }
 
@@ -380,37 +380,37 @@ impl<'a> Bench<'a> {
     pub fn splits(&mut self, parts: &[usize], gate: SampleGate, mut activity: impl FnMut(&mut Splits)) {
         assert!(parts.len() <= MAX_PARTS, "an activity has at most {MAX_PARTS} parts");
         let clock = self.timebase().clock();
-        self.events(parts, gate, &mut |parts, of_group| {
+        self.sample_events(parts, gate, &mut |parts, of_group| {
             activity(&mut Splits { clock, started: 0, parts, of_group });
         });
     }
 
-    fn events(
+    fn sample_events(
         &mut self,
         parts: &[usize],
         gate: SampleGate,
         activity: &mut dyn FnMut(&mut [u64; MAX_PARTS], bool),
     ) {
-        self.begin(parts);
+        self.begin_points(parts);
         let mut sink = self.recorders(parts, Sampling::Event);
         let (timebase, stop) = (self.timebase(), self.stop());
         let mut nothing = || ();
         let mut host = MachineSamplerHost::new(timebase, gate.clone(), false, &mut nothing);
-        let outcome = sampler::events(&mut host, &timebase, &stop, parts.len(), activity, &mut sink);
-        self.finish(parts, sink, outcome, &gate);
+        let outcome = sampler::time_events(&mut host, &timebase, &stop, parts.len(), activity, &mut sink);
+        self.finish_points(parts, sink, outcome, &gate);
     }
 
     /// The private histogram of a measuring thread, for events in ns; hand it
-    /// back to [`recorded`](Self::recorded).
+    /// back to [`finish_writer`](Self::finish_writer).
     pub fn writer(&mut self, point: usize) -> HistogramSlotWriter {
         self.started(point);
         self.slots.writer(point, Sampling::Event)
     }
 
     /// Takes back a measuring thread's writer: the point is measured.
-    pub fn recorded(&mut self, point: usize, writer: HistogramSlotWriter) {
+    pub fn finish_writer(&mut self, point: usize, writer: HistogramSlotWriter) {
         self.set_blocks(point, writer.into_blocks());
-        self.waited(point, false, false);
+        self.record_waits(point, false, false);
     }
 
     /// Says that a point is being measured, by processes of its own.
@@ -419,12 +419,12 @@ impl<'a> Bench<'a> {
     pub fn started(&mut self, point: usize) {
         let known = self.results[point].clone().unwrap_or_default();
         (self.tell)(WorkerMessage::Started(point, Box::new(known)));
-        self.waits = Waits::start();
+        self.waits = Waits::start_counting();
     }
 
     /// Notes what the threads waited for a CPU since the point was started, whether that distorts it, and whether a
     /// gate threw each sample away in which they did not run.
-    fn waited(&mut self, point: usize, distorts: bool, gated: bool) {
+    fn record_waits(&mut self, point: usize, distorts: bool, gated: bool) {
         let (wall_ns, run_delay_ns, threads_ns) = self.waits.so_far();
         // How late periodic threads have a CPU is what they measure.
         let distorts = distorts && self.periodic().is_none();
@@ -432,7 +432,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Reports all that is known; points never touched stay unreported.
-    pub fn close(self) {
+    pub fn report_results(self) {
         for (point, result) in self.results.into_iter().enumerate() {
             if let Some(result) = result {
                 (self.tell)(WorkerMessage::Closed(point, Box::new(result)));
@@ -451,26 +451,32 @@ impl<'a> Bench<'a> {
     }
 
     /// Says that points are being measured, also on the time line.
-    fn begin(&mut self, points: &[usize]) {
+    fn begin_points(&mut self, points: &[usize]) {
         for index in points {
             self.started(*index);
             if let Some(marker) = &self.marker {
                 let point = &self.points[*index];
-                marker.begin(&signpost(&point.probe, &point.title));
+                marker.begin_section(&signpost(&point.probe, &point.title));
             }
         }
     }
 
-    fn finish(&mut self, points: &[usize], sink: Recorders, outcome: SamplerOutcome, gate: &SampleGate) {
-        points.iter().for_each(|_| self.marker.iter().for_each(Marker::end));
+    fn finish_points(
+        &mut self,
+        points: &[usize],
+        sink: Recorders,
+        outcome: SamplerOutcome,
+        gate: &SampleGate,
+    ) {
+        points.iter().for_each(|_| self.marker.iter().for_each(Marker::end_section));
         for ((point, writer), recorded) in points.iter().zip(sink.writers).zip(sink.recorded) {
             let quality = &mut self.result(*point).quality;
             if outcome.disturbed && recorded > 0 && quality.level != QualityLevel::Unsupported {
-                quality.add(&disturbed_reason(recorded, recorded));
+                quality.accumulate_reason(&disturbed_reason(recorded, recorded));
             }
             // A gate throws the samples away in which a thread waited.
             let open = matches!(gate, SampleGate::Open) || outcome.disturbed;
-            self.waited(*point, open, !open);
+            self.record_waits(*point, open, !open);
             let result = self.result(*point);
             result.blocks = writer.into_blocks();
             result.cycles = median(&outcome.cycles);
@@ -479,10 +485,10 @@ impl<'a> Bench<'a> {
 }
 
 #[inline(always)]
-fn time<C: Clock>(clock: C, event: &mut impl FnMut()) -> u64 {
-    let start = clock.start();
+fn time_event<C: Clock>(clock: C, event: &mut impl FnMut()) -> u64 {
+    let start = clock.stamp_start();
     event();
-    clock.end() - start
+    clock.stamp_end() - start
 }
 
 /// A sink whose samples are passed on as well.
@@ -492,8 +498,8 @@ struct Observed<'a> {
 }
 
 impl SampleSink for Observed<'_> {
-    fn record(&mut self, part: usize, value: u64, at: u64) {
-        self.sink.record(part, value, at);
+    fn record_sample(&mut self, part: usize, value: u64, at: u64) {
+        self.sink.record_sample(part, value, at);
         (self.observe)(value);
     }
 

@@ -86,7 +86,7 @@ impl Bench<'_> {
     }
 
     /// Adds a named quantity that is no duration of the point itself.
-    pub fn value(&mut self, point: usize, name: &str, value: f64, unit: &str, better: Better) {
+    pub fn add_value(&mut self, point: usize, name: &str, value: f64, unit: &str, better: Better) {
         let value = MeasuredQuantity { value, unit: unit.to_owned(), better };
         self.result(point).values.insert(name.to_owned(), value);
     }
@@ -95,7 +95,7 @@ impl Bench<'_> {
     pub fn uneventful(&mut self, point: usize, text: impl Into<String>) {
         let result = self.result(point);
         result.uneventful = true;
-        result.quality.lower(Reason::new(QualityLevel::Ok, "uneventful", text, ""));
+        result.quality.add_reason(Reason::new(QualityLevel::Ok, "uneventful", text, ""));
     }
 
     /// Marks a point as measured under conditions that distort it; `id` names the
@@ -103,7 +103,7 @@ impl Bench<'_> {
     pub fn degrade(&mut self, point: usize, id: &str, reason: impl Into<String>, remedy: impl Into<String>) {
         let quality = &mut self.result(point).quality;
         if quality.level != QualityLevel::Unsupported {
-            quality.lower(Reason::new(QualityLevel::Degraded, id, reason, remedy));
+            quality.add_reason(Reason::new(QualityLevel::Degraded, id, reason, remedy));
         }
     }
 
@@ -115,16 +115,21 @@ impl Bench<'_> {
 
     /// Marks a point of which nothing that came back was valid; the text says what did.
     pub fn nothing_valid(&mut self, point: usize, reason: impl Into<String>) {
-        self.result(point).quality.lower(Reason::new(QualityLevel::Unsupported, NO_VALID_REPLY, reason, ""));
+        self.result(point).quality.add_reason(Reason::new(
+            QualityLevel::Unsupported,
+            NO_VALID_REPLY,
+            reason,
+            "",
+        ));
     }
 
     /// Marks a point whose other side was asked for and was not there.
     pub fn no_peer(&mut self, point: usize, reason: impl Into<String>) {
-        self.result(point).quality.lower(Reason::new(QualityLevel::Unsupported, NO_PEER, reason, ""));
+        self.result(point).quality.add_reason(Reason::new(QualityLevel::Unsupported, NO_PEER, reason, ""));
     }
 
     /// Announces to observers, before anything is measured, why the points will be [degraded](Bench::degrade).
-    pub fn forewarn(&mut self, shortfall: &Shortfall) {
+    pub fn announce_shortfall(&mut self, shortfall: &Shortfall) {
         let Shortfall { reason, remedy, .. } = shortfall.clone();
         (self.tell)(WorkerMessage::Shortfall { reason, remedy: remedy.to_owned() });
     }
@@ -138,20 +143,20 @@ impl Bench<'_> {
     pub fn find_peers(&mut self) {
         // The run is that of the coordinator, which started this process.
         let run = rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get() as u32);
-        self.peers = Peers::find(run);
+        self.peers = Peers::find_outside_run(run);
         self.account_for_peers();
     }
 
     /// States what the peers used; before their channel is closed, since they may end with it.
     pub fn account_for_peers(&mut self) {
-        let (processes, used_ns) = (self.peers.processes(), self.peers.used_ns());
+        let (processes, used_ns) = (self.peers.process_ids(), self.peers.used_ns());
         if !processes.is_empty() {
             (self.tell)(WorkerMessage::Peers(processes, used_ns));
         }
     }
 
     /// Announces to observers what a point waits for before it can be measured.
-    pub fn waiting(&mut self, text: &str) {
+    pub fn announce_wait(&mut self, text: &str) {
         (self.tell)(WorkerMessage::Waiting(text.to_owned()));
     }
 
@@ -160,7 +165,7 @@ impl Bench<'_> {
         let quality = &mut self.result(point).quality;
         if quality.level != QualityLevel::Unsupported {
             *quality = Quality::default();
-            quality.lower(Reason::new(QualityLevel::Unsupported, "not-possible-here", reason, remedy));
+            quality.add_reason(Reason::new(QualityLevel::Unsupported, "not-possible-here", reason, remedy));
         }
     }
 

@@ -33,7 +33,7 @@ pub(super) const EXCEEDANCES: usize = 1024;
 
 impl HistogramSlotLayout {
     /// Slots for a step.
-    pub fn of(step: &PlanStep) -> HistogramSlotLayout {
+    pub fn of_step(step: &PlanStep) -> HistogramSlotLayout {
         let points = step.points.len();
         match &step.periodic {
             None => HistogramSlotLayout { points, ..HistogramSlotLayout::default() },
@@ -74,7 +74,7 @@ impl HistogramSlotLayout {
     }
 
     /// The first page belongs to the step as a whole.
-    pub(super) fn words(&self) -> usize {
+    pub(super) fn total_words(&self) -> usize {
         PAGE + self.points * self.slot()
     }
 }

@@ -90,17 +90,17 @@ impl Slots {
     /// A memfd for the slots of a layout.
     ///
     /// # Errors
-    /// As [`shared::create`].
-    pub fn create(layout: &HistogramSlotLayout) -> io::Result<OwnedFd> {
-        shared::create(layout.words())
+    /// As [`shared::create_memfd`].
+    pub fn create_memfd(layout: &HistogramSlotLayout) -> io::Result<OwnedFd> {
+        shared::create_memfd(layout.total_words())
     }
 
-    /// Maps the slots of a memfd from [`create`](Self::create).
+    /// Maps the slots of a memfd from [`create_memfd`](Self::create_memfd).
     ///
     /// # Errors
-    /// As [`SharedCounters::map`].
-    pub fn map(fd: impl AsFd, layout: HistogramSlotLayout) -> io::Result<Slots> {
-        let counters = Arc::new(SharedCounters::map(fd, layout.words())?);
+    /// As [`SharedCounters::map_memfd`].
+    pub fn map_memfd(fd: impl AsFd, layout: HistogramSlotLayout) -> io::Result<Slots> {
+        let counters = Arc::new(SharedCounters::map_memfd(fd, layout.total_words())?);
         Ok(Slots { counters, layout })
     }
 
@@ -149,12 +149,12 @@ impl Slots {
         &self.counters.as_slice()[word]
     }
 
-    fn part(&self, point: usize, at: usize, length: usize) -> &[AtomicU64] {
+    fn slot_part(&self, point: usize, at: usize, length: usize) -> &[AtomicU64] {
         &self.counters.as_slice()[PAGE + point * self.layout.slot() + at..][..length]
     }
 
     fn slot(&self, point: usize) -> &[AtomicU64] {
-        self.part(point, 0, HEADER + BUCKETS)
+        self.slot_part(point, 0, HEADER + BUCKETS)
     }
 
     /// The only writer of a slot; a second writer mixes up the counts.
@@ -180,7 +180,7 @@ impl Slots {
             _ => Some(Sampling::Event),
         };
         let corrected = self.layout.corrected.then(|| {
-            let slot = self.part(point, self.layout.corrected_at(), HEADER + BUCKETS);
+            let slot = self.slot_part(point, self.layout.corrected_at(), HEADER + BUCKETS);
             histogram_of(slot, tick_ps)
         });
         Snapshot {
@@ -200,7 +200,7 @@ impl Slots {
     /// The exact linear histogram, where the plan asks for one.
     pub fn linear(&self, point: usize) -> Option<LinearRecord> {
         let Linear { buckets, tick_ns } = self.layout.linear?;
-        let words = self.part(point, self.layout.linear_at(), self.layout.linear_words());
+        let words = self.slot_part(point, self.layout.linear_at(), self.layout.linear_words());
         let (counts, rest) = words.split_at(buckets as usize);
         let overflow = rest[0].load(Relaxed);
         let mut counts: Vec<u64> = counts.iter().map(|count| count.load(Relaxed)).collect();
@@ -241,7 +241,7 @@ impl Slots {
 
     /// The head of a ring, and its samples.
     fn ring(&self, point: usize, at: usize, capacity: usize) -> (&AtomicU64, &[AtomicU64]) {
-        let words = self.part(point, at, ring_words(capacity));
+        let words = self.slot_part(point, at, ring_words(capacity));
         (&words[0], &words[PAGE..][..capacity * SAMPLE])
     }
 }
@@ -261,21 +261,21 @@ fn histogram_of(slot: &[AtomicU64], tick_ps: u64) -> Histogram {
 
 /// Adds `n` to a word. There is a single writer, so plain loads and stores suffice, without a locked instruction.
 #[inline(always)]
-fn add(slot: &[AtomicU64], word: usize, n: u64) {
+fn add_to_word(slot: &[AtomicU64], word: usize, n: u64) {
     slot[word].store(slot[word].load(Relaxed).wrapping_add(n), Relaxed);
 }
 
 #[inline(always)]
-fn count(slot: &[AtomicU64], value: u64) {
+fn count_value(slot: &[AtomicU64], value: u64) {
     if slot[COUNT].load(Relaxed) == 0 || value < slot[MIN].load(Relaxed) {
         slot[MIN].store(value, Relaxed);
     }
-    add(slot, SUM, value);
+    add_to_word(slot, SUM, value);
     match histogram::bucket_of(value) {
-        Some(bucket) => add(slot, HEADER + bucket, 1),
-        None => add(slot, OVERFLOW, 1),
+        Some(bucket) => add_to_word(slot, HEADER + bucket, 1),
+        None => add_to_word(slot, OVERFLOW, 1),
     }
-    add(slot, COUNT, 1);
+    add_to_word(slot, COUNT, 1);
 }
 
 /// Counts a value and those of the activations it swallowed, each an interval less and none below 0: a step for
@@ -298,8 +298,8 @@ fn count_down(slot: &[AtomicU64], value: u64, missed: u64, interval: u64) {
         }
         let sum = slot[SUM].load(Relaxed).saturating_add(u64::try_from(sum).unwrap_or(u64::MAX));
         slot[SUM].store(sum, Relaxed);
-        add(slot, bucket.map_or(OVERFLOW, |bucket| HEADER + bucket), n);
-        add(slot, COUNT, n);
+        add_to_word(slot, bucket.map_or(OVERFLOW, |bucket| HEADER + bucket), n);
+        add_to_word(slot, COUNT, n);
         (value, left) = (last.saturating_sub(interval), left - n);
     }
 }
@@ -319,15 +319,15 @@ impl HistogramSlotWriter {
     /// Adds a value in ticks of the histogram (ns for events, ps per
     /// operation for batches), taken `at` ns after the epoch of the run.
     #[inline]
-    pub fn record(&mut self, value: u64, at: u64) {
+    pub fn record_value(&mut self, value: u64, at: u64) {
         let slot = self.slots.slot(self.point);
         if value > slot[MAX].load(Relaxed) {
             slot[MAX].store(value, Relaxed);
             slot[MAX_AT].store(at, Relaxed);
         }
         slot[LAST].store(value, Relaxed);
-        count(slot, value);
-        self.blocks.add(value, at);
+        count_value(slot, value);
+        self.blocks.add_value(value, at);
     }
 
     /// Adds an event of a periodic thread to all that the plan asks for:
@@ -342,14 +342,15 @@ impl HistogramSlotWriter {
         }
         if layout.stream {
             let (head, samples) = self.slots.ring(self.point, layout.stream_at(), RING);
-            ring::put(head, samples, sample);
+            ring::write_sample(head, samples, sample);
         }
     }
 
-    /// Adds a value as [`HistogramSlotWriter::record`], and the `missed` activations of `interval` that it stands for.
+    /// Adds a value as [`HistogramSlotWriter::record_value`], and the `missed` activations of `interval` that it stands
+    /// for.
     #[inline]
     pub fn record_late(&mut self, value: u64, at: u64, missed: u64, interval: u64) {
-        self.record(value, at);
+        self.record_value(value, at);
         if missed > 0 {
             self.miss(missed);
         }
@@ -360,7 +361,7 @@ impl HistogramSlotWriter {
 
     fn correct(&self, value: u64, missed: u64, interval: u64) {
         let at = self.slots.layout.corrected_at();
-        let slot = self.slots.part(self.point, at, HEADER + BUCKETS);
+        let slot = self.slots.slot_part(self.point, at, HEADER + BUCKETS);
         if value > slot[MAX].load(Relaxed) {
             slot[MAX].store(value, Relaxed);
         }
@@ -369,16 +370,16 @@ impl HistogramSlotWriter {
 
     fn record_linear(&self, linear: Linear, sample: Exceedance) {
         let layout = &self.slots.layout;
-        let words = self.slots.part(self.point, layout.linear_at(), layout.linear_words());
+        let words = self.slots.slot_part(self.point, layout.linear_at(), layout.linear_words());
         let (bucket, buckets) = (sample.value / linear.tick_ns, linear.buckets as usize);
         if bucket < linear.buckets {
-            return add(words, bucket as usize, 1);
+            return add_to_word(words, bucket as usize, 1);
         }
         let before = words[buckets].load(Relaxed);
         if before < linear.buckets {
             words[buckets + 1 + before as usize].store(sample.turn, Relaxed);
         }
-        add(words, buckets, 1);
+        add_to_word(words, buckets, 1);
     }
 
     /// Notes an event above the threshold, for the coordinator to take.
@@ -386,13 +387,13 @@ impl HistogramSlotWriter {
         debug_assert!(self.slots.thread(self.point) != 0, "which thread is late is asked of the trace");
         let at = self.slots.layout.exceedances_at();
         let (head, samples) = self.slots.ring(self.point, at, EXCEEDANCES);
-        ring::put(head, samples, sample);
+        ring::write_sample(head, samples, sample);
     }
 
     /// Counts an event before its time.
     #[inline]
     pub fn early(&self) {
-        self.add(EARLY, 1);
+        self.add_to_slot(EARLY, 1);
     }
 
     /// Makes the calling thread the measuring one, whose exceedances are explained, and brings all pages that a record
@@ -400,7 +401,7 @@ impl HistogramSlotWriter {
     pub fn adopt(&self) {
         let thread = rustix::thread::gettid().as_raw_nonzero().get() as u64;
         self.slots.slot(self.point)[THREAD].store(thread, Relaxed);
-        let slot = self.slots.part(self.point, 0, self.slots.layout.slot());
+        let slot = self.slots.slot_part(self.point, 0, self.slots.layout.slot());
         slot.iter().step_by(PAGE).for_each(|word| {
             std::hint::black_box(word.fetch_add(0, Relaxed));
         });
@@ -408,7 +409,7 @@ impl HistogramSlotWriter {
 
     /// Returns true if the measuring threads are asked to end.
     #[inline]
-    pub fn stopping(&self) -> bool {
+    pub fn should_stop(&self) -> bool {
         self.slots.stopping()
     }
 
@@ -421,13 +422,13 @@ impl HistogramSlotWriter {
     /// Counts a sample that was thrown away.
     #[inline]
     pub fn reject(&self, taint: Taint) {
-        self.add(if taint == Taint::Preempted { PREEMPTED } else { STOLEN }, 1);
+        self.add_to_slot(if taint == Taint::Preempted { PREEMPTED } else { STOLEN }, 1);
     }
 
     /// Counts activations that did not take place.
     #[inline]
     pub fn miss(&self, activations: u64) {
-        self.add(MISSED, activations);
+        self.add_to_slot(MISSED, activations);
     }
 
     /// Notes how many operations a batch has, once that is known.
@@ -440,8 +441,8 @@ impl HistogramSlotWriter {
         self.blocks.done()
     }
 
-    fn add(&self, word: usize, n: u64) {
-        add(self.slots.slot(self.point), word, n);
+    fn add_to_slot(&self, word: usize, n: u64) {
+        add_to_word(self.slots.slot(self.point), word, n);
     }
 }
 
@@ -455,7 +456,7 @@ mod tests {
     }
 
     fn with(layout: HistogramSlotLayout) -> Slots {
-        Slots::map(Slots::create(&layout).unwrap(), layout).unwrap()
+        Slots::map_memfd(Slots::create_memfd(&layout).unwrap(), layout).unwrap()
     }
 
     fn sample(turn: u64, value: u64) -> Exceedance {
@@ -569,7 +570,7 @@ mod tests {
     fn slots_do_not_touch_each_other() {
         let slots = slots(2);
         let mut writer = slots.writer(0, Sampling::Batch { ops: 10 });
-        writer.record(1 << 60, 0);
+        writer.record_value(1 << 60, 0);
         writer.reject(Taint::Stolen);
         let snapshot = slots.snapshot(0);
         assert_eq!((snapshot.histogram.overflow(), snapshot.stolen, snapshot.preempted), (1, 1, 0));
@@ -585,7 +586,7 @@ mod tests {
             let mut writer = slots.writer(0, Sampling::Event);
             let mut expected = Histogram::new(1000);
             for (at, value) in values.iter().map(|v| v >> 3).enumerate() {
-                writer.record(value, at as u64);
+                writer.record_value(value, at as u64);
                 expected.record(value);
             }
             let got = slots.snapshot(0).histogram;

@@ -22,7 +22,7 @@ pub enum ThreadDueState {
 
 impl ThreadDueState {
     /// Returns how late a thread is at an instant, ns, if it counts as starved.
-    pub fn starved(self, now: u64) -> Option<u64> {
+    pub fn starvation_ns(self, now: u64) -> Option<u64> {
         match self {
             ThreadDueState::Due(due) => Some(now.saturating_sub(due)).filter(|late| *late >= STARVED_NS),
             ThreadDueState::Unknown | ThreadDueState::Over => None,
@@ -32,7 +32,7 @@ impl ThreadDueState {
 
 impl Slots {
     /// Progress of a point's measuring thread.
-    pub fn progress(&self, point: usize) -> ThreadDueState {
+    pub fn due_state(&self, point: usize) -> ThreadDueState {
         match self.slot(point)[DUE].load(Relaxed) {
             0 => ThreadDueState::Unknown,
             u64::MAX => ThreadDueState::Over,
@@ -41,7 +41,7 @@ impl Slots {
     }
 
     /// Samples of a point so far, with those that were thrown away.
-    pub fn taken(&self, point: usize) -> u64 {
+    pub fn sample_count(&self, point: usize) -> u64 {
         [COUNT, PREEMPTED, STOLEN].iter().map(|word| self.slot(point)[*word].load(Relaxed)).sum()
     }
 
@@ -62,7 +62,7 @@ impl Slots {
     }
 
     /// Instant after which no activation of any point is due; `None` if none was stated.
-    pub fn end(&self) -> Option<u64> {
+    pub fn last_end(&self) -> Option<u64> {
         (0..self.layout.points).filter_map(|point| self.end_of(point)).max()
     }
 
@@ -95,24 +95,24 @@ impl HistogramSlotWriter {
     #[inline]
     pub fn let_go_at(&self) -> Option<u64> {
         let at = self.slots.let_go_at()?;
-        self.slots.progress(self.point).starved(at).map(|_| at)
+        self.slots.due_state(self.point).starvation_ns(at).map(|_| at)
     }
 
     /// States that the thread has ended. What a thread that was [let go](Self::let_go_at) was due for stays open.
-    pub fn end(&self) {
+    pub fn mark_ended(&self) {
         if self.let_go_at().is_none() {
-            self.settle();
+            self.mark_over();
         }
     }
 
     /// States that the thread is due for nothing now.
     #[inline]
-    pub fn rest(&self) {
+    pub fn clear_due(&self) {
         self.set_due(u64::MAX);
     }
 
     /// States that nothing is open.
-    pub fn settle(&self) {
+    pub fn mark_over(&self) {
         self.slots.slot(self.point)[DUE].store(u64::MAX, Relaxed);
     }
 
@@ -130,7 +130,7 @@ mod tests {
 
     fn slots() -> Slots {
         let layout = HistogramSlotLayout { points: 2, ..HistogramSlotLayout::default() };
-        Slots::map(Slots::create(&layout).unwrap(), layout).unwrap()
+        Slots::map_memfd(Slots::create_memfd(&layout).unwrap(), layout).unwrap()
     }
 
     #[test]
@@ -138,29 +138,32 @@ mod tests {
         let slots = slots();
         let [late, sleeping] = [0, 1].map(|point| slots.writer(point, Sampling::Event));
         assert_eq!(
-            (slots.progress(0), slots.let_go_at(), slots.end()),
+            (slots.due_state(0), slots.let_go_at(), slots.last_end()),
             (ThreadDueState::Unknown, None, None)
         );
         late.set_due(1);
         sleeping.set_due(STARVED_NS);
         slots.set_end(1, 7);
         slots.set_end(0, 5);
-        assert_eq!((late.let_go_at(), slots.end(), slots.end_of(0)), (None, Some(7), Some(5)));
+        assert_eq!((late.let_go_at(), slots.last_end(), slots.end_of(0)), (None, Some(7), Some(5)));
         slots.let_go(STARVED_NS + 1);
         slots.let_go(STARVED_NS + 2);
         assert_eq!((late.let_go_at(), sleeping.let_go_at()), (Some(STARVED_NS + 1), None));
-        [&late, &sleeping].into_iter().for_each(HistogramSlotWriter::end);
-        assert_eq!([0, 1].map(|point| slots.progress(point)), [ThreadDueState::Due(1), ThreadDueState::Over]);
-        late.settle();
-        assert_eq!((slots.progress(0), slots.taken(0)), (ThreadDueState::Over, 0));
+        [&late, &sleeping].into_iter().for_each(HistogramSlotWriter::mark_ended);
+        assert_eq!(
+            [0, 1].map(|point| slots.due_state(point)),
+            [ThreadDueState::Due(1), ThreadDueState::Over]
+        );
+        late.mark_over();
+        assert_eq!((slots.due_state(0), slots.sample_count(0)), (ThreadDueState::Over, 0));
     }
 
     #[test]
     fn a_thread_is_starved_from_a_second_on() {
-        let late = |now| ThreadDueState::Due(5).starved(now);
+        let late = |now| ThreadDueState::Due(5).starvation_ns(now);
         assert_eq!([late(4), late(STARVED_NS + 4), late(STARVED_NS + 5)], [None, None, Some(STARVED_NS)]);
         assert_eq!(
-            ThreadDueState::Over.starved(u64::MAX).or(ThreadDueState::Unknown.starved(u64::MAX)),
+            ThreadDueState::Over.starvation_ns(u64::MAX).or(ThreadDueState::Unknown.starvation_ns(u64::MAX)),
             None
         );
     }

@@ -26,7 +26,7 @@ impl SampleRingWord for AtomicU64 {
 
 /// Writes a sample; the head counts them. There is one writer.
 #[inline]
-pub fn put<W: SampleRingWord>(head: &W, samples: &[W], sample: Exceedance) {
+pub fn write_sample<W: SampleRingWord>(head: &W, samples: &[W], sample: Exceedance) {
     let turn = head.load(Relaxed);
     let at = turn as usize % (samples.len() / SAMPLE) * SAMPLE;
     for (word, value) in samples[at..at + SAMPLE].iter().zip([sample.turn, sample.at, sample.value]) {

@@ -11,7 +11,7 @@ use latscope_core::param;
 use latscope_core::plan::{OnThreshold, Plan, PlanStep};
 use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Measurement, Report};
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use latscope_engine::observers::Observer;
 use latscope_engine::planner::{self, RunRequest};
 use latscope_engine::saver;
@@ -40,8 +40,8 @@ pub fn transport(common: &BinderCommonOptions, usual: &str) -> Result<&'static I
 
 impl BinderRunEnvironment<'_> {
     /// Returns the environment of a run on this machine.
-    pub fn survey(context: &PersonalityContext) -> BinderRunEnvironment<'_> {
-        let (machine, timebase) = environment::here();
+    pub fn of_this_machine(context: &PersonalityContext) -> BinderRunEnvironment<'_> {
+        let (machine, timebase) = environment::snapshot_machine();
         BinderRunEnvironment { context, machine, timebase }
     }
 
@@ -63,42 +63,42 @@ impl BinderRunEnvironment<'_> {
     ) -> Result<Report> {
         let BinderRunEnvironment { context, machine, timebase } = self;
         let warnings = ipc::warnings(&plan.steps, machine);
-        warnings.iter().for_each(|warning| context.note(&warning.text));
+        warnings.iter().for_each(|warning| context.print_note(&warning.text));
         let (observers, result) = (observer.into_iter().collect(), common.result.as_deref());
         let ReportSaveOutcome { mut report, saved } =
-            context.measure(plan, machine.clone(), *timebase, observers, result)?;
+            context.measure_plan(plan, machine.clone(), *timebase, observers, result)?;
         report.warnings.extend(warnings);
-        saved.and_then(|()| result.map_or(Ok(()), |path| saver::save(path, &report)))?;
+        saved.and_then(|()| result.map_or(Ok(()), |path| saver::save_report(path, &report)))?;
         if report.measurements.iter().all(|m| m.quality.level == QualityLevel::Unsupported) {
-            bail!(nothing(&report));
+            bail!(no_result_reason(&report));
         }
         if let Some(transport) = &common.transport {
-            context.note(&format!("measured over {transport}, whatever the names of rows say"));
+            context.print_note(&format!("measured over {transport}, whatever the names of rows say"));
         }
-        doubts(&report.measurements).iter().for_each(|doubt| context.note(doubt));
+        doubts_by_row(&report.measurements).iter().for_each(|doubt| context.print_note(doubt));
         Ok(report)
     }
 }
 
 /// Texts about doubtful rows, each with the titles of its rows. A text that applies to several rows appears once.
-fn doubts(measurements: &[Measurement]) -> Vec<String> {
+fn doubts_by_row(measurements: &[Measurement]) -> Vec<String> {
     let mut doubts: Vec<(String, Vec<&str>)> = Vec::new();
     for m in measurements {
-        for doubt in environment::doubts(slice::from_ref(m)) {
+        for doubt in environment::describe_doubts(slice::from_ref(m)) {
             entry(&mut doubts, doubt).push(&m.title);
         }
     }
     let text = |(doubt, rows): (String, Vec<&str>)| match &rows[..] {
         [row] => format!("{row}: {doubt}"),
-        rows => format!("{} and {}: {doubt}", rows[0], counted(rows.len() as u64 - 1, "other row")),
+        rows => format!("{} and {}: {doubt}", rows[0], count_with_noun(rows.len() as u64 - 1, "other row")),
     };
     doubts.into_iter().map(text).collect()
 }
 
-fn nothing(report: &Report) -> String {
+fn no_result_reason(report: &Report) -> String {
     let Some(m) = report.measurements.first() else { return "nothing was measured".to_owned() };
-    let reason = m.reason().unwrap_or_else(|| "nothing was measured".to_owned());
-    let remedy = m.remedy();
+    let reason = m.joined_reasons().unwrap_or_else(|| "nothing was measured".to_owned());
+    let remedy = m.joined_remedies();
     let remedies = remedy.iter().map(String::as_str).filter(|remedy| !remedy.is_empty());
     // A run that was ended is none that another transport would have carried.
     let impossible = m.quality.reasons.iter().any(|reason| reason.id == "not-possible-here");
@@ -108,18 +108,18 @@ fn nothing(report: &Report) -> String {
 }
 
 /// Value of a measurement by name; 0 if there is none.
-pub fn value(m: &Measurement, name: &str) -> f64 {
+pub fn value_or_zero(m: &Measurement, name: &str) -> f64 {
     m.values.get(name).map_or(0.0, |value| value.value)
 }
 
 /// Number of calls that failed, or that got the reply of another call.
-pub fn lost(m: &Measurement) -> u64 {
-    (value(m, "failures") + value(m, "mismatches")) as u64
+pub fn failed_calls(m: &Measurement) -> u64 {
+    (value_or_zero(m, "failures") + value_or_zero(m, "mismatches")) as u64
 }
 
 /// Measurements of single pairs, without those that sum them up.
 pub(crate) fn of_pairs(report: &Report) -> impl Iterator<Item = &Measurement> {
-    report.measurements.iter().filter(|m| m.number(param::PAIR).is_some())
+    report.measurements.iter().filter(|m| m.numeric_param(param::PAIR).is_some())
 }
 
 #[cfg(test)]
@@ -139,7 +139,8 @@ mod tests {
             title: title.to_owned(),
             row: true,
         };
-        let mut row = Measurement::of(point, Sampling::Event, Semantics::RoundTrip, Histogram::new(1));
+        let mut row =
+            Measurement::from_samples(point, Sampling::Event, Semantics::RoundTrip, Histogram::new(1));
         row.lower(Reason::new(QualityLevel::Degraded, "calls-failed", reason, ""));
         row
     }
@@ -151,7 +152,7 @@ mod tests {
             row("second", "two calls failed"),
             row("third", "a call failed"),
         ];
-        let notes = doubts(&rows);
+        let notes = doubts_by_row(&rows);
         let expected =
             ["first and 1 other row: degraded: two calls failed", "third: degraded: a call failed"];
         assert_eq!(notes, expected);

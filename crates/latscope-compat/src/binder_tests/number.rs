@@ -6,32 +6,32 @@ pub fn general(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return "null".to_owned();
     }
-    let (mantissa, exponent) = parts(value, digits.max(1) - 1);
+    let (mantissa, exponent) = split_exponent(value, digits.max(1) - 1);
     if exponent < -4 || exponent >= digits as i32 {
-        return format!("{}{}", trimmed(&mantissa), power(exponent));
+        return format!("{}{}", trim_zeros(&mantissa), format_exponent(exponent));
     }
-    trimmed(&format!("{value:.0$}", (digits as i32 - 1 - exponent) as usize)).to_owned()
+    trim_zeros(&format!("{value:.0$}", (digits as i32 - 1 - exponent) as usize)).to_owned()
 }
 
 /// Writes a number with all its digits, as `%.16e` does.
 pub(crate) fn scientific(value: f64) -> String {
-    let (mantissa, exponent) = parts(value, 16);
-    mantissa + &power(exponent)
+    let (mantissa, exponent) = split_exponent(value, 16);
+    mantissa + &format_exponent(exponent)
 }
 
 /// Returns the mantissa with so many decimals, and the exponent after rounding to them.
-fn parts(value: f64, decimals: usize) -> (String, i32) {
+fn split_exponent(value: f64, decimals: usize) -> (String, i32) {
     let text = format!("{value:.decimals$e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     (mantissa.to_owned(), exponent.parse().unwrap_or(0))
 }
 
-fn power(exponent: i32) -> String {
+fn format_exponent(exponent: i32) -> String {
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("e{sign}{:02}", exponent.abs())
 }
 
-fn trimmed(text: &str) -> &str {
+fn trim_zeros(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
 

@@ -2,11 +2,11 @@
 
 use crate::context::PersonalityContext;
 use crate::getopt::{
-    self, CommandLineRefusal, FLAG, OptionOccurrence, ProgramCall, ProgramOption, Takes, Whose, on, put,
-    value,
+    self, CommandLineRefusal, FLAG, OptionOccurrence, ProgramCall, ProgramOption, Takes, Whose, set_field,
+    set_flag, value,
 };
-use crate::personality::{PersonalityProgram, PersonalitySuite, lines};
-use latscope_process::stdout::print;
+use crate::personality::{PersonalityProgram, PersonalitySuite, format_options};
+use latscope_process::stdout::print_text;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -51,12 +51,12 @@ pub(crate) const fn option<O>(
 #[rustfmt::skip]
 impl<O: AsMut<BinderCommonOptions>> ProgramOption<O> {
     pub(crate) const TRANSPORT: ProgramOption<O> = option("--transport", value("NAME"), "ours: what carries the transactions, such as unix-stream",
-        |o: &mut O, given| put(&mut o.as_mut().transport, Ok(given.value.clone())));
+        |o: &mut O, given| set_field(&mut o.as_mut().transport, Ok(given.value.clone())));
     pub(crate) const LAYOUT: ProgramOption<O> = option("--compat", value("8.0"), "ours: the output of Android 8.0; also LATSCOPE_COMPAT=8.0",
-        |o: &mut O, given| put(&mut o.as_mut().layout, older(given.text(), "--compat")));
+        |o: &mut O, given| set_field(&mut o.as_mut().layout, older(given.value_text(), "--compat")));
     pub(crate) const SAVED: ProgramOption<O> = option("--result", value("FILE"), "ours: save latscope's result too",
-        |o: &mut O, given| put(&mut o.as_mut().result, given.path()));
-    pub(crate) const USAGE: ProgramOption<O> = option("--help", FLAG, "this text", |o: &mut O, _| on(&mut o.as_mut().help));
+        |o: &mut O, given| set_field(&mut o.as_mut().result, given.path()));
+    pub(crate) const USAGE: ProgramOption<O> = option("--help", FLAG, "this text", |o: &mut O, _| set_flag(&mut o.as_mut().help));
 }
 
 /// Name of the variable that has the effect of `--compat`, for scripts that are not to be edited.
@@ -76,7 +76,7 @@ pub(super) static AOSP: PersonalitySuite = PersonalitySuite {
     grammar: getopt::whole_words,
     prepare: |_| Ok(()),
     usage: |name, _, specs| {
-        let options = lines(specs, Whose::Theirs, "  ", 44);
+        let options = format_options(specs, Whose::Theirs, "  ", 44);
         format!(
             "Usage: {name} [OPTIONS]\n{options}\
              This is latscope, with the options and the output of AOSP's test.\n"
@@ -86,20 +86,29 @@ pub(super) static AOSP: PersonalitySuite = PersonalitySuite {
         if error.downcast_ref() != Some(&CommandLineRefusal::Help) {
             return Err(error.context(context.name));
         }
-        print(&usage);
+        print_text(&usage);
         Ok(0)
     },
 };
 
 /// Returns a program of the suite.
-pub(super) const fn program<O: AsMut<BinderCommonOptions>>(
+pub(super) const fn define_program<O: AsMut<BinderCommonOptions>>(
     name: &'static str,
     summary: &'static str,
     options: &'static [ProgramOption<O>],
     usual: fn(&PersonalityContext) -> Result<O, CommandLineRefusal>,
     carry_out: fn(&O, &PersonalityContext) -> anyhow::Result<u8>,
 ) -> PersonalityProgram<O> {
-    PersonalityProgram { name, summary, suite: &AOSP, form: "", options, usual, settle, carry_out }
+    PersonalityProgram {
+        name,
+        summary,
+        suite: &AOSP,
+        form: "",
+        options,
+        usual,
+        settle: resolve_options,
+        carry_out,
+    }
 }
 
 /// Returns the options of a call without arguments: the default values, with the output that the environment names.
@@ -120,7 +129,7 @@ pub(super) fn usual<O: AsMut<BinderCommonOptions>>(
 ///
 /// # Errors
 /// Help was asked for.
-pub(super) fn settle<O: AsMut<BinderCommonOptions>>(
+pub(super) fn resolve_options<O: AsMut<BinderCommonOptions>>(
     mut call: ProgramCall<O>,
 ) -> Result<O, CommandLineRefusal> {
     if call.options.as_mut().help { Err(CommandLineRefusal::Help) } else { Ok(call.options) }
@@ -130,16 +139,19 @@ pub(super) fn settle<O: AsMut<BinderCommonOptions>>(
 ///
 /// # Errors
 /// The value is no number, or is outside of the range.
-pub(crate) fn number<T>(given: &OptionOccurrence, range: RangeInclusive<T>) -> Result<T, CommandLineRefusal>
+pub(crate) fn parse_in_range<T>(
+    given: &OptionOccurrence,
+    range: RangeInclusive<T>,
+) -> Result<T, CommandLineRefusal>
 where
     T: FromStr + PartialOrd + Display,
 {
-    let number = given.text().parse().ok().filter(|number| range.contains(number));
+    let number = given.value_text().parse().ok().filter(|number| range.contains(number));
     let (name, least, most) = (&given.name, range.start(), range.end());
     let wrong = || {
         CommandLineRefusal::Usage(format!(
             "{name} takes a number from {least} to {most}, not {:?}",
-            given.text()
+            given.value_text()
         ))
     };
     number.ok_or_else(wrong)
@@ -149,13 +161,15 @@ where
 ///
 /// # Errors
 /// The value means neither true nor false.
-pub(crate) fn switch(given: &OptionOccurrence) -> Result<bool, CommandLineRefusal> {
+pub(crate) fn parse_switch(given: &OptionOccurrence) -> Result<bool, CommandLineRefusal> {
     match given.value.as_deref().unwrap_or("true").to_ascii_lowercase().as_str() {
         "1" | "t" | "true" | "y" | "yes" | "on" => Ok(true),
         "0" | "f" | "false" | "n" | "no" | "off" => Ok(false),
-        _ => {
-            Err(CommandLineRefusal::Usage(format!("{} is true or false, not {:?}", given.name, given.text())))
-        }
+        _ => Err(CommandLineRefusal::Usage(format!(
+            "{} is true or false, not {:?}",
+            given.name,
+            given.value_text()
+        ))),
     }
 }
 
@@ -179,10 +193,12 @@ mod tests {
     }
 
     static TABLE: &[ProgramOption<Asked>] = &[
-        option("-i", value("N"), "", |o, given| put(&mut o.count, number(given, 1..=5))),
-        option("-v", FLAG, "", |o, _| on(&mut o.verbose)),
-        option("--list", SWITCH, "", |o, given| put(&mut o.list, switch(given))),
-        option("--out", value("FILE"), "", |o, given| put(&mut o.out, Ok(given.text().to_owned()))),
+        option("-i", value("N"), "", |o, given| set_field(&mut o.count, parse_in_range(given, 1..=5))),
+        option("-v", FLAG, "", |o, _| set_flag(&mut o.verbose)),
+        option("--list", SWITCH, "", |o, given| set_field(&mut o.list, parse_switch(given))),
+        option("--out", value("FILE"), "", |o, given| {
+            set_field(&mut o.out, Ok(given.value_text().to_owned()))
+        }),
         ProgramOption::TRANSPORT,
         ProgramOption::LAYOUT,
         ProgramOption::USAGE,
@@ -190,7 +206,7 @@ mod tests {
 
     fn words(line: &str) -> Result<Asked, CommandLineRefusal> {
         let context = PersonalityContext::new(line.split_whitespace());
-        settle(getopt::read(TABLE, getopt::whole_words, &context.arguments, Asked::default())?)
+        resolve_options(getopt::read(TABLE, getopt::whole_words, &context.arguments, Asked::default())?)
     }
 
     #[test]

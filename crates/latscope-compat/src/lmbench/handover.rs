@@ -2,7 +2,7 @@
 //! `lat_sem`, `lat_ctx`, `bw_pipe`, `bw_unix`, `bw_tcp`.
 
 use super::job::{LmbenchJob, PointQuery};
-use super::options::{LmbenchCall, USUAL_REPETITIONS, number, refuse, wrong};
+use super::options::{LmbenchCall, USUAL_REPETITIONS, parse_leading_digits, refuse, usage_refusal};
 use super::page::{megabytes_per_second, microseconds};
 use crate::getopt::CommandLineRefusal;
 use latscope_core::param::{CALLER, PAYLOAD, PLACEMENT, PROCESSES, SIZE};
@@ -25,7 +25,7 @@ fn placement(call: &LmbenchCall) -> Result<&'static str, CommandLineRefusal> {
 const SETTLED: u64 = 10 * USUAL_REPETITIONS;
 
 /// Lengthens a measurement to the time in which the scheduler settles, if the scheduler places the ends.
-fn settled(mut job: LmbenchJob) -> LmbenchJob {
+fn lengthen_if_free(mut job: LmbenchJob) -> LmbenchJob {
     let free = |query: &PointQuery| query.params.get(PLACEMENT) == Some(&"free".into());
     if job.queries.iter().any(free) {
         job.repetitions.get_or_insert(SETTLED);
@@ -48,7 +48,7 @@ pub fn lat_pipe(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
 /// There are operands, or `-P` is above 1.
 pub fn lat_unix(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [] = call.exactly()?;
-    let size = call.options.size('m', 1)?;
+    let size = call.options.size_bytes('m', 1)?;
     between_processes(&call, "ipc.unix-stream", "AF_UNIX sock stream latency".to_owned(), size)
 }
 
@@ -67,7 +67,7 @@ pub fn lat_fifo(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
 /// Another host is named, a size is invalid, or `-P` is above 1.
 pub fn lat_tcp(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let Some(host) = host(&call)? else { return Ok(no_server(&call)) };
-    let size = call.options.size('m', 1)?;
+    let size = call.options.size_bytes('m', 1)?;
     between_processes(&call, "ipc.tcp", format!("TCP latency using {host}"), size)
 }
 
@@ -77,9 +77,9 @@ pub fn lat_tcp(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
 /// Another host is named, the message has less than 4 bytes, or `-P` is above 1.
 pub fn lat_udp(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let Some(host) = host(&call)? else { return Ok(no_server(&call)) };
-    let size = call.options.size('m', LEAST)?;
+    let size = call.options.size_bytes('m', LEAST)?;
     if size < LEAST {
-        return Err(wrong());
+        return Err(usage_refusal());
     }
     between_processes(&call, "ipc.udp", format!("UDP latency using {host}"), size)
 }
@@ -99,12 +99,12 @@ fn between_processes(
         [(CALLER, "other".into()), (PLACEMENT, placement(call)?.into()), (PAYLOAD, size.max(LEAST).into())];
     let query = PointQuery::new(probe, params);
     let mut job = LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
-        page.line(figures.round_trip_ns(&query).map(|ns| microseconds(&label, ns)));
+        page.add_line(figures.round_trip_ns(&query).map(|ns| microseconds(&label, ns)));
     });
-    if call.options.value('m').is_some() && size < LEAST {
+    if call.options.option_value('m').is_some() && size < LEAST {
         job.notes.push(format!("messages have {LEAST} bytes, so that each reply can be verified"));
     }
-    Ok(settled(job))
+    Ok(lengthen_if_free(job))
 }
 
 /// Host that a call names, which is this machine; `None` for calls that start or stop a server.
@@ -140,8 +140,8 @@ pub fn lat_sem(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     call.options.one_caller(SYSTEM_V)?;
     let params = [(CALLER, "other".into()), (PLACEMENT, placement(&call)?.into())];
     let query = PointQuery::new(SYSTEM_V, params);
-    Ok(settled(LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
-        page.line(figures.one_way_ns(&query).map(|ns| microseconds("Semaphore latency", ns)));
+    Ok(lengthen_if_free(LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
+        page.add_line(figures.one_way_ns(&query).map(|ns| microseconds("Semaphore latency", ns)));
     })))
 }
 
@@ -152,14 +152,17 @@ pub fn lat_sem(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
 /// The numbers of processes are missing or outside of 2 to 2048, or `-P` is above 1.
 pub fn lat_ctx(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     call.options.one_caller("sync.ring")?;
-    let kib = call.options.value('s').map_or(Some(0), number).ok_or_else(wrong)?;
+    let kib =
+        call.options.option_value('s').map_or(Some(0), parse_leading_digits).ok_or_else(usage_refusal)?;
     let counts: Vec<u64> = call
         .operands
         .iter()
-        .map(|text| number(text).filter(|count| (2..=2048).contains(count)).ok_or_else(wrong))
+        .map(|text| {
+            parse_leading_digits(text).filter(|count| (2..=2048).contains(count)).ok_or_else(usage_refusal)
+        })
         .collect::<Result<_, _>>()?;
     if counts.is_empty() {
-        return Err(wrong());
+        return Err(usage_refusal());
     }
     let placed: &[&str] = match placement(&call)? {
         "free" => &["free"],
@@ -179,13 +182,13 @@ pub fn lat_ctx(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let queries = counts.iter().map(|count| query(*count)).collect();
     Ok(LmbenchJob::new(&call.options, queries, move |figures, page| {
         let overhead = counts.iter().find_map(|count| {
-            let measurement = figures.measurement(&query(*count)).ok()?;
+            let measurement = figures.find_measurement(&query(*count)).ok()?;
             measurement.values.get("self").map(|overhead| overhead.value)
         });
         let overhead = overhead.map_or("-".to_owned(), |ns| format!("{:.2}", ns / 1e3));
-        page.text(&format!("\n\"size={kib}k ovr={overhead}\n"));
+        page.add_text(&format!("\n\"size={kib}k ovr={overhead}\n"));
         for count in &counts {
-            page.line(figures.mean_ns(&query(*count)).map(|ns| format!("{count} {:.2}", ns / 1e3)));
+            page.add_line(figures.mean_ns(&query(*count)).map(|ns| format!("{count} {:.2}", ns / 1e3)));
         }
     }))
 }
@@ -213,15 +216,15 @@ fn local_bandwidth(
 ) -> Result<LmbenchJob, CommandLineRefusal> {
     let [] = call.exactly()?;
     call.options.one_caller(probe)?;
-    let size = call.options.size('m', 64 << 10)?;
+    let size = call.options.size_bytes('m', 64 << 10)?;
     let query = PointQuery::new(probe, [(SIZE, size.into()), (PLACEMENT, placement(call)?.into())]);
     let mut job = LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
-        page.line(figures.bytes_per_second(&query).map(|rate| megabytes_per_second(label, rate)));
+        page.add_line(figures.bytes_per_second(&query).map(|rate| megabytes_per_second(label, rate)));
     });
-    if call.options.value('M').is_some() {
+    if call.options.option_value('M').is_some() {
         job.notes.push(TOTAL_HAS_NO_EFFECT.to_owned());
     }
-    Ok(settled(job))
+    Ok(lengthen_if_free(job))
 }
 
 const TOTAL_HAS_NO_EFFECT: &str = "-M has no effect: as much is sent as the stop rule takes";
@@ -234,14 +237,14 @@ pub fn bw_tcp(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let Some(_) = host(&call)? else { return Ok(no_server(&call)) };
     call.options.one_caller("sync.tcp-bandwidth")?;
     // As there: the message is as long as all that is moved, unless told.
-    let size = call.options.size('m', call.options.size('M', 10 << 20)?)?;
+    let size = call.options.size_bytes('m', call.options.size_bytes('M', 10 << 20)?)?;
     let params = [(SIZE, size.into()), (PLACEMENT, placement(&call)?.into())];
     let query = PointQuery::new("sync.tcp-bandwidth", params);
     let mut job = LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
         let rate = figures.bytes_per_second(&query);
-        page.line(rate.map(|rate| format!("{:.6} {:.2} MB/sec", size as f64 / 1e6, rate / 1e6)));
+        page.add_line(rate.map(|rate| format!("{:.6} {:.2} MB/sec", size as f64 / 1e6, rate / 1e6)));
     });
-    if call.options.value('m').is_some() && call.options.value('M').is_some() {
+    if call.options.option_value('m').is_some() && call.options.option_value('M').is_some() {
         job.notes.push(TOTAL_HAS_NO_EFFECT.to_owned());
     }
     Ok(job)

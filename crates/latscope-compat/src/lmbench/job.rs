@@ -2,7 +2,7 @@
 
 use super::options::LmbenchOptions;
 use super::page::{LmbenchPage, NotMeasured};
-use crate::environment::remedy;
+use crate::environment::remedy_text;
 use latscope_core::machine::Machine;
 use latscope_core::param;
 use latscope_core::plan::{MeasurementPoint, ParamValue, Params, Plan, params};
@@ -145,7 +145,7 @@ impl<'a> LmbenchJobReport<'a> {
     ///
     /// # Errors
     /// There is no such measurement, or it has no numbers.
-    pub fn measurement(&self, query: &PointQuery) -> Result<&'a Measurement, NotMeasured> {
+    pub fn find_measurement(&self, query: &PointQuery) -> Result<&'a Measurement, NotMeasured> {
         let failed = |reason: String| NotMeasured { query: query.to_string(), reason };
         let index = self.job.queries.iter().position(|known| known == query);
         let planned = index.and_then(|index| *self.planned.get(index)?);
@@ -155,8 +155,8 @@ impl<'a> LmbenchJobReport<'a> {
         if found.quality.level != QualityLevel::Unsupported && found.typical().is_some() {
             return Ok(found);
         }
-        let reason = found.reason().clone().unwrap_or_else(|| "no clean sample".to_owned());
-        Err(failed(match remedy(found) {
+        let reason = found.joined_reasons().clone().unwrap_or_else(|| "no clean sample".to_owned());
+        Err(failed(match remedy_text(found) {
             Some(remedy) => format!("{reason}; {remedy}"),
             None => reason,
         }))
@@ -165,10 +165,10 @@ impl<'a> LmbenchJobReport<'a> {
     /// Median of a point, in ns.
     ///
     /// # Errors
-    /// The errors are those of [`LmbenchJobReport::measurement`].
-    pub fn ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
+    /// The errors are those of [`LmbenchJobReport::find_measurement`].
+    pub fn median_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         // `measurement` returns none without a median.
-        Ok(self.measurement(query)?.typical().unwrap_or(f64::NAN))
+        Ok(self.find_measurement(query)?.typical().unwrap_or(f64::NAN))
     }
 
     /// Mean of a point, in ns. A loop around all of it would show the same, including disturbances.
@@ -176,7 +176,7 @@ impl<'a> LmbenchJobReport<'a> {
     /// # Errors
     /// The errors are those of [`LmbenchJobReport::measurement`].
     pub(crate) fn mean_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
-        let found = self.measurement(query)?;
+        let found = self.find_measurement(query)?;
         Ok(found.summary.mean.or(found.typical()).unwrap_or(f64::NAN))
     }
 
@@ -185,8 +185,8 @@ impl<'a> LmbenchJobReport<'a> {
     /// # Errors
     /// The errors are those of [`LmbenchJobReport::measurement`].
     pub(crate) fn ns_of_part(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
-        let parts = self.measurement(query)?.work.map_or(1, |work| work.ops.max(1));
-        Ok(self.ns(query)? / parts as f64)
+        let parts = self.find_measurement(query)?.work.map_or(1, |work| work.ops.max(1));
+        Ok(self.median_ns(query)? / parts as f64)
     }
 
     /// Mean of a hand-over one way, in ns: half of a round trip.
@@ -194,7 +194,7 @@ impl<'a> LmbenchJobReport<'a> {
     /// # Errors
     /// The errors are those of [`LmbenchJobReport::measurement`].
     pub(crate) fn one_way_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
-        let share = if self.measurement(query)?.times == Semantics::RoundTrip { 0.5 } else { 1.0 };
+        let share = if self.find_measurement(query)?.times == Semantics::RoundTrip { 0.5 } else { 1.0 };
         Ok(self.mean_ns(query)? * share)
     }
 
@@ -203,16 +203,16 @@ impl<'a> LmbenchJobReport<'a> {
     /// # Errors
     /// The errors are those of [`LmbenchJobReport::measurement`].
     pub(crate) fn round_trip_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
-        let times = if self.measurement(query)?.times == Semantics::OneWay { 2.0 } else { 1.0 };
+        let times = if self.find_measurement(query)?.times == Semantics::OneWay { 2.0 } else { 1.0 };
         Ok(self.mean_ns(query)? * times)
     }
 
     /// Bandwidth in bytes per second, for the bytes that the program asked for.
     ///
     /// # Errors
-    /// The errors are those of [`LmbenchJobReport::measurement`]. Another is a point that states no bytes.
+    /// The errors are those of [`LmbenchJobReport::find_measurement`]. Another is a point that states no bytes.
     pub fn bytes_per_second(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
-        self.measurement(query)?
+        self.find_measurement(query)?
             .rate_touched()
             .ok_or_else(|| NotMeasured { query: query.to_string(), reason: "it states no bytes".to_owned() })
     }

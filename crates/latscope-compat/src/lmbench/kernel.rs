@@ -1,9 +1,9 @@
 //! LMbench's programs for the kernel: `lat_syscall`, `lat_sig`, `lat_proc`, `lat_select`, `lat_pagefault`, `lat_mmap`.
 
 use super::job::{LmbenchJob, LmbenchJobReport, LmbenchSourceFile, PointQuery};
-use super::options::{LmbenchCall, number, wrong};
+use super::options::{LmbenchCall, parse_leading_digits, usage_refusal};
 use super::page::{NotMeasured, microseconds, size_and_microseconds};
-use crate::getopt::{CommandLineRefusal, bytes};
+use crate::getopt::{CommandLineRefusal, parse_size};
 use latscope_core::param::{DESCRIPTORS, MODE, PAGES, PATH, PLACEMENT, SIZE, STRIDE, TOUCHED};
 use std::path::PathBuf;
 
@@ -18,10 +18,10 @@ fn choice(
     word: &str,
     choices: &'static [LmbenchOperandChoice],
 ) -> Result<&'static LmbenchOperandChoice, CommandLineRefusal> {
-    choices.iter().find(|choice| choice.word == word).ok_or_else(wrong)
+    choices.iter().find(|choice| choice.word == word).ok_or_else(usage_refusal)
 }
 
-fn chosen(
+fn job_for_word(
     call: &LmbenchCall,
     word: &str,
     choices: &'static [LmbenchOperandChoice],
@@ -29,12 +29,12 @@ fn chosen(
     let choice = choice(word, choices)?;
     let query = (choice.query)();
     call.options.one_caller(query.probe)?;
-    Ok(measured(call, choice.label, query))
+    Ok(microseconds_job(call, choice.label, query))
 }
 
-fn measured(call: &LmbenchCall, label: &'static str, query: PointQuery) -> LmbenchJob {
+fn microseconds_job(call: &LmbenchCall, label: &'static str, query: PointQuery) -> LmbenchJob {
     LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
-        page.line(figures.ns(&query).map(|ns| microseconds(label, ns)));
+        page.add_line(figures.median_ns(&query).map(|ns| microseconds(label, ns)));
     })
 }
 
@@ -79,16 +79,16 @@ pub fn lat_syscall(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> 
     let (word, file) = match call.operands.as_slice() {
         [word] => (word, None),
         [word, file] => (word, Some(file)),
-        _ => return Err(wrong()),
+        _ => return Err(usage_refusal()),
     };
     let Some(file) = file.filter(|_| matches!(word.as_str(), "stat" | "fstat" | "open")) else {
-        return chosen(&call, word, SYSCALLS);
+        return job_for_word(&call, word, SYSCALLS);
     };
     let choice = choice(word, SYSCALLS)?;
     let mut query = (choice.query)();
     call.options.one_caller(query.probe)?;
     query.params.insert(PATH.to_owned(), file.as_str().into());
-    let mut job = measured(&call, choice.label, query);
+    let mut job = microseconds_job(&call, choice.label, query);
     job.source = Some(LmbenchSourceFile { path: PathBuf::from(file), at_least: 0 });
     Ok(job)
 }
@@ -103,11 +103,11 @@ pub fn lat_sig(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     call.options.one_caller("syscall.signal-deliver")?;
     // The file that LMbench maps for `prot` is a page of ours.
     let figure = match call.operands.as_slice() {
-        [word] | [word, _] => SIGNALS.iter().find(|figure| figure.word == word).ok_or_else(wrong)?,
-        _ => return Err(wrong()),
+        [word] | [word, _] => SIGNALS.iter().find(|figure| figure.word == word).ok_or_else(usage_refusal)?,
+        _ => return Err(usage_refusal()),
     };
     Ok(LmbenchJob::new(&call.options, (figure.queries)(), move |figures, page| {
-        page.line((figure.ns)(figures).map(|ns| microseconds(figure.label, ns)));
+        page.add_line((figure.ns)(figures).map(|ns| microseconds(figure.label, ns)));
     }))
 }
 
@@ -123,8 +123,8 @@ static SIGNALS: &[SignalFigure] = &[
     SignalFigure {
         word: "install",
         label: "Signal handler installation",
-        queries: || vec![installation()],
-        ns: |figures| figures.ns(&installation()),
+        queries: || vec![install_query()],
+        ns: |figures| figures.median_ns(&install_query()),
     },
     SignalFigure {
         word: "catch",
@@ -136,11 +136,11 @@ static SIGNALS: &[SignalFigure] = &[
         word: "prot",
         label: "Protection fault",
         queries: || vec![fault(), delivery()],
-        ns: |figures| Ok((figures.ns(&fault())? - handling_ns(figures)?).max(0.0)),
+        ns: |figures| Ok((figures.median_ns(&fault())? - handling_ns(figures)?).max(0.0)),
     },
 ];
 
-fn installation() -> PointQuery {
+fn install_query() -> PointQuery {
     PointQuery::new("syscall.signal-install", [])
 }
 
@@ -154,8 +154,9 @@ fn fault() -> PointQuery {
 
 /// Time in ns to deliver and handle a signal, without the call that sends it.
 fn handling_ns(figures: &LmbenchJobReport<'_>) -> Result<f64, NotMeasured> {
-    let sending = figures.measurement(&delivery())?.values.get("nothing-sent").map_or(0.0, |sent| sent.value);
-    Ok((figures.ns(&delivery())? - sending).max(0.0))
+    let sending =
+        figures.find_measurement(&delivery())?.values.get("nothing-sent").map_or(0.0, |sent| sent.value);
+    Ok((figures.median_ns(&delivery())? - sending).max(0.0))
 }
 
 static PROCESSES: &[LmbenchOperandChoice] = &[
@@ -189,7 +190,7 @@ static PROCESSES: &[LmbenchOperandChoice] = &[
 /// The word is missing or unknown, or `-P` is above 1.
 pub fn lat_proc(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [word] = call.exactly()?;
-    chosen(&call, word, PROCESSES)
+    job_for_word(&call, word, PROCESSES)
 }
 
 /// `lat_select [-n descriptors] file|tcp`: time of select(2).
@@ -201,15 +202,21 @@ pub fn lat_select(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let (mode, kind) = match word {
         "file" => ("write-file", "fd's"),
         "tcp" => ("write-tcp", "tcp fd's"),
-        _ => return Err(wrong()),
+        _ => return Err(usage_refusal()),
     };
     call.options.one_caller("syscall.select")?;
-    let descriptors =
-        call.options.value('n').map_or(Some(200), number).filter(|n| *n > 0).ok_or_else(wrong)?;
+    let descriptors = call
+        .options
+        .option_value('n')
+        .map_or(Some(200), parse_leading_digits)
+        .filter(|n| *n > 0)
+        .ok_or_else(usage_refusal)?;
     let params = [(DESCRIPTORS, descriptors.into()), (MODE, mode.into())];
     let query = PointQuery::new("syscall.select", params);
     Ok(LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
-        page.line(figures.ns(&query).map(|ns| microseconds(&format!("Select on {descriptors} {kind}"), ns)));
+        page.add_line(
+            figures.median_ns(&query).map(|ns| microseconds(&format!("Select on {descriptors} {kind}"), ns)),
+        );
     }))
 }
 
@@ -226,7 +233,7 @@ pub fn lat_pagefault(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal
     let query = PointQuery::new("syscall.page-fault", params);
     let mut job = LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
         let ns = figures.ns_of_part(&query);
-        page.line(ns.map(|ns| microseconds(&format!("Pagefaults on {file}"), ns)));
+        page.add_line(ns.map(|ns| microseconds(&format!("Pagefaults on {file}"), ns)));
     });
     job.source = Some(LmbenchSourceFile { path, at_least: PAGE });
     Ok(job)
@@ -242,7 +249,7 @@ const PAGE: u64 = 4096;
 /// The size or the file is missing, or `-P` is above 1.
 pub fn lat_mmap(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [size, file] = call.exactly()?;
-    let size = bytes(size).filter(|size| *size >= 4096).ok_or_else(wrong)?;
+    let size = parse_size(size).filter(|size| *size >= 4096).ok_or_else(usage_refusal)?;
     call.options.one_caller("syscall.mmap")?;
     // A tenth of the file every 16 KiB, or all of it every 160 KiB: as many touches.
     let stride: u64 = if call.options.flag('r') { 160 << 10 } else { 16 << 10 };
@@ -259,7 +266,7 @@ pub fn lat_mmap(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
         query.params.insert(TOUCHED.to_owned(), (size / 10).into());
     }
     let mut job = LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
-        page.line(figures.ns(&query).map(|ns| size_and_microseconds(size, ns)));
+        page.add_line(figures.median_ns(&query).map(|ns| size_and_microseconds(size, ns)));
     });
     job.source = Some(LmbenchSourceFile { path, at_least: size });
     Ok(job)

@@ -1,9 +1,9 @@
 //! LMbench's programs for memory: `lat_mem_rd`, `bw_mem`, `stream`, `par_mem`, `tlb`.
 
 use super::job::{LmbenchJob, LmbenchJobReport, PointQuery};
-use super::options::{LmbenchCall, number, refuse, wrong};
+use super::options::{LmbenchCall, parse_leading_digits, refuse, usage_refusal};
 use super::page::{LmbenchPage, NotMeasured, bandwidth, megabytes_per_second, nanoseconds};
-use crate::getopt::{CommandLineRefusal, bytes};
+use crate::getopt::{CommandLineRefusal, parse_size};
 use latscope_core::param::{self, OPERATION, ORDER, PAGES, SIZE, STEP, STRIDE, THREADS};
 
 const MIB: u64 = 1 << 20;
@@ -16,12 +16,14 @@ const PAGE: u64 = 4096;
 /// The size in MiB is missing, a stride is invalid, or `-P` is above 1.
 pub fn lat_mem_rd(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     call.options.one_caller("memory.latency")?;
-    let (length, strides) = call.operands.split_first().ok_or_else(wrong)?;
-    let length = number(length).filter(|mib| *mib > 0).ok_or_else(wrong)?;
-    let length = length.checked_mul(MIB).ok_or_else(wrong)?;
+    let (length, strides) = call.operands.split_first().ok_or_else(usage_refusal)?;
+    let length = parse_leading_digits(length).filter(|mib| *mib > 0).ok_or_else(usage_refusal)?;
+    let length = length.checked_mul(MIB).ok_or_else(usage_refusal)?;
     let mut strides: Vec<u64> = strides
         .iter()
-        .map(|text| bytes(text).filter(|stride| *stride >= 8 && stride % 8 == 0).ok_or_else(wrong))
+        .map(|text| {
+            parse_size(text).filter(|stride| *stride >= 8 && stride % 8 == 0).ok_or_else(usage_refusal)
+        })
         .collect::<Result<_, _>>()?;
     // The original ends a list with an empty line only where the strides are given.
     let end = if strides.is_empty() { "" } else { "\n" };
@@ -45,12 +47,12 @@ pub fn lat_mem_rd(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     }
     Ok(LmbenchJob::new(&call.options, queries, move |figures, page| {
         for stride in &strides {
-            page.text(&format!("\"stride={stride}\n"));
+            page.add_text(&format!("\"stride={stride}\n"));
             for size in sizes(*stride) {
-                let ns = figures.ns(&query(size, *stride));
-                page.line(ns.map(|ns| format!("{:.5} {ns:.3}", size as f64 / MIB as f64)));
+                let ns = figures.median_ns(&query(size, *stride));
+                page.add_line(ns.map(|ns| format!("{:.5} {ns:.3}", size as f64 / MIB as f64)));
             }
-            page.text(end);
+            page.add_text(end);
         }
     }))
 }
@@ -116,10 +118,10 @@ pub fn bw_mem(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
                 "`conflict` is not covered: the buffers of memory.bandwidth lie where mmap(2) puts them",
             );
         }
-        _ => return Err(wrong()),
+        _ => return Err(usage_refusal()),
     };
-    let size = bytes(size).filter(|size| *size >= 512).ok_or_else(wrong)?;
-    let transfer = TRANSFERS.iter().find(|transfer| transfer.name == what).ok_or_else(wrong)?;
+    let size = parse_size(size).filter(|size| *size >= 512).ok_or_else(usage_refusal)?;
+    let transfer = TRANSFERS.iter().find(|transfer| transfer.name == what).ok_or_else(usage_refusal)?;
     let query = PointQuery::new(
         "memory.bandwidth",
         [
@@ -132,7 +134,7 @@ pub fn bw_mem(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     );
     Ok(LmbenchJob::new(&call.options, vec![query.clone()], move |figures, page| {
         let rate = figures.bytes_per_second(&query);
-        page.line(rate.map(|rate| bandwidth(size, rate / transfer.touched())));
+        page.add_line(rate.map(|rate| bandwidth(size, rate / transfer.touched())));
     }))
 }
 
@@ -141,19 +143,19 @@ pub fn bw_mem(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
 /// # Errors
 /// `-v 2` is given, or the size is less than one element for each array.
 pub fn stream(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
-    match call.options.value('v').map_or(Some(1), number) {
+    match call.options.option_value('v').map_or(Some(1), parse_leading_digits) {
         Some(1) => {}
         Some(2) => {
             return refuse(
                 "-v 2 (fill, copy, daxpy, sum) is not covered: memory.stream measures copy, scale, add and triad; give -v 1",
             );
         }
-        _ => return Err(wrong()),
+        _ => return Err(usage_refusal()),
     }
     // Three arrays of doubles share the length.
-    let size = call.options.size('M', 3 * 8 * 1_000_000)? / 24 * 8;
+    let size = call.options.size_bytes('M', 3 * 8 * 1_000_000)? / 24 * 8;
     if size == 0 || !call.operands.is_empty() {
-        return Err(wrong());
+        return Err(usage_refusal());
     }
     let threads = call.options.parallelism;
     let kernels = [("copy", 2.0), ("scale", 2.0), ("add", 3.0), ("triad", 3.0)];
@@ -167,7 +169,7 @@ pub fn stream(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     Ok(LmbenchJob::new(&call.options, queries, move |figures, page| {
         for (operation, arrays) in kernels {
             let rate = figures.bytes_per_second(&query(operation));
-            page.line(rate.map(|rate| {
+            page.add_line(rate.map(|rate| {
                 // Each process of LMbench times its own elements.
                 let element = arrays * 8.0 * threads as f64 / rate * 1e9;
                 let latency = nanoseconds(&format!("STREAM {operation} latency"), element);
@@ -187,8 +189,8 @@ const CHAINS: [u64; 5] = [1, 2, 4, 8, 16];
 /// There are operands, a size is invalid, or `-P` is given.
 pub fn par_mem(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [] = call.exactly()?;
-    let line = call.options.size('L', 64)?;
-    let longest = call.options.size('M', 64 * MIB)?;
+    let line = call.options.size_bytes('L', 64)?;
+    let longest = call.options.size_bytes('M', 64 * MIB)?;
     let sizes: Vec<u64> = std::iter::successors(Some(line * 16), |size| size.checked_mul(2))
         .take_while(|size| *size <= longest)
         .collect();
@@ -202,7 +204,7 @@ pub fn par_mem(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     Ok(LmbenchJob::new(&call.options, queries, move |figures, page| {
         for size in &sizes {
             let parallelism = parallelism(figures, |chains| query(*size, chains));
-            page.line(parallelism.map(|factor| format!("{:.6} {factor:.2}", *size as f64 / 1e6)));
+            page.add_line(parallelism.map(|factor| format!("{:.6} {factor:.2}", *size as f64 / 1e6)));
         }
     }))
 }
@@ -212,10 +214,10 @@ fn parallelism(
     figures: &LmbenchJobReport<'_>,
     query: impl Fn(u64) -> PointQuery,
 ) -> Result<f64, NotMeasured> {
-    let alone = figures.ns(&query(1))?;
+    let alone = figures.median_ns(&query(1))?;
     // Small sizes have no room for many chains; what was measured counts, if it is more than one chain.
-    let two = figures.ns(&query(CHAINS[1]))?;
-    let others = CHAINS[2..].iter().filter_map(|chains| figures.ns(&query(*chains)).ok());
+    let two = figures.median_ns(&query(CHAINS[1]))?;
+    let others = CHAINS[2..].iter().filter_map(|chains| figures.median_ns(&query(*chains)).ok());
     Ok(others.map(|ns| alone / ns).fold(f64::max(1.0, alone / two), f64::max))
 }
 
@@ -231,10 +233,10 @@ const TLB_RATIO: f64 = 1.15;
 /// There are operands, a size is invalid, or the line size is not 64.
 pub fn tlb(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [] = call.exactly()?;
-    if call.options.size('L', 64)? != 64 {
+    if call.options.size_bytes('L', 64)? != 64 {
         return refuse("-L is not covered: memory.tlb visits one 64-byte line of each page");
     }
-    let longest = call.options.size('M', 64 * MIB)? / PAGE;
+    let longest = call.options.size_bytes('M', 64 * MIB)? / PAGE;
     let pages: Vec<u64> = std::iter::successors(Some(16_u64), |pages| Some(pages + (1 << pages.ilog2()) / 4))
         .take_while(|pages| *pages <= longest)
         .collect();
@@ -254,14 +256,14 @@ pub fn tlb(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
             .map(|pages| {
                 Ok(Visit {
                     pages: *pages,
-                    spread: figures.ns(&spread(*pages))?,
-                    packed: figures.ns(&packed(*pages))?,
+                    spread: figures.median_ns(&spread(*pages))?,
+                    packed: figures.median_ns(&packed(*pages))?,
                 })
             })
             .collect();
         match curve {
             Ok(curve) => print_tlb(&curve, with_cost, page),
-            Err(missing) => page.line(Err(missing)),
+            Err(missing) => page.add_line(Err(missing)),
         }
     }))
 }
@@ -283,15 +285,15 @@ fn print_tlb(curve: &[Visit], with_cost: bool, page: &mut LmbenchPage) {
     let twice = curve.iter().find(|visit| visit.pages >= 2 * entries).or(curve.last());
     match twice.filter(|_| with_cost) {
         Some(visit) => {
-            page.text(&format!("tlb: {entries} pages {:.5} nanoseconds\n", visit.spread - visit.packed))
+            page.add_text(&format!("tlb: {entries} pages {:.5} nanoseconds\n", visit.spread - visit.packed))
         }
-        None => page.text(&format!("tlb: {entries} pages\n")),
+        None => page.add_text(&format!("tlb: {entries} pages\n")),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::find;
+    use super::super::find_program;
     use super::*;
     use crate::context::PersonalityContext;
     use latscope_core::word::KeywordEnum;
@@ -313,11 +315,15 @@ mod tests {
 
     #[test]
     fn every_size_is_measured_once_for_all_strides_of_a_random_order() {
-        let job =
-            find("lat_mem_rd").unwrap().read(&PersonalityContext::new(["-t", "1", "64", "128"])).unwrap();
+        let job = find_program("lat_mem_rd")
+            .unwrap()
+            .read_call(&PersonalityContext::new(["-t", "1", "64", "128"]))
+            .unwrap();
         assert_eq!(job.queries.len(), latency_sizes(MIB).len());
-        let strided =
-            find("lat_mem_rd").unwrap().read(&PersonalityContext::new(["1", "64", "1024"])).unwrap();
+        let strided = find_program("lat_mem_rd")
+            .unwrap()
+            .read_call(&PersonalityContext::new(["1", "64", "1024"]))
+            .unwrap();
         assert_eq!(strided.queries.len(), 2 * latency_sizes(MIB).len() - 1);
     }
 
@@ -329,7 +335,7 @@ mod tests {
             (&["1", "2097152"], "\"stride=2097152\n\n"),
         ] {
             let context = PersonalityContext::new(words.iter().copied());
-            let job = find("lat_mem_rd").unwrap().read(&context).unwrap();
+            let job = find_program("lat_mem_rd").unwrap().read_call(&context).unwrap();
             assert_eq!(job.page_without_figures().stderr, text, "{words:?}");
         }
     }
@@ -337,8 +343,8 @@ mod tests {
     #[test]
     fn transfers_count_every_byte_of_the_buffer_once() {
         for transfer in TRANSFERS {
-            let operation = Operation::named(transfer.operation).unwrap();
-            let step = BandwidthStride::named(transfer.step).unwrap();
+            let operation = Operation::from_word(transfer.operation).unwrap();
+            let step = BandwidthStride::from_word(transfer.step).unwrap();
             // What the kernel of the probe says it touches in a pass over such a buffer.
             let touched = bandwidth::bytes_touched(operation, step, 1 << 20) as f64;
             assert_eq!(transfer.touched() * f64::from(1 << 20), touched, "{}", transfer.name);

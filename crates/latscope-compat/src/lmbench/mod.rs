@@ -22,7 +22,7 @@ use crate::personality::{PersonalityProgram, PersonalitySuite};
 use anyhow::{Context as _, Result};
 use job::LmbenchJob;
 use latscope_process::stdout;
-use options::{N, P, W, flag, grammar, parallelism, takes};
+use options::{N, P, W, flag, grammar, parallelism, value_option};
 use page::LmbenchOutput;
 use std::io::Write;
 
@@ -33,7 +33,7 @@ static LMBENCH: PersonalitySuite = PersonalitySuite {
     grammar,
     prepare,
     usage,
-    answer: |context, error, usage| write(&answer(context, &error.downcast()?, &usage), context),
+    answer: |context, error, usage| write_output(&answer(context, &error.downcast()?, &usage), context),
 };
 
 /// Takes `--strict-exit` and `--json FILE` out of the arguments, wherever they stand: the originals have no long
@@ -73,24 +73,24 @@ pub fn answer(context: &PersonalityContext, refusal: &CommandLineRefusal, usage:
 /// # Errors
 /// Standard error or the file of notes cannot be written. Results go to standard error: a program that loses them has
 /// failed.
-fn write(output: &LmbenchOutput, context: &PersonalityContext) -> Result<u8> {
-    stdout::print(&output.stdout);
+fn write_output(output: &LmbenchOutput, context: &PersonalityContext) -> Result<u8> {
+    stdout::print_text(&output.stdout);
     latscope_process::output::BlockingOutput(rustix::stdio::stderr()).write_all(output.stderr.as_bytes())?;
     let figures = if output.stdout.is_empty() { StandardStream::Stderr } else { StandardStream::Stdout };
     for note in &output.notes {
-        context.notes.write(&format!("latscope: {}: note: {note}", context.name), figures)?;
+        context.notes.write_line(&format!("latscope: {}: note: {note}", context.name), figures)?;
     }
     Ok(output.exit_code)
 }
 
-const fn program(
+const fn define_program(
     name: &'static str,
     summary: &'static str,
     settle: fn(LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal>,
     options: &'static [ProgramOption<LmbenchOptions>],
     form: &'static str,
 ) -> PersonalityProgram<LmbenchOptions, LmbenchJob> {
-    let usual = LmbenchOptions::usual;
+    let usual = LmbenchOptions::default_options;
     PersonalityProgram {
         name,
         summary,
@@ -106,55 +106,55 @@ const fn program(
 /// All programs of LMbench that latscope replaces, by name.
 #[rustfmt::skip]
 pub static PROGRAMS: &[PersonalityProgram<LmbenchOptions, LmbenchJob>] = &[
-    program("bw_file_rd", "bandwidth of reading a cached file", file::bw_file_rd,
+    define_program("bw_file_rd", "bandwidth of reading a cached file", file::bw_file_rd,
         &[flag('C'), P, W, N], "{} <size> open2close|io_only <filename>\nmin size=1"),
-    program("bw_mem", "bandwidth of memory, by kind of transfer", memory::bw_mem,
+    define_program("bw_mem", "bandwidth of memory, by kind of transfer", memory::bw_mem,
         &[P, W, N], "{} <size> what [conflict]\nwhat: rd wr rdwr cp fwr frd fcp bzero bcopy\n<size> must be larger than 512"),
-    program("bw_mmap_rd", "bandwidth of reading a mapped file", file::bw_mmap_rd,
+    define_program("bw_mmap_rd", "bandwidth of reading a mapped file", file::bw_mmap_rd,
         &[flag('C'), P, W, N], "{} <size> open2close|mmap_only <filename>"),
-    program("bw_pipe", "bandwidth of a pipe", handover::bw_pipe,
-        &[takes('m', "<message size>"), takes('M', "<total bytes>"), P, W, N], "{}"),
-    program("bw_tcp", "bandwidth of TCP over loopback", handover::bw_tcp,
-        &[flag('s'), takes('S', "serverhost"), takes('m', "<message size>"), takes('M', "<bytes to move>"), P, W, N],
+    define_program("bw_pipe", "bandwidth of a pipe", handover::bw_pipe,
+        &[value_option('m', "<message size>"), value_option('M', "<total bytes>"), P, W, N], "{}"),
+    define_program("bw_tcp", "bandwidth of TCP over loopback", handover::bw_tcp,
+        &[flag('s'), value_option('S', "serverhost"), value_option('m', "<message size>"), value_option('M', "<bytes to move>"), P, W, N],
         "-s\n OR {} server\n OR -S serverhost"),
-    program("bw_unix", "bandwidth of a Unix stream socket", handover::bw_unix,
-        &[takes('m', "<message size>"), takes('M', "<total bytes>"), P, W, N], "{}"),
-    program("lat_ctx", "context switch in a ring of processes", handover::lat_ctx,
-        &[P, W, N, takes('s', "kbytes")], "{} processes [processes ...]"),
-    program("lat_fifo", "round trip through named pipes", handover::lat_fifo, &[P, W, N], "{}"),
-    program("lat_fs", "files created and deleted in a second", file::lat_fs,
-        &[takes('s', "<file size>"), takes('n', "<max files per dir>"), P, W, N], "{} [<dir>]"),
-    program("lat_mem_rd", "latency of a load, by size and stride", memory::lat_mem_rd,
+    define_program("bw_unix", "bandwidth of a Unix stream socket", handover::bw_unix,
+        &[value_option('m', "<message size>"), value_option('M', "<total bytes>"), P, W, N], "{}"),
+    define_program("lat_ctx", "context switch in a ring of processes", handover::lat_ctx,
+        &[P, W, N, value_option('s', "kbytes")], "{} processes [processes ...]"),
+    define_program("lat_fifo", "round trip through named pipes", handover::lat_fifo, &[P, W, N], "{}"),
+    define_program("lat_fs", "files created and deleted in a second", file::lat_fs,
+        &[value_option('s', "<file size>"), value_option('n', "<max files per dir>"), P, W, N], "{} [<dir>]"),
+    define_program("lat_mem_rd", "latency of a load, by size and stride", memory::lat_mem_rd,
         &[P, W, N, flag('t')], "{} len [stride...]"),
-    program("lat_mmap", "mapping, touching and unmapping a file", kernel::lat_mmap,
+    define_program("lat_mmap", "mapping, touching and unmapping a file", kernel::lat_mmap,
         &[flag('r'), flag('C'), P, W, N], "{} size file"),
-    program("lat_ops", "latency of arithmetic", processor::lat_ops, &[W, N, parallelism("<parallel>")], "{}"),
-    program("lat_pagefault", "page fault on a cached file", kernel::lat_pagefault,
+    define_program("lat_ops", "latency of arithmetic", processor::lat_ops, &[W, N, parallelism("<parallel>")], "{}"),
+    define_program("lat_pagefault", "page fault on a cached file", kernel::lat_pagefault,
         &[flag('C'), parallelism("<parallel>"), W, N], "{} file"),
-    program("lat_pipe", "round trip through pipes", handover::lat_pipe, &[P, W, N], "{}"),
-    program("lat_proc", "creating processes", kernel::lat_proc, &[P, W, N], "{} procedure|fork|exec|shell"),
-    program("lat_select", "select on many descriptors", kernel::lat_select,
-        &[takes('n', "<#descriptors>"), P, W, N], "{} file|tcp"),
-    program("lat_sem", "semaphore hand-over, one way", handover::lat_sem, &[P, W, N], "{}"),
-    program("lat_sig", "signals", kernel::lat_sig, &[P, W, N], "{} install|catch|prot [file]"),
-    program("lat_syscall", "system calls", kernel::lat_syscall,
+    define_program("lat_pipe", "round trip through pipes", handover::lat_pipe, &[P, W, N], "{}"),
+    define_program("lat_proc", "creating processes", kernel::lat_proc, &[P, W, N], "{} procedure|fork|exec|shell"),
+    define_program("lat_select", "select on many descriptors", kernel::lat_select,
+        &[value_option('n', "<#descriptors>"), P, W, N], "{} file|tcp"),
+    define_program("lat_sem", "semaphore hand-over, one way", handover::lat_sem, &[P, W, N], "{}"),
+    define_program("lat_sig", "signals", kernel::lat_sig, &[P, W, N], "{} install|catch|prot [file]"),
+    define_program("lat_syscall", "system calls", kernel::lat_syscall,
         &[P, W, N], "{} null|read|write|stat|fstat|open [file]"),
-    program("lat_tcp", "round trip over TCP, loopback", handover::lat_tcp,
-        &[flag('s'), takes('S', "server"), takes('m', "<message size>"), P, W, N], "-s\n OR {} server\n OR -S server"),
-    program("lat_udp", "round trip over UDP, loopback", handover::lat_udp,
-        &[flag('s'), flag('S'), takes('m', "<message size>"), P, W, N],
+    define_program("lat_tcp", "round trip over TCP, loopback", handover::lat_tcp,
+        &[flag('s'), value_option('S', "server"), value_option('m', "<message size>"), P, W, N], "-s\n OR {} server\n OR -S server"),
+    define_program("lat_udp", "round trip over UDP, loopback", handover::lat_udp,
+        &[flag('s'), flag('S'), value_option('m', "<message size>"), P, W, N],
         "-s\n OR {} server\n NOTE: message size must be >= 4"),
-    program("lat_unix", "round trip through a Unix stream socket", handover::lat_unix,
-        &[takes('m', "<message size>"), P, W, N], "{}"),
-    program("mhz", "core clock", processor::mhz, &[flag('d'), flag('c')], "{}"),
-    program("par_mem", "loads under way at once, by size", memory::par_mem,
-        &[takes('L', "<line size>"), takes('M', "len[K|M]"), W, N], "{}"),
-    program("par_ops", "operations under way at once", processor::par_ops,
+    define_program("lat_unix", "round trip through a Unix stream socket", handover::lat_unix,
+        &[value_option('m', "<message size>"), P, W, N], "{}"),
+    define_program("mhz", "core clock", processor::mhz, &[flag('d'), flag('c')], "{}"),
+    define_program("par_mem", "loads under way at once, by size", memory::par_mem,
+        &[value_option('L', "<line size>"), value_option('M', "len[K|M]"), W, N], "{}"),
+    define_program("par_ops", "operations under way at once", processor::par_ops,
         &[W, N, parallelism("<parallel>")], "{}"),
-    program("stream", "STREAM: copy, scale, add, triad", memory::stream,
-        &[takes('v', "<stream version 1|2>"), takes('M', "<len>[K|M]"), P, W, N], "{}"),
-    program("tlb", "pages that can be visited without a page walk", memory::tlb,
-        &[flag('c'), takes('L', "<line size>"), takes('M', "len[K|M]"), W, N], "{}"),
+    define_program("stream", "STREAM: copy, scale, add, triad", memory::stream,
+        &[value_option('v', "<stream version 1|2>"), value_option('M', "<len>[K|M]"), P, W, N], "{}"),
+    define_program("tlb", "pages that can be visited without a page walk", memory::tlb,
+        &[flag('c'), value_option('L', "<line size>"), value_option('M', "len[K|M]"), W, N], "{}"),
 ];
 
 /// Program that latscope does not replace.
@@ -215,7 +215,7 @@ pub static REFUSED: &[UnsupportedProgram] = &[
 ];
 
 /// Returns the program with this name.
-pub fn find(name: &str) -> Option<&'static PersonalityProgram<LmbenchOptions, LmbenchJob>> {
+pub fn find_program(name: &str) -> Option<&'static PersonalityProgram<LmbenchOptions, LmbenchJob>> {
     PROGRAMS.iter().find(|program| program.name == name)
 }
 
@@ -237,8 +237,8 @@ mod tests {
         let code = |name: &str, words: &[&str]| {
             let mut context = PersonalityContext::new(words.iter().copied());
             prepare(&mut context).unwrap();
-            let program = find(name).unwrap();
-            answer(&context, &program.read(&context).unwrap_err(), &program.usage()).exit_code
+            let program = find_program(name).unwrap();
+            answer(&context, &program.read_call(&context).unwrap_err(), &program.usage()).exit_code
         };
         assert_eq!(code("lat_syscall", &["nonsense"]), 255);
         assert_eq!(code("lat_syscall", &["nonsense", "--strict-exit"]), 1);

@@ -3,7 +3,7 @@
 use crate::context::PersonalityContext;
 use crate::getopt::{
     self, CommandLineRefusal, CommandLineWords, FLAG, OptionOccurrence, ProgramCall, ProgramOption, Spec,
-    bytes, put, value,
+    parse_size, set_field, value,
 };
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -34,30 +34,36 @@ type Letter = ProgramOption<LmbenchOptions>;
 /// Options that most programs have.
 pub(super) const P: Letter = parallelism("<parallelism>");
 pub(super) const W: Letter = ProgramOption::new(Some('W'), "", value("<warmup>"), "", |o, given| {
-    put(&mut o.warmup, number(given.text()).ok_or_else(wrong))
+    set_field(&mut o.warmup, parse_leading_digits(given.value_text()).ok_or_else(usage_refusal))
 });
 pub(super) const N: Letter = ProgramOption::new(Some('N'), "", value("<repetitions>"), "", |o, given| {
-    put(&mut o.repetitions, repetitions(given.text()))
+    set_field(&mut o.repetitions, repetitions(given.value_text()))
 });
 
 /// Returns `-P` with this name of its value in the usage.
 pub(super) const fn parallelism(name: &'static str) -> Letter {
     ProgramOption::new(Some('P'), "", value(name), "", |o, given| {
-        put(&mut o.parallelism, number(given.text()).filter(|count| *count > 0).ok_or_else(wrong))
+        set_field(
+            &mut o.parallelism,
+            parse_leading_digits(given.value_text()).filter(|count| *count > 0).ok_or_else(usage_refusal),
+        )
     })
 }
 
 /// Returns a flag that a single program has.
 pub(super) const fn flag(letter: char) -> Letter {
-    ProgramOption::new(Some(letter), "", FLAG, "", keep)
+    ProgramOption::new(Some(letter), "", FLAG, "", store_option)
 }
 
 /// Returns an option that a single program has, with this name of its value in the usage.
-pub(super) const fn takes(letter: char, name: &'static str) -> Letter {
-    ProgramOption::new(Some(letter), "", value(name), "", keep)
+pub(super) const fn value_option(letter: char, name: &'static str) -> Letter {
+    ProgramOption::new(Some(letter), "", value(name), "", store_option)
 }
 
-fn keep(options: &mut LmbenchOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
+fn store_option(
+    options: &mut LmbenchOptions,
+    given: &mut OptionOccurrence,
+) -> Result<(), CommandLineRefusal> {
     let letter = given.name.chars().nth(1).unwrap_or_default();
     options.letters.insert(letter, given.value.clone());
     Ok(())
@@ -68,11 +74,11 @@ fn repetitions(text: &str) -> Result<Option<u64>, CommandLineRefusal> {
     if text.starts_with('-') {
         return Ok(None);
     }
-    Ok(Some(number(text).ok_or_else(wrong)?).filter(|count| *count > 0))
+    Ok(Some(parse_leading_digits(text).ok_or_else(usage_refusal)?).filter(|count| *count > 0))
 }
 
 /// Refusal of arguments that the original program does not take. Its usage names no mistake.
-pub(super) fn wrong() -> CommandLineRefusal {
+pub(super) fn usage_refusal() -> CommandLineRefusal {
     CommandLineRefusal::Usage(String::new())
 }
 
@@ -94,7 +100,9 @@ pub(super) fn grammar(
 
 impl LmbenchOptions {
     /// Returns the options of a call without arguments.
-    pub(super) fn usual(context: &PersonalityContext) -> Result<LmbenchOptions, CommandLineRefusal> {
+    pub(super) fn default_options(
+        context: &PersonalityContext,
+    ) -> Result<LmbenchOptions, CommandLineRefusal> {
         let scheduling = (context.variable)("LMBENCH_SCHED").and_then(|value| value.into_string().ok());
         Ok(LmbenchOptions { scheduling, parallelism: 1, ..LmbenchOptions::default() })
     }
@@ -105,7 +113,7 @@ impl LmbenchOptions {
     }
 
     /// Value of an option such as `-s`, if it was given.
-    pub fn value(&self, letter: char) -> Option<&str> {
+    pub fn option_value(&self, letter: char) -> Option<&str> {
         self.letters.get(&letter)?.as_deref()
     }
 
@@ -113,10 +121,10 @@ impl LmbenchOptions {
     ///
     /// # Errors
     /// The value is no size.
-    pub fn size(&self, letter: char, default: u64) -> Result<u64, CommandLineRefusal> {
-        match self.value(letter) {
+    pub fn size_bytes(&self, letter: char, default: u64) -> Result<u64, CommandLineRefusal> {
+        match self.option_value(letter) {
             None => Ok(default),
-            Some(text) => bytes(text).filter(|size| *size > 0).ok_or_else(wrong),
+            Some(text) => parse_size(text).filter(|size| *size > 0).ok_or_else(usage_refusal),
         }
     }
 
@@ -143,12 +151,12 @@ impl LmbenchCall {
     /// There are more or fewer.
     pub(super) fn exactly<const N: usize>(&self) -> Result<[&str; N], CommandLineRefusal> {
         let operands: Vec<&str> = self.operands.iter().map(String::as_str).collect();
-        operands.try_into().map_err(|_| wrong())
+        operands.try_into().map_err(|_| usage_refusal())
     }
 }
 
 /// Number at the beginning of a text, as atoi(3) would find it: `256M` is 256.
-pub fn number(text: &str) -> Option<u64> {
+pub fn parse_leading_digits(text: &str) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     text[..end].parse().ok()
 }
@@ -166,13 +174,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ALL: &[Letter] = &[flag('t'), flag('C'), P, W, N, takes('s', "<size>")];
+    const ALL: &[Letter] = &[flag('t'), flag('C'), P, W, N, value_option('s', "<size>")];
 
     fn read<S: Into<OsString>>(
         words: impl IntoIterator<Item = S>,
     ) -> Result<LmbenchCall, CommandLineRefusal> {
         let context = PersonalityContext::new(words);
-        getopt::read(ALL, grammar, &context.arguments, LmbenchOptions::usual(&context)?)
+        getopt::read(ALL, grammar, &context.arguments, LmbenchOptions::default_options(&context)?)
     }
 
     #[test]
@@ -221,7 +229,7 @@ mod tests {
 
         #[test]
         fn numbers_are_read_as_atoi_does(value in 0u64..1_000_000, rest in "[a-zA-Z]{0,3}") {
-            prop_assert_eq!(number(&format!("{value}{rest}")), Some(value));
+            prop_assert_eq!(parse_leading_digits(&format!("{value}{rest}")), Some(value));
         }
     }
 }

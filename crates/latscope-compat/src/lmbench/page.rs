@@ -3,7 +3,7 @@
 //! Results go to standard error, as from LMbench. Only text that LMbench's own scripts take by command substitution
 //! (`mhz`) goes to standard output.
 
-use crate::environment::remedy;
+use crate::environment::remedy_text;
 use latscope_core::report::Measurement;
 
 /// Text of a personality, with the points that it could not print.
@@ -31,12 +31,12 @@ pub struct NotMeasured {
 
 impl LmbenchPage {
     /// Adds text for standard error.
-    pub fn text(&mut self, text: &str) {
+    pub fn add_text(&mut self, text: &str) {
         self.stderr += text;
     }
 
     /// Adds a line for standard error, or records the point without a number.
-    pub fn line(&mut self, line: Result<String, NotMeasured>) {
+    pub fn add_line(&mut self, line: Result<String, NotMeasured>) {
         match line {
             Ok(line) => {
                 self.stderr += &line;
@@ -49,9 +49,9 @@ impl LmbenchPage {
     /// Records the reasons for which measurements are degraded, each reason once.
     pub(crate) fn degraded<'a>(&mut self, measurements: impl Iterator<Item = &'a Measurement>) {
         for measurement in measurements {
-            let reason = measurement.reason().unwrap_or_else(|| "no reason given".to_owned());
+            let reason = measurement.joined_reasons().unwrap_or_else(|| "no reason given".to_owned());
             let mut note = format!("degraded: {reason}");
-            if let Some(remedy) = remedy(measurement) {
+            if let Some(remedy) = remedy_text(measurement) {
                 note += &format!("; {remedy}");
             }
             if !self.notes.contains(&note) {

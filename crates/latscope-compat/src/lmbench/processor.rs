@@ -44,8 +44,8 @@ pub fn lat_ops(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let queries = operations().map(|(_, probe, kind)| query(probe, kind, "latency")).collect();
     Ok(LmbenchJob::new(&call.options, queries, |figures, page| {
         for (label, probe, kind) in operations() {
-            let ns = figures.ns(&query(probe, kind, "latency"));
-            page.line(ns.map(|ns| nanoseconds(&label, ns)));
+            let ns = figures.median_ns(&query(probe, kind, "latency"));
+            page.add_line(ns.map(|ns| nanoseconds(&label, ns)));
         }
     }))
 }
@@ -62,10 +62,10 @@ pub fn par_ops(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
         .collect();
     Ok(LmbenchJob::new(&call.options, queries, |figures, page| {
         for (label, probe, kind) in operations() {
-            let waiting = figures.ns(&query(probe, kind, "latency"));
-            let free = figures.ns(&query(probe, kind, "throughput"));
+            let waiting = figures.median_ns(&query(probe, kind, "latency"));
+            let free = figures.median_ns(&query(probe, kind, "throughput"));
             let factor = waiting.and_then(|waiting| Ok(waiting / free?));
-            page.line(factor.map(|factor| format!("{label} parallelism: {factor:.2}")));
+            page.add_line(factor.map(|factor| format!("{label} parallelism: {factor:.2}")));
         }
     }))
 }
@@ -79,9 +79,9 @@ pub fn mhz(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
     let [] = call.exactly()?;
     let cycle = PointQuery::new("cpu.cycle", []);
     let only_cycle = call.options.flag('c');
-    let mut job =
-        LmbenchJob::new(&call.options, vec![cycle.clone()], move |figures, page| match figures.ns(&cycle) {
-            Err(missing) => page.line(Err(missing)),
+    let mut job = LmbenchJob::new(&call.options, vec![cycle.clone()], move |figures, page| {
+        match figures.median_ns(&cycle) {
+            Err(missing) => page.add_line(Err(missing)),
             Ok(ns) => {
                 let mhz = (1e3 / ns).round();
                 page.stdout += &match only_cycle {
@@ -89,7 +89,8 @@ pub fn mhz(call: LmbenchCall) -> Result<LmbenchJob, CommandLineRefusal> {
                     false => format!("{mhz:.0} MHz, {:.4} nanosec clock\n", 1e3 / mhz),
                 };
             }
-        });
+        }
+    });
     if call.options.flag('d') {
         job.notes.push("-d has no effect: the samples are in `latscope cpu --json FILE`".to_owned());
     }

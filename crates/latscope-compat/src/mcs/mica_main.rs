@@ -5,7 +5,7 @@ use super::{MCS, Pings, signals, text, times};
 use crate::context::PersonalityContext;
 use crate::environment;
 use crate::getopt::{
-    CommandLineRefusal, FLAG, OptionOccurrence, ProgramCall, ProgramOption, part, put, value,
+    CommandLineRefusal, FLAG, OptionOccurrence, ProgramCall, ProgramOption, part, set_field, value,
 };
 use crate::personality::PersonalityProgram;
 use anyhow::{Context as _, Result, ensure};
@@ -16,7 +16,7 @@ use latscope_exchange::remote::{self, ChannelRequest, RemoteChannel, shm};
 use latscope_os::sched;
 use latscope_process::guardian::Guardian;
 use latscope_process::leftover::Leftover;
-use latscope_process::stdout::print;
+use latscope_process::stdout::print_text;
 use latscope_rpmsg::echo::RpmsgService;
 use std::path::Path;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub static MICA_MAIN: PersonalityProgram<MicaMainOptions> = PersonalityProgram::
     "pings to a client operating system",
     &MCS,
     SPECS,
-    settle,
+    resolve_options,
     carry_out,
 );
 
@@ -35,15 +35,15 @@ pub static MICA_MAIN: PersonalityProgram<MicaMainOptions> = PersonalityProgram::
 #[rustfmt::skip]
 pub static SPECS: &[ProgramOption<MicaMainOptions>] = &[
     ProgramOption::new(Some('c'), "cpu", value("CPU"), "CPU of the client", cpu),
-    ProgramOption::new(Some('t'), "target", value("IMAGE"), "its image, on a board", |o, given| o.told("mcs-image", given)),
+    ProgramOption::new(Some('t'), "target", value("IMAGE"), "its image, on a board", |o, given| o.add_board_option("mcs-image", given)),
     ProgramOption::new(Some('a'), "address", value("ADDRESS"), "where the image goes, hexadecimal, on a board",
-        |o, given| hexadecimal(given).and(o.told("mcs-address", given))),
+        |o, given| hexadecimal(given).and(o.add_board_option("mcs-address", given))),
     ProgramOption::new(Some('e'), "entry", value("ADDRESS"), "where it begins, hexadecimal, on a board",
-        |o, given| hexadecimal(given).and(o.told("mcs-entry", given))),
-    ProgramOption::new(None, "ping", FLAG, "pings of 48 bytes", |o, _| o.asks(MicaMainTask::Ping)),
-    ProgramOption::new(None, "long-ping", FLAG, "pings of 3840 bytes in 8 packets", |o, _| o.asks(MicaMainTask::LongPing)),
+        |o, given| hexadecimal(given).and(o.add_board_option("mcs-entry", given))),
+    ProgramOption::new(None, "ping", FLAG, "pings of 48 bytes", |o, _| o.add_task(MicaMainTask::Ping)),
+    ProgramOption::new(None, "long-ping", FLAG, "pings of 3840 bytes in 8 packets", |o, _| o.add_task(MicaMainTask::LongPing)),
     ProgramOption::loops(None),
-    ProgramOption::new(None, "pty", FLAG, "a terminal that leads to the client", |o, _| o.asks(MicaMainTask::Pty)),
+    ProgramOption::new(None, "pty", FLAG, "a terminal that leads to the client", |o, _| o.add_task(MicaMainTask::Pty)),
     ProgramOption::HELP,
     ProgramOption::PACE,
     ProgramOption::PRINTED,
@@ -93,7 +93,7 @@ pub struct MicaMainOptions {
 part!(MicaMainOptions, pings: Pings);
 
 /// Checks that exactly one task is asked for.
-fn settle(mut call: ProgramCall<MicaMainOptions>) -> Result<MicaMainOptions, CommandLineRefusal> {
+fn resolve_options(mut call: ProgramCall<MicaMainOptions>) -> Result<MicaMainOptions, CommandLineRefusal> {
     if let Some(operand) = call.operands.first() {
         return Err(CommandLineRefusal::Usage(format!("{operand:?} is no option")));
     }
@@ -112,26 +112,31 @@ impl MicaMainOptions {
         self.tasks[0]
     }
 
-    fn asks(&mut self, task: MicaMainTask) -> Result<(), CommandLineRefusal> {
+    fn add_task(&mut self, task: MicaMainTask) -> Result<(), CommandLineRefusal> {
         self.tasks.push(task);
         Ok(())
     }
 
-    fn told(&mut self, option: &'static str, given: &OptionOccurrence) -> Result<(), CommandLineRefusal> {
-        self.board.push((option, given.text().to_owned()));
+    fn add_board_option(
+        &mut self,
+        option: &'static str,
+        given: &OptionOccurrence,
+    ) -> Result<(), CommandLineRefusal> {
+        self.board.push((option, given.value_text().to_owned()));
         Ok(())
     }
 }
 
 fn cpu(options: &mut MicaMainOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
-    put(&mut options.cpu, given.whole(0..=u64::MAX).map(Some))?;
-    options.told("mcs-cpu", given)
+    set_field(&mut options.cpu, given.parse_in_range(0..=u64::MAX).map(Some))?;
+    options.add_board_option("mcs-cpu", given)
 }
 
 fn hexadecimal(given: &OptionOccurrence) -> Result<(), CommandLineRefusal> {
-    let wrong =
-        |_| CommandLineRefusal::Usage(format!("{} {} is no hexadecimal address", given.name, given.text()));
-    u64::from_str_radix(given.text().trim_start_matches("0x"), 16).map(drop).map_err(wrong)
+    let wrong = |_| {
+        CommandLineRefusal::Usage(format!("{} {} is no hexadecimal address", given.name, given.value_text()))
+    };
+    u64::from_str_radix(given.value_text().trim_start_matches("0x"), 16).map(drop).map_err(wrong)
 }
 
 fn carry_out(options: &MicaMainOptions, context: &PersonalityContext) -> Result<u8> {
@@ -139,14 +144,17 @@ fn carry_out(options: &MicaMainOptions, context: &PersonalityContext) -> Result<
         MicaMainTask::Pty => "a terminal".to_owned(),
         task => format!("{}, {}", name_of(task.service()), times(&options.pings)),
     };
-    if environment::shows(context, "remote", what, None) {
+    if environment::show_outline(context, "remote", what, None) {
         return Ok(0);
     }
     let guardian = Guardian::default();
     let journal = |leftover: &Leftover| guardian.journal_leftover(leftover);
     let terminal = (options.task() == MicaMainTask::Pty).then(PseudoTerminal::open).transpose()?;
     if let Some(terminal) = &terminal {
-        print(&text::terminal(terminal.descriptor(), &terminal.path.display().to_string()));
+        print_text(&text::format_terminal(
+            terminal.master_descriptor(),
+            &terminal.path.display().to_string(),
+        ));
     }
     let mut channel = connect(options, context, &journal)?;
     // Until here a signal ends the process: a remote may take its time to come.
@@ -163,8 +171,9 @@ fn carry_out(options: &MicaMainOptions, context: &PersonalityContext) -> Result<
         }
     };
     let pinger = McsPinger::new(channel, message);
-    let (trips, interrupted) = pinger
-        .run(context, &options.pings, &signals, |trips| text::pings(policy, trips, options.pings.layout))?;
+    let (trips, interrupted) = pinger.run_pings(context, &options.pings, &signals, |trips| {
+        text::pings(policy, trips, options.pings.layout)
+    })?;
     Ok(u8::from(trips.count == 0 && !interrupted))
 }
 
@@ -206,7 +215,7 @@ fn connect(
             patience: Duration::MAX,
             notice: &|_| (),
         })?;
-        print(&text::matched(&name_of(service), id));
+        print_text(&text::matched(&name_of(service), id));
         if service == wanted {
             kept = Some(channel);
         }
@@ -215,7 +224,7 @@ fn connect(
 }
 
 fn name_of(service: RpmsgService) -> String {
-    service.name().to_string()
+    service.endpoint_name().to_string()
 }
 
 /// Returns the CPUs of this process and of the remote, and moves this process to its own.
@@ -231,8 +240,10 @@ fn cpus(options: &MicaMainOptions, context: &PersonalityContext, board: bool) ->
         Some(cpu) => format!("; -c {cpu} is for a board, and here no CPU that may be used"),
         None => String::new(),
     };
-    context
-        .note(&format!("there is no {}: the remote is a process of latscope on CPU {there}{asked}", BOARD.0));
+    context.print_note(&format!(
+        "there is no {}: the remote is a process of latscope on CPU {there}{asked}",
+        BOARD.0
+    ));
     ensure!(sched::pin(&[here]).is_ok(), "CPU {here} cannot be used");
     Ok(vec![here, there])
 }
@@ -243,7 +254,7 @@ mod tests {
     use std::time::Duration;
 
     fn read(line: &str) -> Result<MicaMainOptions, CommandLineRefusal> {
-        MICA_MAIN.read(&PersonalityContext::new(line.split_whitespace()))
+        MICA_MAIN.read_call(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]

@@ -10,14 +10,14 @@ pub mod text;
 
 mod pings;
 
-use crate::getopt::{self, CommandLineRefusal, ProgramOption, put, value};
+use crate::getopt::{self, CommandLineRefusal, ProgramOption, set_field, value};
 use crate::personality::{self, Personality, PersonalitySuite};
 use anyhow::{Context as _, Result};
-use latscope_core::units::{counted, format_time, parse_duration};
+use latscope_core::units::{count_with_noun, format_time, parse_duration};
 use latscope_exchange::remote::RemoteChannel;
 use latscope_os::signal::{SignalFd, TERMINATION};
 use latscope_process::eprintln;
-use latscope_process::stdout::print;
+use latscope_process::stdout::print_text;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use smart_default::SmartDefault;
@@ -66,12 +66,12 @@ pub struct Pings {
 impl<O: AsMut<Pings>> ProgramOption<O> {
     const fn loops(letter: Option<char>) -> ProgramOption<O> {
         ProgramOption::new(letter, "loop", value("N"), "how many; 0 for as many as there come until Ctrl-C [0]",
-            |o, given| put(&mut o.as_mut().loops, given.whole(0..=u64::MAX)))
+            |o, given| set_field(&mut o.as_mut().loops, given.parse_in_range(0..=u64::MAX)))
     }
     const PACE: ProgramOption<O> = ProgramOption::new(None, "pace", value("TIME"), "from one ping to the next; 0ms for back to back [200ms]",
-        |o: &mut O, given| put(&mut o.as_mut().pace, pace(given.text()))).ours();
+        |o: &mut O, given| set_field(&mut o.as_mut().pace, pace(given.value_text()))).mark_added();
     const PRINTED: ProgramOption<O> = ProgramOption::new(None, "compat", value(SOURCES), "the figures as the sources of that month print them",
-        |o: &mut O, given| put(&mut o.as_mut().layout, layout(given.text()))).ours();
+        |o: &mut O, given| set_field(&mut o.as_mut().layout, layout(given.value_text()))).mark_added();
 }
 
 fn layout(text: &str) -> Result<McsFigureLayout, CommandLineRefusal> {
@@ -86,7 +86,8 @@ fn pace(text: &str) -> Result<Duration, CommandLineRefusal> {
 
 /// Text with the number of pings and the time between them.
 fn times(pings: &Pings) -> String {
-    let count = if pings.loops == 0 { "without end".to_owned() } else { counted(pings.loops, "time") };
+    let count =
+        if pings.loops == 0 { "without end".to_owned() } else { count_with_noun(pings.loops, "time") };
     format!("{count}, {} apart", format_time(pings.pace.as_nanos() as f64))
 }
 
@@ -102,7 +103,7 @@ fn signals() -> Result<SignalFd> {
 }
 
 /// Waits for a time. Returns true if a signal ended the wait.
-fn pause(signals: &SignalFd, time: Duration) -> Result<bool> {
+fn wait_for_signal(signals: &SignalFd, time: Duration) -> Result<bool> {
     let time = Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos().into() };
     match poll(&mut [PollFd::new(signals, PollFlags::IN)], Some(&time)) {
         Ok(_) | Err(Errno::INTR) => Ok(signals.next()?.is_some()),
@@ -122,10 +123,10 @@ impl Lines {
         Lines { live: std::io::stdout().is_terminal(), height: 0 }
     }
 
-    fn show(&mut self, text: &str) {
+    fn replace_lines(&mut self, text: &str) {
         let back =
             if self.live && self.height > 0 { format!("\x1b[{}A", self.height) } else { String::new() };
-        print(&(back + text));
+        print_text(&(back + text));
         self.height = text.lines().count();
     }
 }

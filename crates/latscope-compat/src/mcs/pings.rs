@@ -1,7 +1,7 @@
 //! Pings over any channel, made one after the other and each verified.
 
 use super::text::Trips;
-use super::{Lines, Pings, disturbance, pause};
+use super::{Lines, Pings, disturbance, wait_for_signal};
 use crate::context::PersonalityContext;
 use anyhow::Result;
 use latscope_bench::timebase::Timebase;
@@ -58,7 +58,7 @@ impl<'a> McsPinger<'a> {
     ///
     /// # Errors
     /// The remote is gone.
-    pub(super) fn run(
+    pub(super) fn run_pings(
         mut self,
         context: &PersonalityContext,
         pings: &Pings,
@@ -66,20 +66,20 @@ impl<'a> McsPinger<'a> {
         text: impl Fn(&Trips) -> String,
     ) -> Result<(Trips, bool)> {
         let mut lines = Lines::new();
-        let outcome = self.repeat(pings, signals, |trips| lines.show(&text(trips)));
+        let outcome = self.repeat(pings, signals, |trips| lines.replace_lines(&text(trips)));
         let McsPingLossCounts { lost, late, mismatched } = self.counts;
         let (faults, again) = (self.channel.faults(), self.channel.duplicates());
         let failed = [lost, late, mismatched, faults, again] != [0; 5];
         if failed {
             let all = self.number;
-            context.note(&format!(
+            context.print_note(&format!(
                 "of {all} pings {lost} had no reply within a second and {mismatched} another one than was sent; \
                  {late} replies came later (those that were still waited for are in the figures), {again} came again, \
                  and there were {faults} faults of the remote"
             ));
         }
         if let Some(text) = disturbance(self.channel, failed) {
-            context.note(&text);
+            context.print_note(&text);
         }
         outcome
     }
@@ -92,50 +92,50 @@ impl<'a> McsPinger<'a> {
     ) -> Result<(Trips, bool)> {
         let mut trips = Trips::default();
         loop {
-            if let Some(ns) = self.once()? {
-                trips.add(ns);
+            if let Some(ns) = self.send_ping()? {
+                trips.add_trip(ns);
                 show(&trips);
             }
             if self.number == pings.loops {
                 return Ok((trips, false));
             }
-            if pause(signals, pings.pace)? {
+            if wait_for_signal(signals, pings.pace)? {
                 return Ok((trips, true));
             }
         }
     }
 
     /// Sends one ping. Returns its time in ns, if the reply came back whole.
-    fn once(&mut self) -> Result<Option<u64>, ChannelFailure> {
+    fn send_ping(&mut self) -> Result<Option<u64>, ChannelFailure> {
         self.number += 1;
         match self.message {
             McsPingKind::LongPing => self.long(),
             McsPingKind::Ping => {
                 let mut room = [0; ShortPing::SIZE];
-                let message = ShortPing { number: self.number }.write(PingWordSize::Eight, &mut room);
-                self.short(message, |reply| {
+                let message = ShortPing { number: self.number }.write_ping(PingWordSize::Eight, &mut room);
+                self.exchange_short(message, |reply| {
                     ShortPing::parse(PingWordSize::Eight, reply).ok().map(|ping| ping.number)
                 })
             }
             McsPingKind::Text => {
                 let message = text(self.number);
-                self.short(message.as_bytes(), number_of)
+                self.exchange_short(message.as_bytes(), number_of)
             }
         }
     }
 
-    fn short(
+    fn exchange_short(
         &mut self,
         message: &[u8],
         number: fn(&[u8]) -> Option<u64>,
     ) -> Result<Option<u64>, ChannelFailure> {
         let clock = self.timebase.clock();
         let until = monotonic_ns() + TIMEOUT;
-        let begun = clock.start();
-        self.channel.send(message)?;
+        let begun = clock.stamp_start();
+        self.channel.send_message(message)?;
         loop {
-            let received = self.channel.receive(&mut self.room, until);
-            let ended = clock.end();
+            let received = self.channel.receive_message(&mut self.room, until);
+            let ended = clock.stamp_end();
             let reply = match received {
                 Ok(length) => &self.room[..length],
                 Err(ChannelFailure::Timeout) => {
@@ -147,7 +147,7 @@ impl<'a> McsPinger<'a> {
             };
             if reply == message {
                 self.counts.late += u64::from(monotonic_ns() > until);
-                return Ok(Some(self.timebase.ns(ended - begun) as u64));
+                return Ok(Some(self.timebase.interval_ns(ended - begun) as u64));
             }
             if number(reply).is_none_or(|number| number >= self.number) {
                 self.counts.mismatched += 1;
@@ -163,13 +163,13 @@ impl<'a> McsPinger<'a> {
         let mut assembler = LongPingAssembler::new(sent);
         let mut room = [0; LongPing::PACKET];
         let until = monotonic_ns() + TIMEOUT;
-        let begun = clock.start();
+        let begun = clock.stamp_start();
         for index in 0..sent.packets() {
-            self.channel.send(sent.write(index, &mut room))?;
+            self.channel.send_message(sent.write_packet(index, &mut room))?;
         }
         loop {
-            match self.channel.receive(&mut self.room, until) {
-                Ok(length) if assembler.receive(&self.room[..length]) => break,
+            match self.channel.receive_message(&mut self.room, until) {
+                Ok(length) if assembler.receive_packet(&self.room[..length]) => break,
                 Ok(_) => {}
                 Err(ChannelFailure::Timeout) => {
                     self.counts.lost += 1;
@@ -179,12 +179,12 @@ impl<'a> McsPinger<'a> {
                 Err(failure) => return Err(failure),
             }
         }
-        let ended = clock.end();
+        let ended = clock.stamp_end();
         self.counts.late += u64::from(monotonic_ns() > until);
         let tally = assembler.tally();
         let sound = tally.mismatched + tally.duplicated + tally.reordered == 0;
         self.counts.mismatched += u64::from(!sound);
-        Ok(sound.then(|| self.timebase.ns(ended - begun) as u64))
+        Ok(sound.then(|| self.timebase.interval_ns(ended - begun) as u64))
     }
 
     /// Waits for late replies, whose packets would be taken for those of the next ping.
@@ -192,7 +192,7 @@ impl<'a> McsPinger<'a> {
         self.channel.give_up()?;
         let end = monotonic_ns() + TIMEOUT;
         while monotonic_ns() < end {
-            match self.channel.receive(&mut self.room, monotonic_ns() + QUIET) {
+            match self.channel.receive_message(&mut self.room, monotonic_ns() + QUIET) {
                 Ok(_) => self.counts.late += 1,
                 Err(ChannelFailure::Timeout) => break,
                 Err(failure) => return Err(failure),

@@ -6,7 +6,7 @@ use super::{Lines, MCS, Pings, disturbance, signals, text, times};
 use crate::context::PersonalityContext;
 use crate::environment;
 use crate::getopt::{
-    CommandLineRefusal, FLAG, OptionOccurrence, ProgramCall, ProgramOption, on, part, put, value,
+    CommandLineRefusal, FLAG, OptionOccurrence, ProgramCall, ProgramOption, part, set_field, set_flag, value,
 };
 use crate::personality::PersonalityProgram;
 use anyhow::Result;
@@ -17,28 +17,34 @@ use latscope_os::clock::monotonic_ns;
 use latscope_os::signal::SignalFd;
 use latscope_process::guardian::Guardian;
 use latscope_process::leftover::Leftover;
-use latscope_process::stdout::print;
+use latscope_process::stdout::print_text;
 use latscope_rpmsg::echo::RpmsgService;
 use latscope_rpmsg::link::Unsent;
 use latscope_rpmsg::messages::block;
 use std::time::Duration;
 
 /// Program `pty_test`.
-pub static PTY_TEST: PersonalityProgram<PtyTestOptions> =
-    PersonalityProgram::new("pty_test", "ping and bandwidth over a terminal", &MCS, SPECS, settle, carry_out);
+pub static PTY_TEST: PersonalityProgram<PtyTestOptions> = PersonalityProgram::new(
+    "pty_test",
+    "ping and bandwidth over a terminal",
+    &MCS,
+    SPECS,
+    resolve_options,
+    carry_out,
+);
 
 /// Options of pty_test, in the order of its usage.
 #[rustfmt::skip]
 pub static SPECS: &[ProgramOption<PtyTestOptions>] = &[
-    ProgramOption::new(Some('P'), "path", value("PATH"), "the terminal; it may stand alone, too", |o, given| put(&mut o.path, Ok(given.text().to_owned()))),
-    ProgramOption::new(Some('p'), "ping", FLAG, "pings of 12 bytes: what is done if nothing else is asked for", |o, _| on(&mut o.ping)),
+    ProgramOption::new(Some('P'), "path", value("PATH"), "the terminal; it may stand alone, too", |o, given| set_field(&mut o.path, Ok(given.value_text().to_owned()))),
+    ProgramOption::new(Some('p'), "ping", FLAG, "pings of 12 bytes: what is done if nothing else is asked for", |o, _| set_flag(&mut o.ping)),
     ProgramOption::loops(Some('l')),
-    ProgramOption::new(Some('b'), "bandwidth", FLAG, "blocks of 1024 bytes, as many as go through", |o, _| on(&mut o.bandwidth)),
+    ProgramOption::new(Some('b'), "bandwidth", FLAG, "blocks of 1024 bytes, as many as go through", |o, _| set_flag(&mut o.bandwidth)),
     ProgramOption::new(Some('t'), "time", value("S"), "for so many seconds [10]", time),
     ProgramOption::HELP,
     ProgramOption::PACE,
     ProgramOption::PRINTED,
-    ProgramOption::new(None, "force", FLAG, "use the terminal also if it controls a session", |o: &mut PtyTestOptions, _| on(&mut o.force)).ours(),
+    ProgramOption::new(None, "force", FLAG, "use the terminal also if it controls a session", |o: &mut PtyTestOptions, _| set_flag(&mut o.force)).mark_added(),
 ];
 
 const MILLISECOND: u64 = 1_000_000;
@@ -79,7 +85,7 @@ impl Default for PtyTestOptions {
 }
 
 /// Finds the terminal, and the only task that is done.
-fn settle(call: ProgramCall<PtyTestOptions>) -> Result<PtyTestOptions, CommandLineRefusal> {
+fn resolve_options(call: ProgramCall<PtyTestOptions>) -> Result<PtyTestOptions, CommandLineRefusal> {
     let mut options = call.options;
     options.bandwidth &= !std::mem::take(&mut options.ping);
     match (&call.operands[..], options.path.is_empty()) {
@@ -95,9 +101,9 @@ fn settle(call: ProgramCall<PtyTestOptions>) -> Result<PtyTestOptions, CommandLi
 
 /// Parses `-t`, in s. As in the original, 0 means the default.
 fn time(options: &mut PtyTestOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
-    match given.whole(0..=u64::MAX)? {
+    match given.parse_in_range(0..=u64::MAX)? {
         0 => Ok(()),
-        seconds => put(&mut options.time, Ok(Duration::from_secs(seconds))),
+        seconds => set_field(&mut options.time, Ok(Duration::from_secs(seconds))),
     }
 }
 
@@ -106,7 +112,7 @@ fn carry_out(options: &PtyTestOptions, context: &PersonalityContext) -> Result<u
         true => ("bandwidth".to_owned(), Some(options.time.as_nanos() as u64)),
         false => (format!("ping, {}", times(&options.pings)), None),
     };
-    if environment::shows(context, "remote", format!("{what}, {}", options.path), time) {
+    if environment::show_outline(context, "remote", format!("{what}, {}", options.path), time) {
         return Ok(0);
     }
     let signals = signals()?;
@@ -117,7 +123,7 @@ fn carry_out(options: &PtyTestOptions, context: &PersonalityContext) -> Result<u
         params.insert(tty::FORCE.name.to_owned(), remote::RemoteOption::GIVEN.into());
     }
     let service = if options.bandwidth { RpmsgService::Bandwidth } else { RpmsgService::Pty };
-    let notice = |text: &str| context.note(text);
+    let notice = |text: &str| context.print_note(text);
     let (patience, journal, notice) = (Duration::MAX, &journal, &notice);
     let order = ChannelRequest { params: &params, service, cpus: &[], journal, patience, notice };
     let mut channel = (tty::TTY.open)(&order)?;
@@ -135,8 +141,8 @@ fn ping(
     signals: &SignalFd,
 ) -> Result<u8> {
     let pinger = McsPinger::new(channel, McsPingKind::Text);
-    let (trips, interrupted) = pinger.run(context, &options.pings, signals, text::pty_pings)?;
-    print(if interrupted { text::INTERRUPTED } else { text::PING_OVER });
+    let (trips, interrupted) = pinger.run_pings(context, &options.pings, signals, text::pty_pings)?;
+    print_text(if interrupted { text::INTERRUPTED } else { text::PING_OVER });
     Ok(u8::from(trips.count == 0 && !interrupted))
 }
 
@@ -158,17 +164,17 @@ struct Through {
 }
 
 impl Through {
-    fn from(first: u64) -> Through {
+    fn starting_at(first: u64) -> Through {
         Through { first, next: first, ..Through::default() }
     }
 
     /// Number of the block to send next.
-    fn number(&self) -> u64 {
+    fn next_sequence(&self) -> u64 {
         self.first + self.written
     }
 
     /// Receives all available blocks, in the order in which they were sent. Waits for the first of them until `until`.
-    fn take(
+    fn receive_available(
         &mut self,
         channel: &mut dyn RemoteChannel,
         room: &mut [u8],
@@ -176,8 +182,8 @@ impl Through {
     ) -> Result<(), ChannelFailure> {
         let mut until = until;
         loop {
-            match channel.receive(room, until) {
-                Ok(length) => self.count(&room[..length]),
+            match channel.receive_message(room, until) {
+                Ok(length) => self.count_block(&room[..length]),
                 Err(ChannelFailure::Timeout) => return Ok(()),
                 Err(failure) => return Err(failure),
             }
@@ -185,9 +191,9 @@ impl Through {
         }
     }
 
-    fn count(&mut self, block: &[u8]) {
-        match block::parse(block) {
-            Ok(number) if block.len() == BLOCK && (self.next..self.number()).contains(&number) => {
+    fn count_block(&mut self, block: &[u8]) {
+        match block::verify_block(block) {
+            Ok(number) if block.len() == BLOCK && (self.next..self.next_sequence()).contains(&number) => {
                 self.received += 1;
                 self.next = number + 1;
             }
@@ -199,7 +205,7 @@ impl Through {
     }
 
     /// Number of bytes in blocks that came as they were sent.
-    fn bytes(&self) -> u64 {
+    fn received_bytes(&self) -> u64 {
         self.received * BLOCK as u64
     }
 
@@ -209,8 +215,9 @@ impl Through {
     }
 
     /// Summary of a run, for stderr.
-    fn account(&self, channel: &dyn RemoteChannel, rated: u64, drained: u64) -> String {
-        let (bytes, missing, faults) = (self.bytes(), self.missing() * BLOCK as u64, channel.faults());
+    fn format_summary(&self, channel: &dyn RemoteChannel, rated: u64, drained: u64) -> String {
+        let (bytes, missing, faults) =
+            (self.received_bytes(), self.missing() * BLOCK as u64, channel.faults());
         let Through { damaged, repeated, .. } = self;
         let mut text = format!(
             "the rates are of the {rated} bytes that had come back as they were sent by the last line; in the end {bytes} \
@@ -239,8 +246,8 @@ fn bandwidth(
     options: &PtyTestOptions,
     signals: &SignalFd,
 ) -> Result<u8> {
-    print(text::WAITING);
-    let mut through = Through::from(monotonic_ns());
+    print_text(text::WAITING);
+    let mut through = Through::starting_at(monotonic_ns());
     let streamed = stream(channel, &mut through, options, signals);
     let rated = through.rated;
     let written = through.written * BLOCK as u64;
@@ -249,11 +256,11 @@ fn bandwidth(
         Err(_) => 0,
     };
     match &streamed {
-        Ok(true) => print(text::INTERRUPTED),
-        Ok(false) => print(&text::written(written)),
+        Ok(true) => print_text(text::INTERRUPTED),
+        Ok(false) => print_text(&text::format_written(written)),
         Err(_) => {}
     }
-    context.note(&through.account(channel, rated, drained));
+    context.print_note(&through.format_summary(channel, rated, drained));
     let interrupted = streamed?;
     Ok(u8::from(through.received == 0 && !interrupted))
 }
@@ -271,8 +278,8 @@ fn stream(
     let end = begun.saturating_add(options.time.as_nanos() as u64);
     let mut shown = begun;
     while monotonic_ns() < end {
-        block::write(through.number(), &mut next);
-        let wait = match channel.send(&next) {
+        block::write_block(through.next_sequence(), &mut next);
+        let wait = match channel.send_message(&next) {
             Ok(()) => {
                 through.written += 1;
                 0
@@ -281,13 +288,13 @@ fn stream(
             Err(ChannelFailure::Unsent(Unsent::NoBuffer)) => monotonic_ns() + MILLISECOND,
             Err(failure) => return Err(failure.into()),
         };
-        through.take(channel, &mut room, wait)?;
+        through.receive_available(channel, &mut room, wait)?;
         let now = monotonic_ns();
         if now - shown >= INTERVAL {
-            let last = rate(through.bytes() - through.rated, now - shown);
-            rates.add((now - shown) as f64 / 1e6, last, rate(through.bytes(), now - begun));
-            lines.show(&text::rates(&rates, options.pings.layout));
-            (shown, through.rated) = (now, through.bytes());
+            let last = rate(through.received_bytes() - through.rated, now - shown);
+            rates.add_interval((now - shown) as f64 / 1e6, last, rate(through.received_bytes(), now - begun));
+            lines.replace_lines(&text::rates(&rates, options.pings.layout));
+            (shown, through.rated) = (now, through.received_bytes());
             if signals.next()?.is_some() {
                 return Ok(true);
             }
@@ -303,7 +310,7 @@ fn drain(channel: &mut dyn RemoteChannel, through: &mut Through) -> Result<u64, 
     let mut last = begun;
     while through.missing() > 0 {
         let before = through.missing();
-        through.take(channel, &mut room, monotonic_ns() + REPLY_TIMEOUT.as_nanos() as u64)?;
+        through.receive_available(channel, &mut room, monotonic_ns() + REPLY_TIMEOUT.as_nanos() as u64)?;
         if through.missing() == before {
             break;
         }
@@ -317,7 +324,7 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Result<PtyTestOptions, CommandLineRefusal> {
-        PTY_TEST.read(&PersonalityContext::new(line.split_whitespace()))
+        PTY_TEST.read_call(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]
@@ -351,21 +358,21 @@ mod tests {
 
     #[test]
     fn blocks_are_counted_once_and_nothing_wraps() {
-        let mut through = Through::from(1000);
+        let mut through = Through::starting_at(1000);
         let block = |number| {
             let mut block = [0; BLOCK];
-            block::write(number, &mut block);
+            block::write_block(number, &mut block);
             block
         };
         through.written = 3;
-        through.count(&block(1000));
-        through.count(&block(1000));
-        through.count(&block(1002));
+        through.count_block(&block(1000));
+        through.count_block(&block(1000));
+        through.count_block(&block(1002));
         assert_eq!((through.received, through.repeated, through.damaged, through.missing()), (2, 1, 0, 1));
         // More than was written: each block came damaged, and again.
-        (0..5).for_each(|_| through.count(b"otherwise"));
-        through.count(&block(1003));
-        assert_eq!((through.damaged, through.missing(), through.bytes()), (6, 0, 2048));
+        (0..5).for_each(|_| through.count_block(b"otherwise"));
+        through.count_block(&block(1003));
+        assert_eq!((through.damaged, through.missing(), through.received_bytes()), (6, 0, 2048));
     }
 
     #[test]

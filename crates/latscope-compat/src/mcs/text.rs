@@ -20,7 +20,7 @@ pub struct Trips {
 
 impl Trips {
     /// Adds a round trip of so many ns.
-    pub fn add(&mut self, ns: u64) {
+    pub fn add_trip(&mut self, ns: u64) {
         self.min = if self.count == 0 { ns } else { self.min.min(ns) };
         self.max = self.max.max(ns);
         self.total += ns;
@@ -29,7 +29,7 @@ impl Trips {
     }
 
     /// Count, and last, shortest, average and longest time in whole µs.
-    fn columns(&self) -> [u64; 5] {
+    fn columns_us(&self) -> [u64; 5] {
         let average = self.total.checked_div(self.count).unwrap_or(0);
         let us = |ns: u64| (ns + 500) / 1000;
         [self.count, us(self.last), us(self.min), us(average), us(self.max)]
@@ -38,7 +38,7 @@ impl Trips {
 
 /// Lines of mica_main about pings. `policy` is `ping_msg` or `long_ping_msg`.
 pub fn pings(policy: &str, trips: &Trips, layout: McsFigureLayout) -> String {
-    let [count, last, min, average, max] = trips.columns();
+    let [count, last, min, average, max] = trips.columns_us();
     let figures = match layout {
         McsFigureLayout::Sources => pty_pings(trips),
         McsFigureLayout::Page => format!(
@@ -50,7 +50,7 @@ pub fn pings(policy: &str, trips: &Trips, layout: McsFigureLayout) -> String {
 
 /// Line of pty_test about pings.
 pub(crate) fn pty_pings(trips: &Trips) -> String {
-    let [count, last, min, average, max] = trips.columns();
+    let [count, last, min, average, max] = trips.columns_us();
     format!(
         "Count:{count:>6} | Realtime:{last:>6}μs | Min:{min:>6}μs | Avg:{average:>6}μs | Max:{max:>6}μs\n"
     )
@@ -84,7 +84,7 @@ pub struct Rates {
 
 impl Rates {
     /// Adds an interval: its length in ms, its rate, and the average over the whole time.
-    pub fn add(&mut self, elapsed: f64, rate: f64, average: f64) {
+    pub fn add_interval(&mut self, elapsed: f64, rate: f64, average: f64) {
         self.min = if self.count == 0 { rate } else { self.min.min(rate) };
         self.max = self.max.max(rate);
         (self.elapsed, self.last, self.average) = (elapsed, rate, average);
@@ -103,12 +103,12 @@ pub fn rates(rates: &Rates, layout: McsFigureLayout) -> String {
 }
 
 /// Last lines of pty_test after measuring bandwidth.
-pub fn written(bytes: u64) -> String {
+pub fn format_written(bytes: u64) -> String {
     format!("{bytes} Bytes was written!\nbandwidth test over!\n")
 }
 
 /// Text of mica_main about its terminal.
-pub fn terminal(descriptor: i32, path: &str) -> String {
+pub fn format_terminal(descriptor: i32, path: &str) -> String {
     format!(
         "pty master fd is :{descriptor}\npls open {path} to test pty\npty_thread for pty-ping is runnning\n"
     )
@@ -140,10 +140,10 @@ mod tests {
         let all = [&pty, &matched("rpc-ping", 1), &matched("rpc-long-ping", 2)].map(String::as_str).concat();
         let ping = pings("ping_msg", &trips(23, [1339, 326, 1274, 3578]), McsFigureLayout::Page);
         assert_eq!(all + &ping, documented!("mica_main-ping"));
-        assert_eq!(terminal(4, "/dev/pts/0") + &pty, documented!("mica_main-pty"));
+        assert_eq!(format_terminal(4, "/dev/pts/0") + &pty, documented!("mica_main-pty"));
         let last = Rates { count: 30, elapsed: 210.0, last: 0.12, min: 0.02, max: 2.02, average: 0.18 };
         assert_eq!(
-            WAITING.to_owned() + &rates(&last, McsFigureLayout::Page) + &written(221_184),
+            WAITING.to_owned() + &rates(&last, McsFigureLayout::Page) + &format_written(221_184),
             documented!("pty_test-bandwidth")
         );
         let ping = pty_pings(&trips(10, [384, 121, 1271, 4497]));
@@ -161,12 +161,12 @@ mod tests {
     #[test]
     fn trips_and_rates_add_up() {
         let mut trips = Trips::default();
-        assert_eq!(trips.columns(), [0; 5]);
-        [1_499, 1_500, 9_600].into_iter().for_each(|ns| trips.add(ns));
-        assert_eq!(trips.columns(), [3, 10, 1, 4, 10]);
+        assert_eq!(trips.columns_us(), [0; 5]);
+        [1_499, 1_500, 9_600].into_iter().for_each(|ns| trips.add_trip(ns));
+        assert_eq!(trips.columns_us(), [3, 10, 1, 4, 10]);
         let mut rates = Rates::default();
-        rates.add(100.0, 3.0, 3.0);
-        rates.add(101.0, 2.0, 2.5);
+        rates.add_interval(100.0, 3.0, 3.0);
+        rates.add_interval(101.0, 2.0, 2.5);
         assert_eq!(rates, Rates { count: 2, elapsed: 101.0, last: 2.0, min: 2.0, max: 3.0, average: 2.5 });
     }
 }

@@ -14,7 +14,7 @@ pub fn is_set(text: &str) -> bool {
 ///
 /// # Errors
 /// The text is no such list, or names a CPU that does not exist.
-pub fn parse(text: &str, machine: &Machine) -> Result<Vec<u32>, CommandLineRefusal> {
+pub fn parse_cpu_set(text: &str, machine: &Machine) -> Result<Vec<u32>, CommandLineRefusal> {
     let allowed = &machine.allowed.0;
     let list = |text: &str| {
         text.parse::<CpuList>().map(|list| list.0).map_err(|_| {
@@ -57,7 +57,7 @@ mod tests {
 
     fn cpus(text: &str) -> Result<Vec<u32>, CommandLineRefusal> {
         let list = |text: &str| text.parse::<CpuList>().unwrap();
-        parse(text, &Machine { online: list("0-5"), allowed: list("1-4"), ..Machine::default() })
+        parse_cpu_set(text, &Machine { online: list("0-5"), allowed: list("1-4"), ..Machine::default() })
     }
 
     #[test]

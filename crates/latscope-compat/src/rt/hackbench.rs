@@ -3,12 +3,12 @@
 use super::options::RT_TESTS;
 use crate::context::PersonalityContext;
 use crate::environment;
-use crate::getopt::{CommandLineRefusal, FLAG, ProgramCall, ProgramOption, on, put, value};
+use crate::getopt::{CommandLineRefusal, FLAG, ProgramCall, ProgramOption, set_field, set_flag, value};
 use crate::personality::PersonalityProgram;
 use anyhow::{Context as _, Result};
 use latscope_os::sched;
 use latscope_process::message_groups::{MessageGroupTransport, MessageGroups, open_many};
-use latscope_process::stdout::print;
+use latscope_process::stdout::print_text;
 use std::time::{Duration, Instant};
 
 /// Program `hackbench`.
@@ -17,7 +17,7 @@ pub static HACKBENCH: PersonalityProgram<HackbenchOptions> = PersonalityProgram:
     "a load: groups that send messages to each other",
     &RT_TESTS,
     SPECS,
-    settle,
+    resolve_options,
     carry_out,
 );
 
@@ -25,18 +25,18 @@ pub static HACKBENCH: PersonalityProgram<HackbenchOptions> = PersonalityProgram:
 #[rustfmt::skip]
 pub static SPECS: &[ProgramOption<HackbenchOptions>] = &[
     ProgramOption::new(Some('f'), "fds", value("N"), "senders of a group, and as many receivers [20]",
-        |o, given| put(&mut o.message_groups.size, given.whole(1..=100_000))),
-    ProgramOption::new(Some('F'), "fifo", FLAG, "SCHED_FIFO for the main thread, once the others are there", |o, _| on(&mut o.fifo)),
-    ProgramOption::new(Some('g'), "groups", value("N"), "number of groups [10]", |o, given| put(&mut o.message_groups.groups, given.whole(1..=100_000))),
+        |o, given| set_field(&mut o.message_groups.size, given.parse_in_range(1..=100_000))),
+    ProgramOption::new(Some('F'), "fifo", FLAG, "SCHED_FIFO for the main thread, once the others are there", |o, _| set_flag(&mut o.fifo)),
+    ProgramOption::new(Some('g'), "groups", value("N"), "number of groups [10]", |o, given| set_field(&mut o.message_groups.groups, given.parse_in_range(1..=100_000))),
     ProgramOption::HELP,
     ProgramOption::new(Some('l'), "loops", value("N"), "messages from each sender to each receiver [100]",
-        |o, given| put(&mut o.message_groups.messages, given.whole(1..=u64::MAX >> 32))),
+        |o, given| set_field(&mut o.message_groups.messages, given.parse_in_range(1..=u64::MAX >> 32))),
     ProgramOption::new(Some('p'), "pipe", FLAG, "over pipes instead of sockets", |o, _| wire(o, MessageGroupTransport::Pipe)),
     ProgramOption::new(Some('i'), "inet", FLAG, "over TCP instead of sockets", |o, _| wire(o, MessageGroupTransport::Tcp)),
     ProgramOption::new(Some('s'), "datasize", value("BYTES"), "size of a message [100]",
-        |o, given| put(&mut o.message_groups.bytes, given.whole(1..=1 << 30).map(|bytes| bytes as usize))),
-    ProgramOption::new(Some('T'), "threads", FLAG, "threads", |o, _| on(&mut o.message_groups.threads)),
-    ProgramOption::new(Some('P'), "process", FLAG, "processes: the default", |o, _| put(&mut o.message_groups.threads, Ok(false))),
+        |o, given| set_field(&mut o.message_groups.bytes, given.parse_in_range(1..=1 << 30).map(|bytes| bytes as usize))),
+    ProgramOption::new(Some('T'), "threads", FLAG, "threads", |o, _| set_flag(&mut o.message_groups.threads)),
+    ProgramOption::new(Some('P'), "process", FLAG, "processes: the default", |o, _| set_field(&mut o.message_groups.threads, Ok(false))),
 ];
 
 /// Options of a call of hackbench.
@@ -65,7 +65,7 @@ impl Default for HackbenchOptions {
     }
 }
 
-fn settle(mut call: ProgramCall<HackbenchOptions>) -> Result<HackbenchOptions, CommandLineRefusal> {
+fn resolve_options(mut call: ProgramCall<HackbenchOptions>) -> Result<HackbenchOptions, CommandLineRefusal> {
     let note = |operand| format!("{operand:?} is no option and is ignored: use -g, -l, -p, -T");
     call.options.notes = call.operands.iter().map(note).collect();
     Ok(call.options)
@@ -75,11 +75,11 @@ fn wire(options: &mut HackbenchOptions, wire: MessageGroupTransport) -> Result<(
     if ![MessageGroupTransport::Socket, wire].contains(&options.message_groups.wire) {
         return Err(CommandLineRefusal::Usage("-p and -i exclude each other".to_owned()));
     }
-    put(&mut options.message_groups.wire, Ok(wire))
+    set_field(&mut options.message_groups.wire, Ok(wire))
 }
 
 /// Lines printed before the messages begin.
-pub fn before(message_groups: &MessageGroups) -> String {
+pub fn format_preamble(message_groups: &MessageGroups) -> String {
     let MessageGroups { groups, size, messages, bytes, threads, .. } = message_groups;
     let mode = if *threads { "threaded" } else { "process" };
     let both = 2 * size;
@@ -90,7 +90,7 @@ pub fn before(message_groups: &MessageGroups) -> String {
     )
 }
 
-fn title(message_groups: &MessageGroups) -> String {
+fn format_title(message_groups: &MessageGroups) -> String {
     let MessageGroups { groups, size, messages, bytes, wire, threads } = message_groups;
     let tasks = if *threads { "threads" } else { "processes" };
     let wire = format!("{wire:?}").to_lowercase();
@@ -98,29 +98,29 @@ fn title(message_groups: &MessageGroups) -> String {
 }
 
 /// Last line of the output, with the time in s.
-pub fn after(time: Duration) -> String {
+pub fn format_elapsed(time: Duration) -> String {
     format!("Time: {}.{:03}\n", time.as_secs(), time.subsec_millis())
 }
 
 fn carry_out(options: &HackbenchOptions, context: &PersonalityContext) -> Result<u8> {
-    context.introduce(&options.notes);
-    if environment::shows(context, "messages", title(&options.message_groups), None) {
+    context.print_notes(&options.notes);
+    if environment::show_outline(context, "messages", format_title(&options.message_groups), None) {
         return Ok(0);
     }
     if options.fifo {
         environment::may_be_real_time(1)?;
     }
     open_many();
-    options.message_groups.check()?;
-    print(&before(&options.message_groups));
+    options.message_groups.check_limits()?;
+    print_text(&format_preamble(&options.message_groups));
     let message_groups = options.message_groups.gather()?;
     if options.fifo {
         sched::set_policy(sched::ThreadSchedPolicy::Fifo(1)).context("SCHED_FIFO for the main thread")?;
     }
     let begun = Instant::now();
     message_groups.start()?;
-    message_groups.finish()?;
-    print(&after(begun.elapsed()));
+    message_groups.wait_until_done()?;
+    print_text(&format_elapsed(begun.elapsed()));
     Ok(0)
 }
 
@@ -130,7 +130,7 @@ mod tests {
     use crate::getopt::Takes;
 
     fn read(line: &str) -> Result<HackbenchOptions, CommandLineRefusal> {
-        HACKBENCH.read(&PersonalityContext::new(line.split_whitespace()))
+        HACKBENCH.read_call(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]
@@ -157,6 +157,6 @@ mod tests {
 
     #[test]
     fn a_time_has_three_digits_after_the_point() {
-        assert_eq!(after(Duration::from_micros(12_034_999)), "Time: 12.034\n");
+        assert_eq!(format_elapsed(Duration::from_micros(12_034_999)), "Time: 12.034\n");
     }
 }

@@ -30,7 +30,7 @@ pub struct RtTestsJsonHeader {
 
 impl RtTestsJsonHeader {
     /// Returns the head for a run on this machine that ends now.
-    pub fn here(
+    pub fn for_finished_run(
         name: &str,
         arguments: &[OsString],
         version: &'static str,
@@ -58,7 +58,7 @@ impl RtTestsJsonHeader {
     }
 
     /// Returns the head without the host's name and the words of the command line.
-    fn redacted(mut self) -> RtTestsJsonHeader {
+    fn redact_identity(mut self) -> RtTestsJsonHeader {
         self.command = self.command.split(' ').take(1).chain([REDACTED]).collect::<Vec<_>>().join(" ");
         for (key, value) in &mut self.system {
             if *key == "nodename" {
@@ -69,10 +69,10 @@ impl RtTestsJsonHeader {
     }
 
     /// The whole file; `rest` is what follows, with its indentation and without the last brace.
-    pub fn file(&self, rest: &str) -> String {
+    pub fn format_file(&self, rest: &str) -> String {
         let mut text = String::from("{\n  \"file_version\": 1,\n");
         let mut put = |key: &str, value: &str| {
-            let _ = writeln!(text, "  \"{key}\": {},", quoted(value));
+            let _ = writeln!(text, "  \"{key}\": {},", quote_json(value));
         };
         put("cmdline:", &self.command);
         put("rt_test_version:", self.version);
@@ -80,7 +80,7 @@ impl RtTestsJsonHeader {
         put("end_time", &rfc2822(self.ended));
         text.push_str("  \"return_code\": 0,\n  \"sysinfo\": {\n");
         for (key, value) in &self.system {
-            let _ = writeln!(text, "    \"{key}\": {},", quoted(value));
+            let _ = writeln!(text, "    \"{key}\": {},", quote_json(value));
         }
         let _ = writeln!(text, "    \"realtime\": {}\n  }},", self.realtime);
         text + rest + "}\n"
@@ -88,12 +88,12 @@ impl RtTestsJsonHeader {
 }
 
 /// Quotes and escapes a text. rt-tests does not escape, so its files may be invalid JSON.
-pub(crate) fn quoted(text: &str) -> String {
+pub(crate) fn quote_json(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
 /// A histogram's counts by value, leaving out zeros.
-pub fn counts(values: impl Iterator<Item = (u64, u64)>) -> String {
+pub fn format_counts(values: impl Iterator<Item = (u64, u64)>) -> String {
     let rows: Vec<String> = values
         .filter(|(_, count)| *count > 0)
         .map(|(value, count)| format!("        \"{value}\": {count}"))
@@ -106,15 +106,15 @@ pub fn counts(values: impl Iterator<Item = (u64, u64)>) -> String {
 }
 
 /// Checks that the JSON of the end can be written, before anything is measured. Returns the exit code if it cannot.
-pub(super) fn unwritable(common: &RtTestsCommonOptions) -> Option<u8> {
+pub(super) fn check_writable(common: &RtTestsCommonOptions) -> Option<u8> {
     let path = common.json.as_ref().filter(|path| path.as_os_str() != "-")?;
     let error = saver::check_in_place(path).err()?;
     eprintln!("Failed to open '{}': {error}", path.display());
-    Some(unwritten(common))
+    Some(write_failure_code(common))
 }
 
 /// Exit code if the JSON cannot be written: the original's, or with `--strict-exit` latscope's, where 2 is a verdict.
-pub(super) fn unwritten(common: &RtTestsCommonOptions) -> u8 {
+pub(super) fn write_failure_code(common: &RtTestsCommonOptions) -> u8 {
     if common.strict_exit { 1 } else { 2 }
 }
 
@@ -126,9 +126,14 @@ pub(super) fn write_run(
     rest: impl FnOnce() -> String,
 ) -> bool {
     let Some(path) = &common.json else { return true };
-    let head = RtTestsJsonHeader::here(context.name, &context.arguments, common.release.printed(), started);
-    let head = if context.redact { head.redacted() } else { head };
-    let written = write(path, &head.file(&rest()));
+    let head = RtTestsJsonHeader::for_finished_run(
+        context.name,
+        &context.arguments,
+        common.release.printed(),
+        started,
+    );
+    let head = if context.redact { head.redact_identity() } else { head };
+    let written = write_text(path, &head.format_file(&rest()));
     written.map_err(|error| eprintln!("Failed to open '{}': {error}", path.display())).is_ok()
 }
 
@@ -136,11 +141,11 @@ pub(super) fn write_run(
 ///
 /// # Errors
 /// The file cannot be written.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
+fn write_text(path: &Path, text: &str) -> std::io::Result<()> {
     match path.as_os_str() == "-" {
         true => {
             // What cannot be written there is reported in the end.
-            latscope_process::stdout::print(text);
+            latscope_process::stdout::print_text(text);
             Ok(())
         }
         false => saver::write_in_place(path, text.as_bytes()),
@@ -181,9 +186,13 @@ mod tests {
 
     #[test]
     fn the_file_is_json_whatever_the_command_line_holds() {
-        let head =
-            RtTestsJsonHeader::here("cyclictest", &["--json=a\"b\\".into()], "2.40", SystemTime::UNIX_EPOCH);
-        let file = head.file("  \"num_threads\": 1\n");
+        let head = RtTestsJsonHeader::for_finished_run(
+            "cyclictest",
+            &["--json=a\"b\\".into()],
+            "2.40",
+            SystemTime::UNIX_EPOCH,
+        );
+        let file = head.format_file("  \"num_threads\": 1\n");
         let json: serde_json::Value = serde_json::from_str(&file).unwrap();
         assert_eq!(json["cmdline:"], "cyclictest --json=a\"b\\");
         assert_eq!((&json["file_version"], &json["return_code"]), (&1.into(), &0.into()));
@@ -193,9 +202,10 @@ mod tests {
     #[test]
     fn a_redacted_head_names_neither_the_host_nor_the_files() {
         let words = ["--json=/home/ann/x.json".into()];
-        let mut head = RtTestsJsonHeader::here("cyclictest", &words, "2.40", SystemTime::UNIX_EPOCH);
+        let mut head =
+            RtTestsJsonHeader::for_finished_run("cyclictest", &words, "2.40", SystemTime::UNIX_EPOCH);
         head.system[1].1 = "thor".to_owned();
-        let file = head.redacted().file("  \"num_threads\": 1\n");
+        let file = head.redact_identity().format_file("  \"num_threads\": 1\n");
         assert!(!file.contains("thor") && !file.contains("ann"), "{file}");
         let json: serde_json::Value = serde_json::from_str(&file).unwrap();
         assert_eq!(json["cmdline:"], "cyclictest (redacted)");
@@ -204,7 +214,7 @@ mod tests {
 
     #[test]
     fn counts_of_nothing_are_an_odd_brace() {
-        assert_eq!(counts([(1, 0)].into_iter()), "{      }");
-        assert_eq!(counts([(1, 0), (7, 2)].into_iter()), "{\n        \"7\": 2\n      }");
+        assert_eq!(format_counts([(1, 0)].into_iter()), "{      }");
+        assert_eq!(format_counts([(1, 0), (7, 2)].into_iter()), "{\n        \"7\": 2\n      }");
     }
 }

@@ -3,13 +3,14 @@
 use crate::context::PersonalityContext;
 use crate::environment;
 use crate::getopt::{
-    self, CommandLineRefusal, CommandLineWords, FLAG, ProgramCall, ProgramOption, Spec, Whose, on, put, value,
+    self, CommandLineRefusal, CommandLineWords, FLAG, ProgramCall, ProgramOption, Spec, Whose, set_field,
+    set_flag, value,
 };
 use crate::personality::{self, PersonalitySuite, long_usage};
 use anyhow::Result;
 use latscope_core::report::Report;
 use latscope_process::eprintln;
-use latscope_process::stdout::print;
+use latscope_process::stdout::print_text;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -28,7 +29,7 @@ pub enum Release {
 
 impl Release {
     /// Returns the release with this number.
-    pub fn named(number: &str) -> Option<Release> {
+    pub fn from_number(number: &str) -> Option<Release> {
         match number {
             "2.4" => Some(Release::V2_4),
             "2.10" => Some(Release::V2_10),
@@ -79,7 +80,7 @@ impl RtTestsCommonOptions {
     }
 
     /// Exit code of a run that is over: 0 as of the originals, or latscope's with `--strict-exit`.
-    pub(super) fn exit(&self, exceeded: bool, report: &Report) -> u8 {
+    pub(super) fn exit_code(&self, exceeded: bool, report: &Report) -> u8 {
         if !self.strict_exit {
             return 0;
         }
@@ -91,25 +92,25 @@ impl RtTestsCommonOptions {
 #[rustfmt::skip]
 impl<O: AsMut<RtTestsCommonOptions>> ProgramOption<O> {
     pub(super) const BREAK: ProgramOption<O> = ProgramOption::new(Some('b'), "breaktrace", value("US"), "end at the first latency above US",
-        |o, given| put(&mut o.as_mut().break_above, given.limit()));
+        |o, given| set_field(&mut o.as_mut().break_above, given.parse_limit()));
     pub(super) const DURATION: ProgramOption<O> = ProgramOption::new(Some('D'), "duration", value("T"), "end after T seconds, or with m, h, d minutes, hours, days",
-        |o, given| put(&mut o.as_mut().duration, given.duration().map(|ns| Some(ns).filter(|ns| *ns > 0))));
+        |o, given| set_field(&mut o.as_mut().duration, given.parse_duration().map(|ns| Some(ns).filter(|ns| *ns > 0))));
     pub(super) const JSON: ProgramOption<O> = ProgramOption::new(None, "json", value("FILE"), "write the result as JSON; - is stdout",
-        |o, given| put(&mut o.as_mut().json, given.path()));
-    pub(super) const QUIET: ProgramOption<O> = ProgramOption::new(Some('q'), "quiet", FLAG, "print only the end", |o, _| on(&mut o.as_mut().quiet));
+        |o, given| set_field(&mut o.as_mut().json, given.path()));
+    pub(super) const QUIET: ProgramOption<O> = ProgramOption::new(Some('q'), "quiet", FLAG, "print only the end", |o, _| set_flag(&mut o.as_mut().quiet));
     pub(super) const MARK: ProgramOption<O> = ProgramOption::new(None, "tracemark", FLAG, "with -b mark and stop the trace that you have started",
-        |o, _| on(&mut o.as_mut().trace_mark));
+        |o, _| set_flag(&mut o.as_mut().trace_mark));
     pub(super) const COMPAT: ProgramOption<O> = ProgramOption::new(None, "compat", value("2.4|2.10"), "whose text to print [2.4]",
-        |o: &mut O, given| put(&mut o.as_mut().release, release(given.text()))).ours();
+        |o: &mut O, given| set_field(&mut o.as_mut().release, release(given.value_text()))).mark_added();
     pub(super) const STRICT: ProgramOption<O> = ProgramOption::new(None, "strict-exit", FLAG, "exit code 2 when -b ended the run",
-        |o: &mut O, _| on(&mut o.as_mut().strict_exit)).ours();
+        |o: &mut O, _| set_flag(&mut o.as_mut().strict_exit)).mark_added();
     pub(super) const RESULT: ProgramOption<O> = ProgramOption::new(None, "result", value("FILE"), "save latscope's result too",
-        |o: &mut O, given| put(&mut o.as_mut().result, given.path())).ours();
+        |o: &mut O, given| set_field(&mut o.as_mut().result, given.path())).mark_added();
 }
 
 fn release(number: &str) -> Result<Release, CommandLineRefusal> {
     let wrong = || CommandLineRefusal::Usage(format!("--compat={number} is neither 2.4 nor 2.10"));
-    Release::named(number).ok_or_else(wrong)
+    Release::from_number(number).ok_or_else(wrong)
 }
 
 /// Suite of rt-tests. The usage goes to stdout, after a mistake too.
@@ -137,7 +138,7 @@ fn usage(name: &str, _: &str, specs: &[&Spec]) -> String {
 fn answer(context: &PersonalityContext, error: anyhow::Error, usage: String) -> Result<u8> {
     personality::answer(error, &usage, |mistake| {
         eprintln!("{}: {mistake}", context.name);
-        print(&usage);
+        print_text(&usage);
     })
 }
 
@@ -145,7 +146,7 @@ fn answer(context: &PersonalityContext, error: anyhow::Error, usage: String) -> 
 ///
 /// # Errors
 /// There are none.
-pub(super) fn settle<O: AsMut<RtTestsCommonOptions>>(
+pub(super) fn resolve_options<O: AsMut<RtTestsCommonOptions>>(
     mut call: ProgramCall<O>,
 ) -> Result<O, CommandLineRefusal> {
     let operands = call.operands.iter().map(|operand| format!("{operand:?} is no option and is ignored"));

@@ -14,7 +14,7 @@ pub enum RtFigureUnit {
 
 impl RtFigureUnit {
     /// Number of nanoseconds in this unit.
-    pub fn ns(self) -> u64 {
+    pub fn size_ns(self) -> u64 {
         match self {
             RtFigureUnit::Us => 1000,
             RtFigureUnit::Ns => 1,
@@ -22,8 +22,8 @@ impl RtFigureUnit {
     }
 
     /// Converts a duration in ns to this unit, cut off.
-    pub fn cut(self, ns: u64) -> u64 {
-        ns / self.ns()
+    pub fn truncate_ns(self, ns: u64) -> u64 {
+        ns / self.size_ns()
     }
 }
 
@@ -49,7 +49,7 @@ pub struct RtThreadRow {
 
 impl RtThreadRow {
     /// Returns the figures in a snapshot of events.
-    pub fn of(snapshot: &Snapshot) -> RtThreadRow {
+    pub fn from_snapshot(snapshot: &Snapshot) -> RtThreadRow {
         let histogram = &snapshot.histogram;
         let whole = |ns: Option<f64>| ns.map(|ns| ns as u64);
         RtThreadRow {
@@ -64,12 +64,12 @@ impl RtThreadRow {
 
     /// Min in this unit; [`NO_MIN`] before the first sample.
     pub(crate) fn min_in(&self, unit: RtFigureUnit) -> u64 {
-        self.min.map_or(NO_MIN, |min| unit.cut(min))
+        self.min.map_or(NO_MIN, |min| unit.truncate_ns(min))
     }
 
     /// Avg in this unit, cut off.
     pub(crate) fn average_in(&self, unit: RtFigureUnit) -> u64 {
-        unit.cut(self.mean as u64)
+        unit.truncate_ns(self.mean as u64)
     }
 }
 

@@ -54,13 +54,13 @@ struct Worker {
     thread: AtomicU32,
 }
 
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no thread of the crew panics")
 }
 
 impl Crew {
     /// Starts all threads, `workers` for each thread that passes messages.
-    pub fn start(options: &SchbenchOptions, workers: u64) -> Result<Crew> {
+    pub fn start_threads(options: &SchbenchOptions, workers: u64) -> Result<Crew> {
         let (desks, workers) = (options.message_threads as usize, workers as usize);
         let cpus = std::thread::available_parallelism().map_or(1, usize::from).max(possible_cpus());
         let shared = Arc::new(SchbenchCrewState {
@@ -72,7 +72,7 @@ impl Crew {
         });
         let mut crew = Crew { shared, messengers: Vec::new(), workers: Vec::new() };
         for desk in 0..desks {
-            crew.start_at(desk, workers).inspect_err(|_| crew.stop())?;
+            crew.start_at(desk, workers).inspect_err(|_| crew.stop_threads())?;
         }
         Ok(crew)
     }
@@ -83,7 +83,8 @@ impl Crew {
         self.messengers.push(Builder::new().spawn(move || shared.pass_messages(desk)).context(NO_THREAD)?);
         for worker in desk * workers..(desk + 1) * workers {
             let shared = self.shared.clone();
-            self.workers.push(Builder::new().spawn(move || shared.work(worker, desk)).context(NO_THREAD)?);
+            self.workers
+                .push(Builder::new().spawn(move || shared.run_worker(worker, desk)).context(NO_THREAD)?);
         }
         Ok(())
     }
@@ -92,7 +93,7 @@ impl Crew {
     pub fn seen(&self) -> SchbenchWorkTotals {
         let mut all = SchbenchWorkTotals::default();
         for worker in &self.shared.workers {
-            let seen = held(&worker.seen);
+            let seen = lock_mutex(&worker.seen);
             all.wake_ups.merge(&seen.wake_ups);
             all.requests.merge(&seen.requests);
             all.done += seen.done;
@@ -101,30 +102,33 @@ impl Crew {
     }
 
     /// Begins all figures anew.
-    pub fn zero(&self) {
-        self.shared.workers.iter().for_each(|worker| *held(&worker.seen) = SchbenchWorkTotals::default());
+    pub fn reset_totals(&self) {
+        self.shared
+            .workers
+            .iter()
+            .for_each(|worker| *lock_mutex(&worker.seen) = SchbenchWorkTotals::default());
     }
 
     /// Returns the delays of all threads so far; those of a kernel that does not count them have no turns.
     pub fn delays(&self) -> SchbenchDelays {
         SchbenchDelays {
-            message: sum(self.shared.desks.iter().map(|desk| &desk.thread)),
-            worker: sum(self.shared.workers.iter().map(|worker| &worker.thread)),
+            message: sum_delays(self.shared.desks.iter().map(|desk| &desk.thread)),
+            worker: sum_delays(self.shared.workers.iter().map(|worker| &worker.thread)),
         }
     }
 
     /// Ends all threads of the crew.
-    pub fn end(mut self) {
-        self.stop();
+    pub fn shut_down(mut self) {
+        self.stop_threads();
     }
 
-    fn stop(&mut self) {
+    fn stop_threads(&mut self) {
         self.shared.over.store(true, Relaxed);
-        self.shared.desks.iter().for_each(|desk| desk.bell.give());
+        self.shared.desks.iter().for_each(|desk| desk.bell.give_token());
         for messenger in self.messengers.drain(..) {
             messenger.join().expect("no thread of the crew panics");
         }
-        self.shared.workers.iter().for_each(|worker| worker.bell.give());
+        self.shared.workers.iter().for_each(|worker| worker.bell.give_token());
         for worker in self.workers.drain(..) {
             worker.join().expect("no thread of the crew panics");
         }
@@ -132,7 +136,7 @@ impl Crew {
 }
 
 /// Returns the sum of the delays of threads. One that has ended counts for nothing.
-fn sum<'a>(threads: impl Iterator<Item = &'a AtomicU32>) -> Delay {
+fn sum_delays<'a>(threads: impl Iterator<Item = &'a AtomicU32>) -> Delay {
     let mut sum = Delay::default();
     for delay in threads.filter_map(delay) {
         sum.ns += delay.ns;
@@ -168,19 +172,19 @@ impl SchbenchCrewState {
         if self.options.rate > 0 && self.options.pipe == 0 {
             self.pace(&self.desks[desk]);
         } else {
-            self.answer(&self.desks[desk]);
+            self.run_messenger(&self.desks[desk]);
         }
     }
 
     /// Wakes each worker that asks for a message.
-    fn answer(&self, desk: &Desk) {
+    fn run_messenger(&self, desk: &Desk) {
         let mut passed = vec![0u8; self.options.pipe as usize];
         while !self.is_over() {
-            desk.bell.take();
-            let asking = std::mem::take(&mut held(&desk.queue).idle);
+            desk.bell.take_token();
+            let asking = std::mem::take(&mut lock_mutex(&desk.queue).idle);
             for worker in asking {
-                fill(&mut passed);
-                self.wake(worker);
+                fill_bytes(&mut passed);
+                self.wake_worker(worker);
             }
         }
     }
@@ -192,52 +196,52 @@ impl SchbenchCrewState {
         while !self.is_over() {
             next += gap;
             std::thread::sleep(Duration::from_nanos(next.saturating_sub(monotonic_ns())));
-            let mut queue = held(&desk.queue);
+            let mut queue = lock_mutex(&desk.queue);
             match queue.idle.pop() {
                 Some(worker) => {
                     drop(queue);
-                    self.wake(worker);
+                    self.wake_worker(worker);
                 }
                 None => queue.waiting += 1,
             }
         }
     }
 
-    fn wake(&self, worker: usize) {
+    fn wake_worker(&self, worker: usize) {
         let worker = &self.workers[worker];
         worker.woken.store(monotonic_ns(), Relaxed);
-        worker.bell.give();
+        worker.bell.give_token();
     }
 
     /// Body of a worker.
-    fn work(&self, index: usize, desk: usize) {
+    fn run_worker(&self, index: usize, desk: usize) {
         let (own, desk) = (&self.workers[index], &self.desks[desk]);
         own.thread.store(own_id(), Relaxed);
-        let mut matrices = Matrices::of(self.options.footprint);
+        let mut matrices = Matrices::of_footprint(self.options.footprint);
         let mut passed = vec![0u8; self.options.pipe as usize];
         loop {
             if !self.has_more(desk, index) {
-                desk.bell.give();
-                own.bell.take();
+                desk.bell.give_token();
+                own.bell.take_token();
                 let ran = monotonic_ns();
                 if self.is_over() {
                     return;
                 }
                 if self.options.rate == 0 || self.options.pipe > 0 {
-                    held(&own.seen).wake_ups.record(ran.saturating_sub(own.woken.load(Relaxed)));
+                    lock_mutex(&own.seen).wake_ups.record(ran.saturating_sub(own.woken.load(Relaxed)));
                 }
             } else if self.is_over() {
                 return;
             }
             if self.options.pipe > 0 {
-                fill(&mut passed);
-                held(&own.seen).done += 1;
+                fill_bytes(&mut passed);
+                lock_mutex(&own.seen).done += 1;
                 continue;
             }
             let began = monotonic_ns();
-            self.serve(&mut matrices);
+            self.serve_request(&mut matrices);
             let lasted = monotonic_ns() - began;
-            let mut seen = held(&own.seen);
+            let mut seen = lock_mutex(&own.seen);
             seen.requests.record(lasted);
             seen.done += 1;
         }
@@ -245,7 +249,7 @@ impl SchbenchCrewState {
 
     /// Takes a request that waits; otherwise the worker waits for a message.
     fn has_more(&self, desk: &Desk, worker: usize) -> bool {
-        let mut queue = held(&desk.queue);
+        let mut queue = lock_mutex(&desk.queue);
         let has = queue.waiting > 0;
         if has {
             queue.waiting -= 1;
@@ -256,7 +260,7 @@ impl SchbenchCrewState {
     }
 
     /// Carries out a request: a sleep, then work with the lock of the CPU.
-    fn serve(&self, matrices: &mut Matrices) {
+    fn serve_request(&self, matrices: &mut Matrices) {
         let options = &self.options;
         if options.calibrate {
             matrices.multiply(options.operations);
@@ -266,13 +270,13 @@ impl SchbenchCrewState {
             std::thread::sleep(Duration::from_micros(options.sleep));
         }
         let lock = self.cpus.get(rustix::thread::sched_getcpu()).filter(|_| !options.no_locking);
-        let guard = lock.map(held);
+        let guard = lock.map(lock_mutex);
         matrices.multiply(options.operations);
         drop(guard);
     }
 }
 
-fn fill(bytes: &mut [u8]) {
+fn fill_bytes(bytes: &mut [u8]) {
     bytes.fill(1);
     black_box(bytes);
 }
@@ -283,12 +287,12 @@ mod tests {
 
     fn worked(options: SchbenchOptions, enough: impl Fn(&SchbenchWorkTotals) -> bool) -> SchbenchWorkTotals {
         let options = SchbenchOptions { footprint: 1, operations: 1, sleep: 0, ..options };
-        let crew = Crew::start(&options, 2).unwrap();
+        let crew = Crew::start_threads(&options, 2).unwrap();
         while !enough(&crew.seen()) {
             std::thread::sleep(Duration::from_millis(1));
         }
         let seen = crew.seen();
-        crew.end();
+        crew.shut_down();
         seen
     }
 

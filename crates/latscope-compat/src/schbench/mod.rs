@@ -8,11 +8,13 @@ mod text;
 
 use crate::context::PersonalityContext;
 use crate::environment;
-use crate::getopt::{self, CommandLineRefusal, FLAG, ProgramCall, ProgramOption, Spec, on, put, value};
+use crate::getopt::{
+    self, CommandLineRefusal, FLAG, ProgramCall, ProgramOption, Spec, set_field, set_flag, value,
+};
 use crate::personality::{Personality, PersonalityProgram, PersonalitySuite};
 use anyhow::Result;
 use crew::Crew;
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use latscope_os::sched;
 use latscope_process::eprint;
 use smart_default::SmartDefault;
@@ -50,7 +52,7 @@ pub static SCHBENCH: PersonalityProgram<SchbenchOptions> = PersonalityProgram::n
     "wake-ups and requests of threads that work for others, by the scheduler's choice of CPUs",
     &SUITE,
     OPTIONS,
-    settle,
+    resolve_options,
     carry_out,
 );
 
@@ -98,39 +100,39 @@ const MOST_BYTES: u64 = 1 << 20;
 /// Options of schbench, in the order of its usage.
 #[rustfmt::skip]
 pub static OPTIONS: &[ProgramOption<SchbenchOptions>] = &[
-    ProgramOption::new(Some('C'), "calibrate", FLAG, "requests without sleep and lock", |o, _| on(&mut o.calibrate)),
-    ProgramOption::new(Some('L'), "no-locking", FLAG, "work without the lock of the CPU", |o, _| on(&mut o.no_locking)),
+    ProgramOption::new(Some('C'), "calibrate", FLAG, "requests without sleep and lock", |o, _| set_flag(&mut o.calibrate)),
+    ProgramOption::new(Some('L'), "no-locking", FLAG, "work without the lock of the CPU", |o, _| set_flag(&mut o.no_locking)),
     ProgramOption::new(Some('m'), "message-threads", value("N"), "threads that pass messages [1]",
-        |o, given| put(&mut o.message_threads, given.whole(1..=4096))),
-    ProgramOption::new(Some('M'), "message-cpus", value("LIST"), "not here: use taskset", |_, _| Err(absent("-M", "taskset(1)"))),
-    ProgramOption::new(Some('W'), "worker-cpus", value("LIST"), "not here: use taskset", |_, _| Err(absent("-W", "taskset(1)"))),
+        |o, given| set_field(&mut o.message_threads, given.parse_in_range(1..=4096))),
+    ProgramOption::new(Some('M'), "message-cpus", value("LIST"), "not here: use taskset", |_, _| Err(refuse_option("-M", "taskset(1)"))),
+    ProgramOption::new(Some('W'), "worker-cpus", value("LIST"), "not here: use taskset", |_, _| Err(refuse_option("-W", "taskset(1)"))),
     ProgramOption::new(Some('t'), "threads", value("N"), "threads that work for each of them [number of CPUs]",
-        |o, given| put(&mut o.threads, given.whole(1..=4096).map(Some))),
-    ProgramOption::new(Some('r'), "runtime", value("S"), "time of the run, s [30]", |o, given| put(&mut o.runtime, given.whole(1..=MOST))),
+        |o, given| set_field(&mut o.threads, given.parse_in_range(1..=4096).map(Some))),
+    ProgramOption::new(Some('r'), "runtime", value("S"), "time of the run, s [30]", |o, given| set_field(&mut o.runtime, given.parse_in_range(1..=MOST))),
     ProgramOption::new(Some('F'), "cache_footprint", value("KB"), "matrices of a thread, KiB [256]",
-        |o, given| put(&mut o.footprint, given.whole(1..=MOST))),
+        |o, given| set_field(&mut o.footprint, given.parse_in_range(1..=MOST))),
     ProgramOption::new(Some('n'), "operations", value("N"), "multiplications in a request [5]",
-        |o, given| put(&mut o.operations, given.whole(0..=MOST))),
+        |o, given| set_field(&mut o.operations, given.parse_in_range(0..=MOST))),
     ProgramOption::new(Some('s'), "sleep_usec", value("US"), "sleep before the work of a request, us [100]",
-        |o, given| put(&mut o.sleep, given.whole(0..=MOST))),
-    ProgramOption::new(Some('A'), "auto-rps", value("PERCENT"), "not here: choose -R", |_, _| Err(absent("-A", "a rate by -R"))),
+        |o, given| set_field(&mut o.sleep, given.parse_in_range(0..=MOST))),
+    ProgramOption::new(Some('A'), "auto-rps", value("PERCENT"), "not here: choose -R", |_, _| Err(refuse_option("-A", "a rate by -R"))),
     ProgramOption::new(Some('p'), "pipe", value("BYTES"), "bytes that are passed in place of requests [0]",
-        |o, given| put(&mut o.pipe, given.whole(0..=MOST_BYTES))),
+        |o, given| set_field(&mut o.pipe, given.parse_in_range(0..=MOST_BYTES))),
     ProgramOption::new(Some('R'), "rps", value("N"), "requests a second [as many as the threads do]",
-        |o, given| put(&mut o.rate, given.whole(0..=MOST))),
+        |o, given| set_field(&mut o.rate, given.parse_in_range(0..=MOST))),
     ProgramOption::new(Some('w'), "warmuptime", value("S"), "time before the figures begin, s [0]",
-        |o, given| put(&mut o.warm_up, given.whole(0..=MOST))),
+        |o, given| set_field(&mut o.warm_up, given.parse_in_range(0..=MOST))),
     ProgramOption::new(Some('i'), "intervaltime", value("S"), "time between two prints, s [10]",
-        |o, given| put(&mut o.interval, given.whole(1..=MOST))),
+        |o, given| set_field(&mut o.interval, given.parse_in_range(1..=MOST))),
     ProgramOption::new(Some('z'), "zerotime", value("S"), "time after which all figures begin anew, s [never]",
-        |o, given| put(&mut o.zero, given.whole(1..=MOST).map(Some))),
-    ProgramOption::new(Some('j'), "json", value("FILE"), "not here", |_, _| Err(absent("-j", "the text"))),
-    ProgramOption::new(Some('J'), "jobname", value("NAME"), "not here", |_, _| Err(absent("-J", "the text"))),
-    ProgramOption::new(None, "split", value("PERCENT"), "not here", |_, _| Err(absent("--split", "-F"))),
+        |o, given| set_field(&mut o.zero, given.parse_in_range(1..=MOST).map(Some))),
+    ProgramOption::new(Some('j'), "json", value("FILE"), "not here", |_, _| Err(refuse_option("-j", "the text"))),
+    ProgramOption::new(Some('J'), "jobname", value("NAME"), "not here", |_, _| Err(refuse_option("-J", "the text"))),
+    ProgramOption::new(None, "split", value("PERCENT"), "not here", |_, _| Err(refuse_option("--split", "-F"))),
     ProgramOption::LONG_HELP,
 ];
 
-fn absent(option: &str, instead: &str) -> CommandLineRefusal {
+fn refuse_option(option: &str, instead: &str) -> CommandLineRefusal {
     CommandLineRefusal::Fatal(format!("{option} is not carried out: use {instead}"))
 }
 
@@ -146,41 +148,46 @@ fn usage(specs: &[&Spec]) -> String {
     text
 }
 
-fn settle(call: ProgramCall<SchbenchOptions>) -> Result<SchbenchOptions, CommandLineRefusal> {
+fn resolve_options(call: ProgramCall<SchbenchOptions>) -> Result<SchbenchOptions, CommandLineRefusal> {
     match call.operands.first() {
         Some(operand) => Err(CommandLineRefusal::Usage(format!("Error Extra arguments '{operand}'"))),
         None => Ok(call.options),
     }
 }
 
-fn title(options: &SchbenchOptions, workers: u64) -> String {
+fn format_title(options: &SchbenchOptions, workers: u64) -> String {
     let what = match (options.pipe, options.rate) {
         (0, 0) => "requests".to_owned(),
-        (0, rate) => format!("{} a second", counted(rate, "request")),
+        (0, rate) => format!("{} a second", count_with_noun(rate, "request")),
         (bytes, _) => format!("{bytes} bytes passed"),
     };
-    let messengers = counted(options.message_threads, "message thread");
-    format!("{messengers}, {} each, {what}", counted(workers, "worker"))
+    let messengers = count_with_noun(options.message_threads, "message thread");
+    format!("{messengers}, {} each, {what}", count_with_noun(workers, "worker"))
 }
 
 fn carry_out(options: &SchbenchOptions, context: &PersonalityContext) -> Result<u8> {
     let cpus = sched::allowed_cpus()?.len() as u64;
     let workers = options.threads.unwrap_or(cpus);
     let runtime = Duration::from_secs(options.runtime);
-    if environment::shows(context, "requests", title(options, workers), Some(runtime.as_nanos() as u64)) {
+    if environment::show_outline(
+        context,
+        "requests",
+        format_title(options, workers),
+        Some(runtime.as_nanos() as u64),
+    ) {
         return Ok(0);
     }
     if options.threads.is_none() {
         eprint!("setting worker threads to {workers}\n");
     }
-    let crew = Crew::start(options, workers)?;
-    run(options, &crew);
-    crew.end();
+    let crew = Crew::start_threads(options, workers)?;
+    print_intervals(options, &crew);
+    crew.shut_down();
     Ok(0)
 }
 
 /// Prints what the crew did, each interval and at the end.
-fn run(options: &SchbenchOptions, crew: &Crew) {
+fn print_intervals(options: &SchbenchOptions, crew: &Crew) {
     const SECOND: Duration = Duration::from_secs(1);
     let whole = Instant::now();
     let warm_up = Duration::from_secs(options.warm_up);
@@ -192,30 +199,30 @@ fn run(options: &SchbenchOptions, crew: &Crew) {
             warm = whole.elapsed() >= warm_up;
             if warm {
                 eprint!("warmup done, zeroing stats\n");
-                crew.zero();
+                crew.reset_totals();
                 (began, requests) = (Instant::now(), Requests::default());
             }
             continue;
         }
         let seen = crew.seen();
-        requests.add(seen.done, began.elapsed());
+        requests.add_second(seen.done, began.elapsed());
         let passed = second - options.warm_up;
         if passed == options.runtime {
             break;
         }
         if passed.is_multiple_of(options.interval) {
-            print(options, &seen, &requests, began.elapsed());
+            print_percentiles(options, &seen, &requests, began.elapsed());
             let now = crew.delays();
             eprint!("{}current rps: {:.2}\n", text::delays(&now.since(&delays)), requests.current());
             delays = now;
         }
         if options.zero.is_some_and(|zero| passed.is_multiple_of(zero)) {
-            crew.zero();
+            crew.reset_totals();
             (began, requests) = (Instant::now(), Requests::default());
         }
     }
     let (seen, lasted) = (crew.seen(), began.elapsed());
-    print(options, &seen, &requests, lasted);
+    print_percentiles(options, &seen, &requests, lasted);
     if options.pipe > 0 {
         eprint!("{}", text::transfers(seen.done, options.pipe, lasted));
         return;
@@ -224,7 +231,12 @@ fn run(options: &SchbenchOptions, crew: &Crew) {
     eprint!("average rps: {rate:.2}\n{}", text::delays(&crew.delays().since(&delays)));
 }
 
-fn print(options: &SchbenchOptions, seen: &SchbenchWorkTotals, requests: &Requests, lasted: Duration) {
+fn print_percentiles(
+    options: &SchbenchOptions,
+    seen: &SchbenchWorkTotals,
+    requests: &Requests,
+    lasted: Duration,
+) {
     // To the nearest one: the last of the seconds ends some µs early.
     let seconds = lasted.as_secs_f64().round() as u64;
     if options.pipe > 0 {
@@ -233,7 +245,7 @@ fn print(options: &SchbenchOptions, seen: &SchbenchWorkTotals, requests: &Reques
     }
     eprint!("{}", text::latencies("Wakeup Latencies", &seen.wake_ups, seconds, &text::OF_LATENCIES));
     eprint!("{}", text::latencies("Request Latencies", &seen.requests, seconds, &text::OF_LATENCIES));
-    eprint!("{}", requests.text(seconds));
+    eprint!("{}", requests.format_percentiles(seconds));
 }
 
 #[cfg(test)]
@@ -241,7 +253,7 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Result<SchbenchOptions, CommandLineRefusal> {
-        SCHBENCH.read(&PersonalityContext::new(line.split_whitespace()))
+        SCHBENCH.read_call(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub(super) struct Requests {
 
 impl Requests {
     /// Adds the second that ends when `done` requests were made in `passed`.
-    pub fn add(&mut self, done: u64, passed: Duration) {
+    pub fn add_second(&mut self, done: u64, passed: Duration) {
         let lasted = passed.saturating_sub(self.until).as_secs_f64();
         let made = done.saturating_sub(self.done) as f64;
         if lasted > 0.0 {
@@ -55,7 +55,7 @@ impl Requests {
     }
 
     /// Text with their percentiles.
-    pub fn text(&self, seconds: u64) -> String {
+    pub fn format_percentiles(&self, seconds: u64) -> String {
         let mut sorted = self.rates.clone();
         sorted.sort_unstable();
         let at = |percentile: f64| {
@@ -64,8 +64,8 @@ impl Requests {
         };
         let up_to = |value: u64| sorted.iter().filter(|rate| **rate <= value).count() as u64;
         let ends = [sorted.first(), sorted.last()].map(Option::<&u64>::copied);
-        let head = heading("RPS", "requests", seconds, sorted.len() as u64);
-        head + &rows(&OF_RATES, at, up_to, ends)
+        let head = format_heading("RPS", "requests", seconds, sorted.len() as u64);
+        head + &format_rows(&OF_RATES, at, up_to, ends)
     }
 }
 
@@ -77,20 +77,21 @@ pub(super) fn latencies(what: &str, of: &Histogram, seconds: u64, wanted: &[Schb
         let below = of.buckets_ns().filter(|(low, ..)| ((low / 1e3) as u64) <= value);
         below.map(|(.., count)| count).sum()
     };
-    heading(what, "usec", seconds, of.count()) + &rows(wanted, at, up_to, [us(of.min()), us(of.max())])
+    format_heading(what, "usec", seconds, of.count())
+        + &format_rows(wanted, at, up_to, [us(of.min()), us(of.max())])
 }
 
-fn heading(what: &str, unit: &str, seconds: u64, samples: u64) -> String {
+fn format_heading(what: &str, unit: &str, seconds: u64, samples: u64) -> String {
     format!("{what} percentiles ({unit}) runtime {seconds} (s) ({samples} total samples)\n")
 }
 
 /// The figure, or a sign in its place that is no number: what was not measured is not 0.
-fn figure(known: Option<u64>) -> String {
+fn format_figure(known: Option<u64>) -> String {
     known.map_or("-".to_owned(), |value| value.to_string())
 }
 
 /// Rows of percentiles, each with the samples above that of the row before, and the ends of all.
-fn rows(
+fn format_rows(
     wanted: &[SchbenchPercentile],
     at: impl Fn(f64) -> Option<u64>,
     up_to: impl Fn(u64) -> u64,
@@ -101,11 +102,11 @@ fn rows(
     for (percentile, is_marked) in wanted {
         let (value, mark) = (at(*percentile), if *is_marked { "* " } else { "  " });
         let below = value.map_or(0, &up_to);
-        let (value, samples) = (figure(value), below.saturating_sub(before));
+        let (value, samples) = (format_figure(value), below.saturating_sub(before));
         let _ = writeln!(text, "\t{mark}{percentile:.1}th: {value:<10} ({samples} samples)");
         before = before.max(below);
     }
-    let [least, most] = ends.map(figure);
+    let [least, most] = ends.map(format_figure);
     let _ = writeln!(text, "\t  min={least}, max={most}");
     text
 }
@@ -153,7 +154,7 @@ impl SchbenchDelays {
 
 /// Line with the mean delays.
 pub(super) fn delays(of: &SchbenchDelays) -> String {
-    let [message, worker] = [of.message, of.worker].map(|delay| figure(delay.mean_us()));
+    let [message, worker] = [of.message, of.worker].map(|delay| format_figure(delay.mean_us()));
     format!("sched delay: message {message} (usec) worker {worker} (usec)\n")
 }
 
@@ -200,7 +201,7 @@ mod tests {
     fn what_was_not_measured_is_no_number() {
         let none = [
             latencies("Request Latencies", &Histogram::new(1_000), 1, &OF_LATENCIES),
-            Requests::default().text(1),
+            Requests::default().format_percentiles(1),
             delays(&SchbenchDelays::default()),
         ];
         for text in none {
@@ -218,11 +219,11 @@ mod tests {
     fn requests_are_counted_by_the_second() {
         let mut requests = Requests::default();
         for (done, ms) in [(10, 1_000), (30, 2_000), (30, 3_000)] {
-            requests.add(done, Duration::from_millis(ms));
+            requests.add_second(done, Duration::from_millis(ms));
         }
         assert_eq!(requests.current(), 0.0);
         assert_eq!(
-            requests.text(3),
+            requests.format_percentiles(3),
             "RPS percentiles (requests) runtime 3 (s) (3 total samples)\n\
              \t  20.0th: 0          (1 samples)\n\t* 50.0th: 10         (1 samples)\n\
              \t  90.0th: 20         (1 samples)\n\t  min=0, max=20\n"

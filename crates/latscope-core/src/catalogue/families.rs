@@ -26,6 +26,6 @@ families! {
 }
 
 /// Returns the family of a probe: the part of its id before the dot.
-pub fn of(probe: &str) -> &str {
+pub fn of_probe(probe: &str) -> &str {
     probe.split_once('.').map_or(probe, |(family, _)| family)
 }

@@ -17,7 +17,7 @@ pub enum FigureAxisScale {
 
 impl FigureAxisScale {
     /// Returns the place of a value: itself or its logarithm; `None` if it has none.
-    pub fn place(self, value: f64) -> Option<f64> {
+    pub fn axis_position(self, value: f64) -> Option<f64> {
         let place = match self {
             FigureAxisScale::Linear => value,
             FigureAxisScale::Log2 => value.log2(),

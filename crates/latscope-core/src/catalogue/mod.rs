@@ -191,7 +191,7 @@ pub struct ProbeCatalogue {
 
 impl ProbeCatalogue {
     /// Returns the facts on the probe with this id; `None` for one of another version or of an import.
-    pub fn find(&self, id: &str) -> Option<&'static ProbeFacts> {
+    pub fn find_probe(&self, id: &str) -> Option<&'static ProbeFacts> {
         self.probes.iter().copied().find(|facts| facts.id == id)
     }
 
@@ -222,13 +222,13 @@ impl ProbeCatalogue {
 
     /// Returns true if a row of this probe is one operation; an unknown probe is taken for that.
     pub fn is_operation(&self, id: &str) -> bool {
-        self.find(id).is_none_or(|facts| facts.subject == Subject::Operation)
+        self.find_probe(id).is_none_or(|facts| facts.subject == Subject::Operation)
     }
 
     /// Returns the sentence on what exactly was timed for a point; `None` if it is not known, as for another revision.
     pub fn timed(&self, m: &Measurement) -> Option<&'static str> {
         let same = |facts: &&ProbeFacts| facts.revision == m.revision && !m.is_imported();
-        self.find(&m.probe).filter(same).map(|facts| facts.timed)
+        self.find_probe(&m.probe).filter(same).map(|facts| facts.timed)
     }
 }
 
@@ -289,7 +289,7 @@ impl ProbeFacts {
 
     /// Returns the part of the id before the dot.
     pub fn family(&self) -> &'static str {
-        families::of(self.id)
+        families::of_probe(self.id)
     }
 }
 

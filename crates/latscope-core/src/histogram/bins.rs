@@ -33,15 +33,15 @@ impl HistogramBinning {
     }
 
     /// First and last tick of the bins that a program names by the values `low` to `high`.
-    pub fn around(self, low: u64, high: u64) -> (u64, u64) {
+    pub fn tick_range(self, low: u64, high: u64) -> (u64, u64) {
         let (width, below) = (self.width_at(low), self.below(low));
-        let (first, last) = self.names(low, high);
+        let (first, last) = self.name_range(low, high);
         (first.saturating_sub(below), last.saturating_add(width - below - 1))
     }
 
     /// First and last name of a bin from `low` to `high`: names are multiples of the width, or the middles between
     /// them. Both ends, where none is between them.
-    pub(super) fn names(self, low: u64, high: u64) -> (u64, u64) {
+    pub(super) fn name_range(self, low: u64, high: u64) -> (u64, u64) {
         let (width, below) = (self.width_at(low), self.below(low));
         let first = low.saturating_sub(below).div_ceil(width).saturating_mul(width).saturating_add(below);
         let last = high - high.saturating_sub(below) % width;
@@ -65,7 +65,7 @@ pub struct Span {
 
 impl Span {
     /// Returns the part of the span from `low` to `high`, ns; the whole span if it has no such part.
-    pub(super) fn within(self, low: f64, high: f64) -> Span {
+    pub(super) fn clip_range(self, low: f64, high: f64) -> Span {
         let part = Span { low: self.low.max(low), high: self.high.min(high) };
         if part.low <= part.high { part } else { self }
     }

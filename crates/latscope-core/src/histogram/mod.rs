@@ -199,23 +199,23 @@ impl Histogram {
     }
 
     /// Converts `ticks` to nanoseconds.
-    fn ns(&self, ticks: f64) -> f64 {
+    fn ticks_to_ns(&self, ticks: f64) -> f64 {
         ticks * self.tick_ps as f64 / 1e3
     }
 
     /// Smallest value, exact, in ns; `None` when empty.
     pub fn min(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.ns(self.min as f64))
+        (self.count > 0).then(|| self.ticks_to_ns(self.min as f64))
     }
 
     /// Largest value, exact, in ns; `None` when empty.
     pub fn max(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.ns(self.max as f64))
+        (self.count > 0).then(|| self.ticks_to_ns(self.max as f64))
     }
 
     /// Mean of all values, exact, in ns; `None` when empty.
     pub fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.ns(self.sum as f64 / self.count as f64))
+        (self.count > 0).then(|| self.ticks_to_ns(self.sum as f64 / self.count as f64))
     }
 
     /// The value at quantile `q` by nearest rank, in ns, within 0.4 % (the
@@ -249,9 +249,9 @@ impl Histogram {
             seen += n;
             if seen >= rank {
                 let (low, high) = bounds(bucket as usize);
-                let (low, high) = self.bins.map_or((low, high), |bins| bins.names(low, high));
+                let (low, high) = self.bins.map_or((low, high), |bins| bins.name_range(low, high));
                 let middle = (low as f64 + high as f64) / 2.0;
-                return Some(self.ns(middle.clamp(self.min as f64, self.max as f64)));
+                return Some(self.ticks_to_ns(middle.clamp(self.min as f64, self.max as f64)));
             }
         }
         None
@@ -268,10 +268,10 @@ impl Histogram {
     pub fn resolution(&self, ns: f64) -> f64 {
         let ticks = (ns * 1e3 / self.tick_ps as f64).max(0.0) as u64;
         let (low, high) = bounds(bucket_of(ticks).unwrap_or(BUCKETS - 1));
-        let own = self.ns((high - low + 1) as f64);
+        let own = self.ticks_to_ns((high - low + 1) as f64);
         let Some(HistogramBinning { width, per_octave, .. }) = self.bins else { return own };
         let growing = per_octave.map_or(0.0, |bins| ns / bins as f64);
-        own.max(self.ns(width as f64)).max(growing)
+        own.max(self.ticks_to_ns(width as f64)).max(growing)
     }
 
     /// The end of the last bin of another program, ns, or the value by which it names the last bin with values, if no
@@ -279,7 +279,7 @@ impl Histogram {
     pub fn last_bin(&self) -> Option<f64> {
         let (last, _) = self.buckets.last().filter(|_| self.bins.is_some())?;
         let end = self.bins.and_then(|bins| bins.end);
-        Some(self.ns(end.unwrap_or_else(|| bounds(*last as usize).0) as f64))
+        Some(self.ticks_to_ns(end.unwrap_or_else(|| bounds(*last as usize).0) as f64))
     }
 
     /// Lower bound of the values beyond the last bucket, ns; `None` if there are no such values. In an imported
@@ -291,22 +291,22 @@ impl Histogram {
             Some(HistogramBinning { end: Some(end), .. }) => end,
             // Where a bin ends is not known for sure if its width is taken from the distances of the others.
             Some(HistogramBinning { per_octave: None, .. }) => last().map_or(self.min, |name| name + 1),
-            Some(bins) => last().map_or(self.min, |name| bins.around(name, name).1.saturating_add(1)),
+            Some(bins) => last().map_or(self.min, |name| bins.tick_range(name, name).1.saturating_add(1)),
         };
-        (self.overflow > 0).then(|| self.ns(from as f64))
+        (self.overflow > 0).then(|| self.ticks_to_ns(from as f64))
     }
 
     /// The ends of the values from tick `first` to the end of tick `last`, ns, both inclusive: another program cuts its
     /// values to whole ticks.
     fn span(&self, (first, last): (u64, u64)) -> Span {
-        let rest = if self.bins.is_some() { (self.ns(1.0) - 1.0).max(0.0) } else { 0.0 };
-        Span { low: self.ns(first as f64), high: self.ns(last as f64) + rest }
+        let rest = if self.bins.is_some() { (self.ticks_to_ns(1.0) - 1.0).max(0.0) } else { 0.0 };
+        Span { low: self.ticks_to_ns(first as f64), high: self.ticks_to_ns(last as f64) + rest }
     }
 
     /// The span of an extreme: a tick, unless the program names it by its bin.
     fn extreme(&self, value: u64) -> Option<Span> {
         let bins = self.bins.filter(|bins| bins.extremes);
-        (self.count > 0).then(|| self.span(bins.map_or((value, value), |bins| bins.around(value, value))))
+        (self.count > 0).then(|| self.span(bins.map_or((value, value), |bins| bins.tick_range(value, value))))
     }
 
     /// Span of the smallest value; `None` when empty.
@@ -324,7 +324,7 @@ impl Histogram {
     pub fn intervals(&self) -> impl Iterator<Item = (Span, u64)> {
         self.buckets.iter().map(|&(bucket, n)| {
             let (low, high) = bounds(bucket as usize);
-            (self.span(self.bins.map_or((low, high), |bins| bins.around(low, high))), n)
+            (self.span(self.bins.map_or((low, high), |bins| bins.tick_range(low, high))), n)
         })
     }
 
@@ -333,7 +333,7 @@ impl Histogram {
     pub fn spans(&self) -> impl Iterator<Item = (Span, u64)> {
         let ends = self.smallest().zip(self.largest());
         self.intervals().map(move |(span, n)| {
-            (ends.map_or(span, |(smallest, largest)| span.within(smallest.low, largest.high)), n)
+            (ends.map_or(span, |(smallest, largest)| span.clip_range(smallest.low, largest.high)), n)
         })
     }
 
@@ -341,7 +341,7 @@ impl Histogram {
     pub fn buckets_ns(&self) -> impl Iterator<Item = (f64, f64, u64)> {
         self.buckets.iter().map(|&(bucket, n)| {
             let (low, high) = bounds(bucket as usize);
-            (self.ns(low as f64), self.ns(high as f64), n)
+            (self.ticks_to_ns(low as f64), self.ticks_to_ns(high as f64), n)
         })
     }
 }

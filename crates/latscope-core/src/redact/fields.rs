@@ -83,23 +83,23 @@ const IDENTIFYING: [&str; 6] = [
 pub const LABEL: &str = "label ";
 
 /// Returns the content that the table has for a field.
-pub fn known(parent: &str, field: &str) -> Option<RedactionFieldKind> {
+pub fn known_kind(parent: &str, field: &str) -> Option<RedactionFieldKind> {
     let named = format!("{parent}.{field}");
-    find(&named).or_else(|| find(field))
+    find_kind(&named).or_else(|| find_kind(field))
 }
 
-fn find(name: &str) -> Option<RedactionFieldKind> {
+fn find_kind(name: &str) -> Option<RedactionFieldKind> {
     FIELDS.iter().find(|(_, names)| names.contains(&name)).map(|(content, _)| *content)
 }
 
 /// Returns the content of a field.
-pub fn content(parent: &str, field: &str) -> RedactionFieldKind {
+pub fn field_kind(parent: &str, field: &str) -> RedactionFieldKind {
     match parent {
         "params" if OF_THE_USER.contains(&field) || field.starts_with(USER_PARAMETER) => Private,
         "params" => Parameter,
         "facts" if is_identifying(field) => Fact,
         "facts" => Word,
-        _ => known(parent, field).unwrap_or(Private),
+        _ => known_kind(parent, field).unwrap_or(Private),
     }
 }
 

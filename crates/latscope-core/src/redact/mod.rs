@@ -20,7 +20,7 @@ use fields::RedactionFieldKind;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Text in place of one that says nothing of interest to others.
 pub const REDACTED: &str = "(redacted)";
@@ -59,6 +59,9 @@ const NAME: &str = "name-";
 /// Bytes from which on a name is replaced within words, too.
 const SHORT: usize = 4;
 
+/// The most names that are searched in each sentence. Where there are more, sentences are hidden whole.
+const MOST_NAMES: usize = 4096;
+
 /// Begin of the word for a command, in documents that tell commands apart.
 const COMMAND: &str = "command-";
 
@@ -66,13 +69,16 @@ const COMMAND: &str = "command-";
 /// must be told apart: the same machine, process or path has the same word in all results of a `Redactor`.
 #[derive(Debug, Default)]
 pub struct Redactor {
-    machines: Vec<(Option<String>, String)>,
-    paths: Vec<String>,
-    processes: Vec<String>,
-    names: Vec<String>,
-    commands: Vec<String>,
-    hosts: Vec<String>,
+    machines: NumberedEntries<(Option<String>, String)>,
+    paths: NumberedEntries<String>,
+    processes: NumberedEntries<String>,
+    names: NumberedEntries<String>,
+    commands: NumberedEntries<String>,
+    hosts: NumberedEntries<String>,
 }
+
+/// Entries with their numbers, from 1 in the order in which they came.
+type NumberedEntries<T> = BTreeMap<T, usize>;
 
 /// Place of a text in a document: the names of the field and of the object around it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -86,31 +92,34 @@ impl Redactor {
     ///
     /// # Errors
     /// A text that decides how a result is read would change. None of latscope's own does.
-    pub fn report(&mut self, report: &Report) -> Result<Report, serde_json::Error> {
+    pub fn redact_report(&mut self, report: &Report) -> Result<Report, serde_json::Error> {
         let mut unlabelled = report.clone();
         unlabelled.labels.clear();
         // All names are known before the first sentence.
         self.learn(RedactionFieldPath::default(), &serde_json::to_value(&unlabelled)?);
-        let machine = self.machine(&report.machine)?;
-        let mut redacted = self.document(&unlabelled)?;
+        let machine = self.redact_machine(&report.machine)?;
+        let mut redacted = self.redact_document(&unlabelled)?;
         redacted.machine = machine;
-        redacted.measurements.iter_mut().for_each(crate::report::Measurement::settle);
+        redacted.measurements.iter_mut().for_each(crate::report::Measurement::derive_results);
         Ok(redacted)
     }
 
     /// Returns the machine without what identifies it.
     ///
     /// # Errors
-    /// As [`report`](Self::report).
-    pub fn machine(&mut self, machine: &Machine) -> Result<Machine, serde_json::Error> {
+    /// As [`redact_report`](Self::redact_report).
+    pub fn redact_machine(&mut self, machine: &Machine) -> Result<Machine, serde_json::Error> {
         self.know_host(&machine.name);
         let has_name = !machine.name.is_empty() && !machine.name.starts_with(MACHINE);
         let name = if machine.id.is_some() || has_name {
-            format!("{MACHINE}{}", place(&mut self.machines, (machine.id.clone(), machine.name.clone())))
+            format!(
+                "{MACHINE}{}",
+                index_or_add(&mut self.machines, (machine.id.clone(), machine.name.clone()))
+            )
         } else {
             machine.name.clone()
         };
-        let mut redacted = self.document(machine)?;
+        let mut redacted = self.redact_document(machine)?;
         (redacted.id, redacted.command_line, redacted.name) = (None, None, name);
         Ok(redacted)
     }
@@ -119,46 +128,49 @@ impl Redactor {
     ///
     /// # Errors
     /// A text that decides how the document is read would change.
-    pub fn document<T: Serialize + DeserializeOwned>(&mut self, of: &T) -> Result<T, serde_json::Error> {
+    pub fn redact_document<T: Serialize + DeserializeOwned>(
+        &mut self,
+        of: &T,
+    ) -> Result<T, serde_json::Error> {
         let mut value = serde_json::to_value(of)?;
-        self.value(&mut value);
+        self.redact_value(&mut value);
         serde_json::from_value(value)
     }
 
     /// Redacts all texts of a document.
-    pub fn value(&mut self, value: &mut Value) {
+    pub fn redact_value(&mut self, value: &mut Value) {
         self.learn(RedactionFieldPath::default(), value);
-        self.walk(RedactionFieldPath::default(), value);
+        self.redact_at(RedactionFieldPath::default(), value);
     }
 
     /// Remembers a text that the user gave, so that sentences do not repeat it.
     pub fn know_command(&mut self, text: &str) {
         if text.len() > 1 && text != REDACTED {
-            place(&mut self.commands, text.to_owned());
+            index_or_add(&mut self.commands, text.to_owned());
         }
     }
 
     /// Remembers a path that the user gave, so that sentences do not repeat it.
     pub fn know_path(&mut self, path: &str) {
         if !text::is_common(path) {
-            place(&mut self.paths, path.to_owned());
+            index_or_add(&mut self.paths, path.to_owned());
         }
     }
 
     /// Remembers the name of a machine.
     pub fn know_host(&mut self, name: &str) {
         if !name.is_empty() && !name.starts_with(MACHINE) {
-            place(&mut self.hosts, name.to_owned());
+            index_or_add(&mut self.hosts, name.to_owned());
         }
     }
 
     /// Returns the word for a command, which is another for each.
-    pub fn command(&mut self, command: &str) -> String {
+    pub fn redact_command(&mut self, command: &str) -> String {
         let is_redacted = command.is_empty() || command.starts_with(COMMAND);
         if is_redacted {
             command.to_owned()
         } else {
-            format!("{COMMAND}{}", place(&mut self.commands, command.to_owned()))
+            format!("{COMMAND}{}", index_or_add(&mut self.commands, command.to_owned()))
         }
     }
 
@@ -167,13 +179,15 @@ impl Redactor {
         match value {
             Value::String(text) => self.learn_text(at, text),
             Value::Array(all) => all.iter().for_each(|value| self.learn(at, value)),
-            Value::Object(all) => all.iter().for_each(|(field, value)| self.learn(at.inside(field), value)),
+            Value::Object(all) => {
+                all.iter().for_each(|(field, value)| self.learn(at.child_field(field), value))
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
     fn learn_text(&mut self, at: RedactionFieldPath, text: &str) {
-        match at.content() {
+        match at.field_kind() {
             RedactionFieldKind::Process => self.learn_process(text),
             RedactionFieldKind::Cause | RedactionFieldKind::Sentence | RedactionFieldKind::Title => {
                 self.learn_processes(text::names_in(text))
@@ -181,7 +195,7 @@ impl Redactor {
             RedactionFieldKind::Event => self.learn_processes(event_names(text)),
             RedactionFieldKind::Path if !text.starts_with(PATH) => self.know_path(text.trim_end_matches('/')),
             RedactionFieldKind::Private if at.parent == "params" && !text.starts_with(NAME) => {
-                place(&mut self.names, text.to_owned());
+                index_or_add(&mut self.names, text.to_owned());
             }
             RedactionFieldKind::Private if at.field == "name" => self.know_host(text),
             RedactionFieldKind::Private if at.field != "labels" && at.parent != "labels" => {
@@ -197,14 +211,14 @@ impl Redactor {
 
     fn learn_process(&mut self, name: &str) {
         if text::common_thread(name).is_none() && !name.starts_with(PROCESS) {
-            place(&mut self.processes, name.to_owned());
+            index_or_add(&mut self.processes, name.to_owned());
         }
     }
 
-    fn walk(&mut self, at: RedactionFieldPath, value: &mut Value) {
+    fn redact_at(&mut self, at: RedactionFieldPath, value: &mut Value) {
         match value {
-            Value::String(text) => *text = self.text(at, text),
-            Value::Array(all) => all.iter_mut().for_each(|value| self.walk(at, value)),
+            Value::String(text) => *text = self.redact_text(at, text),
+            Value::Array(all) => all.iter_mut().for_each(|value| self.redact_at(at, value)),
             Value::Object(all) => self.walk_object(at, all),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
@@ -227,7 +241,7 @@ impl Redactor {
             all.clear();
         }
         for (field, value) in all.iter_mut() {
-            self.walk(at.inside(field), value);
+            self.redact_at(at.child_field(field), value);
         }
     }
 
@@ -236,7 +250,7 @@ impl Redactor {
         let own: Vec<String> = all.keys().filter(|name| name.starts_with(USER_PARAMETER)).cloned().collect();
         for name in own {
             let value = all.remove(&name).unwrap_or_default();
-            let word = self.name(&name[USER_PARAMETER.len()..]);
+            let word = self.redact_name(&name[USER_PARAMETER.len()..]);
             all.insert(format!("{}{word}", USER_PARAMETER), value);
         }
     }
@@ -246,13 +260,13 @@ impl Redactor {
         let fact = all.get("what").and_then(Value::as_str).unwrap_or_default().to_owned();
         let is_label = fact.starts_with(fields::LABEL);
         if is_label {
-            all.insert("what".to_owned(), format!("{}{}", fields::LABEL, self.name(&fact)).into());
+            all.insert("what".to_owned(), format!("{}{}", fields::LABEL, self.redact_name(&fact)).into());
         }
         let Some(Value::Object(values)) = all.get_mut("values") else { return };
         let known = std::mem::take(values);
         for (value, count) in known {
             let hides = is_label || fields::is_identifying(&fact);
-            values.insert(if hides { self.name(&value) } else { value }, count);
+            values.insert(if hides { self.redact_name(&value) } else { value }, count);
         }
     }
 
@@ -265,8 +279,8 @@ impl Redactor {
         }
     }
 
-    fn text(&mut self, at: RedactionFieldPath, text: &str) -> String {
-        match at.content() {
+    fn redact_text(&mut self, at: RedactionFieldPath, text: &str) -> String {
+        match at.field_kind() {
             RedactionFieldKind::Word => text.to_owned(),
             RedactionFieldKind::Parameter if text.starts_with('/') => self.path(text),
             RedactionFieldKind::Sentence
@@ -275,9 +289,9 @@ impl Redactor {
             | RedactionFieldKind::Parameter => self.sentence(text),
             RedactionFieldKind::Path => self.path(text),
             RedactionFieldKind::Process => self.process(text),
-            RedactionFieldKind::Event => self.event(text),
-            RedactionFieldKind::Fact => self.name(text),
-            RedactionFieldKind::Private if at.parent == "params" => self.name(text),
+            RedactionFieldKind::Event => self.redact_event(text),
+            RedactionFieldKind::Fact => self.redact_name(text),
+            RedactionFieldKind::Private if at.parent == "params" => self.redact_name(text),
             RedactionFieldKind::Private => REDACTED.to_owned(),
         }
     }
@@ -288,7 +302,7 @@ impl Redactor {
         if text::is_common(path) || path.starts_with(PATH) {
             return path.to_owned();
         }
-        format!("{PATH}{}", place(&mut self.paths, path.to_owned()))
+        format!("{PATH}{}", index_or_add(&mut self.paths, path.to_owned()))
     }
 
     /// Returns the word for a process, or the name itself of a thread that all machines have.
@@ -296,22 +310,22 @@ impl Redactor {
         match text::common_thread(name) {
             Some(common) => common.to_owned(),
             None if name.starts_with(PROCESS) => name.to_owned(),
-            None => format!("{PROCESS}{}", place(&mut self.processes, name.to_owned())),
+            None => format!("{PROCESS}{}", index_or_add(&mut self.processes, name.to_owned())),
         }
     }
 
     /// Returns the word for a name that the user or another program chose.
-    pub fn name(&mut self, name: &str) -> String {
+    pub fn redact_name(&mut self, name: &str) -> String {
         let is_redacted = name.is_empty() || name.starts_with(NAME);
         if is_redacted {
             name.to_owned()
         } else {
-            format!("{NAME}{}", place(&mut self.names, name.to_owned()))
+            format!("{NAME}{}", index_or_add(&mut self.names, name.to_owned()))
         }
     }
 
     /// Returns the fields of an event of the kernel, with those that are numbers.
-    fn event(&mut self, text: &str) -> String {
+    fn redact_event(&mut self, text: &str) -> String {
         let mut out = text.to_owned();
         for name in event_names(text) {
             let word = self.process(name);
@@ -339,6 +353,10 @@ impl Redactor {
     /// Returns a sentence without the names that are known, and without paths.
     pub fn sentence(&mut self, text: &str) -> String {
         self.learn_processes(text::names_in(text));
+        let known = [&self.commands, &self.paths, &self.hosts, &self.names, &self.processes];
+        if known.iter().map(|entries| entries.len()).sum::<usize>() > MOST_NAMES {
+            return REDACTED.to_owned();
+        }
         let mut out = text.to_owned();
         for command in longest_first(&self.commands) {
             out = text::with_word_replaced(&out, command.1, REDACTED);
@@ -355,7 +373,7 @@ impl Redactor {
             out = text::with_word_replaced(&out, &path, &word);
         }
         out = self.without_paths(&out);
-        for host in &self.hosts {
+        for host in self.hosts.keys() {
             out = text::with_word_replaced(&out, host, REDACTED);
         }
         for (at, name) in longest_first(&self.names) {
@@ -390,28 +408,24 @@ impl Redactor {
 
 impl<'a> RedactionFieldPath<'a> {
     /// The place of a field of the object here. Entries of a map belong to the map.
-    fn inside(self, field: &'a str) -> RedactionFieldPath<'a> {
+    fn child_field(self, field: &'a str) -> RedactionFieldPath<'a> {
         RedactionFieldPath { parent: self.field, field }
     }
 
-    fn content(self) -> RedactionFieldKind {
-        fields::content(self.parent, self.field)
+    fn field_kind(self) -> RedactionFieldKind {
+        fields::field_kind(self.parent, self.field)
     }
 }
 
-/// Number of an entry in a list, from 1; a new one is added.
-fn place<T: PartialEq>(known: &mut Vec<T>, entry: T) -> usize {
-    let at = known.iter().position(|other| *other == entry).unwrap_or_else(|| {
-        known.push(entry);
-        known.len() - 1
-    });
-    at + 1
+/// Number of an entry; a new one is added.
+fn index_or_add<T: Ord>(known: &mut NumberedEntries<T>, entry: T) -> usize {
+    let next = known.len() + 1;
+    *known.entry(entry).or_insert(next)
 }
 
 /// The texts with their numbers, those first that may contain others.
-fn longest_first(known: &[String]) -> Vec<(usize, &str)> {
-    let mut all: Vec<(usize, &str)> =
-        known.iter().enumerate().map(|(at, text)| (at + 1, text.as_str())).collect();
+fn longest_first(known: &NumberedEntries<String>) -> Vec<(usize, &str)> {
+    let mut all: Vec<(usize, &str)> = known.iter().map(|(text, number)| (*number, text.as_str())).collect();
     all.sort_by_key(|(_, text)| std::cmp::Reverse(text.len()));
     all
 }

@@ -10,7 +10,7 @@ use crate::report::{
 use serde_json::Value;
 
 /// Returns the fixture's report, with all kinds of records, and this word in each of its texts that may identify.
-pub fn report(secret: &str) -> Report {
+pub fn planted_report(secret: &str) -> Report {
     let mut value = serde_json::to_value(full()).expect("a report is JSON");
     plant(("", ""), &mut value, secret);
     let mut planted: Report = serde_json::from_value(value).expect("no text decides how a report is read");
@@ -100,7 +100,7 @@ fn full() -> Report {
 
 fn plant(at: (&str, &str), value: &mut Value, secret: &str) {
     match value {
-        Value::String(text) => *text = planted(at, text, secret),
+        Value::String(text) => *text = plant_in_text(at, text, secret),
         Value::Array(all) => {
             for value in all {
                 plant(at, value, secret);
@@ -115,8 +115,8 @@ fn plant(at: (&str, &str), value: &mut Value, secret: &str) {
     }
 }
 
-fn planted((parent, field): (&str, &str), text: &str, secret: &str) -> String {
-    match fields::content(parent, field) {
+fn plant_in_text((parent, field): (&str, &str), text: &str, secret: &str) -> String {
+    match fields::field_kind(parent, field) {
         RedactionFieldKind::Word => text.to_owned(),
         RedactionFieldKind::Path => format!("/home/{secret}/{text}"),
         RedactionFieldKind::Process => secret.to_owned(),

@@ -71,11 +71,11 @@ fn events_keep_their_numbers_and_no_names() {
     let text =
         "prev_comm=Web Content prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0";
     assert_eq!(
-        redactor.event(text),
+        redactor.redact_event(text),
         "prev_comm=process-1 prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0"
     );
     assert_eq!(
-        redactor.event("filename=/home/ann/x flags=0x8000 hello"),
+        redactor.redact_event("filename=/home/ann/x flags=0x8000 hello"),
         "filename=(redacted) flags=0x8000 (redacted)"
     );
 }
@@ -105,7 +105,7 @@ fn a_result_keeps_its_figures_and_nothing_of_its_owner() {
         top: top.into_iter().chain([other]).collect(),
         ..report.activity.unwrap_or_default()
     });
-    let redacted = Redactor::default().report(&report).unwrap();
+    let redacted = Redactor::default().redact_report(&report).unwrap();
     let text = redacted.to_json();
     for secret in ["thorhost", "f00dfeed", "s3cr3t", "annalisa", "ownedby", "hushed", "/dev/vda"] {
         assert!(!text.contains(secret), "{secret} is left");
@@ -114,7 +114,7 @@ fn a_result_keeps_its_figures_and_nothing_of_its_owner() {
     let figures = |report: &Report| report.measurements.iter().map(|m| m.summary.clone()).collect::<Vec<_>>();
     assert_eq!(figures(&redacted), figures(&report));
     assert_eq!(Report::from_json(text.as_bytes()).unwrap().to_json(), text);
-    assert_eq!(Redactor::default().report(&redacted).unwrap().to_json(), text, "twice is as once");
+    assert_eq!(Redactor::default().redact_report(&redacted).unwrap().to_json(), text, "twice is as once");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn machines_and_paths_stay_different() {
     let mut name = |host: &str| {
         let mut report = crate::fixture::report();
         (report.machine.name, report.machine.id) = (host.to_owned(), None);
-        redactor.report(&report).unwrap().machine.name
+        redactor.redact_report(&report).unwrap().machine.name
     };
     assert_eq!([name("thor"), name("odin"), name("thor")], ["machine-1", "machine-2", "machine-1"]);
 }
@@ -227,7 +227,7 @@ fn sample(schema: &Value) -> (Value, SchemaSampleBuilder<'_>) {
 /// those by which a company could be known, such as `kernel_version`.
 fn stays((parent, field): &(String, String)) -> bool {
     // An entry of `values` has no text but its unit.
-    fields::content(parent, field) == RedactionFieldKind::Word
+    fields::field_kind(parent, field) == RedactionFieldKind::Word
 }
 
 /// Returns the paths of the texts in a document that contain the secret.
@@ -252,11 +252,11 @@ fn left(at: (&str, &str), value: &Value, found: &mut BTreeSet<(String, String)>)
 
 #[test]
 fn a_secret_in_any_text_of_a_result_is_left_in_no_text_that_is_not_named_to_stay() {
-    let schema = schema::of::<Report>("a result").to_value();
+    let schema = schema::for_type::<Report>("a result").to_value();
     let (mut document, sample) = sample(&schema);
     assert!(sample.texts.len() > 60, "few texts: {:?}", sample.texts);
     // The labels are cleared from the typed report.
-    Redactor::default().value(&mut document);
+    Redactor::default().redact_value(&mut document);
     let mut found = BTreeSet::new();
     left(("", ""), &document, &mut found);
     let unexpected: Vec<_> = found.iter().filter(|field| !stays(field)).collect();
@@ -267,13 +267,13 @@ fn a_secret_in_any_text_of_a_result_is_left_in_no_text_that_is_not_named_to_stay
 
 #[test]
 fn every_text_of_a_result_is_in_the_table() {
-    let schema = schema::of::<Report>("a result").to_value();
+    let schema = schema::for_type::<Report>("a result").to_value();
     let (_, sample) = sample(&schema);
     let of_maps = |parent: &str| ["params", "facts", "labels"].contains(&parent);
     let unknown: Vec<_> = sample
         .texts
         .iter()
-        .filter(|(parent, field)| !of_maps(parent) && fields::known(parent, field).is_none())
+        .filter(|(parent, field)| !of_maps(parent) && fields::known_kind(parent, field).is_none())
         .collect();
     assert!(unknown.is_empty(), "say in redact/fields.rs what these hold: {unknown:?}");
     let changed: Vec<_> = sample.words.iter().filter(|field| !stays(field)).collect();
@@ -282,12 +282,12 @@ fn every_text_of_a_result_is_in_the_table() {
 
 #[test]
 fn a_secret_in_any_text_of_a_report_is_gone_from_the_redacted_one() {
-    let planted = planted::report(SECRET);
+    let planted = planted::planted_report(SECRET);
     let before = planted.to_json().matches(SECRET).count();
     assert!(before > 100, "{before}");
-    let redacted = Redactor::default().report(&planted).unwrap();
+    let redacted = Redactor::default().redact_report(&planted).unwrap();
     let text = redacted.to_json();
     let at = text.find(SECRET).map(|at| &text[at.saturating_sub(200)..(at + 80).min(text.len())]);
     assert_eq!(at, None);
-    assert_eq!(Redactor::default().report(&redacted).unwrap().to_json(), text, "twice is as once");
+    assert_eq!(Redactor::default().redact_report(&redacted).unwrap().to_json(), text, "twice is as once");
 }

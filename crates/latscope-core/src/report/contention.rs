@@ -38,7 +38,7 @@ impl Contention {
     }
 
     /// Returns how long the threads waited, and of what: `48 % of their time`.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn format_waiting(&self) -> String {
         let share = format_share(self.waited().unwrap_or(0.0));
         match self.threads_ns {
             Some(_) => format!("{share} of their time"),
@@ -57,7 +57,7 @@ impl Contention {
     }
 
     /// Adds that of a later round, or of another thread or pair: the time is then that of all of them.
-    pub fn add(&mut self, other: &Contention) {
+    pub fn add_later(&mut self, other: &Contention) {
         self.run_delay_ns = self.run_delay_ns.zip(other.run_delay_ns).map(|(a, b)| a + b);
         // If the sides take turns, their time is the wall's.
         if self.threads_ns.is_some() || other.threads_ns.is_some() {
@@ -82,13 +82,13 @@ mod tests {
             threads_ns: Some(2_000_000_000),
             ..Contention::default()
         };
-        assert_eq!((two.waited(), two.words().as_str()), (Some(0.6), "60 % of their time"));
+        assert_eq!((two.waited(), two.format_waiting().as_str()), (Some(0.6), "60 % of their time"));
         let one =
             Contention { run_delay_ns: Some(300_000_000), threads_ns: Some(1_000_000_000), ..two.clone() };
         let mut all = two.clone();
-        all.add(&one);
+        all.add_later(&one);
         assert_eq!((all.waited(), all.wall_ns), (Some(0.5), 2_000_000_000));
         let in_turns = Contention { run_delay_ns: Some(480_000_000), threads_ns: None, ..two };
-        assert_eq!(in_turns.words(), "48 % of the time in which it was measured");
+        assert_eq!(in_turns.format_waiting(), "48 % of the time in which it was measured");
     }
 }

@@ -16,7 +16,7 @@ pub fn disturbed_reason(disturbed: u64, count: u64) -> Reason {
         (EVERY_SAMPLE_DISTURBED, what.to_owned())
     };
     let remedy = "run it on a quieter machine, or on a CPU of its own (--cpus)";
-    Reason::new(QualityLevel::Degraded, id, text, remedy).with(DISTURBED, disturbed as f64)
+    Reason::new(QualityLevel::Degraded, id, text, remedy).with_number(DISTURBED, disturbed as f64)
 }
 
 impl Reason {
@@ -86,7 +86,7 @@ mod tests {
         if disturbed {
             m.lower(disturbed_reason(samples, samples));
         }
-        m.settle();
+        m.derive_results();
         m
     }
 
@@ -102,11 +102,11 @@ mod tests {
         let row = together(&[(8, 8, true), (1, 0, false)]);
         let told = "8 of 9 samples were disturbed: in a round something else ran on the CPU each time";
         assert_eq!((row.disturbed(), row.summary.count, row.summary.rejected), (8, 9, 8));
-        assert!(row.reason().unwrap().starts_with(told), "{:?}", row.reason());
+        assert!(row.joined_reasons().unwrap().starts_with(told), "{:?}", row.joined_reasons());
         assert_eq!(row.quality.reasons[0].id, SAMPLES_DISTURBED);
         assert_eq!(row.rejected_share(), 8.0 / 9.0);
         let row = together(&[(4, 1, false), (3, 3, true), (3, 3, true), (5, 0, false)]);
-        assert!(row.reason().unwrap().starts_with("6 of 15 samples"), "{:?}", row.reason());
+        assert!(row.joined_reasons().unwrap().starts_with("6 of 15 samples"), "{:?}", row.joined_reasons());
         assert_eq!(row.rejected_share(), 7.0 / 16.0);
     }
 
@@ -114,7 +114,11 @@ mod tests {
     fn every_sample_was_disturbed_only_where_each_was() {
         let row = together(&[(8, 8, true), (2, 2, true), (0, 3, false)]);
         assert_eq!((row.disturbed(), row.summary.count), (10, 10));
-        assert!(row.reason().unwrap().starts_with("every sample was disturbed"), "{:?}", row.reason());
+        assert!(
+            row.joined_reasons().unwrap().starts_with("every sample was disturbed"),
+            "{:?}",
+            row.joined_reasons()
+        );
         assert_eq!(row.rejected_share(), 1.0);
         assert_eq!(together(&[(8, 2, false), (2, 2, false)]).rejected_share(), 4.0 / 14.0);
     }
@@ -128,7 +132,10 @@ mod tests {
             "every sample was disturbed",
             "",
         ));
-        row.settle();
-        assert_eq!((row.disturbed(), row.reason().as_deref()), (5, Some("every sample was disturbed")));
+        row.derive_results();
+        assert_eq!(
+            (row.disturbed(), row.joined_reasons().as_deref()),
+            (5, Some("every sample was disturbed"))
+        );
     }
 }

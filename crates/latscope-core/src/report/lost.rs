@@ -22,17 +22,17 @@ pub const LATE: &str = "late";
 impl Measurement {
     /// Returns the number of lost messages; 0 if the probe does not count them.
     pub fn losses(&self) -> u64 {
-        self.counted(LOSSES)
+        self.event_count(LOSSES)
     }
 
     /// Returns the number of replies with other content to messages that can be lost; such a message may also be among
     /// the lost ones.
     pub fn wrong_replies(&self) -> u64 {
-        if self.values.contains_key(LOSSES) { self.counted(MISMATCHES) } else { 0 }
+        if self.values.contains_key(LOSSES) { self.event_count(MISMATCHES) } else { 0 }
     }
 
     /// Returns the value of this name, if it is a number of events; 0 if the probe does not count them.
-    pub fn counted(&self, name: &str) -> u64 {
+    pub fn event_count(&self, name: &str) -> u64 {
         self.values.get(name).filter(|value| value.unit == "count").map_or(0, |value| value.value as u64)
     }
 
@@ -56,9 +56,9 @@ impl Measurement {
         let text = format!("messages without a valid reply, which no time has: {}", words.join(", "));
         let mut reason = Reason::new(QualityLevel::Degraded, MESSAGES_LOST, text, "");
         for (name, count, _) in counts {
-            reason = reason.with(name, count);
+            reason = reason.with_number(name, count);
         }
-        self.quality.lower(reason);
+        self.quality.add_reason(reason);
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
         for (name, count) in counts {
             m = with_value(m, name, *count);
         }
-        m.settle();
+        m.derive_results();
         m
     }
 
@@ -82,10 +82,13 @@ mod tests {
     fn lost_messages_of_all_rounds_are_one_reason() {
         let mut m = counted(&[("losses", 3.0), ("mismatches", 0.0)]);
         assert_eq!(m.quality.level, QualityLevel::Degraded);
-        assert_eq!(m.reason().unwrap(), "messages without a valid reply, which no time has: 3 lost");
+        assert_eq!(m.joined_reasons().unwrap(), "messages without a valid reply, which no time has: 3 lost");
         m.values.get_mut("losses").unwrap().value = 1_005.0;
-        m.settle();
-        assert_eq!(m.reason().unwrap(), "messages without a valid reply, which no time has: 1,005 lost");
+        m.derive_results();
+        assert_eq!(
+            m.joined_reasons().unwrap(),
+            "messages without a valid reply, which no time has: 1,005 lost"
+        );
         assert_eq!(m.quality.reasons[0].values["losses"], 1_005.0);
     }
 
@@ -94,7 +97,10 @@ mod tests {
         assert_eq!(counted(&[("losses", 0.0), ("mismatches", 0.0)]).quality.level, QualityLevel::Ok);
         assert_eq!(counted(&[("mismatches", 4.0)]).quality.level, QualityLevel::Ok, "of another kind");
         assert!(
-            counted(&[("losses", 0.0), ("mismatches", 4.0)]).reason().unwrap().contains("4 answered with")
+            counted(&[("losses", 0.0), ("mismatches", 4.0)])
+                .joined_reasons()
+                .unwrap()
+                .contains("4 answered with")
         );
     }
 }

@@ -49,7 +49,7 @@ pub enum Semantics {
 
 impl Semantics {
     /// In words: `one way`, `round trip`, `operation`.
-    pub fn words(self) -> &'static str {
+    pub fn display_name(self) -> &'static str {
         match self {
             Semantics::OneWay => "one way",
             Semantics::RoundTrip => "round trip",
@@ -114,7 +114,7 @@ pub struct Summary {
 impl Summary {
     /// The figures of a histogram; what no histogram holds (rejected, missed,
     /// cycles) is taken from `other`.
-    pub fn of(histogram: &Histogram, other: &Summary) -> Summary {
+    pub fn from_histogram(histogram: &Histogram, other: &Summary) -> Summary {
         Summary {
             count: histogram.count(),
             rejected: other.rejected,
@@ -241,7 +241,7 @@ pub fn weighted_mean(values: impl Iterator<Item = (f64, f64)>) -> f64 {
 
 impl Measurement {
     /// A point with these samples, and nothing that speaks against them.
-    pub fn of(
+    pub fn from_samples(
         point: MeasurementPoint,
         sampling: Sampling,
         times: Semantics,
@@ -258,7 +258,7 @@ impl Measurement {
             times,
             quality: Quality::default(),
             incomplete: false,
-            summary: Summary::of(&histogram, &Summary::default()),
+            summary: Summary::from_histogram(&histogram, &Summary::default()),
             interval: None,
             rounds: Vec::new(),
             contention: None,
@@ -279,7 +279,7 @@ impl Measurement {
 
     /// Lowers how far the point can be trusted, for a reason that is kept beside those already known.
     pub fn lower(&mut self, reason: Reason) {
-        self.quality.lower(reason);
+        self.quality.add_reason(reason);
     }
 
     /// Takes in what speaks against a part of the point: the worst level, with all reasons.
@@ -288,12 +288,12 @@ impl Measurement {
     }
 
     /// Returns the texts of all reasons against the point as one; `None` without any.
-    pub fn reason(&self) -> Option<String> {
+    pub fn joined_reasons(&self) -> Option<String> {
         self.quality.text()
     }
 
     /// Returns the remedies of all reasons as one text; `None` without any.
-    pub fn remedy(&self) -> Option<String> {
+    pub fn joined_remedies(&self) -> Option<String> {
         self.quality.remedy()
     }
 
@@ -321,7 +321,7 @@ impl Measurement {
         self.rounds = vec![RoundSummary { run: Some(run), ..self.as_round() }];
         (self.blocks, self.outliers, self.hops) = (Vec::new(), Vec::new(), Vec::new());
         (self.recordings, self.verdict, self.interval) = (None, None, None);
-        self.settle();
+        self.derive_results();
         self
     }
 
@@ -369,8 +369,8 @@ impl Measurement {
         self.add_values(next.values);
         self.incomplete |= next.incomplete;
         self.add_quality(&next.quality, measured, next.summary.count > 0);
-        add_known(&mut self.contention, next.contention.as_ref(), Contention::add);
-        add_known(&mut self.account, next.account.as_ref(), Account::add);
+        add_known(&mut self.contention, next.contention.as_ref(), Contention::add_later);
+        add_known(&mut self.account, next.account.as_ref(), Account::add_account);
         self.blocks.append(&mut next.blocks);
         SampleBlock::thin(&mut self.blocks);
         self.outliers.append(&mut next.outliers);
@@ -381,7 +381,7 @@ impl Measurement {
             (ours, others) => ours.or(others),
         };
         add_known(&mut self.corrected, next.corrected.as_ref(), Histogram::merge);
-        self.settle();
+        self.derive_results();
     }
 
     /// Adds the quality of a further round. A point that failed in some rounds only was measured, though not as
@@ -427,8 +427,8 @@ impl Measurement {
 
     /// Derives from histogram and rounds what follows from them: the summary,
     /// the interval, whether the row is unstable, whether others explain it.
-    pub fn settle(&mut self) {
-        self.summary = Summary::of(&self.histogram, &self.summary);
+    pub fn derive_results(&mut self) {
+        self.summary = Summary::from_histogram(&self.histogram, &self.summary);
         self.settle_disturbed();
         // This reason needs the machine to be found anew. It stays the last, as in the run.
         let shared_cache = self.quality.reasons.iter().find(|reason| reason.id == SHARED_CACHE).cloned();
@@ -439,24 +439,26 @@ impl Measurement {
         }
         self.settle_account();
         self.settle_losses();
-        if let Some(modes) = Mixture::of(&self.histogram).filter(|_| self.sampling == Sampling::Event) {
-            self.quality.lower(modes.remark());
+        if let Some(modes) =
+            Mixture::from_histogram(&self.histogram).filter(|_| self.sampling == Sampling::Event)
+        {
+            self.quality.add_reason(modes.remark());
         }
         let impossible = bounds::impossible(&self.params, &self.values);
         for reason in impossible.into_iter().chain(shared_cache) {
-            self.quality.lower(reason);
+            self.quality.add_reason(reason);
         }
     }
 
     fn settle_rounds(&mut self) {
-        let figures = rounds::figures(&self.rounds);
+        let figures = rounds::round_figures(&self.rounds);
         let cycles: Vec<f64> = self.rounds.iter().filter_map(|round| round.cycles).collect();
         self.interval = None;
-        let Some(median) = rounds::figure(&figures) else { return };
+        let Some(median) = rounds::point_figure(&figures) else { return };
         // To a tenth of a picosecond: half of a sum has digits that no clock has.
         let median = (median * 1e4).round() / 1e4;
         self.summary.p50 = Some(median);
-        self.summary.cycles = rounds::figure(&cycles);
+        self.summary.cycles = rounds::point_figure(&cycles);
         let resolution = self.histogram.resolution(median);
         let smallest = self.histogram.smallest().map_or(0.0, |smallest| smallest.low);
         let largest = self.histogram.largest().map_or(f64::MAX, |largest| largest.high);
@@ -466,12 +468,12 @@ impl Measurement {
             ReplicationUnit::Round
         };
         let next = rounds::prediction(&figures, unit, resolution);
-        self.interval = next.map(|next| next.within(smallest, largest));
+        self.interval = next.map(|next| next.clamp_range(smallest, largest));
         if let Some(unsteady) = rounds::unsteady(&figures, unit) {
-            self.quality.lower(unsteady_reason(unsteady, &figures));
+            self.quality.add_reason(unsteady_reason(unsteady, &figures));
         }
-        if let Some(starved) = rounds::starved(&self.rounds) {
-            self.quality.lower(starved_reason(starved, self.rounds.len()));
+        if let Some(starved) = rounds::sparse_rounds(&self.rounds) {
+            self.quality.add_reason(starved_reason(starved, self.rounds.len()));
         }
     }
 
@@ -487,7 +489,7 @@ impl Measurement {
         }
         let gated = self.contention.as_ref().is_some_and(|contention| contention.gated);
         if let Some(quota) = account.throttled_much().filter(|_| !gated) {
-            let reason = quota.reason();
+            let reason = quota.to_reason();
             let quiet = account.is_quiet();
             self.quality.retain(|known| !quiet || !known.is_disturbed());
             self.quality.lower_first(reason);
@@ -500,12 +502,12 @@ impl Measurement {
         let (waited, others) = (contention.waited().unwrap_or(0.0), account.others);
         let text = format!(
             "its threads waited for a CPU for {}, while other processes used {} of the CPUs",
-            contention.words(),
+            contention.format_waiting(),
             account.others_words().unwrap_or_default()
         );
         let reason =
             Reason::new(QualityLevel::Degraded, WAITED_FOR_A_CPU, text, "measure on a quieter machine");
-        self.quality.lower(reason.with("waited", waited).with("others", others));
+        self.quality.add_reason(reason.with_number("waited", waited).with_number("others", others));
     }
 
     /// Returns true if another program measured the point. Missed and rejected activations are then not known.
@@ -532,29 +534,30 @@ impl Measurement {
     }
 
     /// Returns the value of a parameter that is a number.
-    pub fn number(&self, parameter: &str) -> Option<u64> {
-        self.params.get(parameter).and_then(ParamValue::number)
+    pub fn numeric_param(&self, parameter: &str) -> Option<u64> {
+        self.params.get(parameter).and_then(ParamValue::as_number)
     }
 
     /// Returns the value of a parameter that is a text.
-    pub fn text(&self, parameter: &str) -> Option<&str> {
-        self.params.get(parameter).and_then(ParamValue::text)
+    pub fn text_param(&self, parameter: &str) -> Option<&str> {
+        self.params.get(parameter).and_then(ParamValue::as_text)
     }
 
     /// Returns true if a parameter has this text.
-    pub fn is(&self, parameter: &str, text: &str) -> bool {
-        self.text(parameter) == Some(text)
+    pub fn has_param(&self, parameter: &str, text: &str) -> bool {
+        self.text_param(parameter) == Some(text)
     }
 
     /// Returns the two CPUs of a point that is measured between CPUs.
     pub fn cpu_pair(&self) -> Option<(u32, u32)> {
-        let (a, b) = self.text(param::PAIR)?.split_once('-')?;
+        let (a, b) = self.text_param(param::PAIR)?.split_once('-')?;
         Some((a.parse().ok()?, b.parse().ok()?))
     }
 
     /// Returns the node of the CPUs and that of the memory, if they were chosen.
     pub fn nodes(&self) -> Option<(u32, u32)> {
-        let [from, to] = [param::CPU_NODES, param::NODES].map(|name| u32::try_from(self.number(name)?).ok());
+        let [from, to] =
+            [param::CPU_NODES, param::NODES].map(|name| u32::try_from(self.numeric_param(name)?).ok());
         from.zip(to)
     }
 
@@ -567,7 +570,7 @@ impl Measurement {
     /// Figures of [`with_missed`](Measurement::with_missed); where nothing was missed, those of the point.
     pub fn summary_with_missed(&self) -> Summary {
         let all = self.corrected.as_ref().filter(|all| all.count() > self.histogram.count());
-        all.map_or_else(|| self.summary.clone(), |all| Summary::of(all, &self.summary))
+        all.map_or_else(|| self.summary.clone(), |all| Summary::from_histogram(all, &self.summary))
     }
 
     /// The figure shown for the point, in ns: the median.
@@ -594,23 +597,23 @@ impl Measurement {
     pub fn rate_touched(&self) -> Option<f64> {
         let work = self.work?;
         let measured = self.values.get("throughput").filter(|value| value.unit == "B/s");
-        measured.map(|value| value.value).or_else(|| self.rate(work.bytes_touched))
+        measured.map(|value| value.value).or_else(|| self.bytes_per_second(work.bytes_touched))
     }
 
     /// Bytes moved by the memory of this machine per second at the median, computed: not of data that the caches hold.
     pub fn rate_moved(&self, machine: &Machine) -> Option<f64> {
-        let threads = self.number(param::THREADS).unwrap_or(1).max(1);
+        let threads = self.numeric_param(param::THREADS).unwrap_or(1).max(1);
         let caches = match machine.last_caches.len() as u64 {
             0 => threads,
             known => known.min(threads),
         };
         let held = machine.last_level_cache()?.saturating_mul(caches);
         // Of little more than the caches hold, they still serve a part.
-        let is_beyond = self.number(param::SIZE)? >= held.saturating_mul(2);
-        self.rate(self.work?.bytes_moved).filter(|_| is_beyond)
+        let is_beyond = self.numeric_param(param::SIZE)? >= held.saturating_mul(2);
+        self.bytes_per_second(self.work?.bytes_moved).filter(|_| is_beyond)
     }
 
-    fn rate(&self, bytes: u64) -> Option<f64> {
+    fn bytes_per_second(&self, bytes: u64) -> Option<f64> {
         let ns = self.typical().filter(|ns| *ns > 0.0)?;
         (bytes > 0).then(|| bytes as f64 * 1e9 / ns)
     }

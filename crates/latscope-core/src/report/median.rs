@@ -40,12 +40,12 @@ mod tests {
         };
         for (overflow, beyond, words) in [(9, None, "6.00 µs"), (20, Some(6_000.0), "> 6.00 µs")] {
             (m.histogram, m.rounds) = (counted(overflow), Vec::new());
-            m.settle();
+            m.derive_results();
             assert_eq!((m.median_beyond(), m.is_timed()), (beyond, true));
             assert_eq!(m.median_in_words().as_deref(), Some(words));
         }
         m.histogram = Histogram::new(1000);
-        m.settle();
+        m.derive_results();
         assert_eq!((m.median_in_words(), m.is_timed()), (None, false));
     }
 }

@@ -115,7 +115,7 @@ impl Imported {
 
     /// Returns the facts on this output and a further one together: each that one of them lacks is unknown. `None` if
     /// they are of two programs.
-    pub fn with(mut self, other: Imported) -> Option<Imported> {
+    pub fn combine_with(mut self, other: Imported) -> Option<Imported> {
         if self.program != other.program {
             return None;
         }
@@ -166,7 +166,7 @@ pub struct Warning {
     pub remedy: Option<String>,
 }
 
-fn forget((_, fact): (&String, &mut serde_json::Value)) {
+fn clear_fact((_, fact): (&String, &mut serde_json::Value)) {
     *fact = serde_json::Value::Null;
 }
 
@@ -199,9 +199,9 @@ impl Report {
     /// The writer's.
     pub fn write_json(&self, to: &mut dyn io::Write) -> io::Result<()> {
         if self.imported.is_some() || self.measurements.iter().any(Measurement::is_imported) {
-            json::write(to, &self.with_unknown_as_null()?)?;
+            json::write_value(to, &self.with_unknown_as_null()?)?;
         } else {
-            json::write(to, self)?;
+            json::write_value(to, self)?;
         }
         to.write_all(b"\n")
     }
@@ -213,7 +213,10 @@ impl Report {
         if self.imported.is_some() {
             let unknown = serde_json::to_value(Machine::default())?;
             if let Some(machine) = value["machine"].as_object_mut() {
-                machine.iter_mut().filter(|(name, fact)| unknown[name.as_str()] == **fact).for_each(forget);
+                machine
+                    .iter_mut()
+                    .filter(|(name, fact)| unknown[name.as_str()] == **fact)
+                    .for_each(clear_fact);
             }
             if self.started.is_empty() {
                 value["started"].take();
@@ -223,7 +226,7 @@ impl Report {
         let unknown = self.measurements.iter().map(|m| self.imported.is_some() || m.is_imported());
         for (m, _) in written.zip(unknown).filter(|(_, unknown)| *unknown) {
             let summary = m["summary"].as_object_mut().into_iter().flat_map(|summary| summary.iter_mut());
-            summary.filter(|(name, _)| ["missed", "rejected"].contains(&name.as_str())).for_each(forget);
+            summary.filter(|(name, _)| ["missed", "rejected"].contains(&name.as_str())).for_each(clear_fact);
         }
         Ok(value)
     }

@@ -66,7 +66,7 @@ impl Report {
     /// # Errors
     /// The text is damaged, foreign, or of another schema.
     pub fn from_json(text: &[u8]) -> Result<Report, LoadError> {
-        read(text, |json| Report::deserialize(json))
+        read_whole(text, |json| Report::deserialize(json))
     }
 
     /// Reads a result file's text like [`from_json`](Report::from_json), but skips the samples in order of time, which
@@ -75,7 +75,7 @@ impl Report {
     /// # Errors
     /// The text is damaged elsewhere than in these samples, foreign, or of another schema.
     pub fn from_json_without_blocks(text: &[u8]) -> Result<Report, LoadError> {
-        read(text, |json| ReportWithoutBlocks::deserialize(json))
+        read_whole(text, |json| ReportWithoutBlocks::deserialize(json))
     }
 
     /// Checks by the `schema` of a text that it is a result file of this schema.
@@ -98,7 +98,7 @@ impl Report {
 type Json<'a> = serde_json::Deserializer<SliceRead<'a>>;
 
 /// Reads all of a text as a report by this function.
-fn read<'a>(
+fn read_whole<'a>(
     text: &'a [u8],
     of: fn(&mut Json<'a>) -> serde_json::Result<Report>,
 ) -> Result<Report, LoadError> {
@@ -113,7 +113,7 @@ fn read<'a>(
         return Err(LoadError::Schema(report.schema));
     }
     check_lengths(&report)?;
-    report.measurements.iter_mut().for_each(Measurement::settle);
+    report.measurements.iter_mut().for_each(Measurement::derive_results);
     Ok(report)
 }
 

@@ -38,13 +38,13 @@ impl SampleBlock {
                     count = count.saturating_add(next.count);
                     together.push(next);
                 }
-                blocks.push(SampleBlock::of(together));
+                blocks.push(SampleBlock::from_neighbours(together));
             }
         }
     }
 
     /// The block of neighbours. Its median is that of theirs, each as often as it has samples.
-    fn of(mut parts: Vec<SampleBlock>) -> SampleBlock {
+    fn from_neighbours(mut parts: Vec<SampleBlock>) -> SampleBlock {
         let whole = parts[1..].iter().fold(parts[0], |whole, part| SampleBlock {
             count: whole.count.saturating_add(part.count),
             sum: whole.sum.saturating_add(part.sum),
@@ -177,7 +177,7 @@ pub struct RemoteIdentity {
 
 impl RemoteIdentity {
     /// Returns what is known of the remote in words: `Cortex-R5F at 600 MHz, Zephyr 4.2`; empty for nothing.
-    pub fn words(&self) -> String {
+    pub fn format_identity(&self) -> String {
         let clock = self.clock_hz.map(|hz| format_value(hz as f64 / 1e6, "MHz"));
         let core = match (self.core.as_str(), clock) {
             ("", clock) => clock.unwrap_or_default(),
@@ -222,7 +222,8 @@ mod tests {
     #[test]
     fn a_remote_is_told_by_what_it_states() {
         let told = |core: &str, clock_hz, firmware: &str| {
-            RemoteIdentity { core: core.to_owned(), clock_hz, firmware: firmware.to_owned() }.words()
+            RemoteIdentity { core: core.to_owned(), clock_hz, firmware: firmware.to_owned() }
+                .format_identity()
         };
         assert_eq!(told("Cortex-R5F", Some(600_000_000), "Zephyr 4.2"), "Cortex-R5F at 600 MHz, Zephyr 4.2");
         assert_eq!([told("", Some(48_000_000), ""), told("", None, "")], ["48.0 MHz", ""]);

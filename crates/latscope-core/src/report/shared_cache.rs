@@ -25,7 +25,7 @@ impl Measurement {
             );
             let reason =
                 Reason::new(QualityLevel::Degraded, SHARED_CACHE, text, "measure on a quieter machine");
-            self.quality.lower(reason.with("used", used));
+            self.quality.add_reason(reason.with_number("used", used));
         }
     }
 }
@@ -61,7 +61,7 @@ mod tests {
     fn row(size: u64, beside: Option<f64>) -> Measurement {
         let mut m = point("memory.latency", params([("size", size.into())]), Semantics::Operation, 14.0);
         m.account = Some(Account { wall_ns: 1, beside, ..Account::default() });
-        m.settle_shared_cache(&machine(), Some(Footprint::of(size)));
+        m.settle_shared_cache(&machine(), Some(Footprint::from_bytes(size)));
         m
     }
 
@@ -94,13 +94,13 @@ mod tests {
     fn a_later_round_without_others_makes_the_reason_go() {
         let mut m = row(8 << 20, Some(0.5));
         assert!(
-            m.reason()
+            m.joined_reasons()
                 .as_ref()
                 .is_some_and(|text| text.contains("32 MiB") && text.contains("50 % of the time"))
         );
         m.account.as_mut().unwrap().beside = Some(0.02);
-        m.settle_shared_cache(&machine(), Some(Footprint::of(8 << 20)));
-        assert!(m.quality.level == QualityLevel::Ok && m.reason().is_none());
+        m.settle_shared_cache(&machine(), Some(Footprint::from_bytes(8 << 20)));
+        assert!(m.quality.level == QualityLevel::Ok && m.joined_reasons().is_none());
     }
 
     #[test]
@@ -114,10 +114,10 @@ mod tests {
             distorts: true,
             ..Contention::default()
         });
-        m.settle();
-        m.settle_shared_cache(&machine(), Some(Footprint::of(8 << 20)));
+        m.derive_results();
+        m.settle_shared_cache(&machine(), Some(Footprint::from_bytes(8 << 20)));
         let written = m.clone();
-        m.settle();
+        m.derive_results();
         assert_eq!(m.quality, written.quality);
         let ids: Vec<_> = m.quality.reasons.iter().map(|reason| &*reason.id).collect();
         assert_eq!(ids, ["waited-for-a-cpu", SHARED_CACHE]);

@@ -19,19 +19,21 @@ pub(super) fn unsteady_reason(unsteady: Unsteady, figures: &[f64]) -> Reason {
                 time(high)
             );
             let reason = Reason::new(QualityLevel::Unstable, "rounds-in-two-groups", text, "");
-            let reason = reason.with("share", lower as f64 / all as f64);
-            reason.with("low", low).with("high", high)
+            let reason = reason.with_number("share", lower as f64 / all as f64);
+            reason.with_number("low", low).with_number("high", high)
         }
         Unsteady::Scatter(low, high) => {
             let text =
                 format!("its rounds differ, from {} to {}; the next run may, too", time(low), time(high));
             Reason::new(QualityLevel::Unstable, "rounds-scatter", text, "")
-                .with("low", low)
-                .with("high", high)
+                .with_number("low", low)
+                .with_number("high", high)
         }
         Unsteady::Drift(from, to) => {
             let text = format!("drifted from {} to {} over the rounds", time(from), time(to));
-            Reason::new(QualityLevel::Unstable, "rounds-drift", text, "").with("from", from).with("to", to)
+            Reason::new(QualityLevel::Unstable, "rounds-drift", text, "")
+                .with_number("from", from)
+                .with_number("to", to)
         }
     }
 }
@@ -45,7 +47,7 @@ pub(super) fn starved_reason(starved: SparseRounds, all: usize) -> Reason {
         starved.rounds
     );
     let reason = Reason::new(QualityLevel::Unstable, "rounds-starved", text, "");
-    reason.with("low", starved.low).with("high", starved.high)
+    reason.with_number("low", starved.low).with_number("high", starved.high)
 }
 
 #[cfg(test)]
@@ -60,7 +62,7 @@ mod tests {
         m.account = Some(Account { wall_ns: 1_000_000_000, cpus: 2, others, ..Account::default() });
         let mut m = in_rounds(m, &[99.0, 100.0, 102.0, 101.0]);
         m.rounds.iter_mut().for_each(|round| round.run = run);
-        m.settle();
+        m.derive_results();
         m
     }
 

@@ -17,7 +17,7 @@ type Ended = (String, Option<String>);
 
 impl OutlierCommands {
     pub fn execute(&mut self, command: &str, outlier: &Outlier) -> std::io::Result<()> {
-        let mut child = start(command, outlier)?;
+        let mut child = spawn_command(command, outlier)?;
         let sender = self.channel.get_or_insert_with(channel).0.clone();
         let command = command.to_owned();
         // Only waits: a command that ended must not stay as a zombie.
@@ -34,7 +34,7 @@ impl OutlierCommands {
     }
 
     /// Returns the commands that failed since the last call, or fail within `timeout`.
-    pub fn ended(&mut self, timeout: Duration) -> Vec<(String, String)> {
+    pub fn failed_commands(&mut self, timeout: Duration) -> Vec<(String, String)> {
         let until = Instant::now() + timeout;
         let mut failed = Vec::new();
         let Some((_, receiver)) = &self.channel else { return failed };
@@ -48,7 +48,7 @@ impl OutlierCommands {
     }
 }
 
-fn start(command: &str, outlier: &Outlier) -> std::io::Result<Child> {
+fn spawn_command(command: &str, outlier: &Outlier) -> std::io::Result<Child> {
     let causes: Vec<String> =
         outlier.cause.iter().map(|c| format!("{} {} {}", c.kind, c.name, c.ns)).collect();
     let environment = [

@@ -11,7 +11,7 @@ use latscope_core::machine::Machine;
 use latscope_core::param;
 use latscope_core::plan::{Action, MeasurementPoint, OnThreshold, ParamValue, PlanStep};
 use latscope_core::report::{Cause, Exceedance, Outlier, Warning};
-use latscope_core::units::{counted, format_size, were};
+use latscope_core::units::{count_with_noun, format_size, were};
 use latscope_process::guardian::Guardian;
 use latscope_trace::blame::{LateWakeWindow, kind};
 use rustix::process::{Pid, Signal, kill_process};
@@ -95,21 +95,21 @@ pub(crate) struct TraceFiles {
 impl Outliers {
     /// Prepares for a step. Where the kernel cannot be traced outliers are
     /// taken without a cause, and a warning says so.
-    pub fn start(
+    pub fn start_step(
         step: &PlanStep,
         plan: &OnThreshold,
         epoch_ns: u64,
         machine: &Machine,
         guardian: &Guardian,
     ) -> Outliers {
-        let mut outliers = Outliers::of(step, plan, epoch_ns);
+        let mut outliers = Outliers::for_step(step, plan, epoch_ns);
         if plan.blame || plan.trace_file.is_some() {
             outliers.trace(machine, guardian);
         }
         outliers
     }
 
-    fn of(step: &PlanStep, plan: &OnThreshold, epoch_ns: u64) -> Outliers {
+    fn for_step(step: &PlanStep, plan: &OnThreshold, epoch_ns: u64) -> Outliers {
         let watched = |point| OutlierWatchPoint {
             cpu: cpu(step, point),
             by_timer: point.probe == ids::WAKE_TIMER && !point.params.contains_key(param::VIA),
@@ -133,17 +133,17 @@ impl Outliers {
     }
 
     fn trace(&mut self, machine: &Machine, guardian: &Guardian) {
-        match Blame::start(machine, &self.plan.traced, guardian) {
+        match Blame::start_trace(machine, &self.plan.traced, guardian) {
             Ok(blame) => {
                 if !blame.shortfalls().is_empty() {
                     let text = format!("blame is coarser on this kernel: {}", blame.shortfalls().join("; "));
-                    self.warn("blame-coarse", text, None);
+                    self.add_warning("blame-coarse", text, None);
                 }
                 self.blame = Some(blame);
             }
             Err(unavailable) => {
                 let text = format!("{}: no trace: {}", self.unexplained(), unavailable.reason);
-                self.warn("no-blame", text, Some(unavailable.remedy));
+                self.add_warning("no-blame", text, Some(unavailable.remedy));
             }
         }
     }
@@ -165,13 +165,13 @@ impl Outliers {
         }
     }
 
-    fn warn(&mut self, id: &str, text: String, remedy: Option<&str>) {
+    fn add_warning(&mut self, id: &str, text: String, remedy: Option<&str>) {
         self.warnings.push(Warning { id: id.to_owned(), text, remedy: remedy.map(str::to_owned) });
     }
 
     /// Returns the files that the measuring threads write to; `None` if there is no trace.
     pub(crate) fn trace_files(&self) -> Option<TraceFiles> {
-        let own = self.blame.as_ref().map(|blame| (blame.marker(), blame.switch()));
+        let own = self.blame.as_ref().map(|blame| (blame.marker_path(), blame.switch_path()));
         let foreign = self.plan.actions.iter().find_map(|action| match action {
             Action::MarkTrace(directory) => {
                 Some((directory.join("trace_marker"), directory.join("tracing_on")))
@@ -188,7 +188,7 @@ impl Outliers {
     }
 
     /// Time until waiting exceedances are examined; `None` if no exceedance waits.
-    pub fn pause(&self) -> Option<Duration> {
+    pub fn examination_delay(&self) -> Option<Duration> {
         let since = self.read_at.filter(|_| !self.waiting.is_empty())?;
         Some(PAUSE.saturating_sub(since.elapsed()))
     }
@@ -208,22 +208,22 @@ impl Outliers {
 
     /// Takes what there is since the last time, explained and acted upon; those that come
     /// soon after others are taken with the next.
-    pub fn take(&mut self, slots: &Slots) -> Vec<Outlier> {
+    pub fn take_outliers(&mut self, slots: &Slots) -> Vec<Outlier> {
         self.hear_of(slots);
-        self.blame.iter_mut().for_each(Blame::look);
+        self.blame.iter_mut().for_each(Blame::refresh_state);
         let now = Instant::now();
         if self.waiting.is_empty() || self.read_at.is_some_and(|at| now < at + PAUSE) {
             return Vec::new();
         }
-        self.explained(slots, now)
+        self.explain_waiting(slots, now)
     }
 
     /// Takes the last ones; nothing waits any more.
     pub(crate) fn last(&mut self, slots: &Slots) -> Vec<Outlier> {
         // At once: what other processes do from now must not displace what there is.
-        self.read(Blame::read_last);
+        self.read_trace(Blame::read_last);
         self.hear_of(slots);
-        let taken = self.explained(slots, Instant::now());
+        let taken = self.explain_waiting(slots, Instant::now());
         self.add_longest(slots);
         taken
     }
@@ -253,20 +253,20 @@ impl Outliers {
 
     /// Returns the exceedances that waited, in order of time. Those among the longest are explained, the longest first,
     /// before the trace of any can be overwritten.
-    fn explained(&mut self, slots: &Slots, now: Instant) -> Vec<Outlier> {
+    fn explain_waiting(&mut self, slots: &Slots, now: Instant) -> Vec<Outlier> {
         let mut waiting = std::mem::take(&mut self.waiting);
         if waiting.is_empty() {
             return Vec::new();
         }
         self.read_at = Some(now);
-        self.read(Blame::read);
+        self.read_trace(Blame::read_trace);
         waiting.sort_by_key(|(_, sample)| std::cmp::Reverse(sample.value));
         let mut taken: Vec<Outlier> = Vec::new();
         for (point, sample) in waiting {
-            let outlier = self.outlier(slots, point, sample);
+            let outlier = self.build_outlier(slots, point, sample);
             self.act(&outlier, now);
             taken.push(outlier.clone());
-            self.keep(point, outlier);
+            self.keep_worst(point, outlier);
         }
         taken.sort_by_key(|outlier| outlier.at);
         if self.plan.worst.is_some() {
@@ -278,14 +278,14 @@ impl Outliers {
     }
 
     /// Reads the trace. What was measured does not depend on it.
-    fn read(&mut self, how: fn(&mut Blame) -> io::Result<()>) {
+    fn read_trace(&mut self, how: fn(&mut Blame) -> io::Result<()>) {
         let Some(Err(error)) = self.blame.as_mut().map(how) else { return };
         if !self.warnings.iter().any(|warning| warning.id == "trace-failed") {
-            self.warn("trace-failed", format!("the trace cannot be read: {error}"), None);
+            self.add_warning("trace-failed", format!("the trace cannot be read: {error}"), None);
         }
     }
 
-    fn outlier(&mut self, slots: &Slots, point: usize, sample: Exceedance) -> Outlier {
+    fn build_outlier(&mut self, slots: &Slots, point: usize, sample: Exceedance) -> Outlier {
         let cpu = self.points[point].cpu;
         let at = sample.at.saturating_sub(self.epoch_ns);
         let outlier = Outlier { at, cpu, value: sample.value, ..Outlier::default() };
@@ -315,7 +315,7 @@ impl Outliers {
         for action in self.plan.actions.clone() {
             match action {
                 Action::Continue | Action::MarkTrace(_) => {}
-                Action::Stop | Action::SaveTrace => self.save(outlier.value),
+                Action::Stop | Action::SaveTrace => self.save_trace(outlier.value),
                 Action::Exec(_) | Action::Signal(_) if !self.budget.grants(now) => {}
                 Action::Exec(command) => self.execute(&command, outlier),
                 Action::Signal(process) => self.signal(process),
@@ -324,43 +324,43 @@ impl Outliers {
     }
 
     /// Saves the trace of the first exceedance; where the worst are looked for, of the longest.
-    fn save(&mut self, value: u64) {
+    fn save_trace(&mut self, value: u64) {
         let wanted = self.saved.is_none_or(|saved| self.plan.worst.is_some() && saved < value);
         let (Some(path), Some(blame), true) = (&self.plan.trace_file, &mut self.blame, wanted) else {
             return;
         };
         self.saved = Some(value);
-        if let Err(error) = blame.save(path) {
+        if let Err(error) = blame.save_trace(path) {
             let remedy = "choose a file in a directory with room that you may write to";
-            self.warn(TRACE_LOST, format!("the trace is not saved: {error:#}"), Some(remedy));
+            self.add_warning(TRACE_LOST, format!("the trace is not saved: {error:#}"), Some(remedy));
         }
     }
 
     fn execute(&mut self, command: &str, outlier: &Outlier) {
         if let Err(error) = self.commands.execute(command, outlier) {
-            self.failed(FAILED_ACTIONS[0], format!("{command:?} does not start: {error}"));
+            self.add_failure(FAILED_ACTIONS[0], format!("{command:?} does not start: {error}"));
         }
-        self.hear(Duration::ZERO);
+        self.report_commands(Duration::ZERO);
     }
 
     fn signal(&mut self, process: u32) {
         let Some(pid) = Pid::from_raw(process as i32) else { return };
         if let Err(error) = kill_process(pid, Signal::USR1) {
-            self.failed(FAILED_ACTIONS[1], format!("no signal was sent to process {process}: {error}"));
+            self.add_failure(FAILED_ACTIONS[1], format!("no signal was sent to process {process}: {error}"));
         }
     }
 
     /// Hears of commands that ended, and waits so long for the others.
-    fn hear(&mut self, timeout: Duration) {
-        for (command, how) in self.commands.ended(timeout) {
-            self.failed(FAILED_ACTIONS[1], format!("{command:?} failed: {how}"));
+    fn report_commands(&mut self, timeout: Duration) {
+        for (command, how) in self.commands.failed_commands(timeout) {
+            self.add_failure(FAILED_ACTIONS[1], format!("{command:?} failed: {how}"));
         }
     }
 
     /// Adds a warning of a failure, unless the same text was added before.
-    fn failed(&mut self, id: &str, text: String) {
+    fn add_failure(&mut self, id: &str, text: String) {
         if !self.warnings.iter().any(|warning| warning.text == text) {
-            self.warn(id, text, None);
+            self.add_warning(id, text, None);
         }
     }
 
@@ -380,7 +380,7 @@ impl Outliers {
         }
     }
 
-    fn keep(&mut self, point: usize, outlier: Outlier) {
+    fn keep_worst(&mut self, point: usize, outlier: Outlier) {
         self.points[point].worst.push(outlier);
         let all = self.points.iter().map(|watched| watched.worst.len()).sum::<usize>();
         match self.plan.worst {
@@ -405,7 +405,7 @@ impl Outliers {
             let known = self.points[point].worst.iter().map(|outlier| outlier.value).max();
             if self.points[point].lost > 0 && known.is_none_or(|known| known < longest) {
                 let (at, cpu) = (snapshot.max_at, self.points[point].cpu);
-                self.keep(point, Outlier { at, cpu, value: longest, ..Outlier::default() });
+                self.keep_worst(point, Outlier { at, cpu, value: longest, ..Outlier::default() });
             }
         }
     }
@@ -419,11 +419,11 @@ impl Outliers {
     }
 
     /// Ends the trace, and says what was not looked into.
-    pub fn finish(&mut self, guardian: &Guardian) {
-        self.hear(GRACE);
+    pub fn finish_trace(&mut self, guardian: &Guardian) {
+        self.report_commands(GRACE);
         self.sum_up();
-        if let Some(Err(error)) = self.blame.take().map(|blame| blame.finish(guardian)) {
-            self.warn("trace-left", format!("{error:#}"), None);
+        if let Some(Err(error)) = self.blame.take().map(|blame| blame.finish_trace(guardian)) {
+            self.add_warning("trace-left", format!("{error:#}"), None);
         }
     }
 
@@ -431,25 +431,26 @@ impl Outliers {
         let (which, remedy) = self.which();
         if let (Some(path), Some(_), None) = (&self.plan.trace_file, &self.blame, self.saved) {
             let text = format!("no event{which} was seen: there is no trace in {}", path.display());
-            self.warn("no-trace", text, None);
+            self.add_warning("no-trace", text, None);
         }
         let lost: u64 = self.points.iter().map(|watched| watched.lost).sum();
         if lost > 0 {
-            let text = format!("{}{which} came too fast to be taken: only counted", counted(lost, "event"));
-            self.warn("outliers-lost", text, Some(remedy));
+            let text =
+                format!("{}{which} came too fast to be taken: only counted", count_with_noun(lost, "event"));
+            self.add_warning("outliers-lost", text, Some(remedy));
         }
         if self.budget.refused > 0 {
             let text = format!(
                 "{}{which} {} not acted upon: more than {ATTENDED} in a second",
-                counted(self.budget.refused, "event"),
+                count_with_noun(self.budget.refused, "event"),
                 were(self.budget.refused)
             );
-            self.warn("outliers-unattended", text, Some(remedy));
+            self.add_warning("outliers-unattended", text, Some(remedy));
         }
         self.sum_up_losses();
         for (kind, (count, name)) in std::mem::take(&mut self.held_back) {
             let (id, text, remedy) = held_back(kind, count, &name);
-            self.warn(id, text, Some(remedy));
+            self.add_warning(id, text, Some(remedy));
         }
     }
 
@@ -461,17 +462,17 @@ impl Outliers {
         if let Some(buffer) = self.blame.as_ref().map(Blame::buffer).filter(|_| lost > 0) {
             let text = format!(
                 "of {} a part of the trace was overwritten before it was read: each CPU's buffer holds {}",
-                counted(lost, "event"),
+                count_with_noun(lost, "event"),
                 format_size(buffer)
             );
-            self.warn("trace-overwritten", text, Some("give --buffer a larger size"));
+            self.add_warning("trace-overwritten", text, Some("give --buffer a larger size"));
         }
     }
 }
 
 /// The warning of events that the scheduler held back: its name, text and remedy.
 fn held_back(kind: &str, count: u64, name: &str) -> (&'static str, String, &'static str) {
-    let events = counted(count, "event");
+    let events = count_with_noun(count, "event");
     let is_own_budget = name.starts_with(OWN_BUDGET);
     let name = if name.is_empty() { String::new() } else { format!(": {name}") };
     if kind == kind::QUOTA {
@@ -489,7 +490,7 @@ fn held_back(kind: &str, count: u64, name: &str) -> (&'static str, String, &'sta
 
 /// The CPU of a point's thread; any of the step's where it has none of its own.
 fn cpu(step: &PlanStep, point: &MeasurementPoint) -> u32 {
-    let own = point.params.get(param::CPU).and_then(ParamValue::number).map(|cpu| cpu as u32);
+    let own = point.params.get(param::CPU).and_then(ParamValue::as_number).map(|cpu| cpu as u32);
     own.or(step.cpus.first().copied()).unwrap_or(0)
 }
 

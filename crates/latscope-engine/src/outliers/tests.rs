@@ -19,8 +19,8 @@ fn step(points: usize, threshold: u64) -> PlanStep {
 
 /// Slots of a step with a writer for each point.
 fn slots(step: &PlanStep) -> (Slots, Vec<HistogramSlotWriter>) {
-    let layout = HistogramSlotLayout::of(step);
-    let slots = Slots::map(Slots::create(&layout).unwrap(), layout).unwrap();
+    let layout = HistogramSlotLayout::of_step(step);
+    let slots = Slots::map_memfd(Slots::create_memfd(&layout).unwrap(), layout).unwrap();
     let writers: Vec<HistogramSlotWriter> =
         (0..step.points.len()).map(|point| slots.writer(point, Sampling::Event)).collect();
     writers.iter().for_each(HistogramSlotWriter::adopt);
@@ -35,13 +35,13 @@ fn sample(turn: u64, value: u64) -> Exceedance {
 fn outliers_are_taken_once_and_the_worst_of_each_point_are_kept() {
     let step = step(2, 5);
     let (slots, writers) = slots(&step);
-    let mut outliers = Outliers::of(&step, &OnThreshold::default(), 1_000_000);
+    let mut outliers = Outliers::for_step(&step, &OnThreshold::default(), 1_000_000);
     let kept = KEPT as u64;
     (0..kept + 6).for_each(|turn| writers[1].exceed(sample(turn, 100 + turn)));
-    let taken = outliers.take(&slots);
+    let taken = outliers.take_outliers(&slots);
     assert_eq!(taken.len() as u64, kept + 6);
     assert_eq!(taken[3], Outlier { at: 3, cpu: 11, value: 103, ..Outlier::default() });
-    assert_eq!(outliers.take(&slots), []);
+    assert_eq!(outliers.take_outliers(&slots), []);
     let (worst, first) = outliers.of_point(1);
     assert_eq!((worst.len(), worst[0].value, worst[KEPT - 1].value), (KEPT, 106, 105 + kept));
     assert_eq!((first.len(), first[0], first[63]), (FIRST, sample(0, 100), sample(63, 163)));
@@ -56,7 +56,7 @@ fn the_longest_are_kept_however_many_there_are() {
     let step = step(1, 5);
     let (slots, writers) = slots(&step);
     let plan = OnThreshold { blame: true, ..OnThreshold::default() };
-    let mut outliers = Outliers::of(&step, &plan, 0);
+    let mut outliers = Outliers::for_step(&step, &plan, 0);
     for round in 0..4 {
         (0..500).for_each(|turn| writers[0].exceed(sample(round * 500 + turn, 10 + turn)));
         writers[0].exceed(sample(5000 + round, 33_000_000 + round));
@@ -74,28 +74,28 @@ fn the_longest_are_kept_however_many_there_are() {
 fn events_that_come_soon_after_others_wait_and_none_is_forgotten() {
     let step = step(1, 5);
     let (slots, writers) = slots(&step);
-    let mut outliers = Outliers::of(&step, &OnThreshold::default(), 0);
-    assert_eq!(outliers.pause(), None);
+    let mut outliers = Outliers::for_step(&step, &OnThreshold::default(), 0);
+    assert_eq!(outliers.examination_delay(), None);
     writers[0].exceed(sample(0, 7));
-    assert_eq!(outliers.take(&slots).len(), 1);
+    assert_eq!(outliers.take_outliers(&slots).len(), 1);
     outliers.read_at = Some(Instant::now() + SECOND);
     writers[0].exceed(sample(1, 8));
-    assert_eq!(outliers.take(&slots), []);
-    assert!(outliers.pause().is_some_and(|pause| pause >= PAUSE));
+    assert_eq!(outliers.take_outliers(&slots), []);
+    assert!(outliers.examination_delay().is_some_and(|pause| pause >= PAUSE));
     assert_eq!(outliers.last(&slots).len(), 1);
-    assert_eq!(outliers.pause(), None);
+    assert_eq!(outliers.examination_delay(), None);
 }
 
 #[test]
 fn what_came_too_fast_is_counted() {
     let step = step(1, 5);
     let (slots, writers) = slots(&step);
-    let mut outliers = Outliers::of(&step, &OnThreshold::default(), 0);
+    let mut outliers = Outliers::for_step(&step, &OnThreshold::default(), 0);
     (0..3000).for_each(|turn| writers[0].exceed(sample(turn, 9)));
-    let taken = outliers.take(&slots).len() as u64;
+    let taken = outliers.take_outliers(&slots).len() as u64;
     outliers.sum_up();
     let text = &outliers.warnings[0].text;
-    assert!(text.starts_with(&counted(3000 - taken, "event")), "{taken} taken: {text}");
+    assert!(text.starts_with(&count_with_noun(3000 - taken, "event")), "{taken} taken: {text}");
 }
 
 #[test]
@@ -107,9 +107,9 @@ fn without_a_threshold_of_the_user_no_text_speaks_of_one() {
         (Some(1), "the longest event is not explained"),
         (Some(10), "the 10 longest events are not explained"),
     ] {
-        let mut outliers = Outliers::of(&step, &OnThreshold { worst, ..OnThreshold::default() }, 0);
+        let mut outliers = Outliers::for_step(&step, &OnThreshold { worst, ..OnThreshold::default() }, 0);
         (0..3000).for_each(|turn| writers[0].exceed(sample(turn, 9)));
-        outliers.take(&slots);
+        outliers.take_outliers(&slots);
         outliers.sum_up();
         assert_eq!(outliers.unexplained(), events);
         let Warning { text, remedy, .. } = &outliers.warnings[0];
@@ -131,12 +131,12 @@ fn the_threshold_follows_the_worst_from_the_first_event_on() {
     let step = step(2, u64::MAX);
     let (slots, writers) = slots(&step);
     let plan = OnThreshold { worst: Some(3), ..OnThreshold::default() };
-    let mut outliers = Outliers::of(&step, &plan, 0);
+    let mut outliers = Outliers::for_step(&step, &plan, 0);
     outliers.arm(&slots);
     assert_eq!(slots.threshold(), 0);
     writers[0].exceed(sample(0, 6_000_000));
     writers[1].exceed(sample(1, 20));
-    outliers.take(&slots);
+    outliers.take_outliers(&slots);
     assert_eq!(slots.threshold(), 0, "fewer than wanted");
     for (turn, value) in [(2, 31), (3, 90), (4, 40), (5, 80), (6, 35)] {
         writers[turn % 2].exceed(sample(turn as u64, value));
@@ -154,8 +154,8 @@ fn the_longest_event_is_listed_also_if_it_came_too_fast() {
     let step = step(1, 5);
     let (slots, mut writers) = slots(&step);
     let plan = OnThreshold { blame: true, ..OnThreshold::default() };
-    let mut outliers = Outliers::of(&step, &plan, 0);
-    writers[0].record(90_000, 17);
+    let mut outliers = Outliers::for_step(&step, &plan, 0);
+    writers[0].record_value(90_000, 17);
     writers[0].exceed(sample(0, 90_000));
     (1..3000).for_each(|turn| writers[0].exceed(sample(turn, 9)));
     outliers.last(&slots);
@@ -168,7 +168,7 @@ fn the_longest_event_is_listed_also_if_it_came_too_fast() {
 
 #[test]
 fn what_the_scheduler_held_back_is_warned_of_with_the_remedy() {
-    let mut outliers = Outliers::of(&step(1, 5), &OnThreshold::default(), 0);
+    let mut outliers = Outliers::for_step(&step(1, 5), &OnThreshold::default(), 0);
     let cause =
         |kind: &str, name: &str, ns| Cause { kind: kind.to_owned(), name: name.to_owned(), pid: 0, ns };
     let throttling = |ns| cause(kind::THROTTLING, "hog (real-time priority 10)", ns);
@@ -194,9 +194,9 @@ fn a_command_gets_the_outlier_and_is_not_left_behind() {
     let plan = OnThreshold { actions: vec![Action::Exec(command)], ..OnThreshold::default() };
     let step = step(1, 5);
     let (slots, writers) = slots(&step);
-    let mut outliers = Outliers::of(&step, &plan, 0);
+    let mut outliers = Outliers::for_step(&step, &plan, 0);
     writers[0].exceed(sample(0, 77));
-    outliers.take(&slots);
+    outliers.take_outliers(&slots);
     let said = loop {
         let said = std::fs::read_to_string(&file).unwrap_or_default();
         if said.ends_with('\n') {

@@ -17,7 +17,7 @@ enum Beside {
 
 impl Beside {
     /// Returns those of a step on these CPUs, by the groups of CPUs that share a last-level cache.
-    fn of(caches: &[CpuList], cpus: &[u32]) -> Beside {
+    fn for_cpus(caches: &[CpuList], cpus: &[u32]) -> Beside {
         let own = |cpu: &u32| cpus.contains(cpu);
         let used = caches.iter().filter(|cache| cache.0.iter().any(own));
         let beside: Vec<u32> =
@@ -31,8 +31,8 @@ impl Beside {
 }
 
 /// Returns the account since the last call, with what others used beside the threads of a step on these CPUs.
-pub(super) fn account(accountant: &mut Accountant, caches: &[CpuList], cpus: &[u32]) -> Option<Account> {
-    match Beside::of(caches, cpus) {
+pub(super) fn take_account(accountant: &mut Accountant, caches: &[CpuList], cpus: &[u32]) -> Option<Account> {
+    match Beside::for_cpus(caches, cpus) {
         Beside::Cpus(beside) => accountant.since_last(&beside),
         Beside::Own => {
             let account = accountant.since_last(&[])?;
@@ -49,14 +49,14 @@ mod tests {
     #[test]
     fn a_step_on_all_cpus_shares_its_cache_as_one_on_some_of_them_does() {
         let caches: Vec<CpuList> = ["0-1", "2-3", "4"].map(|cpus| cpus.parse().unwrap()).to_vec();
-        assert_eq!(Beside::of(&caches, &[1]), Beside::Cpus(vec![0]));
-        assert_eq!(Beside::of(&caches, &[1, 0]), Beside::Own);
-        assert_eq!(Beside::of(&caches, &[0, 1, 2]), Beside::Cpus(vec![3]));
-        assert_eq!(Beside::of(&caches, &[4]), Beside::None);
-        assert_eq!(Beside::of(&[], &[0, 1]), Beside::None);
+        assert_eq!(Beside::for_cpus(&caches, &[1]), Beside::Cpus(vec![0]));
+        assert_eq!(Beside::for_cpus(&caches, &[1, 0]), Beside::Own);
+        assert_eq!(Beside::for_cpus(&caches, &[0, 1, 2]), Beside::Cpus(vec![3]));
+        assert_eq!(Beside::for_cpus(&caches, &[4]), Beside::None);
+        assert_eq!(Beside::for_cpus(&[], &[0, 1]), Beside::None);
         let cpus: Vec<u32> = latscope_os::sched::allowed_cpus().unwrap();
         let all = [CpuList(cpus.clone())];
-        let account = account(&mut Accountant::watch(&cpus), &all, &cpus).unwrap();
+        let account = take_account(&mut Accountant::watch_cpus(&cpus), &all, &cpus).unwrap();
         assert_eq!(account.beside, (cpus.len() > 1).then_some(account.others));
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn has_more_to_say(step: &PlanStep, recorded: bool) -> bool {
 
 /// A thread that sleeps sees that it was asked to end when it wakes up.
 fn grace(step: &PlanStep) -> Duration {
-    let intervals = step.points.iter().filter_map(|point| point.params.get(param::INTERVAL)?.number());
+    let intervals = step.points.iter().filter_map(|point| point.params.get(param::INTERVAL)?.as_number());
     let longest = intervals.max().map_or(Duration::ZERO, Duration::from_nanos);
     Duration::from_secs(3).saturating_add(longest).min(Duration::from_secs(60))
 }
@@ -112,20 +112,20 @@ impl CoordinatorDeadlines {
     }
 
     /// Notes a message of the worker, which thus has not failed.
-    pub(super) fn heard(&mut self) {
+    pub(super) fn note_message(&mut self) {
         if !self.ended {
             self.given_up = Instant::now() + self.silence;
         }
     }
 
-    pub(super) fn end(&mut self) {
+    pub(super) fn begin_grace(&mut self) {
         self.ended = true;
         self.given_up = Instant::now() + self.grace;
-        self.hurry();
+        self.shorten_period();
     }
 
     /// Looks more often from here on: the step is to end.
-    pub(super) fn hurry(&mut self) {
+    pub(super) fn shorten_period(&mut self) {
         self.progress.period = Some(PROGRESS / 10);
     }
 
@@ -139,7 +139,7 @@ impl CoordinatorDeadlines {
         let soon = Instant::now() + MOMENT;
         self.given_up = if self.let_go { self.given_up } else { soon };
         (self.ended, self.let_go) = (true, true);
-        self.hurry();
+        self.shorten_period();
     }
 
     /// Returns true if the threads that were asked to end had enough time.
@@ -208,11 +208,11 @@ mod tests {
         let mut deadlines = over();
         let error = deadlines.is_over().unwrap_err().to_string();
         assert!(error.contains("silent for 60s"), "{error}");
-        deadlines.heard();
+        deadlines.note_message();
         assert!(!deadlines.is_over().unwrap());
         // What it says when it was asked to end gives it no more time.
         let mut deadlines = CoordinatorDeadlines { ended: true, ..over() };
-        deadlines.heard();
+        deadlines.note_message();
         assert!(deadlines.is_over().unwrap());
     }
 
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn without_deadlines_the_wait_lasts_until_the_worker_has_failed() {
         let mut deadlines = over();
-        deadlines.heard();
+        deadlines.note_message();
         assert!(deadlines.timeout() > Duration::from_secs(30));
         deadlines.checkpoints = PeriodicDeadline::new(Some(Duration::ZERO), Instant::now());
         assert_eq!(deadlines.timeout(), Duration::from_millis(1));

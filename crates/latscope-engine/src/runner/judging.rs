@@ -1,7 +1,7 @@
 //! Criteria in the coordinator: it judges with each save, shows their state, and ends the run.
 
 use super::deadlines::CoordinatorDeadlines;
-use super::{Coordinator, tell};
+use super::{Coordinator, notify_all};
 use crate::collect;
 use crate::link::WorkerLink;
 use crate::observers::RunEvent;
@@ -16,16 +16,16 @@ const STOPPED: &str = "stopped-when-exceeded";
 
 impl Coordinator<'_> {
     /// Judges what the run came to.
-    pub(super) fn judge(&mut self) {
+    pub(super) fn judge_run(&mut self) {
         if let Some((criteria, at)) = self.stopped.take() {
             let at = format_span(at as f64);
             let why = "as --stop-when-exceeded asks";
-            self.warn(
+            self.add_warning(
                 STOPPED,
                 &format!("the run was ended {at} after its start, {why}: {criteria} was exceeded"),
             );
         }
-        verdict::tested::note(&mut self.report);
+        verdict::tested::record_evidence(&mut self.report);
         verdict::judge_report(&mut self.report, &self.watch.criteria);
     }
 
@@ -40,10 +40,10 @@ impl Coordinator<'_> {
     ) -> bool {
         outliers.into_iter().for_each(|outliers| collect::add_outliers(&mut so_far, outliers));
         let (before, entered) = (self.report.measurements[self.segment(index)].to_vec(), self.entered[index]);
-        self.enter(index, so_far);
+        self.insert_points(index, so_far);
         let exceeded = self.look_at_criteria();
         if save && !exceeded {
-            tell(&mut self.observers, &RunEvent::Checkpoint(&self.report));
+            notify_all(&mut self.observers, &RunEvent::Checkpoint(&self.report));
         }
         let segment = self.segment(index);
         self.report.measurements.splice(segment, before);
@@ -57,10 +57,10 @@ impl Coordinator<'_> {
             return false;
         }
         verdict::judge_report(&mut self.report, &self.watch.criteria);
-        let (standings, exceeded) = self.watch.look(&self.report, monotonic_ns() - self.epoch_ns);
-        tell(&mut self.observers, &RunEvent::Standings(&standings));
+        let (standings, exceeded) = self.watch.check_criteria(&self.report, monotonic_ns() - self.epoch_ns);
+        notify_all(&mut self.observers, &RunEvent::Standings(&standings));
         if exceeded {
-            tell(&mut self.observers, &RunEvent::Exceeded(&self.report));
+            notify_all(&mut self.observers, &RunEvent::Exceeded(&self.report));
             self.note_stop();
         }
         exceeded
@@ -77,7 +77,7 @@ impl Coordinator<'_> {
     pub(super) fn stop_exceeded(&mut self, link: &WorkerLink, deadlines: &mut CoordinatorDeadlines) {
         if self.stopped.is_some() && !deadlines.ended {
             link.slots.ask_to_stop();
-            deadlines.end();
+            deadlines.begin_grace();
         }
     }
 }

@@ -49,7 +49,7 @@ impl Coordinator<'_> {
     ) -> Result<()> {
         let over = Duration::from_nanos(step.stop.limit_ns).saturating_add(LOOK);
         let is_over = self.told.is_some() || self.since.elapsed() > over;
-        if is_over && standstill.lasts(link.is_halted()) { link.resume() } else { Ok(()) }
+        if is_over && standstill.has_lasted(link.is_halted()) { link.resume() } else { Ok(()) }
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
                 row: true,
             };
             let (sampling, times) = (Sampling::Event, Semantics::Operation);
-            let mut measurement = Measurement::of(point, sampling, times, Histogram::new(1));
+            let mut measurement = Measurement::from_samples(point, sampling, times, Histogram::new(1));
             measurement.lower(Reason::new(level, "one-cpu", "a test", ""));
             mark_compiled(&mut measurement, facts);
             measurement.quality.reasons.iter().any(|reason| reason.id == "compiled-loop")

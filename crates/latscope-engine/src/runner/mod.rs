@@ -121,17 +121,17 @@ struct Coordinator<'a> {
 ///
 /// # Errors
 /// Nothing can be started: no sockets to the processes, no load.
-pub fn run(run: MeasurementRun) -> Result<Report> {
+pub fn run_plan(run: MeasurementRun) -> Result<Report> {
     // A worker that is stopped may go on and end before anyone looks.
     let mut waited = [&TERMINATION[..], &[signal::CHILD]].concat();
     waited.extend(run.observers.iter().flat_map(|observer| observer.signals()));
     let signals = SignalFd::block(&waited).context("signals cannot be waited for")?;
     role::check_sockets()?;
-    let epoch = run.timebase.clock().start();
+    let epoch = run.timebase.clock().stamp_start();
     let steps = run.plan.steps.len();
     let measuring = run.plan.steps.iter().flat_map(|step| &step.cpus).copied().collect();
-    let accountant = Accountant::watch(&run.plan.cpus.0).measuring_on(measuring);
-    let watch = CriteriaMonitor::of(&run.plan);
+    let accountant = Accountant::watch_cpus(&run.plan.cpus.0).measuring_on(measuring);
+    let watch = CriteriaMonitor::for_plan(&run.plan);
     let mut coordinator = Coordinator {
         registry: run.registry,
         report: empty_report(run.plan, run.machine, run.labels),
@@ -149,13 +149,13 @@ pub fn run(run: MeasurementRun) -> Result<Report> {
         told: None,
         halted: BTreeMap::new(),
         accountant,
-        clock: ClockWatch::start(SystemRoot::real()),
+        clock: ClockWatch::start_watching(SystemRoot::real()),
         watch,
         stopped: None,
         entered: vec![0; steps],
         iterations: vec![Vec::new(); steps],
     };
-    coordinator.run()?;
+    coordinator.run_steps()?;
     Ok(coordinator.report)
 }
 
@@ -163,7 +163,7 @@ fn empty_report(plan: Plan, machine: Machine, labels: BTreeMap<String, String>) 
     let (name, version) = ("latscope".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     let tool =
         ToolVersion { name, version, commit: option_env!("LATSCOPE_COMMIT").unwrap_or_default().to_owned() };
-    Report { run_id: random_name(), labels, ..Report::new(tool, now(), plan, machine) }
+    Report { run_id: random_name(), labels, ..Report::new(tool, current_time(), plan, machine) }
 }
 
 /// 128 random bits; empty where the kernel has none yet.
@@ -176,36 +176,36 @@ fn random_name() -> String {
     }
 }
 
-fn now() -> String {
+fn current_time() -> String {
     humantime::format_rfc3339_millis(SystemTime::now()).to_string()
 }
 
 impl Coordinator<'_> {
-    fn run(&mut self) -> Result<()> {
+    fn run_steps(&mut self) -> Result<()> {
         let plan = self.report.plan.clone();
         for undo in self.observers.iter().filter_map(|observer| observer.undo()) {
             // Stays in the journal until the guardian ends with the run.
             let _: Ticket = self.guardian.journal(undo)?;
         }
-        tell(&mut self.observers, &RunEvent::Started(&plan));
+        notify_all(&mut self.observers, &RunEvent::Started(&plan));
         starved::cannot_end(&plan.cpus.0).into_iter().for_each(|warning| self.pass_on(warning));
         if let Some(load) = &plan.load {
-            let loaded = load::start(load, &plan.cpus.0, &self.guardian)?;
+            let loaded = load::start_load(load, &plan.cpus.0, &self.guardian)?;
             self.accountant.add_load(&loaded.workers());
             self.loaded = Some(loaded);
         }
         if let Some(path) = &plan.timeline {
-            self.timeline = Some(timeline::Recorder::start(path, &self.guardian)?);
-            self.warn(
+            self.timeline = Some(timeline::Recorder::start_recording(path, &self.guardian)?);
+            self.add_warning(
                 "timeline",
                 "a time line is recorded: the durations of this run include the cost of recording",
             );
         }
-        let mut time = TimeLeft::of(&plan, |step, points| self.registry.setup_s(step, points));
+        let mut time = TimeLeft::for_plan(&plan, |step, points| self.registry.setup_s(step, points));
         for (round, index) in plan.schedule() {
             if time.is_left_out(index) {
                 self.begun += plan.steps[index].points.len();
-                tell(&mut self.observers, &RunEvent::Closed(&self.report));
+                notify_all(&mut self.observers, &RunEvent::Closed(&self.report));
                 continue;
             }
             let step = plan.steps[index].in_round(round);
@@ -217,51 +217,55 @@ impl Coordinator<'_> {
             (self.round, self.since) = (StepRound::of(&step, round), Instant::now());
             self.step(index, &step, &plan.cpus.0);
             self.begun += step.points.len();
-            time.closed(index);
+            time.finish_step(index);
             self.look_at_criteria();
-            tell(&mut self.observers, &RunEvent::Closed(&self.report));
+            notify_all(&mut self.observers, &RunEvent::Closed(&self.report));
             if self.stopped.is_some() && self.told.is_none() {
                 break;
             }
             if self.told.is_some() {
-                self.report.interrupted = self.interrupted(index, &step);
+                self.report.interrupted = self.run_interruption(index, &step);
                 break;
             }
         }
         self.state_left_out(&time);
         if let Some(timeline) = self.timeline.take() {
             // What was measured is worth more than its time line.
-            if let Err(error) = timeline.finish(&self.guardian) {
-                self.warn(timeline::LOST, &format!("the time line is not complete: {error:#}"));
+            if let Err(error) = timeline.finish_recording(&self.guardian) {
+                self.add_warning(timeline::LOST, &format!("the time line is not complete: {error:#}"));
             }
         }
         self.report.activity = self.accountant.total();
         let real_time = self.report.activity.as_ref().and_then(|account| account.real_time.clone());
         if let Some(real_time) = real_time {
             let remedy = Some("end that program, or let it sleep at times".to_owned());
-            self.pass_on(Warning { id: REAL_TIME_THROTTLED.to_owned(), text: real_time.words(), remedy });
+            self.pass_on(Warning {
+                id: REAL_TIME_THROTTLED.to_owned(),
+                text: real_time.format_explanation(),
+                remedy,
+            });
         }
         if let Some(idle) =
-            self.loaded.as_ref().filter(|load| load.ended().is_none()).and_then(LoadWorkers::idle)
+            self.loaded.as_ref().filter(|load| load.ended_worker().is_none()).and_then(LoadWorkers::idle)
         {
-            self.warn(LOAD_IDLE, &format!("{idle}: check that it does what it is for"));
+            self.add_warning(LOAD_IDLE, &format!("{idle}: check that it does what it is for"));
         }
-        self.judge();
-        self.report.findings.extend(findings::findings(&self.report, &self.registry.catalogue()));
-        self.report.finished = self.report.interrupted.is_none().then(now);
-        tell(&mut self.observers, &RunEvent::Finished(&self.report));
+        self.judge_run();
+        self.report.findings.extend(findings::collect_findings(&self.report, &self.registry.catalogue()));
+        self.report.finished = self.report.interrupted.is_none().then(current_time);
+        notify_all(&mut self.observers, &RunEvent::Finished(&self.report));
         Ok(())
     }
 
     /// Lowers what was measured while the load ended, or after that.
     fn check_load(&mut self, measured: &mut [Measurement]) {
-        let Some(how) = self.loaded.as_ref().and_then(LoadWorkers::ended) else { return };
+        let Some(how) = self.loaded.as_ref().and_then(LoadWorkers::ended_worker) else { return };
         let text = format!("the load ended before the measurement did ({how})");
         for m in measured.iter_mut().filter(|m| m.quality.level != QualityLevel::Unsupported) {
             m.lower(Reason::new(QualityLevel::Degraded, LOAD_ENDED, &text, "use a load that runs on"));
         }
         if !self.report.warnings.iter().any(|warning| warning.id == LOAD_ENDED) {
-            self.warn(LOAD_ENDED, &format!("{text}: not all figures were taken under it"));
+            self.add_warning(LOAD_ENDED, &format!("{text}: not all figures were taken under it"));
         }
     }
 
@@ -274,7 +278,7 @@ impl Coordinator<'_> {
     }
 
     /// Returns the progress of a run that was asked to end; `None` if such a request is its only end.
-    fn interrupted(&self, index: usize, step: &PlanStep) -> Option<Interrupted> {
+    fn run_interruption(&self, index: usize, step: &PlanStep) -> Option<Interrupted> {
         let StopRequest { by, at } = self.told.as_ref()?;
         let plan = &self.report.plan;
         if !step.stop.is_limited() && index + 1 == plan.steps.len() {
@@ -310,11 +314,11 @@ impl Coordinator<'_> {
         let mut streams = Streams::new(step);
         let mut starved = StarvationMonitor::new();
         let outcome = self.in_scratch(step, |coordinator, scratch| {
-            let mut link = WorkerLink::start(step)?;
+            let mut link = WorkerLink::start_worker(step)?;
             slots = Some(link.slots.clone());
             outliers.iter().for_each(|outliers| outliers.arm(&link.slots));
             if let Some(timeline) = &mut coordinator.timeline {
-                timeline.follow(link.process())?;
+                timeline.follow_process(link.process())?;
             }
             let files = outliers.as_ref().and_then(Outliers::trace_files);
             let (marker, switch) = files.map_or((None, None), |files| (Some(files.marker), files.switch));
@@ -328,12 +332,12 @@ impl Coordinator<'_> {
                 allowed: allowed.to_vec(),
                 scratch,
                 iterations: coordinator.iterations[index].clone(),
-                trace_marker: coordinator.timeline.as_ref().map(timeline::Recorder::marker).or(marker),
+                trace_marker: coordinator.timeline.as_ref().map(timeline::Recorder::marker_path).or(marker),
                 trace_switch: switch,
                 epoch_ns: coordinator.epoch_ns,
             })?;
             let watched = (&mut streams, outliers.as_mut(), &mut starved);
-            coordinator.listen(index, step, &mut link, &mut results, watched)
+            coordinator.listen_to_worker(index, step, &mut link, &mut results, watched)
         });
         let ended = (monotonic_ns(), self.epoch_ns);
         let failure = match (&outcome, &self.told) {
@@ -346,31 +350,31 @@ impl Coordinator<'_> {
         // However the worker ended: these are the last figures, and the same as in the report.
         let mut unfinished = Vec::new();
         if let Some(slots) = &slots {
-            unfinished = starved.record(step, slots, &mut results, ended);
+            unfinished = starved.record_missed(step, slots, &mut results, ended);
             let last = outliers.as_mut().map(|outliers| outliers.last(slots)).unwrap_or_default();
-            last.iter().for_each(|outlier| self.tell(&RunEvent::Outlier(outlier)));
-            self.look(slots, &mut streams, None);
+            last.iter().for_each(|outlier| self.notify_observers(&RunEvent::Outlier(outlier)));
+            self.forward_events(slots, &mut streams, None);
             self.snapshot(step, slots);
         }
         let mut measured =
             collect::measurements(self.registry, step, slots.as_ref(), &results, failure.as_deref());
         if let Some(outliers) = &mut outliers {
             collect::add_outliers(&mut measured, outliers);
-            outliers.finish(&self.guardian);
+            outliers.finish_trace(&self.guardian);
             outliers.warnings.iter().for_each(|warning| self.pass_on(warning.clone()));
         }
-        starved::mark(&mut measured, &unfinished, &self.halted);
+        starved::mark_overdue(&mut measured, &unfinished, &self.halted);
         marks::mark_halted(&mut measured, std::mem::take(&mut self.halted));
         self.add_timeline(step, &mut measured);
         self.iterations[index] = iterations(&results);
         let caches = &self.report.machine.last_caches;
-        let account = beside::account(&mut self.accountant, caches, &step.cpus);
+        let account = beside::take_account(&mut self.accountant, caches, &step.cpus);
         measured.iter_mut().for_each(|m| m.account.clone_from(&account));
         self.check_load(&mut measured);
         if let Some(changed) = self.clock.objection() {
             measured.iter_mut().for_each(|m| m.lower(changed.clone()));
         }
-        self.enter(index, measured);
+        self.insert_points(index, measured);
     }
 
     /// Runs `body` with the step's scratch directory, if it wants one.
@@ -395,13 +399,13 @@ impl Coordinator<'_> {
     fn outliers(&mut self, step: &PlanStep) -> Option<Outliers> {
         let wanted = self.report.plan.on_threshold.clone().filter(|_| step.periodic.is_some())?;
         let machine = &self.report.machine;
-        let mut outliers = Outliers::start(step, &wanted, self.epoch_ns, machine, &self.guardian);
+        let mut outliers = Outliers::start_step(step, &wanted, self.epoch_ns, machine, &self.guardian);
         outliers.warnings.drain(..).for_each(|warning| self.pass_on(warning));
         Some(outliers)
     }
 
     /// Listens to a worker until it is done, dead, silent or to be stopped.
-    fn listen(
+    fn listen_to_worker(
         &mut self,
         index: usize,
         step: &PlanStep,
@@ -414,41 +418,41 @@ impl Coordinator<'_> {
         let mut deadlines = CoordinatorDeadlines::new(step, &self.observers, outliers.as_deref(), judging);
         loop {
             let inputs: Vec<_> = self.observers.iter().filter_map(|observer| observer.input()).collect();
-            let pause = outliers.as_deref().and_then(Outliers::pause).unwrap_or(marks::LOOK);
-            let heard = link.wait(&self.signals, &inputs, deadlines.timeout().min(pause))?;
+            let pause = outliers.as_deref().and_then(Outliers::examination_delay).unwrap_or(marks::LOOK);
+            let heard = link.wait_for_event(&self.signals, &inputs, deadlines.timeout().min(pause))?;
             drop(inputs);
             self.note_halt(step, link, said.begun, outliers.as_deref_mut());
             match heard {
                 CoordinatorEvent::Signal(signal) if TERMINATION.contains(&signal) => {
-                    if self.terminated(signal, step, link, &mut deadlines) {
+                    if self.handle_signal(signal, step, link, &mut deadlines) {
                         return Ok(());
                     }
                 }
                 CoordinatorEvent::Signal(signal) => {
                     // A report of the state is of this moment.
                     self.snapshot(step, &link.slots);
-                    self.tell(&RunEvent::Signal(signal));
+                    self.notify_observers(&RunEvent::Signal(signal));
                 }
-                CoordinatorEvent::Input(_) => self.tell(&RunEvent::Input),
+                CoordinatorEvent::Input(_) => self.notify_observers(&RunEvent::Input),
                 CoordinatorEvent::Bell | CoordinatorEvent::Silence => {}
                 CoordinatorEvent::Gone => return Err(said.failure.unwrap_or_else(|| link.how_it_ended())),
                 CoordinatorEvent::Message(WorkerMessage::Finished) => {
                     return said.failure.map_or(Ok(()), Err);
                 }
                 CoordinatorEvent::Message(message) => {
-                    deadlines.heard();
-                    self.receive(message, step, results, &mut said);
+                    deadlines.note_message();
+                    self.handle_message(message, step, results, &mut said);
                 }
             }
             if deadlines.is_over()? {
                 return Ok(());
             }
             if deadlines.progress.due() {
-                self.attend(step, link, &mut deadlines, starved)?;
+                self.check_progress(step, link, &mut deadlines, starved)?;
             }
             self.resume_stopped(step, link, &mut halted)?;
             self.note_halt(step, link, said.begun, outliers.as_deref_mut());
-            self.look(&link.slots, streams, outliers.as_deref_mut());
+            self.forward_events(&link.slots, streams, outliers.as_deref_mut());
             if deadlines.looks.due() {
                 self.snapshot(step, &link.slots);
             }
@@ -467,7 +471,7 @@ impl Coordinator<'_> {
     }
 
     /// Ends the step early for a signal. Returns true if its worker is not waited for.
-    fn terminated(
+    fn handle_signal(
         &mut self,
         signal: i32,
         step: &PlanStep,
@@ -475,14 +479,14 @@ impl Coordinator<'_> {
         deadlines: &mut CoordinatorDeadlines,
     ) -> bool {
         let again = self.told.as_ref().is_some_and(|told| told.at.elapsed() >= TWICE);
-        self.end_early(link, deadlines, signal::name(signal));
+        self.end_early(link, deadlines, signal::signal_name(signal));
         // Records outlive the worker.
         let recorded = (0..step.points.len()).any(|point| link.slots.snapshot(point).histogram.count() > 0);
         again || !has_more_to_say(step, recorded)
     }
 
     /// Takes a message of the worker, other than its last one.
-    fn receive(
+    fn handle_message(
         &mut self,
         message: WorkerMessage,
         step: &PlanStep,
@@ -492,13 +496,13 @@ impl Coordinator<'_> {
         match message {
             WorkerMessage::Ready | WorkerMessage::Finished => {}
             WorkerMessage::Shortfall { reason, remedy } => {
-                collect::forewarned(results, &reason, &remedy);
-                self.forewarn(step, &reason, remedy);
+                collect::note_degraded(results, &reason, &remedy);
+                self.warn_degraded(step, &reason, remedy);
             }
             WorkerMessage::Peers(processes, used_ns) => self.accountant.add_peers(&processes, used_ns),
             WorkerMessage::Waiting(text) => {
                 let warning = Warning { id: "waiting".to_owned(), text, remedy: None };
-                self.tell(&RunEvent::Warning(&warning));
+                self.notify_observers(&RunEvent::Warning(&warning));
             }
             WorkerMessage::Started(point, known) => {
                 said.begun = point;
@@ -506,7 +510,7 @@ impl Coordinator<'_> {
                 let place = self.begun + point;
                 self.since = Instant::now();
                 let round = self.round;
-                self.tell(&RunEvent::Point { point: &step.points[point], index: place, round });
+                self.notify_observers(&RunEvent::Point { point: &step.points[point], index: place, round });
             }
             WorkerMessage::Closed(point, result) => results[point] = Some(*result),
             WorkerMessage::Failed(text) => said.failure = Some(anyhow!(text)),
@@ -515,10 +519,14 @@ impl Coordinator<'_> {
 
     /// Warns the observers of a long step why its figures will be degraded. The report states the reason for each of
     /// them.
-    fn forewarn(&mut self, step: &PlanStep, reason: &str, remedy: String) {
+    fn warn_degraded(&mut self, step: &PlanStep, reason: &str, remedy: String) {
         if step.periodic.is_some() {
             let text = format!("degraded: {reason}");
-            self.tell(&RunEvent::Warning(&Warning { id: "degraded".to_owned(), text, remedy: Some(remedy) }));
+            self.notify_observers(&RunEvent::Warning(&Warning {
+                id: "degraded".to_owned(),
+                text,
+                remedy: Some(remedy),
+            }));
         }
     }
 
@@ -529,7 +537,7 @@ impl Coordinator<'_> {
     fn was_ended(&mut self) -> Result<bool> {
         while let Some(signal) = self.signals.next()? {
             if TERMINATION.contains(&signal) {
-                self.told = Some(StopRequest { by: signal::name(signal), at: Instant::now() });
+                self.told = Some(StopRequest { by: signal::signal_name(signal), at: Instant::now() });
                 return Ok(true);
             }
         }
@@ -539,19 +547,19 @@ impl Coordinator<'_> {
     /// Asks the measuring threads to end, and gives them a moment; the first time counts.
     fn end_early(&mut self, link: &WorkerLink, deadlines: &mut CoordinatorDeadlines, by: String) {
         if self.told.is_none() {
-            output::hurry();
+            output::stop_waiting();
             self.told = Some(StopRequest { by, at: Instant::now() });
             link.slots.interrupt();
-            deadlines.end();
+            deadlines.begin_grace();
         }
     }
 
     /// Passes on what there is to see between two messages.
-    fn look(&mut self, slots: &Slots, streams: &mut Streams, outliers: Option<&mut Outliers>) {
-        for outlier in outliers.map(|outliers| outliers.take(slots)).unwrap_or_default() {
-            self.tell(&RunEvent::Outlier(&outlier));
+    fn forward_events(&mut self, slots: &Slots, streams: &mut Streams, outliers: Option<&mut Outliers>) {
+        for outlier in outliers.map(|outliers| outliers.take_outliers(slots)).unwrap_or_default() {
+            self.notify_observers(&RunEvent::Outlier(&outlier));
         }
-        streams.take(slots, |event| tell(&mut self.observers, event));
+        streams.forward_samples(slots, |event| notify_all(&mut self.observers, event));
     }
 
     /// Shows those who want it how a step stands.
@@ -560,25 +568,31 @@ impl Coordinator<'_> {
             let points = (0..step.points.len()).map(|point| slots.snapshot(point)).collect();
             let at = monotonic_ns() - self.epoch_ns;
             let began = at.saturating_sub(self.since.elapsed().as_nanos() as u64);
-            self.tell(&RunEvent::Snapshot(&StepSnapshot { step, points, round: self.round, began, at }));
+            self.notify_observers(&RunEvent::Snapshot(&StepSnapshot {
+                step,
+                points,
+                round: self.round,
+                began,
+                at,
+            }));
         }
     }
 
-    fn tell(&mut self, event: &RunEvent) {
-        tell(&mut self.observers, event);
+    fn notify_observers(&mut self, event: &RunEvent) {
+        notify_all(&mut self.observers, event);
     }
 
-    fn warn(&mut self, id: &str, text: &str) {
+    fn add_warning(&mut self, id: &str, text: &str) {
         self.pass_on(Warning { id: id.to_owned(), text: text.to_owned(), remedy: None });
     }
 
     fn pass_on(&mut self, warning: Warning) {
-        tell(&mut self.observers, &RunEvent::Warning(&warning));
+        notify_all(&mut self.observers, &RunEvent::Warning(&warning));
         self.report.warnings.push(warning);
     }
 }
 
-fn tell(observers: &mut [&mut dyn Observer], event: &RunEvent) {
+fn notify_all(observers: &mut [&mut dyn Observer], event: &RunEvent) {
     observers.iter_mut().for_each(|observer| observer.observe(event));
 }
 

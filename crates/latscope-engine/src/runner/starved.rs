@@ -57,7 +57,7 @@ impl StarvationMonitor {
 
     /// Looks at the threads; returns a warning for each CPU that another thread has kept them from since then. Those of
     /// a step that states no instants are looked at only when it is `overdue`: that takes a while.
-    pub(super) fn look(
+    pub(super) fn check_threads(
         &mut self,
         step: &PlanStep,
         link: &WorkerLink,
@@ -66,8 +66,8 @@ impl StarvationMonitor {
     ) -> Vec<Warning> {
         let slots = &link.slots;
         let progress: Vec<ThreadDueState> =
-            (0..step.points.len()).map(|point| slots.progress(point)).collect();
-        self.compare(&progress, now);
+            (0..step.points.len()).map(|point| slots.due_state(point)).collect();
+        self.find_late_points(&progress, now);
         let known = progress.iter().any(|one| *one != ThreadDueState::Unknown);
         let stuck = !known && self.is_stuck(step, slots) && overdue;
         self.stands = false;
@@ -75,13 +75,13 @@ impl StarvationMonitor {
             self.starvation = Starvation::default();
             return Vec::new();
         }
-        let runnable = self.starvation.look(&SystemRoot::real(), link.process());
+        let runnable = self.starvation.find_runnable(&SystemRoot::real(), link.process());
         let standing = || runnable.iter().find(|thread| thread.stands);
         let mut waiting: Vec<(&Runnable, u64)> = Vec::new();
         for (point, late) in &self.late {
             let own = runnable.iter().find(|thread| thread.thread == slots.thread(*point));
             // One that is still set up is not known, and one that is woken by another waits for that.
-            let cpu = step.points[*point].params.get(param::CPU).and_then(|cpu| cpu.number());
+            let cpu = step.points[*point].params.get(param::CPU).and_then(|cpu| cpu.as_number());
             let there = || {
                 let there = |thread: &&Runnable| cpu == Some(thread.cpu.into());
                 runnable.iter().filter(there).find(|thread| thread.thread != link.process())
@@ -93,13 +93,13 @@ impl StarvationMonitor {
             self.stands = standing().is_some();
             waiting.extend(standing().map(|thread| (thread, still)));
         }
-        waiting.into_iter().filter_map(|(thread, late)| self.name(thread, late)).collect()
+        waiting.into_iter().filter_map(|(thread, late)| self.name_occupant(thread, late)).collect()
     }
 
     /// Finds the points that are late, and were so for the same instant at the look before.
-    fn compare(&mut self, progress: &[ThreadDueState], now: u64) {
+    fn find_late_points(&mut self, progress: &[ThreadDueState], now: u64) {
         let due = progress.iter().enumerate().filter_map(|(point, one)| match one {
-            ThreadDueState::Due(due) if one.starved(now).is_some() => Some((point, *due)),
+            ThreadDueState::Due(due) if one.starvation_ns(now).is_some() => Some((point, *due)),
             _ => None,
         });
         let before = std::mem::replace(&mut self.due, due.collect());
@@ -108,7 +108,7 @@ impl StarvationMonitor {
     }
 
     /// Forgets what was seen of threads that stand still with their process.
-    fn forget(&mut self) {
+    fn reset_progress(&mut self) {
         (self.late, self.due) = Default::default();
         self.starvation = Starvation::default();
     }
@@ -120,7 +120,7 @@ impl StarvationMonitor {
 
     /// Returns true if there were no samples for a second.
     fn is_stuck(&mut self, step: &PlanStep, slots: &Slots) -> bool {
-        let count = (0..step.points.len()).map(|point| slots.taken(point)).sum();
+        let count = (0..step.points.len()).map(|point| slots.sample_count(point)).sum();
         if self.counted.0 != count {
             self.counted = (count, Instant::now());
         }
@@ -128,7 +128,7 @@ impl StarvationMonitor {
     }
 
     /// Finds who has the CPU that a thread waits for. Returns a warning the first time.
-    fn name(&mut self, thread: &Runnable, late: u64) -> Option<Warning> {
+    fn name_occupant(&mut self, thread: &Runnable, late: u64) -> Option<Warning> {
         let found = occupant(&SystemRoot::real(), thread, std::process::id());
         let known = self.occupants.entry(thread.cpu).or_default();
         *known = found.clone().or(known.take());
@@ -155,7 +155,7 @@ impl StarvationMonitor {
 
     /// Returns true if a step that began then is past its time.
     pub(super) fn is_overdue(step: &PlanStep, slots: &Slots, since: Instant, now: u64) -> bool {
-        let end = slots.end();
+        let end = slots.last_end();
         let planned = if end.is_some() { counted_ns(step) } else { step.stop.limit_ns };
         let limit = Duration::from_nanos(planned).saturating_add(PATIENCE);
         end.is_some_and(|end| now >= end) || since.elapsed() >= limit
@@ -167,7 +167,7 @@ impl StarvationMonitor {
         link.slots.let_go(now);
         link.slots.ask_to_stop();
         // One that ran since the look has recorded how late it was, and ends by itself.
-        self.late.retain(|point, late| link.slots.progress(*point) == ThreadDueState::Due(now - *late));
+        self.late.retain(|point, late| link.slots.due_state(*point) == ThreadDueState::Due(now - *late));
         for (point, late) in &self.late {
             self.let_go.entry(*point).or_insert(*late);
         }
@@ -175,7 +175,7 @@ impl StarvationMonitor {
         let on_time: Vec<u32> = on_time.map(|point| link.slots.thread(point)).collect();
         let still_late = |thread: &u32| self.late.keys().any(|point| link.slots.thread(*point) == *thread);
         let except: Vec<u32> = on_time.into_iter().filter(|thread| !still_late(thread)).collect();
-        link.free(&except);
+        link.move_threads_here(&except);
     }
 
     /// Words of who had the CPUs; `None` if that is not known.
@@ -190,7 +190,7 @@ impl StarvationMonitor {
 
     /// Records what the threads were due for at `ended` and had not run for: late by that much at least. The worker has
     /// ended.
-    pub(super) fn record(
+    pub(super) fn record_missed(
         &self,
         step: &PlanStep,
         slots: &Slots,
@@ -200,8 +200,8 @@ impl StarvationMonitor {
         let ended = slots.let_go_at().unwrap_or(ended);
         let mut all = Vec::new();
         for (point, result) in results.iter_mut().enumerate() {
-            let (progress, threaded) = (slots.progress(point), slots.thread(point) != 0);
-            let (ThreadDueState::Due(due), Some(late)) = (progress, progress.starved(ended)) else {
+            let (progress, threaded) = (slots.due_state(point), slots.thread(point) != 0);
+            let (ThreadDueState::Due(due), Some(late)) = (progress, progress.starvation_ns(ended)) else {
                 // A thread that watches time has recorded by itself what it missed until it was let go.
                 let longest = || slots.snapshot(point).histogram.max().map_or(0, |max| max as u64);
                 let late = self.let_go.get(&point).map(|late| (*late).min(longest()));
@@ -217,7 +217,7 @@ impl StarvationMonitor {
             if threaded && late > writer.threshold() {
                 writer.exceed(sample);
             }
-            writer.settle();
+            writer.mark_over();
             if let Some(result) = result {
                 add_to_blocks(&mut result.blocks, ended.saturating_sub(epoch_ns), late);
             }
@@ -232,7 +232,7 @@ impl Coordinator<'_> {
     ///
     /// # Errors
     /// The worker does not come to measure; the text names who has its CPU.
-    pub(super) fn attend(
+    pub(super) fn check_progress(
         &mut self,
         step: &PlanStep,
         link: &WorkerLink,
@@ -241,13 +241,13 @@ impl Coordinator<'_> {
     ) -> Result<()> {
         if link.is_halted() {
             // It has no CPU since it wants none.
-            starved.forget();
+            starved.reset_progress();
             return Ok(());
         }
         let now = monotonic_ns();
         let overdue =
             self.told.is_none() && StarvationMonitor::is_overdue(step, &link.slots, self.since, now);
-        let warnings = starved.look(step, link, now, overdue);
+        let warnings = starved.check_threads(step, link, now, overdue);
         warnings.into_iter().for_each(|warning| self.pass_on(warning));
         if let Some(text) = starved.standstill() {
             return Err(anyhow!(text));
@@ -256,8 +256,8 @@ impl Coordinator<'_> {
             deadlines.look_soon();
         }
         // A count may take longer than its intervals without being at its end.
-        if overdue && link.slots.end().is_some_and(|end| now >= end) {
-            deadlines.hurry();
+        if overdue && link.slots.last_end().is_some_and(|end| now >= end) {
+            deadlines.shorten_period();
         }
         if starved.has_late() && (overdue || self.told.is_some()) {
             starved.let_go(step, link, now);
@@ -279,7 +279,7 @@ pub(super) struct Unfinished {
 /// clock. `u64::MAX` without a count.
 fn counted_ns(step: &PlanStep) -> u64 {
     let Some(periodic) = &step.periodic else { return u64::MAX };
-    let intervals = step.points.iter().filter_map(|point| point.params.get(param::INTERVAL)?.number());
+    let intervals = step.points.iter().filter_map(|point| point.params.get(param::INTERVAL)?.as_number());
     let alignment = u64::from(periodic.align_second) * 1_000_000_000;
     let activations = periodic.warm_up.saturating_add(step.stop.events);
     intervals.max().unwrap_or(u64::MAX).saturating_mul(activations).saturating_add(alignment)
@@ -303,7 +303,7 @@ fn has_it(occupant: Option<&str>) -> String {
 /// The interval of a point's thread, and how many activations after `due` were due until then.
 fn missed(step: &PlanStep, point: usize, due: u64, until: u64) -> (u64, u64) {
     let planned = &step.points[point];
-    let interval = planned.params.get(param::INTERVAL).and_then(|value| value.number());
+    let interval = planned.params.get(param::INTERVAL).and_then(|value| value.as_number());
     let interval = interval.filter(|_| [ids::WAKE_TIMER, ids::WAKE_RESPONSE].contains(&&*planned.probe));
     let interval = interval.unwrap_or(u64::MAX).max(1);
     (interval, until.saturating_sub(due).saturating_sub(1) / interval)
@@ -320,7 +320,7 @@ fn add_to_blocks(blocks: &mut Vec<SampleBlock>, at: u64, value: u64) {
 }
 
 /// Marks the points with an event that had not come when the run ended. `halted` has those that stood still meanwhile.
-pub(super) fn mark(
+pub(super) fn mark_overdue(
     measured: &mut [Measurement],
     unfinished: &[Unfinished],
     halted: &BTreeMap<usize, Shortfall>,
@@ -331,7 +331,10 @@ pub(super) fn mark(
         let unknown = if halted.contains_key(point) { STOOD_STILL } else { "why is not known" };
         let words = words.as_deref().unwrap_or(unknown);
         let text = format!("late by at least {time}: the thread had not run when the run ended ({words})");
-        m.lower(Reason::new(QualityLevel::Degraded, NOT_RUN, text, REMEDY).with("lower_bound", *late as f64));
+        m.lower(
+            Reason::new(QualityLevel::Degraded, NOT_RUN, text, REMEDY)
+                .with_number("lower_bound", *late as f64),
+        );
     }
 }
 
@@ -356,8 +359,8 @@ mod tests {
     }
 
     fn slots(step: &PlanStep) -> Slots {
-        let layout = HistogramSlotLayout::of(step);
-        Slots::map(Slots::create(&layout).unwrap(), layout).unwrap()
+        let layout = HistogramSlotLayout::of_step(step);
+        Slots::map_memfd(Slots::create_memfd(&layout).unwrap(), layout).unwrap()
     }
 
     #[test]
@@ -370,7 +373,7 @@ mod tests {
         slots.set_end(0, 5 * SECOND);
         let mut results = [Some(PointResult::default())];
         let starved = StarvationMonitor::new();
-        let unfinished = starved.record(&step, &slots, &mut results, (6 * SECOND, 0));
+        let unfinished = starved.record_missed(&step, &slots, &mut results, (6 * SECOND, 0));
         let snapshot = slots.snapshot(0);
         assert_eq!((snapshot.histogram.count(), snapshot.histogram.max()), (2, Some(3e9)));
         // Those that were due until the end of the run.
@@ -378,7 +381,7 @@ mod tests {
         assert_eq!((unfinished.len(), unfinished[0].late), (1, 3 * SECOND));
         assert_eq!(results[0].as_ref().unwrap().blocks[0].max, 3 * SECOND);
         assert!(
-            starved.record(&step, &slots, &mut results, (9 * SECOND, 0)).is_empty(),
+            starved.record_missed(&step, &slots, &mut results, (9 * SECOND, 0)).is_empty(),
             "it is recorded once"
         );
     }
@@ -389,13 +392,16 @@ mod tests {
         let slots = slots(&step);
         slots.writer(0, Sampling::Event).set_due(SECOND);
         slots.let_go(3 * SECOND);
-        let unfinished = StarvationMonitor::new().record(&step, &slots, &mut [None], (4 * SECOND, 0));
+        let unfinished = StarvationMonitor::new().record_missed(&step, &slots, &mut [None], (4 * SECOND, 0));
         assert_eq!((unfinished[0].late, slots.snapshot(0).missed), (2 * SECOND, 1_999));
         // What is no activation misses none.
         let step = self::step(ids::NOISE_BUSY);
         let slots = self::slots(&step);
         slots.writer(0, Sampling::Event).set_due(SECOND);
-        assert_eq!(StarvationMonitor::new().record(&step, &slots, &mut [None], (4 * SECOND, 0)).len(), 1);
+        assert_eq!(
+            StarvationMonitor::new().record_missed(&step, &slots, &mut [None], (4 * SECOND, 0)).len(),
+            1
+        );
         assert_eq!(slots.snapshot(0).missed, 0);
     }
 
@@ -404,16 +410,17 @@ mod tests {
         let step = step(ids::NOISE_BUSY);
         let slots = slots(&step);
         let mut writer = slots.writer(0, Sampling::Event);
-        let record =
-            |starved: &StarvationMonitor| starved.record(&step, &slots, &mut [None], (SECOND, 0)).len();
+        let record = |starved: &StarvationMonitor| {
+            starved.record_missed(&step, &slots, &mut [None], (SECOND, 0)).len()
+        };
         assert_eq!(record(&StarvationMonitor::new()), 0, "it has not begun");
         writer.set_due(SECOND);
         assert_eq!(record(&StarvationMonitor::new()), 0, "it is not late");
-        writer.settle();
+        writer.mark_over();
         assert_eq!(record(&StarvationMonitor::new()), 0, "it has ended");
-        writer.record(SECOND - 7, SECOND);
+        writer.record_value(SECOND - 7, SECOND);
         let starved = StarvationMonitor { let_go: [(0, SECOND)].into(), ..StarvationMonitor::new() };
-        let unfinished = starved.record(&step, &slots, &mut [None], (SECOND, 0));
+        let unfinished = starved.record_missed(&step, &slots, &mut [None], (SECOND, 0));
         assert_eq!(
             (unfinished.len(), unfinished[0].late),
             (1, SECOND - 7),
@@ -434,8 +441,8 @@ mod tests {
             slots.writer(point, Sampling::Event).set_due(first);
             slots.set_end(point, first + SECOND);
         }
-        assert_eq!(slots.end(), Some(2 * SECOND + 500_000));
-        StarvationMonitor::new().record(&step, &slots, &mut [None, None], (4 * SECOND, 0));
+        assert_eq!(slots.last_end(), Some(2 * SECOND + 500_000));
+        StarvationMonitor::new().record_missed(&step, &slots, &mut [None, None], (4 * SECOND, 0));
         assert_eq!([0, 1].map(|point| slots.snapshot(point).missed), [999; 2]);
     }
 
@@ -443,26 +450,26 @@ mod tests {
     fn a_thread_is_late_that_was_so_at_two_looks() {
         let mut starved = StarvationMonitor::new();
         let mut looked = |due: [u64; 2], now: u64| {
-            starved.compare(&due.map(ThreadDueState::Due), now * SECOND);
+            starved.find_late_points(&due.map(ThreadDueState::Due), now * SECOND);
             (starved.late.clone(), starved.is_to_look_again())
         };
         assert_eq!(looked([7, 7], 3), ([].into(), true));
         assert_eq!(looked([7, SECOND], 3), ([(0, 3 * SECOND - 7)].into(), true), "the second has run");
         assert_eq!(looked([7, 3 * SECOND], 3), ([(0, 3 * SECOND - 7)].into(), false));
-        starved.forget();
+        starved.reset_progress();
         assert!(!starved.has_late() && !starved.is_to_look_again());
     }
 
     #[test]
     fn a_run_that_stood_still_blames_no_other_thread() {
-        let halted = [(0, Shortfall::halted())].into();
+        let halted = [(0, Shortfall::run_stopped())].into();
         let marked = |words: Option<&str>, halted: &BTreeMap<usize, Shortfall>| {
             let point = step(ids::WAKE_TIMER).points.remove(0);
             let histogram = latscope_core::histogram::Histogram::new(1000);
             let times = latscope_core::report::Semantics::OneWay;
-            let mut measured = [Measurement::of(point, Sampling::Event, times, histogram)];
+            let mut measured = [Measurement::from_samples(point, Sampling::Event, times, histogram)];
             let words = words.map(str::to_owned);
-            mark(&mut measured, &[Unfinished { point: 0, late: SECOND, words }], halted);
+            mark_overdue(&mut measured, &[Unfinished { point: 0, late: SECOND, words }], halted);
             measured[0].quality.text().unwrap()
         };
         assert!(marked(None, &halted).ends_with("(the run stood still meanwhile)"));

@@ -14,7 +14,7 @@ impl Streams {
     }
 
     /// Passes on the samples that came since the last call.
-    pub(super) fn take(&mut self, slots: &Slots, mut tell: impl FnMut(&RunEvent)) {
+    pub(super) fn forward_samples(&mut self, slots: &Slots, mut tell: impl FnMut(&RunEvent)) {
         for (point, cursor) in self.0.iter_mut().enumerate() {
             let mut samples = Vec::new();
             let lost = slots.samples(point, cursor, |sample| samples.push(sample));

@@ -6,7 +6,7 @@ use latscope_core::histogram::Histogram;
 use latscope_core::plan::{MeasurementPoint, Plan, PlanStep};
 use latscope_core::quality::{NO_TIME, QualityLevel, Reason};
 use latscope_core::report::{Measurement, Sampling, Semantics, Warning};
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -28,12 +28,12 @@ pub(super) struct TimeLeft {
 }
 
 impl TimeLeft {
-    pub(super) fn of(plan: &Plan, setup: impl Fn(&str, usize) -> f64) -> TimeLeft {
+    pub(super) fn for_plan(plan: &Plan, setup: impl Fn(&str, usize) -> f64) -> TimeLeft {
         TimeLeft {
             budget: plan.budget_ns.map(Duration::from_nanos),
             single: plan.rounds <= 1,
             since: Instant::now(),
-            remaining: RunTimeEstimate::of(plan, setup),
+            remaining: RunTimeEstimate::for_plan(plan, setup),
             rounds: vec![0; plan.steps.len()],
             left_out: BTreeMap::new(),
         }
@@ -45,9 +45,9 @@ impl TimeLeft {
     }
 
     /// A step is over: chooses what is left out of the rest.
-    pub(super) fn closed(&mut self, index: usize) {
+    pub(super) fn finish_step(&mut self, index: usize) {
         self.rounds[index] += 1;
-        self.remaining.closed();
+        self.remaining.finish_step();
         let Some(budget) = self.budget else { return };
         let time = budget.saturating_sub(self.since.elapsed());
         let later = self.remaining.leave_out(time.as_secs_f64());
@@ -65,7 +65,7 @@ impl TimeLeft {
         let mut names: Vec<&str> = self.left_out.keys().map(|index| steps[*index].name.as_str()).collect();
         names.dedup();
         if self.single {
-            let left_out = counted(self.left_out.len() as u64, "step");
+            let left_out = count_with_noun(self.left_out.len() as u64, "step");
             let text = format!("the {} s of the run were over: {left_out} not begun", budget.as_secs());
             let remedy = Some("measure on a quieter machine, or a family at a time".to_owned());
             return (!names.is_empty()).then(|| Warning { id: LEFT_OUT.to_owned(), text, remedy });
@@ -74,7 +74,7 @@ impl TimeLeft {
             "the run would have taken more than its {} s: later rounds of {} were left out, those first that took \
              longest beyond their plan ({})",
             budget.as_secs(),
-            counted(self.left_out.len() as u64, "step"),
+            count_with_noun(self.left_out.len() as u64, "step"),
             names.join(", ")
         );
         let remedy = Some("measure on a quieter machine, or ask for --rounds".to_owned());
@@ -88,19 +88,19 @@ impl Coordinator<'_> {
         for (index, rounds) in &time.left_out {
             if *rounds == 0 {
                 let without = self.report.plan.steps[*index].points.iter().map(without_time).collect();
-                self.enter(*index, without);
+                self.insert_points(*index, without);
                 continue;
             }
             let of = self.report.plan.steps[*index].rounds;
             let text = format!(
                 "measured in {} of {of}: the run had no time for more",
-                counted((*rounds).into(), "round")
+                count_with_noun((*rounds).into(), "round")
             );
             let segment = self.segment(*index);
             for m in &mut self.report.measurements[segment] {
                 m.lower(Reason::new(QualityLevel::Ok, LEFT_OUT, text.as_str(), ""));
                 // The order of reasons is that of a reader of the saved result.
-                m.settle();
+                m.derive_results();
             }
         }
         if let Some(warning) = time.warning(&self.report.plan.steps) {
@@ -111,7 +111,8 @@ impl Coordinator<'_> {
 
 /// A point that had no turn.
 fn without_time(point: &MeasurementPoint) -> Measurement {
-    let mut m = Measurement::of(point.clone(), Sampling::Event, Semantics::Operation, Histogram::new(1000));
+    let mut m =
+        Measurement::from_samples(point.clone(), Sampling::Event, Semantics::Operation, Histogram::new(1000));
     m.lower(Reason::new(
         QualityLevel::Unsupported,
         NO_TIME,
@@ -127,7 +128,7 @@ mod tests {
     use latscope_core::plan::Stop;
 
     fn plan(budget_ns: Option<u64>) -> Plan {
-        let stop = Stop { samples: 100, budget_ns: 100_000_000, ..Stop::after(100, 400_000_000) };
+        let stop = Stop { samples: 100, budget_ns: 100_000_000, ..Stop::after_events(100, 400_000_000) };
         let steps = ["a", "b"].map(|name| PlanStep::new(name, Vec::new(), vec![0], stop));
         Plan { budget_ns, ..Plan::new("survey", steps.to_vec(), "0".parse().expect("a CPU")).in_rounds(4) }
     }
@@ -135,12 +136,12 @@ mod tests {
     #[test]
     fn a_run_without_time_leaves_out_the_rest_of_what_was_measured_once() {
         let plan = plan(Some(0));
-        let mut time = TimeLeft::of(&plan, |_, _| 0.0);
+        let mut time = TimeLeft::for_plan(&plan, |_, _| 0.0);
         let mut measured = vec![0; plan.steps.len()];
         for (_, index) in plan.schedule() {
             if !time.is_left_out(index) {
                 measured[index] += 1;
-                time.closed(index);
+                time.finish_step(index);
             }
         }
         assert_eq!(measured, [1, 1], "each row is measured once, whatever the time");
@@ -154,9 +155,9 @@ mod tests {
     #[test]
     fn a_single_round_without_time_leaves_out_what_has_not_begun() {
         let plan = Plan { budget_ns: Some(0), ..plan(None).in_rounds(1) };
-        let mut time = TimeLeft::of(&plan, |_, _| 0.0);
+        let mut time = TimeLeft::for_plan(&plan, |_, _| 0.0);
         assert!(!time.is_left_out(0) && !time.is_left_out(1));
-        time.closed(0);
+        time.finish_step(0);
         assert_eq!((time.is_left_out(0), time.is_left_out(1)), (false, true));
         assert!(time.warning(&plan.steps).expect("a warning").text.ends_with("1 step not begun"));
         let m = without_time(&MeasurementPoint {
@@ -172,10 +173,10 @@ mod tests {
     #[test]
     fn a_run_without_a_limit_leaves_out_nothing() {
         let plan = plan(None);
-        let mut time = TimeLeft::of(&plan, |_, _| 0.0);
+        let mut time = TimeLeft::for_plan(&plan, |_, _| 0.0);
         for (_, index) in plan.schedule() {
             assert!(!time.is_left_out(index));
-            time.closed(index);
+            time.finish_step(index);
         }
         assert_eq!(time.warning(&plan.steps), None);
     }

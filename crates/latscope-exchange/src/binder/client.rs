@@ -24,14 +24,14 @@ impl BinderClient {
     ///
     /// # Errors
     /// The server or the name service ended, or the wait takes too long.
-    pub fn find(
+    pub fn wait_for_server(
         driver: Arc<BinderDriver>,
         name: &str,
         shape: BinderPayloadKind,
         most: usize,
     ) -> Result<BinderClient, TransactionFailure> {
         let mut port = Port::new(driver);
-        let server = names::find(&mut port, name)?;
+        let server = names::wait_for_node(&mut port, name)?;
         Ok(BinderClient::new(port, server, shape, most))
     }
 
@@ -44,7 +44,7 @@ impl BinderClient {
         self.port.exchanges()
     }
 
-    fn fits(&self, request: &[u8]) -> Result<(), TransactionFailure> {
+    fn check_size(&self, request: &[u8]) -> Result<(), TransactionFailure> {
         if (1..=self.most).contains(&request.len()) {
             return Ok(());
         }
@@ -55,7 +55,7 @@ impl BinderClient {
     /// Calls; the answer where the driver put it.
     #[inline]
     fn transact(&mut self, request: &[u8]) -> Result<&[u8], TransactionFailure> {
-        self.fits(request)?;
+        self.check_size(request)?;
         self.give_back();
         let answer = failure::transact(&mut self.port, self.server, CALL, self.shape.payload(request))?;
         let buffer = self.last.insert(answer.buffer);
@@ -89,19 +89,23 @@ impl TransactionClient for BinderClient {
     }
 
     #[inline]
-    fn ask<'a>(&'a mut self, request: &[u8], room: &'a mut [u8]) -> Result<&'a [u8], TransactionFailure> {
+    fn call_in_place<'a>(
+        &'a mut self,
+        request: &[u8],
+        room: &'a mut [u8],
+    ) -> Result<&'a [u8], TransactionFailure> {
         let bytes = self.transact(request)?;
         if bytes.len() <= room.len() { Ok(bytes) } else { Err(too_long()) }
     }
 
-    fn send(&mut self, request: &[u8]) -> Option<Result<(), TransactionFailure>> {
-        Some(self.fits(request).and_then(|()| {
+    fn send_one_way(&mut self, request: &[u8]) -> Option<Result<(), TransactionFailure>> {
+        Some(self.check_size(request).and_then(|()| {
             self.give_back();
-            failure::send(&mut self.port, self.server, CALL, self.shape.payload(request))
+            failure::transact_one_way(&mut self.port, self.server, CALL, self.shape.payload(request))
         }))
     }
 
-    fn another(&self) -> Option<Result<Box<dyn TransactionClient>, TransactionFailure>> {
+    fn clone_for_thread(&self) -> Option<Result<Box<dyn TransactionClient>, TransactionFailure>> {
         let port = Port::new(Arc::clone(self.port.driver()));
         Some(Ok(Box::new(BinderClient::new(port, self.server, self.shape, self.most))))
     }

@@ -21,13 +21,13 @@ pub struct BinderDevice {
 
 impl BinderDevice {
     /// The device of this path, if there is one.
-    pub fn named(path: &str) -> Option<BinderDevice> {
+    pub fn from_path(path: &str) -> Option<BinderDevice> {
         let descriptor = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
         Some(BinderDevice { descriptor, path: path.to_owned() })
     }
 
     /// A device that is no file of this system's, called `path`.
-    pub(super) fn own(descriptor: OwnedFd, path: &str) -> BinderDevice {
+    pub(super) fn from_owned_fd(descriptor: OwnedFd, path: &str) -> BinderDevice {
         BinderDevice { descriptor, path: path.to_owned() }
     }
 
@@ -35,8 +35,8 @@ impl BinderDevice {
     ///
     /// # Errors
     /// No descriptors left.
-    pub fn handle(descriptor: impl AsFd, path: &str) -> io::Result<BinderDevice> {
-        Ok(BinderDevice::own(descriptor.as_fd().try_clone_to_owned()?, path))
+    pub fn from_borrowed_fd(descriptor: impl AsFd, path: &str) -> io::Result<BinderDevice> {
+        Ok(BinderDevice::from_owned_fd(descriptor.as_fd().try_clone_to_owned()?, path))
     }
 
     /// Returns the path, which is its name in messages.
@@ -53,7 +53,7 @@ impl BinderDevice {
     }
 
     /// Returns the device number, which does not depend on the path.
-    pub(super) fn number(&self) -> Option<u64> {
+    pub(super) fn device_number(&self) -> Option<u64> {
         fstat(&self.descriptor).ok().map(|status| status.st_rdev)
     }
 
@@ -61,12 +61,12 @@ impl BinderDevice {
     ///
     /// # Errors
     /// The device cannot be used, for the returned reason.
-    pub fn open(&self, bytes: usize) -> Result<BinderDriver, TransportSetupError> {
+    pub fn open_driver(&self, bytes: usize) -> Result<BinderDriver, TransportSetupError> {
         let path = format!("/proc/self/fd/{}", self.descriptor.as_raw_fd());
-        BinderDriver::open(Path::new(&path), bytes).map_err(|refused| self.refused(refused, bytes))
+        BinderDriver::open_device(Path::new(&path), bytes).map_err(|refused| self.open_error(refused, bytes))
     }
 
-    fn refused(&self, refused: BinderOpenError, bytes: usize) -> TransportSetupError {
+    fn open_error(&self, refused: BinderOpenError, bytes: usize) -> TransportSetupError {
         let path = &self.path;
         let (reason, remedy) = match refused {
             BinderOpenError::Open(Errno::ACCESS | Errno::PERM) => (
@@ -118,7 +118,7 @@ impl BinderDevice {
 }
 
 /// Returns the reason why there is no device at all, and a remedy.
-pub(super) fn none(root: &Path) -> TransportSetupError {
+pub(super) fn no_device_error(root: &Path) -> TransportSetupError {
     let module = presence::module(root);
     let reason = match module {
         BinderModuleState::Loaded | BinderModuleState::BuiltIn => {
@@ -142,19 +142,19 @@ mod tests {
     use super::*;
 
     fn null() -> BinderDevice {
-        BinderDevice::named("/dev/null").unwrap()
+        BinderDevice::from_path("/dev/null").unwrap()
     }
 
     #[test]
     fn what_is_no_binder_device_is_named() {
-        let refused = null().open(4096).unwrap_err();
+        let refused = null().open_driver(4096).unwrap_err();
         assert!(refused.reason.starts_with("/dev/null is no binder device: "), "{refused}");
-        assert!(BinderDevice::named("/nonexistent/binder").is_none());
+        assert!(BinderDevice::from_path("/nonexistent/binder").is_none());
     }
 
     #[test]
     fn every_refusal_names_the_device_and_the_remedy() {
-        let told = |refused: BinderOpenError| null().refused(refused, 1 << 20);
+        let told = |refused: BinderOpenError| null().open_error(refused, 1 << 20);
         let version = told(BinderOpenError::Protocol(7));
         assert_eq!(version.reason, "/dev/null speaks version 7 of the binder protocol, this program 8");
         assert!(version.remedy.contains("BINDER_IPC_32BIT"));
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn a_kernel_without_binder_says_so() {
         let empty = tempfile::tempdir().unwrap();
-        let none = none(empty.path());
+        let none = no_device_error(empty.path());
         assert_eq!(none.reason, "this kernel has no binder");
         assert!(none.remedy.contains("CONFIG_ANDROID_BINDER_IPC"));
     }

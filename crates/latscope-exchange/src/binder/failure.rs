@@ -6,17 +6,17 @@ use rustix::io::Errno;
 use std::fmt::Display;
 
 /// The transport does not work any more.
-pub(super) fn broken(what: &str, error: impl Display) -> TransactionFailure {
+pub(super) fn broken_transport(what: &str, error: impl Display) -> TransactionFailure {
     TransactionFailure::Broken(format!("{what}: {error}"))
 }
 
 /// Returns the failure for a write that the driver refuses.
 pub(super) fn driver(error: Errno) -> TransactionFailure {
-    broken("the binder driver", error)
+    broken_transport("the binder driver", error)
 }
 
 /// Returns the failure of the last transaction of this thread, with the reason.
-pub(super) fn failed(driver: &BinderDriver) -> TransactionFailure {
+pub(super) fn last_failure(driver: &BinderDriver) -> TransactionFailure {
     let error = driver.extended_error().map(|error| Errno::from_raw_os_error(-error.error));
     TransactionFailure::Refused(match error {
         None => "the binder driver failed it (BR_FAILED_REPLY)".to_owned(),
@@ -32,7 +32,7 @@ pub(super) fn transact(
     code: u32,
     payload: Payload,
 ) -> Result<Incoming, TransactionFailure> {
-    port.call(target, code, 0, payload).map_err(driver)?;
+    port.call_handle(target, code, 0, payload).map_err(driver)?;
     loop {
         while let Some(returned) = port.next() {
             match returned {
@@ -40,18 +40,18 @@ pub(super) fn transact(
                 other => bad_news(port, &other)?,
             }
         }
-        port.read().map_err(driver)?;
+        port.read_returns().map_err(driver)?;
     }
 }
 
 /// Sends without a reply to wait for.
-pub(super) fn send(
+pub(super) fn transact_one_way(
     port: &mut Port,
     target: Handle,
     code: u32,
     payload: Payload,
 ) -> Result<(), TransactionFailure> {
-    port.call(target, code, latscope_os::binder::ONE_WAY, payload).map_err(driver)?;
+    port.call_handle(target, code, latscope_os::binder::ONE_WAY, payload).map_err(driver)?;
     loop {
         while let Some(returned) = port.next() {
             match returned {
@@ -59,7 +59,7 @@ pub(super) fn send(
                 other => bad_news(port, &other)?,
             }
         }
-        port.read().map_err(driver)?;
+        port.read_returns().map_err(driver)?;
     }
 }
 
@@ -67,14 +67,14 @@ pub(super) fn send(
 fn bad_news(port: &Port, returned: &Return) -> Result<(), TransactionFailure> {
     match returned {
         Return::DeadReply => Err(TransactionFailure::Gone),
-        Return::FailedReply => Err(failed(port.driver())),
+        Return::FailedReply => Err(last_failure(port.driver())),
         Return::FrozenReply => {
             Err(TransactionFailure::Refused("the receiver is frozen (BR_FROZEN_REPLY)".to_owned()))
         }
         Return::Error(error) => {
-            Err(broken("the binder driver", Errno::from_raw_os_error(error.wrapping_neg())))
+            Err(broken_transport("the binder driver", Errno::from_raw_os_error(error.wrapping_neg())))
         }
-        Return::Outside => Err(broken("the binder driver", "a reply outside of the mapped buffer")),
+        Return::Outside => Err(broken_transport("the binder driver", "a reply outside of the mapped buffer")),
         _ => Ok(()),
     }
 }

@@ -123,7 +123,7 @@ fn pair_of(
     Ok(EndpointPair {
         server: vec![server],
         client: vec![client],
-        words: vec![names::fresh(), manager.device().path().to_owned()],
+        words: vec![names::unique_name(), manager.device().path().to_owned()],
         leftovers: Default::default(),
         kept: Some(manager),
     })
@@ -144,10 +144,11 @@ fn open(handle: &EndpointHandle) -> Result<(Arc<BinderDriver>, String), Transact
     let ([descriptor], [name, path]) = (&handle.descriptors[..], &handle.words[..]) else {
         return Err(TransactionFailure::Broken("a binder device and two words are handed".to_owned()));
     };
-    let device =
-        BinderDevice::handle(descriptor, path).map_err(|error| failure::broken("a descriptor", error))?;
-    let driver =
-        device.open(mapping(handle.payload)).map_err(|refused| TransactionFailure::Broken(refused.reason))?;
+    let device = BinderDevice::from_borrowed_fd(descriptor, path)
+        .map_err(|error| failure::broken_transport("a descriptor", error))?;
+    let driver = device
+        .open_driver(mapping(handle.payload))
+        .map_err(|refused| TransactionFailure::Broken(refused.reason))?;
     Ok((Arc::new(driver), name.clone()))
 }
 
@@ -164,7 +165,7 @@ fn client(
     shape: BinderPayloadKind,
 ) -> Result<Box<dyn TransactionClient>, TransactionFailure> {
     let (driver, name) = open(&handle)?;
-    Ok(Box::new(BinderClient::find(driver, &name, shape, handle.payload)?))
+    Ok(Box::new(BinderClient::wait_for_server(driver, &name, shape, handle.payload)?))
 }
 
 #[cfg(test)]

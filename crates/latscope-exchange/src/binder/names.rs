@@ -56,13 +56,13 @@ const RETRY: Duration = Duration::from_millis(50);
 const NODE: BinderNode = BinderNode { address: 1, cookie: 1 };
 
 /// A name that no other process uses.
-pub(super) fn fresh() -> String {
+pub(super) fn unique_name() -> String {
     format!("latscope-{:016x}", RandomState::new().build_hasher().finish())
 }
 
 /// Leaves this process's node under a name.
-pub(super) fn add(port: &mut Port, name: &str) -> Result<(), TransactionFailure> {
-    let message = Composed::new().bytes(name.as_bytes()).node(NODE, NODE_FLAGS);
+pub(super) fn register_node(port: &mut Port, name: &str) -> Result<(), TransactionFailure> {
+    let message = Composed::new().add_bytes(name.as_bytes()).node(NODE, NODE_FLAGS);
     let reply = transact(port, MANAGER, ADD, Payload::Composed(&message)).map_err(no_service)?;
     let status = port.data(&reply.buffer).first().copied();
     port.free(reply.buffer);
@@ -84,7 +84,7 @@ pub(super) fn take_handle(
 }
 
 /// Waits for the node of this name, and takes the only reference to it.
-pub(super) fn find(port: &mut Port, name: &str) -> Result<Handle, TransactionFailure> {
+pub(super) fn wait_for_node(port: &mut Port, name: &str) -> Result<Handle, TransactionFailure> {
     let end = Instant::now() + REGISTRATION_TIMEOUT;
     loop {
         // That the other endpoint is gone is said of the name service, and of a
@@ -135,14 +135,15 @@ pub(super) fn manager(names: &[&str]) -> Result<Arc<Manager>, TransportSetupErro
     if let Some(own) = living(&|manager| manager.instance.is_some()) {
         return Ok(own);
     }
-    let mut started = own_device().and_then(|(device, instance)| Manager::start(device, Some(instance)).ok());
+    let mut started =
+        own_device().and_then(|(device, instance)| Manager::start_on_device(device, Some(instance)).ok());
     let mut first_reason = None;
     for path in if started.is_none() { paths(names) } else { Vec::new() } {
-        let Some(device) = BinderDevice::named(&path) else { continue };
-        if let Some(same) = living(&|manager| manager.device.number() == device.number()) {
+        let Some(device) = BinderDevice::from_path(&path) else { continue };
+        if let Some(same) = living(&|manager| manager.device.device_number() == device.device_number()) {
             return Ok(same);
         }
-        match Manager::start(device, None) {
+        match Manager::start_on_device(device, None) {
             Ok(manager) => {
                 started = Some(manager);
                 break;
@@ -151,7 +152,7 @@ pub(super) fn manager(names: &[&str]) -> Result<Arc<Manager>, TransportSetupErro
         }
     }
     let Some(manager) = started else {
-        return Err(first_reason.unwrap_or_else(|| device::none(Path::new("/"))));
+        return Err(first_reason.unwrap_or_else(|| device::no_device_error(Path::new("/"))));
     };
     let manager = Arc::new(manager);
     managers.push(Arc::downgrade(&manager));
@@ -162,15 +163,15 @@ pub(super) fn manager(names: &[&str]) -> Result<Arc<Manager>, TransportSetupErro
 pub(super) fn manager_on(path: &str) -> Result<Arc<Manager>, TransportSetupError> {
     let mut managers = MANAGERS.lock().unwrap_or_else(PoisonError::into_inner);
     managers.retain(|manager| manager.strong_count() > 0);
-    let device = BinderDevice::named(path).ok_or_else(|| TransportSetupError {
+    let device = BinderDevice::from_path(path).ok_or_else(|| TransportSetupError {
         reason: format!("there is no {path}"),
         remedy: "ls -l /dev/*binder* /dev/binderfs".to_owned(),
     })?;
-    let same = |manager: &Arc<Manager>| manager.device.number() == device.number();
+    let same = |manager: &Arc<Manager>| manager.device.device_number() == device.device_number();
     if let Some(same) = managers.iter().filter_map(Weak::upgrade).find(same) {
         return Ok(same);
     }
-    let manager = Arc::new(Manager::start(device, None)?);
+    let manager = Arc::new(Manager::start_on_device(device, None)?);
     managers.push(Arc::downgrade(&manager));
     Ok(manager)
 }
@@ -181,8 +182,8 @@ pub(super) const PRIVATE: &str = "latscope";
 /// A device in an instance of binderfs that no other process sees.
 fn own_device() -> Option<(BinderDevice, BinderfsInstance)> {
     let instance = BinderfsInstance::create().ok()?;
-    let descriptor = instance.add(PRIVATE).ok()?;
-    Some((BinderDevice::own(descriptor, &format!("binderfs (private)/{PRIVATE}")), instance))
+    let descriptor = instance.add_device(PRIVATE).ok()?;
+    Some((BinderDevice::from_owned_fd(descriptor, &format!("binderfs (private)/{PRIVATE}")), instance))
 }
 
 /// Returns the paths where devices of these names are found: on Android, on Debian, with Anbox's module.
@@ -206,16 +207,16 @@ impl Manager {
     /// # Errors
     /// The device cannot be used, or it has a context manager, which is named.
     pub fn claim(device: BinderDevice) -> Result<Manager, TransportSetupError> {
-        Manager::start(device, None)
+        Manager::start_on_device(device, None)
     }
 
-    fn start(
+    fn start_on_device(
         device: BinderDevice,
         instance: Option<BinderfsInstance>,
     ) -> Result<Manager, TransportSetupError> {
-        let driver = device.open(mapping(0))?;
+        let driver = device.open_driver(mapping(0))?;
         become_manager(&driver).map_err(|error| device.not_manager(error))?;
-        let (stop, thread) = serve(driver).map_err(|error| TransportSetupError {
+        let (stop, thread) = spawn_service(driver).map_err(|error| TransportSetupError {
             reason: format!("the binder name service does not start: {error}"),
             remedy: "ulimit -n, ulimit -u".to_owned(),
         })?;
@@ -248,7 +249,7 @@ fn become_manager(driver: &BinderDriver) -> Result<(), Errno> {
 }
 
 /// Starts the thread of the name service.
-fn serve(driver: BinderDriver) -> io::Result<(OwnedFd, JoinHandle<()>)> {
+fn spawn_service(driver: BinderDriver) -> io::Result<(OwnedFd, JoinHandle<()>)> {
     // Woken by two things, it must not sleep for one of them alone.
     fcntl_setfl(&driver, OFlags::NONBLOCK)?;
     let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
@@ -256,7 +257,7 @@ fn serve(driver: BinderDriver) -> io::Result<(OwnedFd, JoinHandle<()>)> {
     let mut clerk = Clerk { port: Port::new(Arc::new(driver)), book: Book::default() };
     let thread = thread::Builder::new().name("binder-names".to_owned()).spawn(move || {
         // It fails when the driver does; then the callers get that error.
-        let _ = clerk.serve(&stopped);
+        let _ = clerk.serve_names(&stopped);
     })?;
     Ok((stop, thread))
 }
@@ -268,7 +269,7 @@ struct Clerk {
 }
 
 impl Clerk {
-    fn serve(&mut self, stop: &OwnedFd) -> Result<(), Errno> {
+    fn serve_names(&mut self, stop: &OwnedFd) -> Result<(), Errno> {
         self.port.enter_looper();
         self.port.flush()?;
         let driver = Arc::clone(self.port.driver());
@@ -278,7 +279,7 @@ impl Clerk {
                 [PollFd::new(&watched.0, PollFlags::IN), PollFd::new(&watched.1, PollFlags::IN)];
             match poll(&mut watched, None) {
                 Ok(_) if !watched[1].revents().is_empty() => return Ok(()),
-                Ok(_) => self.work()?,
+                Ok(_) => self.process_returns()?,
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error),
             }
@@ -286,11 +287,11 @@ impl Clerk {
     }
 
     /// Does all there is to do.
-    fn work(&mut self) -> Result<(), Errno> {
-        at_once(self.port.read())?;
+    fn process_returns(&mut self) -> Result<(), Errno> {
+        at_once(self.port.read_returns())?;
         while let Some(returned) = self.port.next() {
             match returned {
-                Return::Transaction(request) => self.answer(request)?,
+                Return::Transaction(request) => self.answer_request(request)?,
                 Return::DeadBinder(cookie) => self.mourn(cookie),
                 _ => {}
             }
@@ -298,18 +299,18 @@ impl Clerk {
         if self.port.is_queued() { self.port.flush() } else { Ok(()) }
     }
 
-    fn answer(&mut self, request: Incoming) -> Result<(), Errno> {
+    fn answer_request(&mut self, request: Incoming) -> Result<(), Errno> {
         let data = self.port.data(&request.buffer);
         let handle = self.port.handles(&request.buffer).first().copied();
         let mut given = None;
         let status = match (request.code, handle, std::str::from_utf8(name(data, handle.is_some()))) {
             (ADD, Some(handle), Ok(name)) => {
-                let cookie = self.book.add(name, handle);
+                let cookie = self.book.add_entry(name, handle);
                 self.port.acquire(handle);
-                self.port.watch(handle, cookie);
+                self.port.watch_death(handle, cookie);
                 NameReplyStatus::Done
             }
-            (GET, None, Ok(name)) => match self.book.take(name) {
+            (GET, None, Ok(name)) => match self.book.take_entry(name) {
                 Some(NameRegistryEntry { handle: Some(handle), cookie, .. }) => {
                     given = Some((handle, cookie));
                     NameReplyStatus::Done
@@ -319,25 +320,25 @@ impl Clerk {
             },
             _ => NameReplyStatus::Nonsense,
         };
-        let answer = Composed::new().bytes(&[status as u8]);
+        let answer = Composed::new().add_bytes(&[status as u8]);
         let answer = if let Some((handle, _)) = given { answer.handle(handle) } else { answer };
         if request.one_way() {
             self.port.free(request.buffer);
         } else {
-            at_once(self.port.reply(request.buffer, Payload::Composed(&answer)))?;
+            at_once(self.port.reply_to(request.buffer, Payload::Composed(&answer)))?;
         }
         // The reply on its way has a reference of its own.
         if let Some((handle, cookie)) = given {
             self.port.unwatch(handle, cookie);
-            self.port.release(handle);
+            self.port.release_handle(handle);
         }
         Ok(())
     }
 
     fn mourn(&mut self, cookie: u64) {
-        self.port.mourned(cookie);
-        if let Some(handle) = self.book.died(cookie) {
-            self.port.release(handle);
+        self.port.confirm_death(cookie);
+        if let Some(handle) = self.book.mark_dead(cookie) {
+            self.port.release_handle(handle);
         }
     }
 }
@@ -372,7 +373,7 @@ struct NameRegistryEntry {
 
 impl Book {
     /// Enters a name; returns the cookie for the news of a death.
-    fn add(&mut self, name: &str, handle: Handle) -> u64 {
+    fn add_entry(&mut self, name: &str, handle: Handle) -> u64 {
         self.cookies += 1;
         self.entries.push(NameRegistryEntry {
             name: name.to_owned(),
@@ -383,7 +384,7 @@ impl Book {
     }
 
     /// Removes the entry of a name and returns it. The entry of a dead server stays, and a copy of it is returned.
-    fn take(&mut self, name: &str) -> Option<NameRegistryEntry> {
+    fn take_entry(&mut self, name: &str) -> Option<NameRegistryEntry> {
         let index = self.entries.iter().position(|entry| entry.name == name)?;
         let NameRegistryEntry { handle, cookie, .. } = self.entries[index];
         match handle {
@@ -393,7 +394,7 @@ impl Book {
     }
 
     /// Marks the entry with this cookie, whose process died, and returns the handle to give back.
-    fn died(&mut self, cookie: u64) -> Option<Handle> {
+    fn mark_dead(&mut self, cookie: u64) -> Option<Handle> {
         self.entries.iter_mut().find(|entry| entry.cookie == cookie)?.handle.take()
     }
 }
@@ -405,15 +406,15 @@ mod tests {
     #[test]
     fn a_name_is_given_once_and_a_death_is_remembered() {
         let mut book = Book::default();
-        let (first, second) = (book.add("a", Handle(1)), book.add("b", Handle(2)));
+        let (first, second) = (book.add_entry("a", Handle(1)), book.add_entry("b", Handle(2)));
         assert_ne!(first, second);
-        assert_eq!(book.take("c"), None);
-        assert_eq!(book.take("a").unwrap().handle, Some(Handle(1)));
-        assert_eq!(book.take("a"), None);
-        assert_eq!(book.died(second), Some(Handle(2)));
-        assert_eq!(book.died(second), None);
-        assert_eq!((book.died(first), book.take("b").unwrap().handle), (None, None));
-        assert_eq!(book.take("b").unwrap().handle, None);
+        assert_eq!(book.take_entry("c"), None);
+        assert_eq!(book.take_entry("a").unwrap().handle, Some(Handle(1)));
+        assert_eq!(book.take_entry("a"), None);
+        assert_eq!(book.mark_dead(second), Some(Handle(2)));
+        assert_eq!(book.mark_dead(second), None);
+        assert_eq!((book.mark_dead(first), book.take_entry("b").unwrap().handle), (None, None));
+        assert_eq!(book.take_entry("b").unwrap().handle, None);
     }
 
     #[test]
@@ -427,7 +428,7 @@ mod tests {
 
     #[test]
     fn names_differ() {
-        assert_ne!(fresh(), fresh());
+        assert_ne!(unique_name(), unique_name());
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl BinderServer {
         // Requests wait for this thread; none is started beside it.
         driver.set_max_threads(0).map_err(failure::driver)?;
         let mut port = Port::new(driver);
-        names::add(&mut port, name)?;
+        names::register_node(&mut port, name)?;
         Ok(BinderServer { port, shape })
     }
 
@@ -36,7 +36,7 @@ impl BinderServer {
 
     /// Answers, gives the request back and waits for the next: one system call.
     #[inline]
-    fn answer(
+    fn answer_request(
         &mut self,
         request: Incoming,
         service: &mut dyn RequestHandler,
@@ -46,7 +46,7 @@ impl BinderServer {
             BinderPayloadKind::Vector => self.port.vector(&request.buffer),
         };
         // A stranger's request that is no vector has no answer either.
-        let answer = bytes.map_or(HandlerReply::None, |bytes| service.answer(bytes));
+        let answer = bytes.map_or(HandlerReply::None, |bytes| service.handle_request(bytes));
         let one_way = request.one_way();
         let done = match answer {
             _ if one_way => {
@@ -54,13 +54,13 @@ impl BinderServer {
                 Ok(())
             }
             HandlerReply::Echo => self.port.echo(request.buffer),
-            HandlerReply::Bytes(bytes) => self.port.reply(request.buffer, self.shape.payload(bytes)),
-            HandlerReply::None => self.port.reply(request.buffer, self.shape.payload(&[])),
+            HandlerReply::Bytes(bytes) => self.port.reply_to(request.buffer, self.shape.payload(bytes)),
+            HandlerReply::None => self.port.reply_to(request.buffer, self.shape.payload(&[])),
         };
         done.map_err(failure::driver)
     }
 
-    fn leave(&mut self) {
+    fn exit_thread(&mut self) {
         self.port.exit_looper();
         // Both can only fail when the driver is gone, and all with it.
         let _ = self.port.flush();
@@ -69,26 +69,28 @@ impl BinderServer {
 }
 
 impl TransactionServer for BinderServer {
-    fn serve(&mut self, service: &mut dyn RequestHandler) -> Result<(), TransactionFailure> {
+    fn serve_requests(&mut self, service: &mut dyn RequestHandler) -> Result<(), TransactionFailure> {
         self.port.enter_looper();
         loop {
             match self.port.next() {
-                Some(Return::Transaction(request)) => self.answer(request, service)?,
+                Some(Return::Transaction(request)) => self.answer_request(request, service)?,
                 // The client had the only reference.
                 Some(Return::Released(_)) => {
-                    self.leave();
+                    self.exit_thread();
                     return Ok(());
                 }
-                Some(Return::Error(error)) => return Err(failure::broken("the binder driver, error", error)),
+                Some(Return::Error(error)) => {
+                    return Err(failure::broken_transport("the binder driver, error", error));
+                }
                 Some(Return::Outside) => {
-                    return Err(failure::broken(
+                    return Err(failure::broken_transport(
                         "the binder driver",
                         "a request outside of the mapped buffer",
                     ));
                 }
                 // That a reply found no taker is the client's business.
                 Some(_) => {}
-                None => self.port.read().map_err(failure::driver)?,
+                None => self.port.read_returns().map_err(failure::driver)?,
             }
         }
     }

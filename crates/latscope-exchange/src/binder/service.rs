@@ -41,7 +41,7 @@ impl BinderPinger {
     ///
     /// # Errors
     /// There is no device, it cannot be used, or it has no such service.
-    pub fn find(
+    pub fn find_service(
         transport: &str,
         device: Option<&str>,
         service: Option<&str>,
@@ -51,16 +51,16 @@ impl BinderPinger {
             None => of_transport(presence::devices(root), transport),
             Some(path) => vec![path.to_owned()],
         };
-        let Some(device) = paths.iter().find_map(|path| BinderDevice::named(path)) else {
-            return Err(device::none(root));
+        let Some(device) = paths.iter().find_map(|path| BinderDevice::from_path(path)) else {
+            return Err(device::no_device_error(root));
         };
-        let mut port = Port::new(Arc::new(device.open(mapping(0))?));
+        let mut port = Port::new(Arc::new(device.open_driver(mapping(0))?));
         let target = match service {
             None => MANAGER,
             Some(name) => look_up(&mut port, name).map_err(|failure| not_found(&device, name, &failure))?,
         };
         let mut pinger = BinderPinger { port, target, last: None };
-        pinger.ping().map_err(|failure| unanswered(&device, service, &failure))?;
+        pinger.ping().map_err(|failure| ping_error(&device, service, &failure))?;
         Ok(pinger)
     }
 
@@ -96,7 +96,7 @@ fn of_transport(mut paths: Vec<String>, transport: &str) -> Vec<String> {
 
 fn look_up(port: &mut Port, name: &str) -> Result<Handle, TransactionFailure> {
     for header in HEADERS {
-        let reply = transact(port, MANAGER, GET_SERVICE, Payload::Flat(&request(header, name)))?;
+        let reply = transact(port, MANAGER, GET_SERVICE, Payload::Flat(&encode_request(header, name)))?;
         if let Some(handle) = take_handle(port, reply.buffer)? {
             return Ok(handle);
         }
@@ -105,7 +105,7 @@ fn look_up(port: &mut Port, name: &str) -> Result<Handle, TransactionFailure> {
 }
 
 /// The request in the layout of a Parcel.
-fn request(header: &[i32], name: &str) -> Vec<u8> {
+fn encode_request(header: &[i32], name: &str) -> Vec<u8> {
     let mut parcel: Vec<u8> = header.iter().flat_map(|word| word.to_ne_bytes()).collect();
     for text in [SERVICE_MANAGER, name] {
         let units: Vec<u16> = text.encode_utf16().collect();
@@ -127,7 +127,7 @@ fn not_found(device: &BinderDevice, name: &str, failure: &TransactionFailure) ->
     }
 }
 
-fn unanswered(
+fn ping_error(
     device: &BinderDevice,
     service: Option<&str>,
     failure: &TransactionFailure,
@@ -155,13 +155,13 @@ mod tests {
 
     #[test]
     fn the_request_is_a_parcel() {
-        let parcel = request(HEADERS[0], "ab");
+        let parcel = encode_request(HEADERS[0], "ab");
         assert_eq!(parcel[..12], [0, 0, 0, 0x80, 0xff, 0xff, 0xff, 0xff, b'T', b'S', b'Y', b'S']);
         // 26 characters and the zero: 54 bytes, padded to 56.
         assert_eq!((parcel[12..16].to_vec(), &parcel[16..20]), (vec![26, 0, 0, 0], &b"a\0n\0"[..]));
         assert_eq!(parcel[16 + 52..16 + 56], [0; 4]);
         assert_eq!(parcel[72..], [2, 0, 0, 0, b'a', 0, b'b', 0, 0, 0, 0, 0]);
-        assert_eq!(request(HEADERS[2], "ab").len(), parcel.len() - 8);
+        assert_eq!(encode_request(HEADERS[2], "ab").len(), parcel.len() - 8);
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_device_that_is_not_there_is_no_device() {
-        let refused = BinderPinger::find("binder", Some("/nonexistent/binder"), None).err().unwrap();
+        let refused = BinderPinger::find_service("binder", Some("/nonexistent/binder"), None).err().unwrap();
         assert!(!refused.reason.is_empty() && !refused.remedy.is_empty());
     }
 }

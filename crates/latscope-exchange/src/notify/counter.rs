@@ -14,23 +14,23 @@ pub trait TokenCounter: Shareable {
     ///
     /// # Errors
     /// There is no room for more tokens.
-    fn give(&self) -> io::Result<()>;
+    fn add_token(&self) -> io::Result<()>;
 
     /// Takes a token, sleeping while there is none.
-    fn take(&self);
+    fn take_token(&self);
 }
 
 /// futex(2) without a library between.
 impl TokenCounter for Tokens {
     #[inline]
-    fn give(&self) -> io::Result<()> {
-        Tokens::give(self);
+    fn add_token(&self) -> io::Result<()> {
+        Tokens::give_token(self);
         Ok(())
     }
 
     #[inline]
-    fn take(&self) {
-        Tokens::take(self);
+    fn take_token(&self) {
+        Tokens::take_token(self);
     }
 }
 
@@ -38,26 +38,26 @@ impl TokenCounter for Tokens {
 /// signals; the taker waits for the count under the mutex.
 impl TokenCounter for CondvarCounter {
     #[inline]
-    fn give(&self) -> io::Result<()> {
-        CondvarCounter::give(self);
+    fn add_token(&self) -> io::Result<()> {
+        CondvarCounter::give_token(self);
         Ok(())
     }
 
     #[inline]
-    fn take(&self) {
-        CondvarCounter::take(self);
+    fn take_token(&self) {
+        CondvarCounter::take_token(self);
     }
 }
 
 /// Counts with sem_post(3) and sem_wait(3).
 impl TokenCounter for Semaphore {
     #[inline]
-    fn give(&self) -> io::Result<()> {
+    fn add_token(&self) -> io::Result<()> {
         self.post()
     }
 
     #[inline]
-    fn take(&self) {
+    fn take_token(&self) {
         self.wait();
     }
 }
@@ -75,13 +75,13 @@ pub struct CounterNotifier<T: TokenCounter> {
 impl<T: TokenCounter> Notifier for CounterNotifier<T> {
     #[inline]
     fn notify(&mut self) -> io::Result<()> {
-        self.lanes[self.side].signal.give()
+        self.lanes[self.side].signal.add_token()
     }
 
     #[inline]
-    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+    fn wait_for_peer(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         without(timeout)?;
-        self.lanes[1 - self.side].signal.take();
+        self.lanes[1 - self.side].signal.take_token();
         Ok(true)
     }
 }

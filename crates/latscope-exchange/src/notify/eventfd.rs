@@ -16,7 +16,7 @@ pub struct Eventfd {
 }
 
 /// Two descriptors, in the order of the sides that write to them.
-pub(crate) fn create(flags: EventfdFlags) -> io::Result<[OwnedFd; 2]> {
+pub(crate) fn create_pair(flags: EventfdFlags) -> io::Result<[OwnedFd; 2]> {
     let eventfd = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC | flags);
     Ok([eventfd()?, eventfd()?])
 }
@@ -47,7 +47,7 @@ impl Notifier for Eventfd {
     }
 
     #[inline]
-    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+    fn wait_for_peer(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         if timeout.is_some() && !readable(&self.input, timeout)? {
             return Ok(false);
         }
@@ -59,7 +59,7 @@ impl Notifier for Eventfd {
         }
     }
 
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+    fn poll_descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.input.as_fd())
     }
 }
@@ -78,7 +78,7 @@ impl Notifier for EventfdByLibc {
     }
 
     #[inline]
-    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+    fn wait_for_peer(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         if timeout.is_some() && !readable(&self.input, timeout)? {
             return Ok(false);
         }
@@ -86,7 +86,7 @@ impl Notifier for EventfdByLibc {
         Ok(true)
     }
 
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+    fn poll_descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.input.as_fd())
     }
 }

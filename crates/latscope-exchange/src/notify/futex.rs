@@ -21,19 +21,19 @@ pub(crate) struct Futex {
 impl Futex {
     /// The side that sleeps on the word of this number.
     pub fn new(bells: Bells, ours: usize) -> Futex {
-        let seen = bells[ours].signal.rings();
+        let seen = bells[ours].signal.ring_count();
         Futex { bells, ours, seen }
     }
 }
 
 impl Notifier for Futex {
     fn notify(&mut self) -> io::Result<()> {
-        self.bells[1 - self.ours].signal.ring();
+        self.bells[1 - self.ours].signal.wake_sleeper();
         Ok(())
     }
 
-    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
-        let rings = self.bells[self.ours].signal.wait(self.seen, timeout);
+    fn wait_for_peer(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        let rings = self.bells[self.ours].signal.wait_for_ring(self.seen, timeout);
         Ok(std::mem::replace(&mut self.seen, rings) != rings)
     }
 }

@@ -28,10 +28,10 @@ pub trait Notifier {
     ///
     /// # Errors
     /// The errors of [`notify`](Notifier::notify); `Unsupported`: this notifier has no timeout.
-    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool>;
+    fn wait_for_peer(&mut self, timeout: Option<Duration>) -> io::Result<bool>;
 
     /// Returns the descriptor that a notification makes readable, where there is one.
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+    fn poll_descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }

@@ -34,14 +34,14 @@ impl QueuedSignal {
         move || {
             if let Some(address) = waiting_on(&waiting, side) {
                 // The thread is gone, or so many are queued that it does not sleep.
-                let _ = queued_signal::send(address);
+                let _ = queued_signal::send_signal(address);
             }
         }
     }
 
     /// Reports to the peer which thread of this side waits, before the thread may have to.
     #[inline]
-    fn tell(&mut self) -> io::Result<()> {
+    fn publish_waiter(&mut self) -> io::Result<()> {
         let own = receiver()?;
         if self.told != Some(own) {
             let packed = u64::from(own.process) << 32 | u64::from(own.thread);
@@ -77,17 +77,17 @@ fn waiting_on(waiting: &WaiterThreadCell, side: usize) -> Option<QueuedSignalTar
 impl Notifier for QueuedSignal {
     #[inline]
     fn notify(&mut self) -> io::Result<()> {
-        self.tell()?;
-        Ok(queued_signal::send(self.peer()?)?)
+        self.publish_waiter()?;
+        Ok(queued_signal::send_signal(self.peer()?)?)
     }
 
     #[inline]
-    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+    fn wait_for_peer(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         without(timeout)?;
-        self.tell()?;
+        self.publish_waiter()?;
         // The peer's end may have been told to another thread that this one waited.
         if !self.gone.load(Ordering::SeqCst) {
-            queued_signal::wait()?;
+            queued_signal::wait_signal()?;
         }
         Ok(true)
     }

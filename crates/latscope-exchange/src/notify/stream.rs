@@ -21,7 +21,7 @@ impl Notifier for Bytes {
     }
 
     #[inline]
-    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+    fn wait_for_peer(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         without(timeout)?;
         let mut byte = [0];
         match retry_on_intr(|| read(&self.input, &mut byte))? {

@@ -15,20 +15,20 @@ pub(crate) struct SystemVSemaphores {
 
 /// A set that is not there any more was removed with the run.
 #[cold]
-fn removed(error: Errno) -> Errno {
+fn map_removal_error(error: Errno) -> Errno {
     if error == Errno::INVAL { Errno::IDRM } else { error }
 }
 
 impl Notifier for SystemVSemaphores {
     #[inline]
     fn notify(&mut self) -> io::Result<()> {
-        Ok(change(self.set, self.side, 1).map_err(removed)?)
+        Ok(change(self.set, self.side, 1).map_err(map_removal_error)?)
     }
 
     #[inline]
-    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+    fn wait_for_peer(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         without(timeout)?;
-        change(self.set, 1 - self.side, -1).map_err(removed)?;
+        change(self.set, 1 - self.side, -1).map_err(map_removal_error)?;
         Ok(true)
     }
 }

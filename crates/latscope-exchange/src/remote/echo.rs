@@ -12,12 +12,12 @@ const MILLISECOND: u64 = 1_000_000;
 ///
 /// # Errors
 /// The memory is too small, or a kick failed.
-pub(super) fn answer(window: &RpmsgWindow, memory: &Memory, kicks: &mut Kicks) -> anyhow::Result<()> {
+pub(super) fn answer_hosts(window: &RpmsgWindow, memory: &Memory, kicks: &mut Kicks) -> anyhow::Result<()> {
     loop {
         match window.remote(memory.clone()) {
-            Ok(Some(remote)) => serve(&mut WindowEcho::new(remote), kicks, &mut |_| ())?,
+            Ok(Some(remote)) => serve_host(&mut WindowEcho::new(remote), kicks, &mut |_| ())?,
             // The host has not begun, or clears what an earlier one left.
-            Ok(None) | Err(Fault::Stale) => _ = kicks.sleep(MILLISECOND)?,
+            Ok(None) | Err(Fault::Stale) => _ = kicks.wait_for_kick(MILLISECOND)?,
             Err(fault) => return Err(fault.into()),
         }
     }
@@ -25,7 +25,7 @@ pub(super) fn answer(window: &RpmsgWindow, memory: &Memory, kicks: &mut Kicks) -
 
 /// Answers one host, until it ends or begins again. A side that is awake needs no kicks: it asks for them only before a
 /// sleep, and then tells what it has done so far.
-pub(super) fn serve(
+pub(super) fn serve_host(
     echo: &mut WindowEcho,
     kicks: &mut Kicks,
     tell: &mut dyn FnMut(&WindowEcho),
@@ -44,11 +44,11 @@ pub(super) fn serve(
         }
         if !progress.step.is_waiting() {
             wait = waiting();
-        } else if let Next::Sleep(ns) = wait.looked() {
+        } else if let Next::Sleep(ns) = wait.next_action() {
             tell(echo);
             // A ring that is broken stays so until the host begins again.
             if !echo.listen().unwrap_or(false) {
-                kicks.sleep(ns)?;
+                kicks.wait_for_kick(ns)?;
             }
             echo.mute()?;
         }

@@ -34,13 +34,15 @@ impl Kicks {
 
     /// Sleeps until the other side kicked, or at most so many ns; whether it
     /// did. A kick is a hint: it may come early, twice, or for nothing.
-    pub(crate) fn sleep(&mut self, ns: u64) -> io::Result<bool> {
-        self.notifier.as_mut().map_or(Ok(false), |notifier| notifier.wait(Some(Duration::from_nanos(ns))))
+    pub(crate) fn wait_for_kick(&mut self, ns: u64) -> io::Result<bool> {
+        self.notifier
+            .as_mut()
+            .map_or(Ok(false), |notifier| notifier.wait_for_peer(Some(Duration::from_nanos(ns))))
     }
 
     /// Returns the descriptor that a kick makes readable, where there is one.
-    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.notifier.as_ref()?.descriptor()
+    pub(crate) fn poll_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.notifier.as_ref()?.poll_descriptor()
     }
 }
 
@@ -79,7 +81,7 @@ impl KickWait {
 
     /// After a look that found nothing.
     #[inline]
-    pub(super) fn looked(&mut self) -> Next {
+    pub(super) fn next_action(&mut self) -> Next {
         self.looks = self.looks.wrapping_add(1);
         if self.spin_ns > 0 && self.until > 0 && !self.looks.is_multiple_of(LOOKS) {
             spin_loop();
@@ -105,15 +107,15 @@ mod tests {
 
     #[test]
     fn a_wait_looks_then_sleeps_and_has_an_end() {
-        assert_eq!(KickWait::new(0, 0).looked(), Next::Over);
-        assert_eq!(KickWait::new(FOREVER, 0).looked(), Next::Over);
-        assert_eq!(KickWait::new(0, u64::MAX).looked(), Next::Sleep(WATCHDOG));
+        assert_eq!(KickWait::new(0, 0).next_action(), Next::Over);
+        assert_eq!(KickWait::new(FOREVER, 0).next_action(), Next::Over);
+        assert_eq!(KickWait::new(0, u64::MAX).next_action(), Next::Sleep(WATCHDOG));
         let mut spinning = KickWait::new(FOREVER, u64::MAX);
-        assert!((0..10 * LOOKS).all(|_| spinning.looked() == Next::Look));
+        assert!((0..10 * LOOKS).all(|_| spinning.next_action() == Next::Look));
         let mut patient = KickWait::new(1, u64::MAX);
-        let first = (0..10 * LOOKS).find(|_| patient.looked() != Next::Look).unwrap();
+        let first = (0..10 * LOOKS).find(|_| patient.next_action() != Next::Look).unwrap();
         assert!(first >= LOOKS - 1, "it slept at once");
         let mut late = KickWait::new(FOREVER, 1);
-        assert!((0..=LOOKS).any(|_| late.looked() == Next::Over));
+        assert!((0..=LOOKS).any(|_| late.next_action() == Next::Over));
     }
 }

@@ -31,25 +31,25 @@ impl MailboxChannel {
 
 impl RemoteChannel for MailboxChannel {
     #[inline]
-    fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
+    fn send_message(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
         let word = message.try_into().map_err(|_| ChannelFailure::Unsent(Unsent::TooLong))?;
-        self.memory.store_u32(WORDS[0], u32::from_le_bytes(word)).map_err(ChannelFailure::of)?;
+        self.memory.store_u32(WORDS[0], u32::from_le_bytes(word)).map_err(ChannelFailure::from_fault)?;
         Ok(self.kicks.kick()?)
     }
 
     #[inline]
-    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
+    fn receive_message(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
         let mut wait = KickWait::new(self.kicks.spin_ns, until);
         loop {
-            let word = self.memory.load_u32(WORDS[1]).map_err(ChannelFailure::of)?;
+            let word = self.memory.load_u32(WORDS[1]).map_err(ChannelFailure::from_fault)?;
             if word != self.last {
                 self.last = word;
                 into[..4].copy_from_slice(&word.to_le_bytes());
                 return Ok(4);
             }
-            match wait.looked() {
+            match wait.next_action() {
                 Next::Look => {}
-                Next::Sleep(ns) => _ = self.kicks.sleep(ns)?,
+                Next::Sleep(ns) => _ = self.kicks.wait_for_kick(ns)?,
                 Next::Over => return Err(ChannelFailure::Timeout),
             }
         }
@@ -63,8 +63,8 @@ impl RemoteChannel for MailboxChannel {
         1
     }
 
-    fn ended(&mut self) -> Option<String> {
-        self.far.ended()
+    fn end_description(&mut self) -> Option<String> {
+        self.far.describe_end()
     }
 }
 
@@ -72,7 +72,7 @@ impl RemoteChannel for MailboxChannel {
 ///
 /// # Errors
 /// The memory is too small, or a kick failed.
-pub(super) fn answer(memory: &Memory, kicks: &mut Kicks) -> anyhow::Result<()> {
+pub(super) fn echo_words(memory: &Memory, kicks: &mut Kicks) -> anyhow::Result<()> {
     let spin_ns = kicks.spin_ns;
     let waiting = || KickWait::new(spin_ns, u64::MAX);
     let (mut last, mut wait) = (0, waiting());
@@ -83,8 +83,8 @@ pub(super) fn answer(memory: &Memory, kicks: &mut Kicks) -> anyhow::Result<()> {
             memory.store_u32(WORDS[1], word)?;
             kicks.kick()?;
             wait = waiting();
-        } else if let Next::Sleep(ns) = wait.looked() {
-            kicks.sleep(ns)?;
+        } else if let Next::Sleep(ns) = wait.next_action() {
+            kicks.wait_for_kick(ns)?;
         }
     }
 }

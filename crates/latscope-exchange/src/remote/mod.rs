@@ -43,22 +43,22 @@ pub trait RemoteChannel {
     ///
     /// # Errors
     /// [`ChannelFailure::Unsent`] when there is no room for it now, or never; other failures end the channel.
-    fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure>;
+    fn send_message(&mut self, message: &[u8]) -> Result<(), ChannelFailure>;
 
     /// Waits for the next message until an instant of `CLOCK_MONOTONIC`, ns; its
     /// length. An instant in the past looks once.
     ///
     /// # Errors
     /// [`ChannelFailure::Timeout`]; other failures end the channel.
-    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure>;
+    fn receive_message(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure>;
 
     /// Returns the event to sleep on until the next message may be there.
-    fn alarm(&mut self) -> Result<MessageWakeSource<'_>, ChannelFailure> {
+    fn wake_source(&mut self) -> Result<MessageWakeSource<'_>, ChannelFailure> {
         Ok(MessageWakeSource::Unknown)
     }
 
     /// Returns true if the connection serves further orders: by [`turn_to`](RemoteChannel::turn_to).
-    fn lasts(&self) -> bool {
+    fn is_reusable(&self) -> bool {
         false
     }
 
@@ -128,7 +128,7 @@ pub trait RemoteChannel {
     }
 
     /// Returns a description of the end of the other side, as far as it can be known; `None` while it runs.
-    fn ended(&mut self) -> Option<String>;
+    fn end_description(&mut self) -> Option<String>;
 
     /// Returns the reason, in a sentence, why the times are not those of the transport alone; usually `None`.
     fn distortion(&self) -> Option<&'static str> {
@@ -166,7 +166,7 @@ pub enum ChannelFailure {
 
 impl ChannelFailure {
     /// Returns the failure for a fault of the other side after which the channel cannot continue.
-    pub fn of(fault: Fault) -> ChannelFailure {
+    pub fn from_fault(fault: Fault) -> ChannelFailure {
         ChannelFailure::Unsent(Unsent::Fault(fault))
     }
 }
@@ -204,18 +204,18 @@ impl ChannelRequest<'_> {
     }
 
     /// Returns the way in which the sides wait; empty if it was not given.
-    pub fn wait(&self) -> &str {
-        self.text(param::WAIT)
+    pub fn wait_mode(&self) -> &str {
+        self.text_param(param::WAIT)
     }
 
     /// Returns true if an option without a value was given.
-    pub fn has(&self, option: &RemoteOption) -> bool {
-        self.text(option.name) == RemoteOption::GIVEN
+    pub fn has_flag(&self, option: &RemoteOption) -> bool {
+        self.text_param(option.name) == RemoteOption::GIVEN
     }
 
     /// A parameter of words; empty if it was not given.
-    pub fn text(&self, name: &str) -> &str {
-        self.params.get(name).and_then(ParamValue::text).unwrap_or_default()
+    pub fn text_param(&self, name: &str) -> &str {
+        self.params.get(name).and_then(ParamValue::as_text).unwrap_or_default()
     }
 }
 
@@ -268,7 +268,7 @@ pub struct RemoteTransport {
 
 impl RemoteTransport {
     /// Returns true if the transport has an option of this name.
-    pub fn has(&self, option: &str) -> bool {
+    pub fn has_option(&self, option: &str) -> bool {
         self.options.iter().any(|known| known.name == option)
     }
 

@@ -43,7 +43,7 @@ pub(super) fn layout(payload: usize) -> Result<RpmsgWindow, Fault> {
 /// The process or machine at the other side.
 pub(super) trait Far {
     /// Returns a description of the end of the other side; `None` while it runs.
-    fn ended(&mut self) -> Option<String>;
+    fn describe_end(&mut self) -> Option<String>;
 
     /// Returns the reason, in a sentence, why the times are not those of the transport alone; usually `None`.
     fn distortion(&self) -> Option<&'static str> {
@@ -113,14 +113,21 @@ impl Rings {
         until: u64,
     ) -> anyhow::Result<Rings> {
         window.reset(&memory)?;
-        Rings::join(window, memory, kicks, far, service.name(), ServiceWait::until(until))
+        Rings::connect_existing(
+            window,
+            memory,
+            kicks,
+            far,
+            service.endpoint_name(),
+            ServiceWait::until(until),
+        )
     }
 
     /// Connects like [`connect`](Rings::connect), in memory whose table is there already, or that needs none.
     ///
     /// # Errors
     /// The errors of `connect`.
-    pub(super) fn join(
+    pub(super) fn connect_existing(
         window: &RpmsgWindow,
         memory: Memory,
         kicks: Kicks,
@@ -132,10 +139,10 @@ impl Rings {
             window.table.features & NAMES != 0,
             "the remote does not offer to announce names (feature bit 0)"
         );
-        let mut host = Near::start(window, memory.clone(), || ())?;
-        host.mute(RpmsgLinkEvent::Message)?;
+        let mut host = Near::start_host(window, memory.clone(), || ())?;
+        host.suppress_kicks(RpmsgLinkEvent::Message)?;
         let mut endpoints = Endpoints::default();
-        let ours = endpoints.open(service).ok_or(ChannelFailure::Unsent(Unsent::NoBuffer))?;
+        let ours = endpoints.open_endpoint(service).ok_or(ChannelFailure::Unsent(Unsent::NoBuffer))?;
         let mut rings = Rings {
             host,
             table: window.table,
@@ -154,17 +161,17 @@ impl Rings {
             misaddressed: 0,
         };
         rings.kicks.kick()?;
-        rings.find(service, wait)?;
+        rings.wait_for_service(service, wait)?;
         Ok(rings)
     }
 
     /// Lets the connection serve further orders, by a rule. Each service is waited for at most this time.
-    pub(super) fn follow(&mut self, rule: Follow, wait: Duration) {
+    pub(super) fn set_follow_rule(&mut self, rule: Follow, wait: Duration) {
         self.following = Some((rule, wait));
     }
 
     /// Waits until the other side announced the name of the own endpoint.
-    fn find(&mut self, service: RpmsgEndpointName, wait: ServiceWait) -> anyhow::Result<()> {
+    fn wait_for_service(&mut self, service: RpmsgEndpointName, wait: ServiceWait) -> anyhow::Result<()> {
         let mut payload = vec![0; self.limit.max(Announcement::SIZE)];
         let mut until = wait.until.min(monotonic_ns().saturating_add(SILENCE));
         loop {
@@ -178,7 +185,7 @@ impl Rings {
                 Ok(_) => ChannelFailure::Timeout,
                 Err(failure) => failure,
             };
-            anyhow::bail!(match (self.far.ended(), failure) {
+            anyhow::bail!(match (self.far.describe_end(), failure) {
                 (Some(end), _) => format!("the remote ended: {end}"),
                 (None, ChannelFailure::Timeout) if until < wait.until => {
                     let left = (wait.until - until) as f64 / 1e9;
@@ -211,17 +218,17 @@ impl Rings {
         if self.table.status(&self.memory).is_ok_and(|status| status & NEEDS_RESET != 0) {
             return Some("the remote asks for a reset (status NEEDS_RESET)".to_owned());
         }
-        let name = self.endpoints.name(ours).filter(|_| theirs != 0)?;
+        let name = self.endpoints.endpoint_name(ours).filter(|_| theirs != 0)?;
         let has = self.endpoints.theirs().any(|channel| channel == (name, theirs));
         (!has).then(|| format!("the remote destroyed its channel {name}"))
     }
 
     /// Announces to the other side that the endpoints of this side no longer exist. OpenAMP's echo ends after that.
-    fn leave(&mut self) {
+    fn announce_destroy(&mut self) {
         for goodbye in self.endpoints.ours().collect::<Vec<_>>() {
             let goodbye = Announcement { destroyed: true, ..goodbye };
             // One that is gone does not miss it.
-            if self.host.send(goodbye.address, NAME_SERVICE, &goodbye.bytes()) == Ok(true) {
+            if self.host.send_message(goodbye.address, NAME_SERVICE, &goodbye.encode_bytes()) == Ok(true) {
                 let _ = self.kicks.kick();
             }
         }
@@ -240,15 +247,15 @@ impl Rings {
     /// Receives the next message from any endpoint. Processes announcements too, and counts data that is no message.
     #[inline]
     fn any(&mut self, into: &mut [u8], until: u64) -> Result<RpmsgMessage, ChannelFailure> {
-        self.release()?;
+        self.release_buffer()?;
         let mut wait = KickWait::new(self.kicks.spin_ns, until);
         loop {
-            match self.host.take(into) {
-                Ok(Some(message)) => return self.taken(message, into),
+            match self.host.take_message(into) {
+                Ok(Some(message)) => return self.process_message(message, into),
                 Ok(None) => {}
                 Err(fault) => self.fault(fault)?,
             }
-            match wait.looked() {
+            match wait.next_action() {
                 Next::Look => {}
                 Next::Sleep(ns) => self.sleep(ns)?,
                 Next::Over => return Err(ChannelFailure::Timeout),
@@ -257,12 +264,16 @@ impl Rings {
     }
 
     #[inline]
-    fn taken(&mut self, message: RpmsgMessage, payload: &[u8]) -> Result<RpmsgMessage, ChannelFailure> {
+    fn process_message(
+        &mut self,
+        message: RpmsgMessage,
+        payload: &[u8],
+    ) -> Result<RpmsgMessage, ChannelFailure> {
         self.holds = true;
-        if std::mem::take(&mut self.unkicked) && !self.kicks.sleep(0)? {
+        if std::mem::take(&mut self.unkicked) && !self.kicks.wait_for_kick(0)? {
             self.recovered += 1;
         }
-        if let Some(Err(fault)) = self.endpoints.receive(&message.header, &payload[..message.length]) {
+        if let Some(Err(fault)) = self.endpoints.handle_message(&message.header, &payload[..message.length]) {
             self.faults.count(fault);
         }
         Ok(message)
@@ -271,9 +282,9 @@ impl Rings {
     /// Gives the buffer of the last message back. This is not done at once, so that a caller that waits for the message
     /// does not wait for it.
     #[inline]
-    fn release(&mut self) -> Result<(), ChannelFailure> {
+    fn release_buffer(&mut self) -> Result<(), ChannelFailure> {
         if std::mem::take(&mut self.holds) {
-            self.host.release().map_err(|fault| self.broken(fault))?;
+            self.host.release_buffer().map_err(|fault| self.record_fatal_fault(fault))?;
             self.kick_for(RpmsgLinkEvent::Buffer)?;
         }
         Ok(())
@@ -283,7 +294,7 @@ impl Rings {
     #[inline]
     fn kick_for(&mut self, event: RpmsgLinkEvent) -> Result<(), ChannelFailure> {
         let asked = self.kicks.spin_ns != FOREVER
-            && self.host.wants_kick(event).map_err(|fault| self.broken(fault))?;
+            && self.host.wants_kick(event).map_err(|fault| self.record_fatal_fault(fault))?;
         if asked {
             self.kicks.kick()?;
         }
@@ -294,30 +305,30 @@ impl Rings {
     #[cold]
     fn fault(&mut self, fault: Fault) -> Result<(), ChannelFailure> {
         self.faults.count(fault);
-        if fault == Fault::Index { Err(ChannelFailure::of(fault)) } else { Ok(()) }
+        if fault == Fault::Index { Err(ChannelFailure::from_fault(fault)) } else { Ok(()) }
     }
 
     /// Counts a fault that ends the current operation, such as a buffer that came back without having been sent.
     #[cold]
-    fn broken(&mut self, fault: Fault) -> ChannelFailure {
+    fn record_fatal_fault(&mut self, fault: Fault) -> ChannelFailure {
         self.faults.count(fault);
-        ChannelFailure::of(fault)
+        ChannelFailure::from_fault(fault)
     }
 
     /// Asks for a kick and sleeps, unless something came meanwhile.
     fn sleep(&mut self, ns: u64) -> Result<(), ChannelFailure> {
-        match self.host.listen(RpmsgLinkEvent::Message) {
+        match self.host.request_kick(RpmsgLinkEvent::Message) {
             Ok(true) => {}
-            Ok(false) => self.unkicked = !self.kicks.sleep(ns)?,
+            Ok(false) => self.unkicked = !self.kicks.wait_for_kick(ns)?,
             Err(fault) => self.fault(fault)?,
         }
-        self.host.mute(RpmsgLinkEvent::Message).map_err(|fault| self.broken(fault))
+        self.host.suppress_kicks(RpmsgLinkEvent::Message).map_err(|fault| self.record_fatal_fault(fault))
     }
 }
 
 impl Drop for Rings {
     fn drop(&mut self) {
-        self.leave();
+        self.announce_destroy();
         // The device is reset: it may serve the next driver. Memory that cannot be written to has no other side.
         let _ = self.table.set_status(&self.memory, 0);
     }
@@ -328,7 +339,7 @@ const STRANGERS: u32 = 64;
 
 impl RemoteChannel for Rings {
     #[inline]
-    fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
+    fn send_message(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
         self.host.post(self.between.0, self.between.1, message).map_err(|unsent| {
             if let Unsent::Fault(fault) = unsent {
                 self.faults.count(fault);
@@ -339,7 +350,7 @@ impl RemoteChannel for Rings {
     }
 
     #[inline]
-    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
+    fn receive_message(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
         let mut strangers = 0u32;
         loop {
             let message = self.any(into, until)?;
@@ -355,21 +366,22 @@ impl RemoteChannel for Rings {
         }
     }
 
-    fn alarm(&mut self) -> Result<MessageWakeSource<'_>, ChannelFailure> {
+    fn wake_source(&mut self) -> Result<MessageWakeSource<'_>, ChannelFailure> {
         if self.kicks.spin_ns == FOREVER {
             return Ok(MessageWakeSource::Now);
         }
         // A kick of before is none for what comes.
-        self.kicks.sleep(0)?;
-        let ready = self.host.listen(RpmsgLinkEvent::Message).inspect_err(|fault| self.faults.count(*fault));
-        Ok(match (ready, self.kicks.descriptor()) {
+        self.kicks.wait_for_kick(0)?;
+        let ready =
+            self.host.request_kick(RpmsgLinkEvent::Message).inspect_err(|fault| self.faults.count(*fault));
+        Ok(match (ready, self.kicks.poll_descriptor()) {
             (Ok(true), _) => MessageWakeSource::Now,
             (Ok(false), Some(descriptor)) => MessageWakeSource::Readable(descriptor),
             _ => MessageWakeSource::Unknown,
         })
     }
 
-    fn lasts(&self) -> bool {
+    fn is_reusable(&self) -> bool {
         self.following.is_some()
     }
 
@@ -377,10 +389,11 @@ impl RemoteChannel for Rings {
         let (rule, wait) = self.following.context("each order takes a connection of its own")?;
         let (name, spin_ns) = rule(order)?;
         self.kicks.spin_ns = spin_ns;
-        self.between = (self.endpoints.open(name).ok_or(ChannelFailure::Unsent(Unsent::NoBuffer))?, 0);
+        self.between =
+            (self.endpoints.open_endpoint(name).ok_or(ChannelFailure::Unsent(Unsent::NoBuffer))?, 0);
         let time = order.patience.min(wait).max(ANNOUNCED);
         let until = monotonic_ns() + time.as_nanos() as u64;
-        self.find(name, ServiceWait { until, notice: order.notice })?;
+        self.wait_for_service(name, ServiceWait { until, notice: order.notice })?;
         // Replies to an earlier order do not count: the counts are of this one.
         self.discard();
         self.faults = Faults::default();
@@ -393,14 +406,14 @@ impl RemoteChannel for Rings {
             return None;
         }
         self.discard();
-        let name = RpmsgService::Status.name();
+        let name = RpmsgService::Status.endpoint_name();
         let theirs = self.endpoints.theirs().find(|(theirs, _)| *theirs == name)?.1;
-        let ours = self.endpoints.open(name)?;
+        let ours = self.endpoints.open_endpoint(name)?;
         let (before, misaddressed) =
             (std::mem::replace(&mut self.between, (ours, theirs)), self.misaddressed);
         let mut answer = vec![0; self.limit];
         let until = monotonic_ns() + STATUS_TIMEOUT.as_nanos() as u64;
-        let received = self.send(&[]).and_then(|()| self.receive(&mut answer, until));
+        let received = self.send_message(&[]).and_then(|()| self.receive_message(&mut answer, until));
         // Replies that come late are not for this question, nor astray.
         (self.between, self.misaddressed) = (before, misaddressed);
         RpmsgStatus::parse(&answer[..received.ok()?]).ok()
@@ -426,8 +439,8 @@ impl RemoteChannel for Rings {
         self.recovered
     }
 
-    fn ended(&mut self) -> Option<String> {
-        self.far.ended().or_else(|| self.farewell())
+    fn end_description(&mut self) -> Option<String> {
+        self.far.describe_end().or_else(|| self.farewell())
     }
 
     fn distortion(&self) -> Option<&'static str> {

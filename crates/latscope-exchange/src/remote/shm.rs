@@ -11,7 +11,7 @@ use latscope_os::clock::monotonic_ns;
 use latscope_os::sched;
 use latscope_os::shared_cell::SharingScope;
 use latscope_os::window::MemoryWindow;
-use latscope_os::worker::{self, Lifetime, inherited};
+use latscope_os::worker::{self, Lifetime, take_descriptor};
 use latscope_process::role::{KilledOnDrop, ProcessRole};
 use rustix::event::EventfdFlags;
 use rustix::fd::OwnedFd;
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// Transport `shm` over shared memory.
 pub static SHM: RemoteTransport =
-    RemoteTransport { name: "shm", waits: WAITS, ours: true, options: &[], open };
+    RemoteTransport { name: "shm", waits: WAITS, ours: true, options: &[], open: open_channel };
 
 const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd"];
 
@@ -32,14 +32,14 @@ pub(crate) const PARK_AFTER: u64 = 50_000;
 /// The word of a remote that does not know RPMsg.
 const BARE: &str = "word";
 
-fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
+fn open_channel(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
     let payload = order.payload();
     if payload > LONGEST {
         bail!("a payload of {payload} bytes is longer than any buffer: at most {LONGEST}");
     }
     let window = rings::layout(payload)?;
-    let memory = MemoryWindow::create(window.size).context("no shared memory")?;
-    let (process, kicks) = ShmEchoProcess::start(order, &memory, &payload.to_string())?;
+    let memory = MemoryWindow::create_zeroed(window.size).context("no shared memory")?;
+    let (process, kicks) = ShmEchoProcess::spawn_process(order, &memory, &payload.to_string())?;
     let until = monotonic_ns() + CONNECT_TIMEOUT.as_nanos() as u64;
     let rings = Rings::connect(&window, memory, kicks, Box::new(process), order.service, until)?;
     Ok(Box::new(rings))
@@ -50,8 +50,8 @@ fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
 /// # Errors
 /// No memory, no process, or not two CPUs where both spin.
 pub fn mailbox(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
-    let memory = MemoryWindow::create(mailbox::SIZE).context("no shared memory")?;
-    let (process, kicks) = ShmEchoProcess::start(order, &memory, BARE)?;
+    let memory = MemoryWindow::create_zeroed(mailbox::SIZE).context("no shared memory")?;
+    let (process, kicks) = ShmEchoProcess::spawn_process(order, &memory, BARE)?;
     Ok(Box::new(MailboxChannel::new(memory, kicks, Box::new(process))))
 }
 
@@ -64,20 +64,20 @@ fn kicks(wait: &str, side: usize, shared: &[OwnedFd]) -> Result<Kicks> {
         ("futex" | "spin-then-park", Err(mut cells)) => {
             let cell = cells.pop().context("two endpoints share one futex")?;
             let spin_ns = if wait == "futex" { 0 } else { PARK_AFTER };
-            Ok(Kicks::new(Futex::new(Bells::open(cell)?, side), spin_ns))
+            Ok(Kicks::new(Futex::new(Bells::map_existing(cell)?, side), spin_ns))
         }
         _ => bail!("no way to wait is called {wait}"),
     }
 }
 
 /// Makes the descriptors that both sides hold for a way to wait.
-fn shared(wait: &str) -> Result<Vec<OwnedFd>> {
+fn create_descriptors(wait: &str) -> Result<Vec<OwnedFd>> {
     match wait {
         "futex" | "spin-then-park" => {
-            let bells = Bells::create(SharingScope::Processes)?;
+            let bells = Bells::create_zeroed(SharingScope::Processes)?;
             Ok(vec![bells.descriptor().try_clone_to_owned()?])
         }
-        "eventfd" => Ok(eventfd::create(EventfdFlags::NONBLOCK)?.into()),
+        "eventfd" => Ok(eventfd::create_pair(EventfdFlags::NONBLOCK)?.into()),
         _ => Ok(Vec::new()),
     }
 }
@@ -87,14 +87,18 @@ struct ShmEchoProcess(KilledOnDrop);
 
 impl ShmEchoProcess {
     /// Starts the process on the second CPU, with the memory; returns the kicks of this side for it.
-    fn start(order: &ChannelRequest, memory: &MemoryWindow, what: &str) -> Result<(ShmEchoProcess, Kicks)> {
-        let wait = order.wait();
+    fn spawn_process(
+        order: &ChannelRequest,
+        memory: &MemoryWindow,
+        what: &str,
+    ) -> Result<(ShmEchoProcess, Kicks)> {
+        let wait = order.wait_mode();
         let there = match order.cpus {
             [_, there, ..] => *there,
             [only] if !wait.starts_with("spin") => *only,
             _ => bail!("two endpoints that spin need two CPUs: allow a second one, or --wait futex"),
         };
-        let shared = shared(wait)?;
+        let shared = create_descriptors(wait)?;
         let kicks = kicks(wait, 0, &shared)?;
         let memory = memory.descriptor().try_clone_to_owned()?;
         let descriptors: Vec<&OwnedFd> = [&memory].into_iter().chain(&shared).collect();
@@ -106,7 +110,7 @@ impl ShmEchoProcess {
 }
 
 impl Far for ShmEchoProcess {
-    fn ended(&mut self) -> Option<String> {
+    fn describe_end(&mut self) -> Option<String> {
         self.0.0.try_wait().ok().flatten().map(|status| format!("the process that answers ended: {status}"))
     }
 }
@@ -120,12 +124,12 @@ fn main(arguments: &[String]) -> Result<()> {
     };
     let _ = rustix::thread::set_name(c"remote/echo");
     sched::pin(&[cpu.parse()?]).with_context(|| format!("CPU {cpu} cannot be used"))?;
-    let memory = MemoryWindow::map(inherited(0)?)?;
-    let shared: Vec<OwnedFd> = (1..=2).map_while(|index| inherited(index).ok()).collect();
+    let memory = MemoryWindow::map_file(take_descriptor(0)?)?;
+    let shared: Vec<OwnedFd> = (1..=2).map_while(|index| take_descriptor(index).ok()).collect();
     let mut kicks = kicks(wait, 1, &shared)?;
     match what.as_str() {
-        BARE => mailbox::answer(&memory, &mut kicks),
-        payload => echo::answer(&rings::layout(payload.parse()?)?, &memory, &mut kicks),
+        BARE => mailbox::echo_words(&memory, &mut kicks),
+        payload => echo::answer_hosts(&rings::layout(payload.parse()?)?, &memory, &mut kicks),
     }
 }
 
@@ -149,7 +153,7 @@ mod tests {
     struct NoFarSide;
 
     impl Far for NoFarSide {
-        fn ended(&mut self) -> Option<String> {
+        fn describe_end(&mut self) -> Option<String> {
             None
         }
     }
@@ -157,9 +161,9 @@ mod tests {
     /// A host and what the other side is made of, for payloads of up to so many bytes.
     fn pair(wait: &str, payload: usize) -> (LinkWindow, MemoryWindow, [Kicks; 2]) {
         let window = rings::layout(payload).unwrap();
-        let shared = shared(wait).unwrap();
+        let shared = create_descriptors(wait).unwrap();
         let kicks = [0, 1].map(|side| kicks(wait, side, &shared).unwrap());
-        (window, MemoryWindow::create(window.size).unwrap(), kicks)
+        (window, MemoryWindow::create_zeroed(window.size).unwrap(), kicks)
     }
 
     fn connect(
@@ -205,7 +209,7 @@ mod tests {
         fn drop(&mut self) {
             self.over.store(true, Ordering::Relaxed);
             // The memory is empty now: the other side sleeps or kicks next, and both fail.
-            self.memory.write(0, &vec![0; self.size]).unwrap();
+            self.memory.write_bytes(0, &vec![0; self.size]).unwrap();
         }
     }
 
@@ -231,21 +235,21 @@ mod tests {
             self.kicks.kick()
         }
 
-        fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        fn wait_for_peer(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
             self.check()?;
-            self.kicks.sleep(timeout.unwrap().as_nanos() as u64)
+            self.kicks.wait_for_kick(timeout.unwrap().as_nanos() as u64)
         }
     }
 
     /// Rings, and the remote that answers there.
     fn remote(wait: &'static str, payload: usize) -> (Rings, OtherSide) {
         let window = rings::layout(payload).unwrap();
-        let memory = MemoryWindow::create(window.size).unwrap();
-        let shared = shared(wait).unwrap();
+        let memory = MemoryWindow::create_zeroed(window.size).unwrap();
+        let shared = create_descriptors(wait).unwrap();
         let ours = kicks(wait, 0, &shared).unwrap();
         let theirs = move || kicks(wait, 1, &shared).unwrap();
         let remote = OtherSide::start(&memory, window.size, theirs, move |memory, kicks| {
-            echo::answer(&window, memory, kicks)
+            echo::answer_hosts(&window, memory, kicks)
         });
         (connect(&window, memory, ours, RpmsgService::Pty).unwrap(), remote)
     }
@@ -259,16 +263,16 @@ mod tests {
                 let until = monotonic_ns() + 20 * SECOND;
                 let mut payload = vec![0; longest];
                 for message in [&b"a"[..], &vec![7; longest], b"last"] {
-                    rings.send(message).unwrap();
-                    let length = rings.receive(&mut payload, until).unwrap();
+                    rings.send_message(message).unwrap();
+                    let length = rings.receive_message(&mut payload, until).unwrap();
                     assert!(&payload[..length] == message, "{wait}");
                 }
                 assert!(
-                    matches!(rings.receive(&mut payload, 0), Err(ChannelFailure::Timeout)),
+                    matches!(rings.receive_message(&mut payload, 0), Err(ChannelFailure::Timeout)),
                     "one look, and no more"
                 );
                 assert_eq!(rings.faults(), 0);
-                let long = rings.send(&vec![0; longest + 1]);
+                let long = rings.send_message(&vec![0; longest + 1]);
                 assert!(matches!(long, Err(ChannelFailure::Unsent(Unsent::TooLong))));
             }
         }
@@ -281,9 +285,9 @@ mod tests {
             let until = monotonic_ns() + 20 * SECOND;
             let mut payload = vec![0; LONGEST];
             for round in 0..20u8 {
-                (0..rings.window()).for_each(|_| rings.send(&[round; 1000]).unwrap());
+                (0..rings.window()).for_each(|_| rings.send_message(&[round; 1000]).unwrap());
                 for _ in 0..rings.window() {
-                    let length = rings.receive(&mut payload, until).unwrap();
+                    let length = rings.receive_message(&mut payload, until).unwrap();
                     assert!(payload[..length] == [round; 1000], "{wait}");
                 }
             }
@@ -293,19 +297,22 @@ mod tests {
     #[test]
     fn a_word_goes_there_and_back_however_both_wait() {
         for &wait in WAITS {
-            let memory = MemoryWindow::create(mailbox::SIZE).unwrap();
-            let shared = shared(wait).unwrap();
+            let memory = MemoryWindow::create_zeroed(mailbox::SIZE).unwrap();
+            let shared = create_descriptors(wait).unwrap();
             let ours = kicks(wait, 0, &shared).unwrap();
             let theirs = move || kicks(wait, 1, &shared).unwrap();
-            let _remote = OtherSide::start(&memory, mailbox::SIZE, theirs, mailbox::answer);
+            let _remote = OtherSide::start(&memory, mailbox::SIZE, theirs, mailbox::echo_words);
             let mut mailbox = MailboxChannel::new(memory, ours, Box::new(NoFarSide));
             for word in [1u32, 2, u32::MAX] {
-                mailbox.send(&word.to_le_bytes()).unwrap();
+                mailbox.send_message(&word.to_le_bytes()).unwrap();
                 let mut answer = [0; 4];
-                assert_eq!(mailbox.receive(&mut answer, monotonic_ns() + 20 * SECOND).unwrap(), 4);
+                assert_eq!(mailbox.receive_message(&mut answer, monotonic_ns() + 20 * SECOND).unwrap(), 4);
                 assert_eq!(u32::from_le_bytes(answer), word, "{wait}");
             }
-            assert!(matches!(mailbox.send(b"long word"), Err(ChannelFailure::Unsent(Unsent::TooLong))));
+            assert!(matches!(
+                mailbox.send_message(b"long word"),
+                Err(ChannelFailure::Unsent(Unsent::TooLong))
+            ));
         }
     }
 
@@ -327,8 +334,8 @@ mod tests {
             Ok(())
         }
 
-        fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
-            self.0.sleep(timeout.unwrap().as_nanos() as u64)
+        fn wait_for_peer(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+            self.0.wait_for_kick(timeout.unwrap().as_nanos() as u64)
         }
     }
 
@@ -336,21 +343,25 @@ mod tests {
     fn what_comes_without_a_kick_is_found_and_counted() {
         for wait in ["futex", "eventfd"] {
             let (window, memory, _) = pair(wait, 48);
-            let both = shared(wait).unwrap();
+            let both = create_descriptors(wait).unwrap();
             // Sleeps at once, so that answers come meanwhile.
             let mut ours = kicks(wait, 0, &both).unwrap();
             ours.spin_ns = 0;
             let theirs = move || Kicks::new(Mute(kicks(wait, 1, &both).unwrap()), 0);
             let _remote = OtherSide::start(&memory, window.size, theirs, move |memory, kicks| {
-                echo::answer(&window, memory, kicks)
+                echo::answer_hosts(&window, memory, kicks)
             });
             let mut rings = connect(&window, memory, ours, RpmsgService::Pty).unwrap();
             let before = rings.recovered();
             let mut payload = [0; 100];
             // The answer may be there before this side sleeps, but not each time.
             for _ in 0..10_000 {
-                rings.send(b"knock").unwrap();
-                assert_eq!(rings.receive(&mut payload, monotonic_ns() + 20 * SECOND).unwrap(), 5, "{wait}");
+                rings.send_message(b"knock").unwrap();
+                assert_eq!(
+                    rings.receive_message(&mut payload, monotonic_ns() + 20 * SECOND).unwrap(),
+                    5,
+                    "{wait}"
+                );
                 if rings.recovered() > before {
                     break;
                 }
@@ -371,15 +382,15 @@ mod tests {
                 }
             };
             let address = RpmsgService::Ping.address();
-            let name = Announcement { name: RpmsgService::Ping.name(), address, destroyed: false };
-            link.send(address, NAME_SERVICE, &name.bytes()).unwrap();
-            while !matches!(link.send(address, 99, b"flood"), Err(Unsent::Fault(_))) {}
+            let name = Announcement { name: RpmsgService::Ping.endpoint_name(), address, destroyed: false };
+            link.send_message(address, NAME_SERVICE, &name.encode_bytes()).unwrap();
+            while !matches!(link.send_message(address, 99, b"flood"), Err(Unsent::Fault(_))) {}
         });
         let mut rings = connect(&window, memory.clone(), ours, RpmsgService::Ping).unwrap();
-        let found = rings.receive(&mut [0; 100], monotonic_ns() + SECOND / 50);
+        let found = rings.receive_message(&mut [0; 100], monotonic_ns() + SECOND / 50);
         assert!(matches!(found, Err(ChannelFailure::Timeout)), "{found:?}");
         // Nonsense in all of it, the indices included, ends the flood.
-        memory.write(0, &vec![0xA5; window.size]).unwrap();
+        memory.write_bytes(0, &vec![0xA5; window.size]).unwrap();
     }
 
     #[test]
@@ -389,7 +400,7 @@ mod tests {
         std::thread::spawn(move || {
             while !matches!(window.remote(&there), Ok(Some(_))) {}
             // Nonsense in all of it, the indices included.
-            there.write(0, &vec![0xA5; window.size]).unwrap();
+            there.write_bytes(0, &vec![0xA5; window.size]).unwrap();
         });
         let found = connect(&window, memory, ours, RpmsgService::Ping);
         assert!(found.err().unwrap().to_string().contains("index jumped"));

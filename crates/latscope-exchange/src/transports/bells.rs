@@ -1,8 +1,11 @@
 //! Notice that a message is in shared memory: a notification, or a look at the memory.
 
-use super::endpoint::{EndpointSide, MORE_DESCRIPTORS, broken, descriptors, failed, numbers, unavailable};
+use super::endpoint::{
+    EndpointSide, MORE_DESCRIPTORS, broken_failure, descriptors, failure_from_errno, parse_numbers,
+    unavailable,
+};
 use super::lifeline::Lifeline;
-use super::mailbox::{Extra, MailboxBell, with};
+use super::mailbox::{Extra, MailboxBell, mailbox_transport};
 use crate::notify::counter::{CounterNotifier, Lanes, TokenCounter};
 use crate::notify::eventfd::{self, Eventfd};
 use crate::notify::io_uring::{self, IoUring};
@@ -27,31 +30,40 @@ use std::time::Duration;
 
 pub(super) static SPIN: IpcTransport = IpcTransport {
     spins: true,
-    ..with::<SpinningBell>("spin", "shared memory, spinning", "memfd_create(2), mmap(2)")
+    ..mailbox_transport::<SpinningBell>("spin", "shared memory, spinning", "memfd_create(2), mmap(2)")
 };
 
-pub(super) static FUTEX: IpcTransport =
-    with::<Notified<CounterNotifier<Tokens>>>("futex", "shared memory, futex", "futex(2), memfd_create(2)");
+pub(super) static FUTEX: IpcTransport = mailbox_transport::<Notified<CounterNotifier<Tokens>>>(
+    "futex",
+    "shared memory, futex",
+    "futex(2), memfd_create(2)",
+);
 
-pub(super) static POSIX_SEMAPHORE: IpcTransport = with::<Notified<CounterNotifier<Semaphore>>>(
+pub(super) static POSIX_SEMAPHORE: IpcTransport = mailbox_transport::<Notified<CounterNotifier<Semaphore>>>(
     "posix-semaphore",
     "shared memory, POSIX semaphore",
     "sem_overview(7), memfd_create(2)",
 );
 
-pub(super) static SYSTEM_V_SEMAPHORE: IpcTransport = with::<Notified<SystemVSemaphores>>(
+pub(super) static SYSTEM_V_SEMAPHORE: IpcTransport = mailbox_transport::<Notified<SystemVSemaphores>>(
     "sysv-semaphore",
     "shared memory, System V semaphore",
     "semop(2), memfd_create(2)",
 );
 
-pub(super) static EVENTFD: IpcTransport =
-    with::<Notified<Eventfd>>("eventfd", "shared memory, eventfd", "eventfd(2), memfd_create(2)");
+pub(super) static EVENTFD: IpcTransport = mailbox_transport::<Notified<Eventfd>>(
+    "eventfd",
+    "shared memory, eventfd",
+    "eventfd(2), memfd_create(2)",
+);
 
-pub(super) static SIGNAL: IpcTransport =
-    with::<Notified<QueuedSignal>>("signal", "shared memory, queued signal", "sigqueue(3), sigwaitinfo(2)");
+pub(super) static SIGNAL: IpcTransport = mailbox_transport::<Notified<QueuedSignal>>(
+    "signal",
+    "shared memory, queued signal",
+    "sigqueue(3), sigwaitinfo(2)",
+);
 
-pub(super) static IO_URING: IpcTransport = with::<Notified<IoUring>>(
+pub(super) static IO_URING: IpcTransport = mailbox_transport::<Notified<IoUring>>(
     "io-uring",
     "shared memory, io_uring message",
     "io_uring_enter(2), IORING_OP_MSG_RING",
@@ -60,10 +72,14 @@ pub(super) static IO_URING: IpcTransport = with::<Notified<IoUring>>(
 /// A means of notification between two processes.
 trait ProcessNotifier: Notifier + Send + Sized + 'static {
     /// Makes the objects that both processes get.
-    fn create() -> Result<Extra, TransportSetupError>;
+    fn create_shared() -> Result<Extra, TransportSetupError>;
 
     /// Makes one side of it; `gone` is true after the end of the other side.
-    fn open(handle: EndpointHandle, side: usize, gone: Arc<AtomicBool>) -> Result<Self, TransactionFailure>;
+    fn open_side(
+        handle: EndpointHandle,
+        side: usize,
+        gone: Arc<AtomicBool>,
+    ) -> Result<Self, TransactionFailure>;
 
     /// Returns a function that wakes this side from another thread.
     fn waker(&self) -> io::Result<impl FnMut() + Send + 'static>;
@@ -76,29 +92,29 @@ struct Notified<N> {
 }
 
 impl<N: ProcessNotifier> MailboxBell for Notified<N> {
-    fn create() -> Result<Extra, TransportSetupError> {
-        N::create()
+    fn create_objects() -> Result<Extra, TransportSetupError> {
+        N::create_shared()
     }
 
-    fn open(
+    fn open_bell(
         lifeline: OwnedFd,
         handle: EndpointHandle,
         side: EndpointSide,
     ) -> Result<Self, TransactionFailure> {
         let gone = Arc::default();
-        let notifier = N::open(handle, side.own(), Arc::clone(&gone))?;
-        let lifeline = Lifeline::report(lifeline, gone, notifier.waker().map_err(broken)?)?;
+        let notifier = N::open_side(handle, side.own_index(), Arc::clone(&gone))?;
+        let lifeline = Lifeline::watch_with_flag(lifeline, gone, notifier.waker().map_err(broken_failure)?)?;
         Ok(Notified { notifier, lifeline })
     }
 
     #[inline]
     fn ring(&mut self) -> Result<(), TransactionFailure> {
-        self.notifier.notify().map_err(refused)
+        self.notifier.notify().map_err(failure_from_io)
     }
 
     #[inline]
-    fn wait(&mut self, _: impl Fn() -> bool) -> Result<(), TransactionFailure> {
-        self.notifier.wait(None).map(drop).map_err(refused)
+    fn wait_for_bell(&mut self, _: impl Fn() -> bool) -> Result<(), TransactionFailure> {
+        self.notifier.wait_for_peer(None).map(drop).map_err(failure_from_io)
     }
 
     #[inline]
@@ -108,36 +124,40 @@ impl<N: ProcessNotifier> MailboxBell for Notified<N> {
 }
 
 #[cold]
-fn refused(error: io::Error) -> TransactionFailure {
-    failed(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+fn failure_from_io(error: io::Error) -> TransactionFailure {
+    failure_from_errno(Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 /// A value in shared memory.
-fn cell<T: Shareable>() -> Result<Extra, TransportSetupError> {
-    let made = || SharedCell::<T>::create(SharingScope::Processes)?.descriptor().try_clone_to_owned();
+fn create_cell<T: Shareable>() -> Result<Extra, TransportSetupError> {
+    let made = || SharedCell::<T>::create_zeroed(SharingScope::Processes)?.descriptor().try_clone_to_owned();
     let memory = made().map_err(|error| unavailable("no shared memory", error, MORE_DESCRIPTORS))?;
     Ok(Extra { descriptors: vec![memory], ..Extra::default() })
 }
 
 impl<T: TokenCounter> ProcessNotifier for CounterNotifier<T> {
-    fn create() -> Result<Extra, TransportSetupError> {
-        cell::<[Lane<T>; 2]>()
+    fn create_shared() -> Result<Extra, TransportSetupError> {
+        create_cell::<[Lane<T>; 2]>()
     }
 
-    fn open(mut handle: EndpointHandle, side: usize, _: Arc<AtomicBool>) -> Result<Self, TransactionFailure> {
+    fn open_side(
+        mut handle: EndpointHandle,
+        side: usize,
+        _: Arc<AtomicBool>,
+    ) -> Result<Self, TransactionFailure> {
         let [memory] = descriptors(&mut handle)?;
-        Ok(CounterNotifier { lanes: Lanes::open(memory).map_err(broken)?, side })
+        Ok(CounterNotifier { lanes: Lanes::map_existing(memory).map_err(broken_failure)?, side })
     }
 
     fn waker(&self) -> io::Result<impl FnMut() + Send + 'static> {
         let (lanes, other) = (self.lanes.clone(), 1 - self.side);
         // Full of tokens: no thread sleeps for want of one.
-        Ok(move || drop(lanes[other].signal.give()))
+        Ok(move || drop(lanes[other].signal.add_token()))
     }
 }
 
 impl ProcessNotifier for SystemVSemaphores {
-    fn create() -> Result<Extra, TransportSetupError> {
+    fn create_shared() -> Result<Extra, TransportSetupError> {
         let set = create_semaphores(2).map_err(|error| {
             let remedy =
                 "remove unused ones (ipcs -s, ipcrm), raise kernel.sem, or use a kernel with CONFIG_SYSVIPC";
@@ -147,8 +167,12 @@ impl ProcessNotifier for SystemVSemaphores {
         Ok(Extra { words: vec![set.to_string()], leftovers, ..Extra::default() })
     }
 
-    fn open(handle: EndpointHandle, side: usize, _: Arc<AtomicBool>) -> Result<Self, TransactionFailure> {
-        let [set] = numbers(&handle)?;
+    fn open_side(
+        handle: EndpointHandle,
+        side: usize,
+        _: Arc<AtomicBool>,
+    ) -> Result<Self, TransactionFailure> {
+        let [set] = parse_numbers(&handle)?;
         Ok(SystemVSemaphores { set, side: side as u16 })
     }
 
@@ -160,13 +184,17 @@ impl ProcessNotifier for SystemVSemaphores {
 }
 
 impl ProcessNotifier for Eventfd {
-    fn create() -> Result<Extra, TransportSetupError> {
-        let events = eventfd::create(EventfdFlags::empty())
+    fn create_shared() -> Result<Extra, TransportSetupError> {
+        let events = eventfd::create_pair(EventfdFlags::empty())
             .map_err(|error| unavailable("no eventfd", error, MORE_DESCRIPTORS))?;
         Ok(Extra { descriptors: events.into(), ..Extra::default() })
     }
 
-    fn open(mut handle: EndpointHandle, side: usize, _: Arc<AtomicBool>) -> Result<Self, TransactionFailure> {
+    fn open_side(
+        mut handle: EndpointHandle,
+        side: usize,
+        _: Arc<AtomicBool>,
+    ) -> Result<Self, TransactionFailure> {
         Ok(Eventfd::new(descriptors(&mut handle)?, side))
     }
 
@@ -178,17 +206,17 @@ impl ProcessNotifier for Eventfd {
 }
 
 impl ProcessNotifier for QueuedSignal {
-    fn create() -> Result<Extra, TransportSetupError> {
-        cell::<[Lane<AtomicU64>; 2]>()
+    fn create_shared() -> Result<Extra, TransportSetupError> {
+        create_cell::<[Lane<AtomicU64>; 2]>()
     }
 
-    fn open(
+    fn open_side(
         mut handle: EndpointHandle,
         side: usize,
         gone: Arc<AtomicBool>,
     ) -> Result<Self, TransactionFailure> {
         let [memory] = descriptors(&mut handle)?;
-        Ok(QueuedSignal::new(WaiterThreadCell::open(memory).map_err(broken)?, side, gone))
+        Ok(QueuedSignal::new(WaiterThreadCell::map_existing(memory).map_err(broken_failure)?, side, gone))
     }
 
     fn waker(&self) -> io::Result<impl FnMut() + Send + 'static> {
@@ -197,20 +225,24 @@ impl ProcessNotifier for QueuedSignal {
 }
 
 impl ProcessNotifier for IoUring {
-    fn create() -> Result<Extra, TransportSetupError> {
-        let (rings, layout) = io_uring::create().map_err(|error| {
+    fn create_shared() -> Result<Extra, TransportSetupError> {
+        let (rings, layout) = io_uring::create_rings().map_err(|error| {
             let remedy =
                 "Linux 5.18 or newer, kernel.io_uring_disabled=0, no seccomp filter against io_uring";
             unavailable("no messages between io_uring instances", error, remedy)
         })?;
-        let words = layout.words().iter().map(u32::to_string).collect();
+        let words = layout.to_words().iter().map(u32::to_string).collect();
         Ok(Extra { descriptors: rings.into(), words, ..Extra::default() })
     }
 
-    fn open(mut handle: EndpointHandle, side: usize, _: Arc<AtomicBool>) -> Result<Self, TransactionFailure> {
-        let layout =
-            UringLayout::from_words(numbers(&handle)?).ok_or_else(|| broken("no layout of a ring"))?;
-        IoUring::open(descriptors(&mut handle)?, layout, side).map_err(broken)
+    fn open_side(
+        mut handle: EndpointHandle,
+        side: usize,
+        _: Arc<AtomicBool>,
+    ) -> Result<Self, TransactionFailure> {
+        let layout = UringLayout::from_words(parse_numbers(&handle)?)
+            .ok_or_else(|| broken_failure("no layout of a ring"))?;
+        IoUring::from_descriptors(descriptors(&mut handle)?, layout, side).map_err(broken_failure)
     }
 
     /// A ring that watched the lifeline itself would hold it, and the other
@@ -231,11 +263,11 @@ struct SpinningBell {
 }
 
 impl MailboxBell for SpinningBell {
-    fn create() -> Result<Extra, TransportSetupError> {
+    fn create_objects() -> Result<Extra, TransportSetupError> {
         Ok(Extra::default())
     }
 
-    fn open(lifeline: OwnedFd, _: EndpointHandle, _: EndpointSide) -> Result<Self, TransactionFailure> {
+    fn open_bell(lifeline: OwnedFd, _: EndpointHandle, _: EndpointSide) -> Result<Self, TransactionFailure> {
         Ok(SpinningBell { lifeline, gone: false })
     }
 
@@ -245,7 +277,7 @@ impl MailboxBell for SpinningBell {
     }
 
     #[inline(always)]
-    fn wait(&mut self, arrived: impl Fn() -> bool) -> Result<(), TransactionFailure> {
+    fn wait_for_bell(&mut self, arrived: impl Fn() -> bool) -> Result<(), TransactionFailure> {
         loop {
             for _ in 0..LOOKS {
                 if arrived() {

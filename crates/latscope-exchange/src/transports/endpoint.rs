@@ -20,14 +20,14 @@ pub(super) trait MessageEndpoint: Send + Sized + 'static {
     const COPIES: u32 = 2;
 
     /// Makes the endpoint from the descriptors and words passed to the process.
-    fn join(handle: EndpointHandle, side: EndpointSide) -> Result<Self, TransactionFailure>;
+    fn from_handle(handle: EndpointHandle, side: EndpointSide) -> Result<Self, TransactionFailure>;
 
     /// Hands a message to the other endpoint.
-    fn put(&mut self, message: &[u8]) -> Result<(), TransactionFailure>;
+    fn send_message(&mut self, message: &[u8]) -> Result<(), TransactionFailure>;
 
     /// Waits for a message, puts as much of it into `buffer` as fits and
     /// returns its length.
-    fn take(&mut self, buffer: &mut [u8]) -> Result<usize, TransactionFailure>;
+    fn receive_message(&mut self, buffer: &mut [u8]) -> Result<usize, TransactionFailure>;
 }
 
 /// The client's end over any mechanism.
@@ -40,8 +40,8 @@ impl<P: MessageEndpoint> TransactionClient for MessageEndpointClient<P> {
     #[inline]
     fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, TransactionFailure> {
         check_length(request, self.limit)?;
-        self.endpoint.put(request)?;
-        let length = self.endpoint.take(reply)?;
+        self.endpoint.send_message(request)?;
+        let length = self.endpoint.receive_message(reply)?;
         if length > reply.len() {
             return Err(TransactionFailure::Refused(format!(
                 "an answer of {length} bytes came where {} were expected",
@@ -51,8 +51,9 @@ impl<P: MessageEndpoint> TransactionClient for MessageEndpointClient<P> {
         Ok(length)
     }
 
-    fn send(&mut self, request: &[u8]) -> Option<Result<(), TransactionFailure>> {
-        P::QUEUES.then(|| check_length(request, self.limit).and_then(|()| self.endpoint.put(request)))
+    fn send_one_way(&mut self, request: &[u8]) -> Option<Result<(), TransactionFailure>> {
+        P::QUEUES
+            .then(|| check_length(request, self.limit).and_then(|()| self.endpoint.send_message(request)))
     }
 }
 
@@ -64,7 +65,7 @@ struct Answering<P> {
 }
 
 impl<P: MessageEndpoint> TransactionServer for Answering<P> {
-    fn serve(&mut self, service: &mut dyn RequestHandler) -> Result<(), TransactionFailure> {
+    fn serve_requests(&mut self, service: &mut dyn RequestHandler) -> Result<(), TransactionFailure> {
         loop {
             match self.answer_one(service) {
                 Ok(()) => {}
@@ -78,20 +79,20 @@ impl<P: MessageEndpoint> TransactionServer for Answering<P> {
 impl<P: MessageEndpoint> Answering<P> {
     #[inline]
     fn answer_one(&mut self, service: &mut dyn RequestHandler) -> Result<(), TransactionFailure> {
-        let length = self.endpoint.take(&mut self.buffer)?;
+        let length = self.endpoint.receive_message(&mut self.buffer)?;
         let request = self.buffer.get(..length).ok_or_else(|| {
             TransactionFailure::Broken(format!(
                 "a request of {length} bytes came where {} are the most",
                 self.limit
             ))
         })?;
-        let answer = match service.answer(request) {
+        let answer = match service.handle_request(request) {
             HandlerReply::Echo => request,
             HandlerReply::Bytes(bytes) => bytes,
             HandlerReply::None => return Ok(()),
         };
         check_length(answer, self.limit)?;
-        self.endpoint.put(answer)
+        self.endpoint.send_message(answer)
     }
 }
 
@@ -114,11 +115,11 @@ pub(super) enum EndpointSide {
 }
 
 impl EndpointSide {
-    pub(super) fn own(self) -> usize {
+    pub(super) fn own_index(self) -> usize {
         self as usize
     }
 
-    pub(super) fn other(self) -> usize {
+    pub(super) fn other_index(self) -> usize {
         1 - self as usize
     }
 }
@@ -141,11 +142,14 @@ pub(super) const fn transport<P: MessageEndpoint>(
         open,
         server: |handle| {
             let (limit, buffer) = (handle.payload, vec![0; handle.payload]);
-            Ok(Box::new(Answering { endpoint: P::join(handle, EndpointSide::Server)?, limit, buffer }))
+            Ok(Box::new(Answering { endpoint: P::from_handle(handle, EndpointSide::Server)?, limit, buffer }))
         },
         client: |handle| {
             let limit = handle.payload;
-            Ok(Box::new(MessageEndpointClient { endpoint: P::join(handle, EndpointSide::Client)?, limit }))
+            Ok(Box::new(MessageEndpointClient {
+                endpoint: P::from_handle(handle, EndpointSide::Client)?,
+                limit,
+            }))
         },
     }
 }
@@ -161,7 +165,7 @@ pub(super) fn descriptors<const N: usize>(
 }
 
 /// The numbers that were handed over.
-pub(super) fn numbers<T: std::str::FromStr, const N: usize>(
+pub(super) fn parse_numbers<T: std::str::FromStr, const N: usize>(
     handle: &EndpointHandle,
 ) -> Result<[T; N], TransactionFailure> {
     let numbers: Vec<T> = handle.words.iter().map_while(|word| word.parse().ok()).collect();
@@ -175,7 +179,7 @@ pub(super) fn endpoint_pair(server: Vec<OwnedFd>, client: Vec<OwnedFd>) -> Endpo
 
 /// Returns the failure of the transaction that an error number of a transfer stands for.
 #[cold]
-pub(super) fn failed(error: Errno) -> TransactionFailure {
+pub(super) fn failure_from_errno(error: Errno) -> TransactionFailure {
     match error {
         Errno::PIPE | Errno::CONNRESET | Errno::CONNREFUSED | Errno::NOTCONN | Errno::IDRM | Errno::SRCH => {
             TransactionFailure::Gone
@@ -188,7 +192,7 @@ pub(super) fn failed(error: Errno) -> TransactionFailure {
 }
 
 /// Returns the failure of an end that could not be made from the passed descriptors and words.
-pub(super) fn broken(error: impl Display) -> TransactionFailure {
+pub(super) fn broken_failure(error: impl Display) -> TransactionFailure {
     TransactionFailure::Broken(error.to_string())
 }
 

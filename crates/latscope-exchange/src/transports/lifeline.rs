@@ -1,7 +1,7 @@
 //! Detection of the other endpoint's end for an endpoint that sleeps elsewhere, even after a kill: a socket whose other
 //! end only the other process holds, and a thread that sleeps on it. Transactions have no further cost from it.
 
-use super::endpoint::{self, MORE_DESCRIPTORS, broken, unavailable};
+use super::endpoint::{self, MORE_DESCRIPTORS, broken_failure, unavailable};
 use crate::transaction::{EndpointHandle, EndpointPair, TransactionFailure, TransportSetupError};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, read};
@@ -15,20 +15,20 @@ pub(super) fn endpoint_pair(
     mut server: Vec<OwnedFd>,
     mut client: Vec<OwnedFd>,
 ) -> Result<EndpointPair, TransportSetupError> {
-    let (servers, clients) = pair()?;
+    let (servers, clients) = create_sockets()?;
     server.push(servers);
     client.push(clients);
     Ok(endpoint::endpoint_pair(server, client))
 }
 
-fn pair() -> Result<(OwnedFd, OwnedFd), TransportSetupError> {
+fn create_sockets() -> Result<(OwnedFd, OwnedFd), TransportSetupError> {
     socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .map_err(|error| unavailable("no sockets", error, MORE_DESCRIPTORS))
 }
 
 /// Takes the lifeline out of the descriptors passed to the process.
-pub(super) fn of(handle: &mut EndpointHandle) -> Result<OwnedFd, TransactionFailure> {
-    handle.descriptors.pop().ok_or_else(|| broken("no lifeline was handed over"))
+pub(super) fn take_from_handle(handle: &mut EndpointHandle) -> Result<OwnedFd, TransactionFailure> {
+    handle.descriptors.pop().ok_or_else(|| broken_failure("no lifeline was handed over"))
 }
 
 /// End of a lifeline. When it is dropped, the other endpoint's lifeline detects that.
@@ -52,15 +52,15 @@ const STACK: usize = 128 << 10;
 impl Lifeline {
     /// Watches `socket`, and calls `wake` once when the other endpoint ends; `wake` must not sleep. From before that
     /// call on [`gone`](Self::gone) is true.
-    pub(super) fn watch(
+    pub(super) fn watch_socket(
         socket: OwnedFd,
         wake: impl FnMut() + Send + 'static,
     ) -> Result<Self, TransactionFailure> {
-        Lifeline::report(socket, Arc::default(), wake)
+        Lifeline::watch_with_flag(socket, Arc::default(), wake)
     }
 
     /// Watches like [`watch`](Self::watch), and sets `gone` as well.
-    pub(super) fn report(
+    pub(super) fn watch_with_flag(
         socket: OwnedFd,
         gone: Arc<AtomicBool>,
         mut wake: impl FnMut() + Send + 'static,
@@ -108,11 +108,11 @@ mod tests {
 
     #[test]
     fn the_end_of_one_wakes_the_other_and_not_itself() {
-        let (near, far) = pair().unwrap();
+        let (near, far) = create_sockets().unwrap();
         let (tell_near, told_near) = channel();
         let (tell_far, told_far) = channel();
-        let near = Lifeline::watch(near, move || tell_near.send(()).unwrap()).unwrap();
-        let far = Lifeline::watch(far, move || tell_far.send(()).unwrap()).unwrap();
+        let near = Lifeline::watch_socket(near, move || tell_near.send(()).unwrap()).unwrap();
+        let far = Lifeline::watch_socket(far, move || tell_far.send(()).unwrap()).unwrap();
         assert!(!near.gone() && !far.gone());
         drop(near);
         told_far.recv_timeout(Duration::from_secs(10)).unwrap();

@@ -23,7 +23,7 @@ mod sockets;
 mod stream;
 mod system_v_queue;
 
-pub use posix_queue::nameless as nameless_queue;
+pub use posix_queue::create_unlinked as nameless_queue;
 
 use super::transaction::IpcTransport;
 
@@ -51,7 +51,7 @@ pub static TRANSPORTS: &[&IpcTransport] = &[
 ];
 
 /// The transport of this name.
-pub fn named(name: &str) -> Option<&'static IpcTransport> {
+pub fn find_transport(name: &str) -> Option<&'static IpcTransport> {
     TRANSPORTS.iter().find(|transport| transport.name == name).copied()
 }
 

@@ -12,30 +12,30 @@ use std::path::Path;
 pub(super) static PIPE: IpcTransport = transport::<StreamEndpoint>("pipe", "pipe", "pipe(7)", |payload| {
     let pipes = || io::Result::Ok([pipe_with(PipeFlags::CLOEXEC)?, pipe_with(PipeFlags::CLOEXEC)?]);
     let pipes = pipes().map_err(|error| unavailable("no pipes", error, MORE_DESCRIPTORS))?;
-    Ok(both(pipes, payload))
+    Ok(pair_from_pipes(pipes, payload))
 });
 
 /// The names go before the files are used.
 pub(super) static FIFO: IpcTransport =
     transport::<StreamEndpoint>("fifo", "FIFO file", "fifo(7)", |payload| {
-        let fifos = fifos().map_err(|error| {
+        let fifos = create_fifo_pair().map_err(|error| {
             unavailable(
                 "no FIFO can be made",
                 error,
                 "set TMPDIR to a directory you may write to (docker: --tmpfs /tmp:exec)",
             )
         })?;
-        Ok(both(fifos, payload))
+        Ok(pair_from_pipes(fifos, payload))
     });
 
-fn fifos() -> io::Result<[(OwnedFd, OwnedFd); 2]> {
+fn create_fifo_pair() -> io::Result<[(OwnedFd, OwnedFd); 2]> {
     let in_memory = |_| tempfile::Builder::new().prefix(".latscope-").tempdir_in("/dev/shm");
     let directory = tempfile::Builder::new().prefix(".latscope-").tempdir().or_else(in_memory)?;
     Ok([fifo(&directory.path().join("there"))?, fifo(&directory.path().join("back"))?])
 }
 
 /// The endpoint pair over two pipes: the ends to read from and to write to, first of that to the server.
-fn both(pipes: [(OwnedFd, OwnedFd); 2], payload: usize) -> EndpointPair {
+fn pair_from_pipes(pipes: [(OwnedFd, OwnedFd); 2], payload: usize) -> EndpointPair {
     let [(server_reads, client_writes), (client_reads, server_writes)] = pipes;
     make_room(&client_writes, payload);
     make_room(&server_writes, payload);

@@ -1,18 +1,18 @@
 //! Two POSIX message queues: mq_overview(7). Their names go before they are
 //! used: a queue is a descriptor on Linux.
 
-use super::endpoint::{EndpointSide, descriptors, failed, random_name, transport, unavailable};
+use super::endpoint::{EndpointSide, descriptors, failure_from_errno, random_name, transport, unavailable};
 use super::lifeline;
 use super::queue::{Queued, Queues};
 use crate::transaction::{
     EndpointHandle, EndpointPair, IpcTransport, TransactionFailure, TransportSetupError,
 };
-use latscope_os::message_queue::{self, Blocking, create, receive, unlink};
+use latscope_os::message_queue::{self, Blocking, create_queue, receive_message, unlink};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 pub(super) static TRANSPORT: IpcTransport =
-    transport::<Queued<PosixQueues>>("posix-mq", "POSIX message queue", "mq_overview(7)", open);
+    transport::<Queued<PosixQueues>>("posix-mq", "POSIX message queue", "mq_overview(7)", open_pair);
 
 /// Messages a queue holds, where they are not large: as many as any user may have.
 const MESSAGES: usize = 10;
@@ -20,9 +20,9 @@ const MESSAGES: usize = 10;
 /// Bytes of all messages of a queue. Its owner may have 800 KiB in all queues together.
 const ROOM: usize = 32 << 10;
 
-fn open(payload: usize) -> Result<EndpointPair, TransportSetupError> {
+fn open_pair(payload: usize) -> Result<EndpointPair, TransportSetupError> {
     let messages = (ROOM / payload).clamp(1, MESSAGES);
-    let queue = || nameless(messages, payload).map_err(|error| refused(error, payload));
+    let queue = || create_unlinked(messages, payload).map_err(|error| queue_setup_error(error, payload));
     let (there, back) = (queue()?, queue()?);
     let server = [&there, &back].into_iter().map(OwnedFd::try_clone).collect::<std::io::Result<_>>();
     let server =
@@ -33,15 +33,15 @@ fn open(payload: usize) -> Result<EndpointPair, TransportSetupError> {
 /// A queue that goes with its descriptors.
 ///
 /// # Errors
-/// See [`create`].
-pub fn nameless(messages: usize, size: usize) -> rustix::io::Result<OwnedFd> {
+/// See [`create_queue`].
+pub fn create_unlinked(messages: usize, size: usize) -> rustix::io::Result<OwnedFd> {
     let name = random_name();
-    let queue = create(&name, messages, size)?;
+    let queue = create_queue(&name, messages, size)?;
     unlink(&name)?;
     Ok(queue)
 }
 
-fn refused(error: Errno, payload: usize) -> TransportSetupError {
+fn queue_setup_error(error: Errno, payload: usize) -> TransportSetupError {
     let remedy = match error {
         Errno::INVAL => format!("sysctl fs.mqueue.msgsize_max={payload}, or run it as root"),
         Errno::MFILE => String::from("allow more bytes in message queues: ulimit -q"),
@@ -61,23 +61,23 @@ struct PosixQueues {
 impl Queues for PosixQueues {
     const EMPTY: Errno = Errno::TIMEDOUT;
 
-    fn open(mut handle: EndpointHandle, _: EndpointSide) -> Result<Self, TransactionFailure> {
+    fn open_queues(mut handle: EndpointHandle, _: EndpointSide) -> Result<Self, TransactionFailure> {
         let [input, output] = descriptors(&mut handle)?;
         Ok(PosixQueues { input, output, limit: handle.payload, whole: Vec::new() })
     }
 
     #[inline]
-    fn put(&mut self, message: &[u8], blocking: Blocking) -> Result<(), Errno> {
-        message_queue::send(&self.output, message, blocking)
+    fn enqueue_message(&mut self, message: &[u8], blocking: Blocking) -> Result<(), Errno> {
+        message_queue::send_message(&self.output, message, blocking)
     }
 
     #[inline]
-    fn take(&mut self, buffer: &mut [u8], blocking: Blocking) -> Result<usize, Errno> {
+    fn dequeue_message(&mut self, buffer: &mut [u8], blocking: Blocking) -> Result<usize, Errno> {
         if buffer.len() >= self.limit {
-            return receive(&self.input, buffer, blocking);
+            return receive_message(&self.input, buffer, blocking);
         }
         self.whole.resize(self.limit, 0);
-        let length = receive(&self.input, &mut self.whole, blocking)?;
+        let length = receive_message(&self.input, &mut self.whole, blocking)?;
         let fits = length.min(buffer.len());
         buffer[..fits].copy_from_slice(&self.whole[..fits]);
         Ok(length)
@@ -89,15 +89,15 @@ impl Queues for PosixQueues {
     }
 
     fn nudge(&mut self) {
-        let _ = message_queue::send(&self.input, &[], Blocking::No);
+        let _ = message_queue::send_message(&self.input, &[], Blocking::No);
     }
 
     fn empty(&mut self) {
         self.whole.resize(self.limit, 0);
-        while receive(&self.output, &mut self.whole, Blocking::No).is_ok() {}
+        while receive_message(&self.output, &mut self.whole, Blocking::No).is_ok() {}
     }
 
-    fn failed(error: Errno) -> TransactionFailure {
-        failed(error)
+    fn transfer_failure(error: Errno) -> TransactionFailure {
+        failure_from_errno(error)
     }
 }

@@ -68,7 +68,7 @@ pub(super) static TCP: IpcTransport =
 
 pub(super) static VSOCK: IpcTransport =
     transport::<StreamEndpoint>("vsock", "vsock, loopback", "vsock(7), VMADDR_CID_LOCAL", |_| {
-        let (server, client) = vsock::pair().map_err(|error| {
+        let (server, client) = vsock::connected_pair().map_err(|error| {
             unavailable("no vsock within this system", error, "load its module: modprobe vsock_loopback")
         })?;
         Ok(endpoint_pair(vec![server], vec![client]))

@@ -1,7 +1,7 @@
 //! Messages in a stream of bytes: each begins with its length, four bytes added by this program, and is sent in one
 //! system call. It arrives in one piece too, unless the kernel delivers it in several.
 
-use super::endpoint::{EndpointSide, MessageEndpoint, broken, descriptors, failed};
+use super::endpoint::{EndpointSide, MessageEndpoint, broken_failure, descriptors, failure_from_errno};
 use crate::transaction::{EndpointHandle, TransactionFailure};
 use rustix::fd::OwnedFd;
 use rustix::io::{read, readv, retry_on_intr, write, writev};
@@ -54,7 +54,7 @@ impl StreamEndpoint {
             some(|| read(&self.input, &mut self.small))?
         };
         if let Some((prefix, message)) = self.small[..got].split_first_chunk() {
-            let length = length(prefix, self.limit)?;
+            let length = parse_length(prefix, self.limit)?;
             if message.len() == length && length <= buffer.len() {
                 buffer[..length].copy_from_slice(message);
                 return Ok(Some(length));
@@ -73,7 +73,7 @@ impl StreamEndpoint {
             readv(&self.input, &mut pieces)
         })?;
         if let Some(mut there) = got.checked_sub(PREFIX) {
-            let length = length(&prefix, self.limit)?;
+            let length = parse_length(&prefix, self.limit)?;
             if there <= length && length <= buffer.len() {
                 while there < length {
                     there += some(|| read(&self.input, &mut buffer[there..length]))?;
@@ -91,7 +91,7 @@ impl StreamEndpoint {
     fn take_ahead(&mut self, buffer: &mut [u8]) -> Result<usize, TransactionFailure> {
         loop {
             if let Some((prefix, rest)) = self.ahead[self.taken..].split_first_chunk() {
-                let length = length(prefix, self.limit)?;
+                let length = parse_length(prefix, self.limit)?;
                 if let Some(message) = rest.get(..length) {
                     let fits = length.min(buffer.len());
                     buffer[..fits].copy_from_slice(&message[..fits]);
@@ -113,17 +113,20 @@ impl MessageEndpoint for StreamEndpoint {
     const QUEUES: bool = true;
 
     /// Over the one descriptor of a socket, or those of two pipes, the one that is read first.
-    fn join(mut handle: EndpointHandle, _: EndpointSide) -> Result<StreamEndpoint, TransactionFailure> {
+    fn from_handle(
+        mut handle: EndpointHandle,
+        _: EndpointSide,
+    ) -> Result<StreamEndpoint, TransactionFailure> {
         let socket = handle.descriptors.len() == 1;
         if socket {
-            handle.descriptors.push(handle.descriptors[0].try_clone().map_err(broken)?);
+            handle.descriptors.push(handle.descriptors[0].try_clone().map_err(broken_failure)?);
         }
         let [input, output] = descriptors(&mut handle)?;
         Ok(StreamEndpoint::new(input, output, socket, handle.payload))
     }
 
     #[inline]
-    fn put(&mut self, message: &[u8]) -> Result<(), TransactionFailure> {
+    fn send_message(&mut self, message: &[u8]) -> Result<(), TransactionFailure> {
         let prefix = (message.len() as u32).to_ne_bytes();
         let whole = PREFIX + message.len();
         let mut sent = match self.small.get_mut(..whole) {
@@ -149,7 +152,7 @@ impl MessageEndpoint for StreamEndpoint {
     }
 
     #[inline]
-    fn take(&mut self, buffer: &mut [u8]) -> Result<usize, TransactionFailure> {
+    fn receive_message(&mut self, buffer: &mut [u8]) -> Result<usize, TransactionFailure> {
         if self.ahead.len() == self.taken {
             self.ahead.clear();
             self.taken = 0;
@@ -166,7 +169,7 @@ impl MessageEndpoint for StreamEndpoint {
 /// A transfer of at least a byte; signals do not end it.
 #[inline]
 fn some(transfer: impl FnMut() -> rustix::io::Result<usize>) -> Result<usize, TransactionFailure> {
-    match retry_on_intr(transfer).map_err(failed)? {
+    match retry_on_intr(transfer).map_err(failure_from_errno)? {
         0 => Err(TransactionFailure::Gone),
         bytes => Ok(bytes),
     }
@@ -174,7 +177,7 @@ fn some(transfer: impl FnMut() -> rustix::io::Result<usize>) -> Result<usize, Tr
 
 /// The length a message begins with.
 #[inline]
-fn length(prefix: &[u8; PREFIX], limit: usize) -> Result<usize, TransactionFailure> {
+fn parse_length(prefix: &[u8; PREFIX], limit: usize) -> Result<usize, TransactionFailure> {
     let length = u32::from_ne_bytes(*prefix) as usize;
     if length > limit {
         return Err(TransactionFailure::Broken(format!(
@@ -203,7 +206,7 @@ mod tests {
     /// Returns the message that a receiver with a buffer of that size gets.
     fn received(stream: &mut StreamEndpoint, buffer: usize) -> Vec<u8> {
         let mut buffer = vec![0; buffer];
-        let length = stream.take(&mut buffer).unwrap();
+        let length = stream.receive_message(&mut buffer).unwrap();
         buffer.truncate(length);
         buffer
     }
@@ -229,7 +232,7 @@ mod tests {
                 assert_eq!(received(&mut stream, buffer), long);
                 assert_eq!(received(&mut stream, SMALL), short);
                 sending.join().unwrap();
-                assert_eq!(stream.take(&mut [0; 8]), Err(TransactionFailure::Gone));
+                assert_eq!(stream.receive_message(&mut [0; 8]), Err(TransactionFailure::Gone));
             }
         }
     }
@@ -239,16 +242,16 @@ mod tests {
         let (mut sender, mut stream) = stream(600);
         sender.write_all(&wire(&[&[1; 600], &[2; 5], &[3; 600], &[4; 8]])).unwrap();
         let mut buffer = [0; 8];
-        assert_eq!((stream.take(&mut buffer), buffer), (Ok(600), [1; 8]));
-        assert_eq!((stream.take(&mut buffer), &buffer[..5]), (Ok(5), &[2; 5][..]));
-        assert_eq!(stream.take(&mut buffer), Ok(600));
-        assert_eq!((stream.take(&mut buffer), buffer), (Ok(8), [4; 8]));
+        assert_eq!((stream.receive_message(&mut buffer), buffer), (Ok(600), [1; 8]));
+        assert_eq!((stream.receive_message(&mut buffer), &buffer[..5]), (Ok(5), &[2; 5][..]));
+        assert_eq!(stream.receive_message(&mut buffer), Ok(600));
+        assert_eq!((stream.receive_message(&mut buffer), buffer), (Ok(8), [4; 8]));
     }
 
     #[test]
     fn a_length_over_the_limit_is_no_message() {
         let (mut sender, mut stream) = stream(16);
         sender.write_all(&wire(&[&[1; 17]])).unwrap();
-        assert!(matches!(stream.take(&mut [0; 16]), Err(TransactionFailure::Broken(_))));
+        assert!(matches!(stream.receive_message(&mut [0; 16]), Err(TransactionFailure::Broken(_))));
     }
 }

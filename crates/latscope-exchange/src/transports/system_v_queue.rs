@@ -1,6 +1,6 @@
 //! Two System V message queues: msgop(2).
 
-use super::endpoint::{EndpointSide, failed, numbers, transport, unavailable};
+use super::endpoint::{EndpointSide, failure_from_errno, parse_numbers, transport, unavailable};
 use super::lifeline;
 use super::queue::{Queued, Queues};
 use crate::transaction::{
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use std::fs;
 
 pub(super) static TRANSPORT: IpcTransport =
-    transport::<Queued<SystemVQueues>>("sysv-mq", "System V message queue", "msgop(2)", open);
+    transport::<Queued<SystemVQueues>>("sysv-mq", "System V message queue", "msgop(2)", open_pair);
 
 fn queue() -> Result<i32, TransportSetupError> {
     create_queue().map_err(|error| {
@@ -22,9 +22,9 @@ fn queue() -> Result<i32, TransportSetupError> {
     })
 }
 
-fn open(payload: usize) -> Result<EndpointPair, TransportSetupError> {
+fn open_pair(payload: usize) -> Result<EndpointPair, TransportSetupError> {
     // A longer one is refused, or waits for room that never comes.
-    let allowed = limit("msgmax").min(limit("msgmnb"));
+    let allowed = read_kernel_limit("msgmax").min(read_kernel_limit("msgmnb"));
     if payload > allowed {
         return Err(TransportSetupError {
             reason: format!("System V message queues carry at most {allowed} bytes here, not {payload}"),
@@ -34,13 +34,13 @@ fn open(payload: usize) -> Result<EndpointPair, TransportSetupError> {
     let there = queue()?;
     let first = Leftovers::from([Leftover::SystemVQueue(there)]);
     let back = queue()?;
-    let leftovers = first.and(Leftover::SystemVQueue(back));
+    let leftovers = first.with_leftover(Leftover::SystemVQueue(back));
     let words = vec![there.to_string(), back.to_string()];
     Ok(EndpointPair { words, leftovers, ..lifeline::endpoint_pair(Vec::new(), Vec::new())? })
 }
 
 /// Returns a limit of the kernel, bytes; the usual value where the kernel does not report it.
-fn limit(name: &str) -> usize {
+fn read_kernel_limit(name: &str) -> usize {
     let text = fs::read_to_string(format!("/proc/sys/kernel/{name}"));
     text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(8192)
 }
@@ -57,24 +57,24 @@ impl Queues for SystemVQueues {
     /// Twice in the kernel, and behind the type of the message on both sides.
     const COPIES: u32 = 4;
 
-    fn open(handle: EndpointHandle, side: EndpointSide) -> Result<Self, TransactionFailure> {
-        let queues: [i32; 2] = numbers(&handle)?;
+    fn open_queues(handle: EndpointHandle, side: EndpointSide) -> Result<Self, TransactionFailure> {
+        let queues: [i32; 2] = parse_numbers(&handle)?;
         // In the order of the sides that put into them.
-        let (input, output) = (queues[side.other()], queues[side.own()]);
+        let (input, output) = (queues[side.other_index()], queues[side.own_index()]);
         Ok(SystemVQueues { input, output, message: SystemVMessage::with_capacity(handle.payload) })
     }
 
     #[inline]
-    fn put(&mut self, message: &[u8], blocking: Blocking) -> Result<(), Errno> {
-        self.message.bytes()[..message.len()].copy_from_slice(message);
-        self.message.send(self.output, message.len(), blocking)
+    fn enqueue_message(&mut self, message: &[u8], blocking: Blocking) -> Result<(), Errno> {
+        self.message.payload_mut()[..message.len()].copy_from_slice(message);
+        self.message.send_to_queue(self.output, message.len(), blocking)
     }
 
     #[inline]
-    fn take(&mut self, buffer: &mut [u8], blocking: Blocking) -> Result<usize, Errno> {
-        let length = self.message.receive(self.input, blocking)?;
+    fn dequeue_message(&mut self, buffer: &mut [u8], blocking: Blocking) -> Result<usize, Errno> {
+        let length = self.message.receive_from_queue(self.input, blocking)?;
         let fits = length.min(buffer.len());
-        buffer[..fits].copy_from_slice(&self.message.bytes()[..fits]);
+        buffer[..fits].copy_from_slice(&self.message.payload_mut()[..fits]);
         Ok(length)
     }
 
@@ -84,15 +84,15 @@ impl Queues for SystemVQueues {
     }
 
     fn nudge(&mut self) {
-        let _ = self.message.send(self.input, 0, Blocking::No);
+        let _ = self.message.send_to_queue(self.input, 0, Blocking::No);
     }
 
     fn empty(&mut self) {
-        while self.message.receive(self.output, Blocking::No).is_ok() {}
+        while self.message.receive_from_queue(self.output, Blocking::No).is_ok() {}
     }
 
     /// A queue that is not there any more was removed with the run.
-    fn failed(error: Errno) -> TransactionFailure {
-        if error == Errno::INVAL { TransactionFailure::Gone } else { failed(error) }
+    fn transfer_failure(error: Errno) -> TransactionFailure {
+        if error == Errno::INVAL { TransactionFailure::Gone } else { failure_from_errno(error) }
     }
 }

@@ -8,10 +8,10 @@ pub use row::AcceptanceRow;
 
 use crate::runs::machine_name;
 use crate::titles::{Titled, title_or_id, titles_apart};
-use crate::verdict::{judged, report_status};
+use crate::verdict::{judged_measurements, report_status};
 use latscope_core::machine::CheckState;
 use latscope_core::report::{Measurement, Report, Verdict, VerdictStatus};
-use latscope_core::units::{counted, format_span};
+use latscope_core::units::{count_with_noun, format_span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -104,9 +104,11 @@ pub fn acceptance(
     let first = runs.first()?;
     let exceeded = statuses.iter().filter(|status| **status == VerdictStatus::Exceeded).count();
     let inconclusive = statuses.iter().filter(|status| **status == VerdictStatus::Inconclusive).count();
-    let found: Vec<(&AcceptanceRun, &Measurement, &Verdict)> =
-        runs.iter().flat_map(|run| judged(run.report).map(move |(m, verdict)| (run, m, verdict))).collect();
-    let cells = rows(&found);
+    let found: Vec<(&AcceptanceRun, &Measurement, &Verdict)> = runs
+        .iter()
+        .flat_map(|run| judged_measurements(run.report).map(move |(m, verdict)| (run, m, verdict)))
+        .collect();
+    let cells = acceptance_rows(&found);
     let measured: Vec<&Measurement> = found.iter().map(|(_, m, _)| *m).collect();
     let worst = *statuses.iter().max()?;
     let status = Some(if scope.unjudged() > 0 { worst.max(VerdictStatus::Inconclusive) } else { worst });
@@ -132,8 +134,8 @@ impl AcceptanceScope {
     }
 
     /// Returns which measurements were not judged, and the words for the remaining ones.
-    fn words(&self) -> (String, String) {
-        let of = counted(self.asked as u64, "measurement");
+    fn format_scope(&self) -> (String, String) {
+        let of = count_with_noun(self.asked as u64, "measurement");
         let was = |number: usize| if number == 1 { "was" } else { "were" };
         let said = [(self.left_out, "skipped"), (self.unmeasured, "not measured")];
         let said = said.into_iter().filter(|(number, _)| *number > 0);
@@ -148,13 +150,17 @@ impl AcceptanceScope {
 }
 
 /// Rows of measurements, whose titles tell them apart.
-fn rows(found: &[(&AcceptanceRun, &Measurement, &Verdict)]) -> Vec<AcceptanceRow> {
+fn acceptance_rows(found: &[(&AcceptanceRun, &Measurement, &Verdict)]) -> Vec<AcceptanceRow> {
     let titles: Vec<String> = found.iter().map(|(_, m, _)| title_or_id(m)).collect();
     let points = found.iter().zip(&titles);
     let points: Vec<Titled> =
         points.map(|((_, m, _), title)| (m.probe.as_str(), title.as_str(), &m.params)).collect();
     let apart = titles_apart(&points);
-    found.iter().zip(apart).map(|((run, m, verdict), title)| row::row(run, m, verdict, title)).collect()
+    found
+        .iter()
+        .zip(apart)
+        .map(|((run, m, verdict), title)| row::acceptance_row(run, m, verdict, title))
+        .collect()
 }
 
 fn sentence(
@@ -164,9 +170,9 @@ fn sentence(
     cells: &[AcceptanceRow],
     scope: &AcceptanceScope,
 ) -> String {
-    let (unjudged, of_rest) = scope.words();
+    let (unjudged, of_rest) = scope.format_scope();
     let code = if scope.exit == 0 { String::new() } else { format!(" Exit code {}.", scope.exit) };
-    let runs = counted(of as u64, "run");
+    let runs = count_with_noun(of as u64, "run");
     let and = match inconclusive {
         0 => String::new(),
         number => format!("; {number} cannot be judged"),
@@ -207,8 +213,8 @@ const FACTS: [fn(&Report) -> String; 5] = [
     |report| {
         format!("Linux {} {}", report.machine.kernel, report.machine.kernel_version).trim_end().to_owned()
     },
-    |report| named("preemption", &report.machine.preemption()),
-    |report| named("kernel command line", report.machine.command_line.as_deref().unwrap_or_default()),
+    |report| format_named("preemption", &report.machine.preemption()),
+    |report| format_named("kernel command line", report.machine.command_line.as_deref().unwrap_or_default()),
     |report| {
         let tool = &report.tool;
         let commit = if tool.commit.is_empty() { String::new() } else { format!(" ({})", tool.commit) };
@@ -216,7 +222,7 @@ const FACTS: [fn(&Report) -> String; 5] = [
     },
 ];
 
-fn named(name: &str, value: &str) -> String {
+fn format_named(name: &str, value: &str) -> String {
     if value.is_empty() { String::new() } else { format!("{name}: {value}") }
 }
 

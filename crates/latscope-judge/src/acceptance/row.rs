@@ -8,7 +8,7 @@ use latscope_core::quality::{POLICY_REFUSED, QualityLevel};
 use latscope_core::report::{
     Account, Cause, CriterionCheck, Measurement, Outlier, Report, Verdict, VerdictStatus,
 };
-use latscope_core::units::{CpuList, counted, format_count, format_share, format_span, format_time};
+use latscope_core::units::{CpuList, count_with_noun, format_count, format_share, format_span, format_time};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -67,11 +67,16 @@ pub struct AcceptanceRow {
 }
 
 /// Returns the row of a measurement.
-pub(super) fn row(run: &AcceptanceRun, m: &Measurement, verdict: &Verdict, title: String) -> AcceptanceRow {
+pub(super) fn acceptance_row(
+    run: &AcceptanceRun,
+    m: &Measurement,
+    verdict: &Verdict,
+    title: String,
+) -> AcceptanceRow {
     let report = run.report;
     let step = step_of(report, m);
     let figures = m.summary_with_missed();
-    let limit = limit(m, verdict);
+    let limit = main_limit(m, verdict);
     let above = limit.and_then(|limit| events_above(m, limit));
     AcceptanceRow {
         measurement: run.measurement.to_owned(),
@@ -80,7 +85,7 @@ pub(super) fn row(run: &AcceptanceRun, m: &Measurement, verdict: &Verdict, title
         title,
         started: report.started.clone(),
         finished: report.finished.clone(),
-        interval_ns: m.number(param::INTERVAL).or_else(|| m.number(param::PACE)),
+        interval_ns: m.numeric_param(param::INTERVAL).or_else(|| m.numeric_param(param::PACE)),
         policy: policy(m, step),
         cpus: step
             .map_or_else(|| report.plan.cpus.to_string(), |step| CpuList(step.cpus.clone()).to_string()),
@@ -94,7 +99,12 @@ pub(super) fn row(run: &AcceptanceRun, m: &Measurement, verdict: &Verdict, title
         limit_ns: limit,
         above,
         status: Some(verdict.status),
-        checks: verdict.checks.iter().filter(|check| !is_repeated(check, verdict)).map(words).collect(),
+        checks: verdict
+            .checks
+            .iter()
+            .filter(|check| !is_repeated(check, verdict))
+            .map(format_check)
+            .collect(),
         causes: causes(m),
         stalls: stalls(m, limit, above.map_or(0, |(above, _)| above)),
         doubts: doubts(m),
@@ -125,7 +135,7 @@ fn policy(m: &Measurement, step: Option<&PlanStep>) -> String {
     let of_point =
         m.params.get(param::POLICY).or_else(|| m.params.get(param::CALLER)).map(ParamValue::to_string);
     let named = |name: &str| format!("SCHED_{}", name.to_uppercase());
-    let words = match (of_point, m.number(param::PRIORITY), step.map(|step| step.policy)) {
+    let words = match (of_point, m.numeric_param(param::PRIORITY), step.map(|step| step.policy)) {
         (Some(name), Some(priority), _) if priority > 0 => format!("{} {priority}", named(&name)),
         (Some(name), _, _) => named(&name),
         (None, _, Some(MeasuringThreadPolicy::Fifo(priority))) => format!("SCHED_FIFO {priority}"),
@@ -137,7 +147,7 @@ fn policy(m: &Measurement, step: Option<&PlanStep>) -> String {
 }
 
 /// The limit of `max` or of the threshold, otherwise the first of a quantile.
-fn limit(m: &Measurement, verdict: &Verdict) -> Option<f64> {
+fn main_limit(m: &Measurement, verdict: &Verdict) -> Option<f64> {
     let durations = || verdict.checks.iter().filter(|check| check.above.is_some());
     let is_max = |check: &&CriterionCheck| ["max", "threshold"].contains(&check.metric.as_str());
     let check = durations().find(is_max).or_else(|| durations().next());
@@ -160,7 +170,7 @@ fn limit_words(check: &CriterionCheck) -> String {
     format!("{} {limit}", metric(check))
 }
 
-fn words(check: &CriterionCheck) -> String {
+fn format_check(check: &CriterionCheck) -> String {
     format!("{}: {}", metric(check), check.text)
 }
 
@@ -168,19 +178,19 @@ fn words(check: &CriterionCheck) -> String {
 fn causes(m: &Measurement) -> Vec<String> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     for cause in m.outliers.iter().filter(|outlier| outlier.is_traced()).flat_map(|outlier| &outlier.cause) {
-        *sums.entry(name(cause)).or_default() += cause.ns;
+        *sums.entry(cause_name(cause)).or_default() += cause.ns;
     }
     let all = sums.values().sum::<u64>();
     let mut sums: Vec<(String, u64)> = sums.into_iter().collect();
     sums.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-    sums.into_iter().take(3).map(|(name, ns)| format!("{name} {}", share(ns, all))).collect()
+    sums.into_iter().take(3).map(|(name, ns)| format!("{name} {}", format_time_share(ns, all))).collect()
 }
 
-fn name(cause: &Cause) -> String {
+fn cause_name(cause: &Cause) -> String {
     format!("{} {}", cause.kind, cause.name).trim_end().to_owned()
 }
 
-fn share(ns: u64, of: u64) -> String {
+fn format_time_share(ns: u64, of: u64) -> String {
     format_share((ns as f64 / of.max(1) as f64 * 1e3).round() / 1e3)
 }
 
@@ -199,7 +209,7 @@ fn stalls(m: &Measurement, limit: Option<f64>, above: u64) -> Vec<String> {
         (0, _) => None,
         (_, true) => Some(format!(
             "{} above the limit, none of them traced: the cause is unknown",
-            counted(above, "event")
+            count_with_noun(above, "event")
         )),
         (_, false) => {
             Some(format!("and {} more above the limit, the missed ones included", format_count(rest)))
@@ -212,7 +222,9 @@ fn stalls(m: &Measurement, limit: Option<f64>, above: u64) -> Vec<String> {
 /// `3.41 ms on CPU 1, 20 s after the start: thread stress-ng-cpu (pid 4211) 83 %, irq virtio0-input.0 12 %`.
 fn stall(outlier: &Outlier) -> String {
     let pid = |cause: &Cause| if cause.pid > 0 { format!(" (pid {})", cause.pid) } else { String::new() };
-    let cause = |cause: &Cause| format!("{}{} {}", name(cause), pid(cause), share(cause.ns, outlier.value));
+    let cause = |cause: &Cause| {
+        format!("{}{} {}", cause_name(cause), pid(cause), format_time_share(cause.ns, outlier.value))
+    };
     let causes: Vec<String> = outlier.cause.iter().take(3).map(cause).collect();
     let causes = if causes.is_empty() { "not traced".to_owned() } else { causes.join(", ") };
     let (value, at) = (format_time(outlier.value as f64), format_span(outlier.at as f64));
@@ -228,7 +240,7 @@ fn doubts(m: &Measurement) -> Vec<String> {
         let (is, they) = if untimed == 1 { ("is", "it") } else { ("are", "they") };
         doubts.push(format!(
             "{} {is} in no figure of this row: it is unknown how late {they} would have been",
-            counted(untimed, "missed activation")
+            count_with_noun(untimed, "missed activation")
         ));
     }
     doubts

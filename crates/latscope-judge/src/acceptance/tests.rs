@@ -234,7 +234,7 @@ fn synthetic(latencies: &[u64]) -> Report {
         felt.for_each(|value| corrected.record(value));
     }
     let missed = corrected.count() - histogram.count();
-    m.summary = Summary::of(&histogram, &Summary { missed, ..Summary::default() });
+    m.summary = Summary::from_histogram(&histogram, &Summary { missed, ..Summary::default() });
     (m.histogram, m.corrected, m.blocks) = (histogram, Some(corrected), Vec::new());
     report.measurements = vec![m];
     report

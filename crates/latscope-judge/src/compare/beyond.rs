@@ -5,7 +5,7 @@ use super::contrast::{Contrast, Levels, contrast};
 use super::pair::ComparisonPair;
 use super::ranks::MannWhitney;
 use super::verdict::ComparisonVerdict;
-use super::{medians, step};
+use super::{round_medians, step};
 use latscope_core::report::Measurement;
 use latscope_core::statistics::median;
 use schemars::JsonSchema;
@@ -25,7 +25,7 @@ pub struct Beyond {
 
 impl Beyond {
     /// Returns what is known of the medians of a pair; `None` if all of them are known.
-    pub(super) fn of(pair: &ComparisonPair, seed: u64, test: &mut MannWhitney) -> Option<Beyond> {
+    pub(super) fn from_pair(pair: &ComparisonPair, seed: u64, test: &mut MannWhitney) -> Option<Beyond> {
         let sides = [&pair.a, &pair.b];
         let longer = sides.map(|side| side.iter().any(|m| m.median_beyond().is_some()));
         if longer == [false; 2] {
@@ -40,7 +40,7 @@ impl Beyond {
 
     /// Returns the part of a verdict on the least medians that also holds for the real ones: only a longer side can be
     /// the one of which not all is known.
-    pub(super) fn weakened(&self, verdict: ComparisonVerdict) -> ComparisonVerdict {
+    pub(super) fn weaken_verdict(&self, verdict: ComparisonVerdict) -> ComparisonVerdict {
         let ratio = self.least.as_ref().map_or(1.0, |least| least.ratio);
         let holds = match self.longer {
             [false, true] => ratio > 1.0,
@@ -60,6 +60,6 @@ impl Beyond {
 fn at_least(m: &Measurement) -> Vec<f64> {
     match m.median_beyond() {
         Some(_) => m.histogram.overflow_from().into_iter().collect(),
-        None => medians(m),
+        None => round_medians(m),
     }
 }

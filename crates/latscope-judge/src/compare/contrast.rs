@@ -76,12 +76,12 @@ const RESAMPLES: usize = 1000;
 /// Compares a figure of two sides; `step` is by how much recorded figures differ at least, as a share of them.
 /// `None` where a figure is not above 0 or a side has none.
 pub fn contrast(a: &Levels, b: &Levels, step: f64, seed: u64, test: &mut MannWhitney) -> Option<Contrast> {
-    untested(a, b, step, seed, |a, b| Some(test.p(a, b)))
+    contrast_with_test(a, b, step, seed, |a, b| Some(test.p(a, b)))
 }
 
 /// Compares a figure like [`contrast`], but with the test `p` over the logarithms of the figures of runs. `p` may
 /// return `None`: then there is no test.
-pub(crate) fn untested(
+pub(crate) fn contrast_with_test(
     a: &Levels,
     b: &Levels,
     step: f64,
@@ -89,7 +89,7 @@ pub(crate) fn untested(
     mut p: impl FnMut(&[f64], &[f64]) -> Option<f64>,
 ) -> Option<Contrast> {
     let mut random = SplitMix::new(seed);
-    let (a, b) = (ContrastSample::of(a, &mut random)?, ContrastSample::of(b, &mut random)?);
+    let (a, b) = (ContrastSample::from_levels(a, &mut random)?, ContrastSample::from_levels(b, &mut random)?);
     let log_ratio = b.figure - a.figure;
     let several = a.runs.len() > 1 && b.runs.len() > 1;
     let half = a.knows_spread(&b).then(|| half_widths(&a, &b, &mut random));
@@ -133,7 +133,7 @@ struct ContrastSample {
 }
 
 impl ContrastSample {
-    fn of(levels: &Levels, random: &mut SplitMix) -> Option<ContrastSample> {
+    fn from_levels(levels: &Levels, random: &mut SplitMix) -> Option<ContrastSample> {
         let mut figures = levels.iter().flatten();
         if levels.is_empty()
             || levels.iter().any(Vec::is_empty)
@@ -145,12 +145,12 @@ impl ContrastSample {
         let resampled: Vec<[f64; MEDIANS]> = logs.iter().map(|run| resampled(run, random)).collect();
         let rounds = logs.iter().map(Vec::len).min()?;
         let of_rounds = logs.iter().map(|run| variance(run)).sum::<f64>() / logs.len() as f64;
-        let runs: Vec<f64> = logs.into_iter().map(|mut run| middle(&mut run)).collect();
+        let runs: Vec<f64> = logs.into_iter().map(|mut run| sort_for_median(&mut run)).collect();
         let within = resampled.iter().map(|run| variance(run)).sum::<f64>() / runs.len() as f64;
         let between = variance(&runs);
         let shrink = if runs.len() > 1 && within > 0.0 { (between / (between + within)).sqrt() } else { 1.0 };
         Some(ContrastSample {
-            figure: middle(&mut runs.clone()),
+            figure: sort_for_median(&mut runs.clone()),
             runs,
             resampled,
             rounds,
@@ -161,14 +161,14 @@ impl ContrastSample {
     }
 
     /// The median over resampled runs of medians over their resampled rounds.
-    fn draw(&self, places: &mut Vec<f64>, random: &mut SplitMix) -> f64 {
+    fn draw_median(&self, places: &mut Vec<f64>, random: &mut SplitMix) -> f64 {
         places.clear();
         for _ in 0..self.runs.len() {
             let bits = random.bits();
             let run = ((bits >> 32) * self.runs.len() as u64) >> 32;
             places.push(self.resampled[run as usize][bits as usize % MEDIANS]);
         }
-        self.figure + (middle(places) - self.figure) * self.shrink
+        self.figure + (sort_for_median(places) - self.figure) * self.shrink
     }
 
     /// Returns true if rounds or runs show how far the figures scatter.
@@ -187,8 +187,9 @@ impl ContrastSample {
 fn half_widths(a: &ContrastSample, b: &ContrastSample, random: &mut SplitMix) -> (f64, f64) {
     let centre = b.figure - a.figure;
     let mut places = Vec::new();
-    let mut drawn: Vec<f64> =
-        (0..RESAMPLES).map(|_| b.draw(&mut places, random) - a.draw(&mut places, random)).collect();
+    let mut drawn: Vec<f64> = (0..RESAMPLES)
+        .map(|_| b.draw_median(&mut places, random) - a.draw_median(&mut places, random))
+        .collect();
     drawn.sort_unstable_by(f64::total_cmp);
     let (low, high) = (drawn[RESAMPLES / 40], drawn[RESAMPLES - 1 - RESAMPLES / 40]);
     let (degrees, extra) = match (a.runs.len(), b.runs.len()) {
@@ -209,7 +210,7 @@ fn resampled(run: &[f64], random: &mut SplitMix) -> [f64; MEDIANS] {
         for place in &mut drawn {
             *place = run[random.below(run.len() as u64) as usize];
         }
-        middle(&mut drawn)
+        sort_for_median(&mut drawn)
     })
 }
 
@@ -259,7 +260,7 @@ pub(crate) fn variance(values: &[f64]) -> f64 {
 }
 
 /// The median of values, which are sorted by it.
-fn middle(values: &mut [f64]) -> f64 {
+fn sort_for_median(values: &mut [f64]) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let half = values.len() / 2;
     if values.len() % 2 == 1 { values[half] } else { (values[half - 1] + values[half]) / 2.0 }

@@ -6,7 +6,7 @@ use latscope_core::plan::BackgroundLoad;
 pub(crate) use latscope_core::report::OTHERS;
 use latscope_core::report::{Account, QUIET, RemoteIdentity};
 use latscope_core::statistics::median;
-use latscope_core::units::{counted, format_share};
+use latscope_core::units::{count_with_noun, format_share};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,17 +66,17 @@ pub fn remarks(a: &[&RunResult], b: &[&RunResult]) -> Vec<String> {
                 names.join(", ")
             ));
         }
-        remarks.extend(imported(name, runs));
+        remarks.extend(unrecorded_facts(name, runs));
         let early =
             runs.iter().filter(|run| run.report.is_unfinished() || run.report.interrupted.is_some()).count();
         if early > 0 {
-            remarks.push(format!("{} of {name} ended early", counted(early as u64, "run")));
+            remarks.push(format!("{} of {name} ended early", count_with_noun(early as u64, "run")));
         }
         let single = runs.iter().filter(|run| run.report.plan.rounds < 2).count();
         if single > 0 {
             remarks.push(format!(
                 "{} of {name} without rounds: how far a figure moves within a run is not known",
-                counted(single as u64, "run")
+                count_with_noun(single as u64, "run")
             ));
         }
     }
@@ -105,7 +105,7 @@ fn same_build(a: &[&RunResult], b: &[&RunResult]) -> Option<String> {
 }
 
 /// Facts that the other programs that measured a side do not record, a sentence for each program.
-fn imported(name: &str, runs: &[&RunResult]) -> Vec<String> {
+fn unrecorded_facts(name: &str, runs: &[&RunResult]) -> Vec<String> {
     let mut programs: BTreeMap<String, (u64, Vec<&str>)> = BTreeMap::new();
     for imported in runs.iter().filter_map(|run| run.report.imported.as_ref()) {
         let (count, unknown) = programs.entry(imported.name()).or_default();
@@ -117,7 +117,7 @@ fn imported(name: &str, runs: &[&RunResult]) -> Vec<String> {
         }
     }
     let sentences = programs.into_iter().map(|(program, (count, unknown))| {
-        let (runs, unknown) = (counted(count, "run"), unknown.join(", "));
+        let (runs, unknown) = (count_with_noun(count, "run"), unknown.join(", "));
         format!("{runs} of {name} measured by {program}, not known of it: {unknown}")
     });
     sentences.collect()
@@ -148,7 +148,7 @@ const SATURATED: f64 = 0.65;
 
 /// A sentence about the CPU time of other processes, if two sides cannot be compared because of that. A requested load
 /// is not part of it.
-pub(crate) fn unlike(a: &[&RunResult], b: &[&RunResult]) -> Option<String> {
+pub(crate) fn incomparable_reason(a: &[&RunResult], b: &[&RunResult]) -> Option<String> {
     let [a, b] = [a, b].map(|runs| {
         let known = runs.iter().filter_map(|run| run.report.activity.as_ref()?.known_others());
         let shares: Vec<f64> = known.collect();
@@ -220,26 +220,28 @@ pub(crate) fn of_run(run: &RunResult, steps: Option<&BTreeSet<&str>>) -> Vec<(St
         ("command line", machine.command_line.clone().unwrap_or_default()),
         ("scheduler", machine.scheduler.clone().unwrap_or_default()),
         ("clock source", machine.clock.source.clone()),
-        ("load", report.plan.load.as_ref().map_or(no_load.to_owned(), word)),
+        ("load", report.plan.load.as_ref().map_or(no_load.to_owned(), load_word)),
         (OTHERS, others.unwrap_or_default()),
         (TOOL, tool(report)),
         ("rounds", rounds),
     ];
     let labels = report.labels.iter().map(|(name, value)| (format!("{LABEL}{name}"), value.clone()));
     let remotes = report.measurements.iter().filter_map(|m| m.remote.as_ref());
-    let remotes: BTreeSet<String> = remotes.map(RemoteIdentity::words).collect();
+    let remotes: BTreeSet<String> = remotes.map(RemoteIdentity::format_identity).collect();
     let remotes = remotes.into_iter().map(|words| ("remote".to_owned(), words));
-    let checks =
-        machine.checks.iter().map(|check| (format!("doctor: {}", check.id), check.state.word().to_owned()));
+    let checks = machine
+        .checks
+        .iter()
+        .map(|check| (format!("doctor: {}", check.id), check.state.state_name().to_owned()));
     let fixed = fixed.map(|(what, value)| (what.to_owned(), value)).into_iter();
     fixed.chain(labels).chain(settings(report, steps)).chain(remotes).chain(checks).collect()
 }
 
 /// A load as the user requests it.
-fn word(load: &BackgroundLoad) -> String {
+fn load_word(load: &BackgroundLoad) -> String {
     match load {
         BackgroundLoad::Command(command) => command.clone(),
-        built_in => built_in.words().map_or_else(String::new, |(name, _)| name.to_owned()),
+        built_in => built_in.name_and_description().map_or_else(String::new, |(name, _)| name.to_owned()),
     }
 }
 
@@ -267,7 +269,7 @@ mod tests {
         let built = |commit: &str| {
             let mut report = fixture::wake();
             report.tool.commit = commit.to_owned();
-            RunResult::of(report)
+            RunResult::from_report(report)
         };
         let [none, dirty, first, second] = ["", "1a2b-dirty", "1a2b", "3c4d"].map(built);
         let said = |a: &RunResult, b: &RunResult| same_build(&[a], &[b]);
@@ -283,7 +285,7 @@ mod tests {
         let under = |scheduler: Option<&str>| {
             let mut report = fixture::wake();
             report.machine.scheduler = scheduler.map(str::to_owned);
-            RunResult::of(report)
+            RunResult::from_report(report)
         };
         let [unknown, own, loaded] = [None, Some("kernel"), Some("bpfland_1.0")].map(under);
         let found = differences(&[&own], &[&loaded]);
@@ -315,7 +317,7 @@ mod tests {
         let beside = |load: Option<BackgroundLoad>| {
             let mut report = fixture::wake();
             report.plan.load = load;
-            RunResult::of(report)
+            RunResult::from_report(report)
         };
         let all = [
             None,

@@ -2,7 +2,7 @@
 
 use super::pair::ComparisonPair;
 use crate::titles::title_or_id;
-use latscope_core::units::{counted, format_count};
+use latscope_core::units::{count_with_noun, format_count};
 
 /// Number of points that the remark names.
 const MOST: usize = 3;
@@ -24,7 +24,7 @@ pub(super) fn remark(pairs: &[ComparisonPair]) -> Option<String> {
     let more = points.len().saturating_sub(MOST);
     points.truncate(MOST);
     if more > 0 {
-        points.push(counted(more as u64, "more point"));
+        points.push(count_with_noun(more as u64, "more point"));
     }
     let [a, b] = total.map(format_count);
     Some(format!("lost messages, which are in no time: {a} of A and {b} of B: {}", points.join(", ")))

@@ -36,15 +36,15 @@ use latscope_core::report::{
 };
 use latscope_core::rounds;
 use latscope_core::statistics::median;
-use latscope_core::units::counted;
-use pair::{ComparisonPair, pair};
+use latscope_core::units::count_with_noun;
+use pair::{ComparisonPair, pair_points};
 use ranks::{FALSE_DISCOVERIES, MannWhitney};
 use schemars::JsonSchema;
 use serde::Serialize;
 use smart_default::SmartDefault;
 use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use verdict::{SUPERIOR, reach};
-use verdict::{adjust, advice, verdict};
+use verdict::{adjust, suggest_measurement, verdict};
 
 /// Name of the form in which comparisons are written.
 pub const SCHEMA: &str = "latscope-compare/1";
@@ -281,7 +281,7 @@ impl ComparisonResult {
 }
 
 fn counted_points(number: usize) -> String {
-    counted(number as u64, "point")
+    count_with_noun(number as u64, "point")
 }
 
 impl ComparisonPoint {
@@ -307,7 +307,7 @@ impl ComparisonPoint {
     }
 }
 
-/// Verdicts on figures of two sides that are compared together: the judging of [`compare`] without results.
+/// Verdicts on figures of two sides that are compared together: the judging of [`compare_runs`] without results.
 pub fn verdicts(sides: &[(Levels, Levels)], margin: f64, seed: u64) -> Vec<ComparisonVerdict> {
     let mut test = MannWhitney::default();
     let contrasts = sides.iter().map(|(a, b)| contrast(a, b, 0.0, seed, &mut test));
@@ -320,11 +320,11 @@ pub fn verdicts(sides: &[(Levels, Levels)], margin: f64, seed: u64) -> Vec<Compa
 }
 
 /// Compares the runs of two sides point by point.
-pub fn compare(a: &[&RunResult], b: &[&RunResult], options: &ComparisonOptions) -> ComparisonResult {
-    let paired = pair(a, b, &options.only);
-    let mut points = measured(&paired.pairs, options);
-    let unlike = if options.accept_busy { None } else { environment::unlike(a, b) };
-    let counts = judge(&mut points, unlike.is_some());
+pub fn compare_runs(a: &[&RunResult], b: &[&RunResult], options: &ComparisonOptions) -> ComparisonResult {
+    let paired = pair_points(a, b, &options.only);
+    let mut points = compare_pairs(&paired.pairs, options);
+    let unlike = if options.accept_busy { None } else { environment::incomparable_reason(a, b) };
+    let counts = judge_points(&mut points, unlike.is_some());
     points.sort_by_cached_key(|point| {
         (point.level, -(point.distance.unwrap_or(0.0) * 1e9) as i64, point.id.clone())
     });
@@ -371,10 +371,10 @@ fn side(runs: &[&RunResult]) -> ComparisonSide {
 const SHARE: usize = 64;
 
 /// The figures of all pairs; two threads share them.
-fn measured(pairs: &[ComparisonPair], options: &ComparisonOptions) -> Vec<ComparisonPoint> {
+fn compare_pairs(pairs: &[ComparisonPair], options: &ComparisonOptions) -> Vec<ComparisonPoint> {
     in_halves(pairs, SHARE, |_, pairs| {
         let mut test = MannWhitney::default();
-        pairs.iter().map(|pair| point(pair, options, &mut test)).collect()
+        pairs.iter().map(|pair| compare_point(pair, options, &mut test)).collect()
     })
 }
 
@@ -424,7 +424,11 @@ fn quantile_contrast(
     contrast.map(Contrast::without_test)
 }
 
-fn point(pair: &ComparisonPair, options: &ComparisonOptions, test: &mut MannWhitney) -> ComparisonPoint {
+fn compare_point(
+    pair: &ComparisonPair,
+    options: &ComparisonOptions,
+    test: &mut MannWhitney,
+) -> ComparisonPoint {
     let m = pair.a[0];
     let id = point_id(&m.probe, &m.params);
     // A seed of its own: no point depends on which others there are.
@@ -439,8 +443,8 @@ fn point(pair: &ComparisonPair, options: &ComparisonOptions, test: &mut MannWhit
     }
     let (level, reasons) = trust(pair);
     let sides = [&pair.a, &pair.b];
-    let beyond = Beyond::of(pair, seed, test);
-    let p50 = if beyond.is_none() { contrast_of(pair, medians, step(pair), seed, test) } else { None };
+    let beyond = Beyond::from_pair(pair, seed, test);
+    let p50 = if beyond.is_none() { contrast_of(pair, round_medians, step(pair), seed, test) } else { None };
     ComparisonPoint {
         probe: m.probe.clone(),
         params: m.params.clone(),
@@ -480,8 +484,8 @@ fn title(pair: &ComparisonPair, id: &str) -> String {
 }
 
 /// The figures of the rounds of a run; of a run without rounds, its own figure.
-fn medians(m: &Measurement) -> Vec<f64> {
-    let figures = rounds::figures(&m.rounds);
+fn round_medians(m: &Measurement) -> Vec<f64> {
+    let figures = rounds::round_figures(&m.rounds);
     if figures.is_empty() { m.typical().into_iter().collect() } else { figures }
 }
 
@@ -559,7 +563,7 @@ fn value_levels(m: &Measurement, name: &str, unit: &str) -> Vec<f64> {
 }
 
 /// Judges all points: those that can be trusted as one family, the marked ones as another, and the tails of the former.
-fn judge(points: &mut [ComparisonPoint], unlike: bool) -> ComparisonCounts {
+fn judge_points(points: &mut [ComparisonPoint], unlike: bool) -> ComparisonCounts {
     let mut counts = ComparisonCounts::default();
     for marked in [false, true] {
         let mut family: Vec<&mut ComparisonPoint> =
@@ -587,7 +591,7 @@ fn judge(points: &mut [ComparisonPoint], unlike: bool) -> ComparisonCounts {
 }
 
 /// Weakens the verdict on sides that are unlike: at most, they differ, and that they are the same is not known.
-fn weakened(verdict: ComparisonVerdict, unlike: bool) -> ComparisonVerdict {
+fn weaken_verdict(verdict: ComparisonVerdict, unlike: bool) -> ComparisonVerdict {
     match verdict {
         ComparisonVerdict::Slower | ComparisonVerdict::Faster if unlike => ComparisonVerdict::Differs,
         ComparisonVerdict::Same if unlike => ComparisonVerdict::CannotTell,
@@ -598,10 +602,10 @@ fn weakened(verdict: ComparisonVerdict, unlike: bool) -> ComparisonVerdict {
 fn judge_point(point: &mut ComparisonPoint, compared: usize, unlike: bool) {
     let Some(p50) = point.contrast() else { return };
     let found = verdict(p50, point.margin, compared);
-    let found = point.beyond.as_ref().map_or(found, |beyond| beyond.weakened(found));
+    let found = point.beyond.as_ref().map_or(found, |beyond| beyond.weaken_verdict(found));
     let is_told = point.beyond.is_none() || found == ComparisonVerdict::Differs;
-    point.would_tell = advice(p50, point.margin, compared, found).filter(|_| is_told);
-    point.verdict = weakened(found, unlike);
+    point.would_tell = suggest_measurement(p50, point.margin, compared, found).filter(|_| is_told);
+    point.verdict = weaken_verdict(found, unlike);
 }
 
 fn judge_tails(points: &mut [ComparisonPoint], counts: &mut ComparisonCounts, unlike: bool) {
@@ -612,8 +616,8 @@ fn judge_tails(points: &mut [ComparisonPoint], counts: &mut ComparisonCounts, un
     let compared = rates.len();
     for tail in tails {
         tail.verdict = verdict(&tail.rate, TAIL_MARGIN, compared);
-        tail.would_tell = advice(&tail.rate, TAIL_MARGIN, compared, tail.verdict);
-        tail.verdict = weakened(tail.verdict, unlike);
+        tail.would_tell = suggest_measurement(&tail.rate, TAIL_MARGIN, compared, tail.verdict);
+        tail.verdict = weaken_verdict(tail.verdict, unlike);
         counts.tails += 1;
         *counts.tail_verdicts.entry(tail.verdict).or_insert(0) += 1;
     }

@@ -6,7 +6,7 @@ use latscope_core::param;
 use latscope_core::plan::Params;
 use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Measurement, Sampling, Semantics};
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,8 +60,8 @@ pub fn is_wanted(probe: &str, only: &[String]) -> bool {
 }
 
 /// Pairs the points of two sides by probe and parameters.
-pub(crate) fn pair<'a>(a: &[&'a RunResult], b: &[&'a RunResult], only: &[String]) -> Paired<'a> {
-    let (of_a, mut of_b) = (points(a, only), points(b, only));
+pub(crate) fn pair_points<'a>(a: &[&'a RunResult], b: &[&'a RunResult], only: &[String]) -> Paired<'a> {
+    let (of_a, mut of_b) = (collect_points(a, only), collect_points(b, only));
     let alike = alike_as_far_as_known(&of_a, &of_b);
     let mut paired = Paired {
         pairs: Vec::new(),
@@ -75,7 +75,7 @@ pub(crate) fn pair<'a>(a: &[&'a RunResult], b: &[&'a RunResult], only: &[String]
             paired.lacking[0].push(point_id(key.0, key.1));
             continue;
         };
-        match differs(&a, &b) {
+        match work_difference(&a, &b) {
             Some(why) => {
                 let title = a[0].m.title.clone();
                 paired.refused.push(IncomparablePoint { id: point_id(key.0, key.1), title, why });
@@ -87,12 +87,12 @@ pub(crate) fn pair<'a>(a: &[&'a RunResult], b: &[&'a RunResult], only: &[String]
         }
     }
     paired.lacking[1].extend(of_b.keys().map(|key| point_id(key.0, key.1)));
-    paired.pairs = once(paired.pairs);
+    paired.pairs = remove_duplicates(paired.pairs);
     paired
 }
 
 /// Removes the pairs of endpoints that are all of a sum: both have the same figures.
-fn once(mut pairs: Vec<ComparisonPair>) -> Vec<ComparisonPair> {
+fn remove_duplicates(mut pairs: Vec<ComparisonPair>) -> Vec<ComparisonPair> {
     let mut parts = BTreeSet::new();
     for sum in (0..pairs.len()).filter(|at| is_merged(pairs[*at].a[0])).collect::<Vec<_>>() {
         if let Some(part) = pairs.iter().position(|part| pairs[sum].is_all(part)) {
@@ -125,7 +125,7 @@ const MAY_BE_UNKNOWN: [&str; 7] =
     [param::CLOCK, param::CPU, param::INTERVAL, param::METHOD, param::POLICY, param::PRIORITY, param::THREAD];
 
 /// Returns true if all that is known of a point holds for another point, too.
-fn agrees(known: &Params, other: &Params) -> bool {
+fn params_agree(known: &Params, other: &Params) -> bool {
     known.iter().all(|(name, value)| other.get(name) == Some(value))
         && lacking(known, other).all(|name| MAY_BE_UNKNOWN.contains(&name.as_str()))
 }
@@ -134,7 +134,7 @@ fn agrees(known: &Params, other: &Params) -> bool {
 type UnpairedPoint<'a> = (ComparisonPointKey<'a>, bool);
 
 /// The points that `other` does not have.
-fn alone<'a>(side: &Points<'a>, other: &Points<'a>) -> Vec<UnpairedPoint<'a>> {
+fn unpaired_points<'a>(side: &Points<'a>, other: &Points<'a>) -> Vec<UnpairedPoint<'a>> {
     let rest = side.iter().filter(|(key, _)| !other.contains_key(*key));
     rest.map(|(key, runs)| (*key, runs.iter().all(|found| found.m.is_imported()))).collect()
 }
@@ -144,7 +144,7 @@ fn partner<'a>(point: &UnpairedPoint, others: &[UnpairedPoint<'a>]) -> Option<Un
     let ((probe, params), imported) = point;
     let mut matches = others.iter().filter(|((other_probe, other), other_imported)| {
         probe == other_probe
-            && (*imported && agrees(params, other) || *other_imported && agrees(other, params))
+            && (*imported && params_agree(params, other) || *other_imported && params_agree(other, params))
     });
     let first = matches.next()?;
     matches.next().is_none().then_some(*first)
@@ -156,7 +156,7 @@ fn alike_as_far_as_known<'a>(
     a: &Points<'a>,
     b: &Points<'a>,
 ) -> BTreeMap<ComparisonPointKey<'a>, ComparisonPointKey<'a>> {
-    let (a, b) = (alone(a, b), alone(b, a));
+    let (a, b) = (unpaired_points(a, b), unpaired_points(b, a));
     if !a.iter().chain(&b).any(|(_, imported)| *imported) {
         return BTreeMap::new();
     }
@@ -184,13 +184,13 @@ fn assumed_of<'a>(side: &str, pairs: impl Iterator<Item = (&'a Params, &'a Param
         format!(
             "{side} does not say {} of {}: compared as if they were alike",
             names.into_iter().collect::<Vec<_>>().join(", "),
-            counted(points as u64, "point")
+            count_with_noun(points as u64, "point")
         )
     })
 }
 
 /// The points that the runs of a side measured, each once a run.
-fn points<'a>(runs: &[&'a RunResult], only: &[String]) -> Points<'a> {
+fn collect_points<'a>(runs: &[&'a RunResult], only: &[String]) -> Points<'a> {
     let mut points = Points::new();
     for run in runs {
         let mut seen = BTreeSet::new();
@@ -207,10 +207,10 @@ fn points<'a>(runs: &[&'a RunResult], only: &[String]) -> Points<'a> {
 }
 
 /// Difference of the work of a point between the runs; `None` if the work is the same.
-fn differs(a: &[RunPointMeasurement], b: &[RunPointMeasurement]) -> Option<String> {
+fn work_difference(a: &[RunPointMeasurement], b: &[RunPointMeasurement]) -> Option<String> {
     let facts: [(&str, Fact); 5] = [
         ("revision of the probe", |point| Some(point.m.revision.to_string())),
-        ("what is timed", |point| Some(timed(point.m.times).to_owned())),
+        ("what is timed", |point| Some(times_phrase(point.m.times).to_owned())),
         ("sampling", |point| Some(sampling(point.m.sampling).to_owned())),
         ("length of a batch", |point| point.batch.map(|ns| format!("{ns} ns"))),
         ("pairs of endpoints", |point| point.pairs.map(|pairs| pairs.to_string())),
@@ -225,7 +225,7 @@ fn differs(a: &[RunPointMeasurement], b: &[RunPointMeasurement]) -> Option<Strin
 
 type Fact = fn(&RunPointMeasurement) -> Option<String>;
 
-fn timed(semantics: Semantics) -> &'static str {
+fn times_phrase(semantics: Semantics) -> &'static str {
     match semantics {
         Semantics::OneWay => "one way",
         Semantics::RoundTrip => "a round trip",
@@ -249,9 +249,10 @@ mod tests {
     fn sums_over_other_numbers_of_pairs_are_not_compared() {
         let two = fixture::ipc::latency();
         let mut one = two.clone();
-        one.measurements.retain(|m| m.number("pair") != Some(1));
-        let [two, one] = [two, one].map(RunResult::of);
-        let refused = |b| pair(&[&two], &[b], &[]).refused.into_iter().map(|one| one.why).collect::<Vec<_>>();
+        one.measurements.retain(|m| m.numeric_param("pair") != Some(1));
+        let [two, one] = [two, one].map(RunResult::from_report);
+        let refused =
+            |b| pair_points(&[&two], &[b], &[]).refused.into_iter().map(|one| one.why).collect::<Vec<_>>();
         assert_eq!(refused(&one), ["pairs of endpoints: 2 in A, 1 in B"; 2]);
         assert_eq!(refused(&two), [""; 0]);
     }

@@ -110,7 +110,7 @@ pub fn superiority(a: &[f64], b: &[f64]) -> f64 {
 
 /// The p values adjusted for their number: of those at most 5 %, at most 5 % are expected to be false
 /// (Benjamini and Hochberg, 1995).
-pub fn adjusted(ps: &[f64]) -> Vec<f64> {
+pub fn adjust_p_values(ps: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..ps.len()).collect();
     order.sort_unstable_by(|x, y| ps[*x].total_cmp(&ps[*y]));
     let mut adjusted = vec![1.0; ps.len()];
@@ -198,9 +198,9 @@ mod tests {
             0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
             0.6528, 0.7590, 1.0,
         ];
-        let significant = adjusted(&ps).iter().filter(|p| **p <= 0.05).count();
+        let significant = adjust_p_values(&ps).iter().filter(|p| **p <= 0.05).count();
         assert_eq!(significant, 4);
-        assert_eq!(adjusted(&[0.04, 0.01]), [0.04, 0.02]);
-        assert!(adjusted(&[]).is_empty());
+        assert_eq!(adjust_p_values(&[0.04, 0.01]), [0.04, 0.02]);
+        assert!(adjust_p_values(&[]).is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! Verdict on a contrast, and advice if it is undecided.
 
 use super::contrast::Contrast;
-use super::ranks::{FALSE_DISCOVERIES, adjusted, runs_needed, smallest_p};
+use super::ranks::{FALSE_DISCOVERIES, adjust_p_values, runs_needed, smallest_p};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
@@ -37,7 +37,7 @@ pub(crate) fn adjust(family: &mut [&mut Contrast]) -> usize {
     let mut tested: Vec<&mut &mut Contrast> =
         family.iter_mut().filter(|contrast| contrast.p.is_some()).collect();
     let ps: Vec<f64> = tested.iter().filter_map(|contrast| contrast.p).collect();
-    for (contrast, p) in tested.iter_mut().zip(adjusted(&ps)) {
+    for (contrast, p) in tested.iter_mut().zip(adjust_p_values(&ps)) {
         contrast.p_adjusted = Some(p);
     }
     ps.len()
@@ -107,7 +107,7 @@ pub enum Undecided {
 
 impl Undecided {
     /// The reason why an undecided contrast has no [advice](WouldTell); `None` if it has no interval.
-    pub fn of(contrast: &Contrast, margin: f64) -> Option<Undecided> {
+    pub fn from_contrast(contrast: &Contrast, margin: f64) -> Option<Undecided> {
         let half = contrast.interval?.half_width();
         Some(if half <= margin.ln_1p() { Undecided::TooNear } else { Undecided::TooWide })
     }
@@ -115,7 +115,7 @@ impl Undecided {
 
 /// Further measurement that would decide a contrast: `9 runs a side`, `--rounds 10`. `None` if nothing within reach
 /// would, or if the verdict needs no more.
-pub(crate) fn advice(
+pub(crate) fn suggest_measurement(
     contrast: &Contrast,
     margin: f64,
     compared: usize,
@@ -195,7 +195,9 @@ mod tests {
 
     #[test]
     fn what_would_tell_follows_from_the_width_and_its_level() {
-        let told = |contrast: &Contrast| Some(advice(contrast, 0.05, 500, judged(contrast))?.to_string());
+        let told = |contrast: &Contrast| {
+            Some(suggest_measurement(contrast, 0.05, 500, judged(contrast))?.to_string())
+        };
         assert_eq!(told(&contrast(1.1, 1.2, 9)), None);
         assert_eq!(told(&contrast(1.1, 1.2, 1)).unwrap(), "9 runs a side");
         assert_eq!(told(&contrast(0.9, 1.1, 9)).unwrap(), "48 runs a side");
@@ -203,9 +205,9 @@ mod tests {
         assert_eq!(told(&of_rounds).unwrap(), "--rounds 14");
         // Nothing tells whether 5.01 % is more than 5 %.
         let near = contrast(1.01, 1.09, 9);
-        assert_eq!((told(&near), Undecided::of(&near, 0.05)), (None, Some(Undecided::TooNear)));
+        assert_eq!((told(&near), Undecided::from_contrast(&near, 0.05)), (None, Some(Undecided::TooNear)));
         let wide = contrast(0.3, 3.3, 9);
-        assert_eq!((told(&wide), Undecided::of(&wide, 0.05)), (None, Some(Undecided::TooWide)));
+        assert_eq!((told(&wide), Undecided::from_contrast(&wide, 0.05)), (None, Some(Undecided::TooWide)));
         // Far beyond the margin more runs decide, whatever the interval is.
         assert_eq!(told(&contrast(3.04, 4.17, 3)).unwrap(), "9 runs a side");
     }

@@ -21,7 +21,7 @@ use latscope_core::histogram::Histogram;
 use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Finding, Measurement, Report, Sampling};
 use latscope_core::statistics::{ConfidenceInterval, SplitMix, quantile};
-use latscope_core::units::{counted, format_count, format_span, format_time};
+use latscope_core::units::{count_with_noun, format_count, format_span, format_time};
 use std::collections::BTreeMap;
 
 /// Most values in the tail, which begins at the highest values. At most one of [`TAIL_SHARE`] values is in it.
@@ -112,7 +112,7 @@ pub(crate) fn return_level(
 
 /// Returns a finding, `return-level` or `no-return-level`, for each measurement of a report that has its events in
 /// order of time.
-pub fn findings(report: &Report, activations: u64, seed: u64) -> Vec<Finding> {
+pub fn extrapolation_findings(report: &Report, activations: u64, seed: u64) -> Vec<Finding> {
     let events = report.measurements.iter().filter(|m| m.sampling == Sampling::Event && !m.blocks.is_empty());
     events.map(|m| finding(m, activations, seed)).collect()
 }
@@ -130,16 +130,16 @@ fn extrapolate(
         let (there, least) = (blocks.len(), LEAST_BLOCKS);
         return Err(format!("there are {there} blocks of time, and it takes {least} to see a trend"));
     }
-    let steadiness = found.steadiness.insert(Steadiness::of(blocks));
+    let steadiness = found.steadiness.insert(Steadiness::from_blocks(blocks));
     steady(steadiness)?;
     let independent = *found.independent.insert(steadiness::extremal_index(blocks, &m.histogram));
     let mut random = SplitMix::new(seed);
     let target = (n / TAIL_SHARE).min(MOST_PEAKS);
-    let first = Fit::of(&m.histogram, target, independent, &mut random)?;
+    let first = Fit::fit_highest(&m.histogram, target, independent, &mut random)?;
     found.tails.push(first.tail);
     for part in [2, 4] {
         // A tail of few buckets, and so of hardly any length, has no higher part.
-        if let Ok(higher) = Fit::of(&m.histogram, target / part, independent, &mut random) {
+        if let Ok(higher) = Fit::fit_highest(&m.histogram, target / part, independent, &mut random) {
             found.tails.push(higher.tail);
         }
     }
@@ -155,14 +155,19 @@ fn suitable(m: &Measurement, n: u64, activations: u64) -> Result<(), String> {
         return Err("many operations were timed at once".to_owned());
     }
     if m.quality.level != QualityLevel::Ok || m.incomplete {
-        let why = m.reason().unwrap_or_else(|| "the run ended before this measurement did".to_owned());
+        let why =
+            m.joined_reasons().unwrap_or_else(|| "the run ended before this measurement did".to_owned());
         return Err(format!("it was not measured under proper conditions ({why})"));
     }
     if n < least {
-        return Err(format!("{} is too few, it takes {}", counted(n, "activation"), format_count(least)));
+        return Err(format!(
+            "{} is too few, it takes {}",
+            count_with_noun(n, "activation"),
+            format_count(least)
+        ));
     }
     if activations <= n {
-        return Err(format!("this run itself had {}", counted(n, "activation")));
+        return Err(format!("this run itself had {}", count_with_noun(n, "activation")));
     }
     if activations / FARTHEST > n {
         let (all, n) = (format_count(activations), format_count(n));
@@ -219,7 +224,7 @@ struct Fit {
 
 impl Fit {
     /// Fits the highest `target` values at most.
-    fn of(
+    fn fit_highest(
         histogram: &Histogram,
         target: u64,
         independent: f64,
@@ -303,12 +308,13 @@ fn chance(p: f64) -> String {
 fn finding(m: &Measurement, activations: u64, seed: u64) -> Finding {
     let result = return_level(m, activations, seed);
     let (id, words, diagnostics) = match &result {
-        Ok(level) => ("return-level", words(level), &level.diagnostics),
+        Ok(level) => ("return-level", format_level(level), &level.diagnostics),
         Err(refusal) => ("no-return-level", refusal.to_string(), &refusal.diagnostics),
     };
     // An extrapolation carries its interval and its tests; without them there is none.
     let told = FindingBuilder::claim(id).points([m]).value("activations", activations as f64);
-    let mut told = told.values(numbers(diagnostics).iter().map(|(name, value)| (name.as_str(), *value)));
+    let mut told =
+        told.values(diagnostic_values(diagnostics).iter().map(|(name, value)| (name.as_str(), *value)));
     if let Ok(level) = &result {
         told =
             told.values([("level", level.level), ("low", level.interval.low), ("high", level.interval.high)]);
@@ -321,10 +327,10 @@ fn finding(m: &Measurement, activations: u64, seed: u64) -> Finding {
         ),
         _ => String::new(),
     };
-    told.say(format!("{}: {words}{cause}", m.title))
+    told.into_finding(format!("{}: {words}{cause}", m.title))
 }
 
-fn words(level: &ReturnLevel) -> String {
+fn format_level(level: &ReturnLevel) -> String {
     let tail = &level.diagnostics.tails[0];
     format!(
         "one of {} activations is expected to take longer than {} ({} to {}, 95 %), if all stays as it was: \
@@ -342,7 +348,7 @@ fn words(level: &ReturnLevel) -> String {
 }
 
 /// The diagnostics by name: times in ns.
-fn numbers(diagnostics: &Diagnostics) -> BTreeMap<String, f64> {
+fn diagnostic_values(diagnostics: &Diagnostics) -> BTreeMap<String, f64> {
     let mut values = BTreeMap::new();
     let mut put = |name: &str, value: f64| values.insert(name.to_owned(), value);
     if let Some(steadiness) = &diagnostics.steadiness {

@@ -31,7 +31,7 @@ impl Pareto {
     }
 
     /// The probability of a value above `value`.
-    pub fn beyond(&self, value: f64) -> f64 {
+    pub fn tail_probability(&self, value: f64) -> f64 {
         let scaled = value.max(0.0) / self.scale;
         if self.shape.abs() < 1e-9 {
             return (-scaled).exp();
@@ -89,11 +89,11 @@ mod tests {
         for shape in [-0.5, 0.0, 0.3] {
             let pareto = Pareto { shape, scale: 3.0 };
             for count in [1.0, 2.0, 1e6] {
-                let back = 1.0 / pareto.beyond(pareto.exceeded_once_in(count));
+                let back = 1.0 / pareto.tail_probability(pareto.exceeded_once_in(count));
                 assert!((back / count - 1.0).abs() < 1e-6, "{shape} {count} {back}");
             }
         }
-        assert_eq!(Pareto { shape: -1.0, scale: 2.0 }.beyond(2.5), 0.0, "beyond its end");
+        assert_eq!(Pareto { shape: -1.0, scale: 2.0 }.tail_probability(2.5), 0.0, "beyond its end");
     }
 
     #[test]

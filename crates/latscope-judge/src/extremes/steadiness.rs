@@ -22,7 +22,7 @@ pub struct Steadiness {
 
 impl Steadiness {
     /// Looks at blocks in order of time.
-    pub(super) fn of(blocks: &[SampleBlock]) -> Steadiness {
+    pub(super) fn from_blocks(blocks: &[SampleBlock]) -> Steadiness {
         let maxima: Vec<f64> = blocks.iter().map(|block| block.max as f64).collect();
         let (trend, rising) = mann_kendall(&maxima);
         let ranks = ranks(&maxima);
@@ -119,7 +119,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 }
 
 /// Sizes of the groups of equal values.
-fn ties(values: &[f64]) -> Vec<f64> {
+fn tie_sizes(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     sorted.chunk_by(|a, b| a == b).map(|equal| equal.len() as f64).collect()
@@ -134,7 +134,7 @@ fn mann_kendall(values: &[f64]) -> (f64, bool) {
             values[at + 1..].iter().map(|later| (later - earlier).total_cmp(&0.0) as i32).sum::<i32>() as f64;
     }
     let part = |t: f64| t * (t - 1.0) * (2.0 * t + 5.0);
-    let variance = (part(n) - ties(values).into_iter().map(part).sum::<f64>()) / 18.0;
+    let variance = (part(n) - tie_sizes(values).into_iter().map(part).sum::<f64>()) / 18.0;
     if variance <= 0.0 {
         return (1.0, false);
     }
@@ -149,7 +149,7 @@ fn halves(ranks: &[f64]) -> f64 {
     let (first, second) = (half as f64, (ranks.len() - half) as f64);
     let n = first + second;
     let u = ranks[..half].iter().sum::<f64>() - first * (first + 1.0) / 2.0;
-    let tied: f64 = ties(ranks).into_iter().map(|t| t * t * t - t).sum();
+    let tied: f64 = tie_sizes(ranks).into_iter().map(|t| t * t * t - t).sum();
     let variance = first * second / 12.0 * (n + 1.0 - tied / (n * (n - 1.0)));
     if variance <= 0.0 {
         return 1.0;

@@ -21,7 +21,7 @@ fn measured(values: impl Iterator<Item = f64>) -> Measurement {
     };
     let blocks = values.chunks(values.len().div_ceil(128)).enumerate().map(block).collect();
     let m = point("wake.timer", params([("cpu", 0u64.into())]), Semantics::OneWay, 1.0);
-    let summary = Summary::of(&histogram, &Summary::default());
+    let summary = Summary::from_histogram(&histogram, &Summary::default());
     Measurement { title: "CPU 0".to_owned(), sampling: Sampling::Event, histogram, summary, blocks, ..m }
 }
 
@@ -144,7 +144,7 @@ fn findings_are_sentences_with_their_numbers() {
     let good = drawn(1, |count| 3_000.0 + tail(0.0).exceeded_once_in(count));
     let heavy = drawn(1, |count| tail(0.8).exceeded_once_in(count));
     let merged = Measurement { blocks: Vec::new(), ..good.clone() };
-    let found = findings(&report(vec![good, heavy, merged]), 10 * N, 1);
+    let found = extrapolation_findings(&report(vec![good, heavy, merged]), 10 * N, 1);
     let ids: Vec<&str> = found.iter().map(|finding| finding.id.as_str()).collect();
     assert_eq!(ids, ["return-level", "no-return-level"]);
     assert!(found[0].text.starts_with("CPU 0: one of 640,000 activations is expected to take longer than "));

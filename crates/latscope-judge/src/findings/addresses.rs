@@ -1,7 +1,7 @@
 //! Timed loops whose time depends on their address.
 
 use super::evidence::FindingBuilder;
-use super::select::{is_measured, listed, value};
+use super::select::{finite_value, is_measured, join_list};
 use latscope_core::catalogue::{FASTEST_ADDRESS, SLOW_ADDRESSES, SLOWEST_ADDRESS};
 use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Finding, Measurement, Report};
@@ -25,14 +25,14 @@ struct Row<'a> {
 
 /// The row, if at least half of its rounds show two modes. A round has few batches at an address, so that whatever
 /// disturbs some of them looks like a mode: rows of a busy machine, and those that are not ok, show nothing.
-fn row(m: &Measurement) -> Option<Row<'_>> {
+fn two_mode_row(m: &Measurement) -> Option<Row<'_>> {
     let is_busy = m.account.as_ref().is_some_and(|account| !account.is_quiet());
     if is_busy || m.quality.level != QualityLevel::Ok {
         return None;
     }
     let seen = m.rounds.iter().filter_map(|round| round.values.get(SLOW_ADDRESSES));
     let (seen, two) = seen.fold((0, 0), |(seen, two), share| (seen + 1, two + usize::from(*share > 0.0)));
-    let named = |name| value(m, name).filter(|value| *value > 0.0);
+    let named = |name| finite_value(m, name).filter(|value| *value > 0.0);
     let row = Row {
         m,
         fast: named(FASTEST_ADDRESS)?,
@@ -44,7 +44,7 @@ fn row(m: &Measurement) -> Option<Row<'_>> {
 
 /// Reports rows that take one of two times, depending on the address of the same instructions.
 fn two_modes(report: &Report) -> Option<Finding> {
-    let mut rows: Vec<Row> = report.measurements.iter().filter_map(row).collect();
+    let mut rows: Vec<Row> = report.measurements.iter().filter_map(two_mode_row).collect();
     rows.sort_by(|a, b| (b.slow / b.fast).total_cmp(&(a.slow / a.fast)));
     let first = rows.first()?;
     let words = |row: &Row| {
@@ -62,8 +62,8 @@ fn two_modes(report: &Report) -> Option<Finding> {
         .values([("fast_ns", first.fast), ("slow_ns", first.slow), ("slow_percent", first.share)])
         .value("rows", rows.len() as f64)
         .points(rows.iter().map(|row| row.m));
-    Some(told.say(format!(
+    Some(told.into_finding(format!(
         "The address of the same loop decides the time of {}. Another build of a program can change by this factor.",
-        listed(&named)
+        join_list(&named)
     )))
 }

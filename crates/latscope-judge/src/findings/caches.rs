@@ -3,7 +3,7 @@
 
 use super::NOT_KNOWN;
 use super::evidence::{ENOUGH_ROUNDS, EvidenceFigure, FindingBuilder};
-use super::select::{listed, measured};
+use super::select::{join_list, measured_points};
 use crate::levels::{Agreement, Edge, LevelMatch, detect, doubted_name, match_declared, sizes_of};
 use latscope_core::catalogue::ids;
 use latscope_core::machine::Machine;
@@ -12,7 +12,7 @@ use latscope_core::plan::{KIND, MeasurementPoint, ParamValue};
 use latscope_core::quality::{Quality, QualityLevel as Trust, Reason};
 use latscope_core::report::{Finding, Measurement, QuotaThrottling, Report};
 use latscope_core::statistics::median;
-use latscope_core::units::{counted, format_share, format_size, format_time};
+use latscope_core::units::{count_with_noun, format_share, format_size, format_time};
 
 /// Most octaves between the neighbouring sizes of a curve: a cache between two that lie farther apart looks like a
 /// slope.
@@ -59,14 +59,14 @@ pub struct LevelRow {
 impl LevelRow {
     /// Returns the name of the level for readers: `L1`, `memory`, or `L3 or memory` where all of the sizes measured
     /// there would fit into a declared cache.
-    pub fn label(&self) -> String {
+    pub fn display_name(&self) -> String {
         self.within.clone().unwrap_or_else(|| self.name.clone())
     }
 
     /// Returns the name of a read from the level: `L1 hit`, `memory read`.
-    pub fn title(&self) -> String {
+    pub fn read_title(&self) -> String {
         let what = if self.name == "memory" || self.within.is_some() { "read" } else { "hit" };
-        format!("{} {what}", self.label())
+        format!("{} {what}", self.display_name())
     }
 
     /// Bytes up to which the level serves, as far as is known. This is the declared capacity if the measurement agrees
@@ -82,12 +82,12 @@ impl LevelRow {
 /// step that no declared cache accounts for has no row.
 pub fn level_rows(report: &Report) -> Vec<LevelRow> {
     let Some(chase) = Chase::of(report) else { return Vec::new() };
-    chase.levels().filter_map(|level| chase.row(level)).collect()
+    chase.levels().filter_map(|level| chase.level_row(level)).collect()
 }
 
 /// Returns true if levels can be read from points in ascending size: a few sizes are figures, no curve.
 fn is_curve(points: &[&Measurement]) -> bool {
-    let sizes: Vec<f64> = points.iter().filter_map(|m| Some(m.number(param::SIZE)? as f64)).collect();
+    let sizes: Vec<f64> = points.iter().filter_map(|m| Some(m.numeric_param(param::SIZE)? as f64)).collect();
     sizes.len() > 1 && sizes.windows(2).all(|pair| (pair[1] / pair[0]).log2() <= CURVE_OCTAVES)
 }
 
@@ -95,7 +95,7 @@ fn is_curve(points: &[&Measurement]) -> bool {
 /// its last plateau is no level.
 fn is_cut(report: &Report, points: &[&Measurement], pages: &str) -> bool {
     let is_chase = |point: &&MeasurementPoint| {
-        let of = |name: &str| point.params.get(name).and_then(ParamValue::text);
+        let of = |name: &str| point.params.get(name).and_then(ParamValue::as_text);
         let chase = (point.probe.as_str(), of(param::ORDER), of(param::PAGES));
         chase == (ids::MEMORY_LATENCY, Some("random"), Some(pages))
     };
@@ -106,11 +106,15 @@ fn is_cut(report: &Report, points: &[&Measurement], pages: &str) -> bool {
 
 /// The points of a chase, in ascending size.
 pub(super) fn chases<'a>(report: &'a Report, order: &str, pages: &str) -> Vec<&'a Measurement> {
-    let mut points: Vec<&Measurement> = measured(report, ids::MEMORY_LATENCY)
-        .filter(|m| m.is(param::ORDER, order) && m.is(param::PAGES, pages) && m.number(param::SIZE).is_some())
+    let mut points: Vec<&Measurement> = measured_points(report, ids::MEMORY_LATENCY)
+        .filter(|m| {
+            m.has_param(param::ORDER, order)
+                && m.has_param(param::PAGES, pages)
+                && m.numeric_param(param::SIZE).is_some()
+        })
         .filter(|m| !m.params.contains_key(param::NODES) && !m.params.contains_key(KIND))
         .collect();
-    points.sort_by_key(|m| m.number(param::SIZE));
+    points.sort_by_key(|m| m.numeric_param(param::SIZE));
     points
 }
 
@@ -159,15 +163,15 @@ impl<'a> Chase<'a> {
         for round in 0..points.iter().map(|m| m.rounds.len()).max().unwrap_or(0) {
             let present = points.iter().filter(|m| m.rounds.get(round).is_some_and(|r| r.p50.is_some()));
             if 4 * present.count() >= 3 * points.len() {
-                rounds.push(matched(report, &points, |m| m.rounds.get(round)?.p50));
+                rounds.push(match_levels(report, &points, |m| m.rounds.get(round)?.p50));
             }
         }
         let matches = if rounds.len() > 1 {
-            matched(report, &points, Measurement::typical)
+            match_levels(report, &points, Measurement::typical)
         } else {
             // In a single round the lower quantile is nearer to the truth: what disturbs
             // a load only ever makes it slower.
-            matched(report, &points, |m| m.summary.p10.or_else(|| m.typical()))
+            match_levels(report, &points, |m| m.summary.p10.or_else(|| m.typical()))
         };
         let rounds = if rounds.is_empty() { vec![matches.clone()] } else { rounds };
         Some(Chase { report, points, pages, matches, rounds })
@@ -179,7 +183,7 @@ impl<'a> Chase<'a> {
     }
 
     /// Summarises the rounds' views of a level.
-    fn seen(&self, name: &str) -> CacheEdgeSummary {
+    fn summarise_rounds(&self, name: &str) -> CacheEdgeSummary {
         let levels: Vec<&LevelMatch> =
             self.rounds.iter().filter_map(|round| round.iter().find(|level| level.name == name)).collect();
         let of = self.rounds.len();
@@ -195,14 +199,14 @@ impl<'a> Chase<'a> {
         let agreeing = levels.iter().filter(|level| level.agreement == agreement);
         let edges: Vec<Edge> = agreeing.filter_map(edge).collect();
         let widest = edges.iter().map(Edge::octaves).fold(SAME_EDGE, f64::max);
-        let together = edges.into_iter().reduce(Edge::with);
+        let together = edges.into_iter().reduce(Edge::union_with);
         let close = together.is_none_or(|edge| edge.octaves() <= widest);
         let undisputed = agreement == Agreement::Agrees || met == 0 && 4 * agree >= 3 * of && close;
         CacheEdgeSummary {
             agreement,
             agree,
             of,
-            edge: levels.iter().filter_map(edge).reduce(Edge::with),
+            edge: levels.iter().filter_map(edge).reduce(Edge::union_with),
             steady: agree >= ENOUGH_ROUNDS && undisputed,
         }
     }
@@ -213,27 +217,35 @@ impl<'a> Chase<'a> {
         let last = self.report.machine.last_level_cache().filter(|_| level.agreement == Agreement::Memory);
         let (from, to) = sizes_of((seen.from_size, seen.to_size), level.declared, last);
         let sizes = from..=to;
-        let members =
-            self.points.iter().filter(|m| m.number(param::SIZE).is_some_and(|size| sizes.contains(&size)));
+        let members = self
+            .points
+            .iter()
+            .filter(|m| m.numeric_param(param::SIZE).is_some_and(|size| sizes.contains(&size)));
         let members: Vec<&Measurement> = members.copied().collect();
         let trim = members.len() / 4;
         Some(members[trim..members.len() - trim].to_vec())
     }
 
-    fn row(&self, level: &LevelMatch) -> Option<LevelRow> {
+    fn level_row(&self, level: &LevelMatch) -> Option<LevelRow> {
         let interior = self.interior(level)?;
-        let seen = self.seen(&level.name);
+        let seen = self.summarise_rounds(&level.name);
         let mut quality = Quality::default();
         let worst = interior.iter().map(|m| &m.quality).max_by_key(|quality| quality.level);
         if let Some(worst) = worst.filter(|quality| quality.level > Trust::Unstable) {
             quality.merge(worst);
         }
         if let Some(edge) = seen.edge.filter(|_| !seen.steady && seen.of >= ENOUGH_ROUNDS) {
-            let text = format!("its end was seen anywhere from {} to {}", size(edge.from), size(edge.to));
+            let text = format!(
+                "its end was seen anywhere from {} to {}",
+                format_exact_size(edge.from),
+                format_exact_size(edge.to)
+            );
             let reason = Reason::new(Trust::Unstable, "edge-varies", text, "");
-            quality.lower(reason.with("from", edge.from as f64).with("to", edge.to as f64));
+            quality
+                .add_reason(reason.with_number("from", edge.from as f64).with_number("to", edge.to as f64));
         }
-        let sizes = (interior.first()?.number(param::SIZE)?, interior.last()?.number(param::SIZE)?);
+        let sizes =
+            (interior.first()?.numeric_param(param::SIZE)?, interior.last()?.numeric_param(param::SIZE)?);
         Some(LevelRow {
             name: level.name.clone(),
             within: self.doubted_name(level, sizes.1),
@@ -241,7 +253,7 @@ impl<'a> Chase<'a> {
             cycles: median_over(&interior, |m| m.summary.cycles),
             p10: median_over(&interior, |m| m.summary.p10),
             p90: median_over(&interior, |m| m.summary.p90),
-            next: self.figures(level).map(|(latency, _)| (latency.low, latency.high)),
+            next: self.latency_and_cycles(level).map(|(latency, _)| (latency.low, latency.high)),
             sizes,
             pages: self.pages(),
             rounds: seen.of,
@@ -267,14 +279,14 @@ impl<'a> Chase<'a> {
     /// size without evidence enough for that.
     fn may_be_told(&self, level: &LevelMatch, seen: &CacheEdgeSummary) -> bool {
         let agrees = matches!(seen.agreement, Agreement::Agrees | Agreement::Memory);
-        agrees || level.declared.is_none() || self.doubts(&level.name, seen).is_empty()
+        agrees || level.declared.is_none() || self.size_doubts(&level.name, seen).is_empty()
     }
 
     /// The latency of a level and its cycles, from a median over its interior in each
     /// round; `None` where the rounds do not agree on its place, or differ on its latency by a factor of two.
-    fn figures(&self, level: &LevelMatch) -> Option<(EvidenceFigure, Option<EvidenceFigure>)> {
+    fn latency_and_cycles(&self, level: &LevelMatch) -> Option<(EvidenceFigure, Option<EvidenceFigure>)> {
         let interior = self.interior(level)?;
-        if !self.seen(&level.name).steady
+        if !self.summarise_rounds(&level.name).steady
             || interior.iter().any(|m| m.quality.level > Trust::Unstable || m.incomplete)
         {
             return None;
@@ -282,33 +294,34 @@ impl<'a> Chase<'a> {
         let rounds = interior.iter().map(|m| m.rounds.len()).min()?;
         let latency = (0..rounds).filter_map(|round| median_over(&interior, |m| m.rounds[round].p50));
         let cycles = (0..rounds).filter_map(|round| median_over(&interior, |m| m.rounds[round].cycles));
-        let latency = EvidenceFigure::together(&interior, "p50", &latency.collect::<Vec<_>>())?;
+        let latency = EvidenceFigure::combine_points(&interior, "p50", &latency.collect::<Vec<_>>())?;
         if latency.high > 2.0 * latency.low {
             return None;
         }
-        Some((latency, EvidenceFigure::together(&[], "cycles", &cycles.collect::<Vec<_>>())))
+        Some((latency, EvidenceFigure::combine_points(&[], "cycles", &cycles.collect::<Vec<_>>())))
     }
 
     /// Reports the latency of each level on whose place and latency the rounds agree.
     fn cache_levels(&self) -> Option<Finding> {
         let of = self.rounds.len();
         let once = of < ENOUGH_ROUNDS;
-        let doubt = format!("measured in {}, too few to judge how steady it is", counted(of as u64, "round"));
+        let doubt =
+            format!("measured in {}, too few to judge how steady it is", count_with_noun(of as u64, "round"));
         let mut told = FindingBuilder::unless(Some(&*doubt).filter(|_| once), "cache-levels");
         let mut described = Vec::new();
         for level in self.levels() {
-            let Some(row) = self.row(level) else { continue };
+            let Some(row) = self.level_row(level) else { continue };
             let name = row.name.to_lowercase();
-            let mut words = format!("{}{}", row.label(), self.place(&row));
+            let mut words = format!("{}{}", row.display_name(), self.format_extent(&row));
             if once {
                 words += &format!(" {}", format_time(row.ns));
                 told = told.value(&format!("{name}_ns"), row.ns);
             } else {
-                let Some((latency, cycles)) = self.figures(level) else { continue };
-                words += &format!(" {}", latency.time());
+                let Some((latency, cycles)) = self.latency_and_cycles(level) else { continue };
+                words += &format!(" {}", latency.format_duration());
                 told = told.figure(&format!("{name}_ns"), &latency);
                 if let Some(cycles) = cycles {
-                    words += &format!(" ({} cycles)", cycles.count());
+                    words += &format!(" ({} cycles)", cycles.format_number());
                     told = told.figure(&format!("{name}_cycles"), &cycles);
                 }
             }
@@ -329,18 +342,18 @@ impl<'a> Chase<'a> {
                 format_size(largest)
             );
         }
-        Some(told.agreeing(of, of).say(text))
+        Some(told.agreeing(of, of).into_finding(text))
     }
 
     /// ` of 32 KiB`, where the level ends as it is declared to; else up to which size
     /// it was seen to serve, if that is steady.
-    fn place(&self, row: &LevelRow) -> String {
+    fn format_extent(&self, row: &LevelRow) -> String {
         match row.agreement {
             Agreement::Memory => String::new(),
             Agreement::Agrees => {
                 row.declared.map_or(String::new(), |size| format!(" ({})", format_size(size)))
             }
-            _ => row.edge.map_or(String::new(), |edge| format!(" (up to {})", size(edge.from))),
+            _ => row.edge.map_or(String::new(), |edge| format!(" (up to {})", format_exact_size(edge.from))),
         }
     }
 
@@ -349,7 +362,7 @@ impl<'a> Chase<'a> {
     }
 
     fn largest(&self) -> Option<u64> {
-        self.points.last().and_then(|m| m.number(param::SIZE))
+        self.points.last().and_then(|m| m.numeric_param(param::SIZE))
     }
 
     /// Reports a cache whose measured size is not the declared size.
@@ -358,13 +371,13 @@ impl<'a> Chase<'a> {
             return self.undeclared(level);
         }
         let declared = level.declared?;
-        let seen = self.seen(&level.name);
+        let seen = self.summarise_rounds(&level.name);
         // A curve that ends before a cache does cannot show it.
         let beyond = self.largest().is_some_and(|largest| largest > 2 * declared);
         if seen.agreement == Agreement::Agrees || seen.edge.is_none() && !beyond {
             return None;
         }
-        let doubts = self.doubts(&level.name, &seen);
+        let doubts = self.size_doubts(&level.name, &seen);
         let id = match seen.agreement {
             _ if !seen.steady => "effective-cache",
             Agreement::NotSeen => "unseen-cache",
@@ -372,7 +385,7 @@ impl<'a> Chase<'a> {
             Agreement::ExclusiveSum => "exclusive-cache",
             _ => "effective-cache",
         };
-        let doubt = (!doubts.is_empty()).then(|| format!("the size is uncertain: {}", listed(&doubts)));
+        let doubt = (!doubts.is_empty()).then(|| format!("the size is uncertain: {}", join_list(&doubts)));
         let told = FindingBuilder::unless(doubt.as_deref(), id)
             .value("declared", declared as f64)
             .values(seen.edge.iter().flat_map(|edge| {
@@ -382,15 +395,15 @@ impl<'a> Chase<'a> {
                     ("effective_high", edge.to as f64),
                 ]
             }))
-            .points(self.around(seen.edge))
+            .points(self.points_around(seen.edge))
             .agreeing(seen.agree, seen.of);
         let start = format!("{} is declared as {}; ", level.name, format_size(declared));
         let judged = if doubts.is_empty() { claimed(&seen) } else { doubtful(&seen) + "." };
-        Some(told.say(start + &judged))
+        Some(told.into_finding(start + &judged))
     }
 
     /// Reasons against contradicting a declared size.
-    fn doubts(&self, name: &str, seen: &CacheEdgeSummary) -> Vec<String> {
+    fn size_doubts(&self, name: &str, seen: &CacheEdgeSummary) -> Vec<String> {
         let mut doubts = Vec::new();
         if seen.of < ENOUGH_ROUNDS {
             doubts.push(format!("at least {ENOUGH_ROUNDS} rounds are needed, and {} measured it", seen.of));
@@ -399,7 +412,7 @@ impl<'a> Chase<'a> {
         }
         match &self.report.activity {
             Some(account) if account.throttled().is_some() => {
-                doubts.extend(account.throttled().map(QuotaThrottling::words));
+                doubts.extend(account.throttled().map(QuotaThrottling::format_throttling));
             }
             Some(activity) if activity.known_others().is_none() => doubts.push(NOT_KNOWN.to_owned()),
             Some(activity) if activity.is_quiet() => {}
@@ -430,32 +443,33 @@ impl<'a> Chase<'a> {
         let steps = self.rounds.iter().filter_map(|round| {
             let mut steps =
                 round.iter().filter(|level| level.name == "step").filter_map(|level| edge(&level));
-            steps.find(|step| whole.with(*step).octaves() <= near)
+            steps.find(|step| whole.union_with(*step).octaves() <= near)
         });
         let steps: Vec<Edge> = steps.collect();
         let (agree, of) = (steps.len(), self.rounds.len());
-        let range = steps.into_iter().reduce(Edge::with)?;
+        let range = steps.into_iter().reduce(Edge::union_with)?;
         let steady = agree >= ENOUGH_ROUNDS && 4 * agree >= 3 * of;
         let seen =
             CacheEdgeSummary { agreement: Agreement::Undeclared, agree, of, edge: Some(range), steady };
-        if !self.doubts("", &seen).is_empty() {
+        if !self.size_doubts("", &seen).is_empty() {
             return None;
         }
-        let told =
-            FindingBuilder::claim("undeclared-cache").points(self.around(seen.edge)).agreeing(agree, of);
+        let told = FindingBuilder::claim("undeclared-cache")
+            .points(self.points_around(seen.edge))
+            .agreeing(agree, of);
         let told = told.values([("effective_low", range.from as f64), ("effective_high", range.to as f64)]);
-        Some(told.say(format!(
+        Some(told.into_finding(format!(
             "{} of {} rounds show a step {}, which no declared cache accounts for.",
             agree,
             of,
-            between(range)
+            format_edge(range)
         )))
     }
 
     /// The points on both sides of an edge.
-    fn around(&self, edge: Option<Edge>) -> impl Iterator<Item = &'a Measurement> {
+    fn points_around(&self, edge: Option<Edge>) -> impl Iterator<Item = &'a Measurement> {
         self.points.iter().copied().filter(move |m| {
-            edge.zip(m.number(param::SIZE)).is_some_and(|(e, size)| (e.from..=e.to).contains(&size))
+            edge.zip(m.numeric_param(param::SIZE)).is_some_and(|(e, size)| (e.from..=e.to).contains(&size))
         })
     }
 }
@@ -470,12 +484,12 @@ fn within(machine: &Machine, bytes: u64) -> Option<String> {
 }
 
 /// The levels of a curve of one figure of each point, beside the declared caches.
-fn matched(
+fn match_levels(
     report: &Report,
     points: &[&Measurement],
     figure: impl Fn(&Measurement) -> Option<f64>,
 ) -> Vec<LevelMatch> {
-    let curve = points.iter().filter_map(|m| Some((m.number(param::SIZE)?, figure(m)?)));
+    let curve = points.iter().filter_map(|m| Some((m.numeric_param(param::SIZE)?, figure(m)?)));
     match_declared(&detect(&curve.collect::<Vec<_>>()), &report.machine)
 }
 
@@ -493,7 +507,7 @@ fn claimed(seen: &CacheEdgeSummary) -> String {
     let Some(edge) = seen.edge else {
         return format!("{rounds} the latency had no step for it.");
     };
-    let between = between(edge);
+    let between = format_edge(edge);
     match seen.agreement {
         Agreement::NotSeen => format!("{rounds} the latency had no step for it."),
         Agreement::ExclusiveSum => format!(
@@ -510,20 +524,24 @@ fn doubtful(seen: &CacheEdgeSummary) -> String {
     match seen.edge {
         None => "no step of the latency was seen for it".to_owned(),
         Some(edge) if seen.steady || seen.of == 1 => {
-            format!("the latency was seen to rise {}", between(edge))
+            format!("the latency was seen to rise {}", format_edge(edge))
         }
         Some(edge) => {
-            format!("the latency was seen to rise anywhere from {} to {}", size(edge.from), size(edge.to))
+            format!(
+                "the latency was seen to rise anywhere from {} to {}",
+                format_exact_size(edge.from),
+                format_exact_size(edge.to)
+            )
         }
     }
 }
 
 /// `between 5 MiB and 6 MiB`, two sizes that were measured.
-fn between(edge: Edge) -> String {
-    format!("between {} and {}", size(edge.from), size(edge.to))
+fn format_edge(edge: Edge) -> String {
+    format!("between {} and {}", format_exact_size(edge.from), format_exact_size(edge.to))
 }
 
 /// A size that was measured, in as many digits as it has.
-fn size(bytes: u64) -> String {
+fn format_exact_size(bytes: u64) -> String {
     format_size(bytes)
 }

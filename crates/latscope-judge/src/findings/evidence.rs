@@ -7,7 +7,7 @@
 //! - A sentence gives ranges, rounded outwards to two digits, and "at least" of a ratio: so the next run shows the
 //!   same, or less, or more, but not otherwise.
 
-use super::select::{is_measured, many};
+use super::select::{format_large_count, is_measured};
 use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Agreeing, Certainty, Evidence, Finding, Measurement};
 use latscope_core::rounds::{Prediction, ReplicationUnit, prediction, unsteady};
@@ -50,7 +50,7 @@ impl EvidenceFigure {
     }
 
     /// A named value of a point.
-    pub fn named(m: &Measurement, name: &str) -> Option<EvidenceFigure> {
+    pub fn from_value(m: &Measurement, name: &str) -> Option<EvidenceFigure> {
         let over: Vec<f64> = m.rounds.iter().filter_map(|round| round.values.get(name).copied()).collect();
         EvidenceFigure::over_rounds(m, name, m.values.get(name)?.value, &over)
     }
@@ -65,7 +65,7 @@ impl EvidenceFigure {
     }
 
     /// Combined figure of several points, from one value for each round.
-    pub fn together(of: &[&Measurement], name: &str, over: &[f64]) -> Option<EvidenceFigure> {
+    pub fn combine_points(of: &[&Measurement], name: &str, over: &[f64]) -> Option<EvidenceFigure> {
         let interval = interval(over)?;
         let value = latscope_core::statistics::median(over)?;
         let evidence =
@@ -74,7 +74,7 @@ impl EvidenceFigure {
     }
 
     /// Returns the figure multiplied by `by`.
-    pub fn scaled(mut self, by: f64) -> EvidenceFigure {
+    pub fn scale_by(mut self, by: f64) -> EvidenceFigure {
         (self.value, self.low, self.high) = (self.value * by, self.low * by, self.high * by);
         self
     }
@@ -87,15 +87,19 @@ impl EvidenceFigure {
     }
 
     /// The figure as a duration: `5 to 7.3 µs`.
-    pub fn time(&self) -> String {
+    pub fn format_duration(&self) -> String {
         time_range(self.low, self.high)
     }
 
     /// The figure as a plain number: `1.2 to 1.4`.
-    pub fn count(&self) -> String {
+    pub fn format_number(&self) -> String {
         let (low, high) =
             (two_digits(self.low, RoundingDirection::Down), two_digits(self.high, RoundingDirection::Up));
-        if low == high { plain(low) } else { format!("{} to {}", plain(low), plain(high)) }
+        if low == high {
+            format_plain(low)
+        } else {
+            format!("{} to {}", format_plain(low), format_plain(high))
+        }
     }
 }
 
@@ -138,7 +142,7 @@ pub(super) struct Ratio {
 
 /// `a` divided by `b`, where `a` is the larger: `None` unless the two ranges are apart by a tenth. Impossible values
 /// were excluded before ([`latscope_core::bounds`]): a row with such a value is no [`EvidenceFigure`].
-pub(super) fn compare(a: &EvidenceFigure, b: &EvidenceFigure) -> Option<Ratio> {
+pub(super) fn compare_figures(a: &EvidenceFigure, b: &EvidenceFigure) -> Option<Ratio> {
     Some(Ratio::between(a, b)).filter(|ratio| ratio.low >= 1.1)
 }
 
@@ -159,7 +163,7 @@ impl Ratio {
 
     /// `at least ×3`, rounded down.
     pub fn at_least(&self) -> String {
-        format!("at least ×{}", many(floor(self.low)).trim_end_matches(".0"))
+        format!("at least ×{}", format_large_count(floor(self.low)).trim_end_matches(".0"))
     }
 }
 
@@ -195,7 +199,7 @@ fn two_digits(value: f64, direction: RoundingDirection) -> f64 {
 }
 
 /// A number of two digits without trailing zeros.
-fn plain(value: f64) -> String {
+fn format_plain(value: f64) -> String {
     let digits = if value > 0.0 { (1.0 - value.log10().floor()).clamp(0.0, 6.0) as usize } else { 0 };
     let text = format!("{value:.digits$}");
     if digits > 0 { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
@@ -208,7 +212,7 @@ pub(super) fn time_range(low: f64, high: f64) -> String {
     let (low, high) = (two_digits(low, RoundingDirection::Down), two_digits(high, RoundingDirection::Up));
     let [(first, low_unit), (last, high_unit)] = [low, high].map(|ns| {
         let (scale, unit) = UNITS.into_iter().find(|(scale, _)| ns >= *scale * 0.9999).unwrap_or(UNITS[3]);
-        (plain(ns / scale), unit)
+        (format_plain(ns / scale), unit)
     });
     if low == high {
         format!("{last} {high_unit}")
@@ -304,7 +308,7 @@ impl FindingBuilder {
     }
 
     /// The finding, in these words.
-    pub fn say(self, text: impl Into<String>) -> Finding {
+    pub fn into_finding(self, text: impl Into<String>) -> Finding {
         Finding {
             id: self.id,
             text: text.into(),
@@ -329,7 +333,10 @@ mod tests {
     fn a_ratio_is_that_of_the_printed_ranges() {
         // 3.05 by the exact ends.
         let (chase, line) = (figure(35.2, 34.9, 36.0), figure(11.3, 11.2, 11.43));
-        assert_eq!((chase.time(), line.time()), ("34 to 36 ns".to_owned(), "11 to 12 ns".to_owned()));
+        assert_eq!(
+            (chase.format_duration(), line.format_duration()),
+            ("34 to 36 ns".to_owned(), "11 to 12 ns".to_owned())
+        );
         assert_eq!(Ratio::between(&chase, &line).at_least(), "at least ×2");
         let apart = figure(40.0, 37.5, 42.0);
         assert_eq!(Ratio::between(&apart, &line).at_least(), "at least ×3");

@@ -1,8 +1,8 @@
 //! Memory and address translation.
 
 use super::caches::chases;
-use super::evidence::{EvidenceFigure, FindingBuilder, Ratio, alike, compare};
-use super::select::{listed, measured};
+use super::evidence::{EvidenceFigure, FindingBuilder, Ratio, alike, compare_figures};
+use super::select::{join_list, measured_points};
 use latscope_core::catalogue::ids;
 use latscope_core::param;
 use latscope_core::report::{Finding, Measurement, Report};
@@ -26,7 +26,7 @@ fn address_translation(report: &Report) -> Option<Finding> {
         [("random", "4KiB"), ("random", "2MiB"), ("window", "4KiB")].map(|(order, pages)| {
             let points = chases(report, order, pages).into_iter();
             points
-                .filter_map(|m| Some((m.number(param::SIZE)?, EvidenceFigure::p50(m)?)))
+                .filter_map(|m| Some((m.numeric_param(param::SIZE)?, EvidenceFigure::p50(m)?)))
                 .collect::<BTreeMap<u64, EvidenceFigure>>()
         });
     let bases = [(&huge, "on 2 MiB pages"), (&window, "in windows that the TLB covers")];
@@ -36,27 +36,29 @@ fn address_translation(report: &Report) -> Option<Finding> {
     let figures = format!(
         "At {} a random load takes {} on 4 KiB pages and {} {how}",
         format_size(size),
-        with.time(),
-        without.time()
+        with.format_duration(),
+        without.format_duration()
     );
     let told = FindingBuilder::claim("page-walk").value("size", size as f64);
     let told = told.figure("random_4kib_ns", with).figure("without_ns", without);
     if alike(with, without) {
-        return Some(told.say(format!("{figures}: address translation costs little here.")));
+        return Some(told.into_finding(format!("{figures}: address translation costs little here.")));
     }
-    let ratio = compare(with, without)?;
+    let ratio = compare_figures(with, without)?;
     let walk = with.less(without);
     let mut told = told.figure("page_walk_ns", &walk).ratio("page_walk_ratio", &ratio);
-    let mut text =
-        format!("{figures}: {} of it is address translation, a TLB miss and the page walk.", walk.time());
+    let mut text = format!(
+        "{figures}: {} of it is address translation, a TLB miss and the page walk.",
+        walk.format_duration()
+    );
     if report.machine.hypervisor.is_some() {
         text += " In a virtual machine a walk goes through two sets of page tables.";
     }
     if let Some(window) = window.get(&size).filter(|_| how != bases[1].1) {
-        text += &format!(" The same 4 KiB pages visited window by window take {}.", window.time());
+        text += &format!(" The same 4 KiB pages visited window by window take {}.", window.format_duration());
         told = told.figure("window_4kib_ns", window);
     }
-    Some(told.say(text))
+    Some(told.into_finding(text))
 }
 
 /// Explains that summing an array in order shows no cache steps. This is the lesson of the talk "Latency numbers on the
@@ -67,7 +69,7 @@ fn sequential_sum(report: &Report) -> Option<Finding> {
     if last <= first {
         return None;
     }
-    let chase_rise = compare(last_load, first_load)?;
+    let chase_rise = compare_figures(last_load, first_load)?;
     // The steps of the caches are there to be seen, and the sum hides them.
     if chase_rise.low < NO_STEP {
         return None;
@@ -81,16 +83,16 @@ fn sequential_sum(report: &Report) -> Option<Finding> {
     } else {
         return None;
     };
-    let sizes = listed(&rows.iter().map(|(size, ..)| as_given(*size)).collect::<Vec<_>>());
-    let lines = listed(&rows.iter().map(|(_, line, _)| line.time()).collect::<Vec<_>>());
-    let loads = listed(&rows.iter().map(|(.., load)| load.time()).collect::<Vec<_>>());
+    let sizes = join_list(&rows.iter().map(|(size, ..)| as_given(*size)).collect::<Vec<_>>());
+    let lines = join_list(&rows.iter().map(|(_, line, _)| line.format_duration()).collect::<Vec<_>>());
+    let loads = join_list(&rows.iter().map(|(.., load)| load.format_duration()).collect::<Vec<_>>());
     let told = FindingBuilder::claim("sequential-sum")
         .ratio("sum_rise", &rise)
         .ratio("chase_rise", &chase_rise)
         .figure("sum_line_ns", last_line)
         .figure("chase_line_ns", last_load)
         .resting_on(rows.iter().flat_map(|(_, line, load)| [line, load]));
-    Some(told.say(format!(
+    Some(told.into_finding(format!(
         "Summing {sizes} in order costs {lines} for each 64-byte line, a random chase through the same sizes {loads} a line: from \
          end to end the chase grows {}. {conclusion}",
         chase_rise.at_least()
@@ -109,7 +111,7 @@ fn as_given(size: u64) -> String {
 /// The figure of the point whose size is nearest to this one, if it is near enough.
 fn nearest(points: &[&Measurement], size: u64) -> Option<EvidenceFigure> {
     let distances = points.iter().map(|m| {
-        (m, m.number(param::SIZE).map_or(f64::MAX, |other| (size as f64 / other as f64).log2().abs()))
+        (m, m.numeric_param(param::SIZE).map_or(f64::MAX, |other| (size as f64 / other as f64).log2().abs()))
     });
     let (near, distance) = distances.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
     EvidenceFigure::p50(near).filter(|_| distance <= SAME_SIZE)
@@ -119,16 +121,16 @@ fn nearest(points: &[&Measurement], size: u64) -> Option<EvidenceFigure> {
 fn sequential_rows(report: &Report) -> Vec<(u64, EvidenceFigure, EvidenceFigure)> {
     let random = ["2MiB", "4KiB"].map(|pages| chases(report, "random", pages));
     let Some(random) = random.iter().max_by_key(|points| points.len()) else { return Vec::new() };
-    let sums: Vec<&Measurement> = measured(report, ids::SEQUENTIAL_SUM).collect();
+    let sums: Vec<&Measurement> = measured_points(report, ids::SEQUENTIAL_SUM).collect();
     // The talk's XOR loop is the second choice.
-    let mode = if sums.iter().any(|m| m.is(param::MODE, "sum")) { "sum" } else { "xor" };
+    let mode = if sums.iter().any(|m| m.has_param(param::MODE, "sum")) { "sum" } else { "xor" };
     let mut rows: Vec<(u64, EvidenceFigure, EvidenceFigure)> = sums
         .into_iter()
-        .filter(|m| m.is(param::MODE, mode))
+        .filter(|m| m.has_param(param::MODE, mode))
         .filter_map(|m| {
-            let size = m.number(param::SIZE)?;
+            let size = m.numeric_param(param::SIZE)?;
             let lines = m.work.filter(|work| work.bytes_touched > 0)?.bytes_touched as f64 / 64.0;
-            Some((size, EvidenceFigure::p50(m)?.scaled(1.0 / lines), nearest(random, size)?))
+            Some((size, EvidenceFigure::p50(m)?.scale_by(1.0 / lines), nearest(random, size)?))
         })
         .collect();
     rows.sort_by_key(|(size, ..)| *size);

@@ -31,7 +31,7 @@ const NOT_KNOWN: &str = "whether the machine was quiet is not known";
 
 /// All conclusions that a report supports: loops with two modes, the caches, then the cost of hand-offs, threads and
 /// files, stolen time, priorities, what is odd, then facts about the run itself.
-pub fn findings(report: &Report, catalogue: &ProbeCatalogue) -> Vec<Finding> {
+pub fn collect_findings(report: &Report, catalogue: &ProbeCatalogue) -> Vec<Finding> {
     let parts: [fn(&Report) -> Vec<Finding>; 9] = [
         addresses::findings,
         caches::findings,

@@ -1,7 +1,7 @@
 //! Firmware's statements on NUMA nodes beside what was measured.
 
 use super::evidence::{EvidenceFigure, FindingBuilder};
-use super::select::{listed, measured};
+use super::select::{join_list, measured_points};
 use latscope_core::catalogue::ids;
 use latscope_core::machine::Machine;
 use latscope_core::param;
@@ -26,7 +26,7 @@ type Alike<'a> = (&'a str, u32, u64);
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
     let mut groups: BTreeMap<Alike, Vec<Loads>> = BTreeMap::new();
-    for m in measured(report, ids::MEMORY_LATENCY).filter(|m| m.is(param::ORDER, "random")) {
+    for m in measured_points(report, ids::MEMORY_LATENCY).filter(|m| m.has_param(param::ORDER, "random")) {
         if let Some((alike, loads)) = loads(&report.machine, m) {
             groups.entry(alike).or_default().push(loads);
         }
@@ -37,7 +37,7 @@ pub(super) fn findings(report: &Report) -> Vec<Finding> {
 fn loads<'a>(machine: &Machine, m: &'a Measurement) -> Option<(Alike<'a>, Loads)> {
     let (from, to) = m.nodes()?;
     let claims = Claims { distance: machine.distance(from, to), latency: machine.claimed_latency(from, to) };
-    let alike = (m.text(param::PAGES)?, from, m.number(param::SIZE)?);
+    let alike = (m.text_param(param::PAGES)?, from, m.numeric_param(param::SIZE)?);
     Some((alike, Loads { node: to, figure: EvidenceFigure::p50(m)?, claims }))
 }
 
@@ -56,15 +56,15 @@ fn contradiction(pages: &str, from: u32, loads: &[Loads]) -> Option<Finding> {
                 "node {} before node {} ({claim}), where a load takes {} and {}",
                 near.node,
                 far.node,
-                near.figure.time(),
-                far.figure.time()
+                near.figure.format_duration(),
+                far.figure.format_duration()
             ));
         }
     }
     (!wrong.is_empty()).then(|| {
-        told.say(format!(
+        told.into_finding(format!(
             "Seen from the CPUs of node {from}, firmware states another order of nodes than was measured on pages of {pages}: {}.",
-            listed(&wrong)
+            join_list(&wrong)
         ))
     })
 }

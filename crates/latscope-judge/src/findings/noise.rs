@@ -1,19 +1,19 @@
 //! Time stolen from a busy loop, and its causes.
 
 use super::evidence::FindingBuilder;
-use super::select::{listed, value};
+use super::select::{finite_value, join_list};
 use latscope_core::catalogue::ids;
 use latscope_core::merged::is_part_of;
 use latscope_core::param;
 use latscope_core::quality::{HALTED, QualityLevel};
 use latscope_core::report::{Account, Finding, Measurement, Report, WATCHED};
-use latscope_core::units::{counted, format_count, format_percent, format_time};
+use latscope_core::units::{count_with_noun, format_count, format_percent, format_time};
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
     let watched = report.of_probe(ids::NOISE_BUSY).filter(|m| {
-        m.is(param::CPU, "all")
+        m.has_param(param::CPU, "all")
             && m.quality.level != QualityLevel::Unsupported
-            && value(m, "watched").is_some()
+            && finite_value(m, "watched").is_some()
     });
     watched.filter_map(|all| stolen(report, all)).collect()
 }
@@ -32,60 +32,61 @@ const CLASSES: [(&str, &str); 3] = [
 const STOPPED: &str = "is what the quota and other threads took";
 
 fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
-    let gap = value(all, "gap").or_else(|| Some(all.number(param::GAP)? as f64))?;
+    let gap = finite_value(all, "gap").or_else(|| Some(all.numeric_param(param::GAP)? as f64))?;
     let gap = format_time(gap);
     let time = &time_watched(report, all)?;
-    let (lost, watched) = (value(all, "lost")?, value(all, "watched")?);
+    let (lost, watched) = (finite_value(all, "lost")?, finite_value(all, "watched")?);
     let doubt = "of this run only: another run has other gaps";
     let told = FindingBuilder::unless(Some(doubt), "stolen-time").points([all]);
     let mut values = vec![("lost_percent", lost), ("watched_s", watched)];
     let Some(longest) = all.summary.max.filter(|_| all.summary.count > 0) else {
         let text = format!("In {time} nothing took {gap} or more at once from a busy loop on any CPU.");
-        return Some(told.values(values).say(text));
+        return Some(told.values(values).into_finding(text));
     };
-    values.extend([("gaps_per_second", value(all, "gaps")?), ("longest_ns", longest)]);
+    values.extend([("gaps_per_second", finite_value(all, "gaps")?), ("longest_ns", longest)]);
     let mut text = format!(
         "In {time} a busy loop{} on each CPU lost {} of this time in gaps of {gap} or more, the longest {}",
-        all.number(param::PRIORITY).map_or(String::new(), |priority| format!(" under SCHED_FIFO {priority}")),
+        all.numeric_param(param::PRIORITY)
+            .map_or(String::new(), |priority| format!(" under SCHED_FIFO {priority}")),
         format_percent(lost),
         format_time(longest)
     );
     text += &worst(report, all, lost).unwrap_or_default();
     let throttled = all.account.as_ref().and_then(Account::throttled);
-    text += &throttled.map_or(String::new(), |quota| format!("; the run was {}", quota.words()));
+    text += &throttled.map_or(String::new(), |quota| format!("; the run was {}", quota.format_throttling()));
     if is_halted(report, all) {
         text += ". The run was frozen or stopped meanwhile, which counts as lost: the shares of other causes are not known.";
-        return Some(told.values(values).say(text));
+        return Some(told.values(values).into_finding(text));
     }
     text += ". Of the time lost ";
     let shares: Vec<String> = CLASSES
         .iter()
         .filter_map(|(class, words)| {
-            let gaps = value(all, &format!("gaps-{class}")).filter(|gaps| *gaps > 0.0)?;
-            let share = 100.0 * value(all, &format!("lost-{class}"))? / lost;
+            let gaps = finite_value(all, &format!("gaps-{class}")).filter(|gaps| *gaps > 0.0)?;
+            let share = 100.0 * finite_value(all, &format!("lost-{class}"))? / lost;
             // Where a quota stops a thread, the kernel switches to another one, or to none.
             let words = if *class == "preemption" && throttled.is_some() { STOPPED } else { words };
-            Some(format!("{} {words} ({})", format_percent(share), counted(gaps as u64, "gap")))
+            Some(format!("{} {words} ({})", format_percent(share), count_with_noun(gaps as u64, "gap")))
         })
         .collect();
-    text += &listed(&shares);
+    text += &join_list(&shares);
     text += ".";
     text += &interrupts(report, all, &mut values).unwrap_or_default();
-    Some(told.values(values).say(text))
+    Some(told.values(values).into_finding(text))
 }
 
 /// `the 3.00 s watched`, where all CPUs were watched for the same time to within a tenth; else
 /// how long each was.
 fn time_watched(report: &Report, all: &Measurement) -> Option<String> {
-    let times: Vec<(u64, f64)> = cpus(report, all)
-        .map(|m| Some((m.number(param::CPU)?, value(m, WATCHED).unwrap_or(0.0))))
+    let times: Vec<(u64, f64)> = cpu_parts(report, all)
+        .map(|m| Some((m.numeric_param(param::CPU)?, finite_value(m, WATCHED).unwrap_or(0.0))))
         .collect::<Option<_>>()?;
     let seconds = |time: f64| format_time(time * 1e9);
     let (least, most) = times
         .iter()
         .fold((f64::MAX, 0.0_f64), |(least, most), (_, time)| (least.min(*time), most.max(*time)));
     if times.is_empty() || least > 0.9 * most {
-        return Some(format!("the {} watched", seconds(value(all, WATCHED)?)));
+        return Some(format!("the {} watched", seconds(finite_value(all, WATCHED)?)));
     }
     let total = seconds(times.iter().map(|(_, time)| time).sum());
     let (least, most) = (seconds(least), seconds(most));
@@ -93,27 +94,28 @@ fn time_watched(report: &Report, all: &Measurement) -> Option<String> {
 }
 
 /// The measurements of single CPUs of which `all` is the sum.
-fn cpus<'a>(report: &'a Report, all: &'a Measurement) -> impl Iterator<Item = &'a Measurement> {
+fn cpu_parts<'a>(report: &'a Report, all: &'a Measurement) -> impl Iterator<Item = &'a Measurement> {
     report.of_probe(&all.probe).filter(|m| is_part_of(m, all))
 }
 
 /// Returns true if a loop was frozen or stopped.
 fn is_halted(report: &Report, all: &Measurement) -> bool {
-    let mut rows = cpus(report, all).chain([all]);
+    let mut rows = cpu_parts(report, all).chain([all]);
     rows.any(|m| m.quality.reasons.iter().any(|reason| reason.id == HALTED))
 }
 
 /// The CPU that lost most, if it stands out.
 fn worst(report: &Report, all: &Measurement, mean: f64) -> Option<String> {
-    let lost = cpus(report, all).filter_map(|m| Some((m.number(param::CPU)?, value(m, "lost")?)));
+    let lost =
+        cpu_parts(report, all).filter_map(|m| Some((m.numeric_param(param::CPU)?, finite_value(m, "lost")?)));
     let (cpu, most) = lost.max_by(|a, b| a.1.total_cmp(&b.1))?;
     (most > 1.5 * mean).then(|| format!(", most of it on CPU {cpu} ({})", format_percent(most)))
 }
 
 /// Reports if there were interrupts enough to explain the gaps that no other source explains.
 fn interrupts(report: &Report, all: &Measurement, values: &mut Vec<(&str, f64)>) -> Option<String> {
-    let gaps = value(all, "gaps-unattributed").filter(|gaps| *gaps > 0.0)?;
-    let count = value(all, "interrupts")?;
+    let gaps = finite_value(all, "gaps-unattributed").filter(|gaps| *gaps > 0.0)?;
+    let count = finite_value(all, "interrupts")?;
     values.extend([("unattributed_gaps", gaps), ("interrupts", count)]);
     let sources = all.values.iter();
     let mut sources: Vec<(&str, f64)> =
@@ -125,9 +127,9 @@ fn interrupts(report: &Report, all: &Measurement, values: &mut Vec<(&str, f64)>)
         .take(3)
         .map(|(name, count)| format!("{} {}", format_count(*count as u64), source(name)))
         .collect();
-    let mut text = format!(" The kernel counted {} meanwhile", counted(count as u64, "interrupt"));
+    let mut text = format!(" The kernel counted {} meanwhile", count_with_noun(count as u64, "interrupt"));
     if !sources.is_empty() {
-        text += &format!(" ({most}{})", listed(&sources));
+        text += &format!(" ({most}{})", join_list(&sources));
     }
     text += &match gaps - count {
         unexplained if unexplained > 0.0 => {
@@ -135,11 +137,11 @@ fn interrupts(report: &Report, all: &Measurement, values: &mut Vec<(&str, f64)>)
             let who = if virtual_machine { "the hypervisor" } else { "firmware (SMI)" };
             format!(
                 ": too few for the {} without another thread. At least {} gaps stay unexplained: look at {who}, and at code that keeps interrupts off.",
-                counted(gaps as u64, "gap"),
+                count_with_noun(gaps as u64, "gap"),
                 format_count(unexplained as u64)
             )
         }
-        _ => format!(": enough for the {} without another thread.", counted(gaps as u64, "gap")),
+        _ => format!(": enough for the {} without another thread.", count_with_noun(gaps as u64, "gap")),
     };
     Some(text)
 }

@@ -1,7 +1,7 @@
 //! What is odd on this machine: the largest deviations that rows show by themselves.
 
 use super::evidence::{EvidenceFigure, FindingBuilder, Ratio};
-use super::select::{is_measured, measured};
+use super::select::{is_measured, measured_points};
 use latscope_core::catalogue::ids;
 use latscope_core::modes::TWO_MODES;
 use latscope_core::param;
@@ -20,7 +20,8 @@ const ODD: f64 = 1.5;
 type Deviation = (f64, Finding);
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
-    let kinds: [fn(&Report, &Measurement) -> Option<Deviation>; 5] = [modes, groups, copies, returns, pages];
+    let kinds: [fn(&Report, &Measurement) -> Option<Deviation>; 5] =
+        [modes, split_rounds, copies, returns, pages];
     let mut found: Vec<Deviation> = Vec::new();
     for kind in kinds {
         let rows = report.measurements.iter().filter(|m| m.row || m.probe == ids::MEMORY_LATENCY);
@@ -40,7 +41,7 @@ pub(super) fn findings(report: &Report) -> Vec<Finding> {
     found.into_iter().map(|(_, finding)| finding).filter(|finding| once(finding)).take(MOST).collect()
 }
 
-fn reason<'a>(m: &'a Measurement, id: &str) -> Option<&'a Reason> {
+fn find_reason<'a>(m: &'a Measurement, id: &str) -> Option<&'a Reason> {
     m.quality.reasons.iter().find(|reason| reason.id == id)
 }
 
@@ -56,7 +57,7 @@ fn modes(report: &Report, m: &Measurement) -> Option<Deviation> {
     if !is_measured(m) || m.quality.level != QualityLevel::Ok || m.is_imported() {
         return None;
     }
-    let (low, high, share) = two_figures(reason(m, TWO_MODES)?)?;
+    let (low, high, share) = two_figures(find_reason(m, TWO_MODES)?)?;
     let mut text = format!(
         "Odd here: {} takes around {} in {} of the events, and around {} in the rest.",
         m.title,
@@ -74,15 +75,15 @@ fn modes(report: &Report, m: &Measurement) -> Option<Deviation> {
     }
     let told =
         FindingBuilder::claim("odd-modes").values([("low_ns", low), ("high_ns", high), ("share", share)]);
-    Some((high / low, told.points([m]).say(text)))
+    Some((high / low, told.points([m]).into_finding(text)))
 }
 
 /// Rounds in two groups.
-fn groups(report: &Report, m: &Measurement) -> Option<Deviation> {
+fn split_rounds(report: &Report, m: &Measurement) -> Option<Deviation> {
     if !is_measured(m) || m.quality.level != QualityLevel::Unstable || m.is_imported() {
         return None;
     }
-    let (low, high, share) = two_figures(reason(m, "rounds-in-two-groups")?)?;
+    let (low, high, share) = two_figures(find_reason(m, "rounds-in-two-groups")?)?;
     let mut text = format!(
         "Odd here: {} takes around {} in {} of the rounds, and around {} in the rest",
         m.title,
@@ -101,7 +102,7 @@ fn groups(report: &Report, m: &Measurement) -> Option<Deviation> {
     let doubt = "what this run saw; the next run may have other shares";
     let told = FindingBuilder::unless(Some(doubt), "odd-rounds");
     let told = told.values([("low_ns", low), ("high_ns", high), ("share", share)]);
-    Some((high / low, told.points([m]).say(text + ".")))
+    Some((high / low, told.points([m]).into_finding(text + ".")))
 }
 
 /// Another pair of CPUs with rounds in two groups, which was fast in a round in which this one was slow, and slow in
@@ -129,7 +130,7 @@ fn swapped<'a>(report: &'a Report, m: &Measurement) -> Option<&'a Measurement> {
 
 /// The rounds of a point in two groups: true for those of the lower.
 fn fast_rounds(m: &Measurement) -> Option<Vec<bool>> {
-    let (low, high, _) = two_figures(reason(m, "rounds-in-two-groups")?)?;
+    let (low, high, _) = two_figures(find_reason(m, "rounds-in-two-groups")?)?;
     let middle = (low * high).sqrt();
     m.rounds.iter().map(|round| Some(round.p50? < middle)).collect()
 }
@@ -145,7 +146,7 @@ fn copies(report: &Report, m: &Measurement) -> Option<Deviation> {
     let same = |other: &&Measurement| {
         [param::SIZE, param::MODE].iter().all(|name| other.params.get(*name) == m.params.get(*name))
     };
-    let alike: Vec<(&Measurement, EvidenceFigure)> = measured(report, ids::COPY)
+    let alike: Vec<(&Measurement, EvidenceFigure)> = measured_points(report, ids::COPY)
         .filter(same)
         .filter_map(|other| Some((other, EvidenceFigure::p50(other)?)))
         .collect();
@@ -158,15 +159,15 @@ fn copies(report: &Report, m: &Measurement) -> Option<Deviation> {
     let text = format!(
         "Odd here: the places of two buffers in their pages decide the time of a copy: {} takes {}, and {} takes {}.",
         m.title,
-        slow.time(),
+        slow.format_duration(),
         fastest.title,
-        fast.time()
+        fast.format_duration()
     );
     let told = FindingBuilder::claim("odd-copies")
         .figure("slow_ns", slow)
         .figure("fast_ns", fast)
         .ratio("ratio", &ratio);
-    Some((ratio.value, told.points([m, *fastest]).say(text)))
+    Some((ratio.value, told.points([m, *fastest]).into_finding(text)))
 }
 
 /// Core cycles of a call and its return, and those from which the return cannot have been predicted: a call that is
@@ -176,7 +177,7 @@ const NOT_PREDICTED: f64 = 12.0;
 
 /// A return that costs as much as a mispredicted branch: the core, or its hypervisor, does not predict returns.
 fn returns(_: &Report, m: &Measurement) -> Option<Deviation> {
-    let is_direct = m.probe == ids::CALL && m.is(param::MODE, "direct");
+    let is_direct = m.probe == ids::CALL && m.has_param(param::MODE, "direct");
     if !is_direct || !is_measured(m) || m.quality.level != QualityLevel::Ok || m.is_imported() {
         return None;
     }
@@ -189,15 +190,15 @@ fn returns(_: &Report, m: &Measurement) -> Option<Deviation> {
     );
     Some((
         cycles / PREDICTED,
-        FindingBuilder::claim("odd-returns").value("cycles", cycles).points([m]).say(text),
+        FindingBuilder::claim("odd-returns").value("cycles", cycles).points([m]).into_finding(text),
     ))
 }
 
 /// Huge pages that were not to be had.
 fn pages(_: &Report, m: &Measurement) -> Option<Deviation> {
-    let reason = reason(m, "page-size").or_else(|| reason(m, "not-huge"))?;
+    let reason = find_reason(m, "page-size").or_else(|| find_reason(m, "not-huge"))?;
     let text = format!("Odd here: huge pages are not used: {}.", reason.text);
-    Some((1.0, FindingBuilder::claim("odd-pages").points([m]).say(text)))
+    Some((1.0, FindingBuilder::claim("odd-pages").points([m]).into_finding(text)))
 }
 
 #[cfg(test)]
@@ -220,7 +221,7 @@ mod tests {
         (low, high, share): (f64, f64, f64),
     ) -> Measurement {
         let reason = Reason::new(level, id, "seen in a test", "");
-        m.lower(reason.with("low", low).with("high", high).with("share", share));
+        m.lower(reason.with_number("low", low).with_number("high", high).with_number("share", share));
         m
     }
 

@@ -1,16 +1,16 @@
 //! Findings about the run as a whole: the clock, the neighbours, the scale.
 
 use super::evidence::{ENOUGH_ROUNDS, EvidenceFigure, FindingBuilder, is_steady};
-use super::select::listed;
+use super::select::join_list;
 use super::{FRAME_NS, NOT_KNOWN};
 use latscope_core::catalogue::ProbeCatalogue;
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::statistics::{median, quantile};
-use latscope_core::units::{counted, format_percent, format_share, format_time, three_digits};
+use latscope_core::units::{count_with_noun, format_percent, format_share, format_time, three_digits};
 use std::collections::BTreeMap;
 
 pub(super) fn findings(report: &Report, catalogue: &ProbeCatalogue) -> Vec<Finding> {
-    let all = [clock_drift(report), busy_machine(report), frame(report, catalogue)];
+    let all = [clock_drift(report), busy_machine(report), report_frame_share(report, catalogue)];
     all.into_iter().flatten().collect()
 }
 
@@ -54,7 +54,7 @@ fn clock_drift(report: &Report) -> Option<Finding> {
         );
         let doubt = Some("the clock of this run; the next run has its own");
         let told = FindingBuilder::unless(doubt, "clock-drift").values([("low_ghz", low), ("high_ghz", high)]);
-        told.agreeing(clocks.len(), rounds).say(text)
+        told.agreeing(clocks.len(), rounds).into_finding(text)
     })
 }
 
@@ -77,18 +77,18 @@ fn busy_machine(report: &Report) -> Option<Finding> {
         "In this run {} of the samples of a point on average were disturbed and rejected (most: {}). \
          {}; rows that block or do I/O cannot be guarded so, and may contain the disturbance.",
         format_percent(average),
-        listed(&named),
+        join_list(&named),
         what_remains(report)
     );
     let doubt = Some("what disturbed this run; the next run has its own disturbances");
-    Some(FindingBuilder::unless(doubt, "busy-machine").value("rejected_percent", average).say(text))
+    Some(FindingBuilder::unless(doubt, "busy-machine").value("rejected_percent", average).into_finding(text))
 }
 
 /// Says whether the samples that are shown were disturbed.
 fn what_remains(report: &Report) -> String {
     let disturbed = report.measurements.iter().filter(|m| m.disturbed() > 0).count() as u64;
     let at_all = report.measurements.iter().any(|m| m.summary.count > m.disturbed());
-    let points = counted(disturbed, "point");
+    let points = count_with_noun(disturbed, "point");
     match (disturbed, at_all) {
         (0, _) => "What remains is undisturbed".to_owned(),
         (_, true) => {
@@ -103,26 +103,26 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 /// Rows that take a large part of the time that a person notices: a frame of the screen.
-fn frame(report: &Report, catalogue: &ProbeCatalogue) -> Option<Finding> {
+fn report_frame_share(report: &Report, catalogue: &ProbeCatalogue) -> Option<Finding> {
     let rows = report.measurements.iter().filter(|m| m.row && catalogue.is_operation(&m.probe));
     let figures = rows.filter_map(|m| Some((m, EvidenceFigure::p50(m)?)));
     let slow: Vec<(&Measurement, EvidenceFigure)> =
         figures.filter(|(_, figure)| figure.low > FRAME_NS / 10.0).collect();
     let (_, first) = slow.first()?;
     let doubt = report.activity.as_ref().and_then(|account| match account.throttled() {
-        Some(quota) => Some(quota.words()),
+        Some(quota) => Some(quota.format_throttling()),
         None if account.is_quiet() => account.known_others().is_none().then(|| NOT_KNOWN.to_owned()),
         None => Some(format!("other processes used {} of the CPUs", format_share(account.others))),
     });
     let told = FindingBuilder::unless(doubt.as_deref(), "frame").value("frame_ns", FRAME_NS);
     let told = told.figure("slow_ns", first).resting_on(slow.iter().map(|(_, figure)| figure));
     let words: Vec<String> =
-        slow.iter().map(|(m, figure)| format!("{} ({})", m.title, figure.time())).collect();
+        slow.iter().map(|(m, figure)| format!("{} ({})", m.title, figure.format_duration())).collect();
     let mut named = words[..words.len().min(3)].to_vec();
     named.extend((words.len() > 3).then(|| format!("{} more", words.len() - 3)));
-    Some(told.say(format!(
+    Some(told.into_finding(format!(
         "A frame of a 60 fps screen lasts {}. What takes a tenth of it or more: {}.",
         format_time(FRAME_NS),
-        listed(&named)
+        join_list(&named)
     )))
 }

@@ -4,7 +4,10 @@ use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Measurement, Report};
 
 /// The measurements of a probe that have a number.
-pub(super) fn measured<'a>(report: &'a Report, probe: &'a str) -> impl Iterator<Item = &'a Measurement> {
+pub(super) fn measured_points<'a>(
+    report: &'a Report,
+    probe: &'a str,
+) -> impl Iterator<Item = &'a Measurement> {
     report.of_probe(probe).filter(|m| is_measured(m))
 }
 
@@ -14,12 +17,12 @@ pub(super) fn is_measured(m: &Measurement) -> bool {
 }
 
 /// A named value that is no duration.
-pub(super) fn value(m: &Measurement, name: &str) -> Option<f64> {
+pub(super) fn finite_value(m: &Measurement, name: &str) -> Option<f64> {
     m.values.get(name).map(|v| v.value).filter(|v| v.is_finite())
 }
 
 /// A large count in a few digits.
-pub(super) fn many(count: f64) -> String {
+pub(super) fn format_large_count(count: f64) -> String {
     match count {
         c if c < 9.95 => format!("{c:.1}"),
         c if c < 999.5 => format!("{c:.0}"),
@@ -35,7 +38,7 @@ pub(super) fn many(count: f64) -> String {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub(super) fn listed(items: &[String]) -> String {
+pub(super) fn join_list(items: &[String]) -> String {
     match items {
         [] => String::new(),
         [only] => only.clone(),

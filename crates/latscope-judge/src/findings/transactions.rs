@@ -1,23 +1,23 @@
 //! Findings about transactions: inheritance of the caller's priority by a server, and the cost of a lock without
 //! inheritance.
 
-use super::evidence::{EvidenceFigure, FindingBuilder, compare};
-use super::select::{listed, value};
+use super::evidence::{EvidenceFigure, FindingBuilder, compare_figures};
+use super::select::{finite_value, join_list};
 use crate::transactions::{InheritanceVerdict, TransportMeasurements, transports};
 use latscope_core::catalogue::ids;
 use latscope_core::param;
 use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Finding, Report};
-use latscope_core::units::{counted, format_time};
+use latscope_core::units::{count_with_noun, format_time};
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
     let tried = transports(report).into_iter().filter(|transport| {
         [transport.real_time(), transport.nice()].iter().any(|judged| *judged != InheritanceVerdict::NotTried)
     });
     let (with, without): (Vec<TransportMeasurements>, Vec<TransportMeasurements>) =
-        tried.partition(|transport| transport.means().is_some() || has(transport));
+        tried.partition(|transport| transport.means().is_some() || has_inheritance(transport));
     let mut findings: Vec<Finding> = with.iter().map(inheritance).collect();
-    findings.extend(none(&without));
+    findings.extend(report_no_means(&without));
     findings.extend(transports(report).iter().filter_map(slower));
     findings.extend(inversion(report));
     findings
@@ -26,20 +26,20 @@ pub(super) fn findings(report: &Report) -> Vec<Finding> {
 /// A caller of SCHED_FIFO that waits longer than one of SCHED_OTHER, where the ranges of both are apart.
 fn slower(transport: &TransportMeasurements) -> Option<Finding> {
     let (fifo, other) = (EvidenceFigure::p50(transport.fifo?)?, EvidenceFigure::p50(transport.other?)?);
-    let ratio = compare(&fifo, &other)?;
+    let ratio = compare_figures(&fifo, &other)?;
     let said = format!(
         "Calls over {} take a SCHED_FIFO caller {} as long as a SCHED_OTHER caller: {} and {}.",
         transport.name,
         ratio.at_least(),
-        fifo.time(),
-        other.time()
+        fifo.format_duration(),
+        other.format_duration()
     );
     let told = FindingBuilder::claim("fifo-slower").figure("fifo_ns", &fifo).figure("other_ns", &other);
-    Some(told.ratio("ratio", &ratio).say(said))
+    Some(told.ratio("ratio", &ratio).into_finding(said))
 }
 
 /// Returns true if the inheritance of any priority was tried and is not unsupported.
-fn has(transport: &TransportMeasurements) -> bool {
+fn has_inheritance(transport: &TransportMeasurements) -> bool {
     [transport.real_time(), transport.nice()]
         .iter()
         .any(|j| !matches!(j, InheritanceVerdict::Unsupported | InheritanceVerdict::NotTried))
@@ -53,7 +53,7 @@ fn inheritance(transport: &TransportMeasurements) -> Finding {
         InheritanceVerdict::NotTried => {
             format!("{what} not tried (the priority was not granted to the caller)")
         }
-        other => format!("{what} {}", other.word()),
+        other => format!("{what} {}", other.status_word()),
     });
     let text = format!(
         "Priority inheritance over {}: {real_time}; {nice}. Its means: {}.",
@@ -61,18 +61,19 @@ fn inheritance(transport: &TransportMeasurements) -> Finding {
         transport.means().unwrap_or("none that is known")
     );
     let counts = ["rt-calls", "rt-inherited", "rt-restored", "nice-calls", "nice-inherited", "nice-restored"];
-    let m = transport.usual();
+    let m = transport.representative_point();
     let values: Vec<(&str, f64)> =
-        counts.into_iter().filter_map(|name| Some((name, value(m?, name)?))).collect();
+        counts.into_iter().filter_map(|name| Some((name, finite_value(m?, name)?))).collect();
     // Each call is judged by itself: this is a count, no figure that noise moves.
-    FindingBuilder::claim("inheritance").values(values).points(m).say(text)
+    FindingBuilder::claim("inheritance").values(values).points(m).into_finding(text)
 }
 
 /// Names the transports without a means, in one sentence.
-fn none(transports: &[TransportMeasurements]) -> Option<Finding> {
+fn report_no_means(transports: &[TransportMeasurements]) -> Option<Finding> {
     let names: Vec<String> = transports.iter().map(|transport| transport.name.to_owned()).collect();
     let calls = ["rt-calls", "nice-calls"].map(|name| {
-        let numbers = transports.iter().filter_map(|transport| value(transport.usual()?, name));
+        let numbers =
+            transports.iter().filter_map(|transport| finite_value(transport.representative_point()?, name));
         (name, numbers.fold(0.0, f64::max))
     });
     if names.is_empty() {
@@ -81,11 +82,11 @@ fn none(transports: &[TransportMeasurements]) -> Option<Finding> {
     let text = format!(
         "Priority inheritance over {}: UNSUPPORTED: no priority goes with a request, the server of a SCHED_FIFO or \
          niced caller ran as it was.",
-        listed(&names)
+        join_list(&names)
     );
     let told = FindingBuilder::claim("inheritance")
-        .points(transports.iter().filter_map(TransportMeasurements::usual));
-    Some(told.values(calls).say(text))
+        .points(transports.iter().filter_map(TransportMeasurements::representative_point));
+    Some(told.values(calls).into_finding(text))
 }
 
 /// Effect of a lock with inheritance, and the time that it takes beyond that for which the lock is held.
@@ -93,14 +94,14 @@ fn inversion(report: &Report) -> Option<Finding> {
     let [plain, pi] = ["plain", "pi"].map(|lock| {
         let mut points = report.of_probe(ids::INVERSION);
         let of_lock =
-            points.find(|m| m.is(param::LOCK, lock) && m.quality.level != QualityLevel::Unsupported);
+            points.find(|m| m.has_param(param::LOCK, lock) && m.quality.level != QualityLevel::Unsupported);
         of_lock.filter(|m| m.summary.count > 0)
     });
     let (plain, pi) = (plain?, pi?);
     let plain_p50 = plain.summary.p50?;
     let (pi_p50, pi_max) = pi.summary.p50.zip(pi.summary.max)?;
-    let hold = plain.number(param::HOLD)? as f64;
-    let hog = plain.number(param::HOG)? as f64;
+    let hold = plain.numeric_param(param::HOLD)? as f64;
+    let hog = plain.numeric_param(param::HOG)? as f64;
     // latscope chooses how long the hog works, so the time that a plain lock blocks says nothing about the machine.
     let mut message = if pi_p50 < hold + hog / 2.0 {
         format!(
@@ -109,7 +110,7 @@ fn inversion(report: &Report) -> Option<Finding> {
             format_time((pi_p50 - hold).max(0.0)),
             format_time(hold),
             format_time((pi_max - hold).max(0.0)),
-            counted(pi.summary.count, "round")
+            count_with_noun(pi.summary.count, "round")
         )
     } else {
         format!(
@@ -121,7 +122,7 @@ fn inversion(report: &Report) -> Option<Finding> {
     };
     for m in report.of_probe(ids::INVERSION) {
         let figures = m.summary.p50.zip(m.summary.max);
-        let (Some(lock), Some((p50, max))) = (m.text(param::LOCK), figures) else { continue };
+        let (Some(lock), Some((p50, max))) = (m.text_param(param::LOCK), figures) else { continue };
         if !["plain", "pi"].contains(&lock) {
             let (p50, max) = (format_time(p50), format_time(max));
             message +=
@@ -131,10 +132,10 @@ fn inversion(report: &Report) -> Option<Finding> {
     let values = [("plain_p50_ns", plain_p50), ("pi_p50_ns", pi_p50), ("hold_ns", hold), ("hog_ns", hog)];
     let supported = EvidenceFigure::p50(plain)
         .zip(EvidenceFigure::p50(pi))
-        .is_some_and(|(plain, pi)| compare(&plain, &pi).is_some());
+        .is_some_and(|(plain, pi)| compare_figures(&plain, &pi).is_some());
     let doubt = "the rounds are too few, degraded, or do not agree";
     let told = FindingBuilder::unless((!supported).then_some(doubt), "inversion");
-    Some(told.values(values).points([plain, pi]).say(message))
+    Some(told.values(values).points([plain, pi]).into_finding(message))
 }
 
 #[cfg(test)]
@@ -163,7 +164,7 @@ mod tests {
         let with = |fifo: f64| {
             let mut report = ipc::latency();
             for m in &mut report.measurements {
-                let p50 = if m.is("caller", "fifo") { fifo } else { 24_000.0 };
+                let p50 = if m.has_param("caller", "fifo") { fifo } else { 24_000.0 };
                 m.values.clear();
                 *m = in_rounds(m.clone(), &[0.99, 1.0, 1.01, 1.0].map(|by| p50 * by));
             }

@@ -131,7 +131,7 @@ impl GateBudget {
     ///
     /// # Errors
     /// The file has a name or a limit that is not possible, or no limit.
-    pub fn read(file: &BudgetFileTable, names: &BudgetNameSet) -> Result<GateBudget, BudgetError> {
+    pub fn read_entries(file: &BudgetFileTable, names: &BudgetNameSet) -> Result<GateBudget, BudgetError> {
         const KEYS: [&str; 3] = ["limit", "machine", "cpu_model"];
         if let Some(word) = file.keys().find(|key| !KEYS.contains(&key.as_str())) {
             let known = KEYS.map(str::to_owned).to_vec();
@@ -140,19 +140,19 @@ impl GateBudget {
         }
         let limits = match file.get("limit") {
             Some(BudgetFileValue::List(limits)) if !limits.is_empty() => limits,
-            Some(BudgetFileValue::Table(_)) => return Err(invalid("write [[limit]], with two brackets")),
-            _ => return Err(invalid("it has no [[limit]]")),
+            Some(BudgetFileValue::Table(_)) => return Err(file_error("write [[limit]], with two brackets")),
+            _ => return Err(file_error("it has no [[limit]]")),
         };
         let limits = (1..).zip(limits).map(|(number, entry)| match entry {
-            BudgetFileValue::Table(table) => BudgetLimitReader { number, table, names }.limit(),
-            _ => Err(invalid("each limit is a table: write [[limit]]")),
+            BudgetFileValue::Table(table) => BudgetLimitReader { number, table, names }.read_limit(),
+            _ => Err(file_error("each limit is a table: write [[limit]]")),
         });
         Ok(GateBudget {
             limits: limits.collect::<Result<_, _>>()?,
             machines: texts(file.get("machine"))
-                .ok_or_else(|| invalid("machine takes a name or a list of names"))?,
+                .ok_or_else(|| file_error("machine takes a name or a list of names"))?,
             cpu_models: texts(file.get("cpu_model"))
-                .ok_or_else(|| invalid("cpu_model takes a model or a list of models"))?,
+                .ok_or_else(|| file_error("cpu_model takes a model or a list of models"))?,
             accepted: Accepted::default(),
         })
     }
@@ -164,7 +164,7 @@ impl GateBudget {
 }
 
 /// An error of the file as a whole.
-fn invalid(why: &str) -> BudgetError {
+fn file_error(why: &str) -> BudgetError {
     BudgetError::Invalid { at: "the budget".to_owned(), why: why.to_owned() }
 }
 
@@ -230,33 +230,33 @@ impl BudgetLimitReader<'_> {
         }
     }
 
-    fn invalid(&self, why: impl Into<String>) -> BudgetError {
+    fn entry_error(&self, why: impl Into<String>) -> BudgetError {
         BudgetError::Invalid { at: self.at(), why: why.into() }
     }
 
-    fn unknown(&self, what: &'static str, word: &str, known: Vec<String>) -> BudgetError {
+    fn unknown_word(&self, what: &'static str, word: &str, known: Vec<String>) -> BudgetError {
         BudgetError::Unknown { at: self.at(), what, word: word.to_owned(), known }
     }
 
-    fn limit(&self) -> Result<BudgetLimit, BudgetError> {
+    fn read_limit(&self) -> Result<BudgetLimit, BudgetError> {
         let probe = match self.table.get("probe") {
             Some(BudgetFileValue::Text(probe)) => probe.clone(),
-            _ => return Err(self.invalid("it needs a probe: probe = \"wake.timer\"")),
+            _ => return Err(self.entry_error("it needs a probe: probe = \"wake.timer\"")),
         };
         let checked = self.names.check_probe(&probe);
-        checked.map_err(|known| self.unknown("probe or family", &probe, known))?;
+        checked.map_err(|known| self.unknown_word("probe or family", &probe, known))?;
         let matching = match self.table.get("where") {
             None => BTreeMap::new(),
             Some(BudgetFileValue::Table(params)) => {
                 let each = params.iter().map(|(name, value)| self.matching(&probe, name, value));
                 each.collect::<Result<_, _>>()?
             }
-            Some(_) => return Err(self.invalid("where takes parameters: where = { cpu = \"all\" }")),
+            Some(_) => return Err(self.entry_error("where takes parameters: where = { cpu = \"all\" }")),
         };
         let revision = match self.table.get("revision") {
             None => None,
             Some(BudgetFileValue::Whole(number)) if u32::try_from(*number).is_ok() => Some(*number as u32),
-            Some(_) => return Err(self.invalid("revision takes the number of a revision: revision = 1")),
+            Some(_) => return Err(self.entry_error("revision takes the number of a revision: revision = 1")),
         };
         let mut bounds = Vec::new();
         for (name, entry) in self
@@ -268,12 +268,14 @@ impl BudgetLimitReader<'_> {
         }
         self.add_learnt(&mut bounds)?;
         if bounds.is_empty() {
-            return Err(self.invalid("it limits nothing: name a figure, such as max = \"50us\""));
+            return Err(self.entry_error("it limits nothing: name a figure, such as max = \"50us\""));
         }
         let is_of_most = match self.table.get("runs") {
             None => false,
             Some(BudgetFileValue::Text(text)) if ["all", "most"].contains(&text.as_str()) => text == "most",
-            Some(_) => return Err(self.invalid("runs is \"all\" (each result) or \"most\" (more than half)")),
+            Some(_) => {
+                return Err(self.entry_error("runs is \"all\" (each result) or \"most\" (more than half)"));
+            }
         };
         Ok(BudgetLimit { number: self.number, probe, revision, matching, bounds, is_of_most })
     }
@@ -283,7 +285,7 @@ impl BudgetLimitReader<'_> {
         let figures = match self.table.get("learnt") {
             None => return Ok(()),
             Some(BudgetFileValue::Table(figures)) => figures,
-            Some(_) => return Err(self.invalid("learnt takes figures: learnt = { p50 = \"1.2us\" }")),
+            Some(_) => return Err(self.entry_error("learnt takes figures: learnt = { p50 = \"1.2us\" }")),
         };
         for (name, entry) in figures {
             let learnt = self.bound(name, entry)?.allowed;
@@ -302,7 +304,7 @@ impl BudgetLimitReader<'_> {
         value: &BudgetFileValue,
     ) -> Result<(String, Matching), BudgetError> {
         let kinds = self.names.kinds(probe, name);
-        let kinds = kinds.map_err(|known| self.unknown("parameter", name, known))?;
+        let kinds = kinds.map_err(|known| self.unknown_word("parameter", name, known))?;
         let text = match value {
             BudgetFileValue::Whole(number) => {
                 let text = number.to_string();
@@ -310,7 +312,7 @@ impl BudgetLimitReader<'_> {
             }
             BudgetFileValue::Text(text) if text == "each" => return Ok((name.to_owned(), Matching::Each)),
             BudgetFileValue::Text(text) => text,
-            _ => return Err(self.invalid(format!("{name} takes a number or a text"))),
+            _ => return Err(self.entry_error(format!("{name} takes a number or a text"))),
         };
         let (mut readings, mut refused) = (vec![], None);
         if text == "all" {
@@ -323,8 +325,8 @@ impl BudgetLimitReader<'_> {
             }
         }
         match refused.filter(|_| readings.is_empty()) {
-            Some(NoValue::Word(known)) => Err(self.unknown("such value of a parameter:", text, known)),
-            Some(NoValue::Quantity(why)) => Err(self.invalid(format!("{name}: {why}"))),
+            Some(NoValue::Word(known)) => Err(self.unknown_word("such value of a parameter:", text, known)),
+            Some(NoValue::Quantity(why)) => Err(self.entry_error(format!("{name}: {why}"))),
             None => Ok((name.to_owned(), Matching::Value(text.clone(), readings))),
         }
     }
@@ -342,7 +344,7 @@ impl BudgetLimitReader<'_> {
             let share = match word.as_str() {
                 "fifo" => CallShareKind::InheritsFifo,
                 "nice" => CallShareKind::InheritsNice,
-                _ => return Err(self.invalid("inherits is \"fifo\", \"nice\" or \"fifo,nice\"")),
+                _ => return Err(self.entry_error("inherits is \"fifo\", \"nice\" or \"fifo,nice\"")),
             };
             let allowed = Allowed::Value(100.0, Some("%"));
             Ok(Bound { metric: Metric::Share(share), allowed, learnt: None })
@@ -351,23 +353,28 @@ impl BudgetLimitReader<'_> {
     }
 
     fn bound(&self, name: &str, entry: &BudgetFileValue) -> Result<Bound, BudgetError> {
-        let metric = Metric::named(name).map_err(|_| self.unknown("figure", name, figures(self.names)))?;
+        let metric = Metric::from_name(name)
+            .map_err(|_| self.unknown_word("figure", name, figure_names(self.names)))?;
         if let Metric::Value(value) = &metric {
-            self.names.check_value(value).map_err(|_| self.unknown("figure", name, figures(self.names)))?;
+            self.names
+                .check_value(value)
+                .map_err(|_| self.unknown_word("figure", name, figure_names(self.names)))?;
         }
         let allowed = match entry {
-            BudgetFileValue::Text(text) => match ratio(text) {
-                Some(ratio) => self.ratio(&metric, ratio)?,
+            BudgetFileValue::Text(text) => match parse_percentage(text) {
+                Some(ratio) => self.read_ratio(&metric, ratio)?,
                 None => self.value(&metric, text)?,
             },
             BudgetFileValue::Whole(number) => self.value(&metric, &number.to_string())?,
             BudgetFileValue::Number(number) => self.value(&metric, &number.to_string())?,
-            _ => return Err(self.invalid(format!("{name} takes a limit, such as \"50us\", 0 or \"+5%\""))),
+            _ => {
+                return Err(self.entry_error(format!("{name} takes a limit, such as \"50us\", 0 or \"+5%\"")));
+            }
         };
         Ok(Bound { metric, allowed, learnt: None })
     }
 
-    fn ratio(&self, metric: &Metric, ratio: f64) -> Result<Allowed, BudgetError> {
+    fn read_ratio(&self, metric: &Metric, ratio: f64) -> Result<Allowed, BudgetError> {
         let name = metric.name();
         let why = match metric {
             Metric::Max | Metric::Threshold => "two maxima are never compared: each is one event",
@@ -383,7 +390,7 @@ impl BudgetLimitReader<'_> {
             }
             _ => return Ok(Allowed::Ratio(ratio)),
         };
-        Err(self.invalid(format!("{name} cannot be relative to a baseline: {why}")))
+        Err(self.entry_error(format!("{name} cannot be relative to a baseline: {why}")))
     }
 
     fn value(&self, metric: &Metric, text: &str) -> Result<Allowed, BudgetError> {
@@ -402,28 +409,28 @@ impl BudgetLimitReader<'_> {
         }
         if text.ends_with('%') && metric.is_duration() {
             let near = "write \"+5%\" for 5 % above the baseline, or a duration such as \"50us\"";
-            return Err(self.invalid(format!("{name} = {text:?} has no sign: {near}")));
+            return Err(self.entry_error(format!("{name} = {text:?} has no sign: {near}")));
         }
         let percent = text.strip_suffix('%').filter(|_| named || matches!(metric, Metric::Share(_)));
         let unit = if metric.is_duration() { Some("ns") } else { percent.map(|_| "%") };
         let criterion = MetricCriterion::parse(name, percent.unwrap_or(text).trim_end());
-        let limit = criterion.map_err(|error| self.invalid(error.to_string()))?.limit;
+        let limit = criterion.map_err(|error| self.entry_error(error.to_string()))?.limit;
         if matches!(metric, Metric::Share(_)) && limit > 100.0 {
-            return Err(self.invalid(format!("{name} is a percentage from 0 to 100")));
+            return Err(self.entry_error(format!("{name} is a percentage from 0 to 100")));
         }
         Ok(Allowed::Value(limit, unit))
     }
 }
 
 /// The factor of `+5%`, `-3%`; `None` if the text has no sign or is no percentage.
-fn ratio(text: &str) -> Option<f64> {
+fn parse_percentage(text: &str) -> Option<f64> {
     let percent = text.strip_suffix('%')?.trim_end();
     let signed = percent.starts_with(['+', '-']);
     percent.parse().ok().filter(|_| signed).map(|percent: f64| 1.0 + percent / 100.0)
 }
 
 /// Every name that a limit can have.
-fn figures(names: &BudgetNameSet) -> Vec<String> {
+fn figure_names(names: &BudgetNameSet) -> Vec<String> {
     let fixed = ["max", "missed", "threshold", "inherits", "probe", "revision", "where", "runs", "learnt"]
         .into_iter();
     let fixed = fixed.chain(QUANTILES.iter().map(|quantile| quantile.name));
@@ -432,7 +439,7 @@ fn figures(names: &BudgetNameSet) -> Vec<String> {
 }
 
 /// A limit as it is read: `≤ 50.0 µs`, `≥ 99 %`, `≤ +5 %`.
-pub(super) fn written(allowed: Allowed, at_least: bool, format: impl Fn(f64) -> String) -> String {
+pub(super) fn format_limit(allowed: Allowed, at_least: bool, format: impl Fn(f64) -> String) -> String {
     let mut text = if at_least { "≥ ".to_owned() } else { "≤ ".to_owned() };
     let _ = match allowed {
         Allowed::Value(limit, _) => write!(text, "{}", format(limit)),

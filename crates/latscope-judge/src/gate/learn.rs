@@ -233,7 +233,7 @@ fn trusted<'a>(m: &'a Measurement, run: &RunResult) -> Result<&'a Measurement, S
         _ if m.incomplete || is_cut_short(&run.report) => "a run ended early",
         QualityLevel::Ok if m.summary.count == 0 => "nothing was measured",
         QualityLevel::Ok => return Ok(m),
-        level => level.word(),
+        level => level.level_name(),
     };
     Err(why.to_owned())
 }
@@ -261,7 +261,7 @@ fn narrow(limit: LearntLimit) -> Result<LearntLimit, NoLimit> {
 
 /// The limits that the runs of a point hold, and the figures without one.
 fn limits(all: &[&Measurement], least: f64) -> (Vec<LearntLimit>, Vec<(&'static str, NoLimit)>) {
-    let wakes = families::of(&all[0].probe) == families::WAKE && all[0].sampling == Sampling::Event;
+    let wakes = families::of_probe(&all[0].probe) == families::WAKE && all[0].sampling == Sampling::Event;
     let mut learnt: Vec<(&'static str, Option<LearntLimit>)> = Vec::new();
     let of_rounds: [(&str, OfRound); 3] =
         [("p50", |round| round.p50), ("p99", |round| round.p99), ("p99_9", |round| round.p99_9)];
@@ -302,7 +302,7 @@ fn limits(all: &[&Measurement], least: f64) -> (Vec<LearntLimit>, Vec<(&'static 
 
 /// Returns true for events of files and noise, whose tails are what other work of the machine makes them.
 fn is_of_events(m: &Measurement) -> bool {
-    [families::FILE, families::NOISE].contains(&families::of(&m.probe))
+    [families::FILE, families::NOISE].contains(&families::of_probe(&m.probe))
 }
 
 /// Returns true if each run holds the limit that the other runs teach; false of fewer than three runs.
@@ -331,7 +331,7 @@ fn limit(
         return None;
     }
     let rounds: Vec<f64> = match metric {
-        "p50" => rounds::figures(&all[0].rounds),
+        "p50" => rounds::round_figures(&all[0].rounds),
         _ => all[0].rounds.iter().filter_map(of_round).collect(),
     };
     let (spread, of) = match (held.len(), rounds.len()) {

@@ -7,7 +7,7 @@ use crate::titles::title_or_id;
 use latscope_core::machine::CheckState;
 use latscope_core::quality::QualityLevel;
 use latscope_core::report::Measurement;
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Fewest runs of each side.
@@ -31,8 +31,8 @@ pub(super) struct BaselineLosses {
 }
 
 /// Returns what the runs B lost against A. A loss is in every run: what comes and goes is chance.
-pub(super) fn lost(a: &[&RunResult], b: &[&RunResult], compared: &ComparisonResult) -> BaselineLosses {
-    let (of_a, of_b) = (points(a), points(b));
+pub(super) fn find_losses(a: &[&RunResult], b: &[&RunResult], compared: &ComparisonResult) -> BaselineLosses {
+    let (of_a, of_b) = (points_by_id(a), points_by_id(b));
     // A result of several runs has a point once.
     let [all_a, all_b] = [a, b].map(|side| side.len().min(FEWEST));
     let vanished = of_a
@@ -76,7 +76,7 @@ fn is_sound(m: &Measurement) -> bool {
 }
 
 /// The measurements of each point, by its id.
-pub(super) fn points<'a>(runs: &[&'a RunResult]) -> BTreeMap<String, Vec<&'a Measurement>> {
+pub(super) fn points_by_id<'a>(runs: &[&'a RunResult]) -> BTreeMap<String, Vec<&'a Measurement>> {
     let mut found: BTreeMap<String, Vec<&Measurement>> = BTreeMap::new();
     for m in runs.iter().flat_map(|run| &run.report.measurements) {
         found.entry(point_id(&m.probe, &m.params)).or_default().push(m);
@@ -92,8 +92,11 @@ fn of_many(what: &str, points: Vec<(String, &Measurement)>, text: &str) -> Optio
     let titles: Vec<String> = points.iter().take(NAMED).map(|(_, m)| title_or_id(m)).collect();
     let more = points.len().saturating_sub(NAMED);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    let text =
-        format!("{} {what}: {text}: {}{more}", counted(points.len() as u64, "point"), titles.join("; "));
+    let text = format!(
+        "{} {what}: {text}: {}{more}",
+        count_with_noun(points.len() as u64, "point"),
+        titles.join("; ")
+    );
     let check =
         || GateCheck { points: points.iter().map(|(id, _)| id.clone()).collect(), ..of_sides(what, text) };
     (!points.is_empty()).then(check)

@@ -24,10 +24,11 @@ use crate::compare::{Range, WouldTell};
 use crate::runs::{RunResult, point_id};
 use crate::titles::{Titled, title_or_id, titles_apart};
 use crate::verdict::{self, Metric, MetricCriterion, OutOfReach};
+use latscope_core::ordered::group_by_key;
 use latscope_core::plan::{Params, PlanStep};
 use latscope_core::redact::is_redacted_machine;
 use latscope_core::report::{Better, Measurement, VerdictStatus};
-use latscope_core::units::{counted, format_apart, format_time, format_value};
+use latscope_core::units::{count_with_noun, format_apart, format_time, format_value};
 use ratio::Baseline;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -181,7 +182,7 @@ impl fmt::Display for RunLengthOption {
 impl GateResult {
     /// Adds an inconclusive check of a file that is a result, or may be, and cannot be read: its content might exceed
     /// every limit.
-    pub fn lose(&mut self, file: String, why: String) {
+    pub fn add_unreadable(&mut self, file: String, why: String) {
         self.status = self.status.max(VerdictStatus::Inconclusive);
         self.counts.inconclusive += 1;
         self.checks.push(GateCheck {
@@ -220,7 +221,7 @@ impl GateCheck {
 
     /// Returns the figure as a share of its limit, or the limit as a share of the figure if more is better; 0 if it is
     /// not known.
-    pub fn ratio(&self) -> f64 {
+    pub fn share_of_limit(&self) -> f64 {
         let value = self.value.or(self.at_most).unwrap_or(0.0);
         let ratio = if self.at_least { self.allowed / value } else { value / self.allowed };
         if ratio.is_nan() { 0.0 } else { ratio }
@@ -237,7 +238,7 @@ impl GateCheck {
     }
 
     /// The figure and its limit: `max ≤ 50.0 µs`.
-    pub fn wanted(&self) -> String {
+    pub fn format_requirement(&self) -> String {
         if !self.is_of_point() {
             return self.metric.clone();
         }
@@ -247,7 +248,7 @@ impl GateCheck {
             Some(value) => format_apart([limit, value], &self.unit)[0].clone(),
             None => format_value(limit, &self.unit),
         };
-        format!("{} {}", self.metric.replace('_', "."), budget::written(allowed, self.at_least, format))
+        format!("{} {}", self.metric.replace('_', "."), budget::format_limit(allowed, self.at_least, format))
     }
 
     /// The check with its reason: `timer, p99 ≤ 50.0 µs: …`, or of a file `runs/a.json: …`.
@@ -255,12 +256,12 @@ impl GateCheck {
         if !self.is_of_point() {
             return format!("{}: {}", self.title, self.text);
         }
-        format!("{}, {}: {}", self.title, self.wanted(), self.text)
+        format!("{}, {}: {}", self.title, self.format_requirement(), self.text)
     }
 
     /// The measured figure: `3.41 ms`, for a relative limit `+7.3 %`; `> 50.0 µs` or `≤ 41.2 µs` if only a bound is
     /// known, a dash if nothing is known.
-    pub fn seen(&self) -> String {
+    pub fn format_measured(&self) -> String {
         match self.value {
             // A quantile of few samples is not stated, and so many above a limit prove that it is exceeded.
             None if self.status == VerdictStatus::Exceeded && !self.relative => {
@@ -288,24 +289,24 @@ fn change_beside(allowed: f64, ratio: f64) -> String {
 
 /// Judges runs by a budget. Limits relative to a baseline are [inconclusive](VerdictStatus::Inconclusive) without one.
 /// A baseline that no limit is relative to judges [every point](against) as well.
-pub fn judge(
+pub fn judge_runs(
     budget: &GateBudget,
     runs: &[(String, RunResult)],
     baseline: &[(String, RunResult)],
 ) -> GateResult {
     let sides = [baseline, runs].map(|side| side.iter().map(|(_, run)| run).collect::<Vec<&RunResult>>());
     let [of_baseline, of_runs] = &sides;
-    let compared = Baseline::of(budget, of_baseline, of_runs);
+    let compared = Baseline::from_runs(budget, of_baseline, of_runs);
     let mut checks = Vec::new();
     for limit in &budget.limits {
         for bound in &limit.bounds {
             match bound.allowed {
                 Allowed::Value(..) => checks.extend(absolute(limit, bound, of_runs)),
-                Allowed::Ratio(ratio) => checks.extend(compared.checks(limit, bound, ratio)),
+                Allowed::Ratio(ratio) => checks.extend(compared.check_limit(limit, bound, ratio)),
             }
         }
     }
-    ratio::settle(&mut checks);
+    ratio::decide_pending(&mut checks);
     let mut checks: Vec<GateCheck> = checks.into_iter().map(|pending| pending.check).collect();
     let warnings = other_machines(budget, of_runs);
     let mut unjudged = without_limit(budget, of_runs);
@@ -318,7 +319,7 @@ pub fn judge(
         checks.extend(found.checks.into_iter().map(number));
         said = Some(found.said);
     }
-    let mut gate = GateResult { warnings, unjudged, ..assembled(checks, [baseline, runs]) };
+    let mut gate = GateResult { warnings, unjudged, ..assemble_result(checks, [baseline, runs]) };
     gate.remarks.splice(..0, said);
     gate
 }
@@ -338,7 +339,7 @@ fn without_limit(budget: &GateBudget, runs: &[&RunResult]) -> Vec<Unjudged> {
 }
 
 /// The gate of these checks, of a baseline and the judged runs.
-fn assembled(mut checks: Vec<GateCheck>, [baseline, runs]: [&[(String, RunResult)]; 2]) -> GateResult {
+fn assemble_result(mut checks: Vec<GateCheck>, [baseline, runs]: [&[(String, RunResult)]; 2]) -> GateResult {
     let sides = [baseline, runs].map(|side| side.iter().map(|(_, run)| run).collect::<Vec<&RunResult>>());
     let [of_baseline, of_runs] = &sides;
     name_apart(&mut checks);
@@ -351,8 +352,8 @@ fn assembled(mut checks: Vec<GateCheck>, [baseline, runs]: [&[(String, RunResult
         schema: SCHEMA,
         status: checks.iter().map(|check| check.status).max().unwrap_or(VerdictStatus::Inconclusive),
         counts: counts(&checks),
-        runs: names(runs),
-        baseline: names(baseline),
+        runs: run_identities(runs),
+        baseline: run_identities(baseline),
         differences: if weighs { differences(of_baseline, of_runs) } else { Vec::new() },
         remarks: if weighs { remarks(of_baseline, of_runs) } else { Vec::new() },
         warnings: Vec::new(),
@@ -361,7 +362,7 @@ fn assembled(mut checks: Vec<GateCheck>, [baseline, runs]: [&[(String, RunResult
     }
 }
 
-fn names(runs: &[(String, RunResult)]) -> Vec<GateRunIdentity> {
+fn run_identities(runs: &[(String, RunResult)]) -> Vec<GateRunIdentity> {
     let names = runs.iter().map(|(file, run)| GateRunIdentity {
         file: file.clone(),
         run_id: run.report.run_id.clone(),
@@ -430,7 +431,8 @@ fn absolute(limit: &BudgetLimit, bound: &Bound, runs: &[&RunResult]) -> Vec<rati
     for (at, run) in runs.iter().enumerate().filter(|(_, run)| !any || selects(limit, run)) {
         let points = run.report.measurements.iter().filter(|m| limit.is_about(m));
         let before = checks.len();
-        checks.extend(points.map(|m| of_point(limit, bound, at, run, m)));
+        let is_cut_short = verdict::is_cut_short(&run.report);
+        checks.extend(points.map(|m| of_point(limit, bound, (at, run, is_cut_short), m)));
         if checks.len() == before {
             checks.push(unmatched(limit, bound, Some(at), &[run]));
         }
@@ -445,10 +447,8 @@ fn absolute(limit: &BudgetLimit, bound: &Bound, runs: &[&RunResult]) -> Vec<rati
 /// and is exceeded where more than half exceed it. Of two that disagree it is inconclusive.
 fn judge_by_majority(checks: &mut [GateCheck]) {
     // What no event may be stays as each run has it.
-    let quantiles = checks.iter().filter(|check| !check.is_about_every_event());
-    let ids: BTreeSet<String> = quantiles.map(|check| check.id.clone()).collect();
-    for id in ids {
-        let mut of_limit: Vec<&mut GateCheck> = checks.iter_mut().filter(|check| check.id == id).collect();
+    let quantiles = checks.iter_mut().filter(|check| !check.is_about_every_event());
+    for (_, mut of_limit) in group_by_key(quantiles.map(|check| (check.id.clone(), check))) {
         let all = of_limit.len();
         let [passes, exceeded] = [VerdictStatus::Pass, VerdictStatus::Exceeded]
             .map(|status| of_limit.iter().filter(|check| check.status == status).count());
@@ -471,7 +471,13 @@ fn judge_by_majority(checks: &mut [GateCheck]) {
     }
 }
 
-fn of_point(limit: &BudgetLimit, bound: &Bound, at: usize, run: &RunResult, m: &Measurement) -> GateCheck {
+/// The check of a point of a run, of which the place is given, and whether it was cut short.
+fn of_point(
+    limit: &BudgetLimit,
+    bound: &Bound,
+    (at, run, is_cut_short): (usize, &RunResult, bool),
+    m: &Measurement,
+) -> GateCheck {
     if let Some(learnt) = limit.revision.filter(|learnt| *learnt != m.revision) {
         let text = format!(
             "it is not the same work: revision {} of the probe, and the limit is of revision {learnt} (learn it again)",
@@ -487,9 +493,9 @@ fn of_point(limit: &BudgetLimit, bound: &Bound, at: usize, run: &RunResult, m: &
     let (unit, at_least) = unit(&bound.metric, m);
     if let Some(written) = written.filter(|written| *written != unit && judged.value.is_some()) {
         judged.status = VerdictStatus::Inconclusive;
-        judged.text = format!("the limit is in {written}, and the figure in {}", words(&unit));
+        judged.text = format!("the limit is in {written}, and the figure in {}", describe_unit(&unit));
     }
-    if judged.status == VerdictStatus::Pass && verdict::is_cut_short(&run.report) {
+    if judged.status == VerdictStatus::Pass && is_cut_short {
         judged.status = VerdictStatus::Inconclusive;
         judged.text = format!("the run ended before it was done; so far, {}", judged.text);
     }
@@ -526,7 +532,7 @@ fn takes(run: &RunResult, m: &Measurement, reason: OutOfReach) -> Option<RunLeng
     (stop.limit_ns != u64::MAX).then_some(RunLengthOption::Seconds(seconds.ceil() as u64))
 }
 
-fn words(unit: &str) -> &str {
+fn describe_unit(unit: &str) -> &str {
     match unit {
         "count" | "" => "plain numbers",
         other => other,
@@ -594,13 +600,13 @@ fn unmatched(limit: &BudgetLimit, bound: &Bound, run: Option<usize>, runs: &[&Ru
             format!("{name} is {named}{more}").replace("is is not", "is not")
         };
         let seen: Vec<String> = limit.params().map(values).collect();
-        let count = counted(points.len() as u64, "point");
+        let count = count_with_noun(points.len() as u64, "point");
         format!("no point is {}: of {count} measured, {}", limit.name(), seen.join("; "))
     };
     GateCheck { text, is_hopeless: true, ..blank(limit, bound, run, None) }
 }
 
 /// A time in words, for the texts of relative limits.
-fn figure(value: f64, unit: &str) -> String {
+fn format_figure(value: f64, unit: &str) -> String {
     if unit == "ns" { format_time(value) } else { format_value(value, unit) }
 }

@@ -2,8 +2,8 @@
 
 use super::against::other_machine;
 use super::budget::{Bound, BudgetLimit, GateBudget};
-use super::{GateCheck, blank, figure, unmatched};
-use crate::compare::ranks::{FALSE_DISCOVERIES, MannWhitney, adjusted, superiority};
+use super::{GateCheck, blank, format_figure, unmatched};
+use crate::compare::ranks::{FALSE_DISCOVERIES, MannWhitney, adjust_p_values, superiority};
 use crate::compare::{
     self, ComparisonOptions, ComparisonPoint, ComparisonResult, Contrast, SUPERIOR, WouldTell, reach,
 };
@@ -11,7 +11,7 @@ use crate::runs::RunResult;
 use crate::verdict::Metric;
 use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Better, Measurement, VerdictStatus};
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use std::collections::BTreeSet;
 
 /// A check whose verdict depends on the number of others tested beside it.
@@ -51,7 +51,7 @@ pub(super) struct Baseline<'a> {
 }
 
 impl<'a> Baseline<'a> {
-    pub(super) fn of(
+    pub(super) fn from_runs(
         budget: &GateBudget,
         baseline: &[&RunResult],
         runs: &'a [&'a RunResult],
@@ -66,14 +66,14 @@ impl<'a> Baseline<'a> {
         let needed = !options.only.is_empty() && !baseline.is_empty();
         let compared = needed.then(|| {
             let machine = other_machine(baseline, runs).filter(|_| !budget.accepted.machine);
-            let compared = compare::compare(baseline, runs, &options);
+            let compared = compare::compare_runs(baseline, runs, &options);
             ComparisonResult { unlike: machine.or(compared.unlike.clone()), ..compared }
         });
         Baseline { runs, compared }
     }
 
     /// The checks of a limit on one figure.
-    pub(super) fn checks(&self, limit: &BudgetLimit, bound: &Bound, ratio: f64) -> Vec<Pending> {
+    pub(super) fn check_limit(&self, limit: &BudgetLimit, bound: &Bound, ratio: f64) -> Vec<Pending> {
         let unmatched = unmatched(limit, bound, None, self.runs);
         let Some(compared) = &self.compared else {
             let text = "there is no baseline".to_owned();
@@ -119,8 +119,8 @@ fn of_point(
         };
         return Pending::inconclusive(check, text.to_owned());
     };
-    let (of_a, of_b) = (figure(contrast.a, &unit), figure(contrast.b, &unit));
-    let runs = counted(contrast.runs[1] as u64, "run");
+    let (of_a, of_b) = (format_figure(contrast.a, &unit), format_figure(contrast.b, &unit));
+    let runs = count_with_noun(contrast.runs[1] as u64, "run");
     let seen = format!("{of_b} in {runs}, and {of_a} in {} of the baseline", contrast.runs[0]);
     let check = GateCheck { value: Some(contrast.ratio), interval: contrast.interval, text: seen, ..check };
     if point.level > QualityLevel::Ok {
@@ -131,7 +131,7 @@ fn of_point(
         let text = format!("{}; {unlike}", check.text);
         return Pending::inconclusive(check, text);
     }
-    match BaselineRatioTest::of(contrast, ratio, at_least) {
+    match BaselineRatioTest::from_contrast(contrast, ratio, at_least) {
         Some(found) => Pending { check, found: Some(found) },
         None => {
             let text = format!("{}; single rounds do not say how far that scatters", check.text);
@@ -156,7 +156,7 @@ fn contrast<'a>(point: &'a ComparisonPoint, metric: &Metric) -> (Option<&'a Cont
 }
 
 impl BaselineRatioTest {
-    fn of(contrast: &Contrast, limit: f64, at_least: bool) -> Option<BaselineRatioTest> {
+    fn from_contrast(contrast: &Contrast, limit: f64, at_least: bool) -> Option<BaselineRatioTest> {
         let (sign, limit) = (if at_least { -1.0 } else { 1.0 }, limit.ln());
         let interval = contrast.interval?;
         let ends = [interval.low, interval.high].map(|end| sign * (end.ln() - limit));
@@ -176,7 +176,11 @@ impl BaselineRatioTest {
 
     /// The verdict, its reason, and the further measurement that would decide; `p` is adjusted for the number of ratios
     /// tested.
-    fn verdict(&self, p: Option<f64>, tested: usize) -> (VerdictStatus, &'static str, Option<WouldTell>) {
+    fn decide_verdict(
+        &self,
+        p: Option<f64>,
+        tested: usize,
+    ) -> (VerdictStatus, &'static str, Option<WouldTell>) {
         let advice = || reach(&self.contrast, self.beyond.abs(), self.beyond > 0.0, tested);
         let significant = p.is_some_and(|p| p <= FALSE_DISCOVERIES);
         match () {
@@ -224,14 +228,14 @@ fn further(told: WouldTell, [baseline, judged]: [usize; 2]) -> String {
 }
 
 /// Gives each compared check its verdict: the tests of all checks are one family.
-pub(super) fn settle(pending: &mut [Pending]) {
+pub(super) fn decide_pending(pending: &mut [Pending]) {
     let ps: Vec<f64> = pending.iter().filter_map(|one| one.found.as_ref()?.p).collect();
-    let mut adjusted = adjusted(&ps).into_iter();
+    let mut adjusted = adjust_p_values(&ps).into_iter();
     let tested = pending.iter().filter(|one| one.found.is_some()).count();
     for Pending { check, found } in pending {
         let Some(found) = found else { continue };
         let p = found.p.and_then(|_| adjusted.next());
-        let (status, why, would_tell) = found.verdict(p, tested);
+        let (status, why, would_tell) = found.decide_verdict(p, tested);
         let ends = check.interval.map(|range| format!(", 95 %: {:.3} to {:.3}", range.low, range.high));
         let advice = would_tell.map(|told| further(told, found.contrast.runs)).unwrap_or_default();
         check.text = format!(

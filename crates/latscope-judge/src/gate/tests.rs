@@ -37,7 +37,7 @@ fn points_that_share_a_title_are_told_apart_by_what_differs() {
     let runs = [paced(0, 3_000_000_000), paced(1, 7_000_000_000), paced(2, 7_000_000_000)];
     let limits = json!([{ "probe": "wake.timer", "max": "1s" }]);
     let titles = |runs: &[(String, RunResult)]| {
-        let gate = judge(&read(limits.clone(), runs).unwrap(), runs, &[]);
+        let gate = judge_runs(&read(limits.clone(), runs).unwrap(), runs, &[]);
         gate.checks.iter().map(|check| check.title.clone()).collect::<Vec<_>>()
     };
     let [slow, slower] = ["ping to a remote, pace 3.00 s", "ping to a remote, pace 7.00 s"];
@@ -50,11 +50,11 @@ pub(super) fn read(
     runs: &[(String, RunResult)],
 ) -> Result<GateBudget, BudgetError> {
     let table: BudgetFileTable = serde_json::from_value(json!({ "limit": limits })).unwrap();
-    GateBudget::read(&table, &names(runs))
+    GateBudget::read_entries(&table, &names(runs))
 }
 
 pub(super) fn run(report: Report) -> (String, RunResult) {
-    (report.run_id.clone(), RunResult::of(report))
+    (report.run_id.clone(), RunResult::from_report(report))
 }
 
 fn wake() -> (String, RunResult) {
@@ -63,8 +63,8 @@ fn wake() -> (String, RunResult) {
 
 /// Status of each check of a budget, with the figure and its limit.
 fn judged(limits: serde_json::Value, runs: &[(String, RunResult)]) -> Vec<(String, VerdictStatus)> {
-    let gate = judge(&read(limits, runs).unwrap(), runs, &[]);
-    gate.checks.iter().map(|check| (check.wanted(), check.status)).collect()
+    let gate = judge_runs(&read(limits, runs).unwrap(), runs, &[]);
+    gate.checks.iter().map(|check| (check.format_requirement(), check.status)).collect()
 }
 
 #[test]
@@ -72,12 +72,12 @@ fn limits_of_a_result_are_judged_as_the_options_of_the_command() {
     let runs = [wake()];
     let limits = json!([{ "probe": "wake.timer", "where": { "cpu": "all" }, "max": "1ms", "p99": "1ms", "p50": "1us",
         "p99_9999": "1s", "missed": 0, "faults": 0 }]);
-    let gate = judge(&read(limits, &runs).unwrap(), &runs, &[]);
+    let gate = judge_runs(&read(limits, &runs).unwrap(), &runs, &[]);
     let report = &runs[0].1.report;
-    let all = report.measurements.iter().find(|m| m.is("cpu", "all")).unwrap();
+    let all = report.measurements.iter().find(|m| m.has_param("cpu", "all")).unwrap();
     for check in &gate.checks {
         let criterion = MetricCriterion::new(&check.metric, check.allowed).unwrap();
-        let expected = verdict::judge(all, &[criterion]).checks.remove(0);
+        let expected = verdict::judge_measurement(all, &[criterion]).checks.remove(0);
         assert_eq!(
             (check.status, &check.text, check.value),
             (expected.status, &expected.text, expected.value)
@@ -105,7 +105,7 @@ fn a_limit_is_about_the_points_that_it_names() {
     let runs = [wake()];
     let points = |place: serde_json::Value| -> Vec<String> {
         let limits = json!([{ "probe": "wake.timer", "where": place, "max": "1h" }]);
-        let gate = judge(&read(limits, &runs).unwrap(), &runs, &[]);
+        let gate = judge_runs(&read(limits, &runs).unwrap(), &runs, &[]);
         let cpu = |check: &GateCheck| check.params.get("cpu").map_or("none".to_owned(), ToString::to_string);
         gate.checks.iter().map(cpu).collect()
     };
@@ -122,7 +122,7 @@ fn a_limit_without_a_point_is_inconclusive_and_says_what_there_is() {
     let runs = [wake()];
     let limits = json!([{ "probe": "wake.timer", "where": { "cpu": 7 }, "max": "1h" },
                         { "probe": "sync.mutex", "p50": "1h" }]);
-    let gate = judge(&read(limits, &runs).unwrap(), &runs, &[]);
+    let gate = judge_runs(&read(limits, &runs).unwrap(), &runs, &[]);
     assert_eq!(gate.status, VerdictStatus::Inconclusive);
     assert_eq!(gate.checks[0].text, "no point is wake.timer[cpu=7]: of 3 points measured, cpu is 0, 1, all");
     assert_eq!(gate.checks[1].text, "nothing of sync.mutex was measured");
@@ -134,7 +134,7 @@ fn ids_are_stable_and_no_two_alike() {
     let runs = [wake()];
     let limits = json!([{ "probe": "wake.timer", "where": { "cpu": 0 }, "max": "1ms" },
                         { "probe": "wake", "where": { "cpu": 0 }, "max": "2ms" }]);
-    let gate = judge(&read(limits, &runs).unwrap(), &runs, &[]);
+    let gate = judge_runs(&read(limits, &runs).unwrap(), &runs, &[]);
     let id = "wake.timer[clock=monotonic,cpu=0,interval=1000000,method=nanosleep,policy=fifo,priority=95,thread=0] max";
     let ids: Vec<&str> = gate.checks.iter().map(|check| check.id.as_str()).collect();
     assert_eq!(ids, [id, &format!("{id}#2")]);
@@ -169,7 +169,7 @@ fn what_passes_has_a_figure() {
         m.histogram = latscope_core::histogram::Histogram::new(1000);
         (0..299).for_each(|at| m.histogram.record(1_000 + at));
         (m.corrected, m.rounds) = (None, Vec::new());
-        m.settle();
+        m.derive_results();
     }
     let mut none = fixture::wake();
     for m in &mut none.measurements {
@@ -177,18 +177,18 @@ fn what_passes_has_a_figure() {
         let gap = MeasuredQuantity { value: 1_000.0, unit: "ns".to_owned(), better: Better::Neither };
         m.values.insert("gap".to_owned(), gap);
         (m.corrected, m.rounds) = (None, Vec::new());
-        m.settle();
+        m.derive_results();
     }
     for (report, seen) in [(few, "≤ 1.30 µs"), (none, "≤ 1.00 µs")] {
         let runs = [run(report)];
         let limits = json!([{ "probe": "wake.timer", "where": { "cpu": 0 }, "p99": "1ms", "p50": "1ms", "max": "1ms" }]);
-        let gate = judge(&read(limits, &runs).unwrap(), &runs, &[]);
+        let gate = judge_runs(&read(limits, &runs).unwrap(), &runs, &[]);
         for check in &gate.checks {
             assert_eq!(check.status, VerdictStatus::Pass, "{check:?}");
-            assert_ne!(check.seen(), "–", "{check:?}");
+            assert_ne!(check.format_measured(), "–", "{check:?}");
         }
         let p99 = gate.checks.iter().find(|check| check.metric == "p99").unwrap();
-        assert_eq!((p99.seen().as_str(), p99.value), (seen, None), "{p99:?}");
+        assert_eq!((p99.format_measured().as_str(), p99.value), (seen, None), "{p99:?}");
     }
 }
 
@@ -196,10 +196,10 @@ fn what_passes_has_a_figure() {
 fn a_limit_and_a_figure_on_either_side_of_it_never_read_alike() {
     let runs = [wake()];
     let limits = json!([{ "probe": "wake.timer", "where": { "cpu": 1 }, "max": "3411999ns" }]);
-    let gate = judge(&read(limits, &runs).unwrap(), &runs, &[]);
+    let gate = judge_runs(&read(limits, &runs).unwrap(), &runs, &[]);
     let check = &gate.checks[0];
     assert_eq!(check.status, VerdictStatus::Exceeded);
-    let seen = (check.wanted(), check.seen());
+    let seen = (check.format_requirement(), check.format_measured());
     assert_eq!(seen, ("max ≤ 3.411999 ms".to_owned(), "3.412000 ms".to_owned()));
     let longest = "above 3.411999 ms (with the 3 missed activations); the longest took 3.412000 ms";
     assert!(check.text.contains(longest), "{}", check.text);
@@ -300,7 +300,8 @@ fn what_can_be_no_limit_is_refused_with_what_could_be() {
         assert!(said.contains(expected), "{said:?} does not say {expected:?}");
         assert!(said.starts_with("limit 1"), "{said}");
     }
-    let none = GateBudget::read(&BudgetFileTable::new(), &BudgetNameSet::default()).unwrap_err().to_string();
+    let none =
+        GateBudget::read_entries(&BudgetFileTable::new(), &BudgetNameSet::default()).unwrap_err().to_string();
     assert_eq!(none, "the budget: it has no [[limit]]");
 }
 
@@ -319,7 +320,7 @@ fn survey(at: usize, factor: f64) -> (String, RunResult) {
             ..RoundSummary::default()
         };
         m.rounds = (0..4).map(round).collect();
-        m.settle();
+        m.derive_results();
     }
     run(report)
 }
@@ -330,7 +331,7 @@ pub(super) fn side(runs: usize, factor: f64) -> Vec<(String, RunResult)> {
 
 fn relative(limit: &str, runs: &[(String, RunResult)], baseline: &[(String, RunResult)]) -> GateCheck {
     let limits = json!([{ "probe": "sync.mutex", "p50": limit }]);
-    let gate = judge(&read(limits, runs).unwrap(), runs, baseline);
+    let gate = judge_runs(&read(limits, runs).unwrap(), runs, baseline);
     gate.checks.into_iter().next().unwrap()
 }
 
@@ -339,19 +340,23 @@ fn a_ratio_passes_and_is_exceeded_with_its_whole_interval_only() {
     let (a, slower, faster) = (side(9, 1.0), side(9, 1.2), side(9, 0.8));
     let check = relative("+5%", &slower, &a);
     assert_eq!(
-        (check.status, check.wanted()),
+        (check.status, check.format_requirement()),
         (VerdictStatus::Exceeded, "p50 ≤ +5 %".to_owned()),
         "{}",
         check.text
     );
-    assert!(check.seen().starts_with("+2") || check.seen().starts_with("+19"), "{}", check.seen());
+    assert!(
+        check.format_measured().starts_with("+2") || check.format_measured().starts_with("+19"),
+        "{}",
+        check.format_measured()
+    );
     assert_eq!(relative("+30%", &slower, &a).status, VerdictStatus::Pass);
     assert_eq!(relative("+20%", &slower, &a).status, VerdictStatus::Inconclusive);
     assert_eq!(relative("+5%", &a, &side(9, 1.001)).status, VerdictStatus::Pass);
     // A limit below 0 asks for less than before: what stayed the same exceeds it.
     assert_eq!(relative("-5%", &faster, &a).status, VerdictStatus::Pass);
     assert_eq!(relative("-5%", &side(9, 1.001), &a).status, VerdictStatus::Exceeded);
-    assert_eq!(relative("-5%", &side(9, 1.001), &a).seen(), "+0.1 %");
+    assert_eq!(relative("-5%", &side(9, 1.001), &a).format_measured(), "+0.1 %");
 }
 
 /// Nine runs of four rounds of a mutex whose figures scatter by 2 % between runs and between rounds, `factor` times as
@@ -367,7 +372,7 @@ fn noisy(mutex: &RunResult, factor: f64, random: &mut SplitMix) -> Vec<(String, 
             for round in &mut m.rounds {
                 round.p50 = Some(20.0 * factor * (of_run + 0.02 * normal()).exp());
             }
-            m.settle();
+            m.derive_results();
         }
         (String::new(), run)
     };
@@ -421,7 +426,7 @@ fn what_is_not_the_same_work_or_not_to_be_trusted_is_inconclusive() {
     let mut shaky = side(9, 1.2);
     for (_, run) in &mut shaky {
         let reason = || Reason::new(QualityLevel::Unstable, "rounds-scatter", "they scatter", "");
-        run.report.measurements.iter_mut().for_each(|m| m.quality.lower(reason()));
+        run.report.measurements.iter_mut().for_each(|m| m.quality.add_reason(reason()));
     }
     let unstable = relative("+5%", &shaky, &side(9, 1.0));
     assert_eq!(unstable.status, VerdictStatus::Inconclusive);
@@ -448,7 +453,7 @@ fn what_was_learnt_passes_on_what_it_was_learnt_from() {
             limit
         };
         let limits: Vec<serde_json::Value> = learnt.points.iter().map(limit).collect();
-        let gate = judge(&read(limits.into(), &runs).unwrap(), &runs, &[]);
+        let gate = judge_runs(&read(limits.into(), &runs).unwrap(), &runs, &[]);
         let failed: Vec<&GateCheck> =
             gate.checks.iter().filter(|check| check.status != VerdictStatus::Pass).collect();
         assert!(failed.is_empty(), "{failed:#?}");
@@ -484,15 +489,15 @@ fn a_limit_of_a_plan_concerns_the_results_that_measured_its_probe() {
             .iter_mut()
             .for_each(|step| step.points.retain(|one| wakes || !one.probe.starts_with("wake.")));
     });
-    let judged = judge(&read(limits, &runs).unwrap(), &runs, &[]);
+    let judged = judge_runs(&read(limits, &runs).unwrap(), &runs, &[]);
     assert_eq!((judged.status, judged.counts.inconclusive), (VerdictStatus::Pass, 0));
     assert!(judged.checks.iter().all(|check| check.run.is_some_and(|run| run % 2 == 0)));
     let nowhere = json!([{ "probe": "process.none", "p50": "1s" }]);
     let mut names = names(&runs);
     names.add_probe("process.none", []);
     let table = serde_json::from_value(json!({ "limit": nowhere })).unwrap();
-    let budget = GateBudget::read(&table, &names).unwrap();
-    let judged = judge(&budget, &runs, &[]);
+    let budget = GateBudget::read_entries(&table, &names).unwrap();
+    let judged = judge_runs(&budget, &runs, &[]);
     assert_eq!((judged.status, judged.checks.len()), (VerdictStatus::Inconclusive, 6));
     let learnt = learn(&runs.iter().map(|(_, run)| run).collect::<Vec<_>>(), MARGIN);
     let of = |probe: &str| learnt.points.iter().filter(|point| point.probe.starts_with(probe)).count();
@@ -507,7 +512,7 @@ fn a_limit_for_most_results_is_judged_by_their_majority() {
             json!([{ "probe": "wake.timer", "where": { "cpu": "all" }, "runs": "most", "p50": "1s" }]);
         let budget = read(limits, &runs).unwrap();
         assert!(budget.limits[0].is_of_most);
-        let mut checks = judge(&budget, &runs, &[]).checks;
+        let mut checks = judge_runs(&budget, &runs, &[]).checks;
         let id = checks[0].id.clone();
         checks.retain(|check| check.id == id);
         assert_eq!(checks.len(), all);
@@ -542,7 +547,7 @@ fn another_machine_is_a_remark() {
     let runs = vec![wake()];
     let mut budget = read(json!([{ "probe": "wake.timer", "p50": "1s" }]), &runs).unwrap();
     budget.cpu_models = vec!["another".to_owned()];
-    let judged = judge(&budget, &runs, &[]);
+    let judged = judge_runs(&budget, &runs, &[]);
     assert!(judged.warnings[0].starts_with("another CPU model: "), "{:?}", judged.warnings);
 }
 
@@ -550,13 +555,13 @@ fn another_machine_is_a_remark() {
 fn another_revision_of_the_probe_is_not_judged() {
     let of = |revision: u32| json!([{ "probe": "wake.timer", "revision": revision, "max": "1h" }]);
     let own = fixture::wake().measurements[0].revision;
-    let other = judge(&read(of(own + 6), &[wake()]).unwrap(), &[wake()], &[]);
+    let other = judge_runs(&read(of(own + 6), &[wake()]).unwrap(), &[wake()], &[]);
     assert_eq!(other.status, VerdictStatus::Inconclusive);
     assert!(other.checks.iter().all(|check| check.text.contains("not the same work: revision")), "{other:?}");
-    assert_eq!(judge(&read(of(own), &[wake()]).unwrap(), &[wake()], &[]).status, VerdictStatus::Pass);
+    assert_eq!(judge_runs(&read(of(own), &[wake()]).unwrap(), &[wake()], &[]).status, VerdictStatus::Pass);
     let mut newer = fixture::wake();
     newer.measurements.iter_mut().for_each(|m| m.revision += 6);
-    let learnt = learn(&[&wake().1, &RunResult::of(newer)], MARGIN);
+    let learnt = learn(&[&wake().1, &RunResult::from_report(newer)], MARGIN);
     assert!(learnt.points.is_empty());
     assert_eq!(learnt.left_out[0].why, "the runs are of different revisions of the probe");
     let wrong = json!([{ "probe": "wake.timer", "revision": "new", "max": "1h" }]);
@@ -571,7 +576,7 @@ fn a_learnt_limit_is_above_a_stated_figure_by_its_margin() {
             m.histogram = latscope_core::histogram::Histogram::new(1000);
             (0..5_000).for_each(|at| m.histogram.record(100_000 + at));
             (m.corrected, m.rounds) = (None, Vec::new());
-            m.settle();
+            m.derive_results();
         }
     }
     let learnt = learn(&runs.iter().map(|(_, run)| run).collect::<Vec<_>>(), MARGIN);
@@ -612,9 +617,9 @@ fn few_runs_are_the_reason_for_no_limit() {
 #[test]
 fn nothing_is_learnt_of_what_cannot_be_trusted() {
     let cut = Report { finished: None, ..fixture::wake() };
-    let learnt = learn(&[&RunResult::of(cut)], MARGIN);
+    let learnt = learn(&[&RunResult::from_report(cut)], MARGIN);
     assert!(learnt.points.is_empty() && learnt.left_out.iter().all(|point| point.why == "a run ended early"));
     // Activations that were missed are no promise of none.
-    let learnt = learn(&[&RunResult::of(fixture::wake())], MARGIN);
+    let learnt = learn(&[&RunResult::from_report(fixture::wake())], MARGIN);
     assert!(learnt.points.iter().flat_map(|point| &point.limits).all(|limit| limit.metric != "missed"));
 }

@@ -36,7 +36,7 @@ type ArchiveWorkKey = (String, u32, u8, Option<u64>, bool, Option<u64>);
 
 impl ArchiveWork {
     /// Fields that two works of one series have in common: all but the title.
-    pub(super) fn key(&self) -> ArchiveWorkKey {
+    pub(super) fn series_key(&self) -> ArchiveWorkKey {
         (self.id.clone(), self.revision, self.timed as u8, self.batch_ns, self.events, self.pairs)
     }
 }
@@ -73,13 +73,13 @@ pub struct ArchiveTailCounts {
 const PER_OCTAVE: f64 = 4.0;
 
 /// The limit of a number, ns: quarters of an octave from 1 ns on.
-pub(super) fn limit(number: u16) -> f64 {
+pub(super) fn tail_limit(number: u16) -> f64 {
     (f64::from(number) / PER_OCTAVE).exp2()
 }
 
 impl ArchiveTailCounts {
     /// Counts the tail of a histogram; `None` if it is empty.
-    fn of(histogram: &Histogram) -> Option<ArchiveTailCounts> {
+    fn from_histogram(histogram: &Histogram) -> Option<ArchiveTailCounts> {
         let p90 = histogram.quantile(0.9)?;
         let first = (p90.max(1.0).log2() * PER_OCTAVE).floor() as u16;
         let mut within = Vec::new();
@@ -153,14 +153,16 @@ pub struct ArchiveWriter {
 impl ArchiveWriter {
     /// Starts with an existing archive, to which results are added.
     pub fn new(archive: Archive) -> ArchiveWriter {
-        let works =
-            (0..).zip(&archive.works).map(|(at, work)| ((work.key(), work.title.clone()), at)).collect();
+        let works = (0..)
+            .zip(&archive.works)
+            .map(|(at, work)| ((work.series_key(), work.title.clone()), at))
+            .collect();
         let facts = (0..).zip(&archive.facts).map(|(at, fact)| (fact.clone(), at)).collect();
         ArchiveWriter { archive, works, facts }
     }
 
     /// Adds the texts of a run; returns its entry.
-    pub fn add(&mut self, run: &RunResult) -> ArchiveRun {
+    pub fn add_run(&mut self, run: &RunResult) -> ArchiveRun {
         let report = &run.report;
         let host = report.machine.name.clone();
         let facts = of_run(run, None).into_iter().filter(|(_, value)| !value.is_empty());
@@ -178,7 +180,7 @@ impl ArchiveWriter {
             if sums.iter().any(|sum| is_all_of(m, sum)) {
                 continue;
             }
-            if let Some(mut figures) = figures(m)
+            if let Some(mut figures) = point_figures(m)
                 && seen.insert((m.probe.as_str(), &m.params))
             {
                 figures.work = self.work(m, pairs_in(report, m), batch_ns);
@@ -199,7 +201,7 @@ impl ArchiveWriter {
     }
 
     /// Returns the extended archive.
-    pub fn done(self) -> Archive {
+    pub fn into_archive(self) -> Archive {
         self.archive
     }
 
@@ -219,7 +221,7 @@ impl ArchiveWriter {
         let (probe, revision, timed) = (m.probe.clone(), m.revision, m.times);
         let work = ArchiveWork { id, probe, title, revision, timed, batch_ns, events, pairs };
         let works = &mut self.archive.works;
-        *self.works.entry((work.key(), work.title.clone())).or_insert_with(|| {
+        *self.works.entry((work.series_key(), work.title.clone())).or_insert_with(|| {
             works.push(work);
             works.len() as u32 - 1
         })
@@ -227,7 +229,7 @@ impl ArchiveWriter {
 }
 
 /// The figures of a measurement, without a work; `None` if it has no figures.
-fn figures(m: &Measurement) -> Option<ArchivePointFigures> {
+fn point_figures(m: &Measurement) -> Option<ArchivePointFigures> {
     let p50 = m.typical().filter(|ns| m.quality.level != QualityLevel::Unsupported && ns.is_finite())?;
     let events = m.sampling == Sampling::Event;
     Some(ArchivePointFigures {
@@ -236,14 +238,14 @@ fn figures(m: &Measurement) -> Option<ArchivePointFigures> {
         p50: p50 as f32,
         step: if p50 > 0.0 { (m.histogram.resolution(p50) / p50) as f32 } else { 0.0 },
         p99: m.summary.p99.filter(|_| events).map(|ns| ns as f32),
-        tail: ArchiveTailCounts::of(&m.histogram).filter(|_| events),
+        tail: ArchiveTailCounts::from_histogram(&m.histogram).filter(|_| events),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::events::written;
+    use latscope_core::events::format_param;
     use latscope_core::fixture;
     use latscope_core::report::{Imported, Report};
 
@@ -253,11 +255,14 @@ mod tests {
         (0..5000u64)
             .for_each(|i| histogram.record(1000 + i * i % 7919 + if i % 100 == 0 { 90_000 } else { 0 }));
         histogram.record(u64::MAX / 2);
-        let tail = ArchiveTailCounts::of(&histogram).unwrap();
-        assert!(limit(tail.first) <= histogram.quantile(0.9).unwrap());
+        let tail = ArchiveTailCounts::from_histogram(&histogram).unwrap();
+        assert!(tail_limit(tail.first) <= histogram.quantile(0.9).unwrap());
         for number in tail.first..tail.first + 40 {
-            let beyond: u64 =
-                histogram.buckets_ns().filter(|(_, high, _)| *high > limit(number)).map(|(.., n)| n).sum();
+            let beyond: u64 = histogram
+                .buckets_ns()
+                .filter(|(_, high, _)| *high > tail_limit(number))
+                .map(|(.., n)| n)
+                .sum();
             assert_eq!(tail.beyond(number), beyond + 1, "{number}");
             if usize::from(number - tail.first) + 1 == tail.beyond.len() {
                 break;
@@ -265,18 +270,18 @@ mod tests {
         }
         assert_eq!(tail.beyond(0), tail.beyond(tail.first));
         assert_eq!(tail.beyond(tail.first + tail.beyond.len() as u16), 0);
-        assert_eq!(ArchiveTailCounts::of(&Histogram::new(1000)), None);
+        assert_eq!(ArchiveTailCounts::from_histogram(&Histogram::new(1000)), None);
     }
 
     #[test]
     fn texts_are_there_once_and_figures_are_those_of_the_result() {
-        let run = RunResult::of(fixture::wake());
+        let run = RunResult::from_report(fixture::wake());
         let mut writer = ArchiveWriter::default();
-        let first = writer.add(&run);
-        let archive = writer.done();
+        let first = writer.add_run(&run);
+        let archive = writer.into_archive();
         let mut writer = ArchiveWriter::new(archive.clone());
-        assert_eq!(writer.add(&run), first);
-        assert_eq!(writer.done(), archive);
+        assert_eq!(writer.add_run(&run), first);
+        assert_eq!(writer.into_archive(), archive);
         let m = run.report.measurements.iter().find(|m| m.typical().is_some()).unwrap();
         let figures = first
             .points
@@ -290,12 +295,13 @@ mod tests {
     #[test]
     fn a_single_pair_of_endpoints_is_there_once_without_its_number() {
         let mut report = fixture::ipc::latency();
-        let pair =
-            |m: &mut Measurement| m.title += &format!(", {}", written("pair", &m.params["pair"], &m.params));
+        let pair = |m: &mut Measurement| {
+            m.title += &format!(", {}", format_param("pair", &m.params["pair"], &m.params))
+        };
         report.measurements.iter_mut().for_each(pair);
         let mut writer = ArchiveWriter::default();
-        writer.add(&RunResult::of(report));
-        let titles = writer.done().works.into_iter().map(|work| work.title).collect::<Vec<_>>();
+        writer.add_run(&RunResult::from_report(report));
+        let titles = writer.into_archive().works.into_iter().map(|work| work.title).collect::<Vec<_>>();
         let binder =
             |caller| ["pair 0", "pair 1", "all pairs"].map(|pair| format!("binder, {caller} caller, {pair}"));
         let single = ["fifo", "other"].map(|caller| format!("unix-stream, {caller} caller"));
@@ -306,12 +312,13 @@ mod tests {
     fn sums_over_other_numbers_of_pairs_are_other_work() {
         let two = fixture::ipc::latency();
         let mut one = two.clone();
-        one.measurements.retain(|m| m.number("pair") != Some(1));
+        one.measurements.retain(|m| m.numeric_param("pair") != Some(1));
         let mut writer = ArchiveWriter::default();
-        let [of_two, of_one] = [two, one].map(|report| writer.add(&RunResult::of(report)).points);
-        let works = writer.done().works;
+        let [of_two, of_one] =
+            [two, one].map(|report| writer.add_run(&RunResult::from_report(report)).points);
+        let works = writer.into_archive().works;
         let sum = |points: &[ArchivePointFigures]| -> ArchiveWorkKey {
-            let mut keys = points.iter().map(|point| works[point.work as usize].key());
+            let mut keys = points.iter().map(|point| works[point.work as usize].series_key());
             keys.find(|key| key.0.contains("binder") && key.0.contains("pair=all")).unwrap()
         };
         assert_eq!((sum(&of_two).5, sum(&of_one).5), (Some(2), Some(1)));
@@ -319,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_run_of_another_program_is_not_taken_for_one_that_ended_early() {
-        let complete = |report| ArchiveWriter::default().add(&RunResult::of(report)).complete;
+        let complete = |report| ArchiveWriter::default().add_run(&RunResult::from_report(report)).complete;
         let unfinished = Report { finished: None, ..fixture::wake() };
         let imported = Imported { program: "fio".to_owned(), version: None, unknown: Vec::new() };
         assert!(!complete(unfinished.clone()));

@@ -39,7 +39,7 @@ pub struct Split {
 }
 
 /// The ranks of values from 0; equal ones are in a random order, which keeps the test exact.
-fn ranks(values: &[f64], seed: u64) -> Vec<i32> {
+fn rank_values(values: &[f64], seed: u64) -> Vec<i32> {
     let mut random = SplitMix::new(seed);
     let order: Vec<u64> = values.iter().map(|_| random.bits()).collect();
     let mut places: Vec<usize> = (0..values.len()).collect();
@@ -99,7 +99,7 @@ pub fn split(values: &[f64], seed: u64) -> Option<Split> {
     if !(SHORTEST..=LONGEST).contains(&values.len()) {
         return None;
     }
-    let (statistic, at) = largest(&ranks(values, seed));
+    let (statistic, at) = largest(&rank_values(values, seed));
     Some(Split { at, p: p_value(statistic, values.len()) })
 }
 
@@ -109,19 +109,19 @@ const SMALLEST: f64 = 1e-8;
 /// The probability of so large a statistic in a random order of so many ranks.
 pub fn p_value(statistic: f64, n: usize) -> f64 {
     let Some((_, counted)) = COUNTED.iter().find(|(length, _)| *length == n) else {
-        return interpolated(statistic, n);
+        return interpolate_p(statistic, n);
     };
     // Few ranks have few statistics: between two of them the share is that of the smaller one.
     let reached = counted.iter().find(|(least, _)| statistic >= least - ROUNDED).map(|(_, share)| *share);
     let most = counted.last().map_or(0.0, |(_, share)| *share);
-    reached.unwrap_or_else(|| interpolated(statistic, n).max(most))
+    reached.unwrap_or_else(|| interpolate_p(statistic, n).max(most))
 }
 
 /// Statistics in the table of short series are rounded by half of this at most.
 const ROUNDED: f64 = 2e-5;
 
 /// The probability by the table of random orders, interpolated on a line between its shares.
-fn interpolated(statistic: f64, n: usize) -> f64 {
+fn interpolate_p(statistic: f64, n: usize) -> f64 {
     let above = LENGTHS.partition_point(|(length, _)| *length < n).min(LENGTHS.len() - 1);
     let below = if LENGTHS[above].0 > n { above.saturating_sub(1) } else { above };
     let ((shorter, low), (longer, high)) = (LENGTHS[below], LENGTHS[above]);
@@ -137,7 +137,7 @@ fn interpolated(statistic: f64, n: usize) -> f64 {
     let (x, y) = (limit(from), limit(next));
     let slope = (SHARES[next].ln() - SHARES[from].ln()) / (y - x).max(1e-9);
     let p = (SHARES[next].ln() + slope * (statistic - y)).exp();
-    p.clamp(smallest(n), SHARES[0])
+    p.clamp(least_possible_p(n), SHARES[0])
 }
 
 /// Place from which on the table is extrapolated as a line: a decade before its end, where it still rises.
@@ -150,7 +150,7 @@ fn tail_begin(last: usize, limit: &impl Fn(usize) -> f64) -> usize {
 }
 
 /// The smallest p of so many ranks: that of two orders of halves among all choices of a half.
-fn smallest(n: usize) -> f64 {
+fn least_possible_p(n: usize) -> f64 {
     let half = n / 2;
     let choices = (1..=half).fold(1.0, |choices, i| choices * (n - half + i) as f64 / i as f64);
     (2.0 / choices).max(SMALLEST)
@@ -189,7 +189,7 @@ mod tests {
     fn the_statistic_is_that_of_its_definition() {
         let mut random = SplitMix::new(3);
         for n in [9, 12, 15, 31] {
-            let order = ranks(&shuffled(n, &mut random), 1);
+            let order = rank_values(&shuffled(n, &mut random), 1);
             assert!((largest(&order).0 - by_definition(&order)).abs() < 1e-4, "{n}");
         }
     }

@@ -3,7 +3,7 @@
 use super::archive::ArchiveRun;
 use crate::compare::Contrast;
 use crate::compare::environment::EnvironmentDifference;
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -245,7 +245,7 @@ impl History {
             hidden -= machine.changes.len() as u64;
         }
         if hidden > 0 {
-            self.remarks.push(format!("{} up to {id} left out (--since)", counted(hidden, "change")));
+            self.remarks.push(format!("{} up to {id} left out (--since)", count_with_noun(hidden, "change")));
         }
         if known { Ok(()) } else { Err("no run has this id".to_owned()) }
     }

@@ -35,7 +35,7 @@ pub fn history(archive: &Archive, runs: &[(&str, &ArchiveRun)], options: &Compar
     let machines = by_machine.into_values().map(|mut runs| {
         // Times are RFC 3339 in UTC, which sort as text.
         runs.sort_by(|a, b| (&a.entry.started, a.name).cmp(&(&b.entry.started, b.name)));
-        machine(archive, &runs, options)
+        analyse_machine(archive, &runs, options)
     });
     let machines = machines.collect();
     History {
@@ -47,9 +47,13 @@ pub fn history(archive: &Archive, runs: &[(&str, &ArchiveRun)], options: &Compar
     }
 }
 
-fn machine(archive: &Archive, runs: &[NamedArchiveRun], options: &ComparisonOptions) -> MachineHistory {
+fn analyse_machine(
+    archive: &Archive,
+    runs: &[NamedArchiveRun],
+    options: &ComparisonOptions,
+) -> MachineHistory {
     let wanted: Vec<bool> = archive.works.iter().map(|work| is_wanted(&work.probe, &options.only)).collect();
     let series = series::of_machine(archive, runs, &wanted);
-    let judged = series::judge(&series, options);
-    place::machine(archive, runs, &series, judged, options)
+    let judged = series::judge_series(&series, options);
+    place::assemble_history(archive, runs, &series, judged, options)
 }

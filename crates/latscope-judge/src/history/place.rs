@@ -6,22 +6,22 @@ use super::found::{
     PointHistory, Smaller, name_of,
 };
 use super::series::{ChangePointAnalysis, FigureSeries, PointSeries};
-use super::steps::{Steps, near, stretches};
+use super::steps::{Steps, plausible_range, stretches};
 use super::{ComparisonOptions, SHORTEST};
-use crate::compare::contrast::untested;
+use crate::compare::contrast::contrast_with_test;
 use crate::compare::environment::{EnvironmentDifference, OTHERS, TOOL, unlike_shares};
 use latscope_core::statistics::median;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The history of a machine from its series.
-pub(super) fn machine(
+pub(super) fn assemble_history(
     archive: &Archive,
     runs: &[NamedArchiveRun],
     series: &[PointSeries],
     judged: ChangePointAnalysis,
     options: &ComparisonOptions,
 ) -> MachineHistory {
-    let shown: Vec<HistoryRun> = runs.iter().map(show).collect();
+    let shown: Vec<HistoryRun> = runs.iter().map(history_run).collect();
     let id = runs.first().map(|run| run.entry.machine.clone()).unwrap_or_default();
     let work = |line: &FigureSeries| &archive.works[series[line.series].work];
     let mut moved = Vec::new();
@@ -37,8 +37,8 @@ pub(super) fn machine(
     }
     smaller.sort_by_key(|one| one.run);
     let mut changes: Vec<Change> = Vec::new();
-    for (place, figures) in grouped(moved) {
-        let within = common(place, &figures);
+    for (place, figures) in group_changes(moved) {
+        let within = common_range(place, &figures);
         changes.push(Change {
             id: name_of(&shown[place], &id),
             run: place,
@@ -83,7 +83,7 @@ fn tools(archive: &Archive, runs: &[NamedArchiveRun]) -> Vec<String> {
     tools.into_iter().cloned().collect()
 }
 
-fn show(run: &NamedArchiveRun) -> HistoryRun {
+fn history_run(run: &NamedArchiveRun) -> HistoryRun {
     HistoryRun {
         name: run.name.to_owned(),
         run_id: run.entry.run_id.clone(),
@@ -113,9 +113,9 @@ fn sizes(
         let ((from, at), (_, end)) = (pair[0], pair[1]);
         let [before, after] = [from.max(at.saturating_sub(NEAREST))..at, at..end.min(at + NEAREST)]
             .map(|places| line.values[places].iter().map(|value| vec![value.exp()]).collect());
-        let size = untested(&before, &after, 0.0, options.seed, |_, _| None)?;
+        let size = contrast_with_test(&before, &after, 0.0, options.seed, |_, _| None)?;
         let sure = size.interval.is_some_and(|range| range.low > 1.0 || range.high < 1.0);
-        let (first, last) = near(&line.values[from..end], at - from);
+        let (first, last) = plausible_range(&line.values[from..end], at - from);
         let moved = Moved {
             id: work.id.clone(),
             probe: work.probe.clone(),
@@ -148,7 +148,7 @@ impl Placed {
 }
 
 /// The figures that changed, by place: each is at the place of most figures at which it may have changed.
-fn grouped(mut moved: Vec<Placed>) -> BTreeMap<usize, Vec<Placed>> {
+fn group_changes(mut moved: Vec<Placed>) -> BTreeMap<usize, Vec<Placed>> {
     let mut figures_at: BTreeMap<usize, usize> = BTreeMap::new();
     for figure in &moved {
         *figures_at.entry(figure.moved.run).or_insert(0) += 1;
@@ -174,7 +174,7 @@ fn grouped(mut moved: Vec<Placed>) -> BTreeMap<usize, Vec<Placed>> {
 }
 
 /// The runs at which each of these figures may have changed, around the place of most of them.
-fn common(place: usize, figures: &[Placed]) -> [usize; 2] {
+fn common_range(place: usize, figures: &[Placed]) -> [usize; 2] {
     let first = figures.iter().map(|figure| figure.at[0].min(place)).max();
     let last = figures.iter().map(|figure| figure.at[1].max(place)).min();
     [first.unwrap_or(place), last.unwrap_or(place)]
@@ -193,8 +193,8 @@ fn changed_with(
     place: usize,
     within: [usize; 2],
 ) -> Vec<ChangedFact> {
-    let before = usual(archive, &runs[place.saturating_sub(FACTS_OF)..place]);
-    let after = usual(archive, &runs[place..runs.len().min(place + FACTS_OF)]);
+    let before = usual_values(archive, &runs[place.saturating_sub(FACTS_OF)..place]);
+    let after = usual_values(archive, &runs[place..runs.len().min(place + FACTS_OF)]);
     let names: BTreeSet<&(usize, &str)> = before.keys().chain(after.keys()).collect();
     let differences = names.into_iter().filter(|name| !SAME.contains(&name.1)).filter_map(|name| {
         let [a, b] = [&before, &after].map(|side| side.get(name).map(|value| (*value).to_owned()));
@@ -250,7 +250,7 @@ fn share_of_others(archive: &Archive, run: &NamedArchiveRun) -> Option<f64> {
 }
 
 /// Usual value of each fact, by weight and name: the value of more than half of the runs that have the fact.
-fn usual<'a>(archive: &'a Archive, runs: &[NamedArchiveRun]) -> BTreeMap<(usize, &'a str), &'a str> {
+fn usual_values<'a>(archive: &'a Archive, runs: &[NamedArchiveRun]) -> BTreeMap<(usize, &'a str), &'a str> {
     let mut counts: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
     let all = runs.iter().flat_map(|run| &run.entry.facts);
     for (name, value) in all.filter_map(|at| archive.facts.get(*at as usize)) {

@@ -1,12 +1,12 @@
 //! The series of a machine and their changes, judged together.
 
 use super::ComparisonOptions;
-use super::archive::{Archive, ArchivePointFigures, limit};
+use super::archive::{Archive, ArchivePointFigures, tail_limit};
 use super::false_changes::FALSE_CHANGES;
 use super::found::{HistoryFigureKind, NamedArchiveRun};
-use super::steps::{Cut, Steps, believed, cuts, steps};
+use super::steps::{Cut, Steps, accepted_cuts, cuts, steps};
 use crate::compare::TAIL_MARGIN;
-use crate::compare::ranks::adjusted;
+use crate::compare::ranks::adjust_p_values;
 use crate::halves::in_halves;
 use latscope_core::statistics::median;
 use std::collections::{BTreeMap, HashMap};
@@ -27,8 +27,12 @@ pub(super) fn of_machine<'a>(
 ) -> Vec<PointSeries<'a>> {
     // Works that differ in their title alone are one series.
     let mut first = HashMap::new();
-    let same: Vec<usize> =
-        archive.works.iter().enumerate().map(|(at, work)| *first.entry(work.key()).or_insert(at)).collect();
+    let same: Vec<usize> = archive
+        .works
+        .iter()
+        .enumerate()
+        .map(|(at, work)| *first.entry(work.series_key()).or_insert(at))
+        .collect();
     let mut all: BTreeMap<usize, PointSeries> = BTreeMap::new();
     for (place, run) in runs.iter().enumerate() {
         for figures in &run.entry.points {
@@ -41,7 +45,7 @@ pub(super) fn of_machine<'a>(
         }
     }
     let mut all: Vec<PointSeries> = all.into_values().collect();
-    all.sort_by_cached_key(|series| archive.works[series.work].key());
+    all.sort_by_cached_key(|series| archive.works[series.work].series_key());
     all
 }
 
@@ -69,7 +73,7 @@ pub(super) struct ChangePointAnalysis {
 }
 
 /// Judges the series of a machine as one family.
-pub(super) fn judge(series: &[PointSeries], options: &ComparisonOptions) -> ChangePointAnalysis {
+pub(super) fn judge_series(series: &[PointSeries], options: &ComparisonOptions) -> ChangePointAnalysis {
     let lines: Vec<FigureSeries> = in_halves(series, SHARE, |first, series| {
         (first..).zip(series).flat_map(|(at, series)| lines(at, series, options.same)).collect()
     });
@@ -78,19 +82,19 @@ pub(super) fn judge(series: &[PointSeries], options: &ComparisonOptions) -> Chan
         seeded.map(|(line, seed)| cuts(&line.values, options.seed ^ seed)).collect()
     });
     let tests = all.iter().map(Vec::len).sum();
-    let steps = settle(&all, lines.iter().map(|line| (&line.values[..], line.margin)));
+    let steps = select_steps(&all, lines.iter().map(|line| (&line.values[..], line.margin)));
     ChangePointAnalysis { lines: lines.into_iter().zip(steps).collect(), tests }
 }
 
 /// Steps of each series, from the cuts that are believed by the p values of all.
-fn settle<'a>(all: &[Vec<Cut>], lines: impl Iterator<Item = (&'a [f64], f64)>) -> Vec<Steps> {
+fn select_steps<'a>(all: &[Vec<Cut>], lines: impl Iterator<Item = (&'a [f64], f64)>) -> Vec<Steps> {
     let ps: Vec<f64> = all.iter().flatten().map(|cut| cut.p).collect();
-    let adjusted = adjusted(&ps);
+    let adjusted = adjust_p_values(&ps);
     let mut rest = &adjusted[..];
     let steps = all.iter().zip(lines).map(|(cuts, (values, margin))| {
         let (own, others) = rest.split_at(cuts.len());
         rest = others;
-        steps(values, believed(cuts, own, FALSE_CHANGES), margin.ln_1p())
+        steps(values, accepted_cuts(cuts, own, FALSE_CHANGES), margin.ln_1p())
     });
     steps.collect()
 }
@@ -103,7 +107,7 @@ pub fn detect(series: &[Vec<f64>], margin: f64, seed: u64) -> Vec<Vec<usize>> {
     let all: Vec<Vec<Cut>> = in_halves(&logs, SHARE, |first, logs| {
         (first..).zip(logs).map(|(at, values)| cuts(values, seed ^ (at as u64) << 8)).collect()
     });
-    settle(&all, logs.iter().map(|values| (&values[..], margin)))
+    select_steps(&all, logs.iter().map(|values| (&values[..], margin)))
         .into_iter()
         .map(|steps| steps.steps)
         .collect()
@@ -139,7 +143,7 @@ fn lines(at: usize, series: &PointSeries, same: f64) -> Vec<FigureSeries> {
             // Half a sample more: none beyond is no rate of 0.
             Some((tail.beyond(number) as f64 + 0.5) / (tail.count as f64 + 1.0))
         });
-        let (beyond, margin) = (Some(limit(number)), TAIL_MARGIN);
+        let (beyond, margin) = (Some(tail_limit(number)), TAIL_MARGIN);
         lines.push(FigureSeries {
             series: at,
             figure: HistoryFigureKind::Tail,

@@ -47,7 +47,7 @@ fn bisect(values: &[f64], from: usize, end: usize, within: Option<usize>, seed: 
 
 /// The places of the believed cuts; `adjusted` are their p values among all. A cut within one that is not believed is
 /// not believed, either. If two windows have cuts of one change, the surer cut counts.
-pub(super) fn believed(cuts: &[Cut], adjusted: &[f64], most: f64) -> Vec<usize> {
+pub(super) fn accepted_cuts(cuts: &[Cut], adjusted: &[f64], most: f64) -> Vec<usize> {
     let mut good = vec![false; cuts.len()];
     for (this, cut) in cuts.iter().enumerate() {
         good[this] = adjusted[this] <= most && cut.within.is_none_or(|parent| good[parent]);
@@ -119,14 +119,16 @@ pub(super) fn stretches(cuts: &[usize], len: usize) -> Vec<(usize, usize)> {
     begins.zip(cuts.iter().copied().chain([len])).collect()
 }
 
-fn middle(values: &[f64]) -> f64 {
+fn median_or_zero(values: &[f64]) -> f64 {
     median(values).unwrap_or(0.0)
 }
 
 /// Change of the median at each cut.
 fn sizes(values: &[f64], cuts: &[usize]) -> Vec<f64> {
-    let middles: Vec<f64> =
-        stretches(cuts, values.len()).iter().map(|(from, end)| middle(&values[*from..*end])).collect();
+    let middles: Vec<f64> = stretches(cuts, values.len())
+        .iter()
+        .map(|(from, end)| median_or_zero(&values[*from..*end]))
+        .collect();
     middles.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
@@ -163,7 +165,7 @@ fn drifts(values: &[f64], cuts: &mut Vec<usize>) -> Vec<(usize, usize)> {
 const PLACED: f64 = 7.35;
 
 /// The first and last place at which a single step, found at `at`, fits nearly as well; at most [`LEAST`] away.
-pub(super) fn near(values: &[f64], at: usize) -> (usize, usize) {
+pub(super) fn plausible_range(values: &[f64], at: usize) -> (usize, usize) {
     // The likelihood of distances from medians, which are of Laplace's distribution.
     let best = beside_steps(values, &[at]);
     let fits =
@@ -178,7 +180,7 @@ pub(super) fn near(values: &[f64], at: usize) -> (usize, usize) {
 /// The sum of the distances from the medians of the stretches.
 fn beside_steps(values: &[f64], cuts: &[usize]) -> f64 {
     let sums = stretches(cuts, values.len()).into_iter().map(|(from, end)| {
-        let middle = middle(&values[from..end]);
+        let middle = median_or_zero(&values[from..end]);
         values[from..end].iter().map(|value| (value - middle).abs()).sum::<f64>()
     });
     sums.sum()
@@ -193,7 +195,7 @@ fn beside_line(values: &[f64]) -> f64 {
     let chosen: Vec<(f64, f64)> =
         values.iter().enumerate().step_by(stride).map(|(at, value)| (at as f64, *value)).collect();
     let pairs = chosen.iter().enumerate().flat_map(|(at, a)| chosen[at + 1..].iter().map(move |b| (a, b)));
-    let slope = middle(&pairs.map(|(a, b)| (b.1 - a.1) / (b.0 - a.0)).collect::<Vec<f64>>());
+    let slope = median_or_zero(&pairs.map(|(a, b)| (b.1 - a.1) / (b.0 - a.0)).collect::<Vec<f64>>());
     let flat: Vec<f64> = values.iter().enumerate().map(|(at, value)| value - slope * at as f64).collect();
     beside_steps(&flat, &[])
 }
@@ -212,7 +214,7 @@ fn odd(values: &[f64], cuts: &[usize], margin: f64) -> Vec<usize> {
         if stretch.len() < 2 * LEAST {
             continue;
         }
-        let middle = middle(stretch);
+        let middle = median_or_zero(stretch);
         let distances: Vec<f64> = stretch.iter().map(|value| (value - middle).abs()).collect();
         let far = (FAR * DEVIATION * quantile(&distances, 0.5).unwrap_or(0.0)).max(margin);
         let places: Vec<usize> = (from..end).filter(|at| distances[at - from] > far).collect();
@@ -234,7 +236,7 @@ mod tests {
     fn found(values: &[f64]) -> Steps {
         let cuts = cuts(values, 1);
         let ps: Vec<f64> = cuts.iter().map(|cut| cut.p).collect();
-        steps(values, believed(&cuts, &ps, 0.001), 0.05)
+        steps(values, accepted_cuts(&cuts, &ps, 0.001), 0.05)
     }
 
     fn of(len: usize, level: impl Fn(usize) -> f64) -> Vec<f64> {
@@ -266,11 +268,11 @@ mod tests {
     #[test]
     fn a_place_is_as_sure_as_the_step_is_large() {
         let step = |size: f64| of(40, |at| if at < 17 { 0.0 } else { size });
-        assert_eq!(near(&step(0.5), 17), (17, 17));
-        let (first, last) = near(&step(0.01), 17);
+        assert_eq!(plausible_range(&step(0.5), 17), (17, 17));
+        let (first, last) = plausible_range(&step(0.01), 17);
         assert!(first < 17 && last > 17 && first >= 13 && last <= 21, "{first} to {last}");
         // Equal figures: the place is exact.
-        assert_eq!(near(&[0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0], 4), (4, 4));
+        assert_eq!(plausible_range(&[0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0], 4), (4, 4));
     }
 
     #[test]

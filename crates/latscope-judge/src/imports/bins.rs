@@ -81,7 +81,7 @@ impl ImportHistogram<'_> {
     /// The counts, the extremes and the mean cannot be of the same values.
     pub(super) fn histogram(&self) -> Result<Histogram, String> {
         let ImportHistogram { tick_ps, overflow, min, max, .. } = *self;
-        if overflow == 0 && self.count.unwrap_or(0) == 0 && self.filled().next().is_none() {
+        if overflow == 0 && self.count.unwrap_or(0) == 0 && self.filled_bins().next().is_none() {
             self.check_nothing()?;
             return Ok(Histogram::new(tick_ps));
         }
@@ -91,19 +91,19 @@ impl ImportHistogram<'_> {
             max: Some(max as f64),
             mean: self.mean,
         };
-        let (count, mean) = stated.check(&self.values())?;
+        let (count, mean) = stated.check_values(&self.values())?;
         if count > json::LARGEST {
             return Err("its counts are larger than any can be".to_owned());
         }
         let exact = self
-            .filled()
+            .filled_bins()
             .try_fold(0u64, |sum, (value, n)| sum.checked_add(value.checked_mul(n)?))
             .filter(|_| overflow == 0 && self.bins.is_none());
         let of_mean = mean.map(|mean| (mean * count as f64).round() as u64);
         let total = exact.or(of_mean).ok_or("its counts do not give a mean: it is damaged")?;
         let mut buckets: BTreeMap<usize, u64> = BTreeMap::new();
         let mut beyond = overflow;
-        for (value, n) in self.filled() {
+        for (value, n) in self.filled_bins() {
             match bucket_of(value) {
                 Some(bucket) => *buckets.entry(bucket).or_insert(0) += n,
                 None => beyond += n,
@@ -111,7 +111,7 @@ impl ImportHistogram<'_> {
         }
         let histogram =
             Histogram::from_counts(tick_ps, buckets, Totals { overflow: beyond, min, max, sum: total });
-        let last = self.filled().last().map_or(0, |(value, _)| value);
+        let last = self.filled_bins().last().map_or(0, |(value, _)| value);
         let end = self.overflow_from.filter(|end| beyond > 0 && (last + 1..=max).contains(end));
         Ok(histogram.in_bins(HistogramBinning { end, ..self.bins.unwrap_or(HistogramBinning::of_width(1)) }))
     }
@@ -128,7 +128,7 @@ impl ImportHistogram<'_> {
     }
 
     /// The bins that are not empty.
-    fn filled(&self) -> impl Iterator<Item = (u64, u64)> {
+    fn filled_bins(&self) -> impl Iterator<Item = (u64, u64)> {
         self.counts.iter().copied().filter(|(_, n)| *n > 0)
     }
 
@@ -137,10 +137,10 @@ impl ImportHistogram<'_> {
     fn values(&self) -> KnownValues {
         let bins = self.bins.unwrap_or(HistogramBinning::of_width(1));
         let bin = |(value, n): (u64, u64)| {
-            let (low, high) = if bins.extremes { (value, value) } else { bins.around(value, value) };
+            let (low, high) = if bins.extremes { (value, value) } else { bins.tick_range(value, value) };
             (low as f64, high as f64, n)
         };
-        let known: Vec<(f64, f64, u64)> = self.filled().map(bin).collect();
+        let known: Vec<(f64, f64, u64)> = self.filled_bins().map(bin).collect();
         let behind = known.last().map_or(0.0, |(low, _, _)| low + 1.0);
         let beyond_from = self.overflow_from.map_or(behind, |from| from as f64);
         KnownValues { bins: known, beyond: self.overflow, beyond_from }

@@ -26,7 +26,7 @@ impl StatedNumber {
     }
 
     /// Reads a number. Without a point its further digits are cut off, otherwise they are cut off or rounded.
-    pub(super) fn of(word: &str) -> Option<StatedNumber> {
+    pub(super) fn from_word(word: &str) -> Option<StatedNumber> {
         let value: f64 = word.parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0)?;
         Some(match word.split_once('.') {
             None => StatedNumber::cut_off(value),
@@ -35,7 +35,7 @@ impl StatedNumber {
     }
 
     /// The number itself, if it is whole.
-    pub(super) fn whole(self) -> Option<u64> {
+    pub(super) fn whole_number(self) -> Option<u64> {
         let is_whole = self.value.fract() == 0.0 && self.value < LARGEST as f64;
         is_whole.then_some(self.value as u64)
     }
@@ -100,7 +100,7 @@ impl StatedFigures {
     ///
     /// # Errors
     /// A figure contradicts the values, or another figure.
-    pub(super) fn check(&self, values: &KnownValues) -> Result<(u64, Option<f64>), String> {
+    pub(super) fn check_values(&self, values: &KnownValues) -> Result<(u64, Option<f64>), String> {
         let all = values.all();
         let count = all.iter().try_fold(0u64, |sum, (_, _, n)| sum.checked_add(*n));
         let count = count.ok_or("its counts are larger than any can be")?;
@@ -163,8 +163,8 @@ impl StatedFigures {
             "its mean, {}, is impossible for its {} values, whose mean is {} to {}: it is damaged",
             mean.value,
             format_count(count),
-            short(least),
-            short(most)
+            round_two_places(least),
+            round_two_places(most)
         ))
     }
 }
@@ -196,7 +196,7 @@ fn is_less(a: f64, b: f64) -> bool {
 }
 
 /// A number with two digits after the point.
-fn short(value: f64) -> f64 {
+fn round_two_places(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
@@ -211,8 +211,8 @@ mod tests {
 
     fn check(count: u64, min: f64, max: f64, mean: &str) -> Result<u64, String> {
         let (count, min, max) = (Some(count), Some(min), Some(max));
-        StatedFigures { count, min, max, mean: StatedNumber::of(mean) }
-            .check(&values())
+        StatedFigures { count, min, max, mean: StatedNumber::from_word(mean) }
+            .check_values(&values())
             .map(|(count, _)| count)
     }
 
@@ -227,7 +227,7 @@ mod tests {
         {
             assert!(check(18, 2.0, 150.0, mean).unwrap_err().contains(words), "{mean}");
         }
-        assert_eq!(StatedFigures::default().check(&values()), Ok((18, None)), "it states nothing");
+        assert_eq!(StatedFigures::default().check_values(&values()), Ok((18, None)), "it states nothing");
     }
 
     #[test]
@@ -240,23 +240,23 @@ mod tests {
             let error = result.unwrap_err();
             assert!(error.contains(words), "{words}: {error}");
         }
-        let none = StatedFigures::default().check(&KnownValues::default());
+        let none = StatedFigures::default().check_values(&KnownValues::default());
         assert_eq!(none.unwrap_err(), "nothing was counted");
         let one = StatedFigures { min: Some(1.0), max: Some(2.0), ..StatedFigures::default() };
         let bin = KnownValues { bins: vec![(0.0, 9.0, 1)], ..KnownValues::default() };
-        assert!(one.check(&bin).unwrap_err().contains("its smallest value is 1, and its largest 2"));
+        assert!(one.check_values(&bin).unwrap_err().contains("its smallest value is 1, and its largest 2"));
     }
 
     #[test]
     fn words_are_numbers_with_the_digits_that_they_lack() {
-        let number = StatedNumber::of("4.75").unwrap();
+        let number = StatedNumber::from_word("4.75").unwrap();
         assert!(
             number.agrees(StatedNumber::to_step(4.755, 0.0))
                 && !number.agrees(StatedNumber::to_step(4.77, 0.0))
         );
-        assert!(StatedNumber::of("4").unwrap().agrees(StatedNumber::to_step(4.99, 0.0)));
+        assert!(StatedNumber::from_word("4").unwrap().agrees(StatedNumber::to_step(4.99, 0.0)));
         for word in ["-", "-1", "nan", "inf", "", "1.0.0"] {
-            assert_eq!(StatedNumber::of(word), None, "{word}");
+            assert_eq!(StatedNumber::from_word(word), None, "{word}");
         }
     }
 }

@@ -105,7 +105,7 @@ fn next_value<'a>(words: &mut Peekable<SplitWhitespace<'a>>) -> &'a str {
 
 impl CyclictestSettings {
     /// Reads the settings of a command line. Returns `None` if any word of it is not understood.
-    pub(super) fn of(command_line: &str) -> Option<CyclictestSettings> {
+    pub(super) fn from_command_line(command_line: &str) -> Option<CyclictestSettings> {
         let mut words = command_line.split_whitespace().peekable();
         words.by_ref().find(|word| word.rsplit('/').next() == Some("cyclictest"))?;
         let mut options: Vec<(char, &str)> = Vec::new();
@@ -221,11 +221,14 @@ mod tests {
 
     #[test]
     fn the_settings_of_threads_are_read_however_they_are_written() {
-        let cpus = |line: &str| CyclictestSettings::of(line).unwrap().cpus;
+        let cpus = |line: &str| CyclictestSettings::from_command_line(line).unwrap().cpus;
         assert_eq!(cpus("cyclictest -a 2-3"), Some(vec![(2, 3)]));
         assert_eq!([cpus("cyclictest -S -a 2-3"), cpus("cyclictest -a +0")], [None, None]);
-        assert_eq!(CyclictestSettings::of("cyclictest -h 2000000").unwrap().length(), Some(1_000_000));
-        let usual = CyclictestSettings::of("cyclictest").unwrap();
+        assert_eq!(
+            CyclictestSettings::from_command_line("cyclictest -h 2000000").unwrap().length(),
+            Some(1_000_000)
+        );
+        let usual = CyclictestSettings::from_command_line("cyclictest").unwrap();
         assert_eq!((usual.interval_ns(0), usual.interval_ns(2)), (Some(1_000_000), Some(2_000_000)));
         assert_eq!(
             (usual.policy, usual.method, usual.clock, usual.priority_of(0, 3)),
@@ -236,14 +239,17 @@ mod tests {
             "-mSp80 -i 200 -h 100 -q",
             "--priority=80 --interval 200 --histogram=400 -a 0-3 -t",
         ] {
-            let asked = CyclictestSettings::of(&format!("/usr/bin/cyclictest {words}")).unwrap();
+            let asked =
+                CyclictestSettings::from_command_line(&format!("/usr/bin/cyclictest {words}")).unwrap();
             assert_eq!(
                 (asked.policy, asked.priority_of(1, 4), asked.interval_ns(3)),
                 ("fifo", Some(80), Some(200_000)),
                 "{words}"
             );
         }
-        let asked = CyclictestSettings::of("cyclictest -p 80 --priospread -c 1 -r --policy rr -t5").unwrap();
+        let asked =
+            CyclictestSettings::from_command_line("cyclictest -p 80 --priospread -c 1 -r --policy rr -t5")
+                .unwrap();
         assert_eq!(
             (asked.policy, asked.priority_of(2, 5), asked.clock, asked.method),
             ("rr", Some(78), "realtime", "relative")
@@ -252,9 +258,10 @@ mod tests {
 
     #[test]
     fn a_real_time_policy_without_a_priority_has_that_of_one_thread_or_an_unknown_one() {
-        let asked =
-            CyclictestSettings::of("cyclictest --policy=fifo -h 60 -b 100 --strict-exit --result r.json")
-                .unwrap();
+        let asked = CyclictestSettings::from_command_line(
+            "cyclictest --policy=fifo -h 60 -b 100 --strict-exit --result r.json",
+        )
+        .unwrap();
         assert_eq!((asked.policy, asked.priority_of(0, 1), asked.priority_of(0, 4)), ("fifo", Some(2), None));
         assert_eq!((asked.length(), asked.limit), (Some(60), Some(100)));
     }
@@ -265,8 +272,12 @@ mod tests {
         for words in
             ["-p", "-p x", "-j", "--nosuch", "words", "--policy=batch", "-c 2", "-i -5", large, "--interval"]
         {
-            assert_eq!(CyclictestSettings::of(&format!("cyclictest {words}")), None, "{words}");
+            assert_eq!(
+                CyclictestSettings::from_command_line(&format!("cyclictest {words}")),
+                None,
+                "{words}"
+            );
         }
-        assert_eq!(CyclictestSettings::of("oslat -D 5"), None);
+        assert_eq!(CyclictestSettings::from_command_line("oslat -D 5"), None);
     }
 }

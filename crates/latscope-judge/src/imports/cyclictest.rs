@@ -4,7 +4,7 @@ use super::bins::ImportHistogram;
 use super::checks::StatedNumber;
 use super::cyclictest_lines::{ColumnFigures, ThreadStatus, check_cycles_beyond, is_status, is_stopped};
 use super::numbered_lines;
-use super::report::{ImportSource, finish, measurement};
+use super::report::{ImportSource, finish_report, sampled_point};
 use latscope_core::catalogue::ids;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, params};
@@ -45,8 +45,8 @@ const LEAST_NS: u64 = 300;
 ///
 /// # Errors
 /// There is no histogram, its unit cannot be determined, or it is not complete.
-pub(super) fn read(text: &str) -> Result<Report, String> {
-    let table = CyclictestTable::read(text)?;
+pub(super) fn read_output(text: &str) -> Result<Report, String> {
+    let table = CyclictestTable::read_table(text)?;
     let woken =
         |thread: &usize| table.overflows[*thread] > 0 || table.columns[*thread].iter().any(|n| *n > 0);
     let mut woken = (0..table.min.len()).filter(woken);
@@ -63,13 +63,14 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
     let known = [("interval", is_known(|one| one.interval)), ("priority", is_known(|one| one.priority))];
     let is_unknown = |fact: &&str| !known.contains(&(*fact, true));
     let unknown: Vec<&str> = UNKNOWN.iter().copied().filter(is_unknown).collect();
-    let mut report = ImportSource { program: "cyclictest", version: None, text, unknown: &unknown }.report();
+    let mut report =
+        ImportSource { program: "cyclictest", version: None, text, unknown: &unknown }.empty_report();
     let threads = (0..table.columns.len()).map(|thread| table.thread(thread, status.get(&thread)));
     let threads: Result<Vec<_>, String> = threads.collect();
     if table.is_stopped {
         report.plan.notes.push("a latency above the threshold, -b, ended the run".to_owned());
     }
-    finish(report, threads?)
+    finish_report(report, threads?)
 }
 
 /// The parameter that a real-time priority is. Without one the kernel may wake the thread later, to save energy.
@@ -103,11 +104,11 @@ fn summary(lines: &[(usize, &str)], name: &str) -> Result<(usize, Vec<u64>), Str
     if let Some((number, _)) = all.next() {
         return Err(format!("line {number}: {name:?} is there twice"));
     }
-    Ok((at, numbers(line).ok_or_else(|| format!("line {at}: {name:?} has no numbers"))?))
+    Ok((at, parse_numbers(line).ok_or_else(|| format!("line {at}: {name:?} has no numbers"))?))
 }
 
 impl CyclictestTable {
-    fn read(text: &str) -> Result<CyclictestTable, String> {
+    fn read_table(text: &str) -> Result<CyclictestTable, String> {
         let lines: Vec<(usize, &str)> =
             numbered_lines(text).skip_while(|(_, line)| !is_heading(line)).skip(1).collect();
         if lines.is_empty() {
@@ -160,7 +161,7 @@ impl CyclictestTable {
                 ));
             }
         }
-        let columns: Vec<ColumnFigures> = (0..threads).map(|thread| table.figures(thread)).collect();
+        let columns: Vec<ColumnFigures> = (0..threads).map(|thread| table.column_figures(thread)).collect();
         check_cycles_beyond(&lines, &columns)?;
         let all: Vec<(usize, &str)> = numbered_lines(text).collect();
         table.is_stopped = is_stopped(&all, table.max.iter().copied().max().unwrap_or(0))?;
@@ -171,13 +172,13 @@ impl CyclictestTable {
     fn status(&self, text: &str) -> Result<BTreeMap<usize, ThreadStatus>, String> {
         let status = ThreadStatus::last_of_threads(numbered_lines(text))?;
         for (thread, one) in &status {
-            let column = (*thread < self.columns.len()).then(|| self.figures(*thread));
-            one.check(column.as_ref())?;
+            let column = (*thread < self.columns.len()).then(|| self.column_figures(*thread));
+            one.check_column(column.as_ref())?;
         }
         Ok(status)
     }
 
-    fn figures(&self, thread: usize) -> ColumnFigures {
+    fn column_figures(&self, thread: usize) -> ColumnFigures {
         let (min, avg, max) = (self.min[thread], self.avg[thread], self.max[thread]);
         let overflow = self.overflows[thread];
         let count = self.columns[thread].iter().fold(overflow, |sum, n| sum.saturating_add(*n));
@@ -209,7 +210,7 @@ impl CyclictestTable {
         params.extend(interval.map(|ns| (param::INTERVAL.to_owned(), ParamValue::from(ns))));
         params.extend(status.and_then(|status| status.priority).map(priority));
         let title = format!("wake-up, lateness, thread {thread}");
-        Ok(measurement(ids::WAKE_TIMER, params, title, Semantics::OneWay, histogram))
+        Ok(sampled_point(ids::WAKE_TIMER, params, title, Semantics::OneWay, histogram))
     }
 
     /// Reads the rows. Every value from the first to the last has one, unless empty ones are not printed, and none
@@ -224,7 +225,7 @@ impl CyclictestTable {
             return Err(format!("line {number}, {line:?}, follows the end of its table: it is damaged"));
         }
         for (number, line) in &lines[..rows] {
-            let row = numbers(line).filter(|row| row.len() == self.columns.len() + 1);
+            let row = parse_numbers(line).filter(|row| row.len() == self.columns.len() + 1);
             let is_next = |row: &Vec<u64>| match self.values.last() {
                 Some(last) if self.has_all_rows => last.checked_add(1) == Some(row[0]),
                 Some(last) => *last < row[0],
@@ -243,6 +244,6 @@ impl CyclictestTable {
 }
 
 /// All words of a line as numbers.
-fn numbers(line: &str) -> Option<Vec<u64>> {
+fn parse_numbers(line: &str) -> Option<Vec<u64>> {
     line.split_whitespace().map(|word| word.parse().ok()).collect()
 }

@@ -4,7 +4,7 @@ use super::bins::{BinCounts, ImportHistogram, Numbered};
 use super::checks::{NO_MEAN, StatedNumber};
 use super::command_line::CyclictestSettings;
 use super::cyclictest;
-use super::report::{ImportSource, SysInfo, finish, imported, measurement};
+use super::report::{ImportSource, SysInfo, finish_report, imported, sampled_point};
 use super::{IMPLAUSIBLE_TIME, from_json, has_names, time};
 use latscope_core::catalogue::ids;
 use latscope_core::histogram::Histogram;
@@ -13,7 +13,7 @@ use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params, params};
 use latscope_core::quality::{QualityLevel, Reason};
 use latscope_core::report::{Measurement, Report, Semantics, Warning};
-use latscope_core::units::{counted, format_time};
+use latscope_core::units::{count_with_noun, format_time};
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ struct CyclictestJsonThread {
 ///
 /// # Errors
 /// The text is of another program of rt-tests, has no histogram, or is damaged.
-pub(super) fn read(text: &str) -> Result<Report, String> {
+pub(super) fn read_output(text: &str) -> Result<Report, String> {
     let CyclictestJsonHead { command_line } = from_json(text)?;
     if !is_cyclictest(&command_line) {
         return Err(format!("it was written by `{command_line}`: of rt-tests only cyclictest is read"));
@@ -85,7 +85,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         return Err(format!(
             "it has {} of its {}: it was cut off",
             threads.len(),
-            counted(stated as u64, "thread")
+            count_with_noun(stated as u64, "thread")
         ));
     }
     if let Some((number, _)) =
@@ -98,7 +98,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         1 => 1_000,
         other => return Err(format!("its resolution_in_ns is {other}, where 0 is µs and 1 is ns")),
     };
-    let options = CyclictestSettings::of(&command_line);
+    let options = CyclictestSettings::from_command_line(&command_line);
     check_against(&file, options.as_ref())?;
     let mut unknown = Vec::new();
     if file.latscope.is_none() {
@@ -115,14 +115,14 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         None => ("cyclictest", file.version.clone()),
     };
     let source = ImportSource { program, version: Some(version), text, unknown: &unknown };
-    let mut report = source.report();
+    let mut report = source.empty_report();
     report.machine = machine;
-    report.started = time::read(file.start_time.as_deref())?.unwrap_or_default();
-    report.finished = time::read(file.end_time.as_deref())?;
+    report.started = time::read_date(file.start_time.as_deref())?.unwrap_or_default();
+    report.finished = time::read_date(file.end_time.as_deref())?;
     let mut measured = Vec::new();
     for (number, thread) in threads {
         let setup = CyclictestRunSetup { tick_ps, threads: threads.len(), asked: options.as_ref() };
-        let m = thread.measurement(*number, setup);
+        let m = thread.to_measurement(*number, setup);
         let mut m = m.map_err(|why| format!("thread {number}: {why}"))?;
         if let Some(why) = options.as_ref().and_then(|asked| thread.contradiction(asked)) {
             return Err(format!("thread {number}: {why}"));
@@ -136,7 +136,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
             let missed = usize::try_from(*number).ok().and_then(|at| latscope.missed.get(at));
             let missed = missed.filter(|missed| **missed <= LARGEST);
             let missed = missed.ok_or_else(|| format!("thread {number}: its missed activations lack"))?;
-            m.lower(imported(&report).with("missed", *missed as f64));
+            m.lower(imported(&report).with_number("missed", *missed as f64));
         }
         measured.push(m);
     }
@@ -153,7 +153,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
     if file.latscope.is_none() {
         warn_of_missed(&mut report, &measured);
     }
-    finish(report, measured)
+    finish_report(report, measured)
 }
 
 /// Checks a file against the command line in it.
@@ -171,7 +171,7 @@ fn check_against(file: &CyclictestJsonFile, asked: Option<&CyclictestSettings>) 
     }
     let threads = &file.thread.0;
     if let Some(stated) = asked.threads.filter(|stated| *stated != threads.len() as u64) {
-        let found = counted(threads.len() as u64, "thread");
+        let found = count_with_noun(threads.len() as u64, "thread");
         return Err(format!("it has {found}, and its command line asks for {stated} (-t)"));
     }
     let fault = |(number, thread): &(u64, CyclictestJsonThread)| {
@@ -222,7 +222,7 @@ const MOST_MISSED: u64 = 1 << 22;
 /// wake-up.
 fn with_missed(m: &Measurement, tick_ps: u64, asked: &CyclictestSettings) -> Option<Histogram> {
     let interval =
-        m.number(param::INTERVAL).filter(|interval| *interval > 0 && asked.method != "relative")?;
+        m.numeric_param(param::INTERVAL).filter(|interval| *interval > 0 && asked.method != "relative")?;
     let interval = interval as f64;
     let skipped = |ns: f64| (ns / interval).ceil().max(1.0) as u64 - 1;
     let mut late: Vec<(f64, u64)> = m.histogram.buckets_ns().map(|(low, _, n)| (low, n)).collect();
@@ -258,7 +258,7 @@ fn warn_of_missed(report: &mut Report, measured: &[Measurement]) {
             "{}: it was late by more than an interval, so that at least {} did not take place; verdicts count them, \
              and figures do not",
             m.title,
-            counted(missed, "activation")
+            count_with_noun(missed, "activation")
         );
         report.warnings.push(Warning { id: MISSED.to_owned(), text, remedy: None });
     }
@@ -292,14 +292,14 @@ impl CyclictestJsonThread {
     fn contradiction(&self, asked: &CyclictestSettings) -> Option<String> {
         // A run may end early, and not go on.
         if let Some(most) = asked.loops.filter(|most| self.cycles > *most) {
-            return Some(format!("it has {}, and -l allows {most}", counted(self.cycles, "cycle")));
+            return Some(format!("it has {}, and -l allows {most}", count_with_noun(self.cycles, "cycle")));
         }
         let cpu = self.cpu.and_then(|cpu| u64::try_from(cpu).ok())?;
         let cpus = asked.cpus.as_deref().filter(|cpus| !cpus.iter().any(|(a, b)| (*a..=*b).contains(&cpu)));
         cpus.map(|_| format!("it is of CPU {cpu}, which is not among those of -a"))
     }
 
-    fn measurement(&self, number: u64, setup: CyclictestRunSetup) -> Result<Measurement, String> {
+    fn to_measurement(&self, number: u64, setup: CyclictestRunSetup) -> Result<Measurement, String> {
         let CyclictestJsonThread { histogram: BinCounts(counts), min, max, avg, .. } = self;
         if counts.is_empty() && self.cycles > 0 {
             return Err("it has no histogram, only the least, the mean and the largest figure: \
@@ -323,7 +323,7 @@ impl CyclictestJsonThread {
             mean: avg.map(|avg| StatedNumber::to_step(avg, 0.01)),
         };
         let (params, title) = (self.params(number, setup), format!("wake-up, lateness, thread {number}"));
-        Ok(measurement(ids::WAKE_TIMER, params, title, Semantics::OneWay, counted.histogram()?))
+        Ok(sampled_point(ids::WAKE_TIMER, params, title, Semantics::OneWay, counted.histogram()?))
     }
 
     /// Known parameters of the thread, by the names of the probe `wake.timer`.

@@ -1,6 +1,6 @@
 //! Lines of cyclictest around its histogram: the state of its threads, the cycles beyond, and what ended the run.
 
-use latscope_core::units::{counted, format_count};
+use latscope_core::units::{count_with_noun, format_count};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns true for a line such as `T: 0 (25807) P:80 I:1000 C:  500 Min: …`, also of jitterdebugger.
@@ -43,7 +43,7 @@ impl ThreadStatus {
         let mut threads = BTreeMap::new();
         for (number, line) in lines.filter(|(_, line)| is_status(line.as_ref())) {
             let line = line.as_ref();
-            let of = ThreadStatus::of(number, line);
+            let of = ThreadStatus::parse_line(number, line);
             let (thread, status) =
                 of.ok_or_else(|| format!("line {number}, {line:?}, lacks a figure of its thread"))?;
             threads.insert(thread, status);
@@ -51,7 +51,7 @@ impl ThreadStatus {
         Ok(threads)
     }
 
-    fn of(line: usize, text: &str) -> Option<(usize, ThreadStatus)> {
+    fn parse_line(line: usize, text: &str) -> Option<(usize, ThreadStatus)> {
         let word = |name: &str| text.split_once(name)?.1.split_whitespace().next();
         let number = |name: &str| word(name)?.parse::<u64>().ok();
         let [count, min, avg, max] = [" C:", " Min:", " Avg:", " Max:"].map(number);
@@ -66,7 +66,7 @@ impl ThreadStatus {
     ///
     /// # Errors
     /// The line cannot be of the same thread.
-    pub(super) fn check(&self, column: Option<&ColumnFigures>) -> Result<(), String> {
+    pub(super) fn check_column(&self, column: Option<&ColumnFigures>) -> Result<(), String> {
         let column = column
             .ok_or_else(|| format!("line {} is of a thread that its histogram does not have", self.line))?;
         let refused = |what: &str, stated: u64, own: u64| {
@@ -159,7 +159,7 @@ fn check_cycles(list: &str, column: &ColumnFigures) -> Result<(), String> {
             .ok_or("it has no number of others")?,
     };
     if (listed.len() as u64).checked_add(others) != Some(column.overflow) {
-        let beyond = counted(column.overflow, "value");
+        let beyond = count_with_noun(column.overflow, "value");
         return Err(format!("it lists {} cycles and {others} others, of {beyond} beyond", listed.len()));
     }
     let is_ascending = listed.windows(2).all(|pair| pair[0] < pair[1]);

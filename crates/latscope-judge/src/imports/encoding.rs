@@ -26,7 +26,7 @@ pub(super) fn utf8(text: &[u8]) -> Cow<'_, [u8]> {
 
 /// Returns a text whose lines end with a line feed, and have no byte-order marks at their starts: programs that join
 /// files leave these in the middle.
-pub(super) fn plain(text: &[u8]) -> Cow<'_, str> {
+pub(super) fn normalise_lines(text: &[u8]) -> Cow<'_, str> {
     // Names in a command line may be of any encoding.
     let mut text = String::from_utf8_lossy(text);
     for (from, to) in [("\r\n", "\n"), ("\r", "\n"), ("\n\u{feff}", "\n")] {

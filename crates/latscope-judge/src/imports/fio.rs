@@ -2,14 +2,14 @@
 
 use super::bins::{BinCounts, ImportHistogram};
 use super::checks::StatedNumber;
-use super::report::{ImportSource, check_length, finish, measurement, note_watched};
+use super::report::{ImportSource, check_length, finish_report, note_watched, sampled_point};
 use super::{from_json, has_names, time};
 use latscope_core::histogram::{Histogram, HistogramBinning};
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params, params};
 use latscope_core::quality::{NOTHING_MEASURED, QualityLevel, Reason};
 use latscope_core::report::{Measurement, Report, Semantics};
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -135,7 +135,8 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
     if ["1.", "2."].iter().any(|old| version.starts_with(old)) {
         return Err(format!("it is of version {version}, whose latencies are in µs: measure with fio 3"));
     }
-    let mut report = ImportSource { program: "fio", version: Some(version), text, unknown: UNKNOWN }.report();
+    let mut report =
+        ImportSource { program: "fio", version: Some(version), text, unknown: UNKNOWN }.empty_report();
     report.finished = file.timestamp_ms.and_then(time::of_epoch);
     let mut measurements = Vec::new();
     check_length(jobs.len(), "jobs")?;
@@ -156,7 +157,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
     if measurements.iter().all(|m| m.histogram.count() == 0) {
         return Err("it has no latency with bins: run fio with --output-format=json+".to_owned());
     }
-    finish(report, measurements)
+    finish_report(report, measurements)
 }
 
 impl FioJsonJob {
@@ -178,13 +179,14 @@ impl FioJsonJob {
         let failed = (self.total_err > 0).then(|| {
             format!(
                 "{} of the job failed, first with error {}",
-                counted(self.total_err, "operation"),
+                count_with_noun(self.total_err, "operation"),
                 self.first_error
             )
         });
         let partial = (of.short_ios > 0 && !is_synced)
-            .then(|| format!("{} transferred less than asked", counted(of.short_ios, "operation")));
-        let dropped = (of.drop_ios > 0).then(|| format!("{} dropped", counted(of.drop_ios, "operation")));
+            .then(|| format!("{} transferred less than asked", count_with_noun(of.short_ios, "operation")));
+        let dropped =
+            (of.drop_ios > 0).then(|| format!("{} dropped", count_with_noun(of.drop_ios, "operation")));
         let all: Vec<String> = [ended, failed, partial, dropped].into_iter().flatten().collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
@@ -208,15 +210,16 @@ impl FioJsonJob {
         let longest = directions.iter().map(|(_, of)| of.runtime).max().unwrap_or(0);
         for (direction, of) in directions {
             // Before 3.43 syncs of data are not among the operations of sync.
-            of.check(is_ramped || is_synced && direction == "sync")
+            of.check_direction(is_ramped || is_synced && direction == "sync")
                 .map_err(|why| format!("{direction}: {why}"))?;
             // Of syncs no time is stated: they are between the other operations.
             let known = [of.runtime, longest, job_ms].into_iter().find(|ms| *ms > 0);
             let before = measurements.len();
             for (name, latency) in of.latencies() {
                 let Some(bins) = latency.filled_bins() else { continue };
-                let histogram = latency.counted(bins).map_err(|why| format!("{direction}, {name}: {why}"))?;
-                let mut m = self.point(params, Some((direction, name)), histogram);
+                let histogram =
+                    latency.to_histogram(bins).map_err(|why| format!("{direction}, {name}: {why}"))?;
+                let mut m = self.job_point(params, Some((direction, name)), histogram);
                 note_watched(&mut m, known.unwrap_or(0) as f64 / 1e3)?;
                 if let Some(why) = self.failures(of, is_synced) {
                     m.lower(Reason::new(QualityLevel::Degraded, "calls-failed", why, ""));
@@ -226,15 +229,18 @@ impl FioJsonJob {
                 }
                 measurements.push(m);
             }
-            if let Some(number) = of.operations().filter(|_| measurements.len() == before) {
-                let mut m = self.point(params, Some((direction, "clat")), Histogram::new(1_000));
-                let why = format!("it has {}, and no bins of their latencies", counted(number, "operation"));
+            if let Some(number) = of.operation_count().filter(|_| measurements.len() == before) {
+                let mut m = self.job_point(params, Some((direction, "clat")), Histogram::new(1_000));
+                let why = format!(
+                    "it has {}, and no bins of their latencies",
+                    count_with_noun(number, "operation")
+                );
                 m.lower(Reason::new(QualityLevel::Unsupported, NOTHING_MEASURED, why, ""));
                 measurements.push(m);
             }
         }
         if measurements.is_empty() {
-            let mut m = self.point(params, None, Histogram::new(1_000));
+            let mut m = self.job_point(params, None, Histogram::new(1_000));
             let why =
                 self.failures(&self.read, is_synced).unwrap_or_else(|| "it has no operation".to_owned());
             m.lower(Reason::new(QualityLevel::Unsupported, NOTHING_MEASURED, why, ""));
@@ -244,7 +250,7 @@ impl FioJsonJob {
     }
 
     /// A point of the job: a direction and a latency of it, or the whole job.
-    fn point(&self, params: &Params, of: Option<(&str, &str)>, histogram: Histogram) -> Measurement {
+    fn job_point(&self, params: &Params, of: Option<(&str, &str)>, histogram: Histogram) -> Measurement {
         let mut params = params.clone();
         let number = params.get("number").map(|number| format!(" {number}")).unwrap_or_default();
         let mut title = format!("{}{number}", self.jobname);
@@ -253,7 +259,7 @@ impl FioJsonJob {
             params.insert("latency".to_owned(), latency.into());
             title = format!("{title}: {direction}, {latency}");
         }
-        measurement("imported.fio", params, title, Semantics::Operation, histogram)
+        sampled_point("imported.fio", params, title, Semantics::Operation, histogram)
     }
 }
 
@@ -265,15 +271,15 @@ impl FioDirectionStats {
     }
 
     /// Number of the operations; `None` if there was none.
-    fn operations(&self) -> Option<u64> {
+    fn operation_count(&self) -> Option<u64> {
         let counts = self.latencies().map(|(_, latency)| latency.count);
         counts.chain(self.total_ios).max().filter(|number| *number > 0)
     }
 
     /// Checks that the figures of the direction can be of the same operations.
-    fn check(&self, is_ramped: bool) -> Result<(), String> {
+    fn check_direction(&self, is_ramped: bool) -> Result<(), String> {
         for (name, latency) in self.latencies() {
-            latency.check().map_err(|why| format!("{name}: {why}"))?;
+            latency.check_latency().map_err(|why| format!("{name}: {why}"))?;
             if let Some(all) = self.total_ios.filter(|all| !is_ramped && latency.count > *all) {
                 return Err(format!(
                     "its N of {name}, {}, is above {all} operations: it is damaged",
@@ -319,7 +325,7 @@ impl FioLatencyStats {
     }
 
     /// Checks the figures against each other, also where there are no bins.
-    fn check(&self) -> Result<(), String> {
+    fn check_latency(&self) -> Result<(), String> {
         let FioLatencyStats { min, max, mean, .. } = self;
         let is_nothing = (*min, *max, *mean) == (0, 0, 0.0);
         if self.count == 0 && !is_nothing {
@@ -334,7 +340,7 @@ impl FioLatencyStats {
 
     /// Checks that each bin has one name, and that each percentile is the bin in which the counts reach it.
     fn check_names(&self, BinCounts(counts): &BinCounts) -> Result<(), String> {
-        let is_same = |pair: &&[(u64, u64)]| BINS.around(pair[0].0, pair[0].0).1 >= pair[1].0;
+        let is_same = |pair: &&[(u64, u64)]| BINS.tick_range(pair[0].0, pair[0].0).1 >= pair[1].0;
         if let Some(pair) = counts.windows(2).find(is_same) {
             return Err(format!("{} and {} are names of one bin: it is damaged", pair[0].0, pair[1].0));
         }
@@ -355,7 +361,7 @@ impl FioLatencyStats {
         Ok(())
     }
 
-    fn counted(&self, bins: &BinCounts) -> Result<Histogram, String> {
+    fn to_histogram(&self, bins: &BinCounts) -> Result<Histogram, String> {
         self.check_names(bins)?;
         let BinCounts(counts) = bins;
         let known = counts.partition_point(|(value, _)| *value < LAST_BIN);
@@ -365,7 +371,7 @@ impl FioLatencyStats {
             bins: Some(BINS),
             counts: &counts[..known],
             overflow: overflow.ok_or("its counts are larger than any can be")?,
-            overflow_from: Some(BINS.around(LAST_BIN, LAST_BIN).0),
+            overflow_from: Some(BINS.tick_range(LAST_BIN, LAST_BIN).0),
             count: Some(self.count),
             min: self.min,
             max: self.max,

@@ -2,7 +2,7 @@
 //! are computed from them (mean, median, complexity) are left out.
 
 use super::checks::{KnownValues, StatedFigures, StatedNumber, deviation};
-use super::report::{ImportSource, check_length, finish, measurement, number_alike};
+use super::report::{ImportSource, check_length, finish_report, number_alike, sampled_point};
 use super::{from_json, has_names, time};
 use latscope_core::histogram::Histogram;
 use latscope_core::ordered::entry;
@@ -10,7 +10,7 @@ use latscope_core::plan::params;
 use latscope_core::quality::{QualityLevel, Reason};
 use latscope_core::report::{Better, MeasuredQuantity, Measurement, Report, Sampling, Semantics};
 use latscope_core::rounds::RoundSummary;
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,22 +65,23 @@ const UNKNOWN: &[&str] = &["options of the program", "counters of the user, whic
 ///
 /// # Errors
 /// The text has aggregates only, is of an old version, or damaged.
-pub(super) fn read(text: &str) -> Result<Report, String> {
+pub(super) fn read_output(text: &str) -> Result<Report, String> {
     let file: GoogleBenchmarkFile = from_json(text)?;
     check_length(file.benchmarks.len(), "lines of benchmarks")?;
     let version = file.context.library_version.clone();
-    let mut report = ImportSource { program: "Google Benchmark", version, text, unknown: UNKNOWN }.report();
+    let mut report =
+        ImportSource { program: "Google Benchmark", version, text, unknown: UNKNOWN }.empty_report();
     report.machine.name = file.context.host_name;
-    report.started = time::read(file.context.date.as_deref())?.unwrap_or_default();
+    report.started = time::read_date(file.context.date.as_deref())?.unwrap_or_default();
     if file.context.library_build_type.as_deref() == Some("debug") {
         report.plan.notes.push("the benchmark library is a debug build".to_owned());
     }
     if file.context.cpu_scaling_enabled == Some(true) {
         report.plan.notes.push("frequency scaling was on".to_owned());
     }
-    let mut measured = Benchmarks::of(&file.benchmarks)?.measurements()?;
+    let mut measured = Benchmarks::from_entries(&file.benchmarks)?.measurements()?;
     number_alike(&mut measured);
-    finish(report, measured)
+    finish_report(report, measured)
 }
 
 /// The lines of each benchmark.
@@ -96,7 +97,7 @@ struct Benchmarks<'a> {
 type GoogleBenchmarkIndex = (Option<u64>, Option<u64>);
 
 impl<'a> Benchmarks<'a> {
-    fn of(lines: &'a [GoogleBenchmarkEntry]) -> Result<Benchmarks<'a>, String> {
+    fn from_entries(lines: &'a [GoogleBenchmarkEntry]) -> Result<Benchmarks<'a>, String> {
         let mut all = Benchmarks::default();
         let is_old = lines.iter().any(|line| line.run_type.is_none());
         if is_old && has_computed(lines) {
@@ -137,7 +138,7 @@ impl<'a> Benchmarks<'a> {
             };
             let computed =
                 self.computed.iter().filter(|(of, line)| of == name && is_of(line)).map(|(_, line)| *line);
-            let m = point(name, lines, &computed.collect::<Vec<_>>());
+            let m = benchmark_point(name, lines, &computed.collect::<Vec<_>>());
             m.map_err(|why| format!("benchmark {name}: {why}"))
         });
         measured.collect()
@@ -203,19 +204,20 @@ fn check_repetitions(
         return Err(format!(
             "it has {} of its {}: it is damaged",
             lines.len(),
-            counted(*first, "repetition")
+            count_with_noun(*first, "repetition")
         ));
     }
     match once.last() {
-        Some(last) if last >= first => {
-            Err(format!("it has a repetition {last}, and {}: it is damaged", counted(*first, "repetition")))
-        }
+        Some(last) if last >= first => Err(format!(
+            "it has a repetition {last}, and {}: it is damaged",
+            count_with_noun(*first, "repetition")
+        )),
         _ => Ok(()),
     }
 }
 
 /// Checks the repetitions of a benchmark that were measured, and the figures that are computed from them.
-fn check(
+fn check_benchmark(
     done: &[&GoogleBenchmarkEntry],
     times: &[f64],
     computed: &[&GoogleBenchmarkEntry],
@@ -226,12 +228,12 @@ fn check(
     if done.iter().any(|line| line.iterations == Some(0)) {
         return Err("it has a time of no iteration: it is damaged".to_owned());
     }
-    let cpu: Vec<f64> = done.iter().filter_map(|line| line.ns(Some(line.cpu_time?)).ok()).collect();
+    let cpu: Vec<f64> = done.iter().filter_map(|line| line.time_in_ns(Some(line.cpu_time?)).ok()).collect();
     for line in computed {
         let figure = line.aggregate_name.as_deref().unwrap_or_default();
         // The coefficient of variation has no unit.
         let stated = |time: Option<f64>| {
-            if figure == "cv" { Ok(time) } else { time.map(|_| line.ns(time)).transpose() }
+            if figure == "cv" { Ok(time) } else { time.map(|_| line.time_in_ns(time)).transpose() }
         };
         let pairs = [(stated(line.real_time)?, times), (stated(line.cpu_time)?, &cpu)];
         for (stated, values) in pairs {
@@ -239,7 +241,7 @@ fn check(
             check_computed(figure, stated, values)?;
         }
     }
-    StatedFigures::default().check(&KnownValues::single(times)).map(drop)
+    StatedFigures::default().check_values(&KnownValues::single(times)).map(drop)
 }
 
 /// Checks a computed figure against the times of which it is.
@@ -257,7 +259,7 @@ fn check_computed(figure: &str, stated: f64, values: &[f64]) -> Result<(), Strin
         "cv" => return is_own(figure, (stated * mean - spread).abs() <= 1e-3 * spread + 1e-6 * mean),
         _ => return Ok(()),
     };
-    figures.check(&KnownValues::single(values)).map(drop)
+    figures.check_values(&KnownValues::single(values)).map(drop)
 }
 
 /// Returns true if a figure may be the median of values. Of an even number of them 1.4.1 to 1.8.2 took the lower middle
@@ -279,13 +281,13 @@ fn is_own(figure: &str, is_right: bool) -> Result<(), String> {
 }
 
 /// A benchmark with its repetitions.
-fn point(
+fn benchmark_point(
     name: &str,
     lines: &[&GoogleBenchmarkEntry],
     computed: &[&GoogleBenchmarkEntry],
 ) -> Result<Measurement, String> {
     let params = params([("benchmark", name.into())]);
-    let mut m = measurement(
+    let mut m = sampled_point(
         "imported.google-benchmark",
         params,
         name.to_owned(),
@@ -302,15 +304,16 @@ fn point(
             if said.trim().is_empty() { "the benchmark skipped it, and does not say why" } else { &said };
         m.lower(Reason::new(level, "not-possible-here", text, ""));
     }
-    let times: Vec<f64> = done.iter().map(|line| line.ns(line.real_time)).collect::<Result<_, _>>()?;
+    let times: Vec<f64> =
+        done.iter().map(|line| line.time_in_ns(line.real_time)).collect::<Result<_, _>>()?;
     check_repetitions(lines, computed)?;
-    check(&done, &times, computed)?;
+    check_benchmark(&done, &times, computed)?;
     // Of what is short more digits are known than of a ns.
     let tick_ps = if times.iter().all(|ns| *ns < 1e6) { 1 } else { 1_000 };
     m.histogram = Histogram::new(tick_ps);
     for (line, ns) in done.iter().zip(times) {
         m.histogram.record((ns * 1e3 / tick_ps as f64).round() as u64);
-        let cpu = line.cpu_time.map(|_| line.ns(line.cpu_time)).transpose()?;
+        let cpu = line.cpu_time.map(|_| line.time_in_ns(line.cpu_time)).transpose()?;
         let values: BTreeMap<String, f64> = cpu.into_iter().map(|cpu| (CPU_TIME.to_owned(), cpu)).collect();
         m.rounds.push(RoundSummary {
             count: 1,
@@ -338,7 +341,7 @@ fn point(
 const CPU_TIME: &str = "cpu-time";
 
 impl GoogleBenchmarkEntry {
-    fn ns(&self, time: Option<f64>) -> Result<f64, String> {
+    fn time_in_ns(&self, time: Option<f64>) -> Result<f64, String> {
         let unit = match self.time_unit.as_deref() {
             Some("ns") => 1.0,
             Some("us") => 1e3,

@@ -1,14 +1,14 @@
 //! The JSON of hyperfine. Each time is that of a separate process: a round of one event.
 
 use super::checks::{KnownValues, StatedFigures, StatedNumber, deviation};
-use super::report::{ImportSource, check_length, finish, measurement, number_alike};
+use super::report::{ImportSource, check_length, finish_report, number_alike, sampled_point};
 use super::{from_json, has_names};
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::{USER_PARAMETER, params};
 use latscope_core::quality::{QualityLevel, Reason};
 use latscope_core::report::{Measurement, Report, Semantics};
 use latscope_core::rounds::RoundSummary;
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -53,25 +53,26 @@ const UNKNOWN: &str = "options: shell, warm-up runs, preparation";
 ///
 /// # Errors
 /// The text has no times of the single runs, or is damaged.
-pub(super) fn read(text: &str) -> Result<Report, String> {
+pub(super) fn read_output(text: &str) -> Result<Report, String> {
     let file: File = from_json(text)?;
     if file.results.is_empty() {
         return Err("it has no command: hyperfine ended before it measured one".to_owned());
     }
     let lack = file.results.iter().any(|command| command.exit_codes.is_empty());
     let unknown: Vec<&str> = [UNKNOWN].into_iter().chain(lack.then_some("exit codes of the runs")).collect();
-    let mut report = ImportSource { program: "hyperfine", version: None, text, unknown: &unknown }.report();
+    let mut report =
+        ImportSource { program: "hyperfine", version: None, text, unknown: &unknown }.empty_report();
     let measured = file
         .results
         .iter()
-        .map(|command| command.measurement().map_err(|why| format!("{:?}: {why}", command.command)));
+        .map(|command| command.to_measurement().map_err(|why| format!("{:?}: {why}", command.command)));
     let mut measured = measured.collect::<Result<Vec<_>, _>>()?;
     for m in measured.iter().filter(|m| m.histogram.min() == Some(0.0)) {
         let note = format!("{}: a run took 0 s: hyperfine takes the time of its shell off", m.title);
         report.plan.notes.push(note);
     }
     number_alike(&mut measured);
-    finish(report, measured)
+    finish_report(report, measured)
 }
 
 /// Returns true if a number is the standard deviation of these times, as far as it has digits.
@@ -85,10 +86,10 @@ fn is_deviation(stated: f64, times: &[f64]) -> bool {
 
 impl Command {
     /// Checks the figures of the command against the times of its runs.
-    fn check(&self, times: &[f64]) -> Result<(), String> {
+    fn check_times(&self, times: &[f64]) -> Result<(), String> {
         let step = |value: f64| StatedNumber::to_step(value, 1e-9 * value.abs());
         let stated = StatedFigures { count: None, min: self.min, max: self.max, mean: self.mean.map(step) };
-        stated.check(&KnownValues::single(times))?;
+        stated.check_values(&KnownValues::single(times))?;
         let median = latscope_core::statistics::median(times).map(step);
         if self.median.map(step).zip(median).is_some_and(|(stated, median)| !stated.agrees(median)) {
             return Err("its median is not that of its times: it is damaged".to_owned());
@@ -98,17 +99,17 @@ impl Command {
         }
         let codes = self.exit_codes.len();
         if codes > 0 && codes != times.len() {
-            let codes = counted(codes as u64, "exit code");
+            let codes = count_with_noun(codes as u64, "exit code");
             return Err(format!("it has {} times and {codes}: it is damaged", times.len()));
         }
         Ok(())
     }
 
-    fn measurement(&self) -> Result<Measurement, String> {
+    fn to_measurement(&self) -> Result<Measurement, String> {
         let times = self.times.as_deref().filter(|times| !times.is_empty());
         let times = times.ok_or("it has no times of the single runs")?;
         check_length(times.len(), "runs")?;
-        self.check(times)?;
+        self.check_times(times)?;
         let mut histogram = Histogram::new(1_000);
         let mut rounds = Vec::new();
         for seconds in times {
@@ -131,7 +132,7 @@ impl Command {
         for (name, value) in &self.parameters {
             params.insert(format!("{USER_PARAMETER}{name}"), value.as_str().into());
         }
-        let mut m = measurement(PROBE, params, self.command.clone(), Semantics::Operation, histogram);
+        let mut m = sampled_point(PROBE, params, self.command.clone(), Semantics::Operation, histogram);
         if rounds.len() > 1 {
             m.rounds = rounds;
         }

@@ -2,7 +2,7 @@
 
 use super::bins::{BinCounts, ImportHistogram, Numbered};
 use super::checks::{NO_MEAN, StatedNumber};
-use super::report::{ImportSource, SysInfo, finish, measurement};
+use super::report::{ImportSource, SysInfo, finish_report, sampled_point};
 use super::{from_json, has_names};
 use latscope_core::catalogue::ids;
 use latscope_core::param;
@@ -50,7 +50,7 @@ const UNKNOWN: &[&str] =
 ///
 /// # Errors
 /// The text is of another version, or damaged.
-pub(super) fn read(text: &str) -> Result<Report, String> {
+pub(super) fn read_output(text: &str) -> Result<Report, String> {
     let file: File = from_json(text)?;
     if file.version != VERSION {
         return Err(format!("its form is version {}, and {VERSION} is read", file.version));
@@ -67,16 +67,16 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         if is_of_cpu { (param::CPU, None) } else { (param::THREAD, Some("CPUs of the threads")) };
     let unknown: Vec<&str> = UNKNOWN.iter().copied().chain(further).collect();
     let mut report =
-        ImportSource { program: "jitterdebugger", version: None, text, unknown: &unknown }.report();
+        ImportSource { program: "jitterdebugger", version: None, text, unknown: &unknown }.empty_report();
     report.machine = file.sysinfo.uname.machine();
     let measured = cpus.iter().map(|(number, cpu)| {
-        cpu.measurement((key, *number), tick_ps).map_err(|why| format!("thread {number}: {why}"))
+        cpu.to_measurement((key, *number), tick_ps).map_err(|why| format!("thread {number}: {why}"))
     });
-    finish(report, measured.collect::<Result<_, _>>()?)
+    finish_report(report, measured.collect::<Result<_, _>>()?)
 }
 
 impl Cpu {
-    fn measurement(&self, (key, number): (&str, u64), tick_ps: u64) -> Result<Measurement, String> {
+    fn to_measurement(&self, (key, number): (&str, u64), tick_ps: u64) -> Result<Measurement, String> {
         let Cpu { histogram: BinCounts(counts), count, min, max, avg } = self;
         let counted = counts.iter().try_fold(0u64, |sum, (_, n)| sum.checked_add(*n));
         let overflow = counted.and_then(|counted| count.checked_sub(counted));
@@ -99,6 +99,6 @@ impl Cpu {
         let place = if key == param::CPU { "CPU" } else { "thread" };
         let (params, title) =
             (params([(key, number.into())]), format!("wake-up, lateness, {place} {number}"));
-        Ok(measurement(ids::WAKE_TIMER, params, title, Semantics::OneWay, counted.histogram()?))
+        Ok(sampled_point(ids::WAKE_TIMER, params, title, Semantics::OneWay, counted.histogram()?))
     }
 }

@@ -1,7 +1,7 @@
 //! The text of LMbench's lat_mem_rd: for each stride a list of sizes in MiB, each with the ns of a load.
 
 use super::numbered_lines;
-use super::report::{ImportSource, finish, measurement};
+use super::report::{ImportSource, finish_report, sampled_point};
 use super::time;
 use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
@@ -45,7 +45,7 @@ const USUAL_STRIDES: [u64; 2] = [64, 128];
 ///
 /// # Errors
 /// A line of a list has no two numbers, or the last list is cut off.
-pub(super) fn read(text: &str) -> Result<Report, String> {
+pub(super) fn read_output(text: &str) -> Result<Report, String> {
     let mut lists = LatencyLists::default();
     for (number, line) in numbered_lines(text) {
         lists.read_line(number, line)?;
@@ -57,8 +57,9 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
     }
     let is_unknown = measurements.iter().any(|m| !m.params.contains_key(param::ORDER));
     let unknown: Vec<&str> = UNKNOWN.iter().copied().chain(is_unknown.then_some(ORDER)).collect();
-    let mut report = ImportSource { program: "lat_mem_rd", version: None, text, unknown: &unknown }.report();
-    if let Some((host, kernel)) = machine(text) {
+    let mut report =
+        ImportSource { program: "lat_mem_rd", version: None, text, unknown: &unknown }.empty_report();
+    if let Some((host, kernel)) = host_and_kernel(text) {
         report.machine = Machine { name: host.to_owned(), kernel: kernel.to_owned(), ..Machine::default() };
     }
     (report.started, report.finished) = dates(text)?;
@@ -68,7 +69,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
     if others > 0 {
         report.plan.notes.push(format!("{others} lines outside of the lists were passed over"));
     }
-    finish(report, measurements)
+    finish_report(report, measurements)
 }
 
 /// The lists of a text, while its lines are read.
@@ -117,10 +118,10 @@ impl LatencyLists {
     }
 
     fn read_point(&mut self, number: usize, line: &str, stride: u64, points: usize) -> Result<(), String> {
-        let m = point(line, stride, self.order);
+        let m = parse_point(line, stride, self.order);
         let m = m.ok_or_else(|| format!("line {number}, {line:?}, has no size in MiB and ns"))?;
         let m = m.map_err(|why| format!("line {number}: {why}"))?;
-        let size = |m: &Measurement| m.number(param::SIZE);
+        let size = |m: &Measurement| m.numeric_param(param::SIZE);
         if points > 0 && self.measurements.last().and_then(size) > size(&m) {
             return Err(format!("line {number}: {} is less than the size above it: it is damaged", m.title));
         }
@@ -146,7 +147,7 @@ impl LatencyLists {
         if let Some((_, order)) = ORDERS.iter().find(|(heading, _)| *heading == line.trim()) {
             self.order = Some(order);
         }
-        if !self.in_other_list && point(line, 1, None).is_some() {
+        if !self.in_other_list && parse_point(line, 1, None).is_some() {
             return Err(format!("line {number}, {line:?}, is of a list without a heading: it is damaged"));
         }
         Ok(())
@@ -156,7 +157,7 @@ impl LatencyLists {
     /// that one ends with the size of the call, which is in MiB.
     fn check_end(&mut self, text: &str) -> Result<(), String> {
         let Some((stride, _)) = self.list else { return Ok(()) };
-        let last = self.measurements.last().and_then(|m| m.number(param::SIZE)).unwrap_or(1);
+        let last = self.measurements.last().and_then(|m| m.numeric_param(param::SIZE)).unwrap_or(1);
         let is_of_call = self.lists == 1 && USUAL_STRIDES.contains(&stride) && last.is_multiple_of(1 << 20);
         if !(is_of_call && text.ends_with('\n')) {
             let last = text.lines().count();
@@ -185,7 +186,7 @@ fn dates(text: &str) -> Result<(String, Option<String>), String> {
 }
 
 /// Host and release of the kernel in the first line of a whole result of LMbench.
-fn machine(text: &str) -> Option<(&str, &str)> {
+fn host_and_kernel(text: &str) -> Option<(&str, &str)> {
     let heading = text.lines().find(|line| line.starts_with(WHOLE))?;
     let (_, machine) = heading.trim().strip_suffix(']')?.split_once("results for Linux ")?;
     let mut words = machine.split(' ');
@@ -193,7 +194,7 @@ fn machine(text: &str) -> Option<(&str, &str)> {
 }
 
 /// The point of a line of a list; `None` for another line.
-fn point(line: &str, stride: u64, order: Option<&str>) -> Option<Result<Measurement, String>> {
+fn parse_point(line: &str, stride: u64, order: Option<&str>) -> Option<Result<Measurement, String>> {
     let [mib, ns] = line.split_whitespace().collect::<Vec<&str>>()[..] else { return None };
     let (mib, ns): (f64, f64) = (mib.parse().ok()?, ns.parse().ok()?);
     if !(mib > 0.0 && mib <= 1e9 && (0.0..=1e9).contains(&ns)) {
@@ -202,7 +203,7 @@ fn point(line: &str, stride: u64, order: Option<&str>) -> Option<Result<Measurem
     if ns == 0.0 {
         return Some(Err("0 ns is no time of a load: it is damaged".to_owned()));
     }
-    let size = size(mib);
+    let size = size_from_mib(mib);
     if size < stride {
         let [size, stride] = [size, stride].map(format_size);
         return Some(Err(format!("a size of {size} cannot have loads {stride} apart: it is damaged")));
@@ -215,13 +216,13 @@ fn point(line: &str, stride: u64, order: Option<&str>) -> Option<Result<Measurem
     }
     let mut histogram = Histogram::new(1);
     histogram.record((ns * 1e3).round() as u64);
-    let mut m = measurement("imported.lat-mem-rd", params, title, Semantics::Operation, histogram);
+    let mut m = sampled_point("imported.lat-mem-rd", params, title, Semantics::Operation, histogram);
     m.sampling = Sampling::Batch { ops: 0 };
     Some(Ok(m))
 }
 
 /// The size of so many MiB, with five digits after the point: the sizes of LMbench are multiples of 512 B.
-fn size(mib: f64) -> u64 {
+fn size_from_mib(mib: f64) -> u64 {
     let bytes = mib * f64::from(1 << 20);
     let whole = (bytes / 512.0).round() * 512.0;
     let digits = 5e-6 * f64::from(1 << 20) + 0.5;

@@ -47,13 +47,13 @@ pub const FORMATS: &[ImportFormat] = &[
     ImportFormat {
         name: "cyclictest --json",
         recognises: cyclictest_json::recognises,
-        read: cyclictest_json::read,
+        read: cyclictest_json::read_output,
     },
-    ImportFormat { name: "cyclictest -h", recognises: cyclictest::recognises, read: cyclictest::read },
+    ImportFormat { name: "cyclictest -h", recognises: cyclictest::recognises, read: cyclictest::read_output },
     ImportFormat {
         name: "jitterdebugger -o",
         recognises: jitterdebugger::recognises,
-        read: jitterdebugger::read,
+        read: jitterdebugger::read_output,
     },
     ImportFormat { name: "fio --output-format=json+", recognises: fio::recognises, read: fio::read },
     ImportFormat { name: "rtla timerlat hist", recognises: rtla::is_timerlat, read: rtla::timerlat },
@@ -61,14 +61,14 @@ pub const FORMATS: &[ImportFormat] = &[
     ImportFormat {
         name: "Google Benchmark --benchmark_format=json",
         recognises: google_benchmark::recognises,
-        read: google_benchmark::read,
+        read: google_benchmark::read_output,
     },
     ImportFormat {
         name: "hyperfine --export-json",
         recognises: hyperfine::recognises,
-        read: hyperfine::read,
+        read: hyperfine::read_output,
     },
-    ImportFormat { name: "lat_mem_rd", recognises: lat_mem_rd::recognises, read: lat_mem_rd::read },
+    ImportFormat { name: "lat_mem_rd", recognises: lat_mem_rd::recognises, read: lat_mem_rd::read_output },
 ];
 
 /// Reason why a file is no readable result.
@@ -113,7 +113,7 @@ impl ReadError {
 }
 
 /// A text of a file in UTF-8, without a byte-order mark: what reads characters of it must not see UTF-16.
-pub fn decoded(text: Vec<u8>) -> Vec<u8> {
+pub fn decode_text(text: Vec<u8>) -> Vec<u8> {
     match encoding::utf8(&text) {
         Cow::Borrowed(same) if same.len() == text.len() => text,
         other => other.into_owned(),
@@ -127,7 +127,7 @@ pub fn decoded(text: Vec<u8>) -> Vec<u8> {
 pub fn read_report(text: &[u8]) -> Result<Report, ReadError> {
     let text = &*encoding::utf8(text);
     let mut report = Report::from_json(text).or_else(|error| otherwise(text, error))?;
-    tested::note(&mut report);
+    tested::record_evidence(&mut report);
     Ok(report)
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn runs_in(report: &Report) -> usize {
 /// The errors of [`read_report`].
 pub fn read_runs(text: &[u8]) -> Result<RunResult, ReadError> {
     let text = &*encoding::utf8(text);
-    RunResult::from_json(text).or_else(|error| otherwise(text, error).map(RunResult::of))
+    RunResult::from_json(text).or_else(|error| otherwise(text, error).map(RunResult::from_report))
 }
 
 /// Reads a text that is no result of latscope as the output of another program.
@@ -189,10 +189,10 @@ fn otherwise(text: &[u8], error: LoadError) -> Result<Report, ReadError> {
     if is_cut_off(text) {
         return Err(ReadError::Damaged);
     }
-    let text = encoding::plain(text);
+    let text = encoding::normalise_lines(text);
     let found: Vec<&ImportFormat> = FORMATS.iter().filter(|format| (format.recognises)(&text)).collect();
     match found.as_slice() {
-        [] => Err(others::known(&text).map_or_else(|| error.into(), ReadError::Unread)),
+        [] => Err(others::recognise_unread(&text).map_or_else(|| error.into(), ReadError::Unread)),
         [format] => (format.read)(&text).map_err(|why| ReadError::Format { format: format.name, why }),
         several => {
             let names: Vec<&str> = several.iter().map(|format| format.name).collect();
@@ -208,20 +208,20 @@ pub const IMPLAUSIBLE_SHARE: &str = "implausible-share";
 
 /// Adds a warning to a result whose time is hardly right (a date that does not exist or lies in the future, a clock
 /// that was never set, an end before the begin), and one if it states more than all of the CPUs.
-pub fn doubt(report: &mut Report, now: SystemTime) {
+pub fn warn_if_doubtful(report: &mut Report, now: SystemTime) {
     let time =
-        time::doubt((&report.started, report.finished.as_deref()), &report.machine.kernel_version, now);
-    warn(report, IMPLAUSIBLE_TIME, time, Some("set the clock of the machine"));
+        time::find_doubt((&report.started, report.finished.as_deref()), &report.machine.kernel_version, now);
+    add_warning(report, IMPLAUSIBLE_TIME, time, Some("set the clock of the machine"));
     let activity = report.activity.as_ref();
     let shares = activity.map(|account| [account.others, account.unseen, account.stolen.unwrap_or(0.0)]);
     let share = shares.into_iter().flatten().find(|share| !(0.0..=1.0).contains(share));
     let text = share.map(|share| {
         format!("it states a share of the CPUs of {share}: the file was changed, or is damaged")
     });
-    warn(report, IMPLAUSIBLE_SHARE, text, None);
+    add_warning(report, IMPLAUSIBLE_SHARE, text, None);
 }
 
-fn warn(report: &mut Report, id: &str, text: Option<String>, remedy: Option<&str>) {
+fn add_warning(report: &mut Report, id: &str, text: Option<String>, remedy: Option<&str>) {
     let Some(text) = text else { return };
     report.warnings.retain(|known| known.id != id);
     report.warnings.push(Warning { id: id.to_owned(), text, remedy: remedy.map(str::to_owned) });

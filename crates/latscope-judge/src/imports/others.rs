@@ -39,7 +39,7 @@ const OUTPUTS: &[UnreadOutput] = &[
 const HEAD: usize = 40;
 
 /// Returns what a text looks like, and what to do instead; `None` if it looks like nothing that is known.
-pub(super) fn known(text: &str) -> Option<String> {
+pub(super) fn recognise_unread(text: &str) -> Option<String> {
     if text.trim_matches(|c: char| c.is_whitespace() || c == '\0').is_empty() {
         return Some("it is empty: it is damaged, or the program that writes it has not ended".to_owned());
     }

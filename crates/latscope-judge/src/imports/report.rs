@@ -51,7 +51,7 @@ pub(super) struct ImportSource<'a> {
 
 impl ImportSource<'_> {
     /// A report without measurements, machine and time.
-    pub(super) fn report(self) -> Report {
+    pub(super) fn empty_report(self) -> Report {
         let imported = Imported {
             program: self.program.to_owned(),
             version: self.version,
@@ -113,7 +113,7 @@ pub(super) fn check_length(found: usize, what: &str) -> Result<(), String> {
 }
 
 /// Completes a report with its measurements and the facts that follow from them.
-pub(super) fn finish(mut report: Report, measurements: Vec<Measurement>) -> Result<Report, String> {
+pub(super) fn finish_report(mut report: Report, measurements: Vec<Measurement>) -> Result<Report, String> {
     if measurements.is_empty() {
         return Err("there is no figure in it".to_owned());
     }
@@ -153,7 +153,7 @@ pub(super) fn finish(mut report: Report, measurements: Vec<Measurement>) -> Resu
         if !m.is_imported() {
             m.lower(reason.clone());
         }
-        m.settle();
+        m.derive_results();
     }
     report.plan.rounds =
         report.measurements.iter().map(|m| m.rounds.len()).max().unwrap_or(1).clamp(1, u32::MAX as usize)
@@ -199,7 +199,7 @@ fn put(m: &mut Measurement, name: &str, value: f64, unit: &str, better: Better) 
 }
 
 /// A point with these samples, all of whose quality is known.
-pub(super) fn measurement(
+pub(super) fn sampled_point(
     probe: &str,
     params: Params,
     title: String,
@@ -207,5 +207,8 @@ pub(super) fn measurement(
     histogram: Histogram,
 ) -> Measurement {
     let point = MeasurementPoint { probe: probe.to_owned(), revision: 1, params, title, row: true };
-    Measurement { summary: Summary::default(), ..Measurement::of(point, Sampling::Event, times, histogram) }
+    Measurement {
+        summary: Summary::default(),
+        ..Measurement::from_samples(point, Sampling::Event, times, histogram)
+    }
 }

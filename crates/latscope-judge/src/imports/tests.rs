@@ -1,7 +1,7 @@
 //! Conclusions from outputs of other programs: the time that they watched, and the values of a bin.
 
 use super::read_report;
-use crate::verdict::{MetricCriterion, judge};
+use crate::verdict::{MetricCriterion, judge_measurement};
 use latscope_core::report::{BEYOND, CriterionCheck, Measurement, Report, VerdictStatus};
 use serde_json::json;
 
@@ -10,7 +10,7 @@ fn read(text: &str) -> Report {
 }
 
 fn check(m: &Measurement, metric: &str, limit: f64) -> CriterionCheck {
-    judge(m, &[MetricCriterion::new(metric, limit).unwrap()]).checks.remove(0)
+    judge_measurement(m, &[MetricCriterion::new(metric, limit).unwrap()]).checks.remove(0)
 }
 
 /// The time that the first point was watched, ns.
@@ -137,11 +137,11 @@ fn a_night_with_its_median_beyond_the_last_bin_counts_in_that_of_all() {
 /// Comparison of two sides of six runs each, with so many events of a run beyond the last bin.
 fn compared(over: [u64; 2]) -> crate::compare::ComparisonResult {
     let side = |over: u64| -> Vec<crate::runs::RunResult> {
-        (0..6).map(|at| crate::runs::RunResult::of(read(&events(at, over)))).collect()
+        (0..6).map(|at| crate::runs::RunResult::from_report(read(&events(at, over)))).collect()
     };
     let sides = over.map(side);
     let [a, b] = [0, 1].map(|at| sides[at].iter().collect::<Vec<_>>());
-    crate::compare::compare(&a, &b, &crate::compare::ComparisonOptions::default())
+    crate::compare::compare_runs(&a, &b, &crate::compare::ComparisonOptions::default())
 }
 
 #[test]

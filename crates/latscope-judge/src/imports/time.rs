@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 ///
 /// # Errors
 /// The text is no date.
-pub(super) fn read(date: Option<&str>) -> Result<Option<String>, String> {
+pub(super) fn read_date(date: Option<&str>) -> Result<Option<String>, String> {
     let Some(date) = date.map(str::trim).filter(|date| !date.is_empty()) else { return Ok(None) };
     match utc(date) {
         Some(time) => Ok(Some(time)),
@@ -19,7 +19,7 @@ pub(super) fn read(date: Option<&str>) -> Result<Option<String>, String> {
 const EARLIEST: &str = "2000-01-01T00:00:00Z";
 
 /// Returns why the times of a run are hardly right, in words; `None` if nothing speaks against them.
-pub(super) fn doubt(
+pub(super) fn find_doubt(
     (started, finished): (&str, Option<&str>),
     kernel_version: &str,
     now: SystemTime,
@@ -155,16 +155,16 @@ mod tests {
 
     #[test]
     fn a_date_that_does_not_exist_is_refused_and_an_implausible_one_is_doubted() {
-        assert_eq!(read(None), Ok(None));
-        assert_eq!(read(Some("2026-11-23 00:16:37")), Ok(None), "no time zone");
+        assert_eq!(read_date(None), Ok(None));
+        assert_eq!(read_date(Some("2026-11-23 00:16:37")), Ok(None), "no time zone");
         for date in
             ["2026-13-01T00:00:00Z", "Mon, 30 Feb 2026 00:05:43 +0000", "2026-11-23 25:16:37", "yesterday"]
         {
-            assert!(read(Some(date)).unwrap_err().contains("does not exist"), "{date}");
+            assert!(read_date(Some(date)).unwrap_err().contains("does not exist"), "{date}");
         }
         let now = humantime::parse_rfc3339("2026-11-27T00:00:00Z").unwrap();
         let of = |started: &str, finished: &str| {
-            doubt((started, Some(finished)), "#1 SMP", now).unwrap_or_default()
+            find_doubt((started, Some(finished)), "#1 SMP", now).unwrap_or_default()
         };
         assert_eq!(of("2026-11-23T00:00:00Z", "2026-11-23T00:00:02Z"), "");
         assert_eq!(of("", "2026-11-23T00:00:02Z"), "");

@@ -134,7 +134,7 @@ impl PlateauFitCurve<'_> {
                 if self.octaves(start, end - 1) < MINIMUM_OCTAVES - 1e-6 {
                     break;
                 }
-                let total = best[start] + penalty + cost.of(start, end);
+                let total = best[start] + penalty + cost.segment_cost(start, end);
                 if total < best[end] {
                     (best[end], plateau_from[end]) = (total, Some(start));
                 }
@@ -221,7 +221,7 @@ impl Squares {
     }
 
     /// Cost of `start..end` around its mean, in units of the noise.
-    fn of(&self, start: usize, end: usize) -> f64 {
+    fn segment_cost(&self, start: usize, end: usize) -> f64 {
         let sum = self.sums[end].0 - self.sums[start].0;
         let squares = self.sums[end].1 - self.sums[start].1;
         (squares - sum * sum / (end - start) as f64).max(0.0) / self.variance

@@ -1,6 +1,6 @@
 //! Detected levels beside the caches a machine declares.
 
-use super::{Edge, MemoryHierarchyLevel, plateaus};
+use super::{Edge, MemoryHierarchyLevel, without_ramps};
 use latscope_core::machine::Machine;
 
 /// Largest distance of a declared size from the two sizes of an edge at which it is met, in octaves (19 %).
@@ -55,9 +55,9 @@ pub struct LevelMatch {
 pub fn match_declared(levels: &[MemoryHierarchyLevel], machine: &Machine) -> Vec<LevelMatch> {
     let declared = declared_caches(machine);
     let bounded: Vec<(&MemoryHierarchyLevel, Edge)> =
-        plateaus(levels).filter_map(|level| level.edge.map(|edge| (level, edge))).collect();
+        without_ramps(levels).filter_map(|level| level.edge.map(|edge| (level, edge))).collect();
     // The first size that the next level serves, for each level.
-    let next: Vec<u64> = plateaus(levels).skip(1).map(|level| level.from_size).collect();
+    let next: Vec<u64> = without_ramps(levels).skip(1).map(|level| level.from_size).collect();
     let mut matches = Vec::new();
     let mut last_number = 0;
     for (detected, cache) in align(&bounded, &declared) {
@@ -71,10 +71,10 @@ pub fn match_declared(levels: &[MemoryHierarchyLevel], machine: &Machine) -> Vec
             name: if unknown { "step".to_owned() } else { format!("L{last_number}") },
             level: detected.map(|(level, _)| level.clone()),
             declared: cache.map(|(_, size)| size),
-            agreement: compare(detected.map(|(_, edge)| edge), cache.map(|(_, size)| size), before, gap),
+            agreement: compare_edge(detected.map(|(_, edge)| edge), cache.map(|(_, size)| size), before, gap),
         });
     }
-    matches.extend(plateaus(levels).filter(|level| level.edge.is_none()).map(|level| LevelMatch {
+    matches.extend(without_ramps(levels).filter(|level| level.edge.is_none()).map(|level| LevelMatch {
         name: "memory".to_owned(),
         level: Some(level.clone()),
         declared: None,
@@ -96,7 +96,7 @@ fn declared_caches(machine: &Machine) -> Vec<(u32, u64)> {
     caches
 }
 
-fn compare(
+fn compare_edge(
     detected: Option<Edge>,
     declared: Option<u64>,
     before: Option<u64>,
@@ -108,7 +108,7 @@ fn compare(
         (None, _) => return Agreement::NotSeen,
     };
     let in_gap = gap.is_some_and(|(last, first)| (last..=first).contains(&declared));
-    let distance = octaves(edge.middle(), declared);
+    let distance = octaves(edge.log_midpoint(), declared);
     if outside(edge, declared) == 0.0 || in_gap && distance.abs() < GAP_OCTAVES {
         return Agreement::Agrees;
     }
@@ -139,7 +139,7 @@ fn align(
     let (m, n) = (bounded.len(), declared.len());
     // cost[i][j]: of what remains from level i and cache j on.
     let mut cost = vec![vec![0.0f64; n + 1]; m + 1];
-    let pair = |i: usize, j: usize| octaves(bounded[i].1.middle().max(1), declared[j].1).abs();
+    let pair = |i: usize, j: usize| octaves(bounded[i].1.log_midpoint().max(1), declared[j].1).abs();
     for i in (0..=m).rev() {
         for j in (0..=n).rev() {
             let alone = (m - i + n - j) as f64 * ALONE_OCTAVES;

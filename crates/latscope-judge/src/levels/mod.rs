@@ -31,12 +31,12 @@ pub struct Edge {
 impl Edge {
     /// The size that stands for the edge where edges are compared: the middle on
     /// the log scale. It was not measured, and is never shown.
-    pub fn middle(&self) -> u64 {
+    pub fn log_midpoint(&self) -> u64 {
         (self.from as f64 * self.to as f64).sqrt().round() as u64
     }
 
     /// Returns the edge from the smallest to the largest size of both.
-    pub fn with(self, other: Edge) -> Edge {
+    pub fn union_with(self, other: Edge) -> Edge {
         Edge { from: self.from.min(other.from), to: self.to.max(other.to) }
     }
 
@@ -64,7 +64,7 @@ pub struct MemoryHierarchyLevel {
 }
 
 /// The levels alone, without the ramps between them.
-pub(crate) fn plateaus(
+pub(crate) fn without_ramps(
     levels: &[MemoryHierarchyLevel],
 ) -> impl DoubleEndedIterator<Item = &MemoryHierarchyLevel> {
     levels.iter().filter(|level| !level.ramp)

@@ -56,7 +56,7 @@ fn zen4(per_octave: u32) -> Vec<(u64, f64)> {
 fn assert_levels(curve: &[(u64, f64)], expected: &[(Option<u64>, f64)]) {
     let levels = detect(curve);
     let found: Vec<(Option<u64>, f64)> =
-        plateaus(&levels).map(|l| (l.edge.map(|edge| edge.middle()), l.latency_ns)).collect();
+        without_ramps(&levels).map(|l| (l.edge.map(|edge| edge.log_midpoint()), l.latency_ns)).collect();
     assert_eq!(found.len(), expected.len(), "{levels:#?}");
     for ((capacity, ns), (wanted, wanted_ns)) in found.iter().zip(expected) {
         assert!((ns / wanted_ns).log2().abs() < 0.14, "{ns} ns, expected {wanted_ns}: {levels:#?}");
@@ -111,13 +111,13 @@ fn a_partitioned_last_level_of_one_octave_is_found() {
 fn five_levels() {
     let caches = [(32 * KIB, 1.0), (256 * KIB, 3.0), (4 * MIB, 11.0), (64 * MIB, 40.0)];
     let curve = curve(&sizes(1024 * MIB, 8), &caches, 110.0);
-    assert_eq!(plateaus(&detect(&curve)).count(), 5);
+    assert_eq!(without_ramps(&detect(&curve)).count(), 5);
 }
 
 #[test]
 fn two_points_an_octave_show_wide_levels() {
     let levels = detect(&zen4(2));
-    let found: Vec<f64> = plateaus(&levels).map(|level| level.latency_ns).collect();
+    let found: Vec<f64> = without_ramps(&levels).map(|level| level.latency_ns).collect();
     assert_eq!(found.len(), 4, "{levels:#?}");
     assert!((found[0] - 1.1).abs() < 0.1 && (found[3] - 100.0).abs() < 5.0, "{levels:#?}");
 }
@@ -198,7 +198,7 @@ fn a_gradual_rise_between_two_levels_is_a_ramp() {
     };
     let curve: Vec<(u64, f64)> = sizes(512 * MIB, 8).into_iter().map(|s| (s, latency(s))).collect();
     let levels = detect(&curve);
-    assert_eq!(plateaus(&levels).count(), 3, "{levels:#?}");
+    assert_eq!(without_ramps(&levels).count(), 3, "{levels:#?}");
     let ramp = levels.iter().find(|level| level.ramp).expect("a ramp");
     assert!(ramp.from_size >= 4 * MIB && ramp.to_size <= 64 * MIB && ramp.edge.is_none(), "{ramp:?}");
     assert!(ramp.latency_ns > 13.0 && ramp.latency_ns < 100.0, "{ramp:?}");
@@ -218,7 +218,7 @@ fn a_slope_from_end_to_end_is_one_ramp_and_no_level() {
 fn a_curve_that_ends_while_rising_does_not_name_memory() {
     let curve: Vec<(u64, f64)> = zen4(8).into_iter().filter(|(size, _)| *size <= 44 * KIB).collect();
     let levels = detect(&curve);
-    assert_eq!(plateaus(&levels).count(), 1, "{levels:#?}");
+    assert_eq!(without_ramps(&levels).count(), 1, "{levels:#?}");
     assert!(levels[0].edge.is_some_and(|e| 30 * KIB <= e.from && e.to < 44 * KIB), "{levels:#?}");
     assert!(levels[1].ramp, "{levels:#?}");
 }
@@ -328,7 +328,7 @@ proptest! {
         let levels = detect(&curve);
         let usable = curve.iter().any(|(size, ns)| *size > 0 && ns.is_finite() && *ns > 0.0);
         prop_assert_eq!(levels.is_empty(), !usable);
-        let found: Vec<&MemoryHierarchyLevel> = plateaus(&levels).collect();
+        let found: Vec<&MemoryHierarchyLevel> = without_ramps(&levels).collect();
         prop_assert!(found.len() <= 5);
         for pair in found.windows(2) {
             prop_assert!(pair[1].latency_ns >= 1.29 * pair[0].latency_ns, "{:?}", levels);

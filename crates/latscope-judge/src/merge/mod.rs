@@ -55,13 +55,13 @@ struct MergeSeries {
 /// many samples.
 pub fn merge(results: Vec<(String, Report)>) -> Result<Report, MergeError> {
     let mut parts: Vec<MergePart> =
-        results.into_iter().map(|(name, report)| MergePart::of(name, report)).collect();
+        results.into_iter().map(|(name, report)| MergePart::from_report(name, report)).collect();
     if let [only] = parts.as_slice() {
         return Err(MergeError::Single(only.name.clone()));
     }
     parts.sort_by(|a, b| a.merged.runs.first().cmp(&b.merged.runs.first()));
-    let runs = renumbered(&mut parts)?;
-    let series = added(&mut parts)?;
+    let runs = renumber_runs(&mut parts)?;
+    let series = combine_series(&mut parts)?;
     let mut reports = parts.into_iter().map(|part| part.report);
     let mut whole = reports.next().ok_or(MergeError::Nothing)?;
     let mut machines = vec![mem::take(&mut whole.machine)];
@@ -74,7 +74,7 @@ pub fn merge(results: Vec<(String, Report)>) -> Result<Report, MergeError> {
         whole.warnings.retain(|known| known.id != warning.id);
         whole.warnings.push(warning);
     }
-    whole.machine = common(&machines);
+    whole.machine = common_machine(&machines);
     whole.started =
         runs.iter().map(|run| &run.started).find(|at| !at.is_empty()).cloned().unwrap_or_default();
     whole.finished = runs.iter().filter_map(|run| run.finished.clone()).max();
@@ -84,7 +84,7 @@ pub fn merge(results: Vec<(String, Report)>) -> Result<Report, MergeError> {
     plan.criteria.clear();
     let (measurements, batch_ns) = series.into_iter().map(|series| (series.m, series.batch_ns)).unzip();
     whole.measurements = measurements;
-    whole.merged = Some(Merged { differs: differences(&runs), runs, batch_ns });
+    whole.merged = Some(Merged { differs: differing_facts(&runs), runs, batch_ns });
     Ok(whole)
 }
 
@@ -94,11 +94,11 @@ fn hosts(runs: &[MergedRun]) -> impl Iterator<Item = &str> {
 }
 
 impl MergePart {
-    fn of(name: String, mut report: Report) -> MergePart {
+    fn from_report(name: String, mut report: Report) -> MergePart {
         if let Some(merged) = report.merged.take() {
             return MergePart { name, report, merged };
         }
-        let run = RunResult::of(report);
+        let run = RunResult::from_report(report);
         let batch_ns = run.points().map(|(_, batch_ns)| batch_ns).collect();
         let mut facts: BTreeMap<String, String> = environment::of_run(&run, None).into_iter().collect();
         let mut report = run.report;
@@ -115,7 +115,7 @@ impl MergePart {
 }
 
 /// All runs in order of time. Rounds then name the place of their run among all.
-fn renumbered(parts: &mut [MergePart]) -> Result<Vec<MergedRun>, MergeError> {
+fn renumber_runs(parts: &mut [MergePart]) -> Result<Vec<MergedRun>, MergeError> {
     let mut all: Vec<(MergedRun, usize, usize)> = Vec::new();
     for (of, part) in parts.iter().enumerate() {
         all.extend(part.merged.runs.iter().cloned().enumerate().map(|(at, run)| (run, of, at)));
@@ -139,7 +139,7 @@ fn renumbered(parts: &mut [MergePart]) -> Result<Vec<MergedRun>, MergeError> {
 }
 
 /// The points of all results, equal ones added, in the order of the first run that has them.
-fn added(parts: &mut [MergePart]) -> Result<Vec<MergeSeries>, MergeError> {
+fn combine_series(parts: &mut [MergePart]) -> Result<Vec<MergeSeries>, MergeError> {
     let mut all: Vec<MergeSeries> = Vec::new();
     let mut known: BTreeMap<PointIdentity, Vec<usize>> = BTreeMap::new();
     // The part that brought each series, and the parts that share one.
@@ -150,9 +150,9 @@ fn added(parts: &mut [MergePart]) -> Result<Vec<MergeSeries>, MergeError> {
         for series in measurements.zip(lengths).map(|(m, batch_ns)| MergeSeries { m, batch_ns }) {
             let m = &series.m;
             let alike = known.entry((m.probe.clone(), m.revision, m.params.clone())).or_default();
-            match alike.iter().copied().find(|at| all[*at].takes(&series)) {
+            match alike.iter().copied().find(|at| all[*at].is_compatible(&series)) {
                 Some(at) => {
-                    all[at].add(series)?;
+                    all[at].add_series(series)?;
                     sharing.extend((from[at] != of).then_some([from[at], of]).into_iter().flatten());
                 }
                 None => {
@@ -173,7 +173,7 @@ fn added(parts: &mut [MergePart]) -> Result<Vec<MergeSeries>, MergeError> {
 impl MergeSeries {
     /// Returns true if the samples of both, which are of the same point, can be counted together. What was not measured
     /// goes with what was.
-    fn takes(&self, other: &MergeSeries) -> bool {
+    fn is_compatible(&self, other: &MergeSeries) -> bool {
         let [a, b] = [&self.m, &other.m];
         let is_batch = |m: &Measurement| m.sampling != Sampling::Event;
         let is_alike = || {
@@ -183,7 +183,7 @@ impl MergeSeries {
         a.summary.count == 0 || b.summary.count == 0 || is_alike()
     }
 
-    fn add(&mut self, other: MergeSeries) -> Result<(), MergeError> {
+    fn add_series(&mut self, other: MergeSeries) -> Result<(), MergeError> {
         if self.m.summary.count.saturating_add(other.m.summary.count) > LARGEST {
             return Err(MergeError::TooMany(other.m.title));
         }
@@ -200,8 +200,9 @@ fn add_head(whole: &mut Report, other: Report) -> Machine {
     whole.labels.retain(|name, value| other.labels.get(name) == Some(value));
     let mut known: BTreeSet<Warning> = whole.warnings.iter().cloned().collect();
     whole.warnings.extend(other.warnings.into_iter().filter(|warning| known.insert(warning.clone())));
-    add_known(&mut whole.activity, other.activity.as_ref(), Account::add);
-    whole.imported = whole.imported.take().zip(other.imported).and_then(|(one, other)| one.with(other));
+    add_known(&mut whole.activity, other.activity.as_ref(), Account::add_account);
+    whole.imported =
+        whole.imported.take().zip(other.imported).and_then(|(one, other)| one.combine_with(other));
     add_plan(&mut whole.plan, other.plan);
     other.machine
 }
@@ -241,7 +242,7 @@ fn identity(point: latscope_core::plan::MeasurementPoint) -> PointIdentity {
 const OF_THE_MOMENT: [&str; 4] = ["checks", "clock", "load_average", "memory_available"];
 
 /// The facts that all machines share; others are unknown.
-fn common(machines: &[Machine]) -> Machine {
+fn common_machine(machines: &[Machine]) -> Machine {
     let value = |machine: &Machine| serde_json::to_value(machine).unwrap_or_default();
     let unknown = value(&Machine::default());
     let mut shared = value(&machines[0]);
@@ -257,7 +258,7 @@ fn common(machines: &[Machine]) -> Machine {
 }
 
 /// The facts in which runs differ. What a run does not record is no difference, but for labels.
-fn differences(runs: &[MergedRun]) -> Vec<Differing> {
+fn differing_facts(runs: &[MergedRun]) -> Vec<Differing> {
     let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.facts.keys()).collect();
     let mut differing = Vec::new();
     for name in names {

@@ -15,7 +15,7 @@ fn run(at: usize, values: &[Vec<u64>; 2]) -> Report {
         m.histogram = Histogram::new(1000);
         values.iter().for_each(|value| m.histogram.record(*value));
         (m.corrected, m.tested) = (None, None);
-        m.settle();
+        m.derive_results();
     }
     report.measurements.retain(|m| m.summary.count > 0);
     report
@@ -101,7 +101,7 @@ fn points_that_are_not_alike_stay_apart() {
         |b| {
             b.measurements[0].histogram = Histogram::new(1);
             b.measurements[0].histogram.record(3);
-            b.measurements[0].settle();
+            b.measurements[0].derive_results();
         },
     ];
     for change in changes {
@@ -145,7 +145,7 @@ proptest! {
         for cpu in 0..2 {
             let mut whole = Histogram::new(1000);
             all.iter().flat_map(|values| &values[cpu]).for_each(|value| whole.record(*value));
-            let point = flat.measurements.iter().find(|m| m.number("cpu") == Some(cpu as u64));
+            let point = flat.measurements.iter().find(|m| m.numeric_param("cpu") == Some(cpu as u64));
             prop_assert_eq!(point.map_or(Histogram::new(1000), |m| m.histogram.clone()), whole);
         }
     }

@@ -6,7 +6,7 @@ mod turns;
 
 use crate::binomial::at_least;
 use latscope_core::report::{Account, Outlier};
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use std::collections::BTreeMap;
 
 /// Largest chance of a pattern that is reported.
@@ -72,7 +72,7 @@ const ALIKE: f64 = 1e-3;
 pub fn known_source(period: u64, account: &Account) -> Option<String> {
     let is_alike = |other: u64| period.abs_diff(other) as f64 <= ALIKE * other as f64;
     if let Some(quota) = account.throttled_much().filter(|quota| is_alike(quota.period_ns)) {
-        let times = counted(quota.throttled, "period");
+        let times = count_with_noun(quota.throttled, "period");
         return Some(format!(
             "the CPU quota of the run's control group, which stopped it in {times}, has this period"
         ));
@@ -91,7 +91,7 @@ struct LateEvent {
 }
 
 impl LateEvent {
-    fn length(&self) -> u64 {
+    fn duration_ns(&self) -> u64 {
         self.end - self.begin
     }
 }
@@ -119,7 +119,7 @@ fn bouts(mut events: Vec<LateEvent>, apart: u64) -> Vec<LateEvent> {
     for event in events {
         let follows = last.is_some_and(|last| last.cpu == event.cpu && event.begin < last.end + apart);
         match bouts.last_mut().filter(|_| follows) {
-            Some(bout) if event.length() > bout.length() => *bout = event,
+            Some(bout) if event.duration_ns() > bout.duration_ns() => *bout = event,
             Some(_) => {}
             None => bouts.push(event),
         }
@@ -135,7 +135,7 @@ fn instants(events: &[LateEvent], apart: u64) -> Vec<LateEvent> {
 
 fn periodic(instants: &[LateEvent], resolution: u64) -> Option<Pattern> {
     let mut longest = instants.to_vec();
-    longest.sort_by_key(|event| std::cmp::Reverse(event.length()));
+    longest.sort_by_key(|event| std::cmp::Reverse(event.duration_ns()));
     let sizes = LONGEST.iter().copied().filter(|size| *size < longest.len()).chain([longest.len()]);
     let sizes: Vec<usize> = sizes.filter(|size| *size >= FEWEST).collect();
     let trials = (sizes.len() * 2 * WIDTHS.len()) as f64;
@@ -148,12 +148,12 @@ fn periodic(instants: &[LateEvent], resolution: u64) -> Option<Pattern> {
             let Some(mut found) = likeliest(&times, resolution) else { continue };
             found.chance *= trials;
             if found.chance < best.as_ref().map_or(CHANCE, |(_, best)| best.chance) {
-                best = Some((Search { times, above: longest[size - 1].length(), begins }, found));
+                best = Some((Search { times, above: longest[size - 1].duration_ns(), begins }, found));
             }
         }
     }
     let (Search { times, above, begins }, part) = best?;
-    let Folded { fitting, period, phase, chance } = whole(&times, part)?;
+    let Folded { fitting, period, phase, chance } = lengthen_period(&times, part)?;
     Some(Pattern::Periodic { fitting, above, period, phase, begins, chance })
 }
 
@@ -170,7 +170,7 @@ struct Search {
 fn likeliest(times: &[u64], resolution: u64) -> Option<Folded> {
     let mut best: Option<Folded> = None;
     for (period, tried) in periods(times, resolution) {
-        let Some(mut folded) = folded(times, period, resolution) else { continue };
+        let Some(mut folded) = fold_by_period(times, period, resolution) else { continue };
         folded.chance *= tried;
         if best.as_ref().is_none_or(|best| folded.chance < best.chance) {
             best = Some(folded);
@@ -180,7 +180,7 @@ fn likeliest(times: &[u64], resolution: u64) -> Option<Folded> {
 }
 
 /// The same events in the largest multiple of their period that they have in common; `None` if that is not sure.
-fn whole(times: &[u64], part: Folded) -> Option<Folded> {
+fn lengthen_period(times: &[u64], part: Folded) -> Option<Folded> {
     let Folded { period, phase: (from, to), chance, .. } = part;
     // Since one period before the first part, so that no number is below 0.
     let since = |time: &u64| time + period - from;
@@ -210,7 +210,7 @@ fn periods(times: &[u64], resolution: u64) -> Vec<(u64, f64)> {
     let middle = gaps.get(gaps.len() / 2).copied().unwrap_or(0);
     let guesses = [gaps.first().copied().unwrap_or(0), middle, middle / 2, middle / 3];
     let free = guesses.into_iter().filter(is_seen).map(|guess| {
-        let period = refined(times, guess);
+        let period = refine_period(times, guess);
         // As many periods can be told apart as shift the last event by the least width.
         (period, span as f64 / shortest as f64 / WIDTHS[0])
     });
@@ -218,7 +218,7 @@ fn periods(times: &[u64], resolution: u64) -> Vec<(u64, f64)> {
 }
 
 /// The period near a guess that fits the events best, by the ends of chains of whole periods.
-fn refined(times: &[u64], guess: u64) -> u64 {
+fn refine_period(times: &[u64], guess: u64) -> u64 {
     let mut period = guess as f64;
     let first = times[0] as f64;
     for until in 2..=times.len() {
@@ -258,7 +258,7 @@ fn spaced(times: &[u64], period: u64) -> Vec<u64> {
 }
 
 /// Distribution of the instants, which are in order, in a period.
-fn folded(times: &[u64], period: u64, resolution: u64) -> Option<Folded> {
+fn fold_by_period(times: &[u64], period: u64, resolution: u64) -> Option<Folded> {
     let mut phases: Vec<u64> = spaced(times, period).iter().map(|time| time % period).collect();
     phases.sort_unstable();
     let all = phases.len();
@@ -277,7 +277,7 @@ fn folded(times: &[u64], period: u64, resolution: u64) -> Option<Folded> {
             continue;
         };
         let phase = (phases[from], around(to));
-        let (counted, fitting) = (to - from + 1, inside(times, period, phase));
+        let (counted, fitting) = (to - from + 1, count_in_window(times, period, phase));
         // Half the period is no fit: only every second multiple has an event.
         if counted < FEWEST || counted * 5 < all * 4 || fitting * 5 < times.len() * 4 {
             continue;
@@ -293,7 +293,7 @@ fn folded(times: &[u64], period: u64, resolution: u64) -> Option<Folded> {
 }
 
 /// Number of instants in a part of a period.
-fn inside(times: &[u64], period: u64, (from, to): (u64, u64)) -> usize {
+fn count_in_window(times: &[u64], period: u64, (from, to): (u64, u64)) -> usize {
     times.iter().filter(|time| (*time + period - from) % period <= to - from).count()
 }
 

@@ -35,23 +35,27 @@ pub fn contribution(report: &Report) -> String {
     };
     let virtual_on = report.machine.hypervisor.as_ref().map(|name| format!(", virtual ({name})"));
     let machine = format!("{processor}{}", virtual_on.unwrap_or_default());
-    let mut out = format!("title = {}\n", quoted(&format!("latscope on {machine}")));
+    let mut out = format!("title = {}\n", quote_toml(&format!("latscope on {machine}")));
     out += "at = \"contributed; write here where the file can be found\"\n\n[facts]\n";
     for (name, fact) in facts(report) {
-        out += &format!("{} = {}\n", quoted(&name), quoted(&fact));
+        out += &format!("{} = {}\n", quote_toml(&name), quote_toml(&fact));
     }
     // The text of a command may name what is private.
-    let load = report.plan.load.as_ref().map(|load| load.words().map_or("a command", |(name, _)| name));
+    let load = report
+        .plan
+        .load
+        .as_ref()
+        .map(|load| load.name_and_description().map_or("a command", |(name, _)| name));
     out += "\n[defaults]\nunit = \"ns\"\nstatistic = \"median\"\n";
     out += &format!(
         "load = {}\ntool = \"latscope\"\nversion = {}\n",
-        quoted(load.unwrap_or(NO_LOAD)),
-        quoted(&report.tool.version)
+        quote_toml(load.unwrap_or(NO_LOAD)),
+        quote_toml(&report.tool.version)
     );
     let date: String = report.started.chars().take(10).collect();
-    out += &format!("date = {}\n", quoted(if date.is_empty() { "not stated" } else { &date }));
-    for figure in levels(report).into_iter().chain(rows(report)).chain(pairs(report)) {
-        out += &figure.written(&machine);
+    out += &format!("date = {}\n", quote_toml(if date.is_empty() { "not stated" } else { &date }));
+    for figure in level_figures(report).into_iter().chain(row_figures(report)).chain(pair_figures(report)) {
+        out += &figure.format_entry(&machine);
     }
     out
 }
@@ -67,18 +71,23 @@ struct ContributionFigure {
 }
 
 impl ContributionFigure {
-    fn written(&self, machine: &str) -> String {
-        let times = if self.of_all_pairs { "half the round trip" } else { self.times.words() };
-        let mut out = format!("\n[[figure]]\nname = {}\ntimes = \"{times}\"\n", quoted(&self.name));
+    fn format_entry(&self, machine: &str) -> String {
+        let times = if self.of_all_pairs { "half the round trip" } else { self.times.display_name() };
+        let mut out = format!("\n[[figure]]\nname = {}\ntimes = \"{times}\"\n", quote_toml(&self.name));
         if self.of_all_pairs {
             out += &format!("factor = 2\nstatistic = \"mean\"\nover = \"{ALL_PAIRS}\"\n");
         }
-        out + &format!("row = {}\nmachines = {{ {} = {} }}\n", self.row, quoted(machine), rounded(self.ns))
+        out + &format!(
+            "row = {}\nmachines = {{ {} = {} }}\n",
+            self.row,
+            quote_toml(machine),
+            round_digits(self.ns)
+        )
     }
 }
 
 /// Four significant digits: more are of no use.
-fn rounded(ns: f64) -> f64 {
+fn round_digits(ns: f64) -> f64 {
     let digits = 10f64.powi(3 - ns.log10().floor() as i32);
     (ns * digits).round() / digits
 }
@@ -102,28 +111,28 @@ fn facts(report: &Report) -> BTreeMap<String, String> {
     named.filter(|(_, fact)| !fact.trim().is_empty() && is_of_machine(fact)).collect()
 }
 
-fn levels(report: &Report) -> Vec<ContributionFigure> {
+fn level_figures(report: &Report) -> Vec<ContributionFigure> {
     let is_sure = |level: &LevelRow| !level.quality.level.is_doubtful() && level.within.is_none();
     let trusted = level_rows(report).into_iter().filter(is_sure);
     let figure = |level: LevelRow| ContributionFigure {
-        name: level.title(),
+        name: level.read_title(),
         ns: level.ns,
         times: Semantics::Operation,
-        row: format!("{{ level = {} }}", quoted(&level.name)),
+        row: format!("{{ level = {} }}", quote_toml(&level.name)),
         of_all_pairs: false,
     };
     trusted.map(figure).collect()
 }
 
 /// The rows of the table; of those that differ in their place only, the first.
-fn rows(report: &Report) -> Vec<ContributionFigure> {
+fn row_figures(report: &Report) -> Vec<ContributionFigure> {
     let mut seen = BTreeSet::new();
     let mut figures = Vec::new();
     for m in report.measurements.iter().filter(|m| m.row && is_trusted(m)) {
         let mut params = m.params.clone();
         params.retain(|name, _| !PLACES.contains(&name.as_str()));
         let Some(ns) = m.typical().filter(|ns| *ns > 0.0) else { continue };
-        let row = point(&m.probe, &params);
+        let row = format_point(&m.probe, &params);
         if seen.insert(row.clone()) {
             let name = if m.title.is_empty() { m.probe.clone() } else { m.title.clone() };
             figures.push(ContributionFigure { name, ns, times: m.times, row, of_all_pairs: false });
@@ -133,14 +142,14 @@ fn rows(report: &Report) -> Vec<ContributionFigure> {
 }
 
 /// For each probe of pairs and its other parameters, the median over the pairs, if all could be measured.
-fn pairs(report: &Report) -> Vec<ContributionFigure> {
+fn pair_figures(report: &Report) -> Vec<ContributionFigure> {
     let cpus = report.machine.allowed.0.len();
     let mut found: BTreeMap<String, Vec<&Measurement>> = BTreeMap::new();
     for m in report.measurements.iter().filter(|m| m.times == Semantics::RoundTrip && m.cpu_pair().is_some())
     {
         let mut params = m.params.clone();
         params.remove(param::PAIR);
-        found.entry(point(&m.probe, &params)).or_default().push(m);
+        found.entry(format_point(&m.probe, &params)).or_default().push(m);
     }
     let whole = found.into_iter().filter(|(_, all)| {
         all.len() == cpus * cpus.saturating_sub(1) / 2 && all.iter().all(|m| is_trusted(m))
@@ -163,20 +172,20 @@ fn is_trusted(m: &Measurement) -> bool {
     m.typical().is_some() && !m.quality.level.is_doubtful() && !m.incomplete
 }
 
-fn point(probe: &str, params: &Params) -> String {
+fn format_point(probe: &str, params: &Params) -> String {
     let value = |value: &ParamValue| match value {
         ParamValue::Number(number) => number.to_string(),
-        ParamValue::Text(text) => quoted(text),
+        ParamValue::Text(text) => quote_toml(text),
     };
     let params: Vec<String> =
-        params.iter().map(|(name, v)| format!("{} = {}", quoted(name), value(v))).collect();
+        params.iter().map(|(name, v)| format!("{} = {}", quote_toml(name), value(v))).collect();
     let params =
         if params.is_empty() { String::new() } else { format!(", params = {{ {} }}", params.join(", ")) };
-    format!("{{ probe = {}{params} }}", quoted(probe))
+    format!("{{ probe = {}{params} }}", quote_toml(probe))
 }
 
 /// A text as a string of TOML, which has the escapes of JSON.
-fn quoted(text: &str) -> String {
+fn quote_toml(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     serde_json::Value::from(text).to_string()
 }

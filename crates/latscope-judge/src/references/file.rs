@@ -103,7 +103,7 @@ fn one() -> f64 {
 /// # Errors
 /// The text is no TOML, or an entry is missing, unknown, or has a value that it cannot have; the error names file,
 /// figure and entry.
-pub fn read(name: &str, text: &str) -> Result<Vec<Reference>, ReferenceError> {
+pub fn parse_references(name: &str, text: &str) -> Result<Vec<Reference>, ReferenceError> {
     let file: ReferenceFile = toml::from_str(text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start));
         let line = before.map(|before| before.matches('\n').count() + 1);
@@ -119,7 +119,7 @@ pub fn read(name: &str, text: &str) -> Result<Vec<Reference>, ReferenceError> {
         whole.extend(table);
         let figure: ReferenceFileEntry =
             whole.try_into().map_err(|error: toml::de::Error| wrong(None, one_line(error.message())))?;
-        check(&figure).map_err(|(key, why)| wrong(Some(key), why.to_owned()))?;
+        check_entry(&figure).map_err(|(key, why)| wrong(Some(key), why.to_owned()))?;
         references.extend(figure.references(&file.title, &file.at, &file.column));
     }
     let known: BTreeSet<&str> = references.iter().map(|reference| reference.machine.as_str()).collect();
@@ -140,7 +140,7 @@ fn one_line(message: &str) -> String {
 ///
 /// # Errors
 /// An entry has a value that it cannot have: its name, and why.
-fn check(figure: &ReferenceFileEntry) -> Result<(), (&'static str, &'static str)> {
+fn check_entry(figure: &ReferenceFileEntry) -> Result<(), (&'static str, &'static str)> {
     let texts = [
         ("name", &figure.name),
         ("load", &figure.load),

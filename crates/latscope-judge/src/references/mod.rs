@@ -8,7 +8,7 @@ mod file;
 mod standing;
 
 pub use contribution::contribution;
-pub use file::{ReferenceError, read};
+pub use file::{ReferenceError, parse_references};
 pub use standing::{Likeness, ReferenceComparison, ReferenceRowGroup, standings};
 
 use latscope_core::plan::{ParamValue, Params};
@@ -168,7 +168,7 @@ const FILES: [(&str, &str); 7] = [
 ];
 
 static BUILT_IN: LazyLock<Vec<Reference>> = LazyLock::new(|| {
-    let read = |(name, text): (&str, &str)| read(name, text).expect("a test reads every file");
+    let read = |(name, text): (&str, &str)| parse_references(name, text).expect("a test reads every file");
     FILES.into_iter().flat_map(read).collect()
 });
 
@@ -179,7 +179,7 @@ pub fn built_in() -> &'static [Reference] {
 
 impl Times {
     /// Returns the part in words.
-    pub fn words(self) -> &'static str {
+    pub fn display_name(self) -> &'static str {
         match self {
             Times::RoundTrip => "round trip",
             Times::HalfRoundTrip => "half the round trip",
@@ -191,7 +191,7 @@ impl Times {
 
 impl ReferenceStatistic {
     /// Returns the statistic in words.
-    pub fn words(self) -> &'static str {
+    pub fn statistic_name(self) -> &'static str {
         match self {
             ReferenceStatistic::Mean => "mean",
             ReferenceStatistic::Median => "median",
@@ -204,7 +204,7 @@ impl ReferenceStatistic {
 }
 
 impl ParamCondition {
-    fn holds(&self, value: &ParamValue) -> bool {
+    fn is_met_by(&self, value: &ParamValue) -> bool {
         match (self, value) {
             (ParamCondition::Is(wanted), value) => wanted == value,
             (ParamCondition::Within(limits), ParamValue::Number(number)) => {
@@ -225,19 +225,21 @@ impl RowKey {
 
     /// Returns true if a point of `probe` with `params` is meant.
     pub fn is_point(&self, probe: &str, params: &Params) -> bool {
-        let holds =
-            |(name, wanted): (&String, &ParamCondition)| params.get(name).is_some_and(|v| wanted.holds(v));
+        let holds = |(name, wanted): (&String, &ParamCondition)| {
+            params.get(name).is_some_and(|v| wanted.is_met_by(v))
+        };
         self.probe.as_deref() == Some(probe) && self.params.iter().all(holds)
     }
 }
 
 impl Reference {
     /// Returns the definition in words: `half the round trip, mean, median over all pairs of CPUs`.
-    pub fn defined(&self) -> String {
+    pub fn format_definition(&self) -> String {
         let definition = &self.definition;
         let loaded = ![NO_LOAD, "not stated"].contains(&definition.load.as_str());
         let load = if loaded { format!("load: {}", definition.load) } else { String::new() };
-        let parts = [definition.times.words(), definition.statistic.words(), &definition.over, &load];
+        let parts =
+            [definition.times.display_name(), definition.statistic.statistic_name(), &definition.over, &load];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
     }
 
@@ -252,7 +254,7 @@ impl Reference {
     }
 
     /// Returns true if machine, figure and source together contain all these words, in any case.
-    pub fn has(&self, words: &[String]) -> bool {
+    pub fn matches_words(&self, words: &[String]) -> bool {
         let text = [&self.machine, &self.figure, &self.title, &self.definition.tool];
         let text = text.map(|part| part.to_lowercase()).join(" ");
         words.iter().all(|word| text.contains(&word.to_lowercase()))

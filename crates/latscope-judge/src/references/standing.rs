@@ -5,7 +5,7 @@ use crate::findings::{LevelRow, level_rows};
 use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Measurement, Report, Sampling, Semantics};
 use latscope_core::statistics::median;
-use latscope_core::units::{counted, format_time};
+use latscope_core::units::{count_with_noun, format_time};
 use std::collections::BTreeSet;
 
 /// Number of published figures of one definition from which on this machine's place among them is said.
@@ -69,10 +69,10 @@ impl ReferenceComparison<'_> {
 
 impl<'a> ReferenceRowGroup<'a> {
     /// Returns the published figures beside the rows of a report, a group for each row, in the order of `references`.
-    pub fn of(report: &Report, references: &'a [Reference]) -> Vec<ReferenceRowGroup<'a>> {
+    pub fn for_report(report: &Report, references: &'a [Reference]) -> Vec<ReferenceRowGroup<'a>> {
         let here = MachineResult { report, levels: level_rows(report) };
         let mut groups: Vec<ReferenceRowGroup> = Vec::new();
-        for one in references.iter().filter_map(|reference| here.beside(reference)) {
+        for one in references.iter().filter_map(|reference| here.compare_reference(reference)) {
             match groups.iter_mut().find(|group| group.row == one.row) {
                 Some(group) => group.all.push(one),
                 None => groups.push(ReferenceRowGroup { row: one.row.clone(), all: vec![one] }),
@@ -121,8 +121,8 @@ fn standing(first: &ReferenceComparison, same: &[&ReferenceComparison]) -> Optio
     let (measured, all) = first.pairs.unwrap_or_default();
     let pairs = match measured {
         0 => String::new(),
-        _ if measured < all => format!("; here {measured} of {}", counted(all as u64, "pair")),
-        _ => format!("; here {}", counted(measured as u64, "pair")),
+        _ if measured < all => format!("; here {measured} of {}", count_with_noun(all as u64, "pair")),
+        _ => format!("; here {}", count_with_noun(measured as u64, "pair")),
     };
     // The place of a figure that was distorted says nothing about the machine.
     (same.len() >= ENOUGH && !first.is_doubtful).then(|| {
@@ -130,7 +130,7 @@ fn standing(first: &ReferenceComparison, same: &[&ReferenceComparison]) -> Optio
             "{} {} ({}{pairs}): faster than {slower} of {} published machines",
             first.reference.figure,
             format_time(first.here),
-            first.reference.defined(),
+            first.reference.format_definition(),
             same.len()
         )
     })
@@ -154,7 +154,7 @@ struct MachineResult<'a> {
 
 impl MachineResult<'_> {
     /// Returns a published figure beside this machine's; `None` if there is none here.
-    fn beside<'r>(&self, reference: &'r Reference) -> Option<ReferenceComparison<'r>> {
+    fn compare_reference<'r>(&self, reference: &'r Reference) -> Option<ReferenceComparison<'r>> {
         let definition = &reference.definition;
         let row = if definition.row.level.is_some() {
             self.level(reference)?
@@ -175,7 +175,7 @@ impl MachineResult<'_> {
         let mut sure = self.levels.iter().filter(|level| level.within.is_none());
         let level = sure.find(|level| reference.definition.row.is_level(&level.name))?;
         Some(MachineFigureRow {
-            name: level.title(),
+            name: level.read_title(),
             ns: level.ns,
             level: level.quality.level,
             times: Semantics::Operation,
@@ -189,8 +189,8 @@ impl MachineResult<'_> {
         let of_a_core = over == PAIRS_OF_A_CORE;
         let is_wanted =
             |m: &&Measurement| m.cpu_pair().is_some_and(|(a, b)| !of_a_core || self.share_a_core(a, b));
-        let found: Vec<&Measurement> = self.meant(reference).filter(is_wanted).collect();
-        let figures: Vec<f64> = found.iter().filter_map(|m| figure(m, *statistic)).collect();
+        let found: Vec<&Measurement> = self.matching_points(reference).filter(is_wanted).collect();
+        let figures: Vec<f64> = found.iter().filter_map(|m| statistic_ns(m, *statistic)).collect();
         let first = *found.first()?;
         Some(MachineFigureRow {
             name: reference.figure.clone(),
@@ -204,7 +204,7 @@ impl MachineResult<'_> {
 
     fn of_point(&self, reference: &Reference) -> Option<MachineFigureRow> {
         // The point of the survey's table, if there is one.
-        let meant: Vec<&Measurement> = self.meant(reference).collect();
+        let meant: Vec<&Measurement> = self.matching_points(reference).collect();
         let m = *meant.iter().find(|m| m.row).or(meant.first())?;
         let part = match reference.definition.bytes {
             None => 1.0,
@@ -215,7 +215,7 @@ impl MachineResult<'_> {
         };
         Some(MachineFigureRow {
             name: if m.title.is_empty() { m.probe.clone() } else { m.title.clone() },
-            ns: part * figure(m, reference.definition.statistic)?,
+            ns: part * statistic_ns(m, reference.definition.statistic)?,
             level: m.quality.level,
             times: m.times,
             sampling: m.sampling,
@@ -224,7 +224,7 @@ impl MachineResult<'_> {
     }
 
     /// Returns the measured points that a figure may stand beside.
-    fn meant<'m>(&'m self, reference: &'m Reference) -> impl Iterator<Item = &'m Measurement> {
+    fn matching_points<'m>(&'m self, reference: &'m Reference) -> impl Iterator<Item = &'m Measurement> {
         let row = &reference.definition.row;
         let measured =
             |m: &&Measurement| m.typical().is_some() && m.quality.level != QualityLevel::Unsupported;
@@ -265,7 +265,11 @@ impl MachineResult<'_> {
         if !definition.differs.is_empty() {
             Likeness::Differs(definition.differs.clone())
         } else if !is_converted {
-            Likeness::Differs(format!("{}; the row is: {}", definition.times.words(), times.words()))
+            Likeness::Differs(format!(
+                "{}; the row is: {}",
+                definition.times.display_name(),
+                times.display_name()
+            ))
         } else if of_events && sampling != Sampling::Event {
             Likeness::Differs("of single events; the row has means of many".to_owned())
         } else if definition.load != "not stated"
@@ -281,7 +285,7 @@ impl MachineResult<'_> {
 }
 
 /// Returns a statistic of a measurement, ns.
-fn figure(m: &Measurement, statistic: ReferenceStatistic) -> Option<f64> {
+fn statistic_ns(m: &Measurement, statistic: ReferenceStatistic) -> Option<f64> {
     match statistic {
         ReferenceStatistic::Mean => m.summary.mean,
         ReferenceStatistic::Median | ReferenceStatistic::NotStated => m.typical(),

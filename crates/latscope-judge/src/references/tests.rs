@@ -45,8 +45,9 @@ machines = { "M 1" = 14 }
 
 #[test]
 fn what_is_wrong_is_named_with_file_and_key() {
-    assert_eq!(read("f.toml", WHOLE).unwrap()[0].ns, 14.0);
-    let wrong = |from: &str, to: &str| read("f.toml", &WHOLE.replace(from, to)).unwrap_err().to_string();
+    assert_eq!(parse_references("f.toml", WHOLE).unwrap()[0].ns, 14.0);
+    let wrong =
+        |from: &str, to: &str| parse_references("f.toml", &WHOLE.replace(from, to)).unwrap_err().to_string();
     for (from, to, named) in [
         ("title = \"t\"", "", "missing field `title`"),
         ("title = \"t\"", "title = ", "f.toml, line 2"),
@@ -67,8 +68,8 @@ fn what_is_wrong_is_named_with_file_and_key() {
 }
 
 fn likeness(report: &Report, change: impl Fn(&str) -> String) -> Likeness {
-    let references = read("f.toml", &change(WHOLE)).unwrap();
-    ReferenceRowGroup::of(report, &references)[0].all[0].likeness.clone()
+    let references = parse_references("f.toml", &change(WHOLE)).unwrap();
+    ReferenceRowGroup::for_report(report, &references)[0].all[0].likeness.clone()
 }
 
 #[test]
@@ -90,7 +91,7 @@ fn only_one_definition_is_exact() {
 #[test]
 fn half_a_round_trip_is_compared_with_half_of_ours() {
     let mut report = fixture::report();
-    let groups = ReferenceRowGroup::of(&report, built_in());
+    let groups = ReferenceRowGroup::for_report(&report, built_in());
     let group = groups.iter().find(|group| group.row == "core to core").unwrap();
     let [first, last] = [group.all.first().unwrap(), group.all.last().unwrap()];
     assert!(first.ratio() < 1.0 && last.ratio() > 1.0 && first.here > 70.0 && first.here < 80.0, "{first:?}");
@@ -103,7 +104,7 @@ fn half_a_round_trip_is_compared_with_half_of_ours() {
     for m in report.measurements.iter_mut().filter(|m| m.probe == "sync.core-to-core") {
         m.times = Semantics::OneWay;
     }
-    assert!(standings(&ReferenceRowGroup::of(&report, built_in())).is_empty());
+    assert!(standings(&ReferenceRowGroup::for_report(&report, built_in())).is_empty());
 }
 
 #[test]
@@ -111,9 +112,9 @@ fn a_contribution_is_a_file_of_references_without_the_name_of_the_machine() {
     let report = fixture::report();
     let text = contribution(&report);
     assert!(!report.machine.name.is_empty() && !text.contains(&report.machine.name), "{text}");
-    let own = read("own.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let own = parse_references("own.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert!(own.len() > 20);
-    let groups = ReferenceRowGroup::of(&report, &own);
+    let groups = ReferenceRowGroup::for_report(&report, &own);
     for one in groups.iter().flat_map(|group| &group.all) {
         assert!((one.ratio() - 1.0).abs() < 0.001, "{one:?}");
         assert!(one.likeness == Likeness::Exact, "{one:?}");

@@ -4,7 +4,7 @@ use latscope_core::catalogue::ids;
 use latscope_core::histogram::{Histogram, Span};
 use latscope_core::param;
 use latscope_core::report::Measurement;
-use latscope_core::units::{counted, format_apart, format_count, format_time, were};
+use latscope_core::units::{count_with_noun, format_apart, format_count, format_time, were};
 
 /// Messages without a valid reply. Each lost message is above every limit.
 #[derive(Debug, Clone, Copy)]
@@ -19,8 +19,8 @@ pub(super) struct MessageLosses {
 
 impl MessageLosses {
     /// Returns the lost messages of a measurement.
-    pub fn of(m: &Measurement) -> MessageLosses {
-        let timeout = m.number(param::TIMEOUT).unwrap_or(0) as f64;
+    pub fn from_measurement(m: &Measurement) -> MessageLosses {
+        let timeout = m.numeric_param(param::TIMEOUT).unwrap_or(0) as f64;
         MessageLosses { count: m.losses(), wrong: m.wrong_replies(), timeout }
     }
 
@@ -41,17 +41,20 @@ impl MessageLosses {
     }
 
     /// ` (with the 106 lost messages, which had no reply within 50.0 ms)`; empty without lost messages.
-    pub fn words(self) -> String {
+    pub fn format_losses(self) -> String {
         let mut parts = Vec::new();
         if self.count > 0 {
             let within = match self.timeout {
                 0.0 => String::new(),
                 timeout => format!(", which had no reply within {}", format_time(timeout)),
             };
-            parts.push(format!("the {}{within}", counted(self.count, "lost message")));
+            parts.push(format!("the {}{within}", count_with_noun(self.count, "lost message")));
         }
         if self.wrong > 0 {
-            parts.push(format!("up to {} answered with other content", counted(self.wrong, "message")));
+            parts.push(format!(
+                "up to {} answered with other content",
+                count_with_noun(self.wrong, "message")
+            ));
         }
         if parts.is_empty() { String::new() } else { format!(" (with {})", parts.join(" and ")) }
     }
@@ -72,7 +75,7 @@ pub(super) struct Above {
 
 impl Above {
     /// Counts the values of a histogram.
-    pub fn of(histogram: &Histogram, limit: f64) -> Above {
+    pub fn from_histogram(histogram: &Histogram, limit: f64) -> Above {
         let Some((smallest, largest)) = histogram.smallest().zip(histogram.largest()) else {
             return Above::default();
         };
@@ -104,7 +107,7 @@ impl Above {
     }
 
     /// Words such as `12 of 60,000 were above 50 µs`, with the certainty; `limit` is written.
-    pub fn words(&self, n: u64, limit: &str) -> String {
+    pub fn format_exceedances(&self, n: u64, limit: &str) -> String {
         let count = match self.most {
             most if most == self.least => format_count(most),
             most => format!("{} to {}", format_count(self.least), format_count(most)),
@@ -139,7 +142,7 @@ pub(super) fn ends(span: Span) -> String {
 }
 
 /// Returns what would decide a limit that a bin, or the values beyond the last bin, leave undecided, in words.
-pub(super) fn remedy(m: &Measurement, above: &Above, limit: f64) -> String {
+pub(super) fn suggest_remedy(m: &Measurement, above: &Above, limit: f64) -> String {
     let histogram = &m.histogram;
     let width = histogram.bins().map_or(1, |bins| bins.width);
     let tick = histogram.tick_ps() as f64 / 1e3;
@@ -181,7 +184,7 @@ mod tests {
             limit in 0u64..420_000, extremes: bool,
         ) {
             let (histogram, exact) = counted_in_bins(&values, width, entries, extremes);
-            let above = Above::of(&histogram, limit as f64);
+            let above = Above::from_histogram(&histogram, limit as f64);
             let really = exact.iter().filter(|ns| **ns > limit).count() as u64;
             prop_assert!(above.least <= really && really <= above.most, "{:?}, but {}", above, really);
             prop_assert!(above.least == above.most || above.within.is_some() || above.beyond > 0);

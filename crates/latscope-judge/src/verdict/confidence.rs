@@ -29,7 +29,7 @@ pub fn confidence_of(report: &Report, m: &Measurement) -> Option<String> {
     let known = tails.filter(|quantile| m.histogram.quantile(1.0 - quantile.above).is_some());
     let last = known.rev().find(|quantile| n as f64 * quantile.above >= TOLD_FROM);
     let max = format_time(longest);
-    let rare = match m.tested.or_else(|| tested::of(report, m)) {
+    let rare = match m.tested.or_else(|| tested::compute_evidence(report, m)) {
         _ if n < FEWEST => format!("too few to say how rare one above {max} is"),
         None => format!("observation time unknown, so no bound on how often {max} is exceeded"),
         // What lasts as long as that cannot recur so often.

@@ -5,7 +5,7 @@ use latscope_core::report::{MeasuredQuantity, Measurement, VerdictStatus};
 use latscope_core::units::{format_apart, format_count, format_share};
 
 /// Result for a named quantity of which more is better: it must be at least `limit`.
-pub(super) fn reach(name: &str, value: &MeasuredQuantity, limit: f64) -> CriterionOutcome {
+pub(super) fn judge_at_least(name: &str, value: &MeasuredQuantity, limit: f64) -> CriterionOutcome {
     let status = if value.value >= limit { VerdictStatus::Pass } else { VerdictStatus::Exceeded };
     let [wanted, found] = format_apart([limit, value.value], &value.unit);
     CriterionOutcome {
@@ -16,7 +16,7 @@ pub(super) fn reach(name: &str, value: &MeasuredQuantity, limit: f64) -> Criteri
 }
 
 /// Result for a number that must be at most `limit`.
-pub(super) fn count(name: &str, value: f64, limit: f64) -> CriterionOutcome {
+pub(super) fn judge_at_most(name: &str, value: f64, limit: f64) -> CriterionOutcome {
     let status = if value <= limit { VerdictStatus::Pass } else { VerdictStatus::Exceeded };
     let (value_text, limit_text) = (format_number(value), format_number(limit));
     CriterionOutcome {

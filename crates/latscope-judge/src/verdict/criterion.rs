@@ -78,7 +78,7 @@ pub struct MetricCriterion {
 /// Returns a criterion in words, from the name of its metric and its limit: `p99.9 ≤ 50.0 µs`. It has as many
 /// digits as it takes to differ from `figure`, the one that it is for, if that is known.
 pub fn in_words(name: &str, limit: f64, figure: Option<f64>) -> String {
-    let metric = Metric::named(name).ok();
+    let metric = Metric::from_name(name).ok();
     let is_duration = metric.as_ref().is_some_and(Metric::is_duration);
     let name = name.replace('_', ".");
     match metric {
@@ -100,8 +100,8 @@ pub fn limit_in_words(limit: f64) -> String {
 }
 
 /// Returns a plan as a list for people: a line for each step and point, then each criterion and note.
-pub fn describe(plan: &Plan) -> String {
-    let mut text = plan.describe();
+pub fn describe_plan(plan: &Plan) -> String {
+    let mut text = plan.describe_steps();
     for criterion in &plan.criteria {
         text += &format!("criterion: {}\n", in_words(&criterion.metric, criterion.limit, None));
     }
@@ -136,7 +136,7 @@ impl Metric {
     /// # Errors
     /// The name cannot be one of a quantity. A name that no measurement has is detected only when a measurement is
     /// judged.
-    pub fn named(name: &str) -> Result<Metric, CriterionError> {
+    pub fn from_name(name: &str) -> Result<Metric, CriterionError> {
         let quantile_like =
             name.strip_prefix('p').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
         let is_word = name.starts_with(|c: char| c.is_ascii_lowercase())
@@ -186,24 +186,24 @@ impl MetricCriterion {
     }
 
     /// The criterion as a plan has it.
-    pub fn planned(&self) -> plan::PlanCriterion {
+    pub fn to_plan_criterion(&self) -> plan::PlanCriterion {
         plan::PlanCriterion { metric: self.metric.name().to_owned(), limit: self.limit }
     }
 
     /// A criterion from its name and its limit, in ns or as a number.
     ///
     /// # Errors
-    /// The errors of [`Metric::named`].
+    /// The errors of [`Metric::from_name`].
     pub fn new(name: &str, limit: f64) -> Result<MetricCriterion, CriterionError> {
-        Ok(MetricCriterion { metric: Metric::named(name)?, limit })
+        Ok(MetricCriterion { metric: Metric::from_name(name)?, limit })
     }
 
     /// A criterion from its name and its limit as written: `50us`, `0`.
     ///
     /// # Errors
-    /// The errors of [`Metric::named`], or the limit is no duration or number.
+    /// The errors of [`Metric::from_name`], or the limit is no duration or number.
     pub fn parse(name: &str, limit: &str) -> Result<MetricCriterion, CriterionError> {
-        let metric = Metric::named(name)?;
+        let metric = Metric::from_name(name)?;
         let limit = if metric.is_duration() {
             let duration = parse_duration(limit).map_err(|e| CriterionError::Duration(name.to_owned(), e))?;
             if duration.is_zero() {

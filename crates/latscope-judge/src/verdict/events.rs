@@ -1,26 +1,26 @@
 //! Criteria on single events: how many were above a limit, and what their share proves.
 
-use super::above::{Above, MessageLosses, ends, remedy};
+use super::above::{Above, MessageLosses, ends, suggest_remedy};
 use super::criterion::limit_in_words;
 use super::rounds::{is_of_rounds, is_sure};
 use super::{CriterionOutcome, CriterionQuantile, Metric, confidence, is_batch, not_run};
 use crate::binomial::{proves_at_most, proves_more, samples_needed, share_bounds};
 use latscope_core::histogram::{Histogram, Span};
 use latscope_core::report::{Measurement, Sampling, VerdictStatus};
-use latscope_core::units::{counted, format_apart, format_count, format_share};
+use latscope_core::units::{count_with_noun, format_apart, format_count, format_share};
 
 /// Events that are or may be above a limit, and how many there are, both with the missed activations; `None` for
 /// batches.
 pub(crate) fn events_above(m: &Measurement, limit: f64) -> Option<(u64, u64)> {
-    let (histogram, lost) = (m.with_missed(), MessageLosses::of(m));
-    let above = lost.added_to(&Above::of(histogram, limit));
+    let (histogram, lost) = (m.with_missed(), MessageLosses::from_measurement(m));
+    let above = lost.added_to(&Above::from_histogram(histogram, limit));
     (m.sampling == Sampling::Event).then(|| (above.most, lost.among(histogram.count())))
 }
 
 /// Result of `max` and `threshold`: no value may be above the limit, also none that a missed activation would have had.
 pub(super) fn none_above(m: &Measurement, limit: f64) -> CriterionOutcome {
-    let (histogram, lost) = (m.with_missed(), MessageLosses::of(m));
-    let timed = Above::of(histogram, limit);
+    let (histogram, lost) = (m.with_missed(), MessageLosses::from_measurement(m));
+    let timed = Above::from_histogram(histogram, limit);
     let above = lost.added_to(&timed);
     let n = lost.among(histogram.count());
     let longest = histogram.max();
@@ -34,7 +34,7 @@ pub(super) fn none_above(m: &Measurement, limit: f64) -> CriterionOutcome {
         };
     }
     let (written, worst) = beside_longest(histogram, limit);
-    let (words, with) = (above.words(n, &written), lost.words() + &missed_words(m));
+    let (words, with) = (above.format_exceedances(n, &written), lost.format_losses() + &missed_words(m));
     let of_replies = if lost.is_none() { "" } else { " that had a reply" };
     let worst = worst.map(|worst| format!("; the longest{of_replies} {worst}")).unwrap_or_default();
     if above.least > 0 {
@@ -45,7 +45,8 @@ pub(super) fn none_above(m: &Measurement, limit: f64) -> CriterionOutcome {
         };
     }
     let unsure = timed.unsure(histogram);
-    let remedy = if timed.most > 0 { format!(": {}", remedy(m, &timed, limit)) } else { String::new() };
+    let remedy =
+        if timed.most > 0 { format!(": {}", suggest_remedy(m, &timed, limit)) } else { String::new() };
     let text = format!("{words}{unsure}{with}{worst}{remedy}");
     CriterionOutcome { value, status: VerdictStatus::Inconclusive, text }
 }
@@ -65,15 +66,19 @@ fn beside_longest(histogram: &Histogram, limit: f64) -> (String, Option<String>)
 /// Result of a quantile criterion: at most the quantile's share may be above the limit, in the distribution with the
 /// missed activations if there is one. The values of the bin around the limit count against either verdict.
 pub(super) fn few_above(m: &Measurement, quantile: CriterionQuantile, limit: f64) -> CriterionOutcome {
-    let (histogram, lost) = (m.with_missed(), MessageLosses::of(m));
-    let (n, share, independent) = (lost.among(histogram.count()), quantile.above, Independent::of(m));
-    let timed = Above::of(histogram, limit);
+    let (histogram, lost) = (m.with_missed(), MessageLosses::from_measurement(m));
+    let (n, share, independent) =
+        (lost.among(histogram.count()), quantile.above, Independent::from_measurement(m));
+    let timed = Above::from_histogram(histogram, limit);
     let above = lost.added_to(&timed);
     let allowed = format_share(share);
     let value = histogram.quantile_with(1.0 - share, lost.among(0));
     let unsure = timed.unsure(histogram);
-    let seen = above.words(n, &limit_in_words(limit)) + &unsure + &lost.words() + &independent.words(n);
-    let bounds = |k: u64| share_bounds(k, independent.number(n));
+    let seen = above.format_exceedances(n, &limit_in_words(limit))
+        + &unsure
+        + &lost.format_losses()
+        + &independent.format_independent(n);
+    let bounds = |k: u64| share_bounds(k, independent.effective_count(n));
     let (status, text) = if independent.prove_at_most(above.most, n, share) {
         let bound = format_share(bounds(independent.above(above.most)).high);
         let condition = confidence::condition(m.tested);
@@ -81,11 +86,14 @@ pub(super) fn few_above(m: &Measurement, quantile: CriterionQuantile, limit: f64
             format!("{seen}: at most {bound} are {condition}, with 95 % confidence, and {allowed} may be");
         (VerdictStatus::Pass, text)
     } else if independent.prove_more(above.least, n, share) {
-        let bound = format_share(bounds(independent.number(above.least)).low);
+        let bound = format_share(bounds(independent.effective_count(above.least)).low);
         let text = format!("{seen}: at least {bound} are, with 95 % confidence, and {allowed} may be");
         (VerdictStatus::Exceeded, text)
     } else if independent.is_left_open(&above, n, share) {
-        (VerdictStatus::Inconclusive, format!("{seen}, where {allowed} may be: {}", remedy(m, &timed, limit)))
+        (
+            VerdictStatus::Inconclusive,
+            format!("{seen}, where {allowed} may be: {}", suggest_remedy(m, &timed, limit)),
+        )
     } else {
         let needed = format_count(independent.wanting(above.most, n, share));
         // A longer run does not help a thread that gets no CPU.
@@ -102,7 +110,7 @@ pub(super) fn few_above(m: &Measurement, quantile: CriterionQuantile, limit: f64
 fn missed_words(m: &Measurement) -> String {
     match m.with_missed().count().saturating_sub(m.histogram.count()) {
         0 => String::new(),
-        missed => format!(" (with the {})", counted(missed, "missed activation")),
+        missed => format!(" (with the {})", count_with_noun(missed, "missed activation")),
     }
 }
 
@@ -114,10 +122,10 @@ pub fn passes_from(m: &Measurement, quantile: CriterionQuantile) -> Option<f64> 
         return next.map(|next| next.high);
     }
     let histogram = m.with_missed();
-    let (lost, max) = (MessageLosses::of(m).among(0), histogram.largest()?.high);
+    let (lost, max) = (MessageLosses::from_measurement(m).among(0), histogram.largest()?.high);
     let n = histogram.count() + lost;
     let (mut allowed, mut too_many) = (lost, n);
-    let independent = Independent::of(m);
+    let independent = Independent::from_measurement(m);
     if !independent.prove_at_most(allowed, n, quantile.above) {
         return None;
     }
@@ -161,13 +169,13 @@ impl Independent {
     /// Share from which on all samples count as independent, because of the scatter of the estimate.
     const ALL: f64 = 0.8;
 
-    pub fn of(m: &Measurement) -> Independent {
+    pub fn from_measurement(m: &Measurement) -> Independent {
         let share = m.tested.map_or(1.0, |tested| tested.independent);
         Independent(if share < Independent::ALL { share } else { 1.0 })
     }
 
     /// Number of independent samples of `n`, rounded down.
-    pub fn number(self, n: u64) -> u64 {
+    pub fn effective_count(self, n: u64) -> u64 {
         if self.0 < 1.0 { (n as f64 * self.0) as u64 } else { n }
     }
 
@@ -177,11 +185,11 @@ impl Independent {
     }
 
     pub fn prove_at_most(self, k: u64, n: u64, share: f64) -> bool {
-        proves_at_most(self.above(k), self.number(n), share)
+        proves_at_most(self.above(k), self.effective_count(n), share)
     }
 
     pub fn prove_more(self, k: u64, n: u64, share: f64) -> bool {
-        proves_more(self.number(k), self.number(n), share)
+        proves_more(self.effective_count(k), self.effective_count(n), share)
     }
 
     /// Returns true if the values of which it is not known whether they are above decide, and no further samples would:
@@ -201,13 +209,13 @@ impl Independent {
     }
 
     /// ` (12,000 of them are independent: the others are of the same bouts, or of threads that share a CPU)`.
-    fn words(self, n: u64) -> String {
+    fn format_independent(self, n: u64) -> String {
         if self.0 >= 1.0 {
             return String::new();
         }
         format!(
             " (as {} independent ones: the others are of the same bouts, or of threads that share a CPU)",
-            format_count(self.number(n))
+            format_count(self.effective_count(n))
         )
     }
 }

@@ -19,40 +19,41 @@ mod tests;
 
 pub use confidence::{HOW_SURE, confidence_of};
 pub use criterion::{
-    CallShareKind, CriterionError, CriterionQuantile, Metric, MetricCriterion, QUANTILES, describe, in_words,
-    limit_in_words,
+    CallShareKind, CriterionError, CriterionQuantile, Metric, MetricCriterion, QUANTILES, describe_plan,
+    in_words, limit_in_words,
 };
 pub use events::passes_from;
 pub(crate) use events::{at_most, events_above};
 
 use crate::binomial::samples_needed;
 use above::MessageLosses;
-use counts::{count, enough, reach};
-use doubt::weakened;
+use counts::{enough, judge_at_least, judge_at_most};
+use doubt::weaken_outcome;
 use events::{Independent, few_above, none_above};
-use latscope_core::events::groups;
+use latscope_core::events::event_groups;
 use latscope_core::merged::{is_merged, is_part_of};
 use latscope_core::quality::{NO_VALID_REPLY, NOT_RUN, QualityLevel, Reason};
 use latscope_core::report::{
     BEYOND, Better, CriterionCheck, Measurement, Merged, Report, Sampling, Verdict, VerdictStatus,
 };
-use latscope_core::units::{counted, format_span, format_time};
+use latscope_core::units::{count_with_noun, format_span, format_time};
 use rounds::{is_of_rounds, median_of_rounds};
 
 /// Judges a measurement by criteria; without any it passes.
 ///
 /// Quantiles are those of the activation-corrected distribution if there is one: a stall that swallowed activations
 /// counts as often as it was felt.
-pub fn judge(m: &Measurement, criteria: &[MetricCriterion]) -> Verdict {
-    let checks: Vec<CriterionCheck> = criteria.iter().map(|criterion| check(m, criterion)).collect();
+pub fn judge_measurement(m: &Measurement, criteria: &[MetricCriterion]) -> Verdict {
+    let checks: Vec<CriterionCheck> =
+        criteria.iter().map(|criterion| check_criterion(m, criterion)).collect();
     let status = checks.iter().map(|check| check.status).max().unwrap_or(VerdictStatus::Pass);
     Verdict { status, checks }
 }
 
-/// Judges a measurement of a report as [`judge`] does. Merged runs that are of several things have not passed: a limit
-/// that one of them exceeds is exceeded all the same.
+/// Judges a measurement of a report as [`judge_measurement`] does. Merged runs that are of several things have not
+/// passed: a limit that one of them exceeds is exceeded all the same.
 pub fn judge_of(report: &Report, m: &Measurement, criteria: &[MetricCriterion]) -> Verdict {
-    let mut verdict = judge(m, criteria);
+    let mut verdict = judge_measurement(m, criteria);
     let Some(unlike) = report.merged.as_ref().and_then(Merged::unlike) else { return verdict };
     for check in verdict.checks.iter_mut().filter(|check| check.status == VerdictStatus::Pass) {
         check.status = VerdictStatus::Inconclusive;
@@ -68,7 +69,7 @@ pub fn judge_report(report: &mut Report, criteria: &[MetricCriterion]) {
     if criteria.is_empty() {
         return;
     }
-    tested::note(report);
+    tested::record_evidence(report);
     for at in subjects(report) {
         let mut verdict = judge_of(report, &report.measurements[at], criteria);
         exceed_by_parts(report, at, criteria, &mut verdict);
@@ -89,7 +90,7 @@ fn exceed_by_parts(report: &Report, at: usize, criteria: &[MetricCriterion], ver
             continue;
         }
         let exceeded = parts.iter().filter_map(|part| {
-            let check = check(part, criterion);
+            let check = check_criterion(part, criterion);
             let share = check.above.zip(check.of).map_or(0.0, |(above, of)| above as f64 / of as f64);
             (check.status == VerdictStatus::Exceeded).then_some((share, part, check))
         });
@@ -103,13 +104,13 @@ fn exceed_by_parts(report: &Report, at: usize, criteria: &[MetricCriterion], ver
 
 /// Name of a part of a sum, as the tables have it: `CPU 1`.
 fn label_of(report: &Report, part: &Measurement) -> String {
-    let groups = groups(report);
+    let groups = event_groups(report);
     let row = groups.iter().flat_map(|group| &group.singles).find(|row| std::ptr::eq(row.m, part));
     row.map_or_else(|| part.title.clone(), |row| row.label.clone())
 }
 
 /// Judged measurements with their verdicts, each once: a sum of a single part is left out, as it repeats that part.
-pub fn judged(report: &Report) -> impl Iterator<Item = (&Measurement, &Verdict)> {
+pub fn judged_measurements(report: &Report) -> impl Iterator<Item = (&Measurement, &Verdict)> {
     let distinct = report.measurements.iter().filter(|m| only_part(report, m).is_none());
     distinct.filter_map(|m| Some((m, m.verdict.as_ref()?)))
 }
@@ -177,7 +178,7 @@ pub(crate) const FEWEST_ROUNDS: usize = 3;
 
 /// Returns the reason why a criterion is out of reach; `None` if another run can hold it.
 pub(crate) fn out_of_reach(m: &Measurement, criterion: &MetricCriterion) -> Option<OutOfReach> {
-    let count = Independent::of(m).number(m.with_missed().count());
+    let count = Independent::from_measurement(m).effective_count(m.with_missed().count());
     match &criterion.metric {
         Metric::Quantile(quantile) if is_of_rounds(m, *quantile) => {
             (m.rounds.len() < FEWEST_ROUNDS).then_some(OutOfReach::Rounds)
@@ -198,11 +199,11 @@ struct CriterionOutcome {
     text: String,
 }
 
-fn check(m: &Measurement, criterion: &MetricCriterion) -> CriterionCheck {
-    let without_times = uneventful(m, criterion).or_else(|| unanswered(m, criterion));
+fn check_criterion(m: &Measurement, criterion: &MetricCriterion) -> CriterionCheck {
+    let without_times = judge_without_gaps(m, criterion).or_else(|| unanswered(m, criterion));
     let found = match without_times {
-        Some(found) => weakened(m, criterion, found),
-        None if m.summary.count > 0 => weakened(m, criterion, find(m, criterion)),
+        Some(found) => weaken_outcome(m, criterion, found),
+        None if m.summary.count > 0 => weaken_outcome(m, criterion, judge_metric(m, criterion)),
         None => nothing(m),
     };
     let CriterionOutcome { value, status, text } = found;
@@ -220,10 +221,10 @@ fn unanswered(m: &Measurement, criterion: &MetricCriterion) -> Option<CriterionO
     match &criterion.metric {
         Metric::Value(name) => {
             let value = m.values.get(name).filter(|it| it.better == Better::Less && it.unit == "count")?;
-            (value.value > criterion.limit).then(|| count(name, value.value, criterion.limit))
+            (value.value > criterion.limit).then(|| judge_at_most(name, value.value, criterion.limit))
         }
         Metric::Max | Metric::Threshold | Metric::Quantile(_)
-            if is_batch(m) || MessageLosses::of(m).count == 0 =>
+            if is_batch(m) || MessageLosses::from_measurement(m).count == 0 =>
         {
             None
         }
@@ -236,7 +237,7 @@ fn unanswered(m: &Measurement, criterion: &MetricCriterion) -> Option<CriterionO
 /// Result if nothing was measured.
 fn nothing(m: &Measurement) -> CriterionOutcome {
     let says_it = |reason: &Reason| [NO_VALID_REPLY, "nothing-measured"].contains(&reason.id.as_str());
-    let text = match &m.reason() {
+    let text = match &m.joined_reasons() {
         Some(reason) if m.quality.reasons.iter().any(says_it) && reason.starts_with("no") => reason.clone(),
         Some(reason) => format!("nothing was measured: {reason}"),
         None => "nothing was measured".to_owned(),
@@ -245,7 +246,7 @@ fn nothing(m: &Measurement) -> CriterionOutcome {
 }
 
 /// Result if there was no gap and gaps are searched from a length on: none was longer than that.
-fn uneventful(m: &Measurement, criterion: &MetricCriterion) -> Option<CriterionOutcome> {
+fn judge_without_gaps(m: &Measurement, criterion: &MetricCriterion) -> Option<CriterionOutcome> {
     let gap = m.values.get("gap").filter(|_| m.summary.count == 0)?.value;
     if !criterion.metric.is_duration() || m.quality.level == QualityLevel::Unsupported {
         return None;
@@ -262,7 +263,7 @@ fn uneventful(m: &Measurement, criterion: &MetricCriterion) -> Option<CriterionO
     Some(CriterionOutcome { value: None, status, text })
 }
 
-fn find(m: &Measurement, criterion: &MetricCriterion) -> CriterionOutcome {
+fn judge_metric(m: &Measurement, criterion: &MetricCriterion) -> CriterionOutcome {
     let limit = criterion.limit;
     match &criterion.metric {
         Metric::Missed if !m.can_miss() && !m.is_imported() => CriterionOutcome {
@@ -271,13 +272,14 @@ fn find(m: &Measurement, criterion: &MetricCriterion) -> CriterionOutcome {
             text: format!("nothing of {} can be missed: it has no interval and no deadline", m.probe),
         },
         Metric::Missed => match m.missed() {
-            Some(missed) => count("missed", missed as f64, limit),
+            Some(missed) => judge_at_most("missed", missed as f64, limit),
             None if m.missed_at_least() as f64 > limit => {
                 let least = m.missed_at_least();
                 CriterionOutcome {
                     value: Some(least as f64),
                     status: VerdictStatus::Exceeded,
-                    text: format!("at least {}", counted(least, "activation")) + " did not take place",
+                    text: format!("at least {}", count_with_noun(least, "activation"))
+                        + " did not take place",
                 }
             }
             None => CriterionOutcome {
@@ -289,10 +291,10 @@ fn find(m: &Measurement, criterion: &MetricCriterion) -> CriterionOutcome {
         },
         Metric::Share(share) => enough(m, *share, limit),
         Metric::Value(name) => match m.values.get(name) {
-            Some(value) if value.better == Better::More => reach(name, value, limit),
-            Some(value) => count(name, value.value, limit),
+            Some(value) if value.better == Better::More => judge_at_least(name, value, limit),
+            Some(value) => judge_at_most(name, value.value, limit),
             // A row has the value only if a value is beyond the last bin.
-            None if name == BEYOND && m.histogram.bins().is_some() => count(name, 0.0, limit),
+            None if name == BEYOND && m.histogram.bins().is_some() => judge_at_most(name, 0.0, limit),
             None => CriterionOutcome {
                 value: None,
                 status: VerdictStatus::Inconclusive,

@@ -13,7 +13,11 @@ const MEDIAN: f64 = 0.5;
 /// events that were measured in several rounds without missed or lost ones, and without a median beyond the last bin.
 pub(super) fn is_of_rounds(m: &Measurement, quantile: CriterionQuantile) -> bool {
     let missed = m.corrected.as_ref().is_some_and(|corrected| corrected.count() > m.histogram.count());
-    let whole = || !missed && MessageLosses::of(m).is_none() && !rounds::figures(&m.rounds).is_empty();
+    let whole = || {
+        !missed
+            && MessageLosses::from_measurement(m).is_none()
+            && !rounds::round_figures(&m.rounds).is_empty()
+    };
     quantile.above == MEDIAN && (is_batch(m) || m.rounds.len() > 1 && whole())
 }
 

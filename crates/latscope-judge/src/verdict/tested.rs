@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Computes the evidence of all measurements of a report. What is recorded of it stays where there are no blocks, which
 /// say what is independent: in merged runs, and in results that were read without them.
-pub fn note(report: &mut Report) {
+pub fn record_evidence(report: &mut Report) {
     let has_blocks = report.measurements.iter().any(|m| !m.blocks.is_empty());
     let is_known_better = report.merged.is_none() && has_blocks;
     note_where(report, |m| is_known_better || m.tested.is_none());
@@ -23,18 +23,18 @@ pub(crate) fn note_missing(report: &mut Report) {
 
 /// Returns true if a measurement lacks the evidence that it can have.
 pub(crate) fn is_missing(report: &Report) -> bool {
-    report.measurements.iter().any(|m| m.tested.is_none() && of(report, m).is_some())
+    report.measurements.iter().any(|m| m.tested.is_none() && compute_evidence(report, m).is_some())
 }
 
 fn note_where(report: &mut Report, wanted: impl Fn(&Measurement) -> bool) {
     for at in 0..report.measurements.len() {
         if wanted(&report.measurements[at]) {
-            report.measurements[at].tested = of(report, &report.measurements[at]);
+            report.measurements[at].tested = compute_evidence(report, &report.measurements[at]);
         }
     }
 }
 
-pub(super) fn of(report: &Report, m: &Measurement) -> Option<Tested> {
+pub(super) fn compute_evidence(report: &Report, m: &Measurement) -> Option<Tested> {
     if m.sampling != Sampling::Event {
         return None;
     }
@@ -54,7 +54,7 @@ fn watched(m: &Measurement) -> Option<u64> {
     if let Some(seconds) = m.values.get(WATCHED) {
         return Some((seconds.value * 1e9) as u64);
     }
-    if let Some(interval) = m.number(param::INTERVAL).or_else(|| m.number(param::PACE)) {
+    if let Some(interval) = m.numeric_param(param::INTERVAL).or_else(|| m.numeric_param(param::PACE)) {
         return Some((m.summary.count + m.summary.missed).saturating_mul(interval));
     }
     // How long another program watched is known only if its output states it.
@@ -112,7 +112,7 @@ mod tests {
             median: 0,
         };
         let blocks = values.chunks(length).enumerate().map(block).collect();
-        let summary = Summary::of(&histogram, &Summary::default());
+        let summary = Summary::from_histogram(&histogram, &Summary::default());
         Measurement { sampling: Sampling::Event, histogram, summary, blocks, ..m }
     }
 
@@ -121,9 +121,9 @@ mod tests {
         let params = params([("cpu", "all".into()), ("interval", 1_000_000u64.into())]);
         let mut all = Measurement { params, blocks: Vec::new(), ..threads[0].clone() };
         threads[1..].iter().for_each(|one| all.histogram.merge(&one.histogram));
-        all.summary = Summary::of(&all.histogram, &Summary::default());
+        all.summary = Summary::from_histogram(&all.histogram, &Summary::default());
         let mut report = report(threads.into_iter().chain([all]).collect());
-        note(&mut report);
+        record_evidence(&mut report);
         report.measurements.pop().unwrap()
     }
 
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(noted, whole.without_blocks());
         // Judging does not take the evidence away.
         let mut judged = noted.clone();
-        note(&mut judged);
+        record_evidence(&mut judged);
         assert_eq!(judged, noted);
     }
 
@@ -183,7 +183,7 @@ mod tests {
         let block =
             |at: u64| SampleBlock { from: from + at * 10_000_000, count: 10, ..SampleBlock::default() };
         let blocks = (0..100).step_by(10).map(block).collect();
-        let summary = Summary::of(&histogram, &Summary::default());
+        let summary = Summary::from_histogram(&histogram, &Summary::default());
         let contention = Some(Contention { wall_ns: 995_000_000, ..Contention::default() });
         let rounds = Vec::new();
         Measurement { sampling: Sampling::Event, contention, histogram, summary, blocks, rounds, ..m }
@@ -212,7 +212,7 @@ mod tests {
     fn without_a_clock_the_blocks_tell_the_time_or_it_is_not_known() {
         let killed = Measurement { contention: None, ..calls(SECOND, 400_000_000) };
         assert_eq!(watched(&killed), Some(900_000_000), "from the first block to the last");
-        let of = |m: Measurement| of(&report(vec![m.clone()]), &m);
+        let of = |m: Measurement| compute_evidence(&report(vec![m.clone()]), &m);
         assert_eq!(of(Measurement { blocks: killed.blocks[..1].to_vec(), ..killed.clone() }), None);
         assert_eq!(of(Measurement { blocks: Vec::new(), ..killed }), None);
         let mut imported = calls(0, 50_000_000);

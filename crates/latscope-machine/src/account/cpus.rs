@@ -20,7 +20,7 @@ impl CpuTime {
 }
 
 /// Times of all CPUs that are online.
-pub(crate) fn parse(stat: &str) -> BTreeMap<u32, CpuTime> {
+pub(crate) fn parse_cpu_times(stat: &str) -> BTreeMap<u32, CpuTime> {
     let cpus = stat.lines().filter_map(|line| {
         let mut words = line.strip_prefix("cpu")?.split_whitespace();
         let cpu = words.next()?.parse().ok().filter(|_| !line.starts_with("cpu "))?;
@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn idle_and_stolen_time_are_those_of_each_cpu() {
         let text = "cpu  30 0 30 700 10 0 0 5 0 0\ncpu0 10 0 20 300 4 1 2 3 0 0\ncpu10 1 1 1 1 1 1 1 1 0 0\ncpu1 20 0 10 400 6\nintr 5\n";
-        let all = parse(text);
+        let all = parse_cpu_times(text);
         assert_eq!(all.keys().copied().collect::<Vec<_>>(), [0, 1, 10]);
         assert_eq!((all[&0].idle_ns, all[&0].stolen_ns), (304 * TICK_NS, 3 * TICK_NS));
         assert_eq!((all[&1].free_ns(), all[&10].free_ns()), (406 * TICK_NS, 3 * TICK_NS));

@@ -58,7 +58,7 @@ struct CpuTimeReading {
 
 impl Accountant {
     /// Watches these CPUs from now on.
-    pub fn watch(cpus: &[u32]) -> Accountant {
+    pub fn watch_cpus(cpus: &[u32]) -> Accountant {
         Accountant::at(SystemRoot::real(), cpus)
     }
 
@@ -77,8 +77,8 @@ impl Accountant {
             served_from_ns: None,
             served_ns: 0,
         };
-        accountant.look();
-        accountant.began = accountant.read();
+        accountant.record_processes();
+        accountant.began = accountant.read_times();
         accountant.last.clone_from(&accountant.began);
         accountant
     }
@@ -106,8 +106,8 @@ impl Accountant {
     }
 
     /// Notes the existing processes: those that end before the next look are not named.
-    pub fn look(&mut self) {
-        self.processes.look(&self.root);
+    pub fn record_processes(&mut self) {
+        self.processes.record_times(&self.root);
         self.looked = Instant::now();
     }
 
@@ -118,11 +118,11 @@ impl Accountant {
         if let Some(from) = self.served_from_ns.take() {
             self.served_ns += processes::workers_ns(&self.root).saturating_sub(from);
         }
-        self.look();
-        let now = self.read()?;
+        self.record_processes();
+        let now = self.read_times()?;
         let last = self.last.replace(now.clone())?;
-        let mut account = account(&last, &now, &self.cpus);
-        account.beside = used_of(&last, &now, beside).map(share);
+        let mut account = account_between(&last, &now, &self.cpus);
+        account.beside = used_of(&last, &now, beside).map(round_share);
         Some(account)
     }
 
@@ -130,19 +130,19 @@ impl Accountant {
     pub fn total(&mut self) -> Option<Account> {
         // The kernel counts the time of processes in ticks: what the last step saw is true as long as one.
         if self.looked.elapsed() >= Duration::from_nanos(TICK_NS) {
-            self.look();
+            self.record_processes();
         }
-        let now = self.read()?;
+        let now = self.read_times()?;
         let began = self.began.as_ref()?;
-        let mut account = account(began, &now, &self.cpus);
+        let mut account = account_between(began, &now, &self.cpus);
         let most = account.others + account.unseen;
-        account.others = share(account.others.max(self.seen(&now, account.wall_ns)).min(1.0));
-        account.unseen = share((most - account.others).max(0.0));
+        account.others = round_share(account.others.max(self.recorded_share(&now, account.wall_ns)).min(1.0));
+        account.unseen = round_share((most - account.others).max(0.0));
         account.top = self.top(account.wall_ns);
         account.real_time = processes::real_time(&self.root, &account.top, &self.measuring);
         if let Some(real_time) = &mut account.real_time {
-            let log = KernelLog::read(&self.root);
-            let message = log.as_ref().and_then(|log| log.find("RT throttling activated"));
+            let log = KernelLog::read_kmsg(&self.root);
+            let message = log.as_ref().and_then(|log| log.find_message("RT throttling activated"));
             real_time.logged = message.is_some_and(|message| message.at >= self.began_us);
         }
         Some(account)
@@ -151,7 +151,7 @@ impl Accountant {
     fn top(&self, wall_ns: u64) -> Vec<Consumer> {
         let mut top = self.processes.top(&self.root, wall_ns);
         for consumer in &mut top {
-            consumer.share = share(consumer.share);
+            consumer.share = round_share(consumer.share);
         }
         top
     }
@@ -159,7 +159,7 @@ impl Accountant {
     /// CPU time of the noted processes, as a share of the CPUs; 0 if the run does not have all CPUs, since they may
     /// have run on another one. It is a second lower bound: the kernel counts short interruptions as idle time, and a
     /// quiet machine has little else.
-    fn seen(&self, now: &CpuTimeReading, wall_ns: u64) -> f64 {
+    fn recorded_share(&self, now: &CpuTimeReading, wall_ns: u64) -> f64 {
         if now.cpus.len() > self.cpus.len() {
             return 0.0;
         }
@@ -167,8 +167,8 @@ impl Accountant {
         used_ns as f64 / (wall_ns as f64 * self.cpus.len() as f64).max(1.0)
     }
 
-    fn read(&self) -> Option<CpuTimeReading> {
-        let cpus = cpus::parse(&self.root.text("/proc/stat")?);
+    fn read_times(&self) -> Option<CpuTimeReading> {
+        let cpus = cpus::parse_cpu_times(&self.root.read_text("/proc/stat")?);
         let quotas = control_group::quotas(&self.root).into_iter();
         let quotas = quotas.filter_map(|quota| {
             let counts = control_group::throttling(&self.root, &quota.group)?;
@@ -182,12 +182,12 @@ impl Accountant {
 }
 
 /// Rounds a share to four digits, which is its accuracy.
-fn share(share: f64) -> f64 {
+fn round_share(share: f64) -> f64 {
     (share * 1e4).round() / 1e4
 }
 
 /// Account of the time between two readings.
-fn account(from: &CpuTimeReading, to: &CpuTimeReading, cpus: &[u32]) -> Account {
+fn account_between(from: &CpuTimeReading, to: &CpuTimeReading, cpus: &[u32]) -> Account {
     let wall_ns = (to.at - from.at).as_nanos() as u64;
     let available = wall_ns as f64 * cpus.len() as f64;
     let (mut free, mut stolen) = (0, 0);
@@ -202,14 +202,14 @@ fn account(from: &CpuTimeReading, to: &CpuTimeReading, cpus: &[u32]) -> Account 
     // Idle time is cut off to ticks at both ends, so up to one of each CPU may be missing, or too much.
     let tick = (TICK_NS * cpus.len() as u64) as f64;
     let known = free as f64 + own as f64 + load.unwrap_or(0.0) + peer.unwrap_or(0.0);
-    let of_all = |ns: f64| share((ns / available.max(1.0)).clamp(0.0, 1.0));
+    let of_all = |ns: f64| round_share((ns / available.max(1.0)).clamp(0.0, 1.0));
     let others = of_all(available - known - tick);
     Account {
         wall_ns,
         cpus: cpus.len() as u32,
         ran_ns: own,
         others,
-        unseen: share(of_all(available - known + tick) - others),
+        unseen: round_share(of_all(available - known + tick) - others),
         load: load.map(of_all),
         peer: peer.map(of_all),
         stolen: Some(of_all(stolen as f64)),

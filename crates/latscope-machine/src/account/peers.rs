@@ -16,20 +16,21 @@ const STREAMS: i32 = 2;
 
 impl Peers {
     /// Finds the peers of this process that are not part of a run: neither `run` itself nor its descendants.
-    pub fn find(run: u32) -> Peers {
+    pub fn find_outside_run(run: u32) -> Peers {
         let root = SystemRoot::real();
         let links = Links::of_this_process();
-        let mut found: BTreeSet<u32> = links.sockets.iter().filter_map(|fd| socket_peer::of(*fd)).collect();
+        let mut found: BTreeSet<u32> =
+            links.sockets.iter().filter_map(|fd| socket_peer::peer_process(*fd)).collect();
         if !links.files.is_empty() || !links.terminals.is_empty() {
-            let all = root.names("/proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
-            found.extend(all.filter(|pid| links.reach(*pid)));
+            let all = root.list_names("/proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
+            found.extend(all.filter(|pid| links.is_shared_with(*pid)));
         }
         found.retain(|pid| *pid != 0 && !processes::is_part_of(&root, *pid, run));
         Peers(found.into_iter().filter_map(|pid| Some((pid, exact_ns(&root, pid)?))).collect())
     }
 
     /// Process ids of the peers.
-    pub fn processes(&self) -> Vec<u32> {
+    pub fn process_ids(&self) -> Vec<u32> {
         self.0.iter().map(|(pid, _)| *pid).collect()
     }
 
@@ -60,29 +61,29 @@ const SLAVES: std::ops::RangeInclusive<u32> = 136..=143;
 impl Links {
     fn of_this_process() -> Links {
         let mut links = Links { files: shared_files("self"), ..Links::default() };
-        for (fd, target) in open("self").into_iter().filter(|(fd, _)| *fd > STREAMS) {
+        for (fd, target) in open_descriptors("self").into_iter().filter(|(fd, _)| *fd > STREAMS) {
             if target.starts_with("socket:") {
                 links.sockets.push(fd);
             }
-            links.terminals.extend(terminal("self", fd));
+            links.terminals.extend(terminal_number("self", fd));
         }
         links
     }
 
     /// Returns true if a process has the other side of one of the terminals, or maps one of the files.
-    fn reach(&self, pid: u32) -> bool {
+    fn is_shared_with(&self, pid: u32) -> bool {
         let process = pid.to_string();
         if !self.files.is_disjoint(&shared_files(&process)) {
             return true;
         }
-        let open = if self.terminals.is_empty() { Vec::new() } else { open(&process) };
-        let mut terminals = open.into_iter().filter_map(|(fd, _)| terminal(&process, fd));
+        let open = if self.terminals.is_empty() { Vec::new() } else { open_descriptors(&process) };
+        let mut terminals = open.into_iter().filter_map(|(fd, _)| terminal_number(&process, fd));
         terminals.any(|terminal| self.terminals.contains(&terminal))
     }
 }
 
 /// Descriptors of a process, with the targets of their links; empty if the process is another user's.
-fn open(process: &str) -> Vec<(i32, String)> {
+fn open_descriptors(process: &str) -> Vec<(i32, String)> {
     let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     let links = entries.filter_map(|entry| {
         let target = fs::read_link(entry.path()).ok()?;
@@ -92,7 +93,7 @@ fn open(process: &str) -> Vec<(i32, String)> {
 }
 
 /// Number of the pseudo-terminal of which a descriptor is either side.
-fn terminal(process: &str, fd: i32) -> Option<u32> {
+fn terminal_number(process: &str, fd: i32) -> Option<u32> {
     let about = fs::metadata(format!("/proc/{process}/fd/{fd}")).ok()?;
     let device = about.rdev();
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
@@ -130,7 +131,7 @@ mod tests {
         grantpt(&master).and_then(|()| unlockpt(&master)).unwrap();
         let name = rustix::pty::ptsname(&master, Vec::new()).unwrap();
         let slave = fs::File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-        let number = |fd: i32| terminal("self", fd);
+        let number = |fd: i32| terminal_number("self", fd);
         use std::os::fd::AsRawFd;
         let of_master = number(master.as_raw_fd());
         assert!(of_master.is_some() && of_master == number(slave.as_raw_fd()));
@@ -141,7 +142,7 @@ mod tests {
     fn a_process_of_the_run_is_no_peer() {
         let (a, _b) = std::os::unix::net::UnixStream::pair().unwrap();
         use std::os::fd::AsRawFd;
-        assert_eq!(socket_peer::of(a.as_raw_fd()), Some(std::process::id()));
-        assert!(!Peers::find(std::process::id()).processes().contains(&std::process::id()));
+        assert_eq!(socket_peer::peer_process(a.as_raw_fd()), Some(std::process::id()));
+        assert!(!Peers::find_outside_run(std::process::id()).process_ids().contains(&std::process::id()));
     }
 }

@@ -58,7 +58,7 @@ impl ProcessCpuTime {
 
 impl Processes {
     /// Notes the existing processes and the CPU time that they used so far.
-    pub fn look(&mut self, root: &SystemRoot) {
+    pub fn record_times(&mut self, root: &SystemRoot) {
         let all: BTreeMap<u32, Stat> = stats(root).collect();
         let own = std::process::id();
         let latscopes = latscopes(root, &all, own);
@@ -117,8 +117,9 @@ impl Processes {
 /// Adds the policy of the real-time thread of a process that used most, if it has one.
 fn with_policy(root: &SystemRoot, process: &mut Consumer) {
     let tasks = format!("/proc/{}/task", process.pid);
-    let threads = root.names(&tasks).into_iter();
-    let threads = threads.filter_map(|thread| parse(&root.text(&format!("{tasks}/{thread}/stat"))?));
+    let threads = root.list_names(&tasks).into_iter();
+    let threads =
+        threads.filter_map(|thread| parse_stat(&root.read_text(&format!("{tasks}/{thread}/stat"))?));
     let busiest = threads.filter(|thread| thread.policy().is_some()).max_by_key(|thread| thread.used_ns);
     if let Some(thread) = busiest {
         (process.policy, process.cpu) = (thread.policy(), Some(thread.cpu));
@@ -129,9 +130,9 @@ fn with_policy(root: &SystemRoot, process: &mut Consumer) {
 /// `None` if the kernel does not stop them, or none did.
 pub(super) fn real_time(root: &SystemRoot, top: &[Consumer], cpus: &[u32]) -> Option<RealTime> {
     let runtime =
-        root.number::<u64>("/proc/sys/kernel/sched_rt_runtime_us").filter(|runtime| *runtime > 0)?;
+        root.read_number::<u64>("/proc/sys/kernel/sched_rt_runtime_us").filter(|runtime| *runtime > 0)?;
     let period =
-        root.number::<u64>("/proc/sys/kernel/sched_rt_period_us").filter(|period| *period > runtime)?;
+        root.read_number::<u64>("/proc/sys/kernel/sched_rt_period_us").filter(|period| *period > runtime)?;
     let most = USED_UP * runtime as f64 / period as f64;
     let here = top.iter().filter(|consumer| consumer.cpu.is_some_and(|cpu| cpus.contains(&cpu)));
     let loops = here.filter(|consumer| consumer.policy.is_some() && consumer.share >= most);
@@ -160,7 +161,7 @@ const PROGRAM: &str = "latscope";
 
 /// Command line of a process, as typed, if it is a latscope.
 fn latscope_command(root: &SystemRoot, pid: u32) -> Option<String> {
-    let text = root.text(&format!("/proc/{pid}/cmdline"))?;
+    let text = root.read_text(&format!("/proc/{pid}/cmdline"))?;
     let mut words = text.split('\0');
     let program = Path::new(words.next()?).file_name()?.to_str()?;
     program.starts_with(PROGRAM).then(|| first_words(std::iter::once(program).chain(words)))
@@ -209,8 +210,8 @@ fn is_of(mut pid: u32, ancestor: u32, all: &BTreeMap<u32, Stat>) -> bool {
 }
 
 /// Ids of all processes.
-pub(crate) fn all(root: &SystemRoot) -> impl Iterator<Item = u32> {
-    root.names("/proc").into_iter().filter_map(|name| name.parse().ok())
+pub(crate) fn list_pids(root: &SystemRoot) -> impl Iterator<Item = u32> {
+    root.list_names("/proc").into_iter().filter_map(|name| name.parse().ok())
 }
 
 /// A process and all that it started, directly or not.
@@ -222,7 +223,7 @@ pub(crate) fn descendants(root: &SystemRoot, process: u32) -> Vec<u32> {
 /// Returns true if a process is `leader` or was started by it, directly or not.
 pub(super) fn is_part_of(root: &SystemRoot, mut pid: u32, leader: u32) -> bool {
     while pid != leader {
-        let stat = root.text(&format!("/proc/{pid}/stat")).and_then(|text| parse(&text));
+        let stat = root.read_text(&format!("/proc/{pid}/stat")).and_then(|text| parse_stat(&text));
         match stat {
             Some(stat) if stat.parent != 0 && stat.parent != pid => pid = stat.parent,
             _ => return false,
@@ -239,7 +240,7 @@ pub fn group_ns(group: u32) -> u64 {
 
 /// Entries of `/proc/PID/stat` for all processes.
 fn stats(root: &SystemRoot) -> impl Iterator<Item = (u32, Stat)> {
-    all(root).filter_map(|pid| Some((pid, parse(&root.text(&format!("/proc/{pid}/stat"))?)?)))
+    list_pids(root).filter_map(|pid| Some((pid, parse_stat(&root.read_text(&format!("/proc/{pid}/stat"))?)?)))
 }
 
 /// Fields of `/proc/PID/stat` of a process, or of a thread.
@@ -277,7 +278,7 @@ impl Stat {
 }
 
 /// Reads the text of `/proc/PID/stat`. The name is in parentheses and may itself contain parentheses.
-pub(crate) fn parse(text: &str) -> Option<Stat> {
+pub(crate) fn parse_stat(text: &str) -> Option<Stat> {
     let (head, tail) = text.rsplit_once(')')?;
     let name = head.split_once('(')?.1.to_owned();
     let words: Vec<&str> = tail.split_whitespace().collect();
@@ -325,7 +326,7 @@ mod tests {
             files.push(("/proc/30/cmdline".to_owned(), "latscope\0survey\0".to_owned()));
             let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
             let (_directory, root) = tree(&files);
-            processes.look(&root);
+            processes.record_times(&root);
         }
         let (_directory, root) = tree(&[]);
         let top: Vec<u32> = processes.top(&root, 1_000_000_000).iter().map(|process| process.pid).collect();
@@ -338,7 +339,7 @@ mod tests {
         for (name, used) in [("sh", 0), ("rustc", 5)] {
             let line = line(name, 1, 31, used, 0, "0 0 0");
             let (_directory, root) = tree(&[("/proc/31/stat", line.as_str())]);
-            processes.look(&root);
+            processes.record_times(&root);
         }
         let (_directory, root) = tree(&[]);
         let top = processes.top(&root, 33_000_000);
@@ -349,13 +350,14 @@ mod tests {
     #[test]
     fn a_process_may_be_named_as_it_likes() {
         let text = "77 (a) b (c)) S 5 77 77 0 -1 4 1 2 3 4 150 50 0 0 20 0 1 0 9876 1 2 3";
-        let stat = parse(text).unwrap();
+        let stat = parse_stat(text).unwrap();
         assert_eq!((stat.name.as_str(), stat.parent, stat.started), ("a) b (c)", 5, 9876));
         assert_eq!((stat.used_ns, stat.children_ns, stat.group), (200 * TICK_NS, 0, 77));
-        let worker = parse("9 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 7 0 0 20 0 1 0 62 0 0").unwrap();
+        let worker =
+            parse_stat("9 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 7 0 0 20 0 1 0 62 0 0").unwrap();
         assert!(!stat.kernel && worker.kernel && stat.policy().is_none());
-        assert_eq!(parse("77 cut"), None);
-        let real_time = parse(&line("loop", 1, 7, 0, 0, "1 10 1")).unwrap();
+        assert_eq!(parse_stat("77 cut"), None);
+        let real_time = parse_stat(&line("loop", 1, 7, 0, 0, "1 10 1")).unwrap();
         assert_eq!((real_time.policy().as_deref(), real_time.cpu), (Some("SCHED_FIFO 10"), 1));
     }
 
@@ -386,17 +388,22 @@ mod tests {
         };
         for used in [0, 10] {
             let (_directory, root) = at(used);
-            processes.look(&root);
+            processes.record_times(&root);
         }
         let (_directory, root) = at(10);
         let top = processes.top(&root, 1_000_000_000);
         assert_eq!(top.len(), 1, "{top:?}");
-        assert_eq!(top[0].words(), "another latscope (pid 30, `latscope-x86_64 survey --quick`) 40 % of one");
+        assert_eq!(
+            top[0].format_consumer(),
+            "another latscope (pid 30, `latscope-x86_64 survey --quick`) 40 % of one"
+        );
         assert_eq!(processes.used_ns(), 40 * TICK_NS);
         // It has ended since.
         let (_directory, empty) = tree(&[]);
-        processes.look(&empty);
-        assert!(processes.top(&empty, 1_000_000_000)[0].words().contains("another latscope (pid 30"));
+        processes.record_times(&empty);
+        assert!(
+            processes.top(&empty, 1_000_000_000)[0].format_consumer().contains("another latscope (pid 30")
+        );
     }
 
     #[test]

@@ -15,16 +15,16 @@ fn what_others_use_is_what_is_neither_idle_nor_ours_nor_the_loads_nor_the_peers(
     let from = reading(at, 0, 0);
     let to = reading(at + SECOND, 500_000_000, 500_000_000);
     // Two ticks may be missing of the idle time.
-    assert_eq!(account(&from, &to, &[0, 1]).others, 0.49);
+    assert_eq!(account_between(&from, &to, &[0, 1]).others, 0.49);
     let beside = CpuTimeReading { load_ns: Some(400_000_000), peer_ns: Some(500_000_000), ..to.clone() };
-    let all = account(&from, &beside, &[0, 1]);
+    let all = account_between(&from, &beside, &[0, 1]);
     assert_eq!((all.others, all.load, all.peer), (0.04, Some(0.2), Some(0.25)));
     let short = reading(at + SECOND / 100, 10_000_000, 0);
-    let short = account(&from, &short, &[0, 1]);
+    let short = account_between(&from, &short, &[0, 1]);
     assert_eq!(short.others, 0.0, "half of 10 ms may be one tick");
     assert_eq!((short.unseen, short.known_others()), (1.0, None), "and all of it may be others'");
     let idle = reading(at + SECOND, 2_010_000_000, 0);
-    assert_eq!(account(&from, &idle, &[0, 1]).others, 0.0);
+    assert_eq!(account_between(&from, &idle, &[0, 1]).others, 0.0);
 }
 
 /// Others can have used between what was seen and what the ticks may hide, whatever the length of the stretch.
@@ -40,12 +40,12 @@ fn the_share_of_others_has_the_resolution_of_the_ticks() {
     ] {
         let idle = 2 * ms * 1_000_000;
         let (from, to) = (reading(at, 0, 0), reading(at + Duration::from_millis(ms), idle, 0));
-        let found = account(&from, &to, &[0, 1]);
+        let found = account_between(&from, &to, &[0, 1]);
         assert!((found.unseen - unseen).abs() < 1e-4, "{ms} ms: {found:?}");
         assert_eq!((found.others, found.known_others().is_some()), (0.0, is_known), "{ms} ms");
     }
     // A busy machine is known to be busy also after a short stretch.
-    let busy = account(&reading(at, 0, 0), &reading(at + Duration::from_millis(50), 0, 0), &[0, 1]);
+    let busy = account_between(&reading(at, 0, 0), &reading(at + Duration::from_millis(50), 0, 0), &[0, 1]);
     assert_eq!((busy.others, busy.unseen, busy.known_others()), (0.8, 0.2, Some(0.8)));
 }
 
@@ -54,7 +54,7 @@ fn what_the_hypervisor_took_is_no_others() {
     let at = Instant::now();
     let (from, mut to) = (reading(at, 0, 0), reading(at + SECOND, 0, 0));
     to.cpus.insert(0, CpuTime { idle_ns: 0, stolen_ns: 900_000_000 });
-    let account = account(&from, &to, &[0]);
+    let account = account_between(&from, &to, &[0]);
     assert_eq!((account.stolen, account.others), (Some(0.9), 0.09));
 }
 
@@ -105,7 +105,7 @@ fn a_quota_of_a_group_or_of_one_above_it_counts_from_the_begin() {
         let quota = accountant.since_last(&[]).unwrap().quota.unwrap();
         assert_eq!((quota.periods, quota.throttled, quota.throttled_ns), (230, 225, 11_000_000_000));
         assert_eq!(
-            quota.words(),
+            quota.format_throttling(),
             "limited to 0.50 CPU by its control group; throttled in 225 of 230 periods",
             "version {version}"
         );
@@ -118,7 +118,7 @@ fn a_quota_of_a_group_or_of_one_above_it_counts_from_the_begin() {
 
 #[test]
 fn this_process_is_not_among_the_others_of_this_machine() {
-    let mut accountant = Accountant::watch(&latscope_os::sched::allowed_cpus().unwrap());
+    let mut accountant = Accountant::watch_cpus(&latscope_os::sched::allowed_cpus().unwrap());
     let account = accountant.total().expect("/proc/stat can be read");
     assert!(account.top.iter().all(|consumer| consumer.pid != std::process::id()));
     assert!((0.0..=1.0).contains(&account.others));
@@ -136,10 +136,10 @@ fn what_was_seen_of_others_counts_where_the_run_has_all_cpus() {
     let trees = [0, 100].map(used);
     for (_, root) in &trees {
         accountant.root.clone_from(root);
-        accountant.look();
+        accountant.record_processes();
     }
-    let now = accountant.read().unwrap();
-    assert_eq!(accountant.seen(&now, 1_000_000_000), 1.0);
+    let now = accountant.read_times().unwrap();
+    assert_eq!(accountant.recorded_share(&now, 1_000_000_000), 1.0);
     accountant.cpus.clear();
-    assert_eq!(accountant.seen(&now, 1_000_000_000), 0.0);
+    assert_eq!(accountant.recorded_share(&now, 1_000_000_000), 0.0);
 }

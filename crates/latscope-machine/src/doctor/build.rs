@@ -1,6 +1,6 @@
 //! Checks of the build options of the kernel and of the system.
 
-use super::{DoctorContext, DoctorFinding, bad, good, note, unknown};
+use super::{DoctorContext, DoctorFinding, bad, good, note_finding, unknown_finding};
 use crate::root::SystemRoot;
 use latscope_core::catalogue::Condition;
 use std::fs;
@@ -14,7 +14,7 @@ const SLOW: [&str; 12] = [
 /// Checks the debug options of the kernel.
 pub(super) fn kernel_debugging(context: &DoctorContext) -> DoctorFinding {
     let Some(configuration) = context.configuration() else {
-        return unknown(NO_CONFIGURATION);
+        return unknown_finding(NO_CONFIGURATION);
     };
     let file = &configuration.file;
     let on: Vec<&str> = SLOW.into_iter().filter(|option| configuration.is_set(option)).collect();
@@ -39,20 +39,20 @@ impl Configuration {
     /// Reads the configuration of the kernel of this release.
     pub fn read(root: &SystemRoot, release: &str) -> Option<Configuration> {
         let packed = fs::read(root.path("/proc/config.gz")).ok();
-        if let Some(text) = packed.and_then(|bytes| unpacked(&bytes)) {
+        if let Some(text) = packed.and_then(|bytes| unpack_gzip(&bytes)) {
             return Some(Configuration { text, file: "/proc/config.gz".to_owned() });
         }
         let files = [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")];
-        files.into_iter().find_map(|file| Some(Configuration { text: root.text(&file)?, file }))
+        files.into_iter().find_map(|file| Some(Configuration { text: root.read_text(&file)?, file }))
     }
 
     /// Returns true if an option is built in.
     pub fn is_set(&self, option: &str) -> bool {
-        self.value(option) == Some("y")
+        self.option_value(option) == Some("y")
     }
 
     /// The value of an option; `None` if it is not set.
-    pub fn value(&self, option: &str) -> Option<&str> {
+    pub fn option_value(&self, option: &str) -> Option<&str> {
         // Each start of a run looks up dozens of options: a search in the whole text is faster than line by line.
         let line = format!("CONFIG_{option}=");
         let begins = |at: &usize| *at == 0 || self.text.as_bytes()[at - 1] == b'\n';
@@ -66,7 +66,7 @@ const LARGEST: usize = 4 << 20;
 
 /// The text in a file of gzip (RFC 1952) as the kernel makes it: a header of 10
 /// bytes without extras, the stream, 8 bytes of sums.
-fn unpacked(file: &[u8]) -> Option<String> {
+fn unpack_gzip(file: &[u8]) -> Option<String> {
     let [0x1f, 0x8b, 8, flags, ..] = *file else { return None };
     let name = if flags & 8 == 0 { 0 } else { file.get(10..)?.iter().position(|byte| *byte == 0)? + 1 };
     let stream = file.get(10 + name..).filter(|_| flags & !8 == 0)?;
@@ -77,17 +77,18 @@ fn unpacked(file: &[u8]) -> Option<String> {
 /// Checks the build type of an Android: `ro.build.type`.
 pub(super) fn android(context: &DoctorContext) -> DoctorFinding {
     let files = ["/system/build.prop", "/vendor/build.prop", "/default.prop"];
-    let Some(text) = files.iter().find_map(|file| context.root.text(file)) else {
-        return context.absent("/proc/self", "not an Android");
+    let Some(text) = files.iter().find_map(|file| context.root.read_text(file)) else {
+        return context.missing_knob("/proc/self", "not an Android");
     };
     let kind = text.lines().find_map(|line| line.strip_prefix("ro.build.type="));
     match kind.map(str::trim) {
-        None => unknown("an Android that does not state its build type"),
+        None => unknown_finding("an Android that does not state its build type"),
         Some(kind @ ("user" | "userdebug")) => good(kind),
-        Some(kind) => {
-            note(format!("{kind}: checks that a build for users does not have cost time"), Condition::Speed)
-                .with_remedy("measure a user or userdebug build".to_owned())
-        }
+        Some(kind) => note_finding(
+            format!("{kind}: checks that a build for users does not have cost time"),
+            Condition::Speed,
+        )
+        .with_remedy("measure a user or userdebug build".to_owned()),
     }
 }
 
@@ -103,12 +104,12 @@ mod tests {
 
     #[test]
     fn a_compressed_configuration_is_read_and_others_are_refused() {
-        assert_eq!(unpacked(&SMALL).as_deref(), Some("CONFIG_KASAN=y\n"));
-        assert_eq!(unpacked(&SMALL[..20]), None);
-        assert_eq!(unpacked(b"CONFIG_KASAN=y"), None);
+        assert_eq!(unpack_gzip(&SMALL).as_deref(), Some("CONFIG_KASAN=y\n"));
+        assert_eq!(unpack_gzip(&SMALL[..20]), None);
+        assert_eq!(unpack_gzip(b"CONFIG_KASAN=y"), None);
         let mut odd = SMALL;
         odd[3] = 4;
-        assert_eq!(unpacked(&odd), None);
+        assert_eq!(unpack_gzip(&odd), None);
     }
 
     #[test]
@@ -117,7 +118,7 @@ mod tests {
         let configuration = Configuration { text: text.to_owned(), file: String::new() };
         let on: Vec<&str> = SLOW.into_iter().filter(|option| configuration.is_set(option)).collect();
         assert_eq!(on, ["LOCKDEP"]);
-        assert_eq!(configuration.value("KCSAN"), Some("m"));
-        assert_eq!(configuration.value("KASAN"), None);
+        assert_eq!(configuration.option_value("KCSAN"), Some("m"));
+        assert_eq!(configuration.option_value("KASAN"), None);
     }
 }

@@ -1,17 +1,17 @@
 //! Checks of the sources of interrupts: the tick, watchdogs, devices.
 
 use super::build::NO_CONFIGURATION;
-use super::{DoctorContext, DoctorFinding, bad, good, note, unknown};
+use super::{DoctorContext, DoctorFinding, bad, good, note_finding, unknown_finding};
 use latscope_core::catalogue::Condition;
-use latscope_core::units::{CpuList, counted, format_time};
+use latscope_core::units::{CpuList, count_with_noun, format_time};
 
 /// Checks the kernel's tick, CONFIG_HZ, at which ordinary threads are preempted at the end of their slice.
 pub(super) fn tick(context: &DoctorContext) -> DoctorFinding {
-    let Some(configuration) = context.configuration() else { return unknown(NO_CONFIGURATION) };
+    let Some(configuration) = context.configuration() else { return unknown_finding(NO_CONFIGURATION) };
     let Some(rate) =
-        configuration.value("HZ").and_then(|rate| rate.parse::<u32>().ok()).filter(|rate| *rate > 0)
+        configuration.option_value("HZ").and_then(|rate| rate.parse::<u32>().ok()).filter(|rate| *rate > 0)
     else {
-        return unknown(format!("{} does not say", configuration.file));
+        return unknown_finding(format!("{} does not say", configuration.file));
     };
     let length = format_time(1e9 / f64::from(rate));
     let found = format!("{rate} Hz: a tick comes every {length}");
@@ -24,15 +24,15 @@ pub(super) fn tick(context: &DoctorContext) -> DoctorFinding {
         return good(found);
     }
     let found = format!("{found}; an ordinary thread that computes keeps its CPU until one");
-    note(found, Condition::WakeUp).with_remedy("a kernel with HZ=1000".to_owned())
+    note_finding(found, Condition::WakeUp).with_remedy("a kernel with HZ=1000".to_owned())
 }
 
 /// Checks `kernel.timer_migration` (Documentation/admin-guide/sysctl/kernel.rst): timers of idle CPUs may expire on
 /// CPUs that are set apart.
 pub(super) fn timer_migration(context: &DoctorContext) -> DoctorFinding {
     let file = "/proc/sys/kernel/timer_migration";
-    let Some(value) = context.root.number::<u32>(file) else {
-        return context.absent("/proc/sys/kernel", "not in this kernel");
+    let Some(value) = context.root.read_number::<u32>(file) else {
+        return context.missing_knob("/proc/sys/kernel", "not in this kernel");
     };
     if value == 0 {
         return good("off: a timer expires on the CPU that armed it");
@@ -41,18 +41,18 @@ pub(super) fn timer_migration(context: &DoctorContext) -> DoctorFinding {
         None => good("on: timers of idle CPUs may expire on busy ones"),
         Some(cpus) => {
             let found = format!("on: timers of other CPUs may expire on CPUs {cpus}, which are set apart");
-            note(found, Condition::Interrupts).with_remedy(context.write("0", file))
+            note_finding(found, Condition::Interrupts).with_remedy(context.write_command("0", file))
         }
     }
 }
 
 /// Checks the detectors of lockups (Documentation/admin-guide/lockup-watchdogs.rst).
 pub(super) fn watchdogs(context: &DoctorContext) -> DoctorFinding {
-    let number = |name: &str| context.root.number::<u64>(&format!("/proc/sys/kernel/{name}"));
+    let number = |name: &str| context.root.read_number::<u64>(&format!("/proc/sys/kernel/{name}"));
     let all = number("watchdog");
     let is_on = |name| all != Some(0) && number(name) == Some(1);
     if all.is_none() && number("nmi_watchdog").is_none() {
-        return context.absent("/proc/sys/kernel", "not in this kernel");
+        return context.missing_knob("/proc/sys/kernel", "not in this kernel");
     }
     let threshold = number("watchdog_thresh").unwrap_or(10) as f64 * 1e9;
     let mut parts = Vec::new();
@@ -68,8 +68,8 @@ pub(super) fn watchdogs(context: &DoctorContext) -> DoctorFinding {
     }
     let cpus = context.root.cpu_list("/proc/sys/kernel/watchdog_cpumask");
     let on = cpus.map(|cpus| format!(" on CPUs {cpus}")).unwrap_or_default();
-    note(parts.join(", ") + &on, Condition::Interrupts)
-        .with_remedy(context.write("0", "/proc/sys/kernel/watchdog"))
+    note_finding(parts.join(", ") + &on, Condition::Interrupts)
+        .with_remedy(context.write_command("0", "/proc/sys/kernel/watchdog"))
 }
 
 /// An interrupt of a device.
@@ -81,10 +81,10 @@ struct Interrupt {
 }
 
 /// Checks which interrupts of devices the measured CPUs serve (Documentation/core-api/irq/irq-affinity.rst).
-pub(super) fn devices(context: &DoctorContext) -> DoctorFinding {
+pub(super) fn device_interrupts(context: &DoctorContext) -> DoctorFinding {
     let numbers = context.root.numbered("/proc/irq", "");
-    let Some(table) = context.root.text("/proc/interrupts").filter(|_| !numbers.is_empty()) else {
-        return context.absent("/proc/irq", "none");
+    let Some(table) = context.root.read_text("/proc/interrupts").filter(|_| !numbers.is_empty()) else {
+        return context.missing_knob("/proc/irq", "none");
     };
     let measured = &context.cpus;
     let served = numbers.iter().filter(|(_, path)| {
@@ -98,7 +98,7 @@ pub(super) fn devices(context: &DoctorContext) -> DoctorFinding {
     let Some(most) = served.first() else { return good(format!("CPUs {measured} serve none")) };
     let found = format!(
         "CPUs {measured} serve {}; the most frequent: {} ({}, {} since boot)",
-        counted(served.len() as u64, "interrupt"),
+        count_with_noun(served.len() as u64, "interrupt"),
         most.name,
         most.number,
         most.served
@@ -112,9 +112,9 @@ pub(super) fn devices(context: &DoctorContext) -> DoctorFinding {
             [single] => single.clone(),
             several => format!("{{{}}}", several.join(",")),
         };
-        context.write(&others.to_string(), &format!("/proc/irq/{files}/smp_affinity_list"))
+        context.write_command(&others.to_string(), &format!("/proc/irq/{files}/smp_affinity_list"))
     });
-    note(found, Condition::Interrupts).with_remedy(remedy.flatten())
+    note_finding(found, Condition::Interrupts).with_remedy(remedy.flatten())
 }
 
 /// The line of an interrupt in `/proc/interrupts`: a column for each CPU online, then controller and actions.

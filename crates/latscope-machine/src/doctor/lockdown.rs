@@ -1,7 +1,7 @@
 //! Row of the kernel's lockdown (kernel_lockdown(7)). A locked-down kernel refuses writable files of debugfs, to root
 //! as well.
 
-use super::{DoctorContext, DoctorFinding, boot_option, good, note, unknown};
+use super::{DoctorContext, DoctorFinding, boot_option, good, note_finding, unknown_finding};
 use crate::kernel_log::KernelLog;
 
 /// A lockdown in force.
@@ -14,7 +14,7 @@ pub(super) struct Lockdown {
 
 impl Lockdown {
     /// Looks in securityfs, else in the log, which states the fact, and in the options, which state the level.
-    pub fn find(context: &DoctorContext) -> Option<Lockdown> {
+    pub fn find_active(context: &DoctorContext) -> Option<Lockdown> {
         if let Some(level) = context.root.choice(FILE) {
             return (level != "none").then_some(Lockdown { level, source: FILE });
         }
@@ -22,7 +22,7 @@ impl Lockdown {
         let source =
             if booted.is_some() { "the kernel's command line" } else { "the kernel's configuration" };
         let level = booted.or_else(|| forced(context).map(str::to_owned));
-        if context.log().is_some_and(|log| log.find("Kernel is locked down from ").is_some()) {
+        if context.log().is_some_and(|log| log.find_message("Kernel is locked down from ").is_some()) {
             return Some(Lockdown { level: level.unwrap_or_default(), source: "the kernel's log" });
         }
         Some(Lockdown { level: level?, source })
@@ -50,11 +50,11 @@ pub(super) fn lockdown(context: &DoctorContext) -> DoctorFinding {
         let stated = context.root.exists(FILE)
             || context.configuration().is_some()
             || context.log().is_some_and(KernelLog::is_whole);
-        return if stated { good("off") } else { unknown(format!("{FILE} cannot be read")) };
+        return if stated { good("off") } else { unknown_finding(format!("{FILE} cannot be read")) };
     };
     let level = if lockdown.level.is_empty() { "on" } else { &lockdown.level };
     let traces = if lockdown.is_confidential() { ", traces, performance counters of the kernel" } else { "" };
-    note(
+    note_finding(
         format!(
             "{level}, says {}: settings in debugfs, machine-specific registers, unsigned modules{traces} are \
              refused, to root as well",

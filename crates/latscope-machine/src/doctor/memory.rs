@@ -1,6 +1,6 @@
 //! Checks of settings that change the cost of memory: page sizes, swap, pages that move.
 
-use super::{DoctorContext, DoctorFinding, bad, good, note, unknown};
+use super::{DoctorContext, DoctorFinding, bad, good, note_finding, unknown_finding};
 use crate::{snapshot::kibibytes, topology};
 use latscope_core::catalogue::Condition;
 use latscope_core::units::{format_amount, format_size, format_time};
@@ -13,15 +13,15 @@ pub(super) fn transparent_huge_pages(context: &DoctorContext) -> DoctorFinding {
     let enabled = format!("{THP}/enabled");
     let Some(mut mode) = root.choice(&enabled) else {
         if root.exists("/sys/kernel/mm") {
-            return note(
+            return note_finding(
                 "not in this kernel: points with pages=2MiB need reserved huge pages",
                 Condition::PageSize,
             );
         }
-        return unknown("/sys/kernel/mm cannot be read");
+        return unknown_finding("/sys/kernel/mm cannot be read");
     };
     // Newer kernels have a switch for each page size on top.
-    let size: u64 = root.number(&format!("{THP}/hpage_pmd_size")).unwrap_or(2 << 20);
+    let size: u64 = root.read_number(&format!("{THP}/hpage_pmd_size")).unwrap_or(2 << 20);
     let by_size = format!("{THP}/hugepages-{}kB/enabled", size >> 10);
     let mut file = enabled;
     if let Some(own) = root.choice(&by_size).filter(|own| own != "inherit") {
@@ -32,17 +32,19 @@ pub(super) fn transparent_huge_pages(context: &DoctorContext) -> DoctorFinding {
     let found = format!("{mode}, defrag {defrag}");
     if mode == "never" {
         let found = found + ": points with pages=2MiB get small pages unless huge ones are reserved";
-        return bad(found, Condition::PageSize).with_remedy(context.write("madvise", &file));
+        return bad(found, Condition::PageSize).with_remedy(context.write_command("madvise", &file));
     }
     match (mode.as_str(), defrag.as_str()) {
         (_, "never") => {
             let found = found + ": huge pages only while unbroken ones are free";
-            note(found, Condition::PageSize).with_remedy(context.write("madvise", &format!("{THP}/defrag")))
+            note_finding(found, Condition::PageSize)
+                .with_remedy(context.write_command("madvise", &format!("{THP}/defrag")))
         }
         ("always", _) | (_, "always") => {
             let found = found + ": any page fault may wait for memory to be compacted";
             let file = if mode == "always" { file } else { format!("{THP}/defrag") };
-            note(found, Condition::UnaskedHugePages).with_remedy(context.write("madvise", &file))
+            note_finding(found, Condition::UnaskedHugePages)
+                .with_remedy(context.write_command("madvise", &file))
         }
         _ => good(found),
     }
@@ -53,7 +55,7 @@ pub(super) fn huge_pages(context: &DoctorContext) -> DoctorFinding {
     let pages = ["HugePages_Total", "HugePages_Free"]
         .map(|name| context.root.field("/proc/meminfo", name)?.parse::<u64>().ok());
     let [Some(total), Some(free)] = pages else {
-        return context.absent("/proc/meminfo", "not in this kernel");
+        return context.missing_knob("/proc/meminfo", "not in this kernel");
     };
     let size = kibibytes(context.root, "Hugepagesize").map(format_size).unwrap_or_default();
     if total > 0 {
@@ -64,16 +66,17 @@ pub(super) fn huge_pages(context: &DoctorContext) -> DoctorFinding {
         return good(format!("none of {size} reserved; transparent ones serve"));
     }
     // Enough for the survey's largest buffer.
-    let remedy = context.write("256", "/proc/sys/vm/nr_hugepages");
-    note(format!("none of {size} reserved, and no transparent ones"), Condition::PageSize).with_remedy(remedy)
+    let remedy = context.write_command("256", "/proc/sys/vm/nr_hugepages");
+    note_finding(format!("none of {size} reserved, and no transparent ones"), Condition::PageSize)
+        .with_remedy(remedy)
 }
 
 pub(super) fn swap(context: &DoctorContext) -> DoctorFinding {
     let [Some(total), Some(free)] = ["SwapTotal", "SwapFree"].map(|name| kibibytes(context.root, name))
     else {
-        return context.absent("/proc/meminfo", "not in this kernel");
+        return context.missing_knob("/proc/meminfo", "not in this kernel");
     };
-    let zswap = context.root.text("/sys/module/zswap/parameters/enabled").as_deref() == Some("Y");
+    let zswap = context.root.read_text("/sys/module/zswap/parameters/enabled").as_deref() == Some("Y");
     let used = total.saturating_sub(free);
     let behind = if zswap { ", compressed in memory first (zswap)" } else { "" };
     match (total, used) {
@@ -81,7 +84,7 @@ pub(super) fn swap(context: &DoctorContext) -> DoctorFinding {
         (_, 0) => good(format!("{} there, none of it in use{behind}", format_amount(total))),
         _ => {
             let found = format!("{} of {} in use{behind}", format_amount(used), format_amount(total));
-            note(found, Condition::Swap).with_remedy(context.command("swapoff -a"))
+            note_finding(found, Condition::Swap).with_remedy(context.root_command("swapoff -a"))
         }
     }
 }
@@ -90,14 +93,14 @@ pub(super) fn swap(context: &DoctorContext) -> DoctorFinding {
 pub(super) fn numa_balancing(context: &DoctorContext) -> DoctorFinding {
     let file = "/proc/sys/kernel/numa_balancing";
     let nodes = topology::nodes(context.root).len();
-    match context.root.number::<u32>(file) {
-        None => context.absent("/proc/sys/kernel", "not in this kernel"),
+    match context.root.read_number::<u32>(file) {
+        None => context.missing_knob("/proc/sys/kernel", "not in this kernel"),
         Some(0) => good("off"),
         Some(_) if nodes < 2 => good("on, but there is one node"),
         Some(_) => {
             let found =
                 format!("on, over {nodes} nodes: pages are unmapped and moved while they are measured");
-            bad(found, Condition::MovedPages).with_remedy(context.write("0", file))
+            bad(found, Condition::MovedPages).with_remedy(context.write_command("0", file))
         }
     }
 }
@@ -105,11 +108,11 @@ pub(super) fn numa_balancing(context: &DoctorContext) -> DoctorFinding {
 /// Checks kernel same-page merging (Documentation/admin-guide/mm/ksm.rst).
 pub(super) fn same_page_merging(context: &DoctorContext) -> DoctorFinding {
     let file = "/sys/kernel/mm/ksm/run";
-    match context.root.number::<u32>(file) {
-        None => context.absent("/sys/kernel/mm", "not in this kernel"),
+    match context.root.read_number::<u32>(file) {
+        None => context.missing_knob("/sys/kernel/mm", "not in this kernel"),
         Some(1) => {
             let found = "on: a kernel thread scans memory and drops it from the caches";
-            note(found, Condition::MovedPages).with_remedy(context.write("0", file))
+            note_finding(found, Condition::MovedPages).with_remedy(context.write_command("0", file))
         }
         Some(_) => good("off"),
     }
@@ -123,23 +126,25 @@ pub(super) fn access_monitoring(context: &DoctorContext) -> DoctorFinding {
     for (_, path) in root.numbered(threads, "") {
         let file = format!("{path}/state");
         // Only root may read it.
-        let Some(state) = root.text(&file) else { return unknown(format!("{file} cannot be read")) };
+        let Some(state) = root.read_text(&file) else {
+            return unknown_finding(format!("{file} cannot be read"));
+        };
         if state == "on" {
             running.push(path);
         }
     }
     let modules = ["damon_reclaim", "damon_lru_sort", "damon_stat"]
         .map(|module| format!("/sys/module/{module}/parameters/enabled"));
-    let module = modules.into_iter().find(|file| root.text(file).as_deref() == Some("Y"));
+    let module = modules.into_iter().find(|file| root.read_text(file).as_deref() == Some("Y"));
     let remedy = match (running.first(), &module) {
-        (Some(path), _) => context.write("off", &format!("{path}/state")),
-        (None, Some(file)) => context.write("N", file),
-        (None, None) => return context.absent("/sys/kernel/mm", "off"),
+        (Some(path), _) => context.write_command("off", &format!("{path}/state")),
+        (None, Some(file)) => context.write_command("N", file),
+        (None, None) => return context.missing_knob("/sys/kernel/mm", "off"),
     };
     let interval = running.iter().find_map(|path| {
-        root.number::<u64>(&format!("{path}/contexts/0/monitoring_attrs/intervals/sample_us"))
+        root.read_number::<u64>(&format!("{path}/contexts/0/monitoring_attrs/intervals/sample_us"))
     });
     let each = interval.map_or_else(String::new, |us| format!(" each {}", format_time(us as f64 * 1e3)));
     let found = format!("a kernel thread marks pages{each} to see which are used (DAMON)");
-    note(found, Condition::MovedPages).with_remedy(remedy)
+    note_finding(found, Condition::MovedPages).with_remedy(remedy)
 }

@@ -34,17 +34,17 @@ pub fn checks(
     catalogue: &ProbeCatalogue,
 ) -> Vec<DoctorCheck> {
     let context = DoctorContext::new(root, machine, &machine.allowed);
-    rows(&context, trials).into_iter().map(|(id, row)| row.check(id, catalogue)).collect()
+    collect_findings(&context, trials).into_iter().map(|(id, row)| row.into_check(id, catalogue)).collect()
 }
 
 /// All checks in their order, by their ids.
-fn rows(context: &DoctorContext, trials: &mut dyn Trials) -> [(&'static str, DoctorFinding); 40] {
+fn collect_findings(context: &DoctorContext, trials: &mut dyn Trials) -> [(&'static str, DoctorFinding); 40] {
     [
         ("virtualised", execution::hypervisor(context)),
         ("steal", execution::steal(context)),
-        ("load", execution::load(context)),
+        ("load", execution::system_load(context)),
         ("cpu-quota", execution::quota(context)),
-        ("cpus", execution::cpus(context)),
+        ("cpus", execution::allowed_cpus(context)),
         ("seccomp", execution::seccomp(context)),
         ("governor", processor::governor(context)),
         ("boost", processor::boost(context)),
@@ -68,7 +68,7 @@ fn rows(context: &DoctorContext, trials: &mut dyn Trials) -> [(&'static str, Doc
         ("fair-server", scheduling::fair_server(context)),
         ("timer-tick", interrupts::tick(context)),
         ("watchdogs", interrupts::watchdogs(context)),
-        ("device-interrupts", interrupts::devices(context)),
+        ("device-interrupts", interrupts::device_interrupts(context)),
         ("timer-migration", interrupts::timer_migration(context)),
         ("timer-slack", scheduling::timer_slack(context)),
         ("real-time", permission::real_time(context, trials)),
@@ -92,13 +92,13 @@ pub(super) fn measured_on(
 ) {
     let examined = {
         let context = DoctorContext::new(root, machine, cpus);
-        let devices = Some(interrupts::devices(&context));
+        let devices = Some(interrupts::device_interrupts(&context));
         [("device-interrupts", devices), ("fair-server", scheduling::shown_fair_server(&context))]
     };
     for (id, row) in examined {
         let known = machine.checks.iter_mut().find(|check| check.id == id);
         if let Some((check, row)) = known.zip(row) {
-            *check = row.check(id, catalogue);
+            *check = row.into_check(id, catalogue);
         }
     }
 }
@@ -134,19 +134,19 @@ impl<'a> DoctorContext<'a> {
 
     /// The kernel's log; `None` if this user may not read it.
     fn log(&self) -> Option<&KernelLog> {
-        self.log.get_or_init(|| KernelLog::read(self.root)).as_ref()
+        self.log.get_or_init(|| KernelLog::read_kmsg(self.root)).as_ref()
     }
 
     /// The lockdown in force.
     fn lockdown(&self) -> Option<&Lockdown> {
-        self.lockdown.get_or_init(|| Lockdown::find(self)).as_ref()
+        self.lockdown.get_or_init(|| Lockdown::find_active(self)).as_ref()
     }
 }
 
 /// The value of a `name=value` word of the kernel's command line; empty for
 /// a single word.
 fn boot_option(root: &SystemRoot, name: &str) -> Option<String> {
-    let line = root.text("/proc/cmdline")?;
+    let line = root.read_text("/proc/cmdline")?;
     // What follows "--" is for init.
     let options = line.split_whitespace().take_while(|word| *word != "--");
     let values = options.filter_map(|word| match word.split_once('=') {
@@ -159,7 +159,7 @@ fn boot_option(root: &SystemRoot, name: &str) -> Option<String> {
 impl DoctorContext<'_> {
     /// The command that writes a value to a file of the kernel, if a lockdown does not forbid that; works for
     /// patterns of files too.
-    fn write(&self, value: &str, path: &str) -> Option<String> {
+    fn write_command(&self, value: &str, path: &str) -> Option<String> {
         if path.starts_with("/sys/kernel/debug/") && self.lockdown().is_some() {
             return Some(format!("none while the kernel is locked down: {path} is forbidden"));
         }
@@ -168,14 +168,14 @@ impl DoctorContext<'_> {
     }
 
     /// A command that only root may run.
-    fn command(&self, command: &str) -> Option<String> {
+    fn root_command(&self, command: &str) -> Option<String> {
         let sudo = if self.machine.root { "" } else { "sudo " };
         Some(format!("{sudo}{command}"))
     }
 
     /// The row of a missing knob: good if the tree that would contain it exists, unknown if the tree is missing too.
-    fn absent(&self, tree: &str, found: &str) -> DoctorFinding {
-        if self.root.exists(tree) { good(found) } else { unknown(format!("{tree} cannot be read")) }
+    fn missing_knob(&self, tree: &str, found: &str) -> DoctorFinding {
+        if self.root.exists(tree) { good(found) } else { unknown_finding(format!("{tree} cannot be read")) }
     }
 
     /// An option of the kernel's command line.
@@ -198,28 +198,28 @@ impl DoctorFinding {
         DoctorFinding { remedy: remedy.into(), ..self }
     }
 
-    fn check(self, id: &str, catalogue: &ProbeCatalogue) -> DoctorCheck {
+    fn into_check(self, id: &str, catalogue: &ProbeCatalogue) -> DoctorCheck {
         let affects = self.condition.map(|condition| catalogue.affected_by(condition)).unwrap_or_default();
         DoctorCheck { id: id.to_owned(), state: self.state, found: self.found, affects, remedy: self.remedy }
     }
 }
 
-fn row(state: CheckState, found: impl Into<String>, condition: Option<Condition>) -> DoctorFinding {
+fn new_finding(state: CheckState, found: impl Into<String>, condition: Option<Condition>) -> DoctorFinding {
     DoctorFinding { state, found: found.into(), condition, remedy: None }
 }
 
 fn good(found: impl Into<String>) -> DoctorFinding {
-    row(CheckState::Good, found, None)
+    new_finding(CheckState::Good, found, None)
 }
 
-fn note(found: impl Into<String>, condition: impl Into<Option<Condition>>) -> DoctorFinding {
-    row(CheckState::Note, found, condition.into())
+fn note_finding(found: impl Into<String>, condition: impl Into<Option<Condition>>) -> DoctorFinding {
+    new_finding(CheckState::Note, found, condition.into())
 }
 
 fn bad(found: impl Into<String>, condition: Condition) -> DoctorFinding {
-    row(CheckState::Bad, found, Some(condition))
+    new_finding(CheckState::Bad, found, Some(condition))
 }
 
-fn unknown(found: impl Into<String>) -> DoctorFinding {
-    row(CheckState::Unknown, found, None)
+fn unknown_finding(found: impl Into<String>) -> DoctorFinding {
+    new_finding(CheckState::Unknown, found, None)
 }

@@ -1,6 +1,6 @@
 //! Checks of settings that change the processor's speed: clock rate, shared cores, sleep, mitigations, clock source.
 
-use super::{DoctorContext, DoctorFinding, bad, good, note, unknown};
+use super::{DoctorContext, DoctorFinding, bad, good, note_finding, unknown_finding};
 use crate::topology;
 use crate::trials::Trials;
 use latscope_core::catalogue::Condition;
@@ -19,22 +19,22 @@ pub(super) fn governor(context: &DoctorContext) -> DoctorFinding {
     let mut can_perform = true;
     let mut driver = None;
     for (first, path) in &policies {
-        let Some(governor) = root.text(&format!("{path}/scaling_governor")) else { continue };
-        let cpus = root.text(&format!("{path}/affected_cpus")).unwrap_or_default();
+        let Some(governor) = root.read_text(&format!("{path}/scaling_governor")) else { continue };
+        let cpus = root.read_text(&format!("{path}/affected_cpus")).unwrap_or_default();
         let mut cpus: Vec<u32> = cpus.split_whitespace().filter_map(|cpu| cpu.parse().ok()).collect();
         if cpus.is_empty() {
             cpus.push(*first);
         }
-        let choices = root.text(&format!("{path}/scaling_available_governors"));
+        let choices = root.read_text(&format!("{path}/scaling_available_governors"));
         can_perform &= choices.is_none_or(|all| all.split_whitespace().any(|one| one == "performance"));
-        driver = driver.or_else(|| root.text(&format!("{path}/scaling_driver")));
+        driver = driver.or_else(|| root.read_text(&format!("{path}/scaling_driver")));
         entry(&mut groups, governor).extend(cpus);
     }
     if groups.is_empty() {
         return no_frequency_control(context);
     }
     let words: Vec<String> =
-        groups.iter().map(|(name, cpus)| format!("{name} on CPUs {}", list(cpus))).collect();
+        groups.iter().map(|(name, cpus)| format!("{name} on CPUs {}", sort_cpus(cpus))).collect();
     let driver = driver.map(|name| format!(" ({name})")).unwrap_or_default();
     let found = format!("{}{driver}", words.join(", "));
     if groups.iter().all(|(name, _)| name == "performance") {
@@ -42,19 +42,22 @@ pub(super) fn governor(context: &DoctorContext) -> DoctorFinding {
     }
     let found = found + ": the clock follows the load";
     let remedy = can_perform
-        .then(|| context.write("performance", &format!("{CPUS}/cpufreq/policy*/scaling_governor")))
+        .then(|| context.write_command("performance", &format!("{CPUS}/cpufreq/policy*/scaling_governor")))
         .flatten();
     bad(found, Condition::ClockRate).with_remedy(remedy)
 }
 
 fn no_frequency_control(context: &DoctorContext) -> DoctorFinding {
     if context.machine.hypervisor.is_some() {
-        return note("the host decides the clock rate; it cannot be seen from here", Condition::ClockRate);
+        return note_finding(
+            "the host decides the clock rate; it cannot be seen from here",
+            Condition::ClockRate,
+        );
     }
-    context.absent(CPUS, "no frequency control: the clock rate is fixed or the firmware's")
+    context.missing_knob(CPUS, "no frequency control: the clock rate is fixed or the firmware's")
 }
 
-fn list(cpus: &[u32]) -> CpuList {
+fn sort_cpus(cpus: &[u32]) -> CpuList {
     let mut cpus = cpus.to_vec();
     cpus.sort_unstable();
     cpus.dedup();
@@ -65,16 +68,17 @@ fn list(cpus: &[u32]) -> CpuList {
 pub(super) fn boost(context: &DoctorContext) -> DoctorFinding {
     let no_turbo = format!("{CPUS}/intel_pstate/no_turbo");
     let boost = format!("{CPUS}/cpufreq/boost");
-    let (on, off, file) = match (context.root.number::<u32>(&no_turbo), context.root.number::<u32>(&boost)) {
-        (Some(no), _) => (no == 0, "1", no_turbo),
-        (None, Some(yes)) => (yes == 1, "0", boost),
-        (None, None) => return context.absent(CPUS, "no control of boost clocks"),
-    };
+    let (on, off, file) =
+        match (context.root.read_number::<u32>(&no_turbo), context.root.read_number::<u32>(&boost)) {
+            (Some(no), _) => (no == 0, "1", no_turbo),
+            (None, Some(yes)) => (yes == 1, "0", boost),
+            (None, None) => return context.missing_knob(CPUS, "no control of boost clocks"),
+        };
     if !on {
         return good("boost clocks are off");
     }
     let found = "boost clocks are on: the rate depends on temperature and on how many cores are busy";
-    note(found, Condition::ClockRate).with_remedy(context.write(off, &file))
+    note_finding(found, Condition::ClockRate).with_remedy(context.write_command(off, &file))
 }
 
 pub(super) fn smt(context: &DoctorContext) -> DoctorFinding {
@@ -85,21 +89,21 @@ pub(super) fn smt(context: &DoctorContext) -> DoctorFinding {
         .filter(|cpu| cpu.siblings.0.len() > 1 && cpu.siblings.0.first() == Some(&cpu.id))
         .map(|cpu| cpu.siblings.to_string())
         .collect();
-    let active = context.root.number::<u32>(&format!("{CPUS}/smt/active"));
+    let active = context.root.read_number::<u32>(&format!("{CPUS}/smt/active"));
     if shared.is_empty() && active != Some(1) {
         return match active {
             Some(_) if context.machine.hypervisor.is_some() => good("no CPUs share a core, says the host"),
             Some(_) => good("no CPUs share a core"),
-            None => context.absent(CPUS, "no CPUs share a core"),
+            None => context.missing_knob(CPUS, "no CPUs share a core"),
         };
     }
     let some = shared.iter().take(4).cloned().collect::<Vec<_>>().join(" | ");
     let more = if shared.len() > 4 { " | …" } else { "" };
     let found = format!("CPUs share cores: {some}{more}; a busy sibling takes half of a core");
     let control = format!("{CPUS}/smt/control");
-    let can_switch = context.root.text(&control).as_deref() == Some("on");
-    let remedy = can_switch.then(|| context.write("off", &control)).flatten();
-    note(found, Condition::SharedCore).with_remedy(remedy)
+    let can_switch = context.root.read_text(&control).as_deref() == Some("on");
+    let remedy = can_switch.then(|| context.write_command("off", &control)).flatten();
+    note_finding(found, Condition::SharedCore).with_remedy(remedy)
 }
 
 /// An idle state of the first allowed CPU.
@@ -114,9 +118,9 @@ fn enabled_states(context: &DoctorContext) -> Vec<IdleState> {
     let cpu = context.machine.allowed.0.first().copied().unwrap_or(0);
     let directories = context.root.numbered(&format!("{CPUS}/cpu{cpu}/cpuidle"), "state");
     let states = directories.into_iter().filter_map(|(number, path)| {
-        let enabled = context.root.number::<u32>(&format!("{path}/disable")).unwrap_or(0) == 0;
-        let name = context.root.text(&format!("{path}/name")).unwrap_or_default();
-        let latency = context.root.number(&format!("{path}/latency"))?;
+        let enabled = context.root.read_number::<u32>(&format!("{path}/disable")).unwrap_or(0) == 0;
+        let name = context.root.read_text(&format!("{path}/name")).unwrap_or_default();
+        let latency = context.root.read_number(&format!("{path}/latency"))?;
         enabled.then_some(IdleState { number, name, latency })
     });
     states.collect()
@@ -130,24 +134,24 @@ const DEEP: u64 = 10;
 pub(super) fn idle_states(context: &DoctorContext, trials: &mut dyn Trials) -> DoctorFinding {
     let affects = Condition::WakeUp;
     let states = enabled_states(context);
-    let driver = context.root.text(&format!("{CPUS}/cpuidle/current_driver")).unwrap_or_default();
+    let driver = context.root.read_text(&format!("{CPUS}/cpuidle/current_driver")).unwrap_or_default();
     let Some(deepest) = states.iter().max_by_key(|state| state.latency) else {
         if context.machine.hypervisor.is_some() {
-            return note("an idle CPU halts, and the host has to start it again", affects);
+            return note_finding("an idle CPU halts, and the host has to start it again", affects);
         }
-        return context.absent(CPUS, "no idle states to choose from");
+        return context.missing_knob(CPUS, "no idle states to choose from");
     };
     let found = format!("deepest: {}, {} µs to leave ({driver})", deepest.name, deepest.latency);
     if deepest.latency < DEEP {
         return match context.machine.hypervisor {
-            Some(_) => note(found + "; the way through the host comes on top", affects),
+            Some(_) => note_finding(found + "; the way through the host comes on top", affects),
             None => good(found),
         };
     }
     let deep: String = states.iter().filter(|s| s.latency >= DEEP).map(|s| s.number.to_string()).collect();
-    let remedy = context.write("1", &format!("{CPUS}/cpu*/cpuidle/state[{deep}]/disable"));
+    let remedy = context.write_command("1", &format!("{CPUS}/cpu*/cpuidle/state[{deep}]/disable"));
     match trials.open_for_writing(&context.root.path(DMA_LATENCY)) {
-        Ok(()) => note(format!("{found}; {DMA_LATENCY} can be held"), affects).with_remedy(remedy),
+        Ok(()) => note_finding(format!("{found}; {DMA_LATENCY} can be held"), affects).with_remedy(remedy),
         Err(error) => {
             bad(format!("{found}; {DMA_LATENCY} cannot be held: {error}"), affects).with_remedy(remedy)
         }
@@ -158,8 +162,8 @@ pub(super) fn idle_states(context: &DoctorContext, trials: &mut dyn Trials) -> D
 pub(super) fn mitigations(context: &DoctorContext) -> DoctorFinding {
     let directory = format!("{CPUS}/vulnerabilities");
     let (mut active, mut open) = (Vec::new(), Vec::new());
-    for name in context.root.names(&directory) {
-        let text = context.root.text(&format!("{directory}/{name}")).unwrap_or_default();
+    for name in context.root.list_names(&directory) {
+        let text = context.root.read_text(&format!("{directory}/{name}")).unwrap_or_default();
         let stated = |how: &str| how.split([';', ',']).next().unwrap_or_default().trim().to_owned();
         if let Some(how) = text.strip_prefix("Mitigation:") {
             active.push(format!("{name} ({})", stated(how)));
@@ -177,12 +181,15 @@ pub(super) fn mitigations(context: &DoctorContext) -> DoctorFinding {
     let returns = active.iter().find(|how| how.contains("Safe RET") || how.contains("return thunk"));
     let left = if open.is_empty() { String::new() } else { format!("; left open: {}", open.join(", ")) };
     if active.is_empty() {
-        return context.absent(&directory, &format!("none active{left}"));
+        return context.missing_knob(&directory, &format!("none active{left}"));
     }
     let remedy = "mitigations=off on the kernel's command line, only where nothing foreign ever runs";
     let paid = returns.map_or("", |_| "; each return in the kernel goes through a thunk");
-    note(format!("{} active: {}{paid}{left}", active.len(), active.join(", ")), Condition::Mitigations)
-        .with_remedy(Some(remedy.to_owned()))
+    note_finding(
+        format!("{} active: {}{paid}{left}", active.len(), active.join(", ")),
+        Condition::Mitigations,
+    )
+    .with_remedy(Some(remedy.to_owned()))
 }
 
 /// Returns true if the kernel works around a vulnerability, at that price, although the processor stays vulnerable:
@@ -197,53 +204,54 @@ pub(super) fn kinds(context: &DoctorContext) -> DoctorFinding {
     let root = context.root;
     let kinds = topology::kinds(root);
     if kinds.is_empty() {
-        return context.absent(CPUS, "all CPUs are alike");
+        return context.missing_knob(CPUS, "all CPUs are alike");
     }
     let words: Vec<String> =
         kinds.iter().map(|kind| format!("CPUs {} are {}", kind.cpus, kind.name)).collect();
     let energy = "/proc/sys/kernel/sched_energy_aware";
-    let aware = root.number::<u32>(energy) == Some(1);
+    let aware = root.read_number::<u32>(energy) == Some(1);
     let policy = if aware { "; the scheduler chooses among them by energy" } else { "" };
-    let remedy = if aware { context.write("0", energy) } else { Some("--cpus of one kind".to_owned()) };
-    note(words.join(", ") + policy, Condition::ClockRate).with_remedy(remedy)
+    let remedy =
+        if aware { context.write_command("0", energy) } else { Some("--cpus of one kind".to_owned()) };
+    note_finding(words.join(", ") + policy, Condition::ClockRate).with_remedy(remedy)
 }
 
 /// Checks for CPUs that are switched off: a driver that does so to save energy stops the machine for it.
 pub(super) fn hotplug(context: &DoctorContext) -> DoctorFinding {
     let Some(present) = context.root.cpu_list(&format!("{CPUS}/present")) else {
-        return context.absent(CPUS, "no CPU can be switched off");
+        return context.missing_knob(CPUS, "no CPU can be switched off");
     };
     let online = &context.machine.online.0;
     let offline = CpuList(present.0.into_iter().filter(|cpu| !online.contains(cpu)).collect());
     let Some(first) = offline.0.first() else { return good("all CPUs are online") };
-    let remedy = context.write("1", &format!("{CPUS}/cpu{first}/online"));
-    note(format!("CPUs {offline} are switched off"), Condition::WakeUp).with_remedy(remedy)
+    let remedy = context.write_command("1", &format!("{CPUS}/cpu{first}/online"));
+    note_finding(format!("CPUs {offline} are switched off"), Condition::WakeUp).with_remedy(remedy)
 }
 
 /// Checks the counter from which the kernel reads the time.
 pub(super) fn clock_source(context: &DoctorContext) -> DoctorFinding {
     let directory = "/sys/devices/system/clocksource/clocksource0";
     let file = format!("{directory}/current_clocksource");
-    let Some(current) = context.root.text(&file) else {
-        return context.absent(directory, "the kernel does not say which one it uses");
+    let Some(current) = context.root.read_text(&file) else {
+        return context.missing_knob(directory, "the kernel does not say which one it uses");
     };
-    let available = context.root.text(&format!("{directory}/available_clocksource")).unwrap_or_default();
+    let available = context.root.read_text(&format!("{directory}/available_clocksource")).unwrap_or_default();
     let better = available.split_whitespace().find(|one| *one == "tsc").filter(|_| current != "tsc");
-    let remedy = better.and_then(|tsc| context.write(tsc, &file));
+    let remedy = better.and_then(|tsc| context.write_command(tsc, &file));
     let found = format!("{current}, available: {available}");
     match current.as_str() {
         "tsc" | "arch_sys_counter" | "riscv_clocksource" | "timebase" | "tod" | "stick" => good(found),
         // Read without a system call too, at a somewhat higher price.
         "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen" => {
-            note(found, Condition::ClockCall).with_remedy(remedy)
+            note_finding(found, Condition::ClockCall).with_remedy(remedy)
         }
         "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" => {
             let found = found + ": every reading of the time is a slow system call";
             bad(found, Condition::ClockSource).with_remedy(remedy)
         }
         _ if context.machine.architecture == "x86_64" => {
-            note(found, Condition::ClockCall).with_remedy(remedy)
+            note_finding(found, Condition::ClockCall).with_remedy(remedy)
         }
-        _ => unknown(format!("{found}: not known whether it is read without a system call")),
+        _ => unknown_finding(format!("{found}: not known whether it is read without a system call")),
     }
 }

@@ -1,7 +1,7 @@
 //! Checks of the delay until a ready thread runs: scheduler, preemption, isolation, throttling, timer slack.
 
 use super::build::NO_CONFIGURATION;
-use super::{DoctorContext, DoctorFinding, bad, good, note, unknown};
+use super::{DoctorContext, DoctorFinding, bad, good, note_finding, unknown_finding};
 use crate::control_group::{self, RealTimeBudget};
 use crate::snapshot::KERNEL_SCHEDULER;
 use latscope_core::catalogue::Condition;
@@ -15,7 +15,7 @@ pub(super) fn preemption(context: &DoctorContext) -> DoctorFinding {
     let version = &context.machine.kernel_version;
     let [rt, dynamic, preempt] = ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT"]
         .map(|word| version.split_whitespace().any(|built| built == word));
-    if rt || context.root.text("/sys/kernel/realtime").as_deref() == Some("1") {
+    if rt || context.root.read_text("/sys/kernel/realtime").as_deref() == Some("1") {
         return good("full, with sleeping locks (PREEMPT_RT)");
     }
     let remedy = if dynamic {
@@ -27,12 +27,12 @@ pub(super) fn preemption(context: &DoctorContext) -> DoctorFinding {
         Some((PreemptionModel::Full, source)) => good(format!("full, says {source}")),
         Some((PreemptionModel::Lazy, source)) => {
             let found = format!("lazy, says {source}: a normal thread may run on to the end of its tick");
-            note(found, Condition::Fairness).with_remedy(remedy)
+            note_finding(found, Condition::Fairness).with_remedy(remedy)
         }
         Some((PreemptionModel::Voluntary, source)) => {
             let found =
                 format!("voluntary, says {source}: a thread inside the kernel is preempted at few places");
-            note(found, Condition::WakeUp).with_remedy(remedy)
+            note_finding(found, Condition::WakeUp).with_remedy(remedy)
         }
         Some((PreemptionModel::None, source)) => {
             let found = format!("none, says {source}: a thread inside the kernel is not preempted");
@@ -40,12 +40,15 @@ pub(super) fn preemption(context: &DoctorContext) -> DoctorFinding {
         }
         None if dynamic => {
             let evidence = "debugfs, command line, configuration and log of the kernel do not say which";
-            unknown(format!("chosen at boot (PREEMPT_DYNAMIC): {evidence}")).with_remedy(remedy)
+            unknown_finding(format!("chosen at boot (PREEMPT_DYNAMIC): {evidence}")).with_remedy(remedy)
         }
         None if preempt => good("full"),
-        None if version.is_empty() => unknown("the kernel's version is not known"),
-        None => note("none or voluntary: a thread inside the kernel is rarely preempted", Condition::WakeUp)
-            .with_remedy(remedy),
+        None if version.is_empty() => unknown_finding("the kernel's version is not known"),
+        None => note_finding(
+            "none or voluntary: a thread inside the kernel is rarely preempted",
+            Condition::WakeUp,
+        )
+        .with_remedy(remedy),
     }
 }
 
@@ -59,7 +62,7 @@ enum PreemptionModel {
 }
 
 impl PreemptionModel {
-    fn named(name: &str) -> Option<PreemptionModel> {
+    fn from_name(name: &str) -> Option<PreemptionModel> {
         match name {
             "none" => Some(PreemptionModel::None),
             "voluntary" => Some(PreemptionModel::Voluntary),
@@ -72,14 +75,14 @@ impl PreemptionModel {
 
 /// The model, and its source.
 fn model(context: &DoctorContext, dynamic: bool) -> Option<(PreemptionModel, String)> {
-    if let Some(model) = context.root.choice(MODEL).and_then(|name| PreemptionModel::named(&name)) {
+    if let Some(model) = context.root.choice(MODEL).and_then(|name| PreemptionModel::from_name(&name)) {
         return Some((model, MODEL.to_owned()));
     }
     let log = context.log();
     // A mode that the kernel does not have is ignored at boot, with a message.
-    let is_refused = log.is_some_and(|log| log.find("Dynamic Preempt: unsupported mode").is_some());
+    let is_refused = log.is_some_and(|log| log.find_message("Dynamic Preempt: unsupported mode").is_some());
     let booted = context.boot_option("preempt").filter(|_| dynamic && !is_refused);
-    if let Some(model) = booted.and_then(|name| PreemptionModel::named(&name)) {
+    if let Some(model) = booted.and_then(|name| PreemptionModel::from_name(&name)) {
         return Some((model, "the kernel's command line".to_owned()));
     }
     if let Some(configuration) = context.configuration() {
@@ -94,7 +97,7 @@ fn model(context: &DoctorContext, dynamic: bool) -> Option<(PreemptionModel, Str
             return Some((model, configuration.file.clone()));
         }
     }
-    let model = PreemptionModel::named(log?.after("Dynamic Preempt: ")?)?;
+    let model = PreemptionModel::from_name(log?.text_after("Dynamic Preempt: ")?)?;
     Some((model, "the kernel's log".to_owned()))
 }
 
@@ -103,7 +106,7 @@ fn preempt_fully(context: &DoctorContext) -> Option<String> {
     let boot = "preempt=full on the kernel's command line";
     match (context.lockdown(), context.root.exists(MODEL)) {
         (Some(_), _) => Some(format!("{boot} (lockdown forbids {MODEL})")),
-        (None, true) => context.write("full", MODEL),
+        (None, true) => context.write_command("full", MODEL),
         (None, false) => Some(boot.to_owned()),
     }
 }
@@ -117,16 +120,20 @@ pub(super) fn isolation(context: &DoctorContext) -> DoctorFinding {
         .filter_map(|name| context.boot_option(name).map(|value| format!("{name}={value}")))
         .collect();
     match (isolated, given.is_empty()) {
-        (None, true) if !context.root.exists("/proc/cmdline") => unknown("/proc/cmdline cannot be read"),
-        (None, true) => note("no CPU is set apart: any thread and interrupt may come", Condition::Isolation),
-        (None, false) => note(given.join(" "), Condition::Isolation),
+        (None, true) if !context.root.exists("/proc/cmdline") => {
+            unknown_finding("/proc/cmdline cannot be read")
+        }
+        (None, true) => {
+            note_finding("no CPU is set apart: any thread and interrupt may come", Condition::Isolation)
+        }
+        (None, false) => note_finding(given.join(" "), Condition::Isolation),
         (Some(cpus), _) => {
             let options = if given.is_empty() { String::new() } else { format!(" ({})", given.join(" ")) };
             let found = format!("CPUs {cpus} are set apart{options}: nothing is moved there unless pinned");
             let allowed = &context.machine.allowed.0;
             let ours = CpuList(cpus.0.iter().copied().filter(|cpu| allowed.contains(cpu)).collect());
             let remedy = (!ours.0.is_empty()).then(|| format!("measure there: --cpus {ours}"));
-            note(found, Condition::WakeUp).with_remedy(remedy)
+            note_finding(found, Condition::WakeUp).with_remedy(remedy)
         }
     }
 }
@@ -136,16 +143,16 @@ pub(super) fn isolation(context: &DoctorContext) -> DoctorFinding {
 pub(super) fn throttling(context: &DoctorContext) -> DoctorFinding {
     let affects = Condition::RealTime;
     let file = "/proc/sys/kernel/sched_rt_runtime_us";
-    let Some(runtime) = context.root.number::<i64>(file) else {
-        return context.absent("/proc/sys/kernel", "not in this kernel");
+    let Some(runtime) = context.root.read_number::<i64>(file) else {
+        return context.missing_knob("/proc/sys/kernel", "not in this kernel");
     };
-    let period = context.root.number::<i64>("/proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
-    let remedy = context.write("-1", file);
+    let period = context.root.read_number::<i64>("/proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
+    let remedy = context.write_command("-1", file);
     if runtime < 0 || runtime >= period {
         return good("off");
     }
     let [allowed, each] = [runtime, period].map(|time| format_time(time as f64 * 1e3));
-    let message = context.log().and_then(|log| log.find("RT throttling activated"));
+    let message = context.log().and_then(|log| log.find_message("RT throttling activated"));
     if let Some(message) = message {
         let at = format_time(message.at as f64 * 1e3);
         let found = format!(
@@ -156,18 +163,18 @@ pub(super) fn throttling(context: &DoctorContext) -> DoctorFinding {
     if runtime == 0 {
         return bad("real-time threads have no time at all", affects).with_remedy(remedy);
     }
-    if has_fair_server(context) == Some(true) && groups(context) == Some(false) {
+    if has_fair_server(context) == Some(true) && has_group_budgets(context) == Some(false) {
         return good("not in this kernel: see fair-server");
     }
     let found = format!(
         "real-time threads may take {allowed} in each {each}; one that spins is stopped for the rest"
     );
-    note(found, affects).with_remedy(remedy)
+    note_finding(found, affects).with_remedy(remedy)
 }
 
 /// Returns true if control groups have their own real-time budgets (CONFIG_RT_GROUP_SCHED, `rt_group_sched=`); `None`
 /// if it is not known.
-fn groups(context: &DoctorContext) -> Option<bool> {
+fn has_group_budgets(context: &DoctorContext) -> Option<bool> {
     let configuration = context.configuration()?;
     let booted =
         context.boot_option("rt_group_sched").map(|value| !["0", "n", "off"].contains(&value.as_str()));
@@ -179,23 +186,23 @@ fn groups(context: &DoctorContext) -> Option<bool> {
 /// stops threads that have used it up. Both only while the limit of the whole machine is in force.
 pub(super) fn group_budgets(context: &DoctorContext) -> DoctorFinding {
     let affects = Condition::RealTime;
-    match groups(context) {
-        None => return unknown(NO_CONFIGURATION),
+    match has_group_budgets(context) {
+        None => return unknown_finding(NO_CONFIGURATION),
         Some(false) => return good("control groups have no real-time budgets"),
         Some(true) => {}
     }
     let limit = "/proc/sys/kernel/sched_rt_runtime_us";
-    if context.root.number::<i64>(limit).is_some_and(|runtime| runtime < 0) {
+    if context.root.read_number::<i64>(limit).is_some_and(|runtime| runtime < 0) {
         return good(format!("budgets of control groups are not in force: {limit} is -1"));
     }
     let remedy = Some("rt_group_sched=0 on the kernel's command line (since 6.16)".to_owned());
     let Some(RealTimeBudget { runtime, period, file }) = control_group::real_time_budget(context.root) else {
         let found = "each control group has a real-time budget; that of this one is not known";
-        return note(found, affects).with_remedy(remedy);
+        return note_finding(found, affects).with_remedy(remedy);
     };
     if runtime == 0 {
         let found = format!("SCHED_FIFO is refused: {file} is 0");
-        return bad(found, affects).with_remedy(context.write("950000", &file));
+        return bad(found, affects).with_remedy(context.write_command("950000", &file));
     }
     if runtime < 0 || runtime >= period {
         return good(format!("the budget of this control group is all of the time ({file})"));
@@ -205,7 +212,7 @@ pub(super) fn group_budgets(context: &DoctorContext) -> DoctorFinding {
         "real-time threads of this control group may take {allowed} in each {each}; one that spins is stopped for the rest \
          ({file})"
     );
-    note(found, affects).with_remedy(remedy)
+    note_finding(found, affects).with_remedy(remedy)
 }
 
 /// Returns true if the kernel has a deadline server for ordinary threads, by its version; `None` if that is not known.
@@ -235,15 +242,16 @@ pub(super) fn fair_server(context: &DoctorContext) -> DoctorFinding {
 pub(super) fn shown_fair_server(context: &DoctorContext) -> Option<DoctorFinding> {
     let cpus = context.root.numbered(FAIR_SERVER, "cpu").into_iter();
     let shares = cpus.filter(|(cpu, _)| context.cpus.0.contains(cpu)).filter_map(|(_, path)| {
-        let times = ["runtime", "period"].map(|name| context.root.number::<u64>(&format!("{path}/{name}")));
+        let times =
+            ["runtime", "period"].map(|name| context.root.read_number::<u64>(&format!("{path}/{name}")));
         times[0].zip(times[1])
     });
     let (runtime, period) = shares.max_by_key(|(runtime, _)| *runtime)?;
     if runtime == 0 {
         return Some(good("off"));
     }
-    let remedy = context.write("0", &format!("{FAIR_SERVER}/cpu*/runtime"));
-    Some(note(fair_share(runtime, period), Condition::RealTime).with_remedy(remedy))
+    let remedy = context.write_command("0", &format!("{FAIR_SERVER}/cpu*/runtime"));
+    Some(note_finding(fair_share(runtime, period), Condition::RealTime).with_remedy(remedy))
 }
 
 /// Judges by the kernel's release where no file has the share.
@@ -251,25 +259,25 @@ fn hidden_fair_server(context: &DoctorContext) -> DoctorFinding {
     match has_fair_server(context) {
         Some(true) => {}
         Some(false) => return good("not in this kernel (since 6.12)"),
-        None => return unknown("the kernel's release is not known"),
+        None => return unknown_finding("the kernel's release is not known"),
     }
     let share = fair_share(50_000_000, 1_000_000_000);
     // A file that no process may open cannot be changed.
     if context.lockdown().is_some() {
         let found = format!("{share}, as the kernel is built; lockdown forbids {FAIR_SERVER}");
-        return note(found, Condition::RealTime);
+        return note_finding(found, Condition::RealTime);
     }
-    unknown(format!("{FAIR_SERVER} cannot be read; {share} by default"))
-        .with_remedy(context.command("mount -t debugfs none /sys/kernel/debug"))
+    unknown_finding(format!("{FAIR_SERVER} cannot be read; {share} by default"))
+        .with_remedy(context.root_command("mount -t debugfs none /sys/kernel/debug"))
 }
 
 /// Checks if a program has replaced the scheduler of ordinary threads (Documentation/scheduler/sched-ext.rst).
 pub(super) fn scheduler(context: &DoctorContext) -> DoctorFinding {
     match context.machine.scheduler.as_deref() {
-        None => unknown("/sys/kernel cannot be read"),
+        None => unknown_finding("/sys/kernel cannot be read"),
         Some(KERNEL_SCHEDULER) => good("the kernel's own"),
         Some(name) => {
-            note(format!("{name} (sched_ext) decides which ordinary thread runs"), Condition::WakeUp)
+            note_finding(format!("{name} (sched_ext) decides which ordinary thread runs"), Condition::WakeUp)
                 .with_remedy("end the program that loaded it".to_owned())
         }
     }
@@ -278,14 +286,14 @@ pub(super) fn scheduler(context: &DoctorContext) -> DoctorFinding {
 /// Checks `/proc/self/timerslack_ns`, by which the kernel may delay the timers of a thread that is not real-time
 /// (prctl(2), PR_SET_TIMERSLACK).
 pub(super) fn timer_slack(context: &DoctorContext) -> DoctorFinding {
-    let Some(slack) = context.root.number::<u64>("/proc/self/timerslack_ns") else {
-        return context.absent("/proc/self", "the kernel does not say");
+    let Some(slack) = context.root.read_number::<u64>("/proc/self/timerslack_ns") else {
+        return context.missing_knob("/proc/self", "the kernel does not say");
     };
     let time = format_time(slack as f64);
     match slack {
         0..=1_000 => good(format!("{time} for threads that are not real-time")),
         // The threads of wake set their own.
-        _ => note(
+        _ => note_finding(
             format!("sleeps of threads that are not real-time end up to {time} late"),
             Condition::TimerSlack,
         ),

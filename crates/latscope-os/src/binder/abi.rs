@@ -11,13 +11,13 @@ pub const PROTOCOL: i32 = 8;
 /// `repr(C)`, made of integers only, without padding: every pattern of bytes is
 /// a value, and every value is its bytes.
 pub(super) unsafe trait Plain: Copy {
-    fn bytes(&self) -> &[u8] {
+    fn as_bytes(&self) -> &[u8] {
         // SAFETY: `Self` has no padding, so all of its bytes are initialised.
         unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).cast(), size_of::<Self>()) }
     }
 
     /// The value at the beginning of `bytes`, if they are enough.
-    fn read(bytes: &[u8]) -> Option<Self> {
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..size_of::<Self>())?;
         // SAFETY: as many bytes as the type has, any of which make a value; they
         // need not be aligned.
@@ -168,13 +168,13 @@ const fn command(number: u8, size: usize) -> u32 {
 }
 
 /// A return (`BR_…`) with this number and size of parameters.
-const fn returned(number: u8, size: usize) -> u32 {
+const fn return_code(number: u8, size: usize) -> u32 {
     let direction = if size == 0 { Direction::None } else { Direction::Read };
     opcode::from_components(direction, b'r', number, size) as u32
 }
 
 /// Returns how many bytes of parameters follow a command or a return.
-pub(super) const fn parameters(code: u32) -> usize {
+pub(super) const fn parameter_bytes(code: u32) -> usize {
     (code >> 16) as usize & 0x3fff
 }
 
@@ -195,24 +195,24 @@ pub(super) const BC_DEAD_BINDER_DONE: u32 = command(16, 8);
 pub(super) const BC_TRANSACTION_SG: u32 = command(17, size_of::<Transaction>() + 8);
 pub(super) const BC_REPLY_SG: u32 = command(18, size_of::<Transaction>() + 8);
 
-pub(super) const BR_ERROR: u32 = returned(0, 4);
-pub(super) const BR_TRANSACTION: u32 = returned(2, size_of::<Transaction>());
-pub(super) const BR_TRANSACTION_SEC_CTX: u32 = returned(2, size_of::<Transaction>() + 8);
-pub(super) const BR_REPLY: u32 = returned(3, size_of::<Transaction>());
-pub(super) const BR_DEAD_REPLY: u32 = returned(5, 0);
-pub(super) const BR_TRANSACTION_COMPLETE: u32 = returned(6, 0);
-pub(super) const BR_INCREFS: u32 = returned(7, 16);
-pub(super) const BR_ACQUIRE: u32 = returned(8, 16);
-pub(super) const BR_RELEASE: u32 = returned(9, 16);
-pub(super) const BR_DECREFS: u32 = returned(10, 16);
+pub(super) const BR_ERROR: u32 = return_code(0, 4);
+pub(super) const BR_TRANSACTION: u32 = return_code(2, size_of::<Transaction>());
+pub(super) const BR_TRANSACTION_SEC_CTX: u32 = return_code(2, size_of::<Transaction>() + 8);
+pub(super) const BR_REPLY: u32 = return_code(3, size_of::<Transaction>());
+pub(super) const BR_DEAD_REPLY: u32 = return_code(5, 0);
+pub(super) const BR_TRANSACTION_COMPLETE: u32 = return_code(6, 0);
+pub(super) const BR_INCREFS: u32 = return_code(7, 16);
+pub(super) const BR_ACQUIRE: u32 = return_code(8, 16);
+pub(super) const BR_RELEASE: u32 = return_code(9, 16);
+pub(super) const BR_DECREFS: u32 = return_code(10, 16);
 #[cfg(test)]
-pub(super) const BR_NOOP: u32 = returned(12, 0);
-pub(super) const BR_DEAD_BINDER: u32 = returned(15, 8);
-pub(super) const BR_CLEAR_DEATH_NOTIFICATION_DONE: u32 = returned(16, 8);
-pub(super) const BR_FAILED_REPLY: u32 = returned(17, 0);
-pub(super) const BR_FROZEN_REPLY: u32 = returned(18, 0);
-pub(super) const BR_ONEWAY_SPAM_SUSPECT: u32 = returned(19, 0);
-pub(super) const BR_TRANSACTION_PENDING_FROZEN: u32 = returned(20, 0);
+pub(super) const BR_NOOP: u32 = return_code(12, 0);
+pub(super) const BR_DEAD_BINDER: u32 = return_code(15, 8);
+pub(super) const BR_CLEAR_DEATH_NOTIFICATION_DONE: u32 = return_code(16, 8);
+pub(super) const BR_FAILED_REPLY: u32 = return_code(17, 0);
+pub(super) const BR_FROZEN_REPLY: u32 = return_code(18, 0);
+pub(super) const BR_ONEWAY_SPAM_SUSPECT: u32 = return_code(19, 0);
+pub(super) const BR_TRANSACTION_PENDING_FROZEN: u32 = return_code(20, 0);
 
 #[cfg(test)]
 mod tests {
@@ -256,8 +256,8 @@ mod tests {
     #[test]
     fn a_value_is_its_bytes() {
         let object = FlatObject { kind: TYPE_HANDLE, flags: 1, binder: 2, cookie: 3 };
-        let bytes = object.bytes().to_vec();
-        assert_eq!((bytes.len(), FlatObject::read(&bytes)), (24, Some(object)));
-        assert_eq!(FlatObject::read(&bytes[1..]), None);
+        let bytes = object.as_bytes().to_vec();
+        assert_eq!((bytes.len(), FlatObject::from_bytes(&bytes)), (24, Some(object)));
+        assert_eq!(FlatObject::from_bytes(&bytes[1..]), None);
     }
 }

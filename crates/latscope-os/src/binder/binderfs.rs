@@ -4,7 +4,7 @@
 //! Sources: Documentation/admin-guide/binderfs.rst; fsopen(2), fsmount(2).
 
 use super::abi::{BinderfsDevice, CTL_ADD};
-use super::driver::control;
+use super::driver::call_ioctl;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::{Errno, Result};
@@ -31,17 +31,17 @@ impl BinderfsInstance {
     ///
     /// # Errors
     /// ENAMETOOLONG; EEXIST; ENOSPC: no more devices are allowed.
-    pub fn add(&self, name: &str) -> Result<OwnedFd> {
-        let mut device = named(name)?;
+    pub fn add_device(&self, name: &str) -> Result<OwnedFd> {
+        let mut device = named_device(name)?;
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let control_file = openat(&self.0, c"binder-control", flags, Mode::empty())?;
         // SAFETY: the driver reads and writes a binderfs_device.
-        unsafe { control(&control_file, CTL_ADD, &mut device)? };
+        unsafe { call_ioctl(&control_file, CTL_ADD, &mut device)? };
         openat(&self.0, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
     }
 }
 
-fn named(name: &str) -> Result<BinderfsDevice> {
+fn named_device(name: &str) -> Result<BinderfsDevice> {
     let mut device = BinderfsDevice { name: [0; 256], major: 0, minor: 0 };
     // The last byte ends the name.
     let room = device.name[..255].get_mut(..name.len()).ok_or(Errno::NAMETOOLONG)?;
@@ -55,8 +55,8 @@ mod tests {
 
     #[test]
     fn a_name_has_a_byte_behind_it_or_is_refused() {
-        assert_eq!(named("abc").unwrap().name[..4], *b"abc\0");
-        assert_eq!(named(&"x".repeat(255)).unwrap().name[255], 0);
-        assert_eq!(named(&"x".repeat(256)).unwrap_err(), Errno::NAMETOOLONG);
+        assert_eq!(named_device("abc").unwrap().name[..4], *b"abc\0");
+        assert_eq!(named_device(&"x".repeat(255)).unwrap().name[255], 0);
+        assert_eq!(named_device(&"x".repeat(256)).unwrap_err(), Errno::NAMETOOLONG);
     }
 }

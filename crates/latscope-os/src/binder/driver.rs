@@ -43,12 +43,12 @@ impl BinderDriver {
     ///
     /// # Errors
     /// See [`BinderOpenError`].
-    pub fn open(device: &Path, bytes: usize) -> std::result::Result<BinderDriver, BinderOpenError> {
+    pub fn open_device(device: &Path, bytes: usize) -> std::result::Result<BinderDriver, BinderOpenError> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let device = rustix::fs::open(device, flags, Mode::empty()).map_err(BinderOpenError::Open)?;
         let mut version = 0i32;
         // SAFETY: the driver writes one i32; what is no binder device refuses.
-        unsafe { control(&device, VERSION, &mut version) }.map_err(BinderOpenError::NoBinder)?;
+        unsafe { call_ioctl(&device, VERSION, &mut version) }.map_err(BinderOpenError::NoBinder)?;
         speaks(version)?;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         let buffer =
@@ -64,11 +64,11 @@ impl BinderDriver {
     pub fn become_manager(&self, flags: u32) -> Result<()> {
         let mut object = FlatObject { kind: TYPE_BINDER, flags, ..FlatObject::default() };
         // SAFETY: the driver reads a flat_binder_object.
-        match unsafe { control(&self.device, SET_CONTEXT_MGR_EXT, &mut object) } {
+        match unsafe { call_ioctl(&self.device, SET_CONTEXT_MGR_EXT, &mut object) } {
             // Kernels before 5.3 know the older form only.
             Err(Errno::INVAL) => {
                 // SAFETY: the driver reads nothing, or an i32.
-                unsafe { control(&self.device, SET_CONTEXT_MGR, &mut 0i32) }
+                unsafe { call_ioctl(&self.device, SET_CONTEXT_MGR, &mut 0i32) }
             }
             outcome => outcome,
         }
@@ -80,7 +80,7 @@ impl BinderDriver {
     /// The device is no binder; a binder returns no error.
     pub fn set_max_threads(&self, most: u32) -> Result<()> {
         // SAFETY: the driver reads a u32.
-        unsafe { control(&self.device, SET_MAX_THREADS, &mut { most }) }
+        unsafe { call_ioctl(&self.device, SET_MAX_THREADS, &mut { most }) }
     }
 
     /// Makes the driver forget the calling thread, which it otherwise does only
@@ -90,7 +90,7 @@ impl BinderDriver {
     /// The device is no binder; a binder returns no error.
     pub fn thread_exit(&self) -> Result<()> {
         // SAFETY: the driver reads nothing, or an i32.
-        unsafe { control(&self.device, THREAD_EXIT, &mut 0i32) }
+        unsafe { call_ioctl(&self.device, THREAD_EXIT, &mut 0i32) }
     }
 
     /// Returns the reason why the last transaction of the calling thread failed, where the kernel reports it (Linux 6.0
@@ -98,7 +98,7 @@ impl BinderDriver {
     pub fn extended_error(&self) -> Option<ExtendedError> {
         let mut error = ExtendedError::default();
         // SAFETY: the driver writes a binder_extended_error.
-        unsafe { control(&self.device, GET_EXTENDED_ERROR, &mut error) }.ok()?;
+        unsafe { call_ioctl(&self.device, GET_EXTENDED_ERROR, &mut error) }.ok()?;
         (error.error != 0).then_some(error)
     }
 
@@ -110,7 +110,7 @@ impl BinderDriver {
     pub fn freeze(&self, pid: u32, frozen: bool) -> Result<()> {
         let mut freeze = Freeze { pid, enable: frozen.into(), timeout_ms: 1000 };
         // SAFETY: the driver reads a binder_freeze_info.
-        unsafe { control(&self.device, FREEZE, &mut freeze) }
+        unsafe { call_ioctl(&self.device, FREEZE, &mut freeze) }
     }
 
     /// Writes commands and reads returns (`BINDER_WRITE_READ`).
@@ -121,17 +121,17 @@ impl BinderDriver {
     #[inline]
     pub(super) unsafe fn write_read(&self, io: &mut WriteRead) -> Result<()> {
         // SAFETY: a binder_write_read, for which the caller vouches.
-        unsafe { control(&self.device, WRITE_READ, io) }
+        unsafe { call_ioctl(&self.device, WRITE_READ, io) }
     }
 
     /// Returns the offset of an address in the mapping, if `bytes` from there are in it.
-    pub(super) fn place(&self, address: u64, bytes: u64) -> Option<usize> {
+    pub(super) fn mapping_offset(&self, address: u64, bytes: u64) -> Option<usize> {
         let at = usize::try_from(address).ok()?.checked_sub(self.buffer.start.as_ptr() as usize)?;
         (usize::try_from(bytes).ok()? <= self.buffer.length.checked_sub(at)?).then_some(at)
     }
 
     /// The address of a place in the mapping.
-    pub(super) fn address(&self, at: usize) -> u64 {
+    pub(super) fn address_at(&self, at: usize) -> u64 {
         self.buffer.start.as_ptr() as u64 + at as u64
     }
 
@@ -169,7 +169,7 @@ fn speaks(version: i32) -> std::result::Result<(), BinderOpenError> {
 /// # Safety
 /// `argument` is what the request reads and writes.
 #[inline]
-pub(super) unsafe fn control<T>(device: &impl AsFd, request: u32, argument: &mut T) -> Result<()> {
+pub(super) unsafe fn call_ioctl<T>(device: &impl AsFd, request: u32, argument: &mut T) -> Result<()> {
     let device = device.as_fd().as_raw_fd() as usize;
     let argument = ptr::from_mut(argument) as usize;
     // SAFETY: as the caller vouches.
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn what_is_no_binder_is_told_apart_from_what_is_not_there() {
-        let open = |path: &str| BinderDriver::open(Path::new(path), 4096).unwrap_err();
+        let open = |path: &str| BinderDriver::open_device(Path::new(path), 4096).unwrap_err();
         assert_eq!(open("/nonexistent/binder"), BinderOpenError::Open(Errno::NOENT));
         assert_eq!(open("/dev/null"), BinderOpenError::NoBinder(Errno::NOTTY));
     }

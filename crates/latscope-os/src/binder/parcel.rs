@@ -32,7 +32,7 @@ impl Composed {
     }
 
     /// Adds plain bytes to the parcel.
-    pub fn bytes(mut self, bytes: &[u8]) -> Composed {
+    pub fn add_bytes(mut self, bytes: &[u8]) -> Composed {
         self.data.extend_from_slice(bytes);
         self
     }
@@ -53,7 +53,7 @@ impl Composed {
         // The driver takes objects at multiples of 4 only.
         self.data.resize(self.data.len().next_multiple_of(8), 0);
         self.offsets.push(self.data.len() as u64);
-        self.data.extend_from_slice(object.bytes());
+        self.data.extend_from_slice(object.as_bytes());
         self
     }
 }
@@ -117,7 +117,7 @@ impl Pieces {
 /// Returns the two objects of a received vector, if the data is one.
 pub(super) fn vector_objects(data: &[u8], offsets: &[u64]) -> Option<(BufferObject, BufferObject)> {
     let [first, second] = *offsets else { return None };
-    let object = |at: u64| BufferObject::read(data.get(usize::try_from(at).ok()?..)?);
+    let object = |at: u64| BufferObject::from_bytes(data.get(usize::try_from(at).ok()?..)?);
     let (parent, child) = (object(first)?, object(second)?);
     let header = parent.kind == TYPE_PTR
         && parent.flags & HAS_PARENT == 0
@@ -130,7 +130,7 @@ pub(super) fn vector_objects(data: &[u8], offsets: &[u64]) -> Option<(BufferObje
 
 /// The handles in received data.
 pub(super) fn handles<'a>(data: &'a [u8], offsets: &'a [u64]) -> impl Iterator<Item = Handle> + 'a {
-    let object = move |at: &u64| FlatObject::read(data.get(usize::try_from(*at).ok()?..)?);
+    let object = move |at: &u64| FlatObject::from_bytes(data.get(usize::try_from(*at).ok()?..)?);
     let objects = offsets.iter().filter_map(object).filter(|object| object.kind == TYPE_HANDLE);
     objects.map(|object| Handle(word_handle(object.binder)))
 }
@@ -142,11 +142,11 @@ mod tests {
     #[test]
     fn objects_are_aligned_and_their_places_listed() {
         let node = BinderNode { address: 1, cookie: 2 };
-        let composed = Composed::new().bytes(b"name!").node(node, 0x813).handle(Handle(6));
+        let composed = Composed::new().add_bytes(b"name!").node(node, 0x813).handle(Handle(6));
         assert_eq!((composed.data.len(), composed.offsets.as_slice()), (8 + 2 * 24, &[8, 32][..]));
         assert_eq!(&composed.data[..8], b"name!\0\0\0");
         let object = FlatObject { kind: TYPE_BINDER, flags: 0x813, binder: 1, cookie: 2 };
-        assert_eq!(FlatObject::read(&composed.data[8..]), Some(object));
+        assert_eq!(FlatObject::from_bytes(&composed.data[8..]), Some(object));
         assert_eq!(handles(&composed.data, &composed.offsets).collect::<Vec<_>>(), [Handle(6)]);
     }
 
@@ -156,7 +156,7 @@ mod tests {
         let header = Pieces::header(&bytes);
         let pieces = Pieces::of(&header, &bytes);
         assert_eq!((size_of::<PiecesData>(), pieces.offsets), (88, [8, 48]));
-        let (parent, child) = vector_objects(pieces.data.bytes(), &pieces.offsets).unwrap();
+        let (parent, child) = vector_objects(pieces.data.as_bytes(), &pieces.offsets).unwrap();
         assert_eq!((parent.length, parent.buffer), (16, std::ptr::from_ref(&header) as u64));
         assert_eq!((child.length, child.buffer), (5, bytes.as_ptr() as u64));
         assert_eq!((header.buffer, header.size), (child.buffer, 5));
@@ -171,7 +171,7 @@ mod tests {
         let refused = |change: fn(&mut Pieces)| {
             let mut changed = pieces;
             change(&mut changed);
-            vector_objects(changed.data.bytes(), &changed.offsets).is_none()
+            vector_objects(changed.data.as_bytes(), &changed.offsets).is_none()
         };
         assert!(refused(|pieces| pieces.data.objects[0].kind = TYPE_HANDLE));
         assert!(refused(|pieces| pieces.data.objects[0].length = 8));

@@ -118,24 +118,24 @@ impl Port {
     /// The buffer is of another opening.
     pub fn free(&mut self, buffer: BinderBuffer) {
         assert_eq!(buffer.driver, self.driver.id());
-        self.commands.word(BC_FREE_BUFFER, self.driver.address(buffer.at));
+        self.commands.push_word(BC_FREE_BUFFER, self.driver.address_at(buffer.at));
     }
 
     /// Queues the commands that take a strong (and a weak) reference to a handle that is in a buffer; the reference
     /// ends with the buffer otherwise.
     pub fn acquire(&mut self, handle: Handle) {
-        self.commands.count(BC_INCREFS, handle);
-        self.commands.count(BC_ACQUIRE, handle);
+        self.commands.push_reference(BC_INCREFS, handle);
+        self.commands.push_reference(BC_ACQUIRE, handle);
     }
 
     /// Queues the command that gives back a reference from [`acquire`](Self::acquire).
-    pub fn release(&mut self, handle: Handle) {
-        self.commands.count(BC_RELEASE, handle);
-        self.commands.count(BC_DECREFS, handle);
+    pub fn release_handle(&mut self, handle: Handle) {
+        self.commands.push_reference(BC_RELEASE, handle);
+        self.commands.push_reference(BC_DECREFS, handle);
     }
 
     /// Queues asking for [`Return::DeadBinder`] with `cookie`.
-    pub fn watch(&mut self, handle: Handle, cookie: u64) {
+    pub fn watch_death(&mut self, handle: Handle, cookie: u64) {
         self.commands.death(BC_REQUEST_DEATH_NOTIFICATION, handle, cookie);
     }
 
@@ -145,8 +145,8 @@ impl Port {
     }
 
     /// Queues: [`Return::DeadBinder`] with this cookie was seen.
-    pub fn mourned(&mut self, cookie: u64) {
-        self.commands.word(BC_DEAD_BINDER_DONE, cookie);
+    pub fn confirm_death(&mut self, cookie: u64) {
+        self.commands.push_word(BC_DEAD_BINDER_DONE, cookie);
     }
 
     /// Returns true if any command is queued.
@@ -168,7 +168,7 @@ impl Port {
     /// # Errors
     /// The driver does not understand it; EAGAIN if the device is not to block.
     #[inline]
-    pub fn read(&mut self) -> Result<()> {
+    pub fn read_returns(&mut self) -> Result<()> {
         // SAFETY: as in `flush`.
         unsafe { self.exchange(true) }
     }
@@ -176,31 +176,31 @@ impl Port {
     /// Writes the queued commands and a transaction, and waits for returns: one system call.
     ///
     /// # Errors
-    /// The errors of [`read`](Self::read).
+    /// The errors of [`read_returns`](Self::read_returns).
     #[inline]
-    pub fn call(&mut self, target: Handle, code: u32, flags: u32, payload: Payload) -> Result<()> {
+    pub fn call_handle(&mut self, target: Handle, code: u32, flags: u32, payload: Payload) -> Result<()> {
         let target = handle_word(target.0);
         let head = Transaction { target, code, flags, ..Transaction::default() };
-        self.send((BC_TRANSACTION, BC_TRANSACTION_SG), head, payload, None)
+        self.send_payload((BC_TRANSACTION, BC_TRANSACTION_SG), head, payload, None)
     }
 
     /// Writes the queued commands and the reply to a request, gives the request back and waits for returns: one system
     /// call.
     ///
     /// # Errors
-    /// The errors of [`read`](Self::read).
+    /// The errors of [`read_returns`](Self::read_returns).
     ///
     /// # Panics
     /// The buffer is of another opening.
     #[inline]
-    pub fn reply(&mut self, request: BinderBuffer, payload: Payload) -> Result<()> {
-        self.send((BC_REPLY, BC_REPLY_SG), Transaction::default(), payload, Some(request))
+    pub fn reply_to(&mut self, request: BinderBuffer, payload: Payload) -> Result<()> {
+        self.send_payload((BC_REPLY, BC_REPLY_SG), Transaction::default(), payload, Some(request))
     }
 
     /// Replies with the bytes of the request, from where they are.
     ///
     /// # Errors
-    /// The errors of [`read`](Self::read).
+    /// The errors of [`read_returns`](Self::read_returns).
     ///
     /// # Panics
     /// The buffer is of another opening.
@@ -209,8 +209,8 @@ impl Port {
         let data = Transaction {
             data_size: request.bytes as u64,
             offsets_size: request.offsets as u64,
-            buffer: self.driver.address(request.at),
-            offsets: self.driver.address(request.offsets_at),
+            buffer: self.driver.address_at(request.at),
+            offsets: self.driver.address_at(request.offsets_at),
             ..Transaction::default()
         };
         // The driver has put the addresses of the pieces right for this
@@ -225,7 +225,7 @@ impl Port {
     }
 
     #[inline]
-    fn send(
+    fn send_payload(
         &mut self,
         codes: (u32, u32),
         head: Transaction,
@@ -234,7 +234,7 @@ impl Port {
     ) -> Result<()> {
         match payload {
             Payload::Flat(data) => {
-                let data = Transaction { data_size: data.len() as u64, buffer: address(data), ..head };
+                let data = Transaction { data_size: data.len() as u64, buffer: address_of(data), ..head };
                 // SAFETY: the data is borrowed until the call is over.
                 unsafe { self.send_data(codes, &data, None, request) }
             }
@@ -242,8 +242,8 @@ impl Port {
                 let data = Transaction {
                     data_size: data.len() as u64,
                     offsets_size: size_of_val(offsets.as_slice()) as u64,
-                    buffer: address(data),
-                    offsets: address(offsets),
+                    buffer: address_of(data),
+                    offsets: address_of(offsets),
                     ..head
                 };
                 // SAFETY: as above; objects are nodes and handles, without addresses.
@@ -255,8 +255,8 @@ impl Port {
                 let data = Transaction {
                     data_size: size_of_val(&pieces.data) as u64,
                     offsets_size: size_of_val(&pieces.offsets) as u64,
-                    buffer: address(pieces.data.bytes()),
-                    offsets: address(&pieces.offsets),
+                    buffer: address_of(pieces.data.as_bytes()),
+                    offsets: address_of(&pieces.offsets),
                     ..head
                 };
                 // SAFETY: the bytes are borrowed, and header, objects and
@@ -304,8 +304,8 @@ impl Port {
     #[inline]
     unsafe fn write_and_read(&mut self, read: bool) -> Result<()> {
         let mut io = WriteRead {
-            write_size: self.commands.bytes().len() as u64,
-            write_buffer: address(self.commands.bytes()),
+            write_size: self.commands.as_bytes().len() as u64,
+            write_buffer: address_of(self.commands.as_bytes()),
             ..WriteRead::default()
         };
         if read {
@@ -350,7 +350,7 @@ impl Port {
     #[inline]
     pub fn next(&mut self) -> Option<Return> {
         let mut stream = &self.inbox[self.at..self.end];
-        let raw = returns::take(&mut stream);
+        let raw = returns::take_return(&mut stream);
         self.at = if raw.is_some() { self.end - stream.len() } else { self.end };
         Some(match raw? {
             RawBinderReturn::Transaction(data) => {
@@ -381,10 +381,10 @@ impl Port {
     /// A transaction whose buffer is in the mapping, as all are.
     #[inline]
     fn incoming(&self, data: &Transaction) -> Option<Incoming> {
-        let at = self.driver.place(data.buffer, data.data_size)?;
+        let at = self.driver.mapping_offset(data.buffer, data.data_size)?;
         let offsets_at = match data.offsets_size {
             0 => at,
-            bytes => self.driver.place(data.offsets, bytes)?,
+            bytes => self.driver.mapping_offset(data.offsets, bytes)?,
         };
         let buffer = BinderBuffer {
             driver: self.driver.id(),
@@ -421,15 +421,15 @@ impl Port {
     #[inline]
     pub fn vector<'a>(&'a self, buffer: &'a BinderBuffer) -> Option<&'a [u8]> {
         let (parent, child) = self.pieces(buffer)?;
-        let at = self.driver.place(parent.buffer, parent.length)?;
+        let at = self.driver.mapping_offset(parent.buffer, parent.length)?;
         // SAFETY: the driver put the pieces of a transaction into its buffer,
         // behind data and offsets, and wrote where: they were not the sender's
         // to choose.
-        let header = VectorHeader::read(unsafe { self.driver.slice(at, size_of::<VectorHeader>()) })?;
+        let header = VectorHeader::from_bytes(unsafe { self.driver.slice(at, size_of::<VectorHeader>()) })?;
         if header.buffer != child.buffer || u64::from(header.size) != child.length {
             return None;
         }
-        let at = self.driver.place(child.buffer, child.length)?;
+        let at = self.driver.mapping_offset(child.buffer, child.length)?;
         // SAFETY: as above.
         Some(unsafe { self.driver.slice(at, child.length as usize) })
     }
@@ -463,6 +463,6 @@ impl Port {
 }
 
 /// Returns the address of `values` as the driver takes it.
-fn address<T>(values: &[T]) -> u64 {
+fn address_of<T>(values: &[T]) -> u64 {
     values.as_ptr() as u64
 }

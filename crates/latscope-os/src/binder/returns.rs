@@ -35,22 +35,24 @@ pub(super) enum RawBinderReturn {
 
 /// Takes the first return off the stream; `None` at its end, and where it is
 /// cut off.
-pub(super) fn take(stream: &mut &[u8]) -> Option<RawBinderReturn> {
+pub(super) fn take_return(stream: &mut &[u8]) -> Option<RawBinderReturn> {
     let code = u32::from_ne_bytes(stream.get(..4)?.try_into().ok()?);
-    let end = 4 + parameters(code);
-    let raw = parse(code, stream.get(4..end)?)?;
+    let end = 4 + parameter_bytes(code);
+    let raw = parse_return(code, stream.get(4..end)?)?;
     *stream = &stream[end..];
     Some(raw)
 }
 
 /// Parses the parameters of a return; `given` has the length that is part of the code.
-fn parse(code: u32, given: &[u8]) -> Option<RawBinderReturn> {
+fn parse_return(code: u32, given: &[u8]) -> Option<RawBinderReturn> {
     let word = |at: usize| Some(u64::from_ne_bytes(given.get(at..at + 8)?.try_into().ok()?));
     let node = || Some(BinderNode { address: word(0)?, cookie: word(8)? });
     Some(match code {
         // The security context behind the second form was never asked for.
-        BR_TRANSACTION | BR_TRANSACTION_SEC_CTX => RawBinderReturn::Transaction(Transaction::read(given)?),
-        BR_REPLY => RawBinderReturn::Reply(Transaction::read(given)?),
+        BR_TRANSACTION | BR_TRANSACTION_SEC_CTX => {
+            RawBinderReturn::Transaction(Transaction::from_bytes(given)?)
+        }
+        BR_REPLY => RawBinderReturn::Reply(Transaction::from_bytes(given)?),
         // The other two stand in its place, to say more about a one-way transaction.
         BR_TRANSACTION_COMPLETE | BR_ONEWAY_SPAM_SUSPECT | BR_TRANSACTION_PENDING_FROZEN => {
             RawBinderReturn::Complete
@@ -84,7 +86,7 @@ mod tests {
 
     fn all(bytes: &[u8]) -> (Vec<RawBinderReturn>, usize) {
         let (mut rest, mut found) = (bytes, Vec::new());
-        while let Some(raw) = take(&mut rest) {
+        while let Some(raw) = take_return(&mut rest) {
             found.push(raw);
         }
         (found, rest.len())
@@ -93,7 +95,7 @@ mod tests {
     #[test]
     fn an_answer_is_a_completion_and_a_reply() {
         let data = Transaction { data_size: 4, buffer: 0x7f00_0000, ..Transaction::default() };
-        let bytes = stream(&[(BR_NOOP, &[]), (BR_TRANSACTION_COMPLETE, &[]), (BR_REPLY, data.bytes())]);
+        let bytes = stream(&[(BR_NOOP, &[]), (BR_TRANSACTION_COMPLETE, &[]), (BR_REPLY, data.as_bytes())]);
         assert_eq!(
             all(&bytes),
             (
@@ -128,7 +130,7 @@ mod tests {
     #[test]
     fn a_transaction_with_a_security_context_is_one() {
         let data = Transaction { cookie: 5, ..Transaction::default() };
-        let given = [data.bytes(), &[0; 8]].concat();
+        let given = [data.as_bytes(), &[0; 8]].concat();
         assert_eq!(
             all(&stream(&[(BR_TRANSACTION_SEC_CTX, &given)])),
             (vec![RawBinderReturn::Transaction(data)], 0)
@@ -144,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_is_cut_off_is_left() {
-        let whole = stream(&[(BR_FAILED_REPLY, &[]), (BR_REPLY, Transaction::default().bytes())]);
+        let whole = stream(&[(BR_FAILED_REPLY, &[]), (BR_REPLY, Transaction::default().as_bytes())]);
         for end in 0..whole.len() {
             let (found, rest) = all(&whole[..end]);
             assert_eq!((found.len(), rest), if end < 4 { (0, end) } else { (1, end - 4) });
@@ -157,7 +159,7 @@ mod tests {
             [BR_REPLY, BR_TRANSACTION, BR_NOOP, BR_ACQUIRE, BR_DEAD_BINDER, BR_ERROR, BR_FROZEN_REPLY];
         let one = (0..known.len()).prop_flat_map(move |index| {
             let code = known[index];
-            vec(any::<u8>(), parameters(code)).prop_map(move |given| stream(&[(code, &given)]))
+            vec(any::<u8>(), parameter_bytes(code)).prop_map(move |given| stream(&[(code, &given)]))
         });
         vec(one, 0..8).prop_map(|returns| returns.concat())
     }

@@ -32,7 +32,7 @@ latscope_core::words! {
 ///
 /// [`Atomic::FetchAdd`] and [`Atomic::CompareExchange`] leave the word greater by the number returned;
 /// [`Atomic::Swap`], [`Atomic::Store`] and [`Atomic::Fence`] store numbers of no meaning.
-pub fn run(kind: Atomic, word: &AtomicU64, n: u64) -> u64 {
+pub fn run_operations(kind: Atomic, word: &AtomicU64, n: u64) -> u64 {
     let turns = n.div_ceil(UNROLL);
     if turns > 0 {
         kernel(kind)(word, turns);
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn names_lead_back() {
         for &kind in Atomic::ALL {
-            assert_eq!(Atomic::named(kind.word()), Some(kind));
+            assert_eq!(Atomic::from_word(kind.word()), Some(kind));
         }
     }
 
@@ -162,7 +162,7 @@ mod tests {
         for &kind in Atomic::ALL {
             for n in [0, 1, 8, 1_001] {
                 let word = AtomicU64::new(40);
-                let done = run(kind, &word, n);
+                let done = run_operations(kind, &word, n);
                 assert_eq!(done, n.div_ceil(UNROLL) * UNROLL, "{kind}");
                 let value = word.into_inner();
                 match kind {
@@ -181,7 +181,8 @@ mod tests {
         for kind in [Atomic::FetchAdd, Atomic::CompareExchange] {
             let word = AtomicU64::new(0);
             let done: u64 = std::thread::scope(|scope| {
-                let threads: Vec<_> = (0..3).map(|_| scope.spawn(|| run(kind, &word, 100_000))).collect();
+                let threads: Vec<_> =
+                    (0..3).map(|_| scope.spawn(|| run_operations(kind, &word, 100_000))).collect();
                 threads.into_iter().map(|thread| thread.join().unwrap()).sum()
             });
             assert_eq!(word.load(SeqCst), done, "{kind}");

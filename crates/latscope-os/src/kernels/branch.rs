@@ -21,7 +21,7 @@ pub fn mispredict(bits: &[u64]) -> u64 {
 /// Returns at least 2²⁰ random bits.
 pub fn random_bits(seed: u64) -> Vec<u64> {
     let mut words = vec![0; (UNPREDICTABLE_BITS / 64) as usize];
-    ShuffleGenerator::new(seed).fill(&mut words);
+    ShuffleGenerator::new(seed).fill_words(&mut words);
     words
 }
 

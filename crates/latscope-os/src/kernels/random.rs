@@ -43,7 +43,7 @@ impl ShuffleGenerator {
     }
 
     /// Fills `words` with random bits.
-    pub fn fill(&mut self, words: &mut [u64]) {
+    pub fn fill_words(&mut self, words: &mut [u64]) {
         words.fill_with(|| self.next_u64());
     }
 }

@@ -42,7 +42,7 @@ impl StreamKernel {
 /// returns how many elements those are. Copy and scale do not use `y`, copy and add not `scalar`.
 ///
 /// Align the arrays to 64 bytes, as vectors across two cache lines are slow.
-pub fn run(kind: StreamKernel, to: &mut [f64], x: &[f64], y: &[f64], scalar: f64) -> usize {
+pub fn run_pass(kind: StreamKernel, to: &mut [f64], x: &[f64], y: &[f64], scalar: f64) -> usize {
     pass(kind, Width::widest(), to, x, y, scalar)
 }
 
@@ -262,9 +262,9 @@ mod tests {
     #[test]
     fn the_shortest_array_in_use_ends_the_pass() {
         let (mut to, x, y) = (vec![0.0; 300], vec![1.0; 200], vec![1.0; 100]);
-        assert_eq!(run(StreamKernel::Scale, &mut to, &x, &y, 2.0), 192);
-        assert_eq!(run(StreamKernel::Triad, &mut to, &x, &y, 2.0), 64);
-        assert_eq!(run(StreamKernel::Copy, &mut to, &x, &[], 2.0), 192);
+        assert_eq!(run_pass(StreamKernel::Scale, &mut to, &x, &y, 2.0), 192);
+        assert_eq!(run_pass(StreamKernel::Triad, &mut to, &x, &y, 2.0), 64);
+        assert_eq!(run_pass(StreamKernel::Copy, &mut to, &x, &[], 2.0), 192);
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
         let all: Vec<(u64, u64)> = StreamKernel::ALL.iter().map(bytes).collect();
         assert_eq!(all, [(16, 24), (16, 24), (24, 32), (24, 32)]);
         for &kind in StreamKernel::ALL {
-            assert_eq!(StreamKernel::named(kind.word()), Some(kind));
+            assert_eq!(StreamKernel::from_word(kind.word()), Some(kind));
         }
     }
 }

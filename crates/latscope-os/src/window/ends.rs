@@ -24,7 +24,7 @@ impl Near {
     ///
     /// # Errors
     /// The errors of [`latscope_rpmsg::RpmsgWindow::host_after`].
-    pub fn start(
+    pub fn start_host(
         layout: &latscope_rpmsg::RpmsgWindow,
         memory: MemoryWindow,
         grace: impl FnOnce(),
@@ -45,13 +45,13 @@ impl RpmsgLink for Near {
     }
 
     #[inline]
-    fn take(&mut self, into: &mut [u8]) -> Result<Option<RpmsgMessage>, Fault> {
-        self.0.take(into)
+    fn take_message(&mut self, into: &mut [u8]) -> Result<Option<RpmsgMessage>, Fault> {
+        self.0.take_message(into)
     }
 
     #[inline]
-    fn release(&mut self) -> Result<(), Fault> {
-        self.0.release()
+    fn release_buffer(&mut self) -> Result<(), Fault> {
+        self.0.release_buffer()
     }
 
     #[inline]
@@ -60,13 +60,13 @@ impl RpmsgLink for Near {
     }
 
     #[inline]
-    fn listen(&mut self, event: RpmsgLinkEvent) -> Result<bool, Fault> {
-        self.0.listen(event)
+    fn request_kick(&mut self, event: RpmsgLinkEvent) -> Result<bool, Fault> {
+        self.0.request_kick(event)
     }
 
     #[inline]
-    fn mute(&mut self, event: RpmsgLinkEvent) -> Result<(), Fault> {
-        self.0.mute(event)
+    fn suppress_kicks(&mut self, event: RpmsgLinkEvent) -> Result<(), Fault> {
+        self.0.suppress_kicks(event)
     }
 }
 
@@ -80,9 +80,9 @@ impl WindowEcho {
         WindowEcho(Box::new(echo::RpmsgEcho::new(remote)))
     }
 
-    /// States what the remote is: [`echo::RpmsgEcho::describe`].
-    pub fn describe(&mut self, core: &'static str, firmware: &'static str) {
-        self.0.describe(core, firmware);
+    /// States what the remote is: [`echo::RpmsgEcho::set_description`].
+    pub fn describe_remote(&mut self, core: &'static str, firmware: &'static str) {
+        self.0.set_description(core, firmware);
     }
 
     /// Does one step: [`echo::RpmsgEcho::poll`].
@@ -91,26 +91,26 @@ impl WindowEcho {
         self.0.poll()
     }
 
-    /// Asks for a kick, as [`echo::RpmsgEcho::listen`] does.
+    /// Asks for a kick, as [`echo::RpmsgEcho::request_kick`] does.
     ///
     /// # Errors
-    /// The errors of [`echo::RpmsgEcho::listen`].
+    /// The errors of [`echo::RpmsgEcho::request_kick`].
     #[inline]
     pub fn listen(&mut self) -> Result<bool, Fault> {
-        self.0.listen()
+        self.0.request_kick()
     }
 
-    /// Asks for no kicks, as [`echo::RpmsgEcho::mute`] does.
+    /// Asks for no kicks, as [`echo::RpmsgEcho::suppress_kicks`] does.
     ///
     /// # Errors
-    /// The errors of [`echo::RpmsgEcho::mute`].
+    /// The errors of [`echo::RpmsgEcho::suppress_kicks`].
     #[inline]
     pub fn mute(&mut self) -> Result<(), Fault> {
-        self.0.mute()
+        self.0.suppress_kicks()
     }
 
     /// Returns the counts of the work done so far.
-    pub fn counts(&self) -> RpmsgServiceCounts {
+    pub fn service_counts(&self) -> RpmsgServiceCounts {
         self.0.counts()
     }
 
@@ -131,25 +131,25 @@ mod tests {
     #[test]
     fn the_echo_answers_messages_of_every_length() {
         let layout = Layout::new(16, 65536 + 16, 65536 + 16).unwrap();
-        let memory = MemoryWindow::create(layout.size).unwrap();
+        let memory = MemoryWindow::create_zeroed(layout.size).unwrap();
         layout.reset(&memory).unwrap();
-        let mut near = Near::start(&layout, memory.clone(), || ()).unwrap();
+        let mut near = Near::start_host(&layout, memory.clone(), || ()).unwrap();
         let mut echo = WindowEcho::new(layout.remote(memory).unwrap().unwrap());
         let mut message = vec![0; PAYLOAD + 1];
         let mut found = vec![0; PAYLOAD];
         for (sequence, length) in (0..).zip([8, 48, 496, 4096, 65_519, 65_520, PAYLOAD]) {
-            block::write(sequence, &mut message[..length]);
+            block::write_block(sequence, &mut message[..length]);
             near.post(0x500, RpmsgService::Bandwidth.address(), &message[..length]).unwrap();
             while echo.poll().step != EchoStepOutcome::Idle {}
             let reply = loop {
-                let message = near.take(&mut found).unwrap().expect("a reply");
+                let message = near.take_message(&mut found).unwrap().expect("a reply");
                 if message.header.destination == 0x500 {
                     break &found[..message.length];
                 }
             };
-            assert_eq!((reply.len(), block::parse(reply)), (length, Ok(sequence)));
+            assert_eq!((reply.len(), block::verify_block(reply)), (length, Ok(sequence)));
         }
         assert_eq!(near.post(0x500, RpmsgService::Bandwidth.address(), &message), Err(Unsent::TooLong));
-        assert_eq!((echo.counts().replied, echo.faults().total()), (7, 0));
+        assert_eq!((echo.service_counts().replied, echo.faults().total()), (7, 0));
     }
 }

@@ -25,12 +25,12 @@ words! {
 }
 
 /// All arithmetic is measured in one worker.
-static EXPERIMENT: Experiment = Experiment::new("cpu.arithmetic", Cpus::One, run);
+static EXPERIMENT: Experiment = Experiment::new("cpu.arithmetic", Cpus::One, run_arithmetic);
 
 const SOURCE: &str = "the instruction tables of the processor's maker; the kernels are assembly";
 
 probes! {
-    EXPERIMENT, ArithmeticSettings, plan, ..ProbeFacts::LOOPS;
+    EXPERIMENT, ArithmeticSettings, plan_arithmetic, ..ProbeFacts::LOOPS;
     ADD "cpu.add", "add", SOURCE, "One addition of two registers.";
     SUB "cpu.sub", "subtract", SOURCE, "One subtraction of two registers.";
     MUL "cpu.mul", "multiply", SOURCE, "One multiplication of two registers.";
@@ -50,10 +50,10 @@ probes! {
 
 /// Returns the operation that a probe times.
 fn operation(probe: &str) -> Option<Op> {
-    Op::named(probe.trim_start_matches("cpu."))
+    Op::from_word(probe.trim_start_matches("cpu."))
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_arithmetic(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let mut points = Vec::new();
     let Some(op) = operation(probe.id) else { return points };
     let asked = ArithmeticRequest::of(input);
@@ -63,7 +63,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
             let addition = if latency && with_addition(op, number) { " + add" } else { "" };
             let title = format!("{number} {}{addition}, {}", probe.title, mode.word());
             let row = latency && is_row(op, number);
-            points.push(probe.point(ArithmeticSettings { number, mode }, title, row));
+            points.push(probe.make_point(ArithmeticSettings { number, mode }, title, row));
         }
     }
     points
@@ -87,11 +87,11 @@ fn kernel(probe: &str, ArithmeticSettings { number, mode }: &ArithmeticSettings)
     let op = operation(probe)?;
     match mode {
         OperationDependence::Latency => arith::latency(op, *number),
-        OperationDependence::Throughput => arith::throughput(op, *number),
+        OperationDependence::Throughput => arith::throughput_kernel(op, *number),
     }
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_arithmetic(bench: &mut Bench) -> Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
         let calculation = ArithmeticSettings::read(point)?;
         let Some(kernel) = kernel(&point.probe, &calculation) else {
@@ -103,11 +103,11 @@ fn run(bench: &mut Bench) -> Result<()> {
         let batch = Batch { ops: kernel.ops, cycles: true, ..Batch::default() };
         bench.batch(index, batch, |n| kernel.run(n));
         if kernel.chains > 1 {
-            bench.value(index, "chains", kernel.chains as f64, "count", Better::Neither);
+            bench.add_value(index, "chains", kernel.chains as f64, "count", Better::Neither);
         }
         if kernel.extra_adds_per_op > 0.0 {
             let additions = kernel.extra_adds_per_op;
-            bench.value(index, "additions", additions, "cycles", Better::Neither);
+            bench.add_value(index, "additions", additions, "cycles", Better::Neither);
         }
     }
     Ok(())

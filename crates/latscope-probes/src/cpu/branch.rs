@@ -22,13 +22,13 @@ words! {
 }
 
 probes! {
-    EXPERIMENT, BranchSettings, plan, ..crate::ProbeFacts::LOOPS;
+    EXPERIMENT, BranchSettings, plan_branches, ..crate::ProbeFacts::LOOPS;
     BRANCH "cpu.branch", "branch", "the processor's optimisation manual: branch misprediction penalty",
         "One conditional jump on a bit and the shift to the next: on clear bits (taken, predicted); on random bits a \
         mispredicted jump and a predicted one, since half of the guesses are right.";
 }
 
-static EXPERIMENT: Experiment = Experiment::new("cpu.branch", Cpus::One, run);
+static EXPERIMENT: Experiment = Experiment::new("cpu.branch", Cpus::One, run_branches);
 
 /// Words of bits in one iteration.
 const WORDS: usize = 64;
@@ -36,14 +36,14 @@ const WORDS: usize = 64;
 /// Random bits are guessed wrong half of the time: jumps to one miss.
 const JUMPS_PER_MISS: u64 = 2;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_branches(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let point = |mode: BranchPrediction| {
-        probe.point(BranchSettings { mode }, format!("branch, {}", mode.word()), true)
+        probe.make_point(BranchSettings { mode }, format!("branch, {}", mode.word()), true)
     };
     BranchRequest::of(input).mode.or(BranchPrediction::ALL).into_iter().map(point).collect()
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_branches(bench: &mut Bench) -> Result<()> {
     let mut predicted = None;
     for (index, BranchSettings { mode }) in bench.settings()?.into_iter().enumerate() {
         let mispredicted = mode == BranchPrediction::Mispredicted;
@@ -55,7 +55,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         if !mispredicted {
             predicted = bench.median(index);
         } else if let Some((hit, pair)) = predicted.zip(bench.median(index)) {
-            bench.value(index, "miss", pair - JUMPS_PER_MISS as f64 * hit, "ns", Better::Less);
+            bench.add_value(index, "miss", pair - JUMPS_PER_MISS as f64 * hit, "ns", Better::Less);
         }
     }
     Ok(())

@@ -22,22 +22,22 @@ words! {
 }
 
 probes! {
-    EXPERIMENT, FunctionCallSettings, plan, ..crate::ProbeFacts::LOOPS;
+    EXPERIMENT, FunctionCallSettings, plan_calls, ..crate::ProbeFacts::LOOPS;
     CALL "cpu.call", "function call", "the processor's optimisation manual: call, return stack, indirect branches",
         "One call of an empty function and its return, well predicted; on x86-64 the calls are 16 bytes apart."
         { revision: 2, };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("cpu.call", Cpus::One, run);
+static EXPERIMENT: Experiment = Experiment::new("cpu.call", Cpus::One, run_calls);
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_calls(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let point = |mode: CallTarget| {
-        probe.point(FunctionCallSettings { mode }, format!("function call, {}", mode.word()), true)
+        probe.make_point(FunctionCallSettings { mode }, format!("function call, {}", mode.word()), true)
     };
     FunctionCallRequest::of(input).mode.or(CallTarget::ALL).into_iter().map(point).collect()
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_calls(bench: &mut Bench) -> Result<()> {
     for (index, FunctionCallSettings { mode }) in bench.settings()?.into_iter().enumerate() {
         let kernel = if mode == CallTarget::Direct { call::direct } else { call::indirect };
         let batch = Batch { ops: call::CALLS_PER_ITERATION, cycles: true, ..Batch::default() };

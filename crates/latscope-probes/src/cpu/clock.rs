@@ -17,9 +17,9 @@ probes! {
         { by: Some(SyscallInvocation::Instruction), at_addresses: true, sensitive_to: &[Condition::ClockSource], };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("cpu.clock", Cpus::One, run);
+static EXPERIMENT: Experiment = Experiment::new("cpu.clock", Cpus::One, run_clock_reads);
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_clock_reads(bench: &mut Bench) -> Result<()> {
     let batch = || Batch { cycles: true, ..Batch::default() };
     let (mut vdso, mut syscall) = (None, None);
     for (index, point) in bench.points().iter().enumerate() {

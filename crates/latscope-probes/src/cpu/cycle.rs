@@ -9,14 +9,15 @@ probes! {
         "One addition in a chain of dependent additions of registers: one cycle on every core of today.";
 }
 
-static EXPERIMENT: Experiment = Experiment::new("cpu.cycle", Cpus::One, run).per_kind(|point| point.row);
+static EXPERIMENT: Experiment =
+    Experiment::new("cpu.cycle", Cpus::One, run_cycle_probe).per_kind(|point| point.row);
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_cycle_probe(bench: &mut Bench) -> Result<()> {
     for point in 0..bench.points().len() {
         let batch = Batch { ops: cycle::ADDS_PER_ITERATION, cycles: true, ..Batch::default() };
         bench.batch(point, batch, cycle::dependent_adds);
         if let Some(ns) = bench.median(point).filter(|ns| *ns > 0.0) {
-            bench.value(point, "frequency", 1.0 / ns, "GHz", Better::More);
+            bench.add_value(point, "frequency", 1.0 / ns, "GHz", Better::More);
         }
     }
     Ok(())

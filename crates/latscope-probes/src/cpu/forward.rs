@@ -38,7 +38,7 @@ words! {
 }
 
 probes! {
-    EXPERIMENT, StoreForwardSettings, plan, ..crate::ProbeFacts::LOOPS;
+    EXPERIMENT, StoreForwardSettings, plan_forwarding, ..crate::ProbeFacts::LOOPS;
     FORWARD "cpu.store-forward", "load behind a store",
         "the processor's optimisation manual: store forwarding, 4 KiB aliasing",
         "One store and one load of 8 bytes; the store's value and the load's address come from the load before. \
@@ -47,9 +47,10 @@ probes! {
         load before, too.";
 }
 
-static EXPERIMENT: Experiment = Experiment::new("cpu.store-forward", Cpus::One, run).first_rounds();
+static EXPERIMENT: Experiment =
+    Experiment::new("cpu.store-forward", Cpus::One, run_forwarding).first_rounds();
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_forwarding(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = StoreForwardRequest::of(input);
     let modes = asked.mode.or(if input.survey { &StoreLoadOverlap::ALL[..2] } else { StoreLoadOverlap::ALL });
     let addresses = match (asked.address.given(), input.survey) {
@@ -61,9 +62,9 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     for address in addresses {
         for mode in modes.iter().copied() {
             let late = if address.is_some() { ", its address known late" } else { "" };
-            points.push(probe.point(
+            points.push(probe.make_point(
                 StoreForwardSettings { mode, address },
-                format!("{}{late}", mode.title()),
+                format!("{}{late}", mode.point_title()),
                 true,
             ));
         }
@@ -75,7 +76,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
 const WORDS: usize = 8192 / size_of::<u64>();
 
 impl StoreLoadOverlap {
-    fn title(self) -> &'static str {
+    fn point_title(self) -> &'static str {
         match self {
             StoreLoadOverlap::Hit => "load of what was just stored",
             StoreLoadOverlap::Blocked => "load of more than was just stored",
@@ -85,7 +86,7 @@ impl StoreLoadOverlap {
     }
 
     /// Distance of the load from the store, bytes.
-    fn apart(self) -> usize {
+    fn distance_bytes(self) -> usize {
         match self {
             StoreLoadOverlap::Hit | StoreLoadOverlap::Blocked => 0,
             StoreLoadOverlap::Aliased => 4096,
@@ -94,14 +95,14 @@ impl StoreLoadOverlap {
     }
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_forwarding(bench: &mut Bench) -> Result<()> {
     let mut words = vec![0_u64; WORDS];
     for (index, StoreForwardSettings { mode, address }) in
         bench.settings::<StoreForwardSettings>()?.into_iter().enumerate()
     {
         let batch = Batch { ops: PAIRS_PER_ITERATION, cycles: true, ..Batch::default() };
         let store = Store { narrow: mode == StoreLoadOverlap::Blocked, late: address.is_some() };
-        bench.batch(index, batch, |n| store_and_load(&mut words, mode.apart(), store, n));
+        bench.batch(index, batch, |n| store_and_load(&mut words, mode.distance_bytes(), store, n));
     }
     Ok(())
 }
@@ -118,7 +119,7 @@ mod tests {
         let measured = measure(&EXPERIMENT, all);
         assert_eq!(measured.len(), 8);
         assert!(measured[..4].iter().all(|m| !m.params.contains_key("address")));
-        assert!(measured[4..].iter().all(|m| m.is("address", "late")));
+        assert!(measured[4..].iter().all(|m| m.has_param("address", "late")));
         measured.iter().for_each(check);
     }
 }

@@ -8,7 +8,7 @@ use rustix::thread::{ClockId, Timespec, set_current_timer_slack};
 use std::fs;
 
 probes! {
-    EXPERIMENT, IdleExitSettings, plan, ..ProbeFacts::DELAYS;
+    EXPERIMENT, IdleExitSettings, plan_idle_exits, ..ProbeFacts::DELAYS;
     IDLE_EXIT "cpu.idle-exit", "out of idle",
         "Documentation/admin-guide/pm/cpuidle.rst: stateN/usage, current_governor",
         "By timer: from the instant for which clock_nanosleep was asked, with a timer slack of 1 ns, until the \
@@ -18,8 +18,8 @@ probes! {
           sensitive_to: &[Condition::WakeUp, Condition::Isolation, Condition::Virtualisation], };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("cpu.idle-exit", Cpus::Two, run)
-    .setup(0.02)
+static EXPERIMENT: Experiment = Experiment::new("cpu.idle-exit", Cpus::Two, run_idle_exits)
+    .setup_per_point(0.02)
     .adapted_by(|step, _| super::sleepy(step, 10, 200));
 
 words! {
@@ -46,7 +46,7 @@ settings! {
 
 const US: u64 = 1_000;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_idle_exits(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let pauses: &[u64] = match input.profile {
         SurveyProfile::Quick => &[100 * US],
         SurveyProfile::Normal => &[20 * US, 2_000 * US],
@@ -58,24 +58,24 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
         for pause in asked.pause.or(pauses) {
             let cause = if by == IdleWakeSource::Timer { "its timer" } else { "another CPU" };
             let title = format!("out of idle after {}, by {cause}", format_time(pause as f64));
-            points.push(probe.point(IdleExitSettings { by, pause, governor: None }, title, false));
+            points.push(probe.make_point(IdleExitSettings { by, pause, governor: None }, title, false));
         }
     }
     points
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_idle_exits(bench: &mut Bench) -> Result<()> {
     // The timer of this thread is not to wait for others.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let cpus = bench.cpus().to_vec();
-    let states = States::of(Path::new("/sys/devices/system/cpu"), cpus[0]);
+    let states = States::of_cpu(Path::new("/sys/devices/system/cpu"), cpus[0]);
     for (point, IdleExitSettings { by, pause, .. }) in bench.settings()?.into_iter().enumerate() {
         bench.set_param(point, "governor", ParamValue::from(states.governor.as_str()));
         match (by, cpus.as_slice()) {
-            (IdleWakeSource::Timer, _) => measure(bench, point, &states, || timer(pause)),
+            (IdleWakeSource::Timer, _) => measure_exits(bench, point, &states, || timer(pause)),
             (IdleWakeSource::Ipi, [_, other, ..]) => {
-                let mut waker = Waker::start(bench.timebase().clock(), *other, pause)?;
-                measure(bench, point, &states, || waker.call());
+                let mut waker = Waker::start_thread(bench.timebase().clock(), *other, pause)?;
+                measure_exits(bench, point, &states, || waker.wake_by_thread());
             }
             (IdleWakeSource::Ipi, _) => crate::available::lacks_a_cpu(bench, point),
         }
@@ -115,26 +115,26 @@ struct IdleWakeSignals {
 }
 
 impl Waker {
-    fn start(clock: AnyClock, cpu: u32, pause: u64) -> Result<Waker> {
+    fn start_thread(clock: AnyClock, cpu: u32, pause: u64) -> Result<Waker> {
         let shared = Arc::new(IdleWakeSignals::default());
         let theirs = shared.clone();
         let body = move || loop {
-            theirs.asked.take();
+            theirs.asked.take_token();
             if theirs.ending.load(Relaxed) {
                 return;
             }
             std::thread::sleep(Duration::from_nanos(pause));
-            theirs.stamp.store(clock.start(), Relaxed);
-            theirs.woken.give();
+            theirs.stamp.store(clock.stamp_start(), Relaxed);
+            theirs.woken.give_token();
         };
-        let thread = threads::start(move || threads::pin(cpu), body).context("the waking thread")?;
+        let thread = threads::start_partner(move || threads::pin(cpu), body).context("the waking thread")?;
         Ok(Waker { shared, clock, thread: Some(thread) })
     }
 
-    fn call(&mut self) -> Option<IdleExitLatency> {
-        self.shared.asked.give();
-        self.shared.woken.take();
-        let now = self.clock.end();
+    fn wake_by_thread(&mut self) -> Option<IdleExitLatency> {
+        self.shared.asked.give_token();
+        self.shared.woken.take_token();
+        let now = self.clock.stamp_end();
         now.checked_sub(self.shared.stamp.load(Relaxed)).map(IdleExitLatency::Ticks)
     }
 }
@@ -142,12 +142,12 @@ impl Waker {
 impl Drop for Waker {
     fn drop(&mut self) {
         self.shared.ending.store(true, Relaxed);
-        self.shared.asked.give();
+        self.shared.asked.give_token();
         let _ = self.thread.take().map(Partner::join);
     }
 }
 
-fn measure(
+fn measure_exits(
     bench: &mut Bench,
     point: usize,
     states: &States,
@@ -162,9 +162,9 @@ fn measure(
         samples += 1;
         let (ticks, ns) = match exit {
             IdleExitLatency::Ns(ns) => (timebase.ticks(ns), ns as f64),
-            IdleExitLatency::Ticks(ticks) => (ticks, timebase.ns(ticks)),
+            IdleExitLatency::Ticks(ticks) => (ticks, timebase.interval_ns(ticks)),
         };
-        splits.between(0, 0, ticks);
+        splits.set_part(0, 0, ticks);
         if let Some(state) = entered(&before, &states.usage()) {
             by_state.entry(state).or_default().push(ns);
         }
@@ -172,9 +172,9 @@ fn measure(
     for (state, exits) in by_state {
         let name = &states.names[state];
         let share = 100.0 * exits.len() as f64 / samples as f64;
-        bench.value(point, &format!("in:{name}"), share, "%", Better::Neither);
+        bench.add_value(point, &format!("in:{name}"), share, "%", Better::Neither);
         if let Some(median) = median(&exits) {
-            bench.value(point, &format!("exit:{name}"), median, "ns", Better::Less);
+            bench.add_value(point, &format!("exit:{name}"), median, "ns", Better::Less);
         }
     }
 }
@@ -196,7 +196,7 @@ struct States {
 
 impl States {
     /// Finds the states below `/sys/devices/system/cpu`; none where the kernel has no driver for them.
-    fn of(root: &Path, cpu: u32) -> States {
+    fn of_cpu(root: &Path, cpu: u32) -> States {
         let read = |path: PathBuf| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
         let folder = |state: usize| root.join(format!("cpu{cpu}/cpuidle/state{state}"));
         let names: Vec<String> = (0..).map_while(|state| read(folder(state).join("name"))).collect();
@@ -241,14 +241,14 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        assert_eq!(States::of(root.path(), 3).governor, "none");
+        assert_eq!(States::of_cpu(root.path(), 3).governor, "none");
         put("cpuidle/current_governor_ro", "menu\n");
-        assert_eq!(States::of(root.path(), 3).governor, "none", "a governor without a driver");
+        assert_eq!(States::of_cpu(root.path(), 3).governor, "none", "a governor without a driver");
         for (state, name) in ["POLL", "haltpoll idle"].iter().enumerate() {
             put(&format!("cpu3/cpuidle/state{state}/name"), name);
             put(&format!("cpu3/cpuidle/state{state}/usage"), &format!("{state}2\n"));
         }
-        let states = States::of(root.path(), 3);
+        let states = States::of_cpu(root.path(), 3);
         assert_eq!((states.governor.as_str(), states.usage()), ("menu", vec![2, 12]));
         assert_eq!(states.names, ["POLL", "haltpoll-idle"]);
     }
@@ -262,7 +262,7 @@ mod tests {
             assert!(
                 m.quality.level == QualityLevel::Unsupported
                     || states > 0
-                    || m.is("governor", "none")
+                    || m.has_param("governor", "none")
                     || m.summary.count > 0
             );
         }

@@ -13,7 +13,7 @@ settings! {
 }
 
 probes! {
-    EXPERIMENT, NestedCallSettings, plan, ..crate::ProbeFacts::LOOPS;
+    EXPERIMENT, NestedCallSettings, plan_returns, ..crate::ProbeFacts::LOOPS;
     RETURNS "cpu.return-depth", "call and return, nested",
         "the processor's optimisation manual: return stack buffer",
         "One call and its return, where so many functions call each other before the first returns; beyond the \
@@ -21,22 +21,22 @@ probes! {
             { by_name_only: true, most: &[("depth", DEEPEST as u64)], };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("cpu.return-depth", Cpus::One, run);
+static EXPERIMENT: Experiment = Experiment::new("cpu.return-depth", Cpus::One, run_returns);
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_returns(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let depths: &[u64] = match input.profile {
         SurveyProfile::Quick => &[4, 16, 64],
         _ => &[1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128],
     };
     let point = |depth: u64| {
-        let title = format!("call and return, {} deep", counted(depth, "call"));
-        probe.point(NestedCallSettings { depth }, title, true)
+        let title = format!("call and return, {} deep", count_with_noun(depth, "call"));
+        probe.make_point(NestedCallSettings { depth }, title, true)
     };
     let asked = NestedCallRequest::of(input).depth.or(depths).into_iter();
     asked.filter(|depth| (1..=DEEPEST as u64).contains(depth)).map(point).collect()
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_returns(bench: &mut Bench) -> Result<()> {
     for (index, NestedCallSettings { depth }) in
         bench.settings::<NestedCallSettings>()?.into_iter().enumerate()
     {
@@ -55,7 +55,7 @@ mod tests {
     fn each_depth_is_measured() {
         for m in measure(&EXPERIMENT, points(&RETURNS)) {
             check(&m);
-            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{:?}", m.reason());
+            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{:?}", m.joined_reasons());
         }
     }
 }

@@ -5,34 +5,34 @@ use crate::prelude::*;
 use latscope_os::cpuid;
 
 probes! {
-    EXPERIMENT, (), plan, ..crate::ProbeFacts::BATCHES;
+    EXPERIMENT, (), plan_vm_exits, ..crate::ProbeFacts::BATCHES;
     VM_EXIT "cpu.vm-exit", "CPUID: in a virtual machine, an exit", "CPUID of x86, which serialises and always leaves a virtual machine",
         "One CPUID of leaf 0. In a virtual machine the hypervisor answers it: out of the guest and back. On bare \
         metal it is the instruction alone; value `virtual` says which."
         { sensitive_to: &[Condition::Virtualisation], };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("cpu.vm-exit", Cpus::One, run).first_rounds();
+static EXPERIMENT: Experiment = Experiment::new("cpu.vm-exit", Cpus::One, run_vm_exits).first_rounds();
 
 /// The only point; a survey has it where there is such an instruction.
-fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+fn plan_vm_exits(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     if input.survey && !cpuid::EXISTS { Vec::new() } else { crate::only_point(probe, input, machine) }
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_vm_exits(bench: &mut Bench) -> Result<()> {
     if !cpuid::EXISTS {
         let reason =
             "this architecture has no instruction that leaves a virtual machine and that programs may use";
         bench.unsupported(0, reason, "");
         return Ok(());
     }
-    let before = CpuKernelCounters::read();
+    let before = CpuKernelCounters::read_current();
     bench.calls(0, Batch { cycles: true, ..Batch::default() }, cpuid::serialise);
     let stolen: u64 =
-        bench.cpus().iter().map(|cpu| CpuKernelCounters::read().since(&before, *cpu).stolen_ms).sum();
+        bench.cpus().iter().map(|cpu| CpuKernelCounters::read_current().since(&before, *cpu).stolen_ms).sum();
     let guest = cpuid::hypervisor_vendor().is_some();
-    bench.value(0, "virtual", f64::from(u8::from(guest)), "count", Better::Neither);
-    bench.value(0, "steal", stolen as f64, "ms", Better::Less);
+    bench.add_value(0, "virtual", f64::from(u8::from(guest)), "count", Better::Neither);
+    bench.add_value(0, "steal", stolen as f64, "ms", Better::Less);
     Ok(())
 }
 

@@ -6,10 +6,10 @@ use crate::prelude::*;
 use rustix::fs::{Advice, fadvise, fsync};
 use rustix::io::{Result, pread};
 
-static DIRECT: Experiment = Experiment::new("file.read-direct", Cpus::One, run).in_scratch();
+static DIRECT: Experiment = Experiment::new("file.read-direct", Cpus::One, run_direct_reads).in_scratch();
 
 probes! {
-    DIRECT, DirectReadSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
+    DIRECT, DirectReadSettings, plan_direct_reads, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     READ_DIRECT "file.read-direct", "read from the device (O_DIRECT)", "open(2), O_DIRECT",
         "One pread past the page cache (O_DIRECT), at a random multiple of its size in a file of 16 MiB or more.";
 }
@@ -28,7 +28,7 @@ pub(super) fn has_no_device(filesystem: &str) -> bool {
     ["tmpfs", "ramfs"].contains(&filesystem)
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_direct_reads(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     in_each_directory(probe, input, |place| {
         let point = |size: u64| {
             let title = format!("O_DIRECT random read {}", format_size(size));
@@ -52,8 +52,8 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
 const NAME: &CStr = c"direct";
 pub(super) const FILE_BYTES: u64 = 16 << 20;
 
-fn run(bench: &mut Bench) -> anyhow::Result<()> {
-    let scratch = Scratch::open(bench)?;
+fn run_direct_reads(bench: &mut Bench) -> anyhow::Result<()> {
+    let scratch = Scratch::open_for_step(bench)?;
     for (index, read) in bench.settings::<DirectReadSettings>()?.iter().enumerate() {
         match obstacle(&scratch, &read.place.filesystem) {
             Some((reason, remedy)) => bench.unsupported(index, reason, remedy),
@@ -69,7 +69,7 @@ pub(super) fn obstacle(scratch: &Scratch, filesystem: &str) -> Option<(String, &
         let reason = format!("{filesystem} is memory: there is no device below the page cache");
         return Some((reason, "choose a directory on a disk (--dir)"));
     }
-    (scratch.room() < FILE_BYTES).then(|| too_large(FILE_BYTES, scratch.room()))
+    (scratch.usable_bytes() < FILE_BYTES).then(|| too_large(FILE_BYTES, scratch.usable_bytes()))
 }
 
 /// Remedy for a file system that does not read past the page cache.
@@ -81,13 +81,13 @@ fn read_directly(
     index: usize,
     read: &DirectReadSettings,
 ) -> anyhow::Result<()> {
-    let filled = scratch.filled(NAME, FILE_BYTES)?;
+    let filled = scratch.create_filled(NAME, FILE_BYTES)?;
     let opened = match filled.error {
         Some(error) => Err(error),
         None => on_device(&filled).and_then(|()| scratch.file(NAME, OFlags::RDONLY | OFlags::DIRECT)),
     };
     match opened {
-        Ok(file) => time(bench, &filled, &file, index, read)?,
+        Ok(file) => time_direct_read(bench, &filled, &file, index, read)?,
         Err(Errno::INVAL | Errno::OPNOTSUPP) => {
             bench.unsupported(index, format!("{} refuses O_DIRECT", read.place.filesystem), OTHERS);
         }
@@ -103,7 +103,7 @@ pub(super) fn on_device(filled: &Filled) -> Result<()> {
     fadvise(&filled.file, 0, None, Advice::DontNeed)
 }
 
-fn time(
+fn time_direct_read(
     bench: &mut Bench,
     filled: &Filled,
     file: &OwnedFd,
@@ -123,13 +123,13 @@ fn time(
     bench.set_work(index, OperationWork { ops: 1, bytes_touched: size, bytes_moved: size });
     bench.splits(&[index], SampleGate::Open, |splits| {
         let offset = random.next();
-        first.check(splits.time(0, || pread(file, &mut *buffer, offset)));
+        first.check_result(splits.time_part(0, || pread(file, &mut *buffer, offset)));
     });
-    report(bench, index, first, filled, &read.place)
+    report_device_reads(bench, index, first, filled, &read.place)
 }
 
 /// Closes a point of which a read failed, and lowers its quality if the page cache has the file.
-pub(super) fn report(
+pub(super) fn report_device_reads(
     bench: &mut Bench,
     index: usize,
     first: FirstError,
@@ -138,7 +138,7 @@ pub(super) fn report(
 ) -> anyhow::Result<()> {
     let bytes = filled.bytes as usize;
     let cached = || PageMapping::shared(&filled.file, bytes)?.resident(0, bytes);
-    if first.report(bench, &[index], "read past the page cache")
+    if first.report_failure(bench, &[index], "read past the page cache")
         && (cached()? * page_size()) as u64 > FILE_BYTES / 4
     {
         let reason =

@@ -6,7 +6,7 @@ use crate::prelude::*;
 use rustix::fs::{fdatasync, fsync, ftruncate};
 use rustix::io::{Result, pwrite};
 
-static DURABLE: Experiment = Experiment::new("file.durable", Cpus::One, run).in_scratch();
+static DURABLE: Experiment = Experiment::new("file.durable", Cpus::One, run_syncs).in_scratch();
 
 words! {
     /// Place at which a block is written: over another block, or at the end of the file.
@@ -28,7 +28,7 @@ settings! {
 }
 
 probes! {
-    DURABLE, DurableWriteSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
+    DURABLE, DurableWriteSettings, plan_syncs, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     FSYNC "file.fsync", "fsync", "fsync(2)",
         "One fsync after a write of 4 KiB, which is not timed: until data and inode are on the device."
         { headline: Some(crate::ProbeHeadline { name: "fsync", preferred: &[] }), };
@@ -37,7 +37,7 @@ probes! {
             what is needed to find them.";
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_syncs(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let modes = DurableWriteRequest::of(input).mode.or(DurableWritePlace::ALL);
     in_each_directory(probe, input, |place| {
         let mut points = Vec::new();
@@ -57,15 +57,15 @@ const BLOCK: u64 = 4096;
 /// Blocks that are overwritten in turn, and after which appending begins anew.
 const BLOCKS: u64 = 256;
 
-fn run(bench: &mut Bench) -> anyhow::Result<()> {
-    let scratch = Scratch::open(bench)?;
+fn run_syncs(bench: &mut Bench) -> anyhow::Result<()> {
+    let scratch = Scratch::open_for_step(bench)?;
     for (index, point) in bench.points().iter().enumerate() {
         let overwrite = DurableWriteSettings::read(point)?.mode == DurableWritePlace::Overwrite;
-        match prepared(&scratch, overwrite) {
+        match prepare_file(&scratch, overwrite) {
             Ok(file) => {
                 let sync: Sync =
                     if point.probe == FSYNC.id { |file| fsync(file) } else { |file| fdatasync(file) };
-                time(bench, index, &file, overwrite, sync);
+                time_sync(bench, index, &file, overwrite, sync);
             }
             Err(error) => refuse(bench, index, "write a file", error),
         }
@@ -79,9 +79,9 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
 type Sync = fn(&OwnedFd) -> Result<()>;
 
 /// Makes a file on the device, with all its blocks or empty.
-fn prepared(scratch: &Scratch, full: bool) -> Result<OwnedFd> {
+fn prepare_file(scratch: &Scratch, full: bool) -> Result<OwnedFd> {
     if full {
-        let filled = scratch.filled(NAME, BLOCKS * BLOCK)?;
+        let filled = scratch.create_filled(NAME, BLOCKS * BLOCK)?;
         filled.error.map_or(Ok(()), Err)?;
     }
     let file = scratch.file(NAME, OFlags::WRONLY | OFlags::CREATE)?;
@@ -89,7 +89,7 @@ fn prepared(scratch: &Scratch, full: bool) -> Result<OwnedFd> {
     Ok(file)
 }
 
-fn time(bench: &mut Bench, point: usize, file: &OwnedFd, overwrite: bool, sync: Sync) {
+fn time_sync(bench: &mut Bench, point: usize, file: &OwnedFd, overwrite: bool, sync: Sync) {
     let block = [1u8; BLOCK as usize];
     let mut turn = 0;
     let mut before = || -> Result<()> {
@@ -105,13 +105,13 @@ fn time(bench: &mut Bench, point: usize, file: &OwnedFd, overwrite: bool, sync: 
         if written == block.len() { Ok(()) } else { Err(Errno::NOSPC) }
     };
     let tried = before().and_then(|()| sync(file));
-    let Some(()) = possible(bench, point, "write and sync a file", tried) else { return };
+    let Some(()) = ok_or_refuse(bench, point, "write and sync a file", tried) else { return };
     let mut first = FirstError::default();
     bench.splits(&[point], SampleGate::Open, |splits| {
-        if first.happened() || first.check(before()).is_none() {
+        if first.has_error() || first.check_result(before()).is_none() {
             return;
         }
-        first.check(splits.time(0, || sync(file)));
+        first.check_result(splits.time_part(0, || sync(file)));
     });
-    first.report(bench, &[point], "write and sync a file");
+    first.report_failure(bench, &[point], "write and sync a file");
 }

@@ -7,7 +7,7 @@ use crate::activity::ActivityPart;
 use crate::prelude::*;
 use rustix::io::Result;
 
-static LIFECYCLE: Experiment = Experiment::new("file.lifecycle", Cpus::One, run).in_scratch();
+static LIFECYCLE: Experiment = Experiment::new("file.lifecycle", Cpus::One, run_lifecycles).in_scratch();
 
 settings! {
     /// Settings of a file that is written.
@@ -19,7 +19,7 @@ settings! {
 }
 
 probes! {
-    LIFECYCLE, FileLifecycleSettings, plan, ..ProbeFacts { may_be_zero: &["size"], by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
+    LIFECYCLE, FileLifecycleSettings, plan_lifecycles, ..ProbeFacts { may_be_zero: &["size"], by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     CREATE "file.create", "create", "open(2), O_CREAT",
         "One open that creates a file in an empty directory, by a name used and removed before. An ext4 also \
         looks at every inode freed in the last minute.";
@@ -33,7 +33,7 @@ probes! {
 
 const KIB: u64 = 1 << 10;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_lifecycles(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let sizes: &[u64] = match input.profile {
         SurveyProfile::Quick => &[0, 4 * KIB],
         SurveyProfile::Normal | SurveyProfile::Full => &[0, 4 * KIB, 64 * KIB, 1024 * KIB],
@@ -50,8 +50,8 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     })
 }
 
-fn run(bench: &mut Bench) -> anyhow::Result<()> {
-    let scratch = Scratch::open(bench)?;
+fn run_lifecycles(bench: &mut Bench) -> anyhow::Result<()> {
+    let scratch = Scratch::open_for_step(bench)?;
     let points = bench.points();
     let whole = bench.stop();
     bench.set_stop(fewer_files(whole));
@@ -83,39 +83,42 @@ struct Life {
 
 fn lives(bench: &mut Bench, scratch: &Scratch, wanted: &[(&str, u64)], size: u64) {
     let mut parts = ActivityParts::default();
-    let mut part = |probe: &Probe| parts.part(wanted, |point| *point == (probe.id, size));
+    let mut part = |probe: &Probe| parts.add_part(wanted, |point| *point == (probe.id, size));
     let life =
         Life { create: part(&CREATE), write: part(&WRITE), close: part(&CLOSE), unlink: part(&UNLINK) };
-    if size > scratch.room() {
-        let (reason, _) = too_large(size, scratch.room());
-        parts.points().iter().for_each(|point| bench.unsupported(*point, reason.as_str(), SMALLER_FILE));
+    if size > scratch.usable_bytes() {
+        let (reason, _) = too_large(size, scratch.usable_bytes());
+        parts
+            .point_indices()
+            .iter()
+            .for_each(|point| bench.unsupported(*point, reason.as_str(), SMALLER_FILE));
         return;
     }
     let content = vec![1u8; size as usize];
     let mut first = FirstError::default();
     let once = |splits: &mut Splits| -> Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let file = life.create.time(splits, || scratch.file(NAME, flags))?;
+        let file = life.create.time_operation(splits, || scratch.file(NAME, flags))?;
         if size > 0 {
-            life.write.time(splits, || write_all(&file, &content))?;
+            life.write.time_operation(splits, || write_all(&file, &content))?;
         }
-        life.close.time(splits, || drop(file));
-        life.unlink.time(splits, || scratch.remove(NAME))
+        life.close.time_operation(splits, || drop(file));
+        life.unlink.time_operation(splits, || scratch.remove(NAME))
     };
     let work = OperationWork { ops: 1, bytes_touched: size, bytes_moved: 2 * size };
     let writes = wanted.iter().position(|point| *point == (WRITE.id, size));
     writes.into_iter().for_each(|index| bench.set_work(index, work));
-    bench.splits(parts.points(), SampleGate::Open, |splits| {
+    bench.splits(parts.point_indices(), SampleGate::Open, |splits| {
         // After an error there is nothing to learn: the loop only runs out.
-        if !first.happened() {
-            first.check(once(splits));
+        if !first.has_error() {
+            first.check_result(once(splits));
         }
     });
-    if first.happened() {
+    if first.has_error() {
         // It may be there, or not, according to what failed.
         let _ = scratch.remove(NAME);
     }
-    first.report(bench, parts.points(), "create, write and remove a file");
+    first.report_failure(bench, parts.point_indices(), "create, write and remove a file");
 }
 
 /// Writes all of `content`, in one call unless the kernel takes it in several.
@@ -136,7 +139,7 @@ mod tests {
 
     #[test]
     fn fewer_files_are_made_unless_their_number_was_asked_for() {
-        let stop = SurveyProfile::Normal.stop();
+        let stop = SurveyProfile::Normal.stop_conditions();
         assert!(fewer_files(stop).events < stop.events);
         let counted = Stop { budget_ns: u64::MAX, events: 77, ..stop };
         assert_eq!(fewer_files(counted).events, 77);

@@ -72,8 +72,9 @@ fn in_each_directory<S: PointSettings>(
     let points = input.directories.iter().flat_map(|directory| {
         let ScratchDirectory { path, filesystem, device, .. } = directory.clone();
         let place = FileProbeDirectory { directory: path.to_string_lossy().into(), filesystem, device };
-        let point =
-            |(settings, title, row)| probe.point(settings, format!("{title}, {}", directory.filesystem), row);
+        let point = |(settings, title, row)| {
+            probe.make_point(settings, format!("{title}, {}", directory.filesystem), row)
+        };
         in_one(place).into_iter().map(point).collect::<Vec<_>>()
     });
     points.collect()
@@ -82,7 +83,7 @@ fn in_each_directory<S: PointSettings>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cpus, Experiment, find};
+    use crate::{Cpus, Experiment, find_probe};
     use latscope_bench::bench::Bench;
     use latscope_core::plan::ParamValue;
     use latscope_core::quality::QualityLevel;
@@ -110,7 +111,7 @@ mod tests {
     static TIDY: Experiment = Experiment::new("tidy", Cpus::One, tidy).in_scratch();
 
     fn tidy(bench: &mut Bench) -> anyhow::Result<()> {
-        let probe = find(&bench.points()[0].probe).unwrap();
+        let probe = find_probe(&bench.points()[0].probe).unwrap();
         (probe.experiment.run)(bench)?;
         assert_eq!(std::fs::read_dir(bench.scratch()?)?.count(), 0, "{} leaves files", probe.id);
         Ok(())
@@ -120,8 +121,9 @@ mod tests {
     fn every_point_is_measured_and_no_file_is_left() {
         let names: BTreeSet<_> = PROBES.iter().map(|probe| probe.experiment.name).collect();
         for name in names {
-            let mine = |point: &MeasurementPoint| find(&point.probe).unwrap().experiment.name == name;
-            let planned = plan(&input()).into_iter().filter(mine).filter(|p| p.text("filesystem") == "ext4");
+            let mine = |point: &MeasurementPoint| find_probe(&point.probe).unwrap().experiment.name == name;
+            let planned =
+                plan(&input()).into_iter().filter(mine).filter(|p| p.text_param("filesystem") == "ext4");
             for m in measure(&TIDY, planned.collect()) {
                 check(&m);
                 // Not every file system has direct reads.
@@ -130,7 +132,7 @@ mod tests {
                     !must || m.quality.level != QualityLevel::Unsupported,
                     "{}: {:?}",
                     m.probe,
-                    m.reason()
+                    m.joined_reasons()
                 );
             }
         }
@@ -140,7 +142,8 @@ mod tests {
     #[test]
     fn each_operation_that_waits_for_the_device_is_a_sample() {
         for id in ["file.read-direct", "file.read-uring", "file.fsync"] {
-            let mine = plan(&input()).into_iter().filter(|p| p.probe == id && p.text("filesystem") == "ext4");
+            let mine =
+                plan(&input()).into_iter().filter(|p| p.probe == id && p.text_param("filesystem") == "ext4");
             for m in measure(&TIDY, mine.collect()) {
                 assert_eq!(m.sampling, Sampling::Event, "{m:?}");
             }
@@ -150,7 +153,7 @@ mod tests {
     #[test]
     fn direct_reads_from_memory_are_refused_with_a_reason() {
         let planned = plan(&input()).into_iter().filter(|p| p.probe == "file.read-direct");
-        let measured = measure(&TIDY, planned.filter(|p| p.text("filesystem") == "tmpfs").collect());
+        let measured = measure(&TIDY, planned.filter(|p| p.text_param("filesystem") == "tmpfs").collect());
         check(&measured[0]);
         assert_eq!(measured[0].quality.level, QualityLevel::Unsupported);
     }
@@ -160,14 +163,15 @@ mod tests {
         let mut input = input();
         input.values.insert("size".to_owned(), vec![4096.into(), (1u64 << 60).into()]);
         for id in ["file.read", "file.write"] {
-            let mine = plan(&input).into_iter().filter(|p| p.probe == id && p.text("filesystem") == "ext4");
+            let mine =
+                plan(&input).into_iter().filter(|p| p.probe == id && p.text_param("filesystem") == "ext4");
             for m in measure(&TIDY, mine.collect()) {
                 check(&m);
                 assert_eq!(
                     m.quality.level == QualityLevel::Unsupported,
-                    m.number("size") != Some(4096),
+                    m.numeric_param("size") != Some(4096),
                     "{:?}",
-                    m.reason()
+                    m.joined_reasons()
                 );
             }
         }
@@ -176,7 +180,7 @@ mod tests {
     #[test]
     fn rates_follow_from_the_bytes_of_an_operation() {
         let planned =
-            plan(&input()).into_iter().filter(|p| p.probe == "file.read" && p.number("size") == 4096);
+            plan(&input()).into_iter().filter(|p| p.probe == "file.read" && p.numeric_param("size") == 4096);
         for m in measure(&TIDY, planned.collect()) {
             assert_eq!(m.work.unwrap().bytes_touched, 4096);
             assert!(m.rate_touched().unwrap() > 0.0);
@@ -187,13 +191,13 @@ mod tests {
     fn every_directory_has_the_same_points_and_says_what_it_is() {
         let points = plan(&input());
         let of = |filesystem: &str| -> Vec<(String, Option<ParamValue>, Option<ParamValue>)> {
-            let mine = points.iter().filter(|p| p.text("filesystem") == filesystem);
+            let mine = points.iter().filter(|p| p.text_param("filesystem") == filesystem);
             let key = |name: &str, p: &MeasurementPoint| p.params.get(name).cloned();
             mine.map(|p| (p.probe.clone(), key("size", p), key("mode", p))).collect()
         };
         assert_eq!(of("ext4"), of("tmpfs"));
         assert_eq!(of("ext4").len() * 2, points.len());
-        assert!(points.iter().all(|p| p.title.ends_with(p.text("filesystem"))));
+        assert!(points.iter().all(|p| p.title.ends_with(p.text_param("filesystem"))));
         assert!(points.iter().all(|p| p.params.contains_key("directory") && p.params.contains_key("device")));
         let different: BTreeSet<_> = points.iter().map(|p| (&p.probe, &p.params)).collect();
         assert_eq!(different.len(), points.len());
@@ -208,15 +212,15 @@ mod tests {
         let sizes = |probe: &str| -> Vec<u64> {
             points
                 .iter()
-                .filter(|p| p.probe == probe && p.text("filesystem") == "ext4")
-                .map(|p| p.number("size"))
+                .filter(|p| p.probe == probe && p.text_param("filesystem") == "ext4")
+                .map(|p| p.numeric_param("size"))
                 .collect()
         };
         assert_eq!(sizes("file.create"), [0, 100]);
         assert_eq!(sizes("file.write"), [100]);
         assert_eq!(sizes("file.read-mmap"), [100]);
         assert!(sizes("file.read").is_empty() && sizes("file.read-direct").is_empty());
-        assert!(points.iter().filter(|p| p.probe == "file.fsync").all(|p| p.text("mode") == "append"));
+        assert!(points.iter().filter(|p| p.probe == "file.fsync").all(|p| p.text_param("mode") == "append"));
     }
 
     #[test]

@@ -7,10 +7,10 @@ use crate::syscall::calls::{FACTS, time_loop_in};
 use latscope_os::kernels::code::calls::SystemCallLoop;
 use rustix::fd::AsFd;
 
-static NAMES: Experiment = Experiment::new("file.name", Cpus::One, run).in_scratch();
+static NAMES: Experiment = Experiment::new("file.name", Cpus::One, run_path_calls).in_scratch();
 
 probes! {
-    NAMES, FileProbeDirectory, plan, ..FACTS;
+    NAMES, FileProbeDirectory, plan_path_calls, ..FACTS;
     RENAME "file.rename", "rename a file", "rename(2)",
         "One rename of an empty file within its directory, between two names in turn; nothing is replaced.";
     STAT "file.stat", "stat a file", "stat(2)",
@@ -20,18 +20,18 @@ probes! {
             caches.";
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_path_calls(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     in_each_directory(probe, input, |place| vec![(place, probe.title.to_owned(), true)])
 }
 
-fn run(bench: &mut Bench) -> anyhow::Result<()> {
-    let scratch = Scratch::open(bench)?;
+fn run_path_calls(bench: &mut Bench) -> anyhow::Result<()> {
+    let scratch = Scratch::open_for_step(bench)?;
     let (directory, seed) = (scratch.directory().as_fd(), bench.seed());
     for (index, point) in bench.points().iter().enumerate() {
         let gate = gate(&FileProbeDirectory::read(point)?);
         let (here, there) = (c"one", c"other");
         let created = scratch.file(here, OFlags::WRONLY | OFlags::CREATE);
-        let Some(_) = possible(bench, index, "create a file", created) else { continue };
+        let Some(_) = ok_or_refuse(bench, index, "create a file", created) else { continue };
         let (operation, ops, gate, mut calls) = match point.probe.as_str() {
             // The file system may wait for its journal: that is part of renaming.
             "file.rename" => {

@@ -9,7 +9,7 @@ use rustix::io::{Result, pread};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-static READS: Experiment = Experiment::new("file.read", Cpus::One, run).in_scratch();
+static READS: Experiment = Experiment::new("file.read", Cpus::One, run_reads).in_scratch();
 
 words! {
     /// Handling of the file: opened for each read, or kept open.
@@ -96,7 +96,10 @@ fn plan_read(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPo
                     let (buffer, way) = (buffer::stated(offset), other_than_bare(by));
                     points.push((
                         FileReadSettings { size, mode, buffer, by: way, place: place.clone() },
-                        by_title(&format!("{title} {}{}", format_size(size), buffer::title(buffer)), by),
+                        by_title(
+                            &format!("{title} {}{}", format_size(size), buffer::offset_title(buffer)),
+                            by,
+                        ),
                         row,
                     ));
                 }
@@ -153,7 +156,7 @@ struct FileReadPoint {
     gate: SampleGate,
 }
 
-fn wanted(point: &MeasurementPoint) -> anyhow::Result<FileReadPoint> {
+fn point_settings(point: &MeasurementPoint) -> anyhow::Result<FileReadPoint> {
     if point.probe == READ_MMAP.id {
         let FileMappingSettings { size, place } = FileMappingSettings::read(point)?;
         return Ok(FileReadPoint {
@@ -169,12 +172,12 @@ fn wanted(point: &MeasurementPoint) -> anyhow::Result<FileReadPoint> {
     Ok(FileReadPoint { size, mode: Some(mode), offset, by, gate: gate(&place) })
 }
 
-fn run(bench: &mut Bench) -> anyhow::Result<()> {
-    let scratch = Scratch::open(bench)?;
-    let files = bench.points().iter().map(wanted).collect::<anyhow::Result<Vec<FileReadPoint>>>()?;
-    let room = scratch.room();
+fn run_reads(bench: &mut Bench) -> anyhow::Result<()> {
+    let scratch = Scratch::open_for_step(bench)?;
+    let files = bench.points().iter().map(point_settings).collect::<anyhow::Result<Vec<FileReadPoint>>>()?;
+    let room = scratch.usable_bytes();
     let largest = files.iter().map(|wanted| wanted.size).filter(|size| *size <= room).max().unwrap_or(0);
-    let filled = scratch.filled(NAME, largest)?;
+    let filled = scratch.create_filled(NAME, largest)?;
     for (index, wanted) in files.into_iter().enumerate() {
         let size = wanted.size;
         if size > filled.bytes {
@@ -203,18 +206,18 @@ fn read_point(
     let moved = if mode.is_none() { size } else { 2 * size };
     bench.set_work(index, OperationWork { ops: 1, bytes_touched: size, bytes_moved: moved });
     let measured = match mode {
-        None => time(bench, index, size, gate, || load_all(file, size as usize))?,
+        None => time_read(bench, index, size, gate, || load_all(file, size as usize))?,
         Some(FileReadMode::KeptOpen) if by == SyscallInvocation::Libc => {
             let file = File::from(file.try_clone()?);
             let pread = |part: &mut [u8], at| {
                 file.read_at(part, at).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
             };
-            time(bench, index, size, gate, || read_all(pread, size, buffer))?
+            time_read(bench, index, size, gate, || read_all(pread, size, buffer))?
         }
         Some(FileReadMode::KeptOpen) => {
-            time(bench, index, size, gate, || read_all(|part, at| pread(file, part, at), size, buffer))?
+            time_read(bench, index, size, gate, || read_all(|part, at| pread(file, part, at), size, buffer))?
         }
-        Some(FileReadMode::OpenClose) => time(bench, index, size, gate, || {
+        Some(FileReadMode::OpenClose) => time_read(bench, index, size, gate, || {
             let file = scratch.file(NAME, OFlags::RDONLY)?;
             read_all(|part, at| pread(&file, part, at), size, buffer)
         })?,
@@ -238,7 +241,7 @@ fn read_point(
 
 /// Times `operation` after a first try, which also brings the file into the page cache: in batches while it is
 /// short, one by one from 1 MiB on. Returns true on success.
-fn time(
+fn time_read(
     bench: &mut Bench,
     index: usize,
     size: u64,
@@ -247,20 +250,20 @@ fn time(
 ) -> anyhow::Result<bool> {
     // Longer than a turn of the scheduler: no sample could be expected to be undisturbed.
     let gate = if size >= LONG { SampleGate::Open } else { gate };
-    if possible(bench, index, "read a file", operation()).is_none() {
+    if ok_or_refuse(bench, index, "read a file", operation()).is_none() {
         return Ok(false);
     }
     let mut first = FirstError::default();
     if size < MIB {
         bench.calls(index, Batch { gate, ..Batch::default() }, || {
-            first.check(operation());
+            first.check_result(operation());
         });
     } else {
         bench.each(index, gate, || {
-            first.check(operation());
+            first.check_result(operation());
         });
     }
-    Ok(first.report(bench, &[index], "read a file"))
+    Ok(first.report_failure(bench, &[index], "read a file"))
 }
 
 /// Reads the first `size` bytes through the buffer, by calls of `pread`.
@@ -282,9 +285,9 @@ fn load_all(file: &OwnedFd, size: usize) -> Result<()> {
     const LINE: usize = 64;
     let mapping = PageMapping::shared(file, size)?;
     if size < 8 {
-        black_box(mapping.read(0));
+        black_box(mapping.read_byte(0));
     } else {
-        black_box(mapping.sum(LINE));
+        black_box(mapping.sum_words(LINE));
     }
     mapping.unmap()
 }

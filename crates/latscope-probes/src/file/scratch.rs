@@ -30,11 +30,11 @@ impl Scratch {
     ///
     /// # Errors
     /// The step has no scratch directory, it cannot be opened, or another user put one in its place.
-    pub fn open(bench: &Bench) -> Result<Scratch> {
-        Scratch::at(bench.scratch()?)
+    pub fn open_for_step(bench: &Bench) -> Result<Scratch> {
+        Scratch::open_at(bench.scratch()?)
     }
 
-    fn at(path: &Path) -> Result<Scratch> {
+    fn open_at(path: &Path) -> Result<Scratch> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = openat(CWD, path, flags, Mode::empty());
         let directory = directory.with_context(|| format!("cannot open {}", path.display()))?;
@@ -69,7 +69,7 @@ impl Scratch {
 
     /// Bytes that files here may take: part of the free space and of the
     /// available memory, so that neither runs out for others meanwhile.
-    pub fn room(&self) -> u64 {
+    pub fn usable_bytes(&self) -> u64 {
         let memory = available_memory() / 2;
         match fstatvfs(&self.0) {
             // Some file systems do not know how large they are.
@@ -85,7 +85,7 @@ impl Scratch {
     ///
     /// # Errors
     /// The file cannot be made at all.
-    pub fn filled(&self, name: &CStr, bytes: u64) -> rustix::io::Result<Filled> {
+    pub fn create_filled(&self, name: &CStr, bytes: u64) -> rustix::io::Result<Filled> {
         let writer = self.file(name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
         let content: Vec<u8> = (0..CHUNK).map(|at| at as u8).collect();
         let (mut written, mut error) = (0, None);
@@ -128,11 +128,11 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let own = place.path().join("own");
         std::fs::DirBuilder::new().mode(0o700).create(&own).unwrap();
-        assert!(Scratch::at(&own).is_ok());
+        assert!(Scratch::open_at(&own).is_ok());
         std::os::unix::fs::symlink(&own, place.path().join("link")).unwrap();
-        assert!(Scratch::at(&place.path().join("link")).is_err());
+        assert!(Scratch::open_at(&place.path().join("link")).is_err());
         std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(Scratch::at(&own).is_err());
+        assert!(Scratch::open_at(&own).is_err());
     }
 
     #[test]

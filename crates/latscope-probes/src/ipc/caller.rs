@@ -97,7 +97,7 @@ impl IpcClientChannel {
 
     /// Returns a separate line for one more thread, where the transport needs that.
     pub fn another(&self) -> Option<Result<IpcClientChannel, TransactionFailure>> {
-        let client = self.client.another()?;
+        let client = self.client.clone_for_thread()?;
         Some(client.map(|client| IpcClientChannel::new(client, self.request.len())))
     }
 
@@ -109,8 +109,8 @@ impl IpcClientChannel {
 
     /// Writes the request and clears the reply. In throughput mode every page differs from call to call, so
     /// that no stale page passes.
-    fn fill(&mut self, mode: IpcMeasureMode, request: IpcRequestHeader) {
-        IpcRequestHeader { length: self.request.len() as u32, ..request }.write(&mut self.request);
+    fn fill_request(&mut self, mode: IpcMeasureMode, request: IpcRequestHeader) {
+        IpcRequestHeader { length: self.request.len() as u32, ..request }.write_to(&mut self.request);
         if mode == IpcMeasureMode::Throughput {
             let nonce = request.sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
             let pages = self.request.chunks_exact_mut(PAGE).skip(1);
@@ -130,21 +130,21 @@ impl IpcClientChannel {
         sequence: u64,
     ) -> Result<IpcMessageBuffers<'_>, TransactionFailure> {
         if mode == IpcMeasureMode::OneWay {
-            let flags = IpcRequestHeader::read(&self.request).flags;
+            let flags = IpcRequestHeader::read_from(&self.request).flags;
             message::set_flags(&mut self.request, flags | ONE_WAY);
-            if let Some(sent) = self.client.send(&self.request) {
+            if let Some(sent) = self.client.send_one_way(&self.request) {
                 sent?;
                 self.request[..8].copy_from_slice(&(sequence + 1).to_le_bytes());
                 message::stamp(&mut self.request, 0);
             }
             message::set_flags(&mut self.request, flags);
         }
-        self.call()
+        self.call_server()
     }
 
     #[inline]
-    fn call(&mut self) -> Result<IpcMessageBuffers<'_>, TransactionFailure> {
-        let reply = self.client.ask(&self.request, &mut self.reply)?;
+    fn call_server(&mut self) -> Result<IpcMessageBuffers<'_>, TransactionFailure> {
+        let reply = self.client.call_in_place(&self.request, &mut self.reply)?;
         Ok(IpcMessageBuffers { request: &self.request, reply })
     }
 
@@ -152,13 +152,13 @@ impl IpcClientChannel {
     ///
     /// # Errors
     /// The call failed, or the reply is not the one to the request.
-    pub fn ask(
+    pub fn query_server(
         &mut self,
         sequence: u64,
         state: ThreadSchedState,
     ) -> Result<IpcReplyHeader, TransactionFailure> {
         let cpu = sched_getcpu() as u32;
-        self.fill(
+        self.fill_request(
             IpcMeasureMode::Latency,
             IpcRequestHeader { sequence, cpu, caller: state, flags: STATE, length: 0 },
         );
@@ -166,15 +166,15 @@ impl IpcClientChannel {
             message::stamp(&mut self.request, 0);
         }
         let wrong = || TransactionFailure::Refused("the reply is not the one to the request".to_owned());
-        self.call()?.verify(IpcMeasureMode::Latency).ok_or_else(wrong)
+        self.call_server()?.verify(IpcMeasureMode::Latency).ok_or_else(wrong)
     }
 }
 
 impl IpcMessageBuffers<'_> {
     /// Returns the reply, if it is the one to the request.
     fn verify(&self, mode: IpcMeasureMode) -> Option<IpcReplyHeader> {
-        let reply = IpcReplyHeader::read(self.reply);
-        let sequence = IpcRequestHeader::read(self.request).sequence;
+        let reply = IpcReplyHeader::read_from(self.reply);
+        let sequence = IpcRequestHeader::read_from(self.request).sequence;
         let length = self.reply.len();
         let whole = length == self.request.len() && reply.sequence == carried(sequence, length);
         match mode {
@@ -202,14 +202,14 @@ impl CallLoop {
     }
 
     /// Gives the calling thread the policy of this caller, and reads it back.
-    fn settle(&mut self) {
+    fn apply_policy(&mut self) {
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         if let Caller::Fifo(priority) = self.order.caller
             && let Some(shortfall) = fifo(priority)
         {
             self.tally.shortfall.get_or_insert(shortfall);
         }
-        self.state = sched::state(0).unwrap_or_default();
+        self.state = sched::thread_state(0).unwrap_or_default();
         self.writers().for_each(HistogramSlotWriter::adopt);
         self.settled = true;
     }
@@ -219,14 +219,14 @@ impl CallLoop {
     }
 
     /// Waits until the turn is due, calls, and records.
-    pub fn take(
+    pub fn take_turn(
         &mut self,
         rules: &IpcCallRules,
         line: &mut IpcClientChannel,
         turn: IpcCallTurn,
     ) -> IpcTurnOutcome {
         if !self.settled || self.order.fresh {
-            self.settle();
+            self.apply_policy();
         }
         let verbose = turn.recorded && (self.tally.calls) < rules.hops;
         let flags = u32::from(verbose) * VERBOSE + u32::from(rules.watched) * STATE;
@@ -234,7 +234,7 @@ impl CallLoop {
         self.writers().for_each(|writer| writer.set_due(due));
         turn.due.inspect(|due| sleep_until(*due));
         let before = sched_getcpu();
-        line.fill(
+        line.fill_request(
             rules.mode,
             IpcRequestHeader {
                 sequence: turn.sequence,
@@ -247,18 +247,18 @@ impl CallLoop {
         if rules.mode == IpcMeasureMode::OneWay {
             message::stamp(&mut line.request, monotonic_ns());
         }
-        let begun = rules.clock.start();
+        let begun = rules.clock.stamp_start();
         let answered = line.carry(rules.mode, turn.sequence);
-        let took = rules.timebase.ns(rules.clock.end().saturating_sub(begun)) as u64;
+        let took = rules.timebase.interval_ns(rules.clock.stamp_end().saturating_sub(begun)) as u64;
         let ended = monotonic_ns();
         let after = sched_getcpu();
         if self.writers().any(|writer| writer.let_go_at().is_some()) {
             return IpcTurnOutcome::Stop;
         }
-        self.writers().for_each(HistogramSlotWriter::rest);
+        self.writers().for_each(HistogramSlotWriter::clear_due);
         let carried = match answered {
             Ok(carried) => carried,
-            Err(failure) => return self.failed(failure),
+            Err(failure) => return self.count_failure(failure),
         };
         let Some(reply) = carried.verify(rules.mode) else {
             self.tally.mismatches += 1;
@@ -271,18 +271,18 @@ impl CallLoop {
             return IpcTurnOutcome::On;
         }
         if verbose {
-            self.note(rules, before as u32, &reply);
+            self.record_hops(rules, before as u32, &reply);
         }
         // An echo tells the caller's own CPU; behind a request without a reply there is another call.
         if !matches!(rules.mode, IpcMeasureMode::Throughput | IpcMeasureMode::OneWay) {
-            self.place(before, after, &reply, carried.reply.len());
+            self.count_placement(before, after, &reply, carried.reply.len());
         }
-        self.inherits(&reply);
-        self.record(rules, took, ended, turn)
+        self.count_inheritance(&reply);
+        self.record_call(rules, took, ended, turn)
     }
 
     #[cold]
-    fn failed(&mut self, failure: TransactionFailure) -> IpcTurnOutcome {
+    fn count_failure(&mut self, failure: TransactionFailure) -> IpcTurnOutcome {
         self.tally.failures += 1;
         self.tally.first_failure.get_or_insert_with(|| failure.to_string());
         match failure {
@@ -293,7 +293,7 @@ impl CallLoop {
 
     /// Counts if the caller stayed on its CPU during the call and if the server was on that CPU, where the
     /// reply states it.
-    fn place(&mut self, before: usize, after: usize, reply: &IpcReplyHeader, length: usize) {
+    fn count_placement(&mut self, before: usize, after: usize, reply: &IpcReplyHeader, length: usize) {
         if !message::tells_cpu(length) {
             return;
         }
@@ -306,7 +306,7 @@ impl CallLoop {
     }
 
     /// Counts if the server had no other real-time priority than the caller, where the reply states it.
-    fn inherits(&mut self, reply: &IpcReplyHeader) {
+    fn count_inheritance(&mut self, reply: &IpcReplyHeader) {
         if let Some(server) = reply.server {
             self.tally.told += 1;
             self.tally.uninherited += u64::from(server.priority != self.state.priority);
@@ -314,7 +314,13 @@ impl CallLoop {
     }
 
     /// Records the duration of a call, and the time from its due instant to `ended`.
-    fn record(&mut self, rules: &IpcCallRules, took: u64, ended: u64, turn: IpcCallTurn) -> IpcTurnOutcome {
+    fn record_call(
+        &mut self,
+        rules: &IpcCallRules,
+        took: u64,
+        ended: u64,
+        turn: IpcCallTurn,
+    ) -> IpcTurnOutcome {
         let number = self.tally.calls;
         self.tally.calls += 1;
         let mut outcome = IpcTurnOutcome::On;
@@ -339,7 +345,7 @@ impl CallLoop {
     }
 
     /// Adds both ends of a call to those that are reported in full.
-    fn note(&mut self, rules: &IpcCallRules, cpu: u32, reply: &IpcReplyHeader) {
+    fn record_hops(&mut self, rules: &IpcCallRules, cpu: u32, reply: &IpcReplyHeader) {
         let hop = |role: &str, pid, tid, cpu, state: ThreadSchedState| TransactionHop {
             role: role.to_owned(),
             pid,
@@ -350,7 +356,7 @@ impl CallLoop {
             nice: state.nice,
         };
         let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        let caller = format!("{}-caller", self.order.caller.word());
+        let caller = format!("{}-caller", self.order.caller.policy_name());
         self.tally.hops.push(hop(&caller, std::process::id(), thread, cpu, self.state));
         if let Some(state) = reply.server {
             let process = if rules.server == 0 { std::process::id() } else { rules.server };
@@ -368,7 +374,7 @@ fn sleep_until(ns: u64) {
 
 impl IpcCallRules {
     /// The rules of an order, with its files opened.
-    pub fn of(order: &ClientOrder, bell: Option<OwnedFd>) -> IpcCallRules {
+    pub fn from_order(order: &ClientOrder, bell: Option<OwnedFd>) -> IpcCallRules {
         IpcCallRules {
             mode: order.common.mode,
             deadline: order.common.deadline,
@@ -396,10 +402,12 @@ mod tests {
 
     impl TransactionClient for Spoiled {
         fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, TransactionFailure> {
-            let IpcRequestHeader { sequence, cpu, .. } = IpcRequestHeader::read(request);
+            let IpcRequestHeader { sequence, cpu, .. } = IpcRequestHeader::read_from(request);
             match self.mode {
                 IpcMeasureMode::Throughput => reply.copy_from_slice(request),
-                _ => IpcReplyHeader { sequence, cpu, server: None, thread: 0, verified: true }.write(reply),
+                _ => {
+                    IpcReplyHeader { sequence, cpu, server: None, thread: 0, verified: true }.write_to(reply)
+                }
             }
             (self.spoil)(reply)
         }
@@ -427,7 +435,7 @@ mod tests {
         let mut call_loop = CallLoop::new(order, None, None);
         let mut line = IpcClientChannel::new(Box::new(Spoiled { mode, spoil }), payload);
         let outcome =
-            call_loop.take(&rules, &mut line, IpcCallTurn { sequence: 2, due: None, recorded: true });
+            call_loop.take_turn(&rules, &mut line, IpcCallTurn { sequence: 2, due: None, recorded: true });
         (call_loop.tally, outcome)
     }
 

@@ -7,7 +7,7 @@ use super::orders::{CallerOrder, ClientOrder, IpcClientResult, IpcProcessOrder, 
 use super::passthrough::{self, InProcess};
 use super::ping::BinderPingClient;
 use super::point::{Caller, IpcMeasureMode};
-use super::server::{myself, settle};
+use super::server::{myself, place_thread};
 use super::trial;
 use crate::prelude::*;
 use latscope_bench::recorder::Slots;
@@ -15,7 +15,7 @@ use latscope_bench::waits::{self, Measuring};
 use latscope_core::report::Sampling;
 use latscope_exchange::transaction::{TransactionClient, TransactionFailure};
 use latscope_os::usage;
-use latscope_os::worker::{self, inherited};
+use latscope_os::worker::{self, take_descriptor};
 use latscope_process::role::MessageSocket;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -24,17 +24,21 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 /// # Errors
 /// The process was not started by latscope itself.
 pub fn main(worker: &mut MessageSocket) -> Result<()> {
-    let Some(IpcProcessOrder::Call(order)) = worker.receive()? else { bail!("a client takes another order") };
-    worker::die_with(order.common.parent)?;
-    let prepared = match Prepared::of(&order) {
-        Ok(prepared) => prepared,
-        Err(error) => return Ok(worker.answer::<()>(&Err(error))?),
+    let Some(IpcProcessOrder::Call(order)) = worker.receive_message()? else {
+        bail!("a client takes another order")
     };
-    worker.answer(&Ok(()))?;
-    let Some(IpcProcessOrder::Go) = worker.receive()? else { bail!("a client waits for the go") };
+    worker::die_with(order.common.parent)?;
+    let prepared = match Prepared::from_order(&order) {
+        Ok(prepared) => prepared,
+        Err(error) => return Ok(worker.send_answer::<()>(&Err(error))?),
+    };
+    worker.send_answer(&Ok(()))?;
+    let Some(IpcProcessOrder::Go) = worker.receive_message()? else { bail!("a client waits for the go") };
     let began = Some(myself("client"));
-    Ok(worker
-        .send(&IpcProcessResult::Called(Box::new(IpcClientResult { began, ..prepared.run(&order)? })))?)
+    Ok(worker.send_message(&IpcProcessResult::Called(Box::new(IpcClientResult {
+        began,
+        ..prepared.run_order(&order)?
+    })))?)
 }
 
 /// A client that is set up.
@@ -46,15 +50,15 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn of(order: &ClientOrder) -> Result<Prepared> {
-        let shortfall = settle(&order.common.cpus)?;
+    fn from_order(order: &ClientOrder) -> Result<Prepared> {
+        let shortfall = place_thread(&order.common.cpus)?;
         let slots = order.common.slots()?;
-        let rules = IpcCallRules::of(order, inherited(2).ok());
+        let rules = IpcCallRules::from_order(order, take_descriptor(2).ok());
         let common = &order.common;
         let client: Box<dyn TransactionClient> = match (common.mode, common.words.first()) {
             (IpcMeasureMode::Ping, Some(service)) => {
                 let device = common.words.get(1).map(String::as_str);
-                Box::new(BinderPingClient::of(service, &common.transport, device)?)
+                Box::new(BinderPingClient::for_service(service, &common.transport, device)?)
             }
             _ if common.transport == passthrough::NAME => {
                 Box::new(InProcess::new(common.mode, common.payload))
@@ -76,7 +80,7 @@ impl Prepared {
         Ok(Prepared { rules, slots, line: IpcClientChannel::new(client, payload), call_loops })
     }
 
-    fn run(self, order: &ClientOrder) -> Result<IpcClientResult> {
+    fn run_order(self, order: &ClientOrder) -> Result<IpcClientResult> {
         let Prepared { rules, slots, line, call_loops } = self;
         let rules = &rules;
         std::thread::scope(|scope| {
@@ -90,8 +94,8 @@ impl Prepared {
                         let (give, jobs) = sync_channel::<IpcTurnTask>(1);
                         let (back, take) = sync_channel(1);
                         let work = move || {
-                            let _measuring = Measuring::hold();
-                            jobs.iter().for_each(|job| back.send(job.done(rules)).unwrap_or(()));
+                            let _measuring = Measuring::register_thread();
+                            jobs.iter().for_each(|job| back.send(job.run_turn(rules)).unwrap_or(()));
                         };
                         let builder = std::thread::Builder::new().name("fifo-caller".to_owned());
                         builder.spawn_scoped(scope, work).context("no thread for the caller")?;
@@ -102,7 +106,7 @@ impl Prepared {
                 .collect::<Result<Vec<_>>>()?;
             let mut endpoint =
                 ClientEndpoint { rules, slots, callers, line: Some(line), sequence: 0, ended: None };
-            endpoint.measure(order)
+            endpoint.measure_rounds(order)
         })
     }
 }
@@ -123,8 +127,8 @@ struct IpcTurnTask {
 }
 
 impl IpcTurnTask {
-    fn done(mut self, rules: &IpcCallRules) -> IpcTurnTask {
-        self.outcome = self.call_loop.take(rules, &mut self.line, self.turn);
+    fn run_turn(mut self, rules: &IpcCallRules) -> IpcTurnTask {
+        self.outcome = self.call_loop.take_turn(rules, &mut self.line, self.turn);
         self
     }
 }
@@ -141,7 +145,7 @@ struct ClientEndpoint<'a> {
 }
 
 impl ClientEndpoint<'_> {
-    fn measure(&mut self, order: &ClientOrder) -> Result<IpcClientResult> {
+    fn measure_rounds(&mut self, order: &ClientOrder) -> Result<IpcClientResult> {
         let warm_up = order.common.warm_up;
         let going = (0..warm_up).all(|_| !self.slots.stopping() && self.round(None, false));
         let server = || order.server.and_then(|process| usage::cpu_ns_of(process).ok()).unwrap_or(0);
@@ -150,7 +154,7 @@ impl ClientEndpoint<'_> {
         let (waited, cpu) = (IpcRunDelays::so_far(order), usage::process_cpu_ns());
         let begin = monotonic_ns();
         if going {
-            self.rounds(order);
+            self.run_rounds(order);
         }
         let until = monotonic_ns();
         let server_cpu = server().saturating_sub(servers);
@@ -174,11 +178,11 @@ impl ClientEndpoint<'_> {
         }
         called.ended = self.ended.as_ref().map(TransactionFailure::to_string);
         let call_loops = self.callers.iter_mut().filter_map(|caller| caller.call_loop.take());
-        called.tallies = call_loops.map(|call_loop| closed(call_loop, &waited)).collect();
+        called.tallies = call_loops.map(|call_loop| final_tally(call_loop, &waited)).collect();
         Ok(called)
     }
 
-    fn rounds(&mut self, order: &ClientOrder) {
+    fn run_rounds(&mut self, order: &ClientOrder) {
         let begin = monotonic_ns() + LEAD_NS;
         let until = begin.saturating_add(order.duration);
         let interval = order.rate.map(|rate| 1_000_000_000 / rate.max(1));
@@ -200,7 +204,7 @@ impl ClientEndpoint<'_> {
             let due = due.map(|(due, interval)| due + index as u64 * interval / callers);
             // The number after it is for the call that follows a request without a reply.
             self.sequence += 2;
-            match self.call(index, IpcCallTurn { sequence: self.sequence, due, recorded }) {
+            match self.make_call(index, IpcCallTurn { sequence: self.sequence, due, recorded }) {
                 IpcTurnOutcome::On => {}
                 IpcTurnOutcome::Stop => {
                     self.slots.ask_to_stop();
@@ -215,7 +219,7 @@ impl ClientEndpoint<'_> {
         true
     }
 
-    fn call(&mut self, index: usize, turn: IpcCallTurn) -> IpcTurnOutcome {
+    fn make_call(&mut self, index: usize, turn: IpcCallTurn) -> IpcTurnOutcome {
         let caller = &mut self.callers[index];
         let shared = caller.own.is_none();
         let call_loop = caller.call_loop.take().expect("it was put back after its turn");
@@ -225,8 +229,8 @@ impl ClientEndpoint<'_> {
             Some((give, take)) => {
                 give.send(job).ok().and_then(|()| take.recv().ok()).expect("a caller's thread does not panic")
             }
-            None if job.call_loop.order.fresh => fresh(job, self.rules),
-            None => job.done(self.rules),
+            None if job.call_loop.order.fresh => call_in_new_thread(job, self.rules),
+            None => job.run_turn(self.rules),
         };
         caller.call_loop = Some(job.call_loop);
         if shared {
@@ -241,7 +245,7 @@ impl ClientEndpoint<'_> {
         let Some(mut line) = self.line.take() else { return };
         line.resize(STAMPED);
         let priority = order.callers.iter().find_map(|caller| caller.caller.priority());
-        (called.real_time, called.nice) = trial::both(line, order.trials, priority, &mut self.sequence);
+        (called.real_time, called.nice) = trial::run_trials(line, order.trials, priority, &mut self.sequence);
     }
 }
 
@@ -249,16 +253,16 @@ impl ClientEndpoint<'_> {
 const LEAD_NS: u64 = 100_000;
 
 /// Makes a call from a new thread that does nothing else.
-fn fresh(job: IpcTurnTask, rules: &IpcCallRules) -> IpcTurnTask {
+fn call_in_new_thread(job: IpcTurnTask, rules: &IpcCallRules) -> IpcTurnTask {
     std::thread::scope(|scope| {
         let thread = scope.spawn(move || {
-            let _measuring = Measuring::hold();
+            let _measuring = Measuring::register_thread();
             match job.line.another() {
-                None => job.done(rules),
+                None => job.run_turn(rules),
                 // An end of its own, as long as the thread lives.
                 Some(Ok(own)) => {
                     let IpcTurnTask { call_loop, line, turn, outcome } = job;
-                    let done = IpcTurnTask { call_loop, line: own, turn, outcome }.done(rules);
+                    let done = IpcTurnTask { call_loop, line: own, turn, outcome }.run_turn(rules);
                     IpcTurnTask { line, ..done }
                 }
                 Some(Err(failure)) => IpcTurnTask { outcome: IpcTurnOutcome::Over(failure), ..job },
@@ -280,7 +284,7 @@ struct IpcRunDelays {
 impl IpcRunDelays {
     /// Reads the waits so far from files; not to be used between stamps.
     fn so_far(order: &ClientOrder) -> IpcRunDelays {
-        let other = waits::own();
+        let other = waits::own_run_delay();
         let fifo = other.map(|_| waits::of_measuring());
         IpcRunDelays { other, fifo, server: order.server.map_or(Some(0), waits::of_process) }
     }
@@ -295,7 +299,7 @@ impl IpcRunDelays {
     }
 }
 
-fn closed(call_loop: CallLoop, waited: &IpcRunDelays) -> super::orders::IpcCallTally {
+fn final_tally(call_loop: CallLoop, waited: &IpcRunDelays) -> super::orders::IpcCallTally {
     let run_delay = if call_loop.order.caller == Caller::Other { waited.other } else { waited.fifo };
     let blocks = |writer: Option<HistogramSlotWriter>| {
         writer.map(HistogramSlotWriter::into_blocks).unwrap_or_default()

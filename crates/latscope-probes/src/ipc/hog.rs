@@ -2,7 +2,7 @@
 //! priority that takes the CPU from the owner of the lock.
 
 use crate::prelude::*;
-use latscope_bench::hold::granted;
+use latscope_bench::hold::apply_policy;
 use latscope_os::usage::thread_cpu_ns;
 use std::sync::mpsc::channel;
 
@@ -25,7 +25,7 @@ pub(crate) const HIGH: u32 = 30;
 
 /// Puts the calling thread under SCHED_FIFO; returns the reason if that fails.
 pub(crate) fn fifo(priority: u32) -> Option<String> {
-    granted(sched::ThreadSchedPolicy::Fifo(priority)).map(|shortfall| shortfall.reason)
+    apply_policy(sched::ThreadSchedPolicy::Fifo(priority)).map(|shortfall| shortfall.reason)
 }
 
 /// A thread of middle priority beside the server of a transaction.
@@ -36,7 +36,7 @@ impl Hog {
     ///
     /// # Errors
     /// The thread is not started, or gets no real-time priority.
-    pub fn start() -> Result<Hog> {
+    pub fn start_thread() -> Result<Hog> {
         let cue = Arc::new(Tokens::default());
         let (heard, (tell, told)) = (cue.clone(), channel());
         std::thread::Builder::new().name("hog".to_owned()).spawn(move || {
@@ -45,8 +45,8 @@ impl Hog {
                 return;
             }
             loop {
-                heard.take();
-                compute(HOG);
+                heard.take_token();
+                consume_cpu_time(HOG);
             }
         })?;
         match told.recv()? {
@@ -57,13 +57,13 @@ impl Hog {
 
     /// Works for a round: the hog takes the CPU of a server that has some work left.
     pub(crate) fn disturb(&self) {
-        self.0.give();
-        compute(HOLD);
+        self.0.give_token();
+        consume_cpu_time(HOLD);
     }
 }
 
 /// Computes until the calling thread has used `ns` more of CPU time.
-pub(crate) fn compute(ns: u64) {
+pub(crate) fn consume_cpu_time(ns: u64) {
     let until = thread_cpu_ns() + ns;
     while thread_cpu_ns() < until {
         std::hint::spin_loop();

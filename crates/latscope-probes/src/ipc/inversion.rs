@@ -7,7 +7,7 @@
 //! The owner of a lock with priority inheritance has the waiter's priority by
 //! then, and the hog waits.
 
-use super::hog::{HIGH, HOG, HOLD, LOW, MIDDLE, compute, fifo};
+use super::hog::{HIGH, HOG, HOLD, LOW, MIDDLE, consume_cpu_time, fifo};
 use super::point::{self, PriorityInversionSettings};
 use super::setup::usual_rules;
 use crate::prelude::*;
@@ -25,18 +25,18 @@ probes! {
             a hog of middle priority share its CPU.";
 }
 
-static EXPERIMENT: Experiment = Experiment::new(point::INVERSION, Cpus::One, run);
+static EXPERIMENT: Experiment = Experiment::new(point::INVERSION, Cpus::One, run_inversion);
 
 /// Rounds of each lock.
 const ROUNDS: u64 = 50;
 
 /// Parameters of a round: the lock, and the CPU times of its owner and of the hog.
-fn work(lock: &str) -> PriorityInversionSettings {
+fn round_settings(lock: &str) -> PriorityInversionSettings {
     PriorityInversionSettings { lock: lock.to_owned(), hold: HOLD, hog: HOG }
 }
 
 fn points() -> Vec<MeasurementPoint> {
-    let point = |lock: &str, title: &str| INVERSION.point(work(lock), title, false);
+    let point = |lock: &str, title: &str| INVERSION.make_point(round_settings(lock), title, false);
     vec![
         point("plain", "blocked by a plain lock"),
         point("pi", "blocked by a lock with priority inheritance"),
@@ -49,26 +49,29 @@ pub fn of_transport(transport: &IpcTransport, locks: &PlanStep) -> PlanStep {
     let title = format!("blocked by the server of a transaction, {}", transport.title);
     PlanStep {
         name: super::STEP.to_owned(),
-        points: vec![INVERSION.point(work(transport.name), &title, false)],
+        points: vec![INVERSION.make_point(round_settings(transport.name), &title, false)],
         periodic: Some(Periodic { warm_up: 0, ..usual_rules() }),
         ..locks.clone()
     }
 }
 
 /// The step that measures both locks, `rounds` rounds each, on `cpu`.
-pub fn step(cpu: u32, rounds: Option<u64>, duration: u64, seed: u64) -> PlanStep {
+pub fn plan_step(cpu: u32, rounds: Option<u64>, duration: u64, seed: u64) -> PlanStep {
     let events = rounds.unwrap_or(ROUNDS);
-    PlanStep { seed, ..PlanStep::new(EXPERIMENT.name, points(), vec![cpu], Stop::after(events, duration)) }
+    PlanStep {
+        seed,
+        ..PlanStep::new(EXPERIMENT.name, points(), vec![cpu], Stop::after_events(events, duration))
+    }
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_inversion(bench: &mut Bench) -> Result<()> {
     for (point, PriorityInversionSettings { lock, .. }) in bench.settings()?.into_iter().enumerate() {
         let pi = match lock.as_str() {
             "plain" => false,
             "pi" => true,
             other => bail!("no lock is called {other:?}"),
         };
-        if let Err(refusal) = possible(pi) {
+        if let Err(refusal) = check_support(pi) {
             bench.unsupported(point, refusal.reason, refusal.remedy);
             continue;
         }
@@ -76,16 +79,16 @@ fn run(bench: &mut Bench) -> Result<()> {
         let (rounds, limit) = (bench.stop().events, bench.stop().limit_ns);
         let stage = Stage { cpu: bench.cpus()[0], epoch: bench.epoch_ns(), rounds, limit };
         let writer = match pi {
-            true => stage.play(&PiLock::default(), writer),
-            false => stage.play(&PlainLock::default(), writer),
+            true => stage.run_rounds(&PiLock::default(), writer),
+            false => stage.run_rounds(&PlainLock::default(), writer),
         };
-        bench.recorded(point, writer);
+        bench.finish_writer(point, writer);
     }
     Ok(())
 }
 
 /// Tries out that the threads get their priorities and that the lock exists; otherwise returns the refusal.
-fn possible(pi: bool) -> Result<(), TransportSetupError> {
+fn check_support(pi: bool) -> Result<(), TransportSetupError> {
     let refuse =
         |reason: String, remedy: &str| Err(TransportSetupError { reason, remedy: remedy.to_owned() });
     let trial = std::thread::spawn(|| fifo(HIGH)).join().expect("a trial does not panic");
@@ -118,13 +121,13 @@ struct InversionSignals {
 
 impl Stage {
     /// Runs all rounds with one lock.
-    fn play(&self, lock: &impl OneWordLock, writer: HistogramSlotWriter) -> HistogramSlotWriter {
+    fn run_rounds(&self, lock: &impl OneWordLock, writer: HistogramSlotWriter) -> HistogramSlotWriter {
         let rounds =
             Rounds { stage: self, lock, cues: InversionSignals::default(), over: AtomicBool::new(false) };
-        std::thread::scope(|scope| rounds.play(scope, writer))
+        std::thread::scope(|scope| rounds.run_threads(scope, writer))
     }
 
-    fn settle(&self, priority: u32) {
+    fn place_thread(&self, priority: u32) {
         // Both were tried before.
         let _ = sched::pin(&[self.cpu]);
         let _ = fifo(priority);
@@ -140,56 +143,60 @@ struct Rounds<'a, L> {
 }
 
 impl<L: OneWordLock> Rounds<'_, L> {
-    fn play<'s>(&'s self, scope: &'s Scope<'s, '_>, writer: HistogramSlotWriter) -> HistogramSlotWriter {
-        scope.spawn(|| self.own());
-        scope.spawn(|| self.disturb());
-        let waiter = scope.spawn(|| self.wait(writer));
+    fn run_threads<'s>(
+        &'s self,
+        scope: &'s Scope<'s, '_>,
+        writer: HistogramSlotWriter,
+    ) -> HistogramSlotWriter {
+        scope.spawn(|| self.run_owner());
+        scope.spawn(|| self.run_hog());
+        let waiter = scope.spawn(|| self.run_waiter(writer));
         self.direct();
         waiter.join().expect("the waiter does not panic")
     }
 
     /// Waits for a cue. Returns false if the rounds are over.
     fn goes_on(&self, cue: &Tokens) -> bool {
-        cue.take();
+        cue.take_token();
         !self.over.load(Ordering::Relaxed)
     }
 
     /// Holds the lock, and wakes the waiter and the hog meanwhile: the thread of low priority.
-    fn own(&self) {
-        self.stage.settle(LOW);
-        self.cues.done.give();
+    fn run_owner(&self) {
+        self.stage.place_thread(LOW);
+        self.cues.done.give_token();
         while self.goes_on(&self.cues.owner) {
             self.lock.lock();
-            self.cues.waiter.give();
-            self.cues.hog.give();
-            compute(HOLD);
+            self.cues.waiter.give_token();
+            self.cues.hog.give_token();
+            consume_cpu_time(HOLD);
             self.lock.unlock();
-            self.cues.done.give();
+            self.cues.done.give_token();
         }
     }
 
     /// Wants the CPU: the thread of middle priority.
-    fn disturb(&self) {
-        self.stage.settle(MIDDLE);
-        self.cues.done.give();
+    fn run_hog(&self) {
+        self.stage.place_thread(MIDDLE);
+        self.cues.done.give_token();
         while self.goes_on(&self.cues.hog) {
-            compute(HOG);
-            self.cues.done.give();
+            consume_cpu_time(HOG);
+            self.cues.done.give_token();
         }
     }
 
     /// Waits for the lock, and records for how long: the thread of high priority.
-    fn wait(&self, mut writer: HistogramSlotWriter) -> HistogramSlotWriter {
-        self.stage.settle(HIGH);
+    fn run_waiter(&self, mut writer: HistogramSlotWriter) -> HistogramSlotWriter {
+        self.stage.place_thread(HIGH);
         writer.adopt();
-        self.cues.done.give();
+        self.cues.done.give_token();
         while self.goes_on(&self.cues.waiter) {
             let wanted = monotonic_ns();
             self.lock.lock();
             let had = monotonic_ns();
             self.lock.unlock();
-            writer.record(had - wanted, had.saturating_sub(self.stage.epoch));
-            self.cues.done.give();
+            writer.record_value(had - wanted, had.saturating_sub(self.stage.epoch));
+            self.cues.done.give_token();
         }
         writer
     }
@@ -199,19 +206,19 @@ impl<L: OneWordLock> Rounds<'_, L> {
     fn direct(&self) {
         let InversionSignals { owner, hog, waiter, done } = &self.cues;
         // All three wait for their cue.
-        (0..3).for_each(|_| done.take());
+        (0..3).for_each(|_| done.take_token());
         let begun = monotonic_ns();
         for _ in 0..self.stage.rounds {
             let from = monotonic_ns();
-            owner.give();
-            (0..3).for_each(|_| done.take());
+            owner.give_token();
+            (0..3).for_each(|_| done.take_token());
             std::thread::sleep(Duration::from_nanos(monotonic_ns() - from));
             if monotonic_ns() - begun >= self.stage.limit {
                 break;
             }
         }
         self.over.store(true, Ordering::Relaxed);
-        [owner, hog, waiter].into_iter().for_each(Tokens::give);
+        [owner, hog, waiter].into_iter().for_each(Tokens::give_token);
     }
 }
 
@@ -228,7 +235,7 @@ mod tests {
         for m in &measured {
             harness::check(m);
             if m.quality.level == QualityLevel::Unsupported {
-                assert!(m.reason().as_ref().unwrap().contains("SCHED_FIFO"));
+                assert!(m.joined_reasons().as_ref().unwrap().contains("SCHED_FIFO"));
             }
         }
         let longest = |at: usize| measured[at].summary.max;

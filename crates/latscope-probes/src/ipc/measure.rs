@@ -16,10 +16,10 @@ use latscope_exchange::transaction::{IpcTransport, TransportSetupError};
 ///
 /// # Errors
 /// A point has invalid parameters.
-pub fn run(bench: &mut Bench) -> Result<()> {
+pub fn measure_points(bench: &mut Bench) -> Result<()> {
     let mut groups: Vec<IpcPointGroup> = Vec::new();
     for (point, planned) in bench.points().iter().enumerate() {
-        let row = IpcCallerPoint::of(planned)?;
+        let row = IpcCallerPoint::from_point(planned)?;
         match groups.iter_mut().find(|group| group[0].1.runs_with(&row)) {
             Some(group) => group.push((point, row)),
             None => groups.push(vec![(point, row)]),
@@ -29,12 +29,12 @@ pub fn run(bench: &mut Bench) -> Result<()> {
         if bench.is_stopping() {
             break;
         }
-        measure(bench, &group);
+        measure_group(bench, &group);
     }
     Ok(())
 }
 
-fn measure(bench: &mut Bench, group: &IpcPointGroup) {
+fn measure_group(bench: &mut Bench, group: &IpcPointGroup) {
     let points: Vec<usize> = group.iter().map(|(point, _)| *point).collect();
     for (point, row) in group {
         match row.mode {
@@ -54,10 +54,10 @@ fn measure(bench: &mut Bench, group: &IpcPointGroup) {
     if let Some(refusal) = unsuitable(bench, transport, group) {
         return refuse(bench, refusal);
     }
-    match session::run(bench, transport, group, || ()) {
+    match session::run_group(bench, transport, group, || ()) {
         Ok(outcomes) => {
-            let run = together(&outcomes);
-            outcomes.into_iter().for_each(|outcome| report(bench, group, outcome, run));
+            let run = total_elapsed_ns(&outcomes);
+            outcomes.into_iter().for_each(|outcome| report_pair(bench, group, outcome, run));
         }
         Err(error) => {
             let other = |error| TransportSetupError { reason: format!("{error:#}"), remedy: String::new() };
@@ -109,14 +109,14 @@ fn unsuitable(bench: &Bench, transport: &IpcTransport, group: &IpcPointGroup) ->
 
 /// Time from the first recorded call of any pair to the end of the last of all,
 /// ns; `None` for one pair alone.
-fn together(outcomes: &[IpcPairOutcome]) -> Option<u64> {
+fn total_elapsed_ns(outcomes: &[IpcPairOutcome]) -> Option<u64> {
     let called = || outcomes.iter().filter_map(|outcome| outcome.called.as_ref().ok());
     let from = called().map(|called| called.from).min()?;
     let until = called().map(|called| called.until).max()?;
     (outcomes.len() > 1).then(|| until - from)
 }
 
-fn report(bench: &mut Bench, group: &IpcPointGroup, outcome: IpcPairOutcome, run: Option<u64>) {
+fn report_pair(bench: &mut Bench, group: &IpcPointGroup, outcome: IpcPairOutcome, run: Option<u64>) {
     let IpcPairOutcome { pair, called, served, other_device, halted } = outcome;
     let rows: Vec<&(usize, IpcCallerPoint)> = group.iter().filter(|(_, row)| row.pair == pair).collect();
     let called = match called {
@@ -132,16 +132,16 @@ fn report(bench: &mut Bench, group: &IpcPointGroup, outcome: IpcPairOutcome, run
     began.extend(called.began.clone());
     for (point, row) in rows {
         let tally = &called.tallies[usize::from(fifo_first && row.caller == Caller::Other)];
-        tell(bench, *point, row, tally, &called, served.as_ref());
+        report_values(bench, *point, row, tally, &called, served.as_ref());
         if row.hops > 0 {
             bench.set_hops(*point, began.drain(..).chain(tally.hops.iter().cloned()).collect());
         }
         if let Some(run) = run.filter(|_| row.mode != IpcMeasureMode::Inversion) {
-            bench.value(*point, RUN_ELAPSED, run as f64, "ns", Better::Neither);
+            bench.add_value(*point, RUN_ELAPSED, run as f64, "ns", Better::Neither);
         }
-        waited(bench, *point, row, tally, &called);
-        doubts(bench, *point, tally, &called, served.as_ref());
-        let halted = halted.then(Shortfall::halted);
+        report_run_delays(bench, *point, row, tally, &called);
+        report_doubts(bench, *point, tally, &called, served.as_ref());
+        let halted = halted.then(Shortfall::run_stopped);
         for Shortfall { id, reason, remedy } in misplaced(row.placement, tally).into_iter().chain(halted) {
             bench.degrade(*point, id, reason, remedy);
         }
@@ -155,7 +155,7 @@ fn report(bench: &mut Bench, group: &IpcPointGroup, outcome: IpcPairOutcome, run
 
 /// Reports the time for which caller and server waited for a CPU because of others. A caller under SCHED_OTHER
 /// can lose its CPU to any process. On a common CPU each also waits for the other, but then one of them runs.
-fn waited(
+fn report_run_delays(
     bench: &mut Bench,
     point: usize,
     row: &IpcCallerPoint,
@@ -174,12 +174,12 @@ fn waited(
         tally.run_delay.zip(called.server_delay).map(|(caller, server)| none_ran.min(caller + server));
     let contention = Contention { wall_ns, run_delay_ns, distorts, ..Contention::default() };
     if let Some(waited) = contention.waited() {
-        bench.value(point, "waited", 100.0 * waited, "%", Better::Less);
+        bench.add_value(point, "waited", 100.0 * waited, "%", Better::Less);
     }
     bench.set_contention(point, contention);
 }
 
-fn tell(
+fn report_values(
     bench: &mut Bench,
     point: usize,
     row: &IpcCallerPoint,
@@ -191,7 +191,8 @@ fn tell(
         // How long the waiter was blocked is all there is to tell.
         return bench.set_blocks(point, tally.blocks.clone());
     }
-    let mut count = |name: &str, value: u64, better| bench.value(point, name, value as f64, "count", better);
+    let mut count =
+        |name: &str, value: u64, better| bench.add_value(point, name, value as f64, "count", better);
     let one_way = row.mode == IpcMeasureMode::OneWay;
     let misses = match (row.since, served) {
         (DurationStart::Due, _) => tally.due_misses,
@@ -214,10 +215,10 @@ fn tell(
     trial(bench, point, "nice", &called.nice);
     let share = |part: u64, whole: u64| 100.0 * part as f64 / whole as f64;
     if calls > 0 {
-        bench.value(point, "meet", 100.0 - share(misses, calls), "%", Better::More);
+        bench.add_value(point, "meet", 100.0 - share(misses, calls), "%", Better::More);
     }
     if tally.stayed > 0 {
-        bench.value(point, "sync", share(tally.synced, tally.stayed), "%", Better::More);
+        bench.add_value(point, "sync", share(tally.synced, tally.stayed), "%", Better::More);
     }
     // Behind a request without a reply there is a call that is not measured.
     if called.transactions > 0 && row.mode != IpcMeasureMode::OneWay {
@@ -229,9 +230,9 @@ fn tell(
         (DurationStart::Call, _) => tally.blocks.clone(),
     };
     bench.set_blocks(point, blocks);
-    bench.value(point, "elapsed", (called.until - called.from) as f64, "ns", Better::Neither);
+    bench.add_value(point, "elapsed", (called.until - called.from) as f64, "ns", Better::Neither);
     if row.mode == IpcMeasureMode::Throughput {
-        throughput(bench, point, row);
+        report_throughput(bench, point, row);
     }
 }
 
@@ -239,19 +240,19 @@ fn tell(
 /// between calls.
 fn cpu_time(bench: &mut Bench, point: usize, called: &IpcClientResult) {
     let each = |ns: u64| ns as f64 / called.transactions as f64;
-    bench.value(point, "cpu-time", each(called.client_cpu + called.server_cpu), "ns", Better::Less);
+    bench.add_value(point, "cpu-time", each(called.client_cpu + called.server_cpu), "ns", Better::Less);
     // Callers that take turns share the client's time.
     if called.tallies.len() == 1 {
-        bench.value(point, "caller-cpu", each(called.client_cpu), "ns", Better::Less);
+        bench.add_value(point, "caller-cpu", each(called.client_cpu), "ns", Better::Less);
     }
 }
 
 /// Reports the bytes of one direction per time: payload times calls, by the sum of the calls' durations. The
 /// throughput of several pairs is by [`RUN_ELAPSED`].
-fn throughput(bench: &mut Bench, point: usize, row: &IpcCallerPoint) {
+fn report_throughput(bench: &mut Bench, point: usize, row: &IpcCallerPoint) {
     let Some((calls, wall)) = bench.total(point).filter(|(_, wall)| *wall > 0.0) else { return };
-    bench.value(point, "wall-time", wall, "ns", Better::Neither);
-    bench.value(point, "throughput", row.payload as f64 * calls as f64 * 1e9 / wall, "B/s", Better::More);
+    bench.add_value(point, "wall-time", wall, "ns", Better::Neither);
+    bench.add_value(point, "throughput", row.payload as f64 * calls as f64 * 1e9 / wall, "B/s", Better::More);
 }
 
 fn trial(bench: &mut Bench, point: usize, what: &str, trial: &InheritanceTrial) {
@@ -259,7 +260,7 @@ fn trial(bench: &mut Bench, point: usize, what: &str, trial: &InheritanceTrial) 
         return;
     }
     let mut count = |name: &str, value: u64| {
-        bench.value(point, &format!("{what}-{name}"), value as f64, "count", Better::Neither);
+        bench.add_value(point, &format!("{what}-{name}"), value as f64, "count", Better::Neither);
     };
     count("calls", trial.calls);
     count("inherited", trial.inherited);
@@ -275,14 +276,14 @@ fn misplaced(placement: IpcPairPlacement, tally: &IpcCallTally) -> Option<Shortf
         IpcPairPlacement::SameCore => (stayed - synced + migrated, "between threads of one CPU"),
         IpcPairPlacement::Free => return None,
     };
-    let calls = counted(stayed + migrated, "call");
+    let calls = count_with_noun(stayed + migrated, "call");
     (misplaced > 0).then(|| {
         Shortfall::other_cpu(format!("{misplaced} of {calls} were not {wanted}, as the placement has them"))
     })
 }
 
 /// Marks a row as degraded or cut short, with the reasons.
-fn doubts(
+fn report_doubts(
     bench: &mut Bench,
     point: usize,
     tally: &IpcCallTally,
@@ -294,17 +295,20 @@ fn doubts(
         bench.degrade(point, POLICY_REFUSED, reason.as_str(), real_time_remedy());
     }
     if let Some(ended) = &called.ended {
-        bench.cut_short(point, format!("ended early, after {}: {ended}", counted(tally.calls, "call")));
+        bench.cut_short(
+            point,
+            format!("ended early, after {}: {ended}", count_with_noun(tally.calls, "call")),
+        );
     }
     let lost = tally.failures + tally.mismatches;
     if lost > 0 {
         let first = tally.first_failure.as_deref().unwrap_or("no reason is known");
-        let reason = format!("{} failed: in no figure: {first}", counted(lost, "call"));
+        let reason = format!("{} failed: in no figure: {first}", count_with_noun(lost, "call"));
         bench.degrade(point, "calls-failed", reason, "");
     }
     let unexpected = served.map_or(0, |served| served.unexpected);
     if unexpected > 0 {
-        let reason = format!("the server saw {} out of order", counted(unexpected, "request"));
+        let reason = format!("the server saw {} out of order", count_with_noun(unexpected, "request"));
         bench.degrade(point, "out-of-order", reason, "");
     }
 }

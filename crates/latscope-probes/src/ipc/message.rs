@@ -55,15 +55,19 @@ const NOT_ASKED: u32 = u32::MAX;
 
 impl IpcRequestHeader {
     /// Writes the request over the beginning of `payload`.
-    pub fn write(&self, payload: &mut [u8]) {
+    pub fn write_to(&self, payload: &mut [u8]) {
         let ThreadSchedState { policy, priority, nice } = self.caller;
-        put(payload, self.sequence, [self.cpu, policy, priority, nice as u32, self.flags, self.length]);
+        encode_header(
+            payload,
+            self.sequence,
+            [self.cpu, policy, priority, nice as u32, self.flags, self.length],
+        );
     }
 
     /// Reads a request from the beginning of `payload`.
     #[inline]
-    pub fn read(payload: &[u8]) -> IpcRequestHeader {
-        let (sequence, [cpu, policy, priority, nice, flags, length]) = get(payload);
+    pub fn read_from(payload: &[u8]) -> IpcRequestHeader {
+        let (sequence, [cpu, policy, priority, nice, flags, length]) = decode_header(payload);
         IpcRequestHeader {
             sequence,
             cpu,
@@ -89,16 +93,16 @@ impl IpcRequestHeader {
 
 impl IpcReplyHeader {
     /// Writes the reply over the beginning of `payload`.
-    pub fn write(&self, payload: &mut [u8]) {
+    pub fn write_to(&self, payload: &mut [u8]) {
         let unknown = ThreadSchedState { policy: NOT_ASKED, ..ThreadSchedState::default() };
         let ThreadSchedState { policy, priority, nice } = self.server.unwrap_or(unknown);
         let words = [self.cpu, policy, priority, nice as u32, self.thread, u32::from(self.verified)];
-        put(payload, self.sequence, words);
+        encode_header(payload, self.sequence, words);
     }
 
     /// Reads a reply from the beginning of `payload`. Fields that do not fit have the values of a good reply.
-    pub fn read(payload: &[u8]) -> IpcReplyHeader {
-        let (sequence, [cpu, policy, priority, nice, thread, verified]) = get(payload);
+    pub fn read_from(payload: &[u8]) -> IpcReplyHeader {
+        let (sequence, [cpu, policy, priority, nice, thread, verified]) = decode_header(payload);
         let state = ThreadSchedState { policy, priority, nice: nice as i32 };
         let told = payload.len() >= LENGTH && policy != NOT_ASKED;
         IpcReplyHeader {
@@ -133,12 +137,12 @@ pub fn stamp(payload: &mut [u8], ns: u64) {
 
 /// Returns the sender's stamp, ns; `None` if the payload has no room for it, or if it is 0, which means that
 /// the way is not measured.
-pub fn stamped(payload: &[u8]) -> Option<u64> {
+pub fn read_stamp(payload: &[u8]) -> Option<u64> {
     let bytes = payload.get(LENGTH..STAMPED)?;
     Some(u64::from_le_bytes(bytes.try_into().ok()?)).filter(|ns| *ns > 0)
 }
 
-fn put(payload: &mut [u8], sequence: u64, words: [u32; 6]) {
+fn encode_header(payload: &mut [u8], sequence: u64, words: [u32; 6]) {
     let mut bytes = [0; LENGTH];
     bytes[..8].copy_from_slice(&sequence.to_le_bytes());
     for (place, word) in bytes[8..].chunks_exact_mut(4).zip(words) {
@@ -151,19 +155,19 @@ fn put(payload: &mut [u8], sequence: u64, words: [u32; 6]) {
 }
 
 #[inline]
-fn get(payload: &[u8]) -> (u64, [u32; 6]) {
+fn decode_header(payload: &[u8]) -> (u64, [u32; 6]) {
     match payload.first_chunk() {
-        Some(whole) => words(whole),
+        Some(whole) => decode_words(whole),
         None => {
             let mut bytes = [0; LENGTH];
             bytes[..payload.len()].copy_from_slice(payload);
-            words(&bytes)
+            decode_words(&bytes)
         }
     }
 }
 
 #[inline]
-fn words(bytes: &[u8; LENGTH]) -> (u64, [u32; 6]) {
+fn decode_words(bytes: &[u8; LENGTH]) -> (u64, [u32; 6]) {
     let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let sequence = u64::from(word(0)) | u64::from(word(4)) << 32;
     (sequence, std::array::from_fn(|index| word(8 + 4 * index)))
@@ -186,20 +190,20 @@ mod tests {
         };
         let reply = IpcReplyHeader { sequence: 9, cpu: 1, server: Some(FIFO), thread: 4711, verified: true };
         let mut payload = [0xff; 64];
-        request.write(&mut payload);
-        assert_eq!(IpcRequestHeader::read(&payload), request);
+        request.write_to(&mut payload);
+        assert_eq!(IpcRequestHeader::read_from(&payload), request);
         assert_eq!(payload[32], 0xff);
-        reply.write(&mut payload);
-        assert_eq!(IpcReplyHeader::read(&payload), reply);
-        IpcReplyHeader { server: None, ..reply }.write(&mut payload);
-        assert_eq!(IpcReplyHeader::read(&payload).server, None);
+        reply.write_to(&mut payload);
+        assert_eq!(IpcReplyHeader::read_from(&payload), reply);
+        IpcReplyHeader { server: None, ..reply }.write_to(&mut payload);
+        assert_eq!(IpcReplyHeader::read_from(&payload).server, None);
     }
 
     #[test]
     fn the_layout_is_the_one_agreed() {
         let mut payload = [0; 32];
         let caller = ThreadSchedState { policy: 1, priority: 4, nice: -1 };
-        IpcRequestHeader { sequence: 1, cpu: 2, caller, flags: 6, length: 32 }.write(&mut payload);
+        IpcRequestHeader { sequence: 1, cpu: 2, caller, flags: 6, length: 32 }.write_to(&mut payload);
         assert_eq!(payload[..12], [1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0]);
         assert_eq!(payload[12..], [1, 0, 0, 0, 4, 0, 0, 0, 255, 255, 255, 255, 6, 0, 0, 0, 32, 0, 0, 0]);
     }
@@ -207,9 +211,9 @@ mod tests {
     #[test]
     fn a_short_payload_carries_what_fits() {
         let mut payload = [0; 4];
-        IpcRequestHeader { sequence: 1 << 32 | 5, ..IpcRequestHeader::default() }.write(&mut payload);
-        assert_eq!(IpcRequestHeader::read(&payload).sequence, carried(1 << 32 | 5, 4));
-        let reply = IpcReplyHeader::read(&payload);
+        IpcRequestHeader { sequence: 1 << 32 | 5, ..IpcRequestHeader::default() }.write_to(&mut payload);
+        assert_eq!(IpcRequestHeader::read_from(&payload).sequence, carried(1 << 32 | 5, 4));
+        let reply = IpcReplyHeader::read_from(&payload);
         assert!(reply.verified && reply.server.is_none());
         assert!(!tells_cpu(8) && tells_cpu(12));
     }
@@ -230,8 +234,8 @@ mod tests {
     fn a_stamp_stands_behind_the_message() {
         let mut payload = [0; STAMPED];
         stamp(&mut payload, 1 << 50);
-        assert_eq!((stamped(&payload), stamped(&payload[..39])), (Some(1 << 50), None));
+        assert_eq!((read_stamp(&payload), read_stamp(&payload[..39])), (Some(1 << 50), None));
         stamp(&mut payload, 0);
-        assert_eq!(stamped(&payload), None);
+        assert_eq!(read_stamp(&payload), None);
     }
 }

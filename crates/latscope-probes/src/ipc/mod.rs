@@ -51,8 +51,9 @@ pub fn warnings(steps: &[PlanStep], machine: &Machine) -> Vec<Warning> {
         warnings.push(Warning { id: id.to_owned(), text, remedy: Some(remedy) });
     };
     let steps = || steps.iter().filter(|step| step.name == STEP);
-    let rows =
-        || steps().flat_map(|step| step.points.iter().filter_map(|point| IpcCallerPoint::of(point).ok()));
+    let rows = || {
+        steps().flat_map(|step| step.points.iter().filter_map(|point| IpcCallerPoint::from_point(point).ok()))
+    };
     let pairs = rows().map(|row| row.pair + 1).max().unwrap_or(0);
     let real_time =
         rows().filter(|row| row.caller != Caller::Other).map(|row| row.pair + 1).max().unwrap_or(0);
@@ -61,14 +62,14 @@ pub fn warnings(steps: &[PlanStep], machine: &Machine) -> Vec<Warning> {
             "pairs",
             format!(
                 "{pairs} pairs on {}: the machine is overloaded, and the figures say little else",
-                counted(cpus, "CPU")
+                count_with_noun(cpus, "CPU")
             ),
         );
     }
     if real_time > cpus {
         let text = format!(
             "{real_time} real-time callers on {}: they wait for each other, and miss",
-            counted(cpus, "CPU")
+            count_with_noun(cpus, "CPU")
         );
         warn("real-time-threads", text);
     }
@@ -78,7 +79,7 @@ pub fn warnings(steps: &[PlanStep], machine: &Machine) -> Vec<Warning> {
 /// The name of a step of transactions.
 pub const STEP: &str = "ipc";
 
-static EXPERIMENT: Experiment = Experiment::new(STEP, Cpus::All, measure::run);
+static EXPERIMENT: Experiment = Experiment::new(STEP, Cpus::All, measure::measure_points);
 
 /// The family of transactions between processes.
 pub static FAMILY: Family = Family {
@@ -160,7 +161,7 @@ transports! {
 /// The points of a survey, or of a program that asks for others: one pair.
 fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let Some(transport) = transport(probe.id.trim_start_matches("ipc.")) else { return Vec::new() };
-    let usual = setup::IpcStepSetup::usual(transport, machine);
+    let usual = setup::IpcStepSetup::for_transport(transport, machine);
     let placement = ParamValueRequest::of::<IpcPairPlacement>(input, "placement").first();
     let setup = setup::IpcStepSetup {
         placement: placement.unwrap_or(usual.placement),
@@ -168,10 +169,10 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
         ..usual
     };
     let point = |row: IpcCallerPoint| {
-        let title = format!("transaction, {}, {} caller", transport.title, row.caller.word());
-        MeasurementPoint { title, row: true, ..row.point(transport) }
+        let title = format!("transaction, {}, {} caller", transport.title, row.caller.policy_name());
+        MeasurementPoint { title, row: true, ..row.to_point(transport) }
     };
-    setup.rows().map(point).collect()
+    setup.caller_points().map(point).collect()
 }
 
 /// A process of a pair: `__ipc server|client`.

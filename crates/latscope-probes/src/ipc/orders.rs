@@ -6,7 +6,7 @@ use crate::prelude::*;
 use latscope_bench::recorder::{HistogramSlotLayout, Slots};
 use latscope_core::report::{SampleBlock, TransactionHop};
 use latscope_exchange::transaction::{EndpointHandle, IpcTransport};
-use latscope_os::worker::inherited;
+use latscope_os::worker::take_descriptor;
 use serde::{Deserialize, Serialize};
 
 /// Descriptors before those of the endpoint pair: this socket, the histograms, the bell.
@@ -229,7 +229,7 @@ impl IpcPairOrder {
     /// # Errors
     /// The histograms were not inherited.
     pub fn slots(&self) -> Result<Slots> {
-        Ok(Slots::map(inherited(1)?, HistogramSlotLayout::of(&self.step))?)
+        Ok(Slots::map_memfd(take_descriptor(1)?, HistogramSlotLayout::of_step(&self.step))?)
     }
 }
 
@@ -239,6 +239,6 @@ impl IpcPairOrder {
 /// There are fewer descriptors than the orders state.
 pub fn handle(common: &IpcPairOrder) -> Result<EndpointHandle> {
     let range = OWN_DESCRIPTORS..OWN_DESCRIPTORS + common.descriptors as u32;
-    let descriptors: Vec<OwnedFd> = range.map(inherited).collect::<std::io::Result<_>>()?;
+    let descriptors: Vec<OwnedFd> = range.map(take_descriptor).collect::<std::io::Result<_>>()?;
     Ok(EndpointHandle { descriptors, words: common.words.clone(), payload: common.payload })
 }

@@ -46,7 +46,7 @@ impl InProcess {
 impl TransactionClient for InProcess {
     fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, TransactionFailure> {
         self.0.change_thread();
-        let answer = match self.0.answer(request) {
+        let answer = match self.0.handle_request(request) {
             HandlerReply::Echo => request,
             HandlerReply::Bytes(bytes) => bytes,
             HandlerReply::None => &[],
@@ -66,8 +66,10 @@ mod tests {
     fn the_call_is_answered_in_place() {
         let mut client = InProcess::new(IpcMeasureMode::Latency, 64);
         let (mut request, mut reply) = ([0; 64], [0; 64]);
-        IpcRequestHeader { sequence: 3, ..IpcRequestHeader::default() }.write(&mut request);
+        IpcRequestHeader { sequence: 3, ..IpcRequestHeader::default() }.write_to(&mut request);
         assert_eq!(client.call(&request, &mut reply), Ok(64));
-        assert!(IpcReplyHeader::read(&reply).verified && IpcReplyHeader::read(&reply).sequence == 3);
+        assert!(
+            IpcReplyHeader::read_from(&reply).verified && IpcReplyHeader::read_from(&reply).sequence == 3
+        );
     }
 }

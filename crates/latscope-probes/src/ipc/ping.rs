@@ -14,13 +14,13 @@ impl BinderPingClient {
     ///
     /// # Errors
     /// There is no binder, or no service of this name.
-    pub fn of(
+    pub fn for_service(
         service: &str,
         transport: &str,
         device: Option<&str>,
     ) -> Result<BinderPingClient, TransportSetupError> {
         let named = Some(service).filter(|service| *service != MANAGER);
-        BinderPinger::find(transport, device, named).map(BinderPingClient)
+        BinderPinger::find_service(transport, device, named).map(BinderPingClient)
     }
 }
 
@@ -36,8 +36,9 @@ mod tests {
 
     #[test]
     fn without_an_answer_the_reason_is_given() {
-        let refused =
-            BinderPingClient::of("no.such.service", "binder", None).err().expect("there is no such service");
+        let refused = BinderPingClient::for_service("no.such.service", "binder", None)
+            .err()
+            .expect("there is no such service");
         assert!(!refused.reason.is_empty());
     }
 }

@@ -98,7 +98,7 @@ impl Caller {
     pub const WORDS: &'static [&'static str] = &["other", "fifo"];
 
     /// Word of this policy.
-    pub fn word(self) -> &'static str {
+    pub fn policy_name(self) -> &'static str {
         if self == Caller::Other { "other" } else { "fifo" }
     }
 
@@ -144,7 +144,7 @@ impl PointSettings for IpcCallerPoint {
         given([
             ("transport", self.transport.to_param()),
             ("mode", self.mode.to_param()),
-            ("caller", Some(self.caller.word().into())),
+            ("caller", Some(self.caller.policy_name().into())),
             ("pair", self.pair.to_param()),
             ("placement", self.placement.to_param()),
             ("payload", self.payload.to_param()),
@@ -201,20 +201,21 @@ settings! {
 
 impl IpcCallerPoint {
     /// The point of this row.
-    pub fn point(&self, transport: &IpcTransport) -> MeasurementPoint {
+    pub fn to_point(&self, transport: &IpcTransport) -> MeasurementPoint {
         let title = match self.mode {
             IpcMeasureMode::Throughput => format!("{}, {}", transport.title, format_size(self.payload)),
-            _ => format!("{}, {} caller, pair {}", transport.title, self.caller.word(), self.pair),
+            _ => format!("{}, {} caller, pair {}", transport.title, self.caller.policy_name(), self.pair),
         };
-        let probe = crate::find(&format!("ipc.{}", transport.name)).expect("every transport has a probe");
-        probe.point(self.clone(), title, false)
+        let probe =
+            crate::find_probe(&format!("ipc.{}", transport.name)).expect("every transport has a probe");
+        probe.make_point(self.clone(), title, false)
     }
 
-    /// Returns the row of a point, which is one of [`IpcCallerPoint::point`] or of priority inversion.
+    /// Returns the row of a point, which is one of [`IpcCallerPoint::to_point`] or of priority inversion.
     ///
     /// # Errors
     /// The point is of neither kind.
-    pub fn of(point: &MeasurementPoint) -> Result<IpcCallerPoint> {
+    pub fn from_point(point: &MeasurementPoint) -> Result<IpcCallerPoint> {
         if point.probe == INVERSION {
             return Ok(IpcCallerPoint::of_inversion(&PriorityInversionSettings::read(point)?.lock));
         }
@@ -289,13 +290,13 @@ mod tests {
             IpcCallerPoint { mode: IpcMeasureMode::Ping, service: Some("0".to_owned()), payload: 0, ..row() };
         let chosen = IpcCallerPoint { device: Some("/dev/vndbinder".to_owned()), ..row() };
         for row in [row(), plain, ping, chosen] {
-            assert_eq!(IpcCallerPoint::of(&row.point(transport)).unwrap(), row);
+            assert_eq!(IpcCallerPoint::from_point(&row.to_point(transport)).unwrap(), row);
         }
         for (name, value) in [("wait", "doze"), ("since", "then"), ("caller", "other"), ("transport", "post")]
         {
-            let mut point = row().point(transport);
+            let mut point = row().to_point(transport);
             point.params.insert(name.to_owned(), value.into());
-            assert!(IpcCallerPoint::of(&point).is_err(), "{name}");
+            assert!(IpcCallerPoint::from_point(&point).is_err(), "{name}");
         }
     }
 

@@ -39,7 +39,7 @@ impl Receiver {
     ///
     /// # Errors
     /// The histograms were not inherited.
-    fn of(order: &ServerOrder) -> Result<Option<Receiver>> {
+    fn from_order(order: &ServerOrder) -> Result<Option<Receiver>> {
         let Some(point) = order.point else { return Ok(None) };
         let writer = order.common.slots()?.writer(point, Sampling::Event);
         writer.adopt();
@@ -63,8 +63,8 @@ impl Attendant {
     /// Records how long a request was on its way.
     // Out of the way of an echo, which is measured in nanoseconds.
     #[inline(never)]
-    fn receive(&mut self, request: &[u8], now: u64) {
-        let (Some(receiver), Some(sent)) = (&mut self.receiver, message::stamped(request)) else { return };
+    fn record_request(&mut self, request: &[u8], now: u64) {
+        let (Some(receiver), Some(sent)) = (&mut self.receiver, message::read_stamp(request)) else { return };
         if receiver.warm_up > 0 {
             receiver.warm_up -= 1;
             return;
@@ -84,36 +84,36 @@ impl Attendant {
         let reply = IpcReplyHeader {
             sequence: carried(sequence, length),
             cpu: rustix::thread::sched_getcpu() as u32,
-            server: self.state(flags),
+            server: self.requested_state(flags),
             thread: self.thread,
             verified,
         };
         let length = length.min(self.reply.len());
-        reply.write(&mut self.reply[..length]);
+        reply.write_to(&mut self.reply[..length]);
         &self.reply[..length]
     }
 
-    fn state(&mut self, flags: u32) -> Option<ThreadSchedState> {
+    fn requested_state(&mut self, flags: u32) -> Option<ThreadSchedState> {
         if flags & (STATE | VERBOSE) == 0 {
             return None;
         }
         if self.thread == 0 {
             self.thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         }
-        sched::state(0).ok()
+        sched::thread_state(0).ok()
     }
 }
 
 impl RequestHandler for Attendant {
-    fn answer(&mut self, request: &[u8]) -> HandlerReply<'_> {
+    fn handle_request(&mut self, request: &[u8]) -> HandlerReply<'_> {
         let now = if self.receiver.is_some() { monotonic_ns() } else { 0 };
-        let asked = IpcRequestHeader::read(request);
+        let asked = IpcRequestHeader::read_from(request);
         let verified = asked.is_next(self.last, request.len());
         self.last = asked.sequence;
         self.served.requests += 1;
         self.served.unexpected += u64::from(!verified);
         if self.receiver.is_some() {
-            self.receive(request, now);
+            self.record_request(request, now);
         }
         if asked.flags & ONE_WAY != 0 {
             return HandlerReply::None;
@@ -130,11 +130,11 @@ impl RequestHandler for Attendant {
 
 /// Puts the calling thread on its CPUs and under SCHED_OTHER. Returns the scheduling that it did not get, in
 /// words.
-pub fn settle(cpus: &[u32]) -> Result<Option<String>> {
+pub fn place_thread(cpus: &[u32]) -> Result<Option<String>> {
     sched::pin(cpus).with_context(|| format!("CPUs {cpus:?} cannot be used"))?;
     // What a run is started under (chrt, nice) is not what it measures.
     let set = sched::set_policy(ThreadSchedPolicy::Other);
-    let state = sched::state(0)?;
+    let state = sched::thread_state(0)?;
     let wanted = ThreadSchedState::default();
     let why = || set.err().map(|error| format!(": {error}")).unwrap_or_default();
     Ok((state != wanted).then(|| {
@@ -149,7 +149,7 @@ pub fn settle(cpus: &[u32]) -> Result<Option<String>> {
 
 /// Returns the current state of the calling thread.
 pub(crate) fn myself(role: &str) -> TransactionHop {
-    let ThreadSchedState { policy, priority, nice } = sched::state(0).unwrap_or_default();
+    let ThreadSchedState { policy, priority, nice } = sched::thread_state(0).unwrap_or_default();
     TransactionHop {
         role: role.to_owned(),
         pid: std::process::id(),
@@ -166,28 +166,28 @@ pub(crate) fn myself(role: &str) -> TransactionHop {
 /// # Errors
 /// The process was not started by latscope itself.
 pub fn main(worker: &mut MessageSocket) -> Result<()> {
-    let Some(IpcProcessOrder::Serve(order)) = worker.receive()? else {
+    let Some(IpcProcessOrder::Serve(order)) = worker.receive_message()? else {
         bail!("a server takes another order")
     };
     worker::die_with(order.common.parent)?;
-    match serve(&order, worker) {
-        Ok(served) => worker.send(&IpcProcessResult::Served(served))?,
-        Err(error) => worker.answer::<()>(&Err(error))?,
+    match serve_requests(&order, worker) {
+        Ok(served) => worker.send_message(&IpcProcessResult::Served(served))?,
+        Err(error) => worker.send_answer::<()>(&Err(error))?,
     }
     Ok(())
 }
 
-fn serve(order: &ServerOrder, worker: &mut MessageSocket) -> Result<IpcServerResult> {
-    let shortfall = settle(&order.common.cpus)?;
-    let receiver = Receiver::of(order)?;
+fn serve_requests(order: &ServerOrder, worker: &mut MessageSocket) -> Result<IpcServerResult> {
+    let shortfall = place_thread(&order.common.cpus)?;
+    let receiver = Receiver::from_order(order)?;
     let transport = order.common.transport()?;
     let mut server = (transport.server)(handle(&order.common)?)?;
     let mut attendant = Attendant::new(order.common.mode, order.common.payload, receiver);
     attendant.served.shortfall = shortfall;
-    attendant.hog = (order.common.mode == IpcMeasureMode::Inversion).then(Hog::start).transpose()?;
+    attendant.hog = (order.common.mode == IpcMeasureMode::Inversion).then(Hog::start_thread).transpose()?;
     attendant.served.began = Some(myself("service"));
-    worker.answer(&Ok(()))?;
-    let outcome = server.serve(&mut attendant);
+    worker.send_answer(&Ok(()))?;
+    let outcome = server.serve_requests(&mut attendant);
     let blocks = attendant.receiver.take().map(|receiver| receiver.writer.into_blocks());
     let ended = outcome.err().map(|failure| failure.to_string());
     Ok(IpcServerResult { blocks: blocks.unwrap_or_default(), ended, ..attendant.served })
@@ -199,11 +199,11 @@ mod tests {
 
     fn ask(attendant: &mut Attendant, sequence: u64, flags: u32, length: usize) -> Option<IpcReplyHeader> {
         let mut request = vec![0; length];
-        IpcRequestHeader { sequence, flags, ..IpcRequestHeader::default() }.write(&mut request);
-        match attendant.answer(&request) {
+        IpcRequestHeader { sequence, flags, ..IpcRequestHeader::default() }.write_to(&mut request);
+        match attendant.handle_request(&request) {
             HandlerReply::Bytes(bytes) => {
                 assert_eq!(bytes.len(), length);
-                Some(IpcReplyHeader::read(bytes))
+                Some(IpcReplyHeader::read_from(bytes))
             }
             HandlerReply::Echo | HandlerReply::None => None,
         }
@@ -214,7 +214,7 @@ mod tests {
         let mut attendant = Attendant::new(IpcMeasureMode::Latency, 64, None);
         let first = ask(&mut attendant, 1, STATE, 64).unwrap();
         assert!(first.verified && first.sequence == 1);
-        assert_eq!(first.server, sched::state(0).ok());
+        assert_eq!(first.server, sched::thread_state(0).ok());
         assert_ne!(first.thread, 0);
         assert!(!ask(&mut attendant, 1, 0, 64).unwrap().verified);
         assert_eq!((attendant.served.requests, attendant.served.unexpected), (2, 1));

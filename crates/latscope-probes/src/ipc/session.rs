@@ -70,7 +70,7 @@ impl IpcEndpointProcess {
         if all.len() >= MOST_DESCRIPTORS {
             bail!("the transport has {} descriptors, more than a process can inherit", endpoints.len());
         }
-        let (child, messages) = role::start(&[super::ROLE.name, name], &all, Lifetime::WithParent)
+        let (child, messages) = role::start_process(&[super::ROLE.name, name], &all, Lifetime::WithParent)
             .with_context(|| format!("the {name}'s process does not start"))?;
         let (child, standstill) = (KilledOnDrop(child), Standstill::default());
         Ok(IpcEndpointProcess { child, messages, done: false, halted: false, standstill })
@@ -80,17 +80,17 @@ impl IpcEndpointProcess {
         is_halted(self.child.0.id())
     }
 
-    fn tell(&mut self, order: &IpcProcessOrder) -> Result<()> {
-        self.messages.send(order).map_err(|_| self.how_it_ended())
+    fn send_order(&mut self, order: &IpcProcessOrder) -> Result<()> {
+        self.messages.send_message(order).map_err(|_| self.how_it_ended())
     }
 
     /// Receives the next message of the process.
-    fn word(&mut self) -> Result<IpcProcessResult> {
-        self.messages.receive()?.ok_or_else(|| self.how_it_ended())
+    fn receive_result(&mut self) -> Result<IpcProcessResult> {
+        self.messages.receive_message()?.ok_or_else(|| self.how_it_ended())
     }
 
-    fn ready(&mut self) -> Result<()> {
-        self.messages.answered(Some(READY_TIMEOUT))?.ok_or_else(|| self.how_it_ended())
+    fn wait_until_ready(&mut self) -> Result<()> {
+        self.messages.receive_answer(Some(READY_TIMEOUT))?.ok_or_else(|| self.how_it_ended())
     }
 
     /// Returns how the process ended; a process that hangs is killed first.
@@ -144,7 +144,7 @@ impl IpcSessionContext<'_, '_> {
 ///
 /// # Errors
 /// A process could not be started or set up; the text states the reason.
-pub fn run(
+pub fn run_group(
     bench: &Bench,
     transport: &'static IpcTransport,
     group: &IpcPointGroup,
@@ -156,19 +156,19 @@ pub fn run(
     // Leftovers stay in the journal until the guardian ends with this run.
     let guardian = Guardian::default();
     let mut pairs = Vec::new();
-    for number in numbers(group) {
-        pairs.push(begin(&setting, transport, group, number, &guardian)?);
+    for number in pair_numbers(group) {
+        pairs.push(start_pair(&setting, transport, group, number, &guardian)?);
     }
     start();
     for pair in &mut pairs {
-        pair.client.tell(&IpcProcessOrder::Go)?;
+        pair.client.send_order(&IpcProcessOrder::Go)?;
     }
-    listen(&mut pairs, Duration::from_nanos(setting.bench.stop().limit_ns))?;
-    Ok(pairs.into_iter().map(end).collect())
+    receive_results(&mut pairs, Duration::from_nanos(setting.bench.stop().limit_ns))?;
+    Ok(pairs.into_iter().map(end_pair).collect())
 }
 
 /// The numbers of the pairs of a group.
-fn numbers(group: &IpcPointGroup) -> Vec<u64> {
+fn pair_numbers(group: &IpcPointGroup) -> Vec<u64> {
     let mut numbers: Vec<u64> = group.iter().map(|(_, row)| row.pair).collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -176,7 +176,7 @@ fn numbers(group: &IpcPointGroup) -> Vec<u64> {
 }
 
 /// Starts the processes of a pair, up to the barrier.
-fn begin(
+fn start_pair(
     setting: &IpcSessionContext,
     transport: &'static IpcTransport,
     group: &IpcPointGroup,
@@ -188,7 +188,7 @@ fn begin(
     let endpoints = match &row.service {
         // Whom it meets is there without us.
         Some(service) => {
-            BinderPingClient::of(service, transport.name, row.device.as_deref())?;
+            BinderPingClient::for_service(service, transport.name, row.device.as_deref())?;
             EndpointPair::of_words([service.clone()].into_iter().chain(row.device.clone()).collect())
         }
         None => match &row.device {
@@ -199,7 +199,7 @@ fn begin(
     for leftover in endpoints.leftovers.iter() {
         guardian.journal_leftover(leftover)?;
     }
-    let (near, far) = places(row.placement, &setting.step.cpus, number);
+    let (near, far) = pair_cpus(row.placement, &setting.step.cpus, number);
     let common = |cpus: Vec<u32>, descriptors: usize| IpcPairOrder {
         transport: transport.name.to_owned(),
         mode: row.mode,
@@ -221,17 +221,17 @@ fn begin(
         let mut server = IpcEndpointProcess::start("server", &own, &endpoints.server)?;
         let point = (row.mode == IpcMeasureMode::OneWay).then(|| point_of(group, number, |_| true)).flatten();
         let common = common(far.clone(), endpoints.server.len());
-        server.tell(&IpcProcessOrder::Serve(Box::new(ServerOrder { common, point })))?;
+        server.send_order(&IpcProcessOrder::Serve(Box::new(ServerOrder { common, point })))?;
         Ok(server)
     });
     let mut server = server.transpose()?;
     let mut client = IpcEndpointProcess::start("client", &own, &endpoints.client)?;
     let process = server.as_ref().map(|server| server.child.0.id());
     let order = client_order(setting, group, number, common(near, endpoints.client.len()), process);
-    client.tell(&IpcProcessOrder::Call(Box::new(order)))?;
+    client.send_order(&IpcProcessOrder::Call(Box::new(order)))?;
     // Some transports are made by both ends together: neither is ready alone.
-    server.as_mut().map_or(Ok(()), IpcEndpointProcess::ready).context("the server")?;
-    client.ready().context("the client")?;
+    server.as_mut().map_or(Ok(()), IpcEndpointProcess::wait_until_ready).context("the server")?;
+    client.wait_until_ready().context("the client")?;
     let stand_in = || binder::other_device(transport.name, &endpoints.words).map(str::to_owned);
     let other_device = if row.device.is_none() { stand_in() } else { None };
     let endpoints = EndpointPair { server: Vec::new(), client: Vec::new(), ..endpoints };
@@ -293,7 +293,7 @@ fn point_of(group: &IpcPointGroup, pair: u64, is: impl Fn(&IpcCallerPoint) -> bo
 }
 
 /// The CPUs of a pair's client and of its server.
-pub fn places(placement: IpcPairPlacement, cpus: &[u32], pair: u64) -> (Vec<u32>, Vec<u32>) {
+pub fn pair_cpus(placement: IpcPairPlacement, cpus: &[u32], pair: u64) -> (Vec<u32>, Vec<u32>) {
     let cpu = |index: u64| vec![cpus[index as usize % cpus.len()]];
     match placement {
         IpcPairPlacement::SameCore => (cpu(pair), cpu(pair)),
@@ -304,16 +304,16 @@ pub fn places(placement: IpcPairPlacement, cpus: &[u32], pair: u64) -> (Vec<u32>
 
 /// Receives messages until every client is done or gone. A process that stands still when its `time` is over goes on;
 /// a client that does not end then is killed.
-fn listen(pairs: &mut [IpcProcessPair], time: Duration) -> Result<()> {
+fn receive_results(pairs: &mut [IpcProcessPair], time: Duration) -> Result<()> {
     let began = Instant::now();
     while pairs.iter().any(|pair| !pair.client.done) {
-        let ready = wait(pairs)?;
+        let ready = wait_for_messages(pairs)?;
         // It is known as long as they live.
         for process in pairs.iter_mut().flat_map(|pair| pair.server.iter_mut().chain([&mut pair.client])) {
             process.halted |= worker::was_halted(&process.child.0);
         }
         for (index, of_server) in ready {
-            pairs[index].hear(of_server);
+            pairs[index].handle_message(of_server);
         }
         let now = Instant::now();
         let over = began.elapsed().saturating_sub(time);
@@ -332,7 +332,7 @@ fn listen(pairs: &mut [IpcProcessPair], time: Duration) -> Result<()> {
 }
 
 /// Waits for messages. Returns the index of each pair with a message, and true if it is the server's.
-fn wait(pairs: &[IpcProcessPair]) -> Result<Vec<(usize, bool)>> {
+fn wait_for_messages(pairs: &[IpcProcessPair]) -> Result<Vec<(usize, bool)>> {
     let mut whose = Vec::new();
     let mut fds = Vec::new();
     for (index, pair) in pairs.iter().enumerate() {
@@ -349,12 +349,12 @@ fn wait(pairs: &[IpcProcessPair]) -> Result<Vec<(usize, bool)>> {
 }
 
 impl IpcProcessPair {
-    fn hear(&mut self, of_server: bool) {
+    fn handle_message(&mut self, of_server: bool) {
         let process = match &mut self.server {
             Some(server) if of_server => server,
             _ => &mut self.client,
         };
-        let word = process.word();
+        let word = process.receive_result();
         process.done = true;
         match (of_server, word) {
             (true, Ok(IpcProcessResult::Served(served))) => self.served = Some(served),
@@ -374,7 +374,7 @@ impl IpcProcessPair {
     /// Lets processes of the pair go on that stand still, and gives the client up some time after its own.
     fn hasten(&mut self, over: Duration) {
         for process in self.server.iter_mut().chain([&mut self.client]) {
-            if process.standstill.lasts(process.is_halted()) {
+            if process.standstill.has_lasted(process.is_halted()) {
                 resume(process.child.0.id());
             }
         }
@@ -404,7 +404,7 @@ impl IpcProcessPair {
 }
 
 /// Ends a pair. A server whose client is gone sends its last message.
-fn end(mut pair: IpcProcessPair) -> IpcPairOutcome {
+fn end_pair(mut pair: IpcProcessPair) -> IpcPairOutcome {
     // It exits by itself after its last word; its end of the transport goes with it.
     if !pair.client.is_halted() {
         let _ = wait_for(&mut pair.client.child.0);
@@ -412,7 +412,7 @@ fn end(mut pair: IpcProcessPair) -> IpcPairOutcome {
     if let Some(server) = pair.server.as_mut().filter(|server| !server.done) {
         let grace = if server.is_halted() { LOOK } else { GRACE };
         let _ = server.messages.set_timeout(Some(grace));
-        pair.served = match server.word() {
+        pair.served = match server.receive_result() {
             Ok(IpcProcessResult::Served(served)) => Some(served),
             Ok(_) => None,
             // The client has noticed and told before its end was seen here.
@@ -454,9 +454,9 @@ mod tests {
     #[test]
     fn pairs_share_no_cpu_as_long_as_there_are_enough() {
         let cpus = [3, 2, 1, 0];
-        assert_eq!(places(IpcPairPlacement::SameCore, &cpus, 1), (vec![2], vec![2]));
-        assert_eq!(places(IpcPairPlacement::TwoCores, &cpus, 1), (vec![1], vec![0]));
-        assert_eq!(places(IpcPairPlacement::TwoCores, &cpus, 2), (vec![3], vec![2]));
-        assert_eq!(places(IpcPairPlacement::Free, &cpus, 7).1, cpus);
+        assert_eq!(pair_cpus(IpcPairPlacement::SameCore, &cpus, 1), (vec![2], vec![2]));
+        assert_eq!(pair_cpus(IpcPairPlacement::TwoCores, &cpus, 1), (vec![1], vec![0]));
+        assert_eq!(pair_cpus(IpcPairPlacement::TwoCores, &cpus, 2), (vec![3], vec![2]));
+        assert_eq!(pair_cpus(IpcPairPlacement::Free, &cpus, 7).1, cpus);
     }
 }

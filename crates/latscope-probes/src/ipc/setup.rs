@@ -63,7 +63,7 @@ pub fn usual_rules() -> Periodic {
 
 impl IpcStepSetup {
     /// Usual setup: one pair, both callers, 2000 turns, and no option.
-    pub fn usual(transport: &'static IpcTransport, machine: &Machine) -> IpcStepSetup {
+    pub fn for_transport(transport: &'static IpcTransport, machine: &Machine) -> IpcStepSetup {
         IpcStepSetup {
             transport,
             mode: IpcMeasureMode::Latency,
@@ -89,9 +89,9 @@ impl IpcStepSetup {
     }
 
     /// The step that measures this setup.
-    pub fn step(&self) -> PlanStep {
-        let points = self.rows().map(|row| row.point(self.transport)).collect();
-        let stop = Stop::after(self.count, self.duration);
+    pub fn plan_step(&self) -> PlanStep {
+        let points = self.caller_points().map(|row| row.to_point(self.transport)).collect();
+        let stop = Stop::after_events(self.count, self.duration);
         PlanStep {
             conditions: self.conditions.clone(),
             periodic: Some(self.rules.clone()),
@@ -100,7 +100,7 @@ impl IpcStepSetup {
         }
     }
 
-    pub(super) fn rows(&self) -> impl Iterator<Item = IpcCallerPoint> {
+    pub(super) fn caller_points(&self) -> impl Iterator<Item = IpcCallerPoint> {
         // The server does not know when a request was due.
         let open =
             self.rate.is_some() && !matches!(self.mode, IpcMeasureMode::OneWay | IpcMeasureMode::Inversion);
@@ -108,7 +108,7 @@ impl IpcStepSetup {
             if open { &[DurationStart::Call, DurationStart::Due] } else { &[DurationStart::Call] };
         let of_pair = move |payload: u64, pair: u64| {
             self.callers.iter().flat_map(move |caller| {
-                since.iter().map(move |since| self.row(payload, pair, *caller, *since))
+                since.iter().map(move |since| self.caller_point(payload, pair, *caller, *since))
             })
         };
         self.payloads
@@ -116,7 +116,7 @@ impl IpcStepSetup {
             .flat_map(move |payload| (0..self.pairs).flat_map(move |pair| of_pair(*payload, pair)))
     }
 
-    fn row(&self, payload: u64, pair: u64, caller: Caller, since: DurationStart) -> IpcCallerPoint {
+    fn caller_point(&self, payload: u64, pair: u64, caller: Caller, since: DurationStart) -> IpcCallerPoint {
         IpcCallerPoint {
             transport: self.transport.name.to_owned(),
             mode: self.mode,
@@ -144,11 +144,11 @@ mod tests {
     #[test]
     fn a_point_for_each_pair_and_caller() {
         let machine = Machine { allowed: "0-3".parse().unwrap(), ..Machine::default() };
-        let usual = IpcStepSetup::usual(transports().next().unwrap(), &machine);
+        let usual = IpcStepSetup::for_transport(transports().next().unwrap(), &machine);
         let setup = IpcStepSetup { pairs: 3, ..usual };
-        let step = setup.step();
+        let step = setup.plan_step();
         assert_eq!((step.points.len(), step.cpus.as_slice()), (6, &[3, 2, 1, 0][..]));
         let open = IpcStepSetup { rate: Some(1000), ..setup };
-        assert_eq!(open.step().points.len(), 12);
+        assert_eq!(open.plan_step().points.len(), 12);
     }
 }

@@ -14,22 +14,22 @@ const NICE: i32 = -5;
 const PRIORITY: u32 = 95;
 
 /// Tries out a real-time caller and a niced one, `calls` calls each.
-pub fn both(
+pub fn run_trials(
     line: IpcClientChannel,
     calls: u64,
     priority: Option<u32>,
     sequence: &mut u64,
 ) -> (InheritanceTrial, InheritanceTrial) {
     let priority = priority.unwrap_or(PRIORITY);
-    let (line, real_time) = tried(line, calls, sequence, move || fifo(priority).map_or(Ok(()), Err));
-    let (_, nice) = tried(line, calls, sequence, || {
+    let (line, real_time) = run_trial(line, calls, sequence, move || fifo(priority).map_or(Ok(()), Err));
+    let (_, nice) = run_trial(line, calls, sequence, || {
         sched::set_nice(NICE).map_err(|error| format!("a nice value of {NICE} is not granted: {error}"))
     });
     (real_time, nice)
 }
 
 /// Makes calls from a thread that has been given a priority by `settle`.
-fn tried(
+fn run_trial(
     line: IpcClientChannel,
     calls: u64,
     sequence: &mut u64,
@@ -44,7 +44,7 @@ fn tried(
                 Err(refused) => trial.refused = Some(refused),
                 Ok(()) => (0..calls).for_each(|_| {
                     *sequence += 2;
-                    one(own.as_mut().unwrap_or(&mut line), *sequence, &mut trial);
+                    try_call(own.as_mut().unwrap_or(&mut line), *sequence, &mut trial);
                 }),
             }
             drop(own);
@@ -54,9 +54,9 @@ fn tried(
     })
 }
 
-fn one(line: &mut IpcClientChannel, sequence: u64, trial: &mut InheritanceTrial) {
-    let state = sched::state(0).unwrap_or_default();
-    let Ok(reply) = line.ask(sequence, state) else { return };
+fn try_call(line: &mut IpcClientChannel, sequence: u64, trial: &mut InheritanceTrial) {
+    let state = sched::thread_state(0).unwrap_or_default();
+    let Ok(reply) = line.query_server(sequence, state) else { return };
     let Some(server) = reply.server else { return };
     trial.calls += 1;
     trial.inherited += u64::from(server == state);
@@ -67,7 +67,7 @@ fn one(line: &mut IpcClientChannel, sequence: u64, trial: &mut InheritanceTrial)
 /// the next request, a moment later.
 fn restored(thread: u32) -> bool {
     for _ in 0..100 {
-        match sched::state(thread) {
+        match sched::thread_state(thread) {
             Ok(state) if state == ThreadSchedState::default() => return true,
             Ok(_) => std::thread::sleep(Duration::from_micros(100)),
             Err(_) => return false,

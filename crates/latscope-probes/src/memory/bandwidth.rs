@@ -8,7 +8,7 @@ use crate::prelude::*;
 use latscope_os::kernels::bandwidth::{self, BLOCK_BYTES, BandwidthStride, Operation, Width};
 
 probes! {
-    EXPERIMENT, MemoryTransferSettings, plan, ..ProbeFacts::LOOPS;
+    EXPERIMENT, MemoryTransferSettings, plan_bandwidth, ..ProbeFacts::LOOPS;
     BANDWIDTH "memory.bandwidth", "memory bandwidth, per line of 64 bytes",
         "LMbench's bw_mem counts alike; write-allocation: the processor's manual",
         "One line of 64 bytes of a pass over a region, of which each byte (or 4 of every 16) is read, written, \
@@ -37,7 +37,7 @@ settings! {
 }
 
 static EXPERIMENT: Experiment =
-    Experiment::new("memory.bandwidth", Cpus::All, run).fewer_rounds(3, super::LARGE);
+    Experiment::new("memory.bandwidth", Cpus::All, run_bandwidth).fewer_rounds(3, super::LARGE);
 
 /// Largest working set in a survey or a quick run.
 const SURVEY_CAP: u64 = 256 * MIB;
@@ -57,7 +57,7 @@ fn footprint(params: &Params) -> Option<Footprint> {
     Some(Footprint::of_threads(transfer.size, transfer.threads))
 }
 
-fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+fn plan_bandwidth(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     if nodes::are_asked(input) {
         return between_nodes(input, machine);
     }
@@ -74,7 +74,7 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint
             for step in asked.step.or(&steps[..if only_every { 1 } else { 2 }]) {
                 for (size, place) in sizes_for(input, machine, threads.max(1)) {
                     let between = NodePairSettings::default();
-                    points.push(point(
+                    points.push(make_point(
                         &place,
                         MemoryTransferSettings { size, operation, step, threads, between },
                     ));
@@ -91,14 +91,14 @@ fn between_nodes(input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> 
     let mut points = Vec::new();
     for operation in asked.operation.or(MemoryTraffic::ALL) {
         for step in asked.step.or(&[BandwidthStride::Every]) {
-            for size in asked.size.or(&[nodes::size(machine, SURVEY_CAP)]) {
-                for between in nodes::pairs(input, machine, None) {
+            for size in asked.size.or(&[nodes::pair_size(machine, SURVEY_CAP)]) {
+                for between in nodes::requested_pairs(input, machine, None) {
                     let all = between.cpus().len() as u64;
                     for threads in asked.threads.or(&[all]) {
-                        let size = share(size, threads.max(1)) * threads.max(1);
+                        let size = thread_share(size, threads.max(1)) * threads.max(1);
                         let between = between.clone();
                         if size > 0 {
-                            points.push(point(
+                            points.push(make_point(
                                 "",
                                 MemoryTransferSettings { size, operation, step, threads, between },
                             ));
@@ -127,7 +127,7 @@ fn sizes_for(input: &PlanInput, machine: &Machine, threads: u64) -> Vec<(u64, St
         curve.into_iter().map(|size| (size, String::new())).collect()
     };
     for (size, _) in &mut sizes {
-        *size = share(*size, threads) * threads;
+        *size = thread_share(*size, threads) * threads;
     }
     sizes.retain(|(size, _)| *size > 0);
     sizes.dedup_by_key(|(size, _)| *size);
@@ -140,19 +140,19 @@ fn levels(machine: &Machine, threads: u64) -> Vec<(u64, String)> {
     let largest = sizes::beyond_caches(machine).min(SURVEY_CAP);
     let mut levels = sizes::inside_caches(machine, threads);
     levels.retain(|(size, _)| 2 * size <= largest);
-    let inside = sizes::inside(machine, largest);
+    let inside = sizes::describe_cache(machine, largest);
     levels.push((largest, if inside.is_empty() { "memory".to_owned() } else { inside }));
     levels
 }
 
 /// Bytes of one thread: whole pieces, or for less than a piece a whole number of blocks in each half; 0 for less than
 /// these.
-fn share(size: u64, threads: u64) -> u64 {
+fn thread_share(size: u64, threads: u64) -> u64 {
     let unit = if size / threads >= PIECE { PIECE } else { 2 * BLOCK_BYTES as u64 };
     size / threads / unit * unit
 }
 
-fn point(place: &str, transfer: MemoryTransferSettings) -> MeasurementPoint {
+fn make_point(place: &str, transfer: MemoryTransferSettings) -> MeasurementPoint {
     let MemoryTransferSettings { size, operation, step, threads, .. } = transfer;
     let is_largest = place == "memory" || place.contains("in the declared");
     let row = is_largest && step == BandwidthStride::Every && threads == 1 && QUICK.contains(&operation);
@@ -169,11 +169,11 @@ fn point(place: &str, transfer: MemoryTransferSettings) -> MeasurementPoint {
     if threads != 1 {
         title += &format!(", {threads} threads");
     }
-    title += &transfer.between.title();
-    BANDWIDTH.point(transfer, title, row)
+    title += &transfer.between.title_suffix();
+    BANDWIDTH.make_point(transfer, title, row)
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_bandwidth(bench: &mut Bench) -> Result<()> {
     let transfers: Vec<MemoryTransferSettings> = bench.settings()?;
     let (between, here): (Vec<usize>, Vec<usize>) =
         (0..transfers.len()).partition(|index| transfers[*index].between.node().is_some());
@@ -193,7 +193,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         thread_group::regions(bench, RegionPageSize::Huge, &wanted, |part| part + 2 * GAP * size_of::<u64>());
     let cpus = bench.cpus().to_vec();
     for index in possible.into_iter().filter(|index| here.contains(index)) {
-        measure(bench, index, &transfers[index], &cpus, &mut regions)?;
+        measure_transfer(bench, index, &transfers[index], &cpus, &mut regions)?;
     }
     Ok(())
 }
@@ -211,12 +211,12 @@ fn measure_between(bench: &mut Bench, index: usize, transfer: &MemoryTransferSet
     let made = nodes::regions(bench, vec![index], &transfer.between, RegionPageSize::Huge, &bytes);
     let Some((mut regions, placed)) = made else { return Ok(()) };
     if !placed.is_empty() && nodes::go_to(bench, index, &transfer.between) {
-        measure(bench, index, transfer, &cpus, &mut regions)?;
+        measure_transfer(bench, index, transfer, &cpus, &mut regions)?;
     }
     Ok(())
 }
 
-fn measure(
+fn measure_transfer(
     bench: &mut Bench,
     index: usize,
     transfer: &MemoryTransferSettings,
@@ -225,8 +225,8 @@ fn measure(
 ) -> Result<()> {
     let threads = transfer.threads as usize;
     let words = transfer.size as usize / threads / size_of::<u64>();
-    if transfer.size / transfer.threads < transfer.operation.mixed() {
-        let reason = format!("a mix takes {} for each thread", format_size(transfer.operation.mixed()));
+    if transfer.size / transfer.threads < transfer.operation.mix_bytes() {
+        let reason = format!("a mix takes {} for each thread", format_size(transfer.operation.mix_bytes()));
         bench.unsupported(index, reason, "choose a larger --size");
         return Ok(());
     }
@@ -234,10 +234,10 @@ fn measure(
         .iter_mut()
         .map(|region| BufferSweep::new(transfer, region.words(), words))
         .collect();
-    let lines = passes[0].lines() * threads as u64;
+    let lines = passes[0].line_count() * threads as u64;
     // Once through all of it, as far as caches can hold it.
-    let warm = passes[0].pieces().min(64);
-    let work = Some(transfer.operation.work(transfer.step));
+    let warm = passes[0].piece_count().min(64);
+    let work = Some(transfer.operation.operation_work(transfer.step));
     let batch = Batch { ops: lines, work, cycles: threads == 1, warm, ..Batch::default() };
     let events = passes.into_iter().map(|mut pass| move |n| (0..n).for_each(|_| pass.piece())).collect();
     thread_group::measure_on(bench, index, cpus, batch, events)
@@ -268,7 +268,7 @@ impl<'a> BufferSweep<'a> {
         let whole = words / halves;
         let full = PIECE as usize / halves / size_of::<u64>();
         // A piece has the whole mix some times.
-        let mixed = (operation.mixed() as usize / size_of::<u64>()).max(1);
+        let mixed = (operation.mix_bytes() as usize / size_of::<u64>()).max(1);
         let piece = whole.min(full) / mixed * mixed;
         // So short that a call and its return would count.
         let passes = (full / piece) as u64;
@@ -278,11 +278,11 @@ impl<'a> BufferSweep<'a> {
         BufferSweep { operation, step, destination, source, piece, passes, width: Width::widest(), next: 0 }
     }
 
-    fn lines(&self) -> u64 {
+    fn line_count(&self) -> u64 {
         (self.piece * size_of::<u64>()) as u64 / LINE * self.passes
     }
 
-    fn pieces(&self) -> u64 {
+    fn piece_count(&self) -> u64 {
         (self.destination.len() / self.piece) as u64
     }
 
@@ -291,14 +291,14 @@ impl<'a> BufferSweep<'a> {
         self.next = if range.end + self.piece > self.destination.len() { 0 } else { range.end };
         let operation = self.operation.operation();
         if self.operation.reads() > 0 {
-            let strips = self.operation.mixed() as usize / STRIP as usize;
+            let strips = self.operation.mix_bytes() as usize / STRIP as usize;
             for _ in 0..self.passes {
                 mix(&mut self.destination[range.clone()], strips, self.step, self.width);
             }
             return;
         }
         let run = |destination: &mut [u64], source: &[u64]| {
-            bandwidth::repeat(operation, self.step, self.width, destination, source, self.passes)
+            bandwidth::run_passes(operation, self.step, self.width, destination, source, self.passes)
         };
         black_box(match operation {
             // The kernel of a read takes a source.
@@ -314,8 +314,8 @@ fn mix(memory: &mut [u64], strips: usize, step: BandwidthStride, width: Width) {
     let words = STRIP as usize / size_of::<u64>();
     for stretch in memory.chunks_exact_mut(strips * words) {
         let (read, doubled) = stretch.split_at_mut((strips - 1) * words);
-        black_box(bandwidth::repeat(Operation::Read, step, width, &mut [], read, 1));
-        bandwidth::repeat(Operation::Modify, step, width, doubled, &[], 1);
+        black_box(bandwidth::run_passes(Operation::Read, step, width, &mut [], read, 1));
+        bandwidth::run_passes(Operation::Modify, step, width, doubled, &[], 1);
     }
 }
 
@@ -337,9 +337,11 @@ mod tests {
         assert_eq!(points.len(), 5 * 2 * 4 + 5 * 4);
         let sizes = |threads| {
             let chosen = points.iter().filter(|p| {
-                p.number("threads") == threads && p.text("operation") == "copy" && p.text("step") == "every"
+                p.numeric_param("threads") == threads
+                    && p.text_param("operation") == "copy"
+                    && p.text_param("step") == "every"
             });
-            chosen.map(|p| p.number("size")).collect::<Vec<_>>()
+            chosen.map(|p| p.numeric_param("size")).collect::<Vec<_>>()
         };
         assert_eq!(sizes(1), [16 * KIB, 512 * KIB, 16 * MIB, 128 * MIB]);
         assert_eq!(sizes(4), [64 * KIB, 2 * MIB, 16 * MIB, 128 * MIB]);
@@ -362,13 +364,14 @@ mod tests {
                 let points = BANDWIDTH.plan(&input(profile, true), &machine);
                 let expected = ["read", "write", "copy"].map(|o| format!("{o} 64 B, {place}, 256 MiB"));
                 assert_eq!(rows(&points), expected);
-                let reads = points.iter().filter(|p| p.row && p.text("operation") == "read");
-                let same =
-                    |p: &&MeasurementPoint| p.text("operation") == "read" && p.number("size") > 128 * MIB;
+                let reads = points.iter().filter(|p| p.row && p.text_param("operation") == "read");
+                let same = |p: &&MeasurementPoint| {
+                    p.text_param("operation") == "read" && p.numeric_param("size") > 128 * MIB
+                };
                 let alike = points
                     .iter()
                     .filter(same)
-                    .filter(|p| p.number("threads") == 1 && p.text("step") == "every");
+                    .filter(|p| p.numeric_param("threads") == 1 && p.text_param("step") == "every");
                 assert_eq!(alike.count(), reads.count(), "one size of about that much");
             }
         }
@@ -390,12 +393,15 @@ mod tests {
                 assert!(share % PIECE == 0 || (share < PIECE && share % 1024 == 0), "{share}");
             }
         }
-        assert_eq!((share(1, 1), share(5000, 2), share(MIB + 1, 2)), (0, 2048, 512 * KIB));
+        assert_eq!(
+            (thread_share(1, 1), thread_share(5000, 2), thread_share(MIB + 1, 2)),
+            (0, 2048, 512 * KIB)
+        );
     }
 
     #[test]
     fn both_ways_to_count_bytes_are_stated() {
-        let work = MemoryTraffic::work;
+        let work = MemoryTraffic::operation_work;
         let read = work(MemoryTraffic::Read, BandwidthStride::Every);
         assert_eq!(read, OperationWork { ops: 1, bytes_touched: 64, bytes_moved: 64 });
         let copy = work(MemoryTraffic::Copy, BandwidthStride::Every);
@@ -418,7 +424,7 @@ mod tests {
             between,
         };
         let mut pass = BufferSweep::new(&transfer, &mut memory, 96 * 1024);
-        assert_eq!((pass.pieces(), pass.lines()), (3, 4096));
+        assert_eq!((pass.piece_count(), pass.line_count()), (3, 4096));
         (0..4).for_each(|_| pass.piece());
         assert_eq!(pass.next, 32 * 1024);
         let written = memory.iter().filter(|word| **word == 0x1_0000_0001).count();
@@ -449,7 +455,7 @@ mod tests {
             between,
         };
         let mut pass = BufferSweep::new(&transfer, &mut memory, 128 * 1024);
-        assert_eq!((pass.lines() * LINE, pass.pieces()), (252 * KIB, 4));
+        assert_eq!((pass.line_count() * LINE, pass.piece_count()), (252 * KIB, 4));
         pass.piece();
         let doubled = memory.iter().filter(|word| **word != 1).count() as u64 * 8;
         // Of a strip that is not aligned, a block is left out.
@@ -461,7 +467,7 @@ mod tests {
         let input = nodes::tests::asked(&[("nodes", "all")]);
         let points = BANDWIDTH.plan(&input, &nodes::tests::machine());
         assert_eq!(points.len(), 7 * 6);
-        assert!(points.iter().all(|point| point.number("threads") == 2));
+        assert!(points.iter().all(|point| point.numeric_param("threads") == 2));
         let input = nodes::tests::asked(&[("nodes", "all"), ("size", "4194304")]);
         let measured = harness::measure(&EXPERIMENT, BANDWIDTH.plan(&input, &harness::machine()));
         assert!(measured.len() >= 7);
@@ -474,7 +480,7 @@ mod tests {
         input.values.insert("size".into(), vec![ParamValue::Number(16 * KIB)]);
         input.values.insert("threads".into(), vec![ParamValue::Number(100_000)]);
         let measured = harness::measure(&EXPERIMENT, BANDWIDTH.plan(&input, &harness::machine()));
-        assert!(measured.iter().all(|m| m.reason().as_ref().unwrap().contains("100000 threads")));
+        assert!(measured.iter().all(|m| m.joined_reasons().as_ref().unwrap().contains("100000 threads")));
         measured.iter().for_each(harness::check);
     }
 }

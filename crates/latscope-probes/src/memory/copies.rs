@@ -8,8 +8,8 @@ use rustix::fd::AsFd;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::pread;
 
-static COPIES: Experiment =
-    Experiment::new("memory.copy", Cpus::One, run).fewer_rounds(4, "its rows are compared within a round");
+static COPIES: Experiment = Experiment::new("memory.copy", Cpus::One, run_copies)
+    .fewer_rounds(4, "its rows are compared within a round");
 
 settings! {
     /// Who copies how many bytes, from where to where.
@@ -36,11 +36,11 @@ words! {
 }
 
 probes! {
-    COPIES, BufferCopySettings, plan, ..ProbeFacts::BATCHES;
+    COPIES, BufferCopySettings, plan_copies, ..ProbeFacts::BATCHES;
     COPY "memory.copy", "copy", "memcpy(3), pread(2)",
         "One copy of n bytes that are in the cache. Mode libc: one memcpy. Mode kernel: one pread of a memfd, whose loop \
         lies at 16 addresses. Source and destination begin so many bytes behind the start of a page."
-        { footprint: |params| Some(Footprint::of(BufferCopySettings::from_params(params)?.size.saturating_mul(2))),
+        { footprint: |params| Some(Footprint::from_bytes(BufferCopySettings::from_params(params)?.size.saturating_mul(2))),
           may_be_zero: &["source", "buffer"], most: &[("source", 4095), ("buffer", 4095)],
           subject: Subject::Many, };
 }
@@ -51,7 +51,7 @@ const PLACES: &[u64] = &[0, crate::buffer::AS_MALLOC];
 /// Size that a survey has.
 const USUAL: u64 = 4 << 10;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_copies(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     // The place of the destination is what tells.
     let (sizes, sources): (&[u64], _) =
         if input.survey { (&[USUAL], &PLACES[..1]) } else { (&[USUAL, 64 << 10], PLACES) };
@@ -62,8 +62,8 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
             for source in asked.source.or(sources) {
                 for buffer in asked.buffer.or(PLACES) {
                     let copied = BufferCopySettings { size, mode, source, buffer };
-                    let title = title(&copied);
-                    points.push(probe.point(copied, title, size == USUAL));
+                    let title = format_title(&copied);
+                    points.push(probe.make_point(copied, title, size == USUAL));
                 }
             }
         }
@@ -71,7 +71,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     points
 }
 
-fn title(copied: &BufferCopySettings) -> String {
+fn format_title(copied: &BufferCopySettings) -> String {
     let by = match copied.mode {
         BufferCopyMode::Libc => "memcpy",
         BufferCopyMode::Kernel => "pread",
@@ -80,7 +80,7 @@ fn title(copied: &BufferCopySettings) -> String {
     format!("{by} {}, {} to {}", format_size(copied.size), place(copied.source), place(copied.buffer))
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_copies(bench: &mut Bench) -> Result<()> {
     for (index, copied) in bench.settings::<BufferCopySettings>()?.into_iter().enumerate() {
         let BufferCopySettings { size, mode, source, buffer } = copied;
         if let Some((reason, remedy)) = crate::available::shortage(2 * size) {
@@ -107,16 +107,16 @@ fn run(bench: &mut Bench) -> Result<()> {
 }
 
 fn by_kernel(bench: &mut Bench, index: usize, source: u64, to: &mut [u8]) {
-    let file = possible(bench, index, "make a memfd", filled(source as usize + to.len()));
+    let file = ok_or_refuse(bench, index, "make a memfd", create_filled_file(source as usize + to.len()));
     let Some(file) = file else { return };
     let whole = pread(&file, &mut *to, source)
         .and_then(|read| if read == to.len() { Ok(()) } else { Err(Errno::IO) });
-    let Some(()) = possible(bench, index, "pread", whole) else { return };
+    let Some(()) = ok_or_refuse(bench, index, "pread", whole) else { return };
     let mut calls = SystemCallLoop::pread(bench.seed(), file.as_fd(), to, source as u32);
     time_loop_in(bench, index, Batch { cycles: true, ..Batch::default() }, "pread", &mut calls);
 }
 
-fn filled(bytes: usize) -> rustix::io::Result<OwnedFd> {
+fn create_filled_file(bytes: usize) -> rustix::io::Result<OwnedFd> {
     let file = memfd_create("latscope-copy", MemfdFlags::CLOEXEC)?;
     let mut content = &vec![1; bytes][..];
     while !content.is_empty() {
@@ -147,24 +147,32 @@ mod tests {
     #[test]
     fn each_copy_is_measured() {
         let odd = BufferCopySettings { size: 100, mode: BufferCopyMode::Kernel, source: 4095, buffer: 1 };
-        let all = [points(&COPY), vec![COPY.point(odd, "odd", false)]].concat();
+        let all = [points(&COPY), vec![COPY.make_point(odd, "odd", false)]].concat();
         for m in measure(&COPIES, all) {
             check(&m);
-            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{:?}: {:?}", m.params, m.reason());
+            assert_ne!(
+                m.quality.level,
+                QualityLevel::Unsupported,
+                "{:?}: {:?}",
+                m.params,
+                m.joined_reasons()
+            );
         }
     }
 
     #[test]
     fn a_size_without_memory_has_a_reason() {
         let huge = BufferCopySettings { size: 1 << 60, mode: BufferCopyMode::Libc, source: 0, buffer: 0 };
-        let measured = measure(&COPIES, vec![COPY.point(huge, "huge", false)]);
-        assert!(measured[0].quality.level == QualityLevel::Unsupported && measured[0].reason().is_some());
+        let measured = measure(&COPIES, vec![COPY.make_point(huge, "huge", false)]);
+        assert!(
+            measured[0].quality.level == QualityLevel::Unsupported && measured[0].joined_reasons().is_some()
+        );
     }
 
     #[test]
     fn the_file_has_as_many_bytes_as_are_read() {
         let mut read = vec![0; 5000];
-        assert_eq!(pread(filled(5016).unwrap(), &mut read[..], 16), Ok(5000));
+        assert_eq!(pread(create_filled_file(5016).unwrap(), &mut read[..], 16), Ok(5000));
         assert_eq!(read, vec![1; 5000]);
     }
 }

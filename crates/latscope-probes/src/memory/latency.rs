@@ -10,7 +10,7 @@ use latscope_os::kernels::chase::{ChaseMap, UNROLL};
 use std::cell::Cell;
 
 probes! {
-    EXPERIMENT, PointerChaseSettings, plan, ..ProbeFacts::LOOPS;
+    EXPERIMENT, PointerChaseSettings, plan_walks, ..ProbeFacts::LOOPS;
     LATENCY "memory.latency", "load",
         "the processor's manual: load-to-use latency; the order is a single random cycle (Sattolo)",
         "One load in a chain of dependent loads that visits each line (or page, or stride) of the working set once a round, in the given order."
@@ -58,8 +58,8 @@ words! {
     }
 }
 
-static EXPERIMENT: Experiment = Experiment::new("memory.latency", Cpus::One, run)
-    .setup(0.018)
+static EXPERIMENT: Experiment = Experiment::new("memory.latency", Cpus::One, run_walks)
+    .setup_per_point(0.018)
     .fewer_rounds(3, super::LARGE)
     .per_kind(is_of_each_kind);
 
@@ -91,12 +91,12 @@ fn footprint(params: &Params) -> Option<Footprint> {
         CacheAccessOrder::Page => walk.pages.bytes(),
         CacheAccessOrder::Stride => walk.stride?,
     };
-    Some(Footprint::of(walk.size / distance.max(LINE) * LINE))
+    Some(Footprint::from_bytes(walk.size / distance.max(LINE) * LINE))
 }
 
-fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+fn plan_walks(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     if nodes::are_asked(input) {
-        let idle = between_nodes(input, machine).map(|walk| point(input, machine, walk));
+        let idle = between_nodes(input, machine).map(|walk| make_point(input, machine, walk));
         return idle.chain(SINGLE_LOAD.plan(input, machine)).collect();
     }
     let asked = PointerChaseRequest::of(input);
@@ -105,10 +105,10 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint
         for order in asked.order.or(CacheAccessOrder::ALL) {
             let strides = order == CacheAccessOrder::Stride;
             let steps = if strides { asked.stride.or(&[STRIDE]) } else { vec![LINE] };
-            for step in sizes::rounded(steps, 8) {
+            for step in sizes::round_sizes(steps, 8) {
                 let step = if order == CacheAccessOrder::Page { pages.bytes() } else { step };
                 let usual = usual_sizes(input, machine, (order, pages), step);
-                for size in sizes::rounded(asked.size.or(&usual), step) {
+                for size in sizes::round_sizes(asked.size.or(&usual), step) {
                     let stride = strides.then_some(step);
                     let walk = PointerChaseSettings {
                         size,
@@ -117,7 +117,7 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint
                         pages,
                         between: NodePairSettings::default(),
                     };
-                    points.push(point(input, machine, walk));
+                    points.push(make_point(input, machine, walk));
                 }
             }
         }
@@ -145,13 +145,13 @@ const NODE_CAP: u64 = 128 * MIB;
 /// A survey's rows of the memory of other nodes, and of the own beside it.
 fn of_other_nodes(machine: &Machine) -> Vec<MeasurementPoint> {
     let (size, order, pages) =
-        (nodes::size(machine, NODE_CAP), CacheAccessOrder::Random, RegionPageSize::Huge);
-    let place = sizes::inside(machine, size);
+        (nodes::pair_size(machine, NODE_CAP), CacheAccessOrder::Random, RegionPageSize::Huge);
+    let place = sizes::describe_cache(machine, size);
     let read = if place.is_empty() { "memory read".to_owned() } else { format!("read {place}") };
     let mut points = Vec::new();
     for (what, between) in nodes::surveyed(machine) {
         let walk = PointerChaseSettings { size, order, stride: None, pages, between };
-        points.push(LATENCY.point(walk, format!("{read}, {what}"), true));
+        points.push(LATENCY.make_point(walk, format!("{read}, {what}"), true));
     }
     points
 }
@@ -161,15 +161,15 @@ fn of_other_nodes(machine: &Machine) -> Vec<MeasurementPoint> {
 fn between_nodes(input: &PlanInput, machine: &Machine) -> impl Iterator<Item = PointerChaseSettings> {
     let asked = PointerChaseRequest::of(input);
     let orders = asked.order.or(&[CacheAccessOrder::Random]);
-    let sizes = asked.size.or(&[nodes::size(machine, SURVEY_CAP)]);
+    let sizes = asked.size.or(&[nodes::pair_size(machine, SURVEY_CAP)]);
     let mut walks = Vec::new();
     for pages in asked.pages.or(RegionPageSize::ALL) {
         for order in orders.iter().copied() {
             let unit = if order == CacheAccessOrder::Random { LINE } else { pages.bytes() };
-            for size in sizes::rounded(sizes.clone(), unit) {
+            for size in sizes::round_sizes(sizes.clone(), unit) {
                 let stride =
                     (order == CacheAccessOrder::Stride).then(|| asked.stride.first().unwrap_or(STRIDE));
-                let pairs = nodes::pairs(input, machine, Some(1)).into_iter();
+                let pairs = nodes::requested_pairs(input, machine, Some(1)).into_iter();
                 walks.extend(pairs.map(|between| PointerChaseSettings {
                     size,
                     order,
@@ -186,10 +186,10 @@ fn between_nodes(input: &PlanInput, machine: &Machine) -> impl Iterator<Item = P
 fn single_load(walk: PointerChaseSettings) -> MeasurementPoint {
     let (size, pages) = (format_size(walk.size), format_size(walk.pages.bytes()));
     let title = match walk.between.node() {
-        Some(_) => format!("single load{}, {pages} pages", walk.between.title()),
+        Some(_) => format!("single load{}, {pages} pages", walk.between.title_suffix()),
         None => format!("single load, {size}, pages of {pages}"),
     };
-    SINGLE_LOAD.point(walk, title, false)
+    SINGLE_LOAD.make_point(walk, title, false)
 }
 
 /// Points of single loads: between the nodes asked for, or here, in memory.
@@ -209,7 +209,7 @@ fn single_loads(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Measurem
             pages,
             between: NodePairSettings::default(),
         };
-        points.extend(sizes::rounded(sizes, LINE).into_iter().map(|size| single_load(walk(size))));
+        points.extend(sizes::round_sizes(sizes, LINE).into_iter().map(|size| single_load(walk(size))));
     }
     points
 }
@@ -269,13 +269,13 @@ fn density(input: &PlanInput, curve: LatencyCurveKey) -> Density {
     }
 }
 
-fn point(input: &PlanInput, machine: &Machine, walk: PointerChaseSettings) -> MeasurementPoint {
+fn make_point(input: &PlanInput, machine: &Machine, walk: PointerChaseSettings) -> MeasurementPoint {
     let stride = walk.stride.map_or(String::new(), |stride| format!(" {stride} B"));
     let (size, pages) = (format_size(walk.size), format_size(walk.pages.bytes()));
     let order = walk.order.word();
-    let mut title = format!("load, {order}{stride}, {size}, pages of {pages}{}", walk.between.title());
+    let mut title = format!("load, {order}{stride}, {size}, pages of {pages}{}", walk.between.title_suffix());
     if walk.between.node().is_some() {
-        return LATENCY.point(walk, title, false);
+        return LATENCY.make_point(walk, title, false);
     }
     if sizes::is_capped(input) && walk.size == SURVEY_CAP && sizes::beyond_caches(machine) > SURVEY_CAP {
         title += match input.survey {
@@ -283,10 +283,10 @@ fn point(input: &PlanInput, machine: &Machine, walk: PointerChaseSettings) -> Me
             false => " (--quick ends here)",
         };
     }
-    LATENCY.point(walk, title, false)
+    LATENCY.make_point(walk, title, false)
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_walks(bench: &mut Bench) -> Result<()> {
     let walks: Vec<PointerChaseSettings> = bench.settings()?;
     run_between(bench, &walks)?;
     for pages in [RegionPageSize::Huge, RegionPageSize::Base] {
@@ -302,11 +302,11 @@ fn run(bench: &mut Bench) -> Result<()> {
         let mut chase = GrowingChase::new(region.links(), LINE as usize, bench.seed());
         for index in of(CacheAccessOrder::Random) {
             let map = chase.grow(walks[index].size as usize);
-            measure(bench, index, &map);
+            measure_walk(bench, index, &map);
         }
         for index in CacheAccessOrder::ALL[1..].iter().flat_map(|order| of(*order)) {
             let map = ordered(&walks[index], region.links(), bench.seed());
-            measure(bench, index, &map);
+            measure_walk(bench, index, &map);
         }
     }
     Ok(())
@@ -333,7 +333,7 @@ fn run_between(bench: &mut Bench, walks: &[PointerChaseSettings]) -> Result<()> 
         };
         for index in placed {
             if nodes::go_to(bench, index, &walks[index].between) {
-                measure(bench, index, &map);
+                measure_walk(bench, index, &map);
             }
         }
     }
@@ -345,7 +345,9 @@ fn ordered<'a>(walk: &PointerChaseSettings, links: &'a mut [usize], seed: u64) -
     let links = &mut links[..walk.size as usize / size_of::<usize>()];
     match walk.order {
         CacheAccessOrder::Window => ChaseMap::window(links, LINE as usize, WINDOW as usize, seed),
-        CacheAccessOrder::Page => ChaseMap::page(links, walk.pages.bytes() as usize, LINE as usize, seed),
+        CacheAccessOrder::Page => {
+            ChaseMap::page_order(links, walk.pages.bytes() as usize, LINE as usize, seed)
+        }
         CacheAccessOrder::Random | CacheAccessOrder::Stride => {
             ChaseMap::stride(links, walk.stride.unwrap_or(STRIDE) as usize)
         }
@@ -367,17 +369,17 @@ pub(super) fn warm_up(elements: u64, loads: u64) -> u64 {
 }
 
 /// Times a walk along a chain.
-pub fn measure(bench: &mut Bench, index: usize, map: &ChaseMap) {
+pub fn measure_walk(bench: &mut Bench, index: usize, map: &ChaseMap) {
     if bench.points()[index].probe == SINGLE_LOAD.id {
         return measure_single(bench, index, map);
     }
     let elements = map.len() as u64;
     let warm = if map.bytes() as u64 <= WARM_SIZE { elements } else { elements.min(WARM_STEPS) };
-    let mut cursor = map.walk(map.start(), warm);
+    let mut cursor = map.walk_from(map.start(), warm);
     // The walk goes on from batch to batch: a large working set is not walked
     // in full, but no line of it is seen again before all the others were.
     let batch = Batch { ops: UNROLL, cycles: true, warm: warm_up(elements, UNROLL), ..Batch::default() };
-    bench.batch(index, batch, |n| cursor = map.walk(cursor, n * UNROLL));
+    bench.batch(index, batch, |n| cursor = map.walk_from(cursor, n * UNROLL));
 }
 
 /// Single loads for each that a profile asks for: a tail takes many.
@@ -386,13 +388,15 @@ const SINGLE_LOADS: u64 = 20;
 /// Times each load of a walk alone.
 fn measure_single(bench: &mut Bench, index: usize, map: &ChaseMap) {
     let elements = map.len() as u64;
-    let cursor = Cell::new(map.walk(map.start(), elements.min(WARM_STEPS)));
+    let cursor = Cell::new(map.walk_from(map.start(), elements.min(WARM_STEPS)));
     let stop = bench.stop();
     let counted = stop.budget_ns == u64::MAX;
     let events = if counted { stop.events } else { stop.events.saturating_mul(SINGLE_LOADS) };
     bench.set_stop(Stop { events, ..stop });
-    let warm = || cursor.set(map.walk(cursor.get(), warm_up(elements, 1)));
-    bench.each_with_stamps(index, SampleGate::Thread, warm, || cursor.set(black_box(map.step(cursor.get()))));
+    let warm = || cursor.set(map.walk_from(cursor.get(), warm_up(elements, 1)));
+    bench.each_with_stamps(index, SampleGate::Thread, warm, || {
+        cursor.set(black_box(map.step_from(cursor.get())))
+    });
     bench.set_stop(stop);
 }
 
@@ -409,7 +413,9 @@ mod tests {
     fn curves(points: &[MeasurementPoint]) -> BTreeMap<(String, String), usize> {
         let mut curves = BTreeMap::new();
         for point in points {
-            *curves.entry((point.text("order").into(), point.text("pages").into())).or_default() += 1;
+            *curves
+                .entry((point.text_param("order").into(), point.text_param("pages").into()))
+                .or_default() += 1;
         }
         curves
     }
@@ -427,7 +433,7 @@ mod tests {
         let points = LATENCY.plan(&nodes::tests::asked(&[("nodes", "all")]), &nodes::tests::machine());
         assert_eq!(points.len(), 2 * 2 * 6);
         assert!(
-            points.iter().all(|point| point.text("order") == "random" && point.number("size") == 64 * MIB)
+            points.iter().all(|point| point.text_param("order") == "random" && point.numeric_param("size") == 64 * MIB)
         );
         assert!(points[0].title.ends_with("pages of 4 KiB, node 0 → 0"));
         let again = SINGLE_LOAD.plan(&nodes::tests::asked(&[("nodes", "all")]), &nodes::tests::machine());
@@ -439,7 +445,7 @@ mod tests {
         let mut input = input(SurveyProfile::Normal, false);
         input.values.insert("size".into(), vec![ParamValue::Number(16 * KIB)]);
         let points = SINGLE_LOAD.plan(&input, &machine());
-        assert_eq!(points.iter().map(|point| point.number("size")).collect::<Vec<_>>(), [16 * KIB; 2]);
+        assert_eq!(points.iter().map(|point| point.numeric_param("size")).collect::<Vec<_>>(), [16 * KIB; 2]);
     }
 
     #[test]
@@ -484,9 +490,9 @@ mod tests {
             ("page", "4KiB", 14),
         ]);
         assert_eq!(curves(&points), expected);
-        assert!(points.iter().all(|p| !p.row && p.number("size") <= 128 * MIB));
-        let unit = |p: &MeasurementPoint| if p.text("order") == "page" { 4 * KIB } else { LINE };
-        let whole = |p: &MeasurementPoint| p.number("size").is_multiple_of(unit(p));
+        assert!(points.iter().all(|p| !p.row && p.numeric_param("size") <= 128 * MIB));
+        let unit = |p: &MeasurementPoint| if p.text_param("order") == "page" { 4 * KIB } else { LINE };
+        let whole = |p: &MeasurementPoint| p.numeric_param("size").is_multiple_of(unit(p));
         assert!(points.iter().all(whole));
     }
 
@@ -509,7 +515,7 @@ mod tests {
             LATENCY
                 .plan(&input(SurveyProfile::Normal, survey), &machine)
                 .iter()
-                .map(|p| p.number("size"))
+                .map(|p| p.numeric_param("size"))
                 .max()
         };
         assert_eq!((last(true), last(false)), (Some(512 * MIB), Some(1024 * MIB)));
@@ -528,7 +534,9 @@ mod tests {
         let points: Vec<(u64, Option<u64>)> = LATENCY
             .plan(&input, &machine())
             .iter()
-            .map(|p| (p.number("size"), p.params.contains_key("stride").then(|| p.number("stride"))))
+            .map(|p| {
+                (p.numeric_param("size"), p.params.contains_key("stride").then(|| p.numeric_param("stride")))
+            })
             .collect();
         let (a, b) = (Some(128), Some(1024));
         assert_eq!(
@@ -558,6 +566,6 @@ mod tests {
         measured.iter().for_each(harness::check);
         let refused: Vec<bool> = measured.iter().map(|m| m.summary.count == 0).collect();
         assert_eq!(refused, [false, true, false, true]);
-        assert!(measured[1].reason().as_ref().unwrap().contains("available"));
+        assert!(measured[1].joined_reasons().as_ref().unwrap().contains("available"));
     }
 }

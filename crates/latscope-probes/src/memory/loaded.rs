@@ -10,12 +10,12 @@ use latscope_os::kernels::chase::growing::GrowingChase;
 use latscope_os::kernels::chase::{ChaseCursor, ChaseMap, UNROLL};
 
 probes! {
-    EXPERIMENT, LoadedLatencySettings, plan, ..ProbeFacts::LOOPS;
+    EXPERIMENT, LoadedLatencySettings, plan_loaded, ..ProbeFacts::LOOPS;
     LOADED "memory.loaded", "load from memory under load",
         "loaded latency, as Intel's Memory Latency Checker plots it",
         "One load in a chain of dependent random loads, while other threads copy memory on other CPUs; `load` is \
         what these read and write."
-        { revision: 2, footprint: |params| Some(Footprint::of(LoadedLatencySettings::from_params(params)?.size)), exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
+        { revision: 2, footprint: |params| Some(Footprint::from_bytes(LoadedLatencySettings::from_params(params)?.size)), exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
           may_be_zero: &["delay", "threads", "nodes", "cpu-nodes"], sensitive_to: &[Condition::TwoCpus], };
 }
 
@@ -32,8 +32,9 @@ settings! {
     }
 }
 
-static EXPERIMENT: Experiment =
-    Experiment::new("memory.loaded", Cpus::All, run).setup(0.08).fewer_rounds(3, super::LARGE);
+static EXPERIMENT: Experiment = Experiment::new("memory.loaded", Cpus::All, run_loaded)
+    .setup_per_point(0.08)
+    .fewer_rounds(3, super::LARGE);
 
 /// Pauses, from none to so long that there is hardly any load.
 const DELAYS: [u64; 7] = [0, 100, 300, 1_000, 3_000, 10_000, 30_000];
@@ -46,22 +47,22 @@ const CAP: u64 = 256 * MIB;
 /// Memory of each copying thread; between nodes of all together.
 const COPIED: u64 = 64 * MIB;
 
-fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+fn plan_loaded(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let asked = LoadedLatencyRequest::of(input);
     let mut points = Vec::new();
     if nodes::are_asked(input) {
-        for size in sizes::rounded(asked.size.or(&[nodes::size(machine, CAP)]), LINE) {
-            let pairs = nodes::pairs(input, machine, None).into_iter();
+        for size in sizes::round_sizes(asked.size.or(&[nodes::pair_size(machine, CAP)]), LINE) {
+            let pairs = nodes::requested_pairs(input, machine, None).into_iter();
             points.extend(pairs.flat_map(|between| curve(input, size, between)));
         }
     } else {
-        for size in sizes::rounded(asked.size.or(&[sizes::beyond_caches(machine).min(CAP)]), LINE) {
+        for size in sizes::round_sizes(asked.size.or(&[sizes::beyond_caches(machine).min(CAP)]), LINE) {
             points.extend(of_size(input, machine, size));
         }
     }
     for point in &mut points {
         let idle = LoadedLatencySettings::from_params(&point.params).filter(|loaded| loaded.threads == 0);
-        let place = idle.map_or(String::new(), |idle| sizes::inside(machine, idle.size));
+        let place = idle.map_or(String::new(), |idle| sizes::describe_cache(machine, idle.size));
         if !place.is_empty() {
             point.title += &format!(", {place}");
         }
@@ -76,13 +77,14 @@ fn of_size(input: &PlanInput, machine: &Machine, size: u64) -> Vec<MeasurementPo
     let asked = LoadedLatencyRequest::of(input);
     let mut points = Vec::new();
     if !asked.threads.given() {
-        points.push(point(size, 0, 0, NodePairSettings::default()));
+        points.push(make_point(size, 0, 0, NodePairSettings::default()));
     }
     for threads in asked.threads.or(&[others]) {
         let delays: &[u64] = if quick { &DELAYS[..1] } else { &DELAYS };
         let delays = if threads == 0 { vec![0] } else { asked.delay.or(delays) };
-        points
-            .extend(delays.into_iter().map(|delay| point(size, threads, delay, NodePairSettings::default())));
+        points.extend(
+            delays.into_iter().map(|delay| make_point(size, threads, delay, NodePairSettings::default())),
+        );
     }
     points
 }
@@ -91,28 +93,28 @@ fn of_size(input: &PlanInput, machine: &Machine, size: u64) -> Vec<MeasurementPo
 fn curve(input: &PlanInput, size: u64, between: NodePairSettings) -> Vec<MeasurementPoint> {
     let asked = LoadedLatencyRequest::of(input);
     let others = between.cpus().len() as u64 - 1;
-    let mut points = vec![point(size, 0, 0, between.clone())];
+    let mut points = vec![make_point(size, 0, 0, between.clone())];
     for threads in asked.threads.or(&[others]).into_iter().filter(|threads| *threads > 0) {
         let delays = asked.delay.or(&DELAYS).into_iter();
-        points.extend(delays.map(|delay| point(size, threads, delay, between.clone())));
+        points.extend(delays.map(|delay| make_point(size, threads, delay, between.clone())));
     }
     points
 }
 
-fn point(size: u64, threads: u64, delay: u64, between: NodePairSettings) -> MeasurementPoint {
+fn make_point(size: u64, threads: u64, delay: u64, between: NodePairSettings) -> MeasurementPoint {
     let beside = match (threads, delay) {
         (0, _) => "memory idle".to_owned(),
-        (threads, 0) => format!("{} copying without pause", counted(threads, "thread")),
+        (threads, 0) => format!("{} copying without pause", count_with_noun(threads, "thread")),
         (threads, delay) => {
-            let (threads, delay) = (counted(threads, "thread"), format_time(delay as f64));
+            let (threads, delay) = (count_with_noun(threads, "thread"), format_time(delay as f64));
             format!("{threads} copying 4 KiB every {delay} and its time")
         }
     };
-    let title = format!("load, {beside}, {}{}", format_size(size), between.title());
-    LOADED.point(LoadedLatencySettings { threads, delay, size, between }, title, false)
+    let title = format!("load, {beside}, {}{}", format_size(size), between.title_suffix());
+    LOADED.make_point(LoadedLatencySettings { threads, delay, size, between }, title, false)
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_loaded(bench: &mut Bench) -> Result<()> {
     let wanted: Vec<LoadedLatencySettings> = bench.settings()?;
     let (between, here): (Vec<usize>, Vec<usize>) =
         (0..wanted.len()).partition(|index| wanted[*index].between.node().is_some());
@@ -146,7 +148,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         let map = chase.grow(size(of_one_size[0]) as usize);
         let mut cursor = map.start();
         for index in of_one_size {
-            measure(bench, *index, &map, &mut cursor, &cpus, &mut copies)?;
+            measure_loaded(bench, *index, &map, &mut cursor, &cpus, &mut copies)?;
         }
     }
     Ok(())
@@ -177,7 +179,7 @@ fn run_between(bench: &mut Bench, wanted: &[LoadedLatencySettings], mut waiting:
                 let reason = too_few_cpus(threads, "copying thread", copies as u64, place);
                 bench.unsupported(index, reason, "give fewer --threads");
             } else if nodes::go_to(bench, index, &first.between) {
-                measure(bench, index, &map, &mut cursor, &cpus, copying)?;
+                measure_loaded(bench, index, &map, &mut cursor, &cpus, copying)?;
             }
         }
     }
@@ -196,7 +198,7 @@ fn batch(elements: u64) -> Batch {
 
 /// Measures a point beside its copying threads. The chain goes on at the cursor: caches hold what the point before
 /// led through.
-fn measure<'a>(
+fn measure_loaded<'a>(
     bench: &mut Bench,
     index: usize,
     map: &ChaseMap<'a>,
@@ -222,11 +224,11 @@ fn measure<'a>(
             std::thread::yield_now();
         }
         let clock = timebase.clock();
-        let (before, start) = (bytes.load(Ordering::Relaxed), clock.start());
+        let (before, start) = (bytes.load(Ordering::Relaxed), clock.stamp_start());
         let batch = batch(map.len() as u64);
-        bench.batch(index, batch, |n| *cursor = map.walk(*cursor, n * UNROLL));
-        let (after, ns) = (bytes.load(Ordering::Relaxed), timebase.ns(clock.end() - start));
-        bench.value(index, "load", (after - before) as f64 / ns.max(1.0), "GB/s", Better::Neither);
+        bench.batch(index, batch, |n| *cursor = map.walk_from(*cursor, n * UNROLL));
+        let (after, ns) = (bytes.load(Ordering::Relaxed), timebase.interval_ns(clock.stamp_end() - start));
+        bench.add_value(index, "load", (after - before) as f64 / ns.max(1.0), "GB/s", Better::Neither);
         if threads > 0 && after == before {
             let reason = "the copying threads had no time on their CPUs: there was no load";
             bench.degrade(index, "no-load", reason, "run it on a quieter machine, or on other CPUs (--cpus)");
@@ -247,10 +249,10 @@ fn copy(memory: &mut [u64], delay: u64, over: &AtomicBool, bytes: &AtomicU64, ti
         if over.load(Ordering::Relaxed) {
             return false;
         }
-        bandwidth::run(Operation::Copy, BandwidthStride::Every, to, from);
+        bandwidth::run_pass(Operation::Copy, BandwidthStride::Every, to, from);
         bytes.fetch_add(2 * PIECE as u64, Ordering::Relaxed);
-        let paused = clock.start();
-        while delay > 0 && clock.end() - paused < pause {
+        let paused = clock.stamp_start();
+        while delay > 0 && clock.stamp_end() - paused < pause {
             std::hint::spin_loop();
         }
     }
@@ -269,7 +271,7 @@ mod tests {
         let input = PlanInput { profile: SurveyProfile::Normal, ..harness::input() };
         let points = LOADED.plan(&input, &machine());
         let pairs: Vec<(u64, u64)> =
-            points.iter().map(|p| (p.number("threads"), p.number("delay"))).collect();
+            points.iter().map(|p| (p.numeric_param("threads"), p.numeric_param("delay"))).collect();
         let mut expected = vec![(0, 0)];
         expected.extend(DELAYS.map(|delay| (3, delay)));
         assert_eq!(pairs, expected);
@@ -281,7 +283,7 @@ mod tests {
         let mut input = harness::input();
         input.values.insert("size".into(), [8 * MIB, 64 * KIB].map(ParamValue::Number).to_vec());
         let points = LOADED.plan(&input, &machine());
-        let sizes: Vec<u64> = points.iter().map(|point| point.number("size")).collect();
+        let sizes: Vec<u64> = points.iter().map(|point| point.numeric_param("size")).collect();
         assert_eq!(sizes, [64 * KIB, 64 * KIB, 8 * MIB, 8 * MIB]);
         assert!(points[2].title.ends_with(", 8 MiB, in the declared L3"), "{}", points[2].title);
         assert!(points[3].title.ends_with(" without pause, 8 MiB"), "{}", points[3].title);
@@ -289,7 +291,7 @@ mod tests {
         measured.iter().for_each(harness::check);
         input.values = nodes::tests::asked(&[("nodes", "all"), ("size", "65536")]).values;
         let points = LOADED.plan(&input, &nodes::tests::machine());
-        assert!(!points.is_empty() && points.iter().all(|point| point.number("size") == 64 * KIB));
+        assert!(!points.is_empty() && points.iter().all(|point| point.numeric_param("size") == 64 * KIB));
     }
 
     #[test]
@@ -299,7 +301,7 @@ mod tests {
         input.values.insert("delay".into(), vec![ParamValue::Number(5)]);
         let points = LOADED.plan(&input, &machine());
         let pairs: Vec<(u64, u64)> =
-            points.iter().map(|p| (p.number("threads"), p.number("delay"))).collect();
+            points.iter().map(|p| (p.numeric_param("threads"), p.numeric_param("delay"))).collect();
         assert_eq!(pairs, [(1, 5), (0, 0)]);
     }
 
@@ -314,7 +316,11 @@ mod tests {
     fn each_pair_of_nodes_has_a_curve() {
         let points = LOADED.plan(&nodes::tests::asked(&[("nodes", "all")]), &nodes::tests::machine());
         assert_eq!(points.len(), 6 * (1 + DELAYS.len()));
-        assert!(points[..8].iter().all(|point| point.number("nodes") == 0 && point.number("cpu-nodes") == 0));
+        assert!(
+            points[..8]
+                .iter()
+                .all(|point| point.numeric_param("nodes") == 0 && point.numeric_param("cpu-nodes") == 0)
+        );
         let eight = latscope_core::fixture::machines::eight_nodes();
         let points = LOADED.plan(&nodes::tests::asked(&[("nodes", "all")]), &eight);
         // Six nodes have CPUs, and all eight have memory.
@@ -327,7 +333,7 @@ mod tests {
 
     #[test]
     fn it_is_measured_where_there_is_a_second_cpu_and_refused_where_not() {
-        let point = |threads| point(8 * MIB, threads, 0, NodePairSettings::default());
+        let point = |threads| make_point(8 * MIB, threads, 0, NodePairSettings::default());
         let points = vec![point(0), point(1), point(100_000)];
         let measured = harness::measure(&EXPERIMENT, points);
         measured.iter().for_each(harness::check);
@@ -336,6 +342,6 @@ mod tests {
             let told = measured[1].quality.level.is_doubtful();
             assert!(measured[1].values["load"].value > 0.0 || told);
         }
-        assert!(measured[2].reason().as_ref().unwrap().contains("copying threads"));
+        assert!(measured[2].joined_reasons().as_ref().unwrap().contains("copying threads"));
     }
 }

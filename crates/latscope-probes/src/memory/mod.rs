@@ -17,7 +17,7 @@ mod tlb;
 mod traffic;
 
 pub use nodes::nodes;
-pub(crate) use regions::doubt;
+pub(crate) use regions::page_size_doubt;
 
 use super::{Condition, Family, FamilyFacts, Probe};
 

@@ -45,7 +45,7 @@ pub(super) fn are_asked(input: &PlanInput) -> bool {
 }
 
 /// The nodes that a parameter asks for; without it all.
-fn chosen(input: &PlanInput, name: &str, node: &NumaNode) -> bool {
+fn is_chosen(input: &PlanInput, name: &str, node: &NumaNode) -> bool {
     let Some(values) = input.values.get(name) else { return true };
     values.iter().any(|value| match value {
         ParamValue::Number(number) => *number == u64::from(node.id),
@@ -54,11 +54,16 @@ fn chosen(input: &PlanInput, name: &str, node: &NumaNode) -> bool {
 }
 
 /// The pairs of nodes that are asked for; `threads` CPUs of a node take part, all without a number.
-pub(super) fn pairs(input: &PlanInput, machine: &Machine, threads: Option<usize>) -> Vec<NodePairSettings> {
+pub(super) fn requested_pairs(
+    input: &PlanInput,
+    machine: &Machine,
+    threads: Option<usize>,
+) -> Vec<NodePairSettings> {
     let nodes = nodes(machine);
-    let with_cpus = nodes.iter().filter(|node| !node.cpus.0.is_empty() && chosen(input, "cpu-nodes", node));
+    let with_cpus =
+        nodes.iter().filter(|node| !node.cpus.0.is_empty() && is_chosen(input, "cpu-nodes", node));
     let pairs = with_cpus.flat_map(|from| {
-        let with_memory = nodes.iter().filter(|node| node.memory > 0 && chosen(input, "nodes", node));
+        let with_memory = nodes.iter().filter(|node| node.memory > 0 && is_chosen(input, "nodes", node));
         with_memory.map(move |to| NodePairSettings::new(from, to, threads))
     });
     pairs.collect()
@@ -91,7 +96,7 @@ pub(super) fn surveyed(machine: &Machine) -> Vec<(&'static str, NodePairSettings
 }
 
 /// Bytes that all pairs use: beyond the caches, and at most a quarter of the smallest node's memory.
-pub(super) fn size(machine: &Machine, cap: u64) -> u64 {
+pub(super) fn pair_size(machine: &Machine, cap: u64) -> u64 {
     let smallest = nodes(machine).iter().map(|node| node.memory).filter(|memory| *memory > 0).min();
     let most = (smallest.unwrap_or(u64::MAX) / 4 / (2 * MIB) * (2 * MIB)).max(2 * MIB);
     sizes::beyond_caches(machine).min(cap).min(most)
@@ -123,7 +128,7 @@ impl NodePairSettings {
     }
 
     /// Words for titles, from the node of the CPUs to that of the memory: `, node 0 → 2`; empty without nodes.
-    pub fn title(&self) -> String {
+    pub fn title_suffix(&self) -> String {
         match (self.cpu_nodes, self.nodes) {
             (Some(from), Some(to)) => format!(", node {from} → {to}"),
             _ => String::new(),
@@ -179,8 +184,8 @@ fn verify(
     regions: &[MemoryRegion],
 ) -> bool {
     let Some(node) = between.node() else { return true };
-    regions.iter().find_map(|region| regions::doubt(region, pages)).iter().for_each(|doubt| {
-        doubt.tell(bench, &[point]);
+    regions.iter().find_map(|region| regions::page_size_doubt(region, pages)).iter().for_each(|doubt| {
+        doubt.degrade_points(bench, &[point]);
     });
     if let Some(policy) = regions.first().and_then(|region| region.policy().ok()) {
         bench.set_param(point, "bound", policy.as_str().into());
@@ -198,8 +203,8 @@ fn verify(
     }
     let total: u64 = found.values().sum();
     let there = found.get(&Some(node)).copied().unwrap_or(0);
-    bench.value(point, "pages-on-node", there as f64, "count", Better::Neither);
-    bench.value(point, "pages-elsewhere", (total - there) as f64, "count", Better::Less);
+    bench.add_value(point, "pages-on-node", there as f64, "count", Better::Neither);
+    bench.add_value(point, "pages-elsewhere", (total - there) as f64, "count", Better::Less);
     let Some(reason) = misplaced(node, &found) else { return true };
     let remedy = "free memory of the node (/sys/devices/system/node/node*/meminfo)";
     if 2 * there < total {
@@ -219,8 +224,9 @@ fn misplaced(node: u32, found: &BTreeMap<Option<u32>, u64>) -> Option<String> {
         None => format!("{count} nowhere"),
     });
     let others = others.collect::<Vec<_>>().join(", ");
-    (elsewhere > 0)
-        .then(|| format!("{elsewhere} of {} are not on node {node}: {others}", counted(total, "page")))
+    (elsewhere > 0).then(|| {
+        format!("{elsewhere} of {} are not on node {node}: {others}", count_with_noun(total, "page"))
+    })
 }
 
 #[cfg(test)]
@@ -251,16 +257,16 @@ pub(super) mod tests {
     #[test]
     fn each_node_with_cpus_uses_each_with_memory() {
         let of = |values: &[(&str, &str)], threads| {
-            let pairs = pairs(&asked(values), &machine(), threads);
+            let pairs = requested_pairs(&asked(values), &machine(), threads);
             pairs.iter().map(|pair| (pair.cpu_nodes.unwrap(), pair.nodes.unwrap())).collect::<Vec<_>>()
         };
         assert_eq!(of(&[("nodes", "all")], None), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]);
         assert_eq!(of(&[("nodes", "2"), ("cpu-nodes", "1")], None), [(1, 2)]);
-        let pair = &pairs(&asked(&[("nodes", "2")]), &machine(), Some(1))[1];
+        let pair = &requested_pairs(&asked(&[("nodes", "2")]), &machine(), Some(1))[1];
         assert_eq!((pair.cpus(), pair.node()), (vec![3], Some(2)));
-        assert_eq!(pair.title(), ", node 1 → 2");
-        assert_eq!(pairs(&asked(&[]), &sizes::tests::machine(), None).len(), 1);
-        assert_eq!((size(&machine(), u64::MAX), size(&machine(), 4 * MIB)), (64 * MIB, 4 * MIB));
+        assert_eq!(pair.title_suffix(), ", node 1 → 2");
+        assert_eq!(requested_pairs(&asked(&[]), &sizes::tests::machine(), None).len(), 1);
+        assert_eq!((pair_size(&machine(), u64::MAX), pair_size(&machine(), 4 * MIB)), (64 * MIB, 4 * MIB));
     }
 
     #[test]

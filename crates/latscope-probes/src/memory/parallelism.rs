@@ -7,11 +7,11 @@ use crate::prelude::*;
 use latscope_os::kernels::chase::{Chains, MAX_CHAINS, UNROLL};
 
 probes! {
-    EXPERIMENT, ParallelLoadSettings, plan, ..ProbeFacts::LOOPS;
+    EXPERIMENT, ParallelLoadSettings, plan_chains, ..ProbeFacts::LOOPS;
     PARALLELISM "memory.parallelism", "load, several chains at once",
         "memory-level parallelism: line fill buffers and misses outstanding, the processor's manual",
         "One load, where several chains of dependent random loads are followed at once: the time of a step of all chains, divided by their number."
-        { revision: 2, footprint: |params| Some(Footprint::of(ParallelLoadSettings::from_params(params)?.size)), sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages], most: &[("chains", MAX_CHAINS as u64)], };
+        { revision: 2, footprint: |params| Some(Footprint::from_bytes(ParallelLoadSettings::from_params(params)?.size)), sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages], most: &[("chains", MAX_CHAINS as u64)], };
 }
 
 settings! {
@@ -26,15 +26,16 @@ settings! {
     }
 }
 
-static EXPERIMENT: Experiment =
-    Experiment::new("memory.parallelism", Cpus::One, run).setup(0.07).fewer_rounds(3, super::LARGE);
+static EXPERIMENT: Experiment = Experiment::new("memory.parallelism", Cpus::One, run_chains)
+    .setup_per_point(0.07)
+    .fewer_rounds(3, super::LARGE);
 
 const CHAINS: [u64; 8] = [1, 2, 4, 8, 12, 16, 24, 32];
 const QUICK_CHAINS: [u64; 3] = [1, 8, 16];
 /// The largest working set in a survey.
 const SURVEY_CAP: u64 = 256 * MIB;
 
-fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+fn plan_chains(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let chains: &[u64] =
         if input.survey && input.profile == SurveyProfile::Quick { &QUICK_CHAINS } else { &CHAINS };
     let beyond = sizes::beyond_caches(machine);
@@ -42,17 +43,18 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
     let asked = ParallelLoadRequest::of(input);
     let mut points = Vec::new();
     for pages in asked.pages.or(&[RegionPageSize::Huge]) {
-        for size in sizes::rounded(asked.size.or(&[size]), LINE) {
+        for size in sizes::round_sizes(asked.size.or(&[size]), LINE) {
             for chains in asked.chains.or(chains) {
-                let title = format!("load, {} at once, {}", counted(chains, "chain"), format_size(size));
-                points.push(probe.point(ParallelLoadSettings { chains, size, pages }, title, false));
+                let title =
+                    format!("load, {} at once, {}", count_with_noun(chains, "chain"), format_size(size));
+                points.push(probe.make_point(ParallelLoadSettings { chains, size, pages }, title, false));
             }
         }
     }
     points
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_chains(bench: &mut Bench) -> Result<()> {
     let loads: Vec<ParallelLoadSettings> = bench.settings()?;
     for pages in [RegionPageSize::Huge, RegionPageSize::Base] {
         let indices: Vec<usize> = (0..loads.len()).filter(|i| loads[*i].pages == pages).collect();
@@ -61,7 +63,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         for of_one_size in fitting.chunk_by(|a, b| loads[*a].size == loads[*b].size) {
             let words = loads[of_one_size[0]].size as usize / size_of::<usize>();
             let all = Chains::random(&mut region.links()[..words], LINE as usize, bench.seed());
-            measure(bench, &loads, of_one_size, all);
+            measure_chains(bench, &loads, of_one_size, all);
         }
     }
     Ok(())
@@ -74,7 +76,7 @@ fn batch(chains: u64, elements: u64) -> Batch {
 }
 
 /// Measures the points of one size, and compares them with a single chain.
-fn measure(bench: &mut Bench, loads: &[ParallelLoadSettings], indices: &[usize], mut all: Chains) {
+fn measure_chains(bench: &mut Bench, loads: &[ParallelLoadSettings], indices: &[usize], mut all: Chains) {
     for index in indices {
         let chains = loads[*index].chains;
         if !(1..=MAX_CHAINS as u64).contains(&chains) {
@@ -84,15 +86,15 @@ fn measure(bench: &mut Bench, loads: &[ParallelLoadSettings], indices: &[usize],
         }
         // Else the chains begin in lines that those of the point before left in a cache.
         all.walk_around();
-        let mut chains = all.thin(chains as usize);
+        let mut chains = all.select_chains(chains as usize);
         let batch = batch(chains.count() as u64, loads[*index].size / LINE);
-        bench.batch(*index, batch, |n| chains.walk(n * UNROLL));
+        bench.batch(*index, batch, |n| chains.walk_all(n * UNROLL));
     }
     let single = indices.iter().find(|index| loads[**index].chains == 1);
     let Some(alone) = single.and_then(|index| bench.median(*index)) else { return };
     for index in indices {
         if let Some(together) = bench.median(*index).filter(|ns| *ns > 0.0) {
-            bench.value(*index, "speedup", alone / together, "x", Better::More);
+            bench.add_value(*index, "speedup", alone / together, "x", Better::More);
         }
     }
 }
@@ -108,8 +110,10 @@ mod tests {
     fn one_to_thirty_two_chains_through_memory() {
         let input = PlanInput { profile: SurveyProfile::Normal, ..harness::input() };
         let points = PARALLELISM.plan(&input, &machine());
-        assert_eq!(points.iter().map(|p| p.number("chains")).collect::<Vec<_>>(), CHAINS);
-        assert!(points.iter().all(|p| p.number("size") == 128 * MIB && p.text("pages") == "2MiB"));
+        assert_eq!(points.iter().map(|p| p.numeric_param("chains")).collect::<Vec<_>>(), CHAINS);
+        assert!(
+            points.iter().all(|p| p.numeric_param("size") == 128 * MIB && p.text_param("pages") == "2MiB")
+        );
     }
 
     /// Another process took the page tables out of the caches.
@@ -130,6 +134,6 @@ mod tests {
         measured.iter().for_each(harness::check);
         assert_eq!(measured[0].values["speedup"].value, 1.0);
         assert!(measured[2].values.contains_key("speedup"));
-        assert!(measured[3].reason().as_ref().unwrap().contains("33 chains"));
+        assert!(measured[3].joined_reasons().as_ref().unwrap().contains("33 chains"));
     }
 }

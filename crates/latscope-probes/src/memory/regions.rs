@@ -22,7 +22,9 @@ pub(crate) fn for_points(
         let wanted = usize::try_from(bytes(*largest)).unwrap_or(usize::MAX);
         match MemoryRegion::new(wanted, pages) {
             Ok(region) => {
-                doubt(&region, pages).into_iter().for_each(|doubt| doubt.tell(bench, &fitting));
+                page_size_doubt(&region, pages)
+                    .into_iter()
+                    .for_each(|doubt| doubt.degrade_points(bench, &fitting));
                 return Some((region, fitting));
             }
             Err(error) => bench.unsupported(*largest, error.to_string(), SMALLER),
@@ -74,7 +76,7 @@ pub struct Doubt {
 
 impl Doubt {
     /// Marks points as degraded for this reason.
-    pub fn tell(&self, bench: &mut Bench, indices: &[usize]) {
+    pub fn degrade_points(&self, bench: &mut Bench, indices: &[usize]) {
         for index in indices {
             bench.degrade(*index, "page-size", self.reason.as_str(), self.remedy);
         }
@@ -82,16 +84,16 @@ impl Doubt {
 }
 
 /// Returns a doubt if the pages of a region are not of the requested size.
-pub fn doubt(region: &MemoryRegion, pages: RegionPageSize) -> Option<Doubt> {
-    judge(pages, region.huge_share(), rustix::param::page_size())
+pub fn page_size_doubt(region: &MemoryRegion, pages: RegionPageSize) -> Option<Doubt> {
+    judge_pages(pages, region.huge_share(), rustix::param::page_size())
 }
 
 /// Returns the first doubt about the regions of a thread group.
-pub fn doubts(regions: &[MemoryRegion], pages: RegionPageSize) -> Option<Doubt> {
-    regions.iter().find_map(|region| doubt(region, pages))
+pub fn first_doubt(regions: &[MemoryRegion], pages: RegionPageSize) -> Option<Doubt> {
+    regions.iter().find_map(|region| page_size_doubt(region, pages))
 }
 
-fn judge(pages: RegionPageSize, huge_share: Option<f64>, base: usize) -> Option<Doubt> {
+fn judge_pages(pages: RegionPageSize, huge_share: Option<f64>, base: usize) -> Option<Doubt> {
     match (pages, huge_share) {
         (RegionPageSize::Base, _) if base != 4096 => Some(Doubt {
             reason: format!("the smallest pages of this machine are of {} KiB, not 4 KiB", base >> 10),
@@ -118,13 +120,13 @@ mod tests {
 
     #[test]
     fn pages_are_doubted_unless_verified() {
-        assert_eq!(judge(RegionPageSize::Huge, Some(1.0), 4096), None);
-        assert_eq!(judge(RegionPageSize::Huge, Some(0.96), 4096), None);
-        let few = judge(RegionPageSize::Huge, Some(0.5), 4096).unwrap();
+        assert_eq!(judge_pages(RegionPageSize::Huge, Some(1.0), 4096), None);
+        assert_eq!(judge_pages(RegionPageSize::Huge, Some(0.96), 4096), None);
+        let few = judge_pages(RegionPageSize::Huge, Some(0.5), 4096).unwrap();
         assert!(few.reason.starts_with("50 % of the memory") && few.remedy.contains("transparent_hugepage"));
-        assert!(judge(RegionPageSize::Huge, None, 4096).unwrap().reason.contains("not known"));
-        assert_eq!(judge(RegionPageSize::Base, Some(0.0), 4096), None);
-        assert!(judge(RegionPageSize::Base, Some(0.0), 65_536).unwrap().reason.contains("64 KiB"));
+        assert!(judge_pages(RegionPageSize::Huge, None, 4096).unwrap().reason.contains("not known"));
+        assert_eq!(judge_pages(RegionPageSize::Base, Some(0.0), 4096), None);
+        assert!(judge_pages(RegionPageSize::Base, Some(0.0), 65_536).unwrap().reason.contains("64 KiB"));
     }
 
     #[test]

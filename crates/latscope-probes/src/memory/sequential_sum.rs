@@ -7,11 +7,11 @@ use latscope_core::units::three_digits;
 use latscope_os::kernels::bandwidth::{sequential_sum, sequential_xor};
 
 probes! {
-    EXPERIMENT, ArraySumSettings, plan, ..ProbeFacts::LOOPS;
+    EXPERIMENT, ArraySumSettings, plan_sums, ..ProbeFacts::LOOPS;
     SEQUENTIAL_SUM "memory.sequential-sum", "sequential sum, per element",
         "the processor's optimisation manual: hardware prefetching",
         "One element of 8 bytes of an array that is added up in order, each addition waiting for the one before."
-        { footprint: |params| Some(Footprint::of(ArraySumSettings::from_params(params)?.size)), };
+        { footprint: |params| Some(Footprint::from_bytes(ArraySumSettings::from_params(params)?.size)), };
 }
 
 settings! {
@@ -34,7 +34,7 @@ words! {
     }
 }
 
-static EXPERIMENT: Experiment = Experiment::new("memory.sequential-sum", Cpus::One, run);
+static EXPERIMENT: Experiment = Experiment::new("memory.sequential-sum", Cpus::One, run_sums);
 
 /// Sizes of the talk that made the question known: 50 KB, 500 KB and 5 MB.
 const SIZES: [u64; 3] = [50_000, 500_000, 5_000_000];
@@ -44,13 +44,17 @@ const BLOCK: u64 = 512;
 
 const ELEMENT: u64 = size_of::<u64>() as u64;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_sums(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = ArraySumRequest::of(input);
     let mut points = Vec::new();
     for mode in asked.mode.or(ElementCombination::ALL) {
         for size in asked.size.or(&SIZES).into_iter().filter(|size| *size >= BLOCK) {
             let title = format!("{} of {}, an element", mode.word(), decimal(size));
-            points.push(probe.point(ArraySumSettings { size, mode }, title, mode == ElementCombination::Sum));
+            points.push(probe.make_point(
+                ArraySumSettings { size, mode },
+                title,
+                mode == ElementCombination::Sum,
+            ));
         }
     }
     points
@@ -66,7 +70,7 @@ fn decimal(bytes: u64) -> String {
     format!("{digits} {unit}")
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_sums(bench: &mut Bench) -> Result<()> {
     let wanted: Vec<ArraySumSettings> = bench.settings()?;
     let all = (0..wanted.len()).collect();
     let Some((mut region, fitting)) =

@@ -24,7 +24,7 @@ pub(crate) fn beyond_caches(machine: &Machine) -> u64 {
 /// Says of memory that is not beyond the declared caches in which of them it is: `in the declared L3`; empty beyond.
 ///
 /// Of twice the size of a cache at least half comes from memory, whatever the cache keeps.
-pub(crate) fn inside(machine: &Machine, size: u64) -> String {
+pub(crate) fn describe_cache(machine: &Machine, size: u64) -> String {
     let caches = machine.caches.iter().filter(|cache| cache.kind != "Instruction" && cache.size > 0);
     match caches.max_by_key(|cache| cache.level) {
         Some(last) if size <= last.size => format!("in the declared L{}", last.level),
@@ -49,7 +49,7 @@ pub fn sweep(from: u64, to: u64, per_octave: u64) -> Vec<u64> {
 }
 
 /// Rounds sizes down to multiples of `unit`, each once, in ascending order, without those of less than a `unit`.
-pub fn rounded(sizes: Vec<u64>, unit: u64) -> Vec<u64> {
+pub fn round_sizes(sizes: Vec<u64>, unit: u64) -> Vec<u64> {
     let whole = sizes.into_iter().map(|size| size / unit * unit);
     let mut sizes: Vec<u64> = whole.filter(|size| *size > 0).collect();
     sizes.sort_unstable();
@@ -110,8 +110,8 @@ pub mod tests {
 
     #[test]
     fn rounding_keeps_the_order_and_makes_nothing_larger() {
-        assert_eq!(rounded(vec![4095, 1, 100, 64, 8192], 64), [64, 4032, 8192]);
-        assert_eq!(rounded(vec![5000, 0, 4095], 4096), [4096]);
+        assert_eq!(round_sizes(vec![4095, 1, 100, 64, 8192], 64), [64, 4032, 8192]);
+        assert_eq!(round_sizes(vec![5000, 0, 4095], 4096), [4096]);
     }
 
     #[test]
@@ -122,12 +122,12 @@ pub mod tests {
 
     #[test]
     fn memory_is_named_only_beyond_the_declared_caches() {
-        let of = |mib| inside(&machine(), mib * MIB);
+        let of = |mib| describe_cache(&machine(), mib * MIB);
         assert_eq!(
             [of(32), of(33), of(63)].map(|place| place.replace("the declared ", "")),
             ["in L3", "partly in L3", "partly in L3"]
         );
-        assert_eq!((of(64), inside(&Machine::default(), KIB)), (String::new(), String::new()));
+        assert_eq!((of(64), describe_cache(&Machine::default(), KIB)), (String::new(), String::new()));
     }
 
     #[test]

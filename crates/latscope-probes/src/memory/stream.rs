@@ -6,7 +6,7 @@ use crate::prelude::*;
 use latscope_os::kernels::stream::{self, StreamKernel};
 
 probes! {
-    EXPERIMENT, StreamLoopSettings, plan, ..ProbeFacts::LOOPS;
+    EXPERIMENT, StreamLoopSettings, plan_stream, ..ProbeFacts::LOOPS;
     STREAM "memory.stream", "STREAM, per element",
         "STREAM (McCalpin): copy c = a, scale b = s*c, add c = a + b, triad a = b + s*c",
         "One element of a pass over arrays of 8-byte floating-point numbers by vectors with ordinary stores; of \
@@ -29,8 +29,9 @@ settings! {
     }
 }
 
-static EXPERIMENT: Experiment =
-    Experiment::new("memory.stream", Cpus::All, run).setup(0.17).fewer_rounds(3, super::LARGE);
+static EXPERIMENT: Experiment = Experiment::new("memory.stream", Cpus::All, run_stream)
+    .setup_per_point(0.17)
+    .fewer_rounds(3, super::LARGE);
 
 /// The largest array in a survey: three of them have to be made.
 const SURVEY_CAP: u64 = 128 * MIB;
@@ -49,7 +50,7 @@ fn footprint(params: &Params) -> Option<Footprint> {
     Some(Footprint::of_threads(arrays * asked.size, asked.threads))
 }
 
-fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+fn plan_stream(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let quick = input.survey && input.profile == SurveyProfile::Quick;
     let beyond = sizes::beyond_caches(machine);
     let size = match (input.survey, quick) {
@@ -68,8 +69,8 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint
                 if both { &[RegionPageSize::Huge, RegionPageSize::Base] } else { &[RegionPageSize::Huge] };
             for pages in asked.pages.or(usual) {
                 let pages = Some(pages).filter(|pages| *pages != RegionPageSize::Huge);
-                for size in sizes::rounded(asked.size.or(&[size]), PIECE * threads.max(1)) {
-                    points.push(point(StreamLoopSettings { operation, size, threads, pages }));
+                for size in sizes::round_sizes(asked.size.or(&[size]), PIECE * threads.max(1)) {
+                    points.push(make_point(StreamLoopSettings { operation, size, threads, pages }));
                 }
             }
         }
@@ -77,15 +78,15 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint
     points
 }
 
-fn point(asked: StreamLoopSettings) -> MeasurementPoint {
+fn make_point(asked: StreamLoopSettings) -> MeasurementPoint {
     let StreamLoopSettings { operation, size, threads, pages } = asked;
     let pages = format_size(pages.unwrap_or(RegionPageSize::Huge).bytes());
     let together = if threads == 1 { String::new() } else { format!(", {threads} threads") };
     let title = format!("STREAM {operation}, {}, pages of {pages}{together}", format_size(size));
-    STREAM.point(asked, title, operation == StreamKernel::Triad && threads == 1)
+    STREAM.make_point(asked, title, operation == StreamKernel::Triad && threads == 1)
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_stream(bench: &mut Bench) -> Result<()> {
     let loops: Vec<StreamLoopSettings> = bench.settings()?;
     for pages in [RegionPageSize::Huge, RegionPageSize::Base] {
         let of_pages = |index: &usize| loops[*index].pages.unwrap_or(RegionPageSize::Huge) == pages;
@@ -98,13 +99,13 @@ fn run(bench: &mut Bench) -> Result<()> {
         // Words that a region was touched with are tiny numbers, slow to compute with.
         regions.iter_mut().for_each(|region| region.floats().fill(1.0));
         for index in possible {
-            measure(bench, index, &loops[index], &mut regions)?;
+            measure_kernel(bench, index, &loops[index], &mut regions)?;
         }
     }
     Ok(())
 }
 
-fn measure(
+fn measure_kernel(
     bench: &mut Bench,
     index: usize,
     asked: &StreamLoopSettings,
@@ -124,7 +125,7 @@ fn measure(
     let ops = PIECE / ELEMENT * threads as u64;
     let batch = Batch { ops, work: Some(work), cycles: threads == 1, ..Batch::default() };
     let events = events.collect();
-    thread_group::measure(bench, index, batch, events)
+    thread_group::measure_group(bench, index, batch, events)
 }
 
 /// A thread's part of the three arrays, worked through piece by piece.
@@ -146,8 +147,13 @@ impl<'a> Arrays<'a> {
         let length = (PIECE / ELEMENT) as usize;
         let piece = self.next..self.next + length;
         self.next = if piece.end + length > self.to.len() { 0 } else { piece.end };
-        let done =
-            stream::run(kind, &mut self.to[piece.clone()], &self.x[piece.clone()], &self.y[piece], SCALAR);
+        let done = stream::run_pass(
+            kind,
+            &mut self.to[piece.clone()],
+            &self.x[piece.clone()],
+            &self.y[piece],
+            SCALAR,
+        );
         black_box(done);
     }
 }
@@ -186,7 +192,7 @@ mod tests {
         input.values.insert("size".into(), vec![ParamValue::Number(MIB)]);
         let measured = harness::measure(&EXPERIMENT, STREAM.plan(&input, &harness::machine()));
         measured.iter().for_each(harness::check);
-        let triad = measured.iter().find(|m| m.is("operation", "triad")).unwrap();
+        let triad = measured.iter().find(|m| m.has_param("operation", "triad")).unwrap();
         assert_eq!(triad.work, Some(OperationWork { ops: 1, bytes_touched: 24, bytes_moved: 32 }));
     }
 }

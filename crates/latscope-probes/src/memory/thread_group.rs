@@ -26,7 +26,7 @@ struct MemoryBatchSignals {
 ///
 /// # Errors
 /// A CPU cannot be used.
-pub fn measure<E>(bench: &mut Bench, point: usize, batch: Batch, events: Vec<E>) -> Result<()>
+pub fn measure_group<E>(bench: &mut Bench, point: usize, batch: Batch, events: Vec<E>) -> Result<()>
 where
     E: FnMut(u64) + Send,
 {
@@ -59,7 +59,7 @@ where
         let signals = &signals;
         let _over = threads::StopFlagGuard(&signals.over);
         for (event, cpu) in events.zip(&cpus[1..]) {
-            threads::start_in(scope, *cpu, move || work(signals, timebase, event))?;
+            threads::start_in(scope, *cpu, move || run_helper(signals, timebase, event))?;
         }
         let mut expected = 0;
         bench.batch(point, batch, |iterations| {
@@ -81,13 +81,13 @@ where
 const LOOKS: u32 = 2_000;
 
 /// Runs a helper: works on each batch until all are over.
-fn work(signals: &MemoryBatchSignals, timebase: Timebase, mut event: impl FnMut(u64)) {
+fn run_helper(signals: &MemoryBatchSignals, timebase: Timebase, mut event: impl FnMut(u64)) {
     let _over = threads::StopFlagGuard(&signals.over);
     let clock = timebase.clock();
     let mut done = 0;
     loop {
-        let watch = DisturbanceWatch::open();
-        let opened = clock.start();
+        let watch = DisturbanceWatch::watch_thread();
+        let opened = clock.stamp_start();
         let begun = (0..LOOKS).any(|_| {
             spin_loop();
             signals.round.load(Ordering::Acquire) != done
@@ -95,7 +95,7 @@ fn work(signals: &MemoryBatchSignals, timebase: Timebase, mut event: impl FnMut(
         if begun {
             done += 1;
             event(signals.iterations.load(Ordering::Relaxed));
-            if watch.disturbed(timebase.ns(clock.end() - opened)) {
+            if watch.disturbed(timebase.interval_ns(clock.stamp_end() - opened)) {
                 signals.disturbed.store(true, Ordering::Relaxed);
             }
             signals.finished.fetch_add(1, Ordering::Release);
@@ -134,7 +134,9 @@ pub(crate) fn regions(
     let few: Vec<usize> = few.iter().map(|(index, ..)| *index).collect();
     match regions::for_threads(&cpus, &bytes, pages) {
         Ok(regions) => {
-            regions::doubts(&regions, pages).into_iter().for_each(|doubt| doubt.tell(bench, &few));
+            regions::first_doubt(&regions, pages)
+                .into_iter()
+                .for_each(|doubt| doubt.degrade_points(bench, &few));
             (regions, few)
         }
         Err(error) => {
@@ -164,7 +166,7 @@ mod tests {
         },
         check: <()>::check,
         experiment: &EXPERIMENT,
-        plan: |probe, _, _| vec![probe.point((), "team", false)],
+        plan: |probe, _, _| vec![probe.make_point((), "team", false)],
     };
 
     /// Runs all members through the same iterations; each is done when the batch is.
@@ -181,7 +183,7 @@ mod tests {
                 }
             })
             .collect();
-        measure(bench, 0, Batch { ops: cpus.len() as u64, ..Batch::default() }, events)?;
+        measure_group(bench, 0, Batch { ops: cpus.len() as u64, ..Batch::default() }, events)?;
         let first = counts[0].load(Ordering::Relaxed);
         assert!(first > 0);
         assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == first));

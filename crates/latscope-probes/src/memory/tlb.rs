@@ -7,7 +7,7 @@ use crate::prelude::*;
 use latscope_os::kernels::chase::ChaseMap;
 
 probes! {
-    EXPERIMENT, PageVisitSettings, plan, ..ProbeFacts::LOOPS;
+    EXPERIMENT, PageVisitSettings, plan_tlb_misses, ..ProbeFacts::LOOPS;
     TLB "memory.tlb", "load from another page each time",
         "the processor's manual: translation look-aside buffers and page walks",
         "One load in a chain of dependent loads from one line of each page, in random order; `cost`: longer than \
@@ -25,7 +25,8 @@ settings! {
     }
 }
 
-static EXPERIMENT: Experiment = Experiment::new("memory.tlb", Cpus::One, run).fewer_rounds(3, super::LARGE);
+static EXPERIMENT: Experiment =
+    Experiment::new("memory.tlb", Cpus::One, run_tlb_misses).fewer_rounds(3, super::LARGE);
 
 /// The largest size in a survey.
 const SURVEY_CAP: u64 = 256 * MIB;
@@ -35,10 +36,10 @@ const FEWEST: u64 = 8;
 /// A line of each page.
 fn footprint(params: &Params) -> Option<Footprint> {
     let visits = PageVisitSettings::from_params(params)?;
-    Some(Footprint::of(visits.size / visits.pages.bytes() * LINE))
+    Some(Footprint::from_bytes(visits.size / visits.pages.bytes() * LINE))
 }
 
-fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+fn plan_tlb_misses(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let quick = input.survey && input.profile == SurveyProfile::Quick;
     let beyond = sizes::beyond_caches(machine);
     let largest = if sizes::is_capped(input) { beyond.min(SURVEY_CAP) } else { beyond };
@@ -50,15 +51,15 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
         let per_octave =
             if pages == RegionPageSize::Base && input.profile != SurveyProfile::Quick { 2 } else { 1 };
         let default = sizes::sweep(FEWEST * page, largest.max(FEWEST * page), per_octave);
-        for size in sizes::rounded(asked.size.or(&default), page) {
+        for size in sizes::round_sizes(asked.size.or(&default), page) {
             let title = format!("load, each from another of {} pages of {}", size / page, format_size(page));
-            points.push(probe.point(PageVisitSettings { size, pages }, title, false));
+            points.push(probe.make_point(PageVisitSettings { size, pages }, title, false));
         }
     }
     points
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_tlb_misses(bench: &mut Bench) -> Result<()> {
     let visits: Vec<PageVisitSettings> = bench.settings()?;
     for pages in RegionPageSize::ALL.iter().copied() {
         let page = pages.bytes();
@@ -71,14 +72,18 @@ fn run(bench: &mut Bench) -> Result<()> {
         let mut packed = MemoryRegion::new((most * LINE) as usize, RegionPageSize::Huge)?;
         for index in fitting {
             let words = visits[index].size as usize / size_of::<usize>();
-            let map =
-                ChaseMap::page(&mut region.links()[..words], page as usize, LINE as usize, bench.seed());
-            latency::measure(bench, index, &map);
+            let map = ChaseMap::page_order(
+                &mut region.links()[..words],
+                page as usize,
+                LINE as usize,
+                bench.seed(),
+            );
+            latency::measure_walk(bench, index, &map);
             let words = (lines(&index) * LINE) as usize / size_of::<usize>();
             let packed = ChaseMap::random(&mut packed.links()[..words], LINE as usize, bench.seed());
-            if let Some((apart, together)) = bench.median(index).zip(control(bench, &packed)) {
-                bench.value(index, "side-by-side", together, "ns", Better::Less);
-                bench.value(index, "cost", apart - together, "ns", Better::Less);
+            if let Some((apart, together)) = bench.median(index).zip(median_load_ns(bench, &packed)) {
+                bench.add_value(index, "side-by-side", together, "ns", Better::Less);
+                bench.add_value(index, "cost", apart - together, "ns", Better::Less);
             }
         }
     }
@@ -93,16 +98,16 @@ const STEPS: u64 = 16 << 10;
 
 /// Median time of a load along a chain, ns, of a few undisturbed walks; of all
 /// walks if none was. `None` without any.
-fn control(bench: &Bench, map: &ChaseMap) -> Option<f64> {
+fn median_load_ns(bench: &Bench, map: &ChaseMap) -> Option<f64> {
     let timebase = bench.timebase();
     let clock = timebase.clock();
-    let mut cursor = map.walk(map.start(), map.len() as u64);
+    let mut cursor = map.walk_from(map.start(), map.len() as u64);
     let (mut clean, mut all) = (Vec::new(), Vec::new());
     for _ in 0..WALKS {
-        let watch = DisturbanceWatch::open();
-        let start = clock.start();
-        cursor = map.walk(cursor, STEPS);
-        let ns = timebase.ns(clock.end() - start);
+        let watch = DisturbanceWatch::watch_thread();
+        let start = clock.stamp_start();
+        cursor = map.walk_from(cursor, STEPS);
+        let ns = timebase.interval_ns(clock.stamp_end() - start);
         all.push(ns / STEPS as f64);
         if !watch.disturbed(ns) {
             clean.push(ns / STEPS as f64);
@@ -126,7 +131,11 @@ mod tests {
         let input = PlanInput { profile: SurveyProfile::Normal, ..harness::input() };
         let points = TLB.plan(&input, &machine());
         let of = |pages| {
-            points.iter().filter(|p| p.text("pages") == pages).map(|p| p.number("size")).collect::<Vec<_>>()
+            points
+                .iter()
+                .filter(|p| p.text_param("pages") == pages)
+                .map(|p| p.numeric_param("size"))
+                .collect::<Vec<_>>()
         };
         assert_eq!(of("2MiB"), [16, 32, 64, 128].map(|mib| mib * MIB));
         assert_eq!(of("4KiB").len(), 12 * 2 + 1);

@@ -61,12 +61,12 @@ impl MemoryTraffic {
     }
 
     /// Bytes of the shortest stretch of memory that has the whole mix; 0 without a mix.
-    pub fn mixed(self) -> u64 {
+    pub fn mix_bytes(self) -> u64 {
         if self.reads() > 0 { (self.reads() + 1) * STRIP } else { 0 }
     }
 
     /// Bytes touched and moved, for as many lines as a mix has, or for one.
-    pub fn work(self, step: BandwidthStride) -> OperationWork {
+    pub fn operation_work(self, step: BandwidthStride) -> OperationWork {
         let read = self.reads() * LINE;
         OperationWork {
             ops: self.reads() + 1,
@@ -88,7 +88,7 @@ mod tests {
             (MemoryTraffic::TwoReadsAWrite, 2, 1),
             (MemoryTraffic::Modify, 1, 1),
         ] {
-            let work = traffic.work(BandwidthStride::Every);
+            let work = traffic.operation_work(BandwidthStride::Every);
             // Each line but one is only read; that one is read and written.
             assert_eq!((work.ops, work.bytes_moved), (reads, (reads + writes) * LINE), "{}", traffic.word());
         }

@@ -8,7 +8,7 @@ use crate::prelude::*;
 use latscope_bench::alarm::ExceedanceAlarm;
 
 probes! {
-    EXPERIMENT, BusyLoopSettings, plan, ..ProbeFacts::DELAYS;
+    EXPERIMENT, BusyLoopSettings, plan_busy_loops, ..ProbeFacts::DELAYS;
     BUSY "noise.busy", "gap in a busy loop",
         "user space on each CPU at once; counts from /proc/interrupts, /proc/softirqs, /proc/stat, getrusage(2)",
         "Between two readings of the clock in a loop that does nothing else, the loop's own time subtracted; only what is \
@@ -40,7 +40,8 @@ words! {
     }
 }
 
-static EXPERIMENT: Experiment = Experiment::new("noise.busy", Cpus::All, run).adapted_by(super::adapt);
+static EXPERIMENT: Experiment =
+    Experiment::new("noise.busy", Cpus::All, run_busy_loops).adapted_by(super::adapt);
 
 /// Shortest gap that counts, unless the loop itself is slow, ns.
 const SHORTEST: u64 = 1_000;
@@ -51,7 +52,7 @@ const PRIORITY: u32 = 1;
 /// Sources of interrupts and kinds of softirqs that are named.
 const NAMED: usize = 5;
 
-fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+fn plan_busy_loops(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     // A priority means that a policy with priorities is wanted.
     let asked = BusyLoopRequest::of(input);
     let usual = if asked.priority.given() { BusyLoopPolicy::Fifo } else { BusyLoopPolicy::Other };
@@ -69,7 +70,7 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
             for priority in priorities {
                 points.extend(cpus.iter().map(|cpu| {
                     let title = format!("gaps of {} or more on CPU {cpu}{some}", format_time(gap as f64));
-                    probe.point(BusyLoopSettings { gap, policy, priority, cpu: *cpu }, title, false)
+                    probe.make_point(BusyLoopSettings { gap, policy, priority, cpu: *cpu }, title, false)
                 }));
             }
         }
@@ -77,7 +78,7 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
     points
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_busy_loops(bench: &mut Bench) -> Result<()> {
     let loops: Vec<BusyLoopSettings> = bench.settings()?;
     // Points that differ only in the CPU are measured at once.
     let group = |of: &BusyLoopSettings| (of.gap, of.policy, of.priority);
@@ -90,18 +91,18 @@ fn run(bench: &mut Bench) -> Result<()> {
             (BusyLoopPolicy::Fifo, Some(priority)) => sched::ThreadSchedPolicy::Fifo(priority),
             _ => bail!("SCHED_FIFO alone has a priority"),
         };
-        measure(bench, &chosen, gap, policy)?;
+        measure_gaps(bench, &chosen, gap, policy)?;
     }
     Ok(())
 }
 
-fn measure(
+fn measure_gaps(
     bench: &mut Bench,
     chosen: &[(usize, u32)],
     gap_ns: u64,
     policy: sched::ThreadSchedPolicy,
 ) -> Result<()> {
-    let duty = Duty::here();
+    let duty = Duty::for_this_machine();
     if policy != sched::ThreadSchedPolicy::Other && duty.is_none() {
         let reason = "the kernel grants real-time threads next to no time (sched_rt_runtime_us)";
         let remedy = "run `sysctl kernel.sched_rt_runtime_us=950000` as root, or use --policy other";
@@ -120,7 +121,7 @@ fn measure(
     let tasks = chosen.iter().map(|(index, cpu)| (*index, *cpu, bench.writer(*index))).collect();
     let (outcomes, before, after) = watch_all(order, tasks, ExceedanceAlarm::new(bench.bell(), None, None))?;
     for (point, cpu, outcome) in outcomes {
-        report(bench, point, &order, outcome?, &after.since(&before, cpu));
+        report_gaps(bench, point, &order, outcome?, &after.since(&before, cpu));
     }
     Ok(())
 }
@@ -142,14 +143,14 @@ fn watch_all(
             .map(|(point, cpu, writer)| {
                 let shared = &shared;
                 let thread = std::thread::Builder::new().name(format!("noise/{cpu}"));
-                let body = move || super::gap_loop::watch(order, cpu, writer, shared);
+                let body = move || super::gap_loop::watch_cpu(order, cpu, writer, shared);
                 Ok((point, cpu, thread.spawn_scoped(scope, body)?))
             })
             .collect::<std::io::Result<_>>()
             .context("no thread can be created")?;
-        let before = CpuKernelCounters::read();
+        let before = CpuKernelCounters::read_current();
         let begin = monotonic_ns();
-        shared.begin(begin);
+        shared.begin_watching(begin);
         for (slots, point) in &all {
             slots.set_due(*point, begin);
             slots.set_end(*point, begin.saturating_add(order.stop.limit_ns));
@@ -160,18 +161,24 @@ fn watch_all(
             (point, cpu, thread.join().expect("a measuring thread does not panic"))
         });
         let outcomes = joined.collect();
-        Ok((outcomes, before, CpuKernelCounters::read()))
+        Ok((outcomes, before, CpuKernelCounters::read_current()))
     })
 }
 
-fn report(bench: &mut Bench, point: usize, order: &GapLoopOrder, outcome: GapsSeen, seen: &CpuCounterDelta) {
+fn report_gaps(
+    bench: &mut Bench,
+    point: usize,
+    order: &GapLoopOrder,
+    outcome: GapsSeen,
+    seen: &CpuCounterDelta,
+) {
     let GapsSeen { turns, watched_ns, rested_ns, gaps, longest_ns, classes, .. } = outcome;
     let GapsSeen { loop_ns, gap_ns, switches, faults, shortfalls, writer, .. } = outcome;
     let lost: f64 = classes.iter().map(|class| class.lost_ns).sum();
     // A gap may begin before the first reading of the loop.
     let under_watch = watched_ns.max(lost).max(1.0);
     let mut value =
-        |name: &str, value: f64, unit: &str, better| bench.value(point, name, value, unit, better);
+        |name: &str, value: f64, unit: &str, better| bench.add_value(point, name, value, unit, better);
     value("watched", under_watch / 1e9, "s", Better::Neither);
     if order.duty.is_some() {
         value("rested", rested_ns / 1e6, "ms", Better::Neither);
@@ -213,7 +220,7 @@ fn report(bench: &mut Bench, point: usize, order: &GapLoopOrder, outcome: GapsSe
     for shortfall in &shortfalls {
         bench.fell_short(point, shortfall);
     }
-    bench.recorded(point, writer);
+    bench.finish_writer(point, writer);
 }
 
 #[cfg(test)]
@@ -233,13 +240,13 @@ mod tests {
     #[test]
     fn a_point_for_each_cpu_and_a_priority_means_fifo() {
         let points = asked(&[]);
-        let cpus: Vec<u64> = points.iter().map(|point| point.number("cpu")).collect();
+        let cpus: Vec<u64> = points.iter().map(|point| point.numeric_param("cpu")).collect();
         assert_eq!(cpus, [0, 3]);
-        assert_eq!((points[0].number("gap"), points[0].text("policy")), (SHORTEST, "other"));
+        assert_eq!((points[0].numeric_param("gap"), points[0].text_param("policy")), (SHORTEST, "other"));
         assert!(!points[0].params.contains_key("priority"));
         let real_time = &asked(&[("priority", 7.into()), ("gap", 9_000.into())])[1];
-        assert_eq!((real_time.text("policy"), real_time.number("priority")), ("fifo", 7));
-        assert_eq!(real_time.number("gap"), 9_000);
+        assert_eq!((real_time.text_param("policy"), real_time.numeric_param("priority")), ("fifo", 7));
+        assert_eq!(real_time.numeric_param("gap"), 9_000);
     }
 
     #[test]
@@ -270,7 +277,7 @@ mod tests {
                 (latscope_core::quality::QualityLevel::Ok, 0),
                 "{m:?}"
             );
-            assert!(m.reason().as_ref().unwrap().contains("no gap"), "{m:?}");
+            assert!(m.joined_reasons().as_ref().unwrap().contains("no gap"), "{m:?}");
             assert_eq!(m.values["lost"].value, 0.0);
             all_of_the_time(&m);
         }
@@ -298,7 +305,7 @@ mod tests {
             point.params.insert("priority".to_owned(), 1.into());
         }
         for m in harness::measure(&EXPERIMENT, points) {
-            let refused = m.reason().as_ref().is_some_and(|reason| reason.contains("SCHED_OTHER"));
+            let refused = m.joined_reasons().as_ref().is_some_and(|reason| reason.contains("SCHED_OTHER"));
             assert!(
                 !m.incomplete
                     && (refused || m.quality.level != latscope_core::quality::QualityLevel::Unsupported)

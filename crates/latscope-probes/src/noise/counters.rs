@@ -26,12 +26,16 @@ pub struct CpuCounterDelta {
 
 impl CpuKernelCounters {
     /// Reads the current counters. Counters that cannot be read are missing.
-    pub fn read() -> CpuKernelCounters {
+    pub fn read_current() -> CpuKernelCounters {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        CpuKernelCounters::parse(&text("/proc/interrupts"), &text("/proc/softirqs"), &text("/proc/stat"))
+        CpuKernelCounters::parse_tables(
+            &text("/proc/interrupts"),
+            &text("/proc/softirqs"),
+            &text("/proc/stat"),
+        )
     }
 
-    fn parse(interrupts: &str, softirqs: &str, stat: &str) -> CpuKernelCounters {
+    fn parse_tables(interrupts: &str, softirqs: &str, stat: &str) -> CpuKernelCounters {
         CpuKernelCounters {
             interrupts: ProcCounterTable::parse(interrupts),
             softirqs: ProcCounterTable::parse(softirqs),
@@ -57,7 +61,7 @@ impl CpuCounterDelta {
     }
 
     /// Number of interrupts of a source.
-    pub(crate) fn of(&self, source: &str) -> u64 {
+    pub(crate) fn interrupts_from(&self, source: &str) -> u64 {
         self.interrupts.iter().find(|(name, _)| name == source).map_or(0, |(_, count)| *count)
     }
 
@@ -80,18 +84,18 @@ impl ProcCounterTable {
         let mut lines = text.lines();
         let header = lines.next().unwrap_or_default().split_whitespace();
         let cpus: Vec<u32> = header.filter_map(|word| word.strip_prefix("CPU")?.parse().ok()).collect();
-        let rows = lines.filter_map(|line| row(line, cpus.len())).collect();
+        let rows = lines.filter_map(|line| parse_row(line, cpus.len())).collect();
         ProcCounterTable { cpus, rows }
     }
 
-    fn count(&self, row: &str, cpu: u32) -> u64 {
+    fn lookup_count(&self, row: &str, cpu: u32) -> u64 {
         let column = self.cpus.iter().position(|known| *known == cpu);
         column.and_then(|column| self.rows.get(row)?.1.get(column).copied()).unwrap_or(0)
     }
 
     fn since(&self, before: &ProcCounterTable, cpu: u32) -> Vec<(String, u64)> {
         let counted = self.rows.iter().map(|(key, (name, _))| {
-            (name.clone(), self.count(key, cpu).saturating_sub(before.count(key, cpu)))
+            (name.clone(), self.lookup_count(key, cpu).saturating_sub(before.lookup_count(key, cpu)))
         });
         let mut counted: Vec<(String, u64)> = counted.filter(|(_, count)| *count > 0).collect();
         counted.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
@@ -101,7 +105,7 @@ impl ProcCounterTable {
 
 /// A row's first word, its name, and a count for each CPU; rows that have
 /// fewer, such as ERR, belong to no CPU.
-fn row(line: &str, cpus: usize) -> Option<(String, (String, Vec<u64>))> {
+fn parse_row(line: &str, cpus: usize) -> Option<(String, (String, Vec<u64>))> {
     let (key, rest) = line.split_once(':')?;
     let mut words = rest.split_whitespace();
     let counts: Vec<u64> = words.by_ref().take(cpus).map_while(|word| word.parse().ok()).collect();
@@ -148,10 +152,10 @@ intr 14844211 0 0
 
     #[test]
     fn what_a_cpu_saw_is_listed_by_name_most_first() {
-        let before = CpuKernelCounters::parse(INTERRUPTS, SOFTIRQS, STAT);
+        let before = CpuKernelCounters::parse_tables(INTERRUPTS, SOFTIRQS, STAT);
         let later = advanced(INTERRUPTS, "2722459", "2722709");
         let later = advanced(&later, "2366114", "2366117");
-        let after = CpuKernelCounters::parse(
+        let after = CpuKernelCounters::parse_tables(
             &later,
             &advanced(SOFTIRQS, "285696", "285700"),
             &advanced(STAT, "1488 989", "1488 992"),
@@ -160,24 +164,25 @@ intr 14844211 0 0
         assert_eq!(seen.interrupts, [("LOC".to_owned(), 250), ("virtio1-req.0".to_owned(), 3)]);
         assert_eq!(seen.softirqs, [("TIMER".to_owned(), 4)]);
         assert_eq!((seen.interrupt_count(), seen.softirq_count(), seen.stolen_ms), (253, 4, 30));
-        assert_eq!((seen.of("LOC"), seen.of("TLB")), (250, 0));
+        assert_eq!((seen.interrupts_from("LOC"), seen.interrupts_from("TLB")), (250, 0));
         assert_eq!(after.since(&before, 0), CpuCounterDelta::default());
         assert_eq!(after.since(&before, 7), CpuCounterDelta::default());
     }
 
     #[test]
     fn counters_that_are_not_there_are_none() {
-        let none = CpuKernelCounters::parse("", "", "");
+        let none = CpuKernelCounters::parse_tables("", "", "");
         assert_eq!(none.since(&none, 0), CpuCounterDelta::default());
-        let odd = CpuKernelCounters::parse("CPU0 CPU1\nLOC: 1\nnonsense\n: : :\n", "\n", "cpu\ncpux 1 2\n");
+        let odd =
+            CpuKernelCounters::parse_tables("CPU0 CPU1\nLOC: 1\nnonsense\n: : :\n", "\n", "cpu\ncpux 1 2\n");
         assert_eq!(odd.since(&none, 0), CpuCounterDelta::default());
     }
 
     #[test]
     fn this_kernel_counts_interrupts() {
-        let before = CpuKernelCounters::read();
+        let before = CpuKernelCounters::read_current();
         std::thread::sleep(std::time::Duration::from_millis(50));
-        let (after, cpus) = (CpuKernelCounters::read(), latscope_os::sched::allowed_cpus().unwrap());
+        let (after, cpus) = (CpuKernelCounters::read_current(), latscope_os::sched::allowed_cpus().unwrap());
         assert!(cpus.iter().any(|cpu| after.since(&before, *cpu).interrupt_count() > 0));
     }
 }

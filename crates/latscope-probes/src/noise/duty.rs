@@ -24,7 +24,7 @@ const LEAST: f64 = 0.01;
 impl Duty {
     /// Returns the duty that fits into the kernel's limit of `runtime` in each `period`, both in µs; a negative
     /// runtime is no limit. `None` if next to no time is left.
-    pub fn within(runtime: i64, period: i64) -> Option<Duty> {
+    pub fn within_limit(runtime: i64, period: i64) -> Option<Duty> {
         let granted = if runtime < 0 { 1.0 } else { runtime as f64 / period.max(1) as f64 };
         let share = SHARE * granted.min(1.0);
         let watch_ns = (share * TURN_NS as f64) as u64;
@@ -33,12 +33,12 @@ impl Duty {
     }
 
     /// Returns the duty that fits on this machine; if the limit cannot be read, the duty without a limit.
-    pub fn here() -> Option<Duty> {
+    pub fn for_this_machine() -> Option<Duty> {
         let number = |name: &str| {
             let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;
             text.trim().parse().ok()
         };
-        Duty::within(
+        Duty::within_limit(
             number("sched_rt_runtime_us").unwrap_or(-1),
             number("sched_rt_period_us").unwrap_or(1_000_000),
         )
@@ -52,11 +52,11 @@ mod tests {
     #[test]
     fn there_is_always_time_for_others() {
         for (runtime, period) in [(950_000, 1_000_000), (-1, 1_000_000), (2_000_000, 1_000_000), (10, 100)] {
-            let duty = Duty::within(runtime, period).unwrap();
+            let duty = Duty::within_limit(runtime, period).unwrap();
             let share = duty.watch_ns as f64 / TURN_NS as f64;
             assert!(duty.rest.as_nanos() as u64 >= TURN_NS / 5, "{runtime}: {duty:?}");
             assert!(runtime < 0 || share < runtime as f64 / period as f64, "{runtime}: {duty:?}");
         }
-        assert_eq!(Duty::within(0, 1_000_000), None);
+        assert_eq!(Duty::within_limit(0, 1_000_000), None);
     }
 }

@@ -5,7 +5,7 @@ use super::watch::{self, GapWatchHost, GapWatchLimits, GapWatchResult};
 use crate::prelude::*;
 use latscope_bench::alarm::ExceedanceAlarm;
 use latscope_bench::gate::SampleGateReading;
-use latscope_bench::hold::{Shortfall, granted};
+use latscope_bench::hold::{Shortfall, apply_policy};
 use latscope_bench::waits;
 use latscope_os::usage::ResourceUsageCounts;
 use std::sync::RwLock;
@@ -49,7 +49,7 @@ impl GapLoopState {
     }
 
     /// States that all threads are to watch from now on.
-    pub fn begin(&self, now: u64) {
+    pub fn begin_watching(&self, now: u64) {
         self.began.store(now, Relaxed);
     }
 }
@@ -71,7 +71,7 @@ words! {
 impl GapCauseKind {
     /// Returns the class of a gap of `gap_ns`. `switched` is true if thread switches were counted since the
     /// last reading; `missing_ns` is the time since then that was not the thread's own.
-    fn of(gap_ns: f64, switched: bool, missing_ns: f64) -> GapCauseKind {
+    fn classify_gap(gap_ns: f64, switched: bool, missing_ns: f64) -> GapCauseKind {
         match (switched, missing_ns > gap_ns / 2.0) {
             (true, _) => GapCauseKind::Preemption,
             (false, true) => GapCauseKind::Steal,
@@ -144,7 +144,7 @@ const TRIES: usize = 3;
 ///
 /// # Errors
 /// The CPU cannot be used, or another thread did not start.
-pub fn watch(
+pub fn watch_cpu(
     order: GapLoopOrder,
     cpu: u32,
     writer: HistogramSlotWriter,
@@ -152,18 +152,18 @@ pub fn watch(
 ) -> Result<GapsSeen> {
     let pinned = threads::pin(cpu);
     let asked = (order.policy != sched::ThreadSchedPolicy::Other).then_some(order.policy);
-    let shortfall = asked.and_then(granted);
+    let shortfall = asked.and_then(apply_policy);
     writer.adopt();
     ensure!(*shared.started.read().expect("the starter does not panic"), "another thread did not start");
     pinned?;
     // The clock is chosen here, once: the loop is compiled for each.
     match order.timebase.clock() {
-        AnyClock::Counter(clock) => Ok(run(clock, order, cpu, writer, shortfall, shared)),
-        AnyClock::MonotonicRaw(clock) => Ok(run(clock, order, cpu, writer, shortfall, shared)),
+        AnyClock::Counter(clock) => Ok(run_gap_loop(clock, order, cpu, writer, shortfall, shared)),
+        AnyClock::MonotonicRaw(clock) => Ok(run_gap_loop(clock, order, cpu, writer, shortfall, shared)),
     }
 }
 
-fn run<C: Clock>(
+fn run_gap_loop<C: Clock>(
     clock: C,
     order: GapLoopOrder,
     cpu: u32,
@@ -180,7 +180,7 @@ fn run<C: Clock>(
         look: timebase.ticks(LOOK_NS),
     };
     let before = thread_counts();
-    let now = clock.end();
+    let now = clock.stamp_end();
     let mut gap_loop = GapLoop {
         clock,
         order,
@@ -192,7 +192,7 @@ fn run<C: Clock>(
         gaps: 0,
         unseen: 0,
         least_ns: gap_ns,
-        reading: SampleGate::Thread.read(),
+        reading: SampleGate::Thread.take_reading(),
         read_at: now,
         switched: false,
         last: now,
@@ -205,13 +205,13 @@ fn run<C: Clock>(
     let watched = if gap_loop.misses_all() {
         GapWatchResult { turns: 1, watched: own, ..GapWatchResult::default() }
     } else {
-        watch::watch(clock, rules, &mut gap_loop)
+        watch::watch_gaps(clock, rules, &mut gap_loop)
     };
     let ResourceUsageCounts { voluntary, involuntary, minor_faults, major_faults } = thread_counts();
     let mut shortfalls = Vec::from_iter(shortfall);
     let let_go = gap_loop.writer.let_go_at().is_some();
     shortfalls.extend(gap_loop.left_cpu(now).filter(|_| !let_go));
-    gap_loop.writer.settle();
+    gap_loop.writer.mark_over();
     let own_turns = (watched.turns - watched.gaps).max(1) as f64;
     GapsSeen {
         turns: watched.turns + gap_loop.unseen,
@@ -279,10 +279,10 @@ impl<C: Clock> GapLoop<'_, C> {
     /// Reads again. Returns true if there was a switch since the last reading, and the time that was not the
     /// thread's, ns. The clock is read first, each time: a switch at the end of a system call is then missing
     /// from the stretch that begins with it.
-    fn read(&mut self) -> (bool, f64) {
+    fn read_counters(&mut self) -> (bool, f64) {
         let (before, since) = (self.reading, self.read_at);
-        self.read_at = self.clock.end();
-        self.reading = SampleGate::Thread.read();
+        self.read_at = self.clock.stamp_end();
+        self.reading = SampleGate::Thread.take_reading();
         if rustix::thread::sched_getcpu() as u32 != self.cpu {
             self.elsewhere += self.read_at - since;
         }
@@ -306,29 +306,29 @@ impl<C: Clock> GapLoop<'_, C> {
 
     /// Notes the gap of a thread that had no CPU when all were to begin. Returns true if it had none until the end.
     fn misses_all(&mut self) -> bool {
-        let now = self.until(monotonic_ns());
+        let now = self.clamp_instant(monotonic_ns());
         let late = now.saturating_sub(self.shared.began.load(Relaxed));
         if late >= BEGAN_LATE_NS {
             self.unseen += 1;
             self.unwatched_ns = late as f64;
-            self.note(GapCauseKind::Preemption, late as f64, now);
+            self.record_gap(GapCauseKind::Preemption, late as f64, now);
         }
         self.writer.let_go_at().is_some()
     }
 
     /// Returns an instant, or the one before at which this thread was let go: later it does not watch.
-    fn until(&self, now: u64) -> u64 {
+    fn clamp_instant(&self, now: u64) -> u64 {
         self.writer.let_go_at().map_or(now, |at| at.min(now))
     }
 
-    fn rest(&mut self, rest: std::time::Duration) {
+    fn sleep_for(&mut self, rest: std::time::Duration) {
         let (since, delayed) = (self.read_at, own_run_delay());
         std::thread::sleep(rest);
         self.rests += 1;
-        self.read();
+        self.read_counters();
         self.switched = false;
         let now = monotonic_ns();
-        let at = self.until(now);
+        let at = self.clamp_instant(now);
         let slept = self.order.timebase.span(self.read_at - since) - (now - at) as f64;
         let overrun = slept - rest.as_nanos() as f64;
         if overrun < OVERSLEPT_NS {
@@ -346,23 +346,23 @@ impl<C: Clock> GapLoop<'_, C> {
             } else {
                 GapCauseKind::Unattributed
             };
-            self.note(class, overrun, at);
+            self.record_gap(class, overrun, at);
         }
     }
 
     /// Accounts for missing time that no gap of the loop explains. Other threads can also take the CPU while
     /// this thread is outside of the loop, at the end of its system calls.
-    fn account(&mut self, switched: bool, missing_ns: f64) {
+    fn account_missing_time(&mut self, switched: bool, missing_ns: f64) {
         let before = std::mem::replace(&mut self.switched, switched);
         if !is_gap(missing_ns, self.least_ns, switched, before) || self.gaps >= self.order.stop.events {
             return;
         }
         let now = monotonic_ns();
-        let at = self.until(now);
+        let at = self.clamp_instant(now);
         let missing_ns = missing_ns - (now - at) as f64;
         if missing_ns >= self.least_ns {
             self.unseen += 1;
-            self.note(GapCauseKind::Preemption, missing_ns, at);
+            self.record_gap(GapCauseKind::Preemption, missing_ns, at);
         }
     }
 
@@ -372,7 +372,7 @@ impl<C: Clock> GapLoop<'_, C> {
         reading.saturating_sub(self.order.timebase.ticks(after))
     }
 
-    fn note(&mut self, class: GapCauseKind, gap_ns: f64, at: u64) {
+    fn record_gap(&mut self, class: GapCauseKind, gap_ns: f64, at: u64) {
         let share = &mut self.classes[class as usize];
         share.gaps += 1;
         share.lost_ns += gap_ns;
@@ -380,7 +380,7 @@ impl<C: Clock> GapLoop<'_, C> {
         self.writer.record_event(sample, self.order.epoch_ns, 0, 1);
         self.gaps += 1;
         if sample.value > self.writer.threshold() {
-            self.shared.alarm.ring(&self.writer, sample);
+            self.shared.alarm.notify_coordinator(&self.writer, sample);
             self.shared.over.fetch_or(self.order.ends, Relaxed);
         }
     }
@@ -389,12 +389,12 @@ impl<C: Clock> GapLoop<'_, C> {
 impl<C: Clock> GapWatchHost for GapLoop<'_, C> {
     fn gap(&mut self, ticks: u64) {
         let now = monotonic_ns();
-        let at = self.until(now);
+        let at = self.clamp_instant(now);
         let gap_ns = self.order.timebase.span(ticks) - (now - at) as f64;
-        let (switched, missing) = self.read();
-        self.note(GapCauseKind::of(gap_ns, switched, missing), gap_ns, at);
+        let (switched, missing) = self.read_counters();
+        self.record_gap(GapCauseKind::classify_gap(gap_ns, switched, missing), gap_ns, at);
         if at == now {
-            self.account(switched, missing - gap_ns);
+            self.account_missing_time(switched, missing - gap_ns);
         }
     }
 
@@ -406,38 +406,38 @@ impl<C: Clock> GapWatchHost for GapLoop<'_, C> {
         self.writer.set_due(monotonic_ns());
         self.last = now;
         if now > self.read_at {
-            let (switched, missing) = self.read();
-            self.account(switched, missing);
+            let (switched, missing) = self.read_counters();
+            self.account_missing_time(switched, missing);
         }
         if let Some(duty) = self.order.duty
             && now >= self.rest_at
         {
-            self.rest(duty.rest);
+            self.sleep_for(duty.rest);
             self.rest_at = self.read_at + self.order.timebase.ticks(duty.watch_ns);
         }
         let enough = now >= self.end || self.gaps >= self.order.stop.events;
-        if !(enough || self.writer.stopping() || self.shared.over.load(Relaxed)) {
+        if !(enough || self.writer.should_stop() || self.shared.over.load(Relaxed)) {
             return true;
         }
         // Another thread may have had the CPU since the reading above.
         let unseen = self.unseen;
-        let now = self.back();
+        let now = self.resume_reading();
         if self.unseen > unseen {
             self.last = self.last.max(self.watched_until(now));
         }
         false
     }
 
-    fn back(&mut self) -> u64 {
+    fn resume_reading(&mut self) -> u64 {
         for _ in 0..TRIES {
-            let now = self.clock.end();
+            let now = self.clock.stamp_end();
             if self.order.timebase.span(now - self.read_at) < HOST_NS {
                 return now;
             }
-            let (switched, missing) = self.read();
-            self.account(switched, missing);
+            let (switched, missing) = self.read_counters();
+            self.account_missing_time(switched, missing);
         }
-        self.clock.end()
+        self.clock.stamp_end()
     }
 }
 
@@ -454,9 +454,9 @@ mod tests {
 
     #[test]
     fn a_gap_is_put_down_to_who_had_the_cpu() {
-        assert_eq!(GapCauseKind::of(4e6, true, 4e6), GapCauseKind::Preemption);
-        assert_eq!(GapCauseKind::of(4e6, false, 3.9e6), GapCauseKind::Steal);
-        assert_eq!(GapCauseKind::of(4e3, false, 150.0), GapCauseKind::Unattributed);
+        assert_eq!(GapCauseKind::classify_gap(4e6, true, 4e6), GapCauseKind::Preemption);
+        assert_eq!(GapCauseKind::classify_gap(4e6, false, 3.9e6), GapCauseKind::Steal);
+        assert_eq!(GapCauseKind::classify_gap(4e3, false, 150.0), GapCauseKind::Unattributed);
         assert!(
             !is_gap(4e6, 1e3, false, false) && is_gap(4e6, 1e3, false, true) && is_gap(4e3, 1e3, true, false)
         );

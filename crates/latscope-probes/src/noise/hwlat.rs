@@ -5,7 +5,7 @@ use crate::prelude::*;
 use latscope_trace::kernel_tracer::{LatencyTracerLine, LatencyTracerRequest};
 
 probes! {
-    EXPERIMENT, HwlatCpuSettings, plan, ..ProbeFacts::DELAYS;
+    EXPERIMENT, HwlatCpuSettings, plan_hwlat, ..ProbeFacts::DELAYS;
     HWLAT "noise.hwlat", "gap with interrupts off",
         "the hwlat tracer, Documentation/trace/hwlat_detector.rst (Linux 4.9)",
         "The longest distance of two readings of the clock by a kernel thread with interrupts off, in each of \
@@ -21,10 +21,10 @@ settings! {
     }
 }
 
-static EXPERIMENT: Experiment = Experiment::new("noise.hwlat", Cpus::All, run).adapted_by(super::adapt);
+static EXPERIMENT: Experiment = Experiment::new("noise.hwlat", Cpus::All, run_hwlat).adapted_by(super::adapt);
 
-fn plan(probe: &Probe, _: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
-    let point = |cpu| probe.point(HwlatCpuSettings { cpu }, format!("hwlat on CPU {cpu}"), false);
+fn plan_hwlat(probe: &Probe, _: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+    let point = |cpu| probe.make_point(HwlatCpuSettings { cpu }, format!("hwlat on CPU {cpu}"), false);
     machine.allowed.0.iter().copied().map(point).collect()
 }
 
@@ -33,7 +33,7 @@ fn plan(probe: &Probe, _: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint
 const WIDTH_US: u64 = 50_000;
 const WINDOW_US: u64 = 200_000;
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_hwlat(bench: &mut Bench) -> Result<()> {
     let watched = bench.settings::<HwlatCpuSettings>()?.into_iter().map(|of| of.cpu).collect();
     let mut cpus = bench.cpus().to_vec();
     cpus.sort_unstable();
@@ -45,22 +45,22 @@ fn run(bench: &mut Bench) -> Result<()> {
         setting("window", WINDOW_US.to_string()),
     ];
     let wanted = LatencyTracerRequest { tracer: "hwlat", settings, events: &[], cpus: &cpus };
-    let Some(mut tracer) = kernel::prepare(bench, &wanted) else { return Ok(()) };
+    let Some(mut tracer) = kernel::prepare_tracer(bench, &wanted) else { return Ok(()) };
     let events = bench.stop().events;
     let enough = |cpu: &TracerCpuPoint<Notes>| cpu.notes.turns >= events;
-    let (traced, lasted) = kernel::record(bench, &mut tracer, watched, note, enough)?;
+    let (traced, lasted) = kernel::record_cpus(bench, &mut tracer, watched, record_line, enough)?;
     // The kernel goes over all CPUs of the instance in turn.
     let each = lasted.as_secs_f64() * WIDTH_US as f64 / WINDOW_US as f64 / online() as f64;
     for TracerCpuPoint { point, writer, notes } in traced.into_values() {
-        bench.value(point, "watched", each, "s", Better::Neither);
-        bench.value(point, "gaps", notes.gaps as f64, "count", Better::Less);
+        bench.add_value(point, "watched", each, "s", Better::Neither);
+        bench.add_value(point, "gaps", notes.gaps as f64, "count", Better::Less);
         if notes.turns == 0 {
             bench.uneventful(
                 point,
                 "nothing took the CPU from the kernel for longer than the tracer's threshold",
             );
         }
-        bench.recorded(point, writer);
+        bench.finish_writer(point, writer);
     }
     Ok(())
 }
@@ -104,7 +104,7 @@ impl HwlatGapSample {
     }
 }
 
-fn note(cpu: &mut TracerCpuPoint<Notes>, line: LatencyTracerLine, epoch_ns: u64) {
+fn record_line(cpu: &mut TracerCpuPoint<Notes>, line: LatencyTracerLine, epoch_ns: u64) {
     if let Some(turn) = HwlatGapSample::parse(line.text) {
         let sample = Exceedance { turn: cpu.notes.turns, at: line.at, value: turn.longest };
         cpu.writer.record_event(sample, epoch_ns, 0, 1);

@@ -21,7 +21,7 @@ pub(crate) struct TracerCpuPoint<T> {
 ///
 /// # Errors
 /// The kernel refuses the tracer.
-pub(crate) fn record<T: Default>(
+pub(crate) fn record_cpus<T: Default>(
     bench: &mut Bench,
     tracer: &mut LatencyTracer,
     cpus: Vec<u32>,
@@ -40,17 +40,17 @@ pub(crate) fn record<T: Default>(
     };
     let over = || {
         let traced = traced.borrow();
-        traced.values().all(&enough) || traced.values().any(|cpu| cpu.writer.stopping())
+        traced.values().all(&enough) || traced.values().any(|cpu| cpu.writer.should_stop())
     };
-    let lasted = follow(tracer, limit, line, over, || ())?;
+    let lasted = follow_tracer(tracer, limit, line, over, || ())?;
     check_lost(bench, tracer, &Vec::from_iter(0..bench.points().len()));
     Ok((traced.into_inner(), lasted))
 }
 
 /// Sets the tracer up. If that fails, closes all points with the reason.
-pub fn prepare(bench: &mut Bench, wanted: &LatencyTracerRequest) -> Option<LatencyTracer> {
+pub fn prepare_tracer(bench: &mut Bench, wanted: &LatencyTracerRequest) -> Option<LatencyTracer> {
     stay_off(bench, wanted.cpus);
-    match LatencyTracer::prepare(wanted) {
+    match LatencyTracer::prepare_instance(wanted) {
         Ok(tracer) => Some(tracer),
         Err(refusal) => {
             let all = 0..bench.points().len();
@@ -72,35 +72,35 @@ pub fn stay_off(bench: &Bench, watched: &[u32]) {
 ///
 /// # Errors
 /// The kernel refuses the tracer.
-pub fn follow(
+pub fn follow_tracer(
     tracer: &mut LatencyTracer,
     limit: Duration,
     mut line: impl FnMut(LatencyTracerLine),
     mut over: impl FnMut() -> bool,
     ending: impl FnOnce(),
 ) -> Result<Duration> {
-    tracer.start()?;
+    tracer.start_recording()?;
     let began = Instant::now();
     while began.elapsed() < limit {
         std::thread::sleep(PERIOD.min(limit.saturating_sub(began.elapsed())));
-        tracer.take(&mut line)?;
+        tracer.read_lines(&mut line)?;
         if over() {
             break;
         }
     }
     let lasted = began.elapsed();
     ending();
-    tracer.stop()?;
-    tracer.take(&mut line)?;
+    tracer.stop_recording()?;
+    tracer.read_lines(&mut line)?;
     Ok(lasted)
 }
 
 /// Marks points of which lines were lost.
 pub(crate) fn check_lost(bench: &mut Bench, tracer: &LatencyTracer, points: &[usize]) {
-    let lost = tracer.lost();
+    let lost = tracer.count_lost_lines();
     if lost > 0 {
         let reason =
-            format!("lost {} of the tracer: the CPU had no time to read them", counted(lost, "line"));
+            format!("lost {} of the tracer: the CPU had no time to read them", count_with_noun(lost, "line"));
         let remedy = "leave a CPU free of measuring (--cpus), or measure less";
         points.iter().for_each(|point| bench.degrade(*point, "trace-lost-events", reason.as_str(), remedy));
     }

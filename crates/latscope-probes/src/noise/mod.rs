@@ -59,7 +59,7 @@ pub(crate) fn for_a_time(step: &mut PlanStep, input: &PlanInput) {
 }
 
 fn usual_time(input: &PlanInput) -> u64 {
-    input.profile.stop().budget_ns * if input.survey { SURVEYED } else { OWN }
+    input.profile.stop_conditions().budget_ns * if input.survey { SURVEYED } else { OWN }
 }
 
 /// Rules of watching threads: each runs on its own until the time is over.
@@ -79,7 +79,7 @@ mod tests {
         let machine = Machine { allowed: "0-2".parse().unwrap(), ..Machine::default() };
         let mut asked = RunRequest::new("noise", input);
         request(&mut asked);
-        planner::plan(&crate::REGISTRY, &[&BUSY], &asked, &machine).steps.remove(0)
+        planner::plan_probes(&crate::REGISTRY, &[&BUSY], &asked, &machine).steps.remove(0)
     }
 
     #[test]
@@ -99,7 +99,7 @@ mod tests {
         assert!(planned(true, |_| ()).periodic.is_none());
         let step = planned(false, |r| r.cpus = vec![2, 0]);
         assert!(step.periodic.is_some());
-        let cpus: Vec<u64> = step.points.iter().map(|point| point.number("cpu")).collect();
+        let cpus: Vec<u64> = step.points.iter().map(|point| point.numeric_param("cpu")).collect();
         assert_eq!(cpus, [0, 2]);
     }
 }

@@ -6,7 +6,7 @@ use latscope_core::units::CpuList;
 use latscope_trace::kernel_tracer::{self, LatencyTracerLine, LatencyTracerRequest};
 
 probes! {
-    EXPERIMENT, OsnoiseThreadSettings, plan, ..ProbeFacts::DELAYS;
+    EXPERIMENT, OsnoiseThreadSettings, plan_osnoise, ..ProbeFacts::DELAYS;
     OSNOISE "noise.osnoise", "gap in the kernel's busy loop",
         "the osnoise tracer, Documentation/trace/osnoise-tracer.rst (Linux 5.14)",
         "Between two readings of the clock in the kernel's osnoise thread; only what is longer than its threshold."
@@ -21,10 +21,11 @@ settings! {
     }
 }
 
-static EXPERIMENT: Experiment = Experiment::new("noise.osnoise", Cpus::All, run).adapted_by(super::adapt);
+static EXPERIMENT: Experiment =
+    Experiment::new("noise.osnoise", Cpus::All, run_osnoise).adapted_by(super::adapt);
 
-fn plan(probe: &Probe, _: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
-    let point = |cpu| probe.point(OsnoiseThreadSettings { cpu }, format!("osnoise on CPU {cpu}"), false);
+fn plan_osnoise(probe: &Probe, _: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+    let point = |cpu| probe.make_point(OsnoiseThreadSettings { cpu }, format!("osnoise on CPU {cpu}"), false);
     machine.allowed.0.iter().copied().map(point).collect()
 }
 
@@ -40,7 +41,7 @@ const EVENTS: [&str; 5] = [
     "osnoise/thread_noise",
 ];
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_osnoise(bench: &mut Bench) -> Result<()> {
     let watched = bench.settings::<OsnoiseThreadSettings>()?.into_iter().map(|of| of.cpu).collect();
     let mut cpus = bench.cpus().to_vec();
     cpus.sort_unstable();
@@ -59,13 +60,13 @@ fn run(bench: &mut Bench) -> Result<()> {
         settings.push(setting("options", "OSNOISE_WORKLOAD".to_owned()));
     }
     let wanted = LatencyTracerRequest { tracer: "osnoise", settings, events: &EVENTS, cpus: &cpus };
-    let Some(mut tracer) = kernel::prepare(bench, &wanted) else { return Ok(()) };
+    let Some(mut tracer) = kernel::prepare_tracer(bench, &wanted) else { return Ok(()) };
     let events = bench.stop().events;
     let enough = |cpu: &TracerCpuPoint<Notes>| cpu.notes.gaps >= events && cpu.notes.periods > 0;
-    let (traced, _) = kernel::record(bench, &mut tracer, watched, note, enough)?;
-    let lost = tracer.lost();
+    let (traced, _) = kernel::record_cpus(bench, &mut tracer, watched, record_line, enough)?;
+    let lost = tracer.count_lost_lines();
     for cpu in traced.into_values() {
-        report(bench, cpu, lost);
+        report_cpu(bench, cpu, lost);
     }
     Ok(())
 }
@@ -106,7 +107,7 @@ impl OsnoiseSource {
     ];
 
     /// The source of an event, by its name.
-    fn of(event: &str) -> Option<OsnoiseSource> {
+    fn from_event(event: &str) -> Option<OsnoiseSource> {
         let kind = event.strip_suffix("_noise")?;
         OsnoiseSource::ALL.iter().find(|(_, word)| *word == kind).map(|(source, _)| *source)
     }
@@ -134,13 +135,13 @@ impl OsnoiseTraceRecord {
     /// Parses the part of a line after the time.
     pub fn parse(text: &str) -> Option<OsnoiseTraceRecord> {
         match text.split_once(": ") {
-            Some(("sample_threshold", rest)) => duration(rest).map(OsnoiseTraceRecord::Gap),
+            Some(("sample_threshold", rest)) => parse_duration(rest).map(OsnoiseTraceRecord::Gap),
             Some((event, rest)) => {
-                let source = OsnoiseSource::of(event)?;
+                let source = OsnoiseSource::from_event(event)?;
                 // A name and a number, except for an NMI: `local_timer:236 start …`.
                 let (name, _) = rest.split_once("start ")?;
                 let name = name.trim().rsplit_once(':').map_or("", |(name, _)| name);
-                Some(OsnoiseTraceRecord::Taken(source, name.to_owned(), duration(rest)?))
+                Some(OsnoiseTraceRecord::Taken(source, name.to_owned(), parse_duration(rest)?))
             }
             None => period(text),
         }
@@ -148,7 +149,7 @@ impl OsnoiseTraceRecord {
 }
 
 /// Parses the duration of a line `… duration 14247 ns …`.
-fn duration(text: &str) -> Option<u64> {
+fn parse_duration(text: &str) -> Option<u64> {
     text.split_once("duration ")?.1.split(' ').next()?.parse().ok()
 }
 
@@ -161,7 +162,7 @@ fn period(text: &str) -> Option<OsnoiseTraceRecord> {
     (words.len() == 9).then_some(OsnoiseTraceRecord::Period { runtime_us, noise_us, hardware })
 }
 
-fn note(cpu: &mut TracerCpuPoint<Notes>, line: LatencyTracerLine, epoch_ns: u64) {
+fn record_line(cpu: &mut TracerCpuPoint<Notes>, line: LatencyTracerLine, epoch_ns: u64) {
     let notes = &mut cpu.notes;
     match OsnoiseTraceRecord::parse(line.text) {
         Some(OsnoiseTraceRecord::Gap(value)) => {
@@ -187,7 +188,7 @@ fn note(cpu: &mut TracerCpuPoint<Notes>, line: LatencyTracerLine, epoch_ns: u64)
 /// Sources that are named.
 const NAMED: usize = 8;
 
-fn report(bench: &mut Bench, cpu: TracerCpuPoint<Notes>, lost: u64) {
+fn report_cpu(bench: &mut Bench, cpu: TracerCpuPoint<Notes>, lost: u64) {
     let TracerCpuPoint { point, writer, notes } = cpu;
     if notes.periods == 0 {
         let period = format!("no period of {} ms was over", PERIOD_US / 1000);
@@ -197,7 +198,8 @@ fn report(bench: &mut Bench, cpu: TracerCpuPoint<Notes>, lost: u64) {
         let reason = format!("{period}, or its line is among the {lost} that were lost");
         return bench.unsupported(point, reason, "raise the kernel's threshold, tracing_thresh in tracefs");
     }
-    let mut value = |name: &str, value: f64, unit: &str| bench.value(point, name, value, unit, Better::Less);
+    let mut value =
+        |name: &str, value: f64, unit: &str| bench.add_value(point, name, value, unit, Better::Less);
     value("lost", 100.0 * notes.noise_us as f64 / notes.runtime_us.max(1) as f64, "%");
     value("gaps-hardware", notes.hardware as f64, "count");
     for (kind, word) in OsnoiseSource::ALL {
@@ -212,11 +214,11 @@ fn report(bench: &mut Bench, cpu: TracerCpuPoint<Notes>, lost: u64) {
         let word = OsnoiseSource::ALL.iter().find(|(source, _)| source == kind).map_or("", |(_, word)| word);
         value(&format!("{word}:{name}"), *ns as f64 / 1e6, "ms");
     }
-    bench.value(point, "watched", notes.runtime_us as f64 / 1e6, "s", Better::Neither);
+    bench.add_value(point, "watched", notes.runtime_us as f64 / 1e6, "s", Better::Neither);
     if notes.gaps == 0 {
         bench.uneventful(point, "the kernel's loop saw no gap above its threshold");
     }
-    bench.recorded(point, writer);
+    bench.finish_writer(point, writer);
 }
 
 #[cfg(test)]

@@ -36,17 +36,17 @@ pub trait GapWatchHost {
     /// Looks around, also after a gap. Returns true to go on. `now` is the last reading.
     fn look(&mut self, now: u64) -> bool;
     /// The reading with which the loop goes on.
-    fn back(&mut self) -> u64;
+    fn resume_reading(&mut self) -> u64;
 }
 
 /// Watches until the host ends the loop.
-pub fn watch<C: Clock>(clock: C, rules: GapWatchLimits, host: &mut impl GapWatchHost) -> GapWatchResult {
+pub fn watch_gaps<C: Clock>(clock: C, rules: GapWatchLimits, host: &mut impl GapWatchHost) -> GapWatchResult {
     let mut seen = GapWatchResult::default();
     let limit = rules.own + rules.threshold;
-    let mut began = clock.end();
+    let mut began = clock.stamp_end();
     let (mut last, mut look) = (began, began + rules.look);
     loop {
-        let now = clock.end();
+        let now = clock.stamp_end();
         let step = now.saturating_sub(last);
         last = now;
         seen.turns += 1;
@@ -64,17 +64,17 @@ pub fn watch<C: Clock>(clock: C, rules: GapWatchLimits, host: &mut impl GapWatch
             seen.longest = seen.longest.saturating_sub(rules.own);
             return seen;
         }
-        began = host.back();
+        began = host.resume_reading();
         (last, look) = (began, began + rules.look);
     }
 }
 
 /// The loop's own ticks: the median distance of two readings among `turns`.
 pub(crate) fn own_ticks(clock: impl Clock, turns: usize) -> u64 {
-    let mut last = clock.end();
+    let mut last = clock.stamp_end();
     let mut steps: Vec<u64> = (0..turns.max(1))
         .map(|_| {
-            let now = clock.end();
+            let now = clock.stamp_end();
             now.saturating_sub(std::mem::replace(&mut last, now))
         })
         .collect();
@@ -92,11 +92,11 @@ mod tests {
     struct Scripted<'a>(&'a Cell<u64>, &'a Cell<&'a [u64]>);
 
     impl Clock for Scripted<'_> {
-        fn start(self) -> u64 {
-            self.end()
+        fn stamp_start(self) -> u64 {
+            self.stamp_end()
         }
 
-        fn end(self) -> u64 {
+        fn stamp_end(self) -> u64 {
             let step = match self.1.get() {
                 [] => 20,
                 [first, rest @ ..] => {
@@ -126,8 +126,8 @@ mod tests {
             now < self.until
         }
 
-        fn back(&mut self) -> u64 {
-            self.clock.end()
+        fn resume_reading(&mut self) -> u64 {
+            self.clock.stamp_end()
         }
     }
 
@@ -137,7 +137,7 @@ mod tests {
         let clock = Scripted(&time, &steps);
         let mut noted = Noted { clock, gaps: Vec::new(), looks: 0, until };
         let rules = GapWatchLimits { own: 20, threshold: 100, look: 1000 };
-        let seen = watch(clock, rules, &mut noted);
+        let seen = watch_gaps(clock, rules, &mut noted);
         (seen, noted.gaps, noted.looks)
     }
 

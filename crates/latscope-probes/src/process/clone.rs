@@ -7,7 +7,7 @@ use rustix::fs::{Mode as FileMode, open};
 use rustix::thread::UnshareFlags;
 use std::fs;
 
-static CLONE: Experiment = Experiment::new("process.clone", Cpus::One, run).setup(0.02);
+static CLONE: Experiment = Experiment::new("process.clone", Cpus::One, run_clones).setup_per_point(0.02);
 
 settings! {
     /// Place of a child.
@@ -40,7 +40,7 @@ words! {
 }
 
 probes! {
-    CLONE, CloneChildSettings, plan;
+    CLONE, CloneChildSettings, plan_clones;
     CHILD "process.clone", "clone, exit, wait", "clone(2), clone3(2), namespaces(7), cgroups(7)",
         "clone with a copy of the memory, a child that exits at once, and the wait for it, on one CPU. Mode \
         plain: as fork. Mode control-group: into a new group of version 2 (CLONE_INTO_CGROUP). The other modes: \
@@ -48,7 +48,7 @@ probes! {
             { by_name_only: true, };
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_clones(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let mut points = Vec::new();
     for mode in CloneChildRequest::of(input).mode.or(CloneIsolationKind::ALL) {
         let title = match mode {
@@ -56,7 +56,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
             CloneIsolationKind::ControlGroup => format!("{}, into a control group", probe.title),
             mode => format!("{}, new {} namespace", probe.title, mode.word()),
         };
-        points.push(probe.point(CloneChildSettings { mode }, title, true));
+        points.push(probe.make_point(CloneChildSettings { mode }, title, true));
     }
     points
 }
@@ -75,20 +75,20 @@ impl CloneIsolationKind {
     }
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_clones(bench: &mut Bench) -> Result<()> {
     keep_children();
     for (index, CloneChildSettings { mode }) in
         bench.settings::<CloneChildSettings>()?.into_iter().enumerate()
     {
         if mode != CloneIsolationKind::ControlGroup {
-            time(bench, index, mode, || fork_exit_in(mode.namespaces()));
+            time_clone(bench, index, mode, || fork_exit_in(mode.namespaces()));
             continue;
         }
         // It removes the group if this process is killed.
         let guardian = Guardian::default();
         let journal = |path: &Path| guardian.journal(UndoAction::RemoveInstance(path.to_owned())).map(drop);
         match ChildControlGroup::create(journal) {
-            Ok(group) => time(bench, index, mode, || fork_exit_into(&group.descriptor)),
+            Ok(group) => time_clone(bench, index, mode, || fork_exit_into(&group.descriptor)),
             Err(error) => bench.unsupported(
                 index,
                 format!("no control group of version 2: {error:#}"),
@@ -102,14 +102,14 @@ fn run(bench: &mut Bench) -> Result<()> {
 /// Most children of a point. Network namespaces are freed by workers of the kernel, which are slower than the makers.
 const MOST: u64 = 500;
 
-fn time(
+fn time_clone(
     bench: &mut Bench,
     index: usize,
     mode: CloneIsolationKind,
     child: impl Fn() -> rustix::io::Result<()>,
 ) {
     if let Err(error) = child() {
-        let (reason, remedy) = refused(mode, error);
+        let (reason, remedy) = explain_refusal(mode, error);
         bench.unsupported(index, reason, remedy);
         return;
     }
@@ -120,7 +120,7 @@ fn time(
 }
 
 /// Returns the reason why there is no such child, and the remedy.
-fn refused(mode: CloneIsolationKind, error: Errno) -> (String, &'static str) {
+fn explain_refusal(mode: CloneIsolationKind, error: Errno) -> (String, &'static str) {
     let operation = format!("clone ({})", mode.word());
     match error {
         Errno::PERM | Errno::ACCESS if mode == CloneIsolationKind::User => {
@@ -194,7 +194,7 @@ mod tests {
         let all = measure(&CLONE, points(&CHILD));
         assert_eq!(all.len(), 8);
         all.iter().for_each(check);
-        assert_ne!(all[0].quality.level, QualityLevel::Unsupported, "{:?}", all[0].reason());
+        assert_ne!(all[0].quality.level, QualityLevel::Unsupported, "{:?}", all[0].joined_reasons());
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_missing_right_is_named() {
-        assert!(refused(CloneIsolationKind::Net, Errno::PERM).1.contains("CAP_SYS_ADMIN"));
-        assert!(refused(CloneIsolationKind::User, Errno::PERM).1.contains("user namespaces"));
+        assert!(explain_refusal(CloneIsolationKind::Net, Errno::PERM).1.contains("CAP_SYS_ADMIN"));
+        assert!(explain_refusal(CloneIsolationKind::User, Errno::PERM).1.contains("user namespaces"));
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::available;
 use crate::prelude::*;
-use crate::scheduled::{FreePlacement, place, suffix};
+use crate::scheduled::{FreePlacement, apply_placement, suffix};
 use latscope_os::process_probe::{ChildMemoryMode, fork_exit, keep_children};
 
-static FORKS: Experiment = Experiment::new("process.fork", Cpus::One, run)
-    .setup(0.05)
+static FORKS: Experiment = Experiment::new("process.fork", Cpus::One, run_forks)
+    .setup_per_point(0.05)
     .fewer_rounds(4, "the memory of the parent is filled first");
 
 settings! {
@@ -43,20 +43,20 @@ fn plan_fork(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPo
     let placement = asked.placement.first();
     let point = |size: u64| {
         let title = format!("{}, {} resident{}", probe.title, format_size(size), suffix(placement));
-        probe.point(ForkParentSettings { size, placement }, title, size <= 64 * MIB)
+        probe.make_point(ForkParentSettings { size, placement }, title, size <= 64 * MIB)
     };
     asked.size.or(sizes).into_iter().map(point).collect()
 }
 
-fn run(bench: &mut Bench) -> anyhow::Result<()> {
+fn run_forks(bench: &mut Bench) -> anyhow::Result<()> {
     keep_children();
     for (index, point) in bench.points().iter().enumerate() {
         if point.probe == VFORK.id {
-            place(bench, None)?;
+            apply_placement(bench, None)?;
             time_children(bench, index, ChildMemoryMode::Shared);
         } else {
             let ForkParentSettings { size, placement } = ForkParentSettings::read(point)?;
-            place(bench, placement)?;
+            apply_placement(bench, placement)?;
             fork(bench, index, size);
         }
     }
@@ -80,7 +80,7 @@ fn fork(bench: &mut Bench, point: usize, size: u64) {
 }
 
 fn time_children(bench: &mut Bench, point: usize, memory: ChildMemoryMode) {
-    let Some(()) = possible(bench, point, "fork", fork_exit(memory)) else { return };
+    let Some(()) = ok_or_refuse(bench, point, "fork", fork_exit(memory)) else { return };
     time_each(bench, point, SampleGate::Open, "fork", || fork_exit(memory));
 }
 
@@ -96,16 +96,17 @@ mod tests {
         assert_eq!(planned.len(), 3);
         for m in measure(&FORKS, planned) {
             check(&m);
-            assert_eq!(m.quality.level, QualityLevel::Ok, "{:?}", m.reason());
+            assert_eq!(m.quality.level, QualityLevel::Ok, "{:?}", m.joined_reasons());
         }
     }
 
     #[test]
     fn more_memory_than_there_is_closes_the_point_with_a_reason() {
-        let point = FORK.point(ForkParentSettings { size: 1 << 50, placement: None }, "too large", false);
+        let point =
+            FORK.make_point(ForkParentSettings { size: 1 << 50, placement: None }, "too large", false);
         let measured = measure(&FORKS, vec![point]);
         check(&measured[0]);
         assert_eq!(measured[0].quality.level, QualityLevel::Unsupported);
-        assert!(measured[0].remedy().is_some());
+        assert!(measured[0].joined_remedies().is_some());
     }
 }

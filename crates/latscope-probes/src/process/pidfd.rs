@@ -7,7 +7,7 @@ use latscope_os::process_probe::{ZombieChild, keep_children};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
-static PIDFD: Experiment = Experiment::new("process.pidfd", Cpus::One, run);
+static PIDFD: Experiment = Experiment::new("process.pidfd", Cpus::One, run_pidfd_calls);
 
 probes! {
     PIDFD, (), crate::only_point, ..FACTS;
@@ -18,7 +18,7 @@ probes! {
             { by_name_only: true, };
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_pidfd_calls(bench: &mut Bench) -> Result<()> {
     keep_children();
     for (index, point) in bench.points().iter().enumerate() {
         if point.probe == OPEN.id {
@@ -31,7 +31,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             Ok((descriptor, _child)) => {
                 let mut list = [PollFd::new(&descriptor, PollFlags::IN)];
                 // The child is on its way to its end.
-                let Some(_) = possible(bench, index, "poll", poll(&mut list, None)) else { continue };
+                let Some(_) = ok_or_refuse(bench, index, "poll", poll(&mut list, None)) else { continue };
                 time_loop(bench, index, "poll", &mut SystemCallLoop::poll(bench.seed(), &mut list));
             }
         }
@@ -49,7 +49,7 @@ mod tests {
     fn both_calls_are_measured() {
         for m in measure(&PIDFD, [points(&OPEN), points(&POLL)].concat()) {
             check(&m);
-            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{:?}", m.reason());
+            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{:?}", m.joined_reasons());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::tiny_program;
 use crate::prelude::*;
-use crate::scheduled::{FreePlacement, place, suffix};
+use crate::scheduled::{FreePlacement, apply_placement, suffix};
 use latscope_os::process_probe::{ExecProgram, fork_execute, keep_children, spawn};
 use latscope_process::files::may_be_replaced;
 use rustix::fs::{StatVfsMountFlags, statvfs};
@@ -11,7 +11,7 @@ use rustix::process::geteuid;
 use std::ffi::CString;
 use std::io::Read;
 
-static PROGRAMS: Experiment = Experiment::new("process.program", Cpus::One, run).in_scratch();
+static PROGRAMS: Experiment = Experiment::new("process.program", Cpus::One, run_programs).in_scratch();
 
 words! {
     /// Linking of a program.
@@ -79,7 +79,7 @@ fn plan_exec(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPo
             ProgramLinkMode::Static => "fork, exec, tiny static program",
             ProgramLinkMode::Dynamic => "fork, exec, `true` (dynamic)",
         };
-        points.push(probe.point(
+        points.push(probe.make_point(
             ProgramStartSettings { mode, placement },
             format!("{what}{}", suffix(placement)),
             true,
@@ -93,22 +93,26 @@ fn plan_shell(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementP
     // Others of the family have modes of their own.
     let (mode, placement) = (asked.mode.first(), asked.placement.first());
     let what = if mode.is_some() { "fork, sh -c, `true` by its path" } else { probe.title };
-    vec![probe.point(ShellStartSettings { mode, placement }, format!("{what}{}", suffix(placement)), true)]
+    vec![probe.make_point(
+        ShellStartSettings { mode, placement },
+        format!("{what}{}", suffix(placement)),
+        true,
+    )]
 }
 
 const TRUE: [&CStr; 3] = [c"/bin/true", c"/usr/bin/true", c"/system/bin/true"];
 const SHELLS: [&CStr; 2] = [c"/bin/sh", c"/system/bin/sh"];
 
-fn run(bench: &mut Bench) -> anyhow::Result<()> {
+fn run_programs(bench: &mut Bench) -> anyhow::Result<()> {
     keep_children();
-    let tiny = Tiny::write(bench.scratch()?);
+    let tiny = Tiny::write_program(bench.scratch()?);
     for (index, point) in bench.points().iter().enumerate() {
         let placement = match point.probe.as_str() {
             "process.exec" => ProgramStartSettings::read(point)?.placement,
             "process.shell" => ShellStartSettings::read(point)?.placement,
             _ => None,
         };
-        place(bench, placement)?;
+        apply_placement(bench, placement)?;
         match point.probe.as_str() {
             "process.spawn" => run_tiny(bench, index, &tiny, spawn),
             "process.exec" if ProgramStartSettings::read(point)?.mode == ProgramLinkMode::Static => {
@@ -149,12 +153,12 @@ struct Tiny {
 }
 
 impl Tiny {
-    fn write(directory: &Path) -> Result<Tiny> {
+    fn write_program(directory: &Path) -> Result<Tiny> {
         let runs = statvfs(directory).is_ok_and(|about| !about.f_flag.contains(StatVfsMountFlags::NOEXEC));
         // Root runs no file by a name that another user can give to his own.
         let is_safe = !geteuid().is_root() || may_be_replaced(directory).is_ok_and(|replaced| !replaced);
         if runs && is_safe {
-            return Ok(Tiny { path: tiny_program::write(directory)?, memory: None });
+            return Ok(Tiny { path: tiny_program::write_to_directory(directory)?, memory: None });
         }
         let (path, memory) = tiny_program::write_to_memory()?;
         Ok(Tiny { path, memory: Some(memory) })
@@ -256,7 +260,7 @@ mod tests {
             EXEC.plan(&input, &harness::machine()).into_iter().chain(SHELL.plan(&input, &harness::machine()));
         for m in measure(&PROGRAMS, planned.into_iter().chain(placed).collect()) {
             check(&m);
-            assert_eq!(m.quality.level, QualityLevel::Ok, "{:?}", m.reason());
+            assert_eq!(m.quality.level, QualityLevel::Ok, "{:?}", m.joined_reasons());
         }
     }
 
@@ -264,7 +268,7 @@ mod tests {
     fn the_tiny_program_exits_with_zero() {
         keep_children();
         let directory = tempfile::tempdir().unwrap();
-        let path = tiny_program::write(directory.path()).unwrap();
+        let path = tiny_program::write_to_directory(directory.path()).unwrap();
         let program = ExecProgram::new(&path, &[c"exit"]);
         assert_eq!(try_once(&program), Ok(()));
         assert_eq!(fork_execute(&program), Ok(0));
@@ -282,7 +286,7 @@ mod tests {
     #[test]
     fn the_tiny_program_is_not_dynamic_and_damaged_files_are_not_either() {
         let directory = tempfile::tempdir().unwrap();
-        let path = tiny_program::write(directory.path()).unwrap();
+        let path = tiny_program::write_to_directory(directory.path()).unwrap();
         assert!(!is_dynamic(&path));
         assert_eq!(names_linker(b"\x7fELF\x02"), None);
         assert_eq!(names_linker(b"#!/bin/sh"), Some(false));

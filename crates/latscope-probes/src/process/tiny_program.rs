@@ -36,7 +36,7 @@ const PROGRAM_HEADER: usize = 56;
 const LOADED_AT: u64 = 0x40_0000;
 
 /// Bytes of the file (elf(5)): file header, one program header, the instructions.
-fn image(machine: u16, code: &[u8]) -> Vec<u8> {
+fn build_elf_image(machine: u16, code: &[u8]) -> Vec<u8> {
     let headers = FILE_HEADER + PROGRAM_HEADER;
     let bytes = (headers + code.len()) as u64;
     let mut file = Vec::with_capacity(headers + code.len());
@@ -69,12 +69,12 @@ fn image(machine: u16, code: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// The errors of writing a file; ENOSYS if the instructions of this machine are not known here.
-pub fn write(directory: &Path) -> Result<CString> {
+pub fn write_to_directory(directory: &Path) -> Result<CString> {
     let (machine, code) = MACHINE.ok_or(Errno::NOSYS)?;
     let path = directory.join("exit");
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let file = openat(CWD, &path, flags, Mode::RWXU)?;
-    write_image(&file, &image(machine, code))?;
+    write_image(&file, &build_elf_image(machine, code))?;
     CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)
 }
 
@@ -87,7 +87,7 @@ pub fn write_to_memory() -> Result<(CString, OwnedFd)> {
     // A kernel that knows no such flag lets every memfd be run.
     let flags = MemfdFlags::CLOEXEC;
     let file = memfd_create(c"exit", flags | MemfdFlags::EXEC).or_else(|_| memfd_create(c"exit", flags))?;
-    write_image(&file, &image(machine, code))?;
+    write_image(&file, &build_elf_image(machine, code))?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok((CString::new(path).map_err(|_| Errno::INVAL)?, file))
 }
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_image_is_as_long_as_its_headers_say() {
-        let image = image(62, &[1, 2, 3]);
+        let image = build_elf_image(62, &[1, 2, 3]);
         assert_eq!(image.len(), 64 + 56 + 3);
         let in_file = u64::from_le_bytes(image[64 + 32..64 + 40].try_into().unwrap());
         assert_eq!(in_file, image.len() as u64);

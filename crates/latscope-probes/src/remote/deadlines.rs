@@ -15,13 +15,13 @@ pub struct PingSchedule {
 
 impl PingSchedule {
     /// Returns instants that are `interval` ns apart; 0 for back to back.
-    pub fn every(interval: u64) -> PingSchedule {
+    pub fn with_interval(interval: u64) -> PingSchedule {
         PingSchedule { interval, due: monotonic_ns() }
     }
 
     /// Sleeps until the next instant, or until an end is requested. Returns the number of instants that passed
     /// meanwhile and are left out.
-    pub fn wait(&mut self, ending: impl Fn() -> bool) -> u64 {
+    pub fn wait_for_next(&mut self, ending: impl Fn() -> bool) -> u64 {
         if self.interval == 0 {
             return 0;
         }
@@ -51,16 +51,16 @@ mod tests {
     #[test]
     fn instants_lie_evenly_and_none_comes_early() {
         let interval = 2_000_000;
-        let mut deadlines = PingSchedule::every(interval);
+        let mut deadlines = PingSchedule::with_interval(interval);
         let (first, mut left_out) = (deadlines.due, 0);
         for turn in 0..10 {
             let due = deadlines.due;
-            left_out += deadlines.wait(|| false);
+            left_out += deadlines.wait_for_next(|| false);
             assert!(monotonic_ns() >= due);
             assert_eq!(deadlines.due, first + interval * (turn + 1 + left_out));
         }
         let mut endless = PingSchedule { interval: u64::MAX / 4, due: u64::MAX / 2 };
-        assert_eq!(endless.wait(|| true), 0, "who is asked to end does not sleep");
-        assert_eq!(PingSchedule::every(0).wait(|| false), 0);
+        assert_eq!(endless.wait_for_next(|| true), 0, "who is asked to end does not sleep");
+        assert_eq!(PingSchedule::with_interval(0).wait_for_next(|| false), 0);
     }
 }

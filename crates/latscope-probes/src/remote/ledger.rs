@@ -25,7 +25,7 @@ pub(crate) struct RemoteMessageLedger {
 
 impl RemoteMessageLedger {
     /// Returns a ledger whose numbers begin with `first`; another run's blocks have others.
-    pub fn from(first: u64) -> RemoteMessageLedger {
+    pub fn starting_at(first: u64) -> RemoteMessageLedger {
         RemoteMessageLedger { first, next: first, ..RemoteMessageLedger::default() }
     }
 
@@ -46,20 +46,20 @@ impl RemoteMessageLedger {
 
     /// Counts the next message as sent.
     #[inline]
-    pub fn send(&mut self) {
+    pub fn record_sent(&mut self) {
         self.outstanding.push_back(self.next);
         self.next += 1;
     }
 
     /// Skips the number of a sent message that another ledger counts.
     #[inline]
-    pub fn pass(&mut self) {
+    pub fn skip_number(&mut self) {
         self.next += 1;
     }
 
     /// Records a sound message; returns true if it counts.
     #[inline]
-    pub fn receive(&mut self, number: u64) -> bool {
+    pub fn record_received(&mut self, number: u64) -> bool {
         let Some(place) = self.outstanding.iter().position(|sent| *sent == number) else {
             self.surplus(number);
             return false;
@@ -99,15 +99,15 @@ mod tests {
     use super::*;
 
     fn ledger(sent: u64) -> RemoteMessageLedger {
-        let mut ledger = RemoteMessageLedger::from(1000);
-        (0..sent).for_each(|_| ledger.send());
+        let mut ledger = RemoteMessageLedger::starting_at(1000);
+        (0..sent).for_each(|_| ledger.record_sent());
         ledger
     }
 
     #[test]
     fn blocks_in_order_are_all_there_is() {
         let mut ledger = ledger(5);
-        assert!((1000..1005).all(|number| ledger.receive(number)));
+        assert!((1000..1005).all(|number| ledger.record_received(number)));
         assert_eq!((ledger.received, ledger.sent(), ledger.outstanding()), (5, 5, 0));
         assert_eq!(ledger.tally, RemoteFaultTally::default());
     }
@@ -116,12 +116,12 @@ mod tests {
     fn each_way_to_go_wrong_is_counted_apart() {
         let mut ledger = ledger(6);
         for number in [1001, 1000, 1000, 1003, 7, 1006] {
-            ledger.receive(number);
+            ledger.record_received(number);
         }
         assert_eq!((ledger.received, ledger.outstanding()), (3, 3));
         ledger.give_up();
-        assert!(!ledger.receive(1002), "what comes late does not count");
-        assert!(!ledger.receive(1002));
+        assert!(!ledger.record_received(1002), "what comes late does not count");
+        assert!(!ledger.record_received(1002));
         let expected = RemoteFaultTally { lost: 3, late: 1, mismatched: 2, duplicated: 2, reordered: 1 };
         assert_eq!(ledger.tally, expected);
     }

@@ -26,18 +26,18 @@ const WARM_UP: [u64; 2] = [100, 1];
 ///
 /// # Errors
 /// A point has invalid parameters.
-pub fn run(bench: &mut Bench) -> Result<()> {
+pub fn measure_points(bench: &mut Bench) -> Result<()> {
     let mut kept = Kept::default();
     let mut patience = RemotePatience::new(&bench.stop());
     for (index, point) in bench.points().iter().enumerate() {
-        let sent = Sent::of(point)?;
+        let sent = Sent::from_point(point)?;
         let guardian = Guardian::default();
         let remote = (sent.transport.name, sent.options.clone());
         let began = Instant::now();
-        match connect(bench, point, &sent, (&mut kept, &guardian, patience.left(&remote))) {
+        match connect(bench, point, &sent, (&mut kept, &guardian, patience.remaining_wait(&remote))) {
             Ok(channel) => {
-                patience.met(remote);
-                kept.keep(measure(bench, index, (channel, point), &sent), &sent);
+                patience.record_arrival(remote);
+                kept.keep_channel(measure_point(bench, index, (channel, point), &sent), &sent);
             }
             // A remote that this program starts is missing for a reason of this machine.
             Err(error) if !sent.transport.ours && !is_without_sink(&sent) => {
@@ -62,7 +62,7 @@ fn is_without_sink(sent: &Sent) -> bool {
 }
 
 /// Measures a point over a channel, and returns the channel.
-fn measure(
+fn measure_point(
     bench: &mut Bench,
     index: usize,
     (mut channel, point): (Box<dyn RemoteChannel>, &MeasurementPoint),
@@ -87,14 +87,14 @@ fn measure(
     if let Some(before) = before
         && let Some(after) = asked_status(&mut *channel, sent)
     {
-        status::tell(bench, index, (&before, &after));
+        status::report_status(bench, index, (&before, &after));
     }
     channel
 }
 
 /// What a remote says of itself, where this program did not start it.
 fn asked_status(channel: &mut dyn RemoteChannel, sent: &Sent) -> Option<RpmsgStatus> {
-    if sent.transport.ours || channel.ended().is_some() { None } else { channel.status() }
+    if sent.transport.ours || channel.end_description().is_some() { None } else { channel.status() }
 }
 
 /// Connection of the last point, with its transport and the options of that, if the next point may use it.
@@ -103,14 +103,14 @@ struct Kept(Option<(Box<dyn RemoteChannel>, &'static str, Params)>);
 
 impl Kept {
     /// Keeps the connection of a point that is done, if it serves further ones.
-    fn keep(&mut self, mut channel: Box<dyn RemoteChannel>, sent: &Sent) {
-        if channel.lasts() && channel.ended().is_none() {
+    fn keep_channel(&mut self, mut channel: Box<dyn RemoteChannel>, sent: &Sent) {
+        if channel.is_reusable() && channel.end_description().is_none() {
             self.0 = Some((channel, sent.transport.name, sent.options.clone()));
         }
     }
 
     /// Returns the connection that was kept, if it leads to the remote of a point. Any other is closed.
-    fn take(&mut self, sent: &Sent) -> Option<Box<dyn RemoteChannel>> {
+    fn take_channel(&mut self, sent: &Sent) -> Option<Box<dyn RemoteChannel>> {
         let (channel, transport, options) = self.0.take()?;
         (transport == sent.transport.name && options == sent.options).then_some(channel)
     }
@@ -136,13 +136,13 @@ fn connect(
     };
     let journal = |leftover: &Leftover| guardian.journal_leftover(leftover);
     let (cpus, bench) = (bench.cpus().to_vec(), RefCell::new(bench));
-    let notice = |text: &str| bench.borrow_mut().waiting(text);
+    let notice = |text: &str| bench.borrow_mut().announce_wait(text);
     let (params, cpus, journal, notice) = (&point.params, &cpus, &journal, &notice);
     let order = ChannelRequest { params, service, cpus, journal, patience, notice };
     let channel = if point.probe == MAILBOX.id {
         let of_name = MAILBOXES.iter().find(|(known, _)| *known == name);
         (of_name.context("this transport has no single-word mailbox")?.1)(&order)?
-    } else if let Some(mut channel) = kept.take(sent) {
+    } else if let Some(mut channel) = kept.take_channel(sent) {
         channel.turn_to(&order)?;
         channel
     } else {
@@ -160,7 +160,7 @@ enum What {
 }
 
 impl What {
-    fn of(point: &MeasurementPoint, sent: &Sent) -> What {
+    fn of_point(point: &MeasurementPoint, sent: &Sent) -> What {
         if let RemoteMessagePlan::LongPing(mode, packets) = sent.content {
             return What::Long { sent: packets.ping(), lock_step: mode == LongPingMode::LockStep };
         }
@@ -181,14 +181,14 @@ fn pings(
 ) -> Box<dyn RemoteChannel> {
     let mut ping_loop = PingLoop::new(channel, sent.timeout);
     let mut pinging = Pinging {
-        what: What::of(point, sent),
+        what: What::of_point(point, sent),
         clock: bench.timebase().clock(),
         packets: Histogram::new(1000),
     };
     let mut writer = bench.writer(index);
     let ended = pinging.repeat(&mut ping_loop, bench, sent, &mut writer);
-    ping_loop.tally().tell(&*ping_loop.channel, ping_loop.sent(), bench, index);
-    pinging.tell(bench, index);
+    ping_loop.tally().report_counts(&*ping_loop.channel, ping_loop.sent(), bench, index);
+    pinging.report_packet_times(bench, index);
     let answered = ping_loop.answered();
     let none = bench.total(index).is_none_or(|(count, _)| count == 0);
     if none && ping_loop.all_answered() {
@@ -200,17 +200,17 @@ fn pings(
     }
     let silent = none && ping_loop.none_answered();
     let why = silent.then(|| ping_loop.tally().without_a_reply(&*ping_loop.channel, ping_loop.sent()));
-    finish(bench, index, &mut *ping_loop.channel, ended, answered);
+    report_early_end(bench, index, &mut *ping_loop.channel, ended, answered);
     if let Some(why) = why.filter(|_| !bench.is_stopping()) {
         bench.nothing_valid(index, why);
     }
-    bench.recorded(index, writer);
+    bench.finish_writer(index, writer);
     bench.waits_distort(index);
     ping_loop.channel
 }
 
 /// Reports the reason why a point ended early, with the messages that were answered.
-fn finish(
+fn report_early_end(
     bench: &mut Bench,
     index: usize,
     channel: &mut dyn RemoteChannel,
@@ -221,7 +221,7 @@ fn finish(
     if let Some(reason) = channel.distortion() {
         bench.degrade(index, "emulated", reason, "");
     }
-    match (ended, channel.ended()) {
+    match (ended, channel.end_description()) {
         (Ok(()), None) => {}
         (_, Some(end)) => bench.cut_short(index, ended_with(end.to_string(), answered)),
         (Err(ChannelFailure::Timeout), None) if answered.is_some() => {
@@ -259,13 +259,13 @@ impl Pinging {
         let (timebase, stop, epoch) = (bench.timebase(), bench.stop(), bench.epoch_ns());
         let interval = sent.pace.unwrap_or(0);
         let mut cold = sent.warm_up.unwrap_or(WARM_UP[usize::from(interval > 0)]);
-        let mut deadlines = PingSchedule::every(interval);
+        let mut deadlines = PingSchedule::with_interval(interval);
         let begin = monotonic_ns();
         let after = |ns: u64| monotonic_ns() >= begin.saturating_add(ns);
         let over = || bench.is_stopping() || after(stop.limit_ns);
         let mut done = 0;
         while done < stop.events && !over() {
-            let missed = deadlines.wait(over);
+            let missed = deadlines.wait_for_next(over);
             if over() {
                 break;
             }
@@ -276,13 +276,13 @@ impl Pinging {
             if done > 0 {
                 writer.miss(missed);
             }
-            match self.once(ping_loop, |ticks| timebase.ns(ticks) as u64, cold == 0) {
+            match self.ping_once(ping_loop, |ticks| timebase.interval_ns(ticks) as u64, cold == 0) {
                 Ok(Some(_)) if cold > 0 => cold -= 1,
                 Ok(Some(ns)) => {
                     done += 1;
-                    writer.record(ns, monotonic_ns().saturating_sub(epoch));
+                    writer.record_value(ns, monotonic_ns().saturating_sub(epoch));
                 }
-                Ok(None) | Err(ChannelFailure::Timeout) => self.settle(ping_loop, over)?,
+                Ok(None) | Err(ChannelFailure::Timeout) => self.drain_late_messages(ping_loop, over)?,
                 Err(failure) => return Err(failure),
             }
         }
@@ -290,7 +290,7 @@ impl Pinging {
     }
 
     /// Pings once; returns the time if the echo is sound.
-    fn once(
+    fn ping_once(
         &mut self,
         ping_loop: &mut PingLoop,
         ns: impl Fn(u64) -> u64,
@@ -313,10 +313,14 @@ impl Pinging {
 
     /// Keeps late messages out of the next sample: waits for the echo of a message that is no sample. Three
     /// losses in a row end the pings. Once the time is over, a long timeout is not waited for again.
-    fn settle(&mut self, ping_loop: &mut PingLoop, over: impl Fn() -> bool) -> Result<(), ChannelFailure> {
+    fn drain_late_messages(
+        &mut self,
+        ping_loop: &mut PingLoop,
+        over: impl Fn() -> bool,
+    ) -> Result<(), ChannelFailure> {
         for _ in 1..MOST_LOSSES {
             if over() {
-                ping_loop.hurry();
+                ping_loop.shorten_timeout();
             }
             let settled = match self.what {
                 What::Ping(kind, length) => ping_loop.ping(kind, length, self.clock).map(drop),
@@ -331,10 +335,10 @@ impl Pinging {
     }
 
     /// Reports the times of the packets of long pings.
-    fn tell(&self, bench: &mut Bench, index: usize) {
+    fn report_packet_times(&self, bench: &mut Bench, index: usize) {
         let mut tell = |name: &str, ns: Option<f64>| {
             if let Some(ns) = ns {
-                bench.value(index, name, ns, "ns", Better::Less);
+                bench.add_value(index, name, ns, "ns", Better::Less);
             }
         };
         tell("packet-min", self.packets.min());
@@ -344,7 +348,7 @@ impl Pinging {
         if let What::Long { sent, lock_step: false } = self.what {
             let each = bench.median(index).map(|ns| ns / sent.packets() as f64);
             if let Some(each) = each {
-                bench.value(index, "per-packet", each, "ns", Better::Less);
+                bench.add_value(index, "per-packet", each, "ns", Better::Less);
             }
         }
     }
@@ -375,26 +379,26 @@ fn stream(
         // What is on its way when it is enough is drained, and no sample.
         if done.get() < stop.events {
             done.set(done.get() + 1);
-            writer.record(timebase.ns(ticks) as u64, monotonic_ns().saturating_sub(epoch));
+            writer.record_value(timebase.interval_ns(ticks) as u64, monotonic_ns().saturating_sub(epoch));
         }
     };
     let ended = match direction {
         RemoteBlockDirection::Echoed => stream.echoed(&mut more, &mut record),
-        RemoteBlockDirection::ToRemote => stream.sunk(&mut more, &mut record),
+        RemoteBlockDirection::ToRemote => stream.send_to_sink(&mut more, &mut record),
     };
     let outcome = stream.outcome();
     let (sent, received) = (outcome.sent, outcome.received);
     let why = outcome.tally.without_a_reply(&*stream.channel, sent);
-    outcome.tally.tell(&*stream.channel, sent, bench, index);
+    outcome.tally.report_counts(&*stream.channel, sent, bench, index);
     bandwidth(bench, index, outcome, payload, |ticks| timebase.span(ticks));
     let answered = (received > 0 && received < sent).then_some((received, sent));
     // A sink that does not answer at all gets no block.
     let is_silent = received == 0 && (sent > 0 || matches!(ended, Err(ChannelFailure::Timeout)));
-    finish(bench, index, &mut *stream.channel, ended, answered);
+    report_early_end(bench, index, &mut *stream.channel, ended, answered);
     if is_silent && !bench.is_stopping() {
         bench.nothing_valid(index, why);
     }
-    bench.recorded(index, writer);
+    bench.finish_writer(index, writer);
     bench.waits_distort(index);
     stream.channel
 }
@@ -410,9 +414,9 @@ fn bandwidth(
     let (blocks, ticks) = outcome.timed;
     if ticks > 0 {
         let rate = (blocks * payload) as f64 * 1e9 / ns(ticks);
-        bench.value(index, "throughput", rate, "B/s", Better::More);
+        bench.add_value(index, "throughput", rate, "B/s", Better::More);
     }
-    bench.value(index, "drain", ns(outcome.drain), "ns", Better::Less);
-    bench.value(index, "sent", outcome.sent as f64, "count", Better::Neither);
-    bench.value(index, "received", outcome.received as f64, "count", Better::Neither);
+    bench.add_value(index, "drain", ns(outcome.drain), "ns", Better::Less);
+    bench.add_value(index, "sent", outcome.sent as f64, "count", Better::Neither);
+    bench.add_value(index, "received", outcome.received as f64, "count", Better::Neither);
 }

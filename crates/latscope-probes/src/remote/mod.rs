@@ -39,7 +39,7 @@ pub static FAMILY: Family = Family {
 pub const PROBES: &[&Probe] = &[&plan::PING, &plan::LONG_PING, &plan::BANDWIDTH, &plan::MAILBOX];
 
 static EXPERIMENT: Experiment =
-    Experiment::new("remote", Cpus::Two, measure::run).setup(0.02).adapted_by(adapt);
+    Experiment::new("remote", Cpus::Two, measure::measure_points).setup_per_point(0.02).adapted_by(adapt);
 
 /// Outside of a survey a user may watch, and end it before its time.
 fn adapt(step: &mut PlanStep, input: &PlanInput) {
@@ -101,5 +101,5 @@ const fn probe(
     const SOURCE: &str = "the RPMsg bus of Linux, drivers/rpmsg/virtio_rpmsg_bus.c; virtio 1.2, section 2.7 (split virtqueues)";
     let facts =
         ProbeFacts { id, title, timed, times, source: SOURCE, params, subject, ..ProbeFacts::DEFAULT };
-    Probe { facts, check: plan::Sent::check, experiment: &EXPERIMENT, plan: plan::plan }
+    Probe { facts, check: plan::Sent::check, experiment: &EXPERIMENT, plan: plan::plan_points }
 }

@@ -39,7 +39,7 @@ impl RemotePatience {
     }
 
     /// Longest wait for the remote of a row that begins now.
-    pub(super) fn left(&self, remote: &RemoteAddress) -> Duration {
+    pub(super) fn remaining_wait(&self, remote: &RemoteAddress) -> Duration {
         match (self.waits.get(remote), self.limit) {
             (Some(PastWait::Met), _) => Duration::MAX,
             (Some(PastWait::InVain(waited)), Some(limit)) => limit.saturating_sub(*waited).max(LEAST),
@@ -49,7 +49,7 @@ impl RemotePatience {
     }
 
     /// Notes that a remote came.
-    pub(super) fn met(&mut self, remote: RemoteAddress) {
+    pub(super) fn record_arrival(&mut self, remote: RemoteAddress) {
         self.waits.insert(remote, PastWait::Met);
     }
 
@@ -70,22 +70,25 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn of(limit_ns: u64, budget_ns: u64) -> RemotePatience {
-        RemotePatience::new(&Stop { budget_ns, ..Stop::after(100, limit_ns) })
+        RemotePatience::new(&Stop { budget_ns, ..Stop::after_events(100, limit_ns) })
     }
 
     #[test]
     fn a_remote_that_is_not_there_is_waited_for_once() {
         let [absent, other] = ["rptun", "openamp"].map(|name| (name, Params::new()));
         let mut patience = of(SECOND, SECOND);
-        assert_eq!(patience.left(&absent), Duration::from_secs(3));
+        assert_eq!(patience.remaining_wait(&absent), Duration::from_secs(3));
         patience.waited_in_vain(absent.clone(), Duration::from_secs(1));
-        assert_eq!(patience.left(&absent), Duration::from_secs(2));
+        assert_eq!(patience.remaining_wait(&absent), Duration::from_secs(2));
         patience.waited_in_vain(absent.clone(), Duration::from_secs(2));
-        assert_eq!((patience.left(&absent), patience.left(&other)), (LEAST, Duration::from_secs(3)));
+        assert_eq!(
+            (patience.remaining_wait(&absent), patience.remaining_wait(&other)),
+            (LEAST, Duration::from_secs(3))
+        );
         for mut usual in [of(u64::MAX, u64::MAX), of(4 * SECOND, SECOND)] {
-            assert_eq!(usual.left(&absent), Duration::MAX);
+            assert_eq!(usual.remaining_wait(&absent), Duration::MAX);
             usual.waited_in_vain(absent.clone(), Duration::from_secs(20));
-            assert_eq!(usual.left(&absent), LEAST);
+            assert_eq!(usual.remaining_wait(&absent), LEAST);
         }
     }
 
@@ -94,7 +97,7 @@ mod tests {
     fn one_that_came_may_come_again_in_its_own_time() {
         let remote = ("rptun", Params::new());
         let mut patience = of(SECOND, SECOND);
-        patience.met(remote.clone());
-        assert_eq!(patience.left(&remote), Duration::MAX);
+        patience.record_arrival(remote.clone());
+        assert_eq!(patience.remaining_wait(&remote), Duration::MAX);
     }
 }

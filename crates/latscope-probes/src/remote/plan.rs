@@ -166,7 +166,7 @@ impl Sent {
     ///
     /// # Errors
     /// The parameters are not those of the point's probe.
-    pub fn of(point: &MeasurementPoint) -> Result<Sent> {
+    pub fn from_point(point: &MeasurementPoint) -> Result<Sent> {
         let sent = Sent::read(point)?;
         let probes: &[&Probe] = match sent.content {
             RemoteMessagePlan::Message(_) => &[&PING, &MAILBOX],
@@ -181,11 +181,11 @@ impl Sent {
     pub fn payload(&self) -> u64 {
         match self.content {
             RemoteMessagePlan::Message(payload) | RemoteMessagePlan::Blocks(_, payload) => payload,
-            RemoteMessagePlan::LongPing(_, packets) => data(packets.ping()),
+            RemoteMessagePlan::LongPing(_, packets) => long_ping_bytes(packets.ping()),
         }
     }
 
-    fn title(&self, probe: &Probe) -> String {
+    fn point_title(&self, probe: &Probe) -> String {
         let over = (self.transport.name != shm::SHM.name).then_some(self.transport.name);
         let size = format_size(self.payload());
         let (how, payload) = match self.content {
@@ -237,7 +237,7 @@ impl PointSettings for Sent {
             (None, Some(direction)) => RemoteMessagePlan::Blocks(direction, get(params, "payload")?),
             (Some(_), Some(_)) => return None,
         };
-        let own = params.iter().filter(|(name, _)| transport.has(name));
+        let own = params.iter().filter(|(name, _)| transport.has_option(name));
         Some(Sent {
             transport,
             wait,
@@ -260,14 +260,18 @@ const WORD: u64 = 4;
 const SECOND: u64 = 1_000_000_000;
 
 /// The points of a probe on each transport.
-pub(super) fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+pub(super) fn plan_points(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = ParamValueRequest::of::<String>(input, "transport").or(&[shm::SHM.name.to_owned()]);
     let transports = TRANSPORTS.iter().copied().filter(|known| asked.iter().any(|name| name == known.name));
-    transports.flat_map(|transport| over(probe, input, transport)).collect()
+    transports.flat_map(|transport| plan_transport(probe, input, transport)).collect()
 }
 
 /// The points of a probe on one transport.
-fn over(probe: &Probe, input: &PlanInput, transport: &'static RemoteTransport) -> Vec<MeasurementPoint> {
+fn plan_transport(
+    probe: &Probe,
+    input: &PlanInput,
+    transport: &'static RemoteTransport,
+) -> Vec<MeasurementPoint> {
     let mut points = Vec::new();
     for wait in waits(probe, input, transport) {
         for content in contents(probe, input, transport) {
@@ -276,8 +280,8 @@ fn over(probe: &Probe, input: &PlanInput, transport: &'static RemoteTransport) -
                     let (wait, options) = (wait.clone(), options(transport, input));
                     let warm_up = warm_up(probe, input);
                     let sent = Sent { transport, wait, content, timeout, pace, warm_up, options };
-                    let title = sent.title(probe);
-                    points.push(probe.point(sent, title, true));
+                    let title = sent.point_title(probe);
+                    points.push(probe.make_point(sent, title, true));
                 }
             }
         }
@@ -357,10 +361,11 @@ fn contents(probe: &Probe, input: &PlanInput, transport: &RemoteTransport) -> Ve
 }
 
 /// Bytes of data in all packets of a long ping.
-fn data(ping: LongPing) -> u64 {
+fn long_ping_bytes(ping: LongPing) -> u64 {
     let mut room = [0; LongPing::PACKET];
-    (0..ping.packets()).map(|index| ping.write(index, &mut room).len() - ping.word.bytes()).sum::<usize>()
-        as u64
+    (0..ping.packets())
+        .map(|index| ping.write_packet(index, &mut room).len() - ping.word.bytes())
+        .sum::<usize>() as u64
 }
 
 /// Payloads from the smallest to the longest, by doubling.
@@ -390,16 +395,19 @@ mod tests {
     }
 
     fn numbers(points: &[MeasurementPoint]) -> Vec<u64> {
-        points.iter().map(|point| point.number("payload")).collect()
+        points.iter().map(|point| point.numeric_param("payload")).collect()
     }
 
     #[test]
     fn each_way_to_wait_is_pinged_and_a_survey_is_short() {
-        let waits: Vec<String> =
-            PING.plan(&family(), &machine()).iter().map(|point| point.text("wait").to_owned()).collect();
+        let waits: Vec<String> = PING
+            .plan(&family(), &machine())
+            .iter()
+            .map(|point| point.text_param("wait").to_owned())
+            .collect();
         assert_eq!(waits, shm::SHM.waits);
         let surveyed: usize =
-            super::super::PROBES.iter().map(|probe| plan(probe, &input(), &machine()).len()).sum();
+            super::super::PROBES.iter().map(|probe| plan_points(probe, &input(), &machine()).len()).sum();
         assert_eq!(surveyed, 7);
     }
 
@@ -420,19 +428,19 @@ mod tests {
         input.values.insert("form".to_owned(), vec![LongPingPackets::Legacy.word().into()]);
         let legacy = LONG_PING.plan(&input, &machine());
         assert!(numbers(&legacy).iter().all(|bytes| *bytes == 3776));
-        let modes: Vec<&str> = legacy.iter().map(|point| point.text("mode")).collect();
+        let modes: Vec<&str> = legacy.iter().map(|point| point.text_param("mode")).collect();
         assert_eq!(modes, ["pipelined", "lock-step", "pipelined", "lock-step"]);
     }
 
     #[test]
     fn what_another_probe_or_transport_has_is_refused() {
         let point = LONG_PING.plan(&family(), &machine()).remove(0);
-        assert!(Sent::of(&point).is_ok());
-        assert!(Sent::of(&MeasurementPoint { probe: PING.id.to_owned(), ..point.clone() }).is_err());
+        assert!(Sent::from_point(&point).is_ok());
+        assert!(Sent::from_point(&MeasurementPoint { probe: PING.id.to_owned(), ..point.clone() }).is_err());
         for (name, value) in [("wait", "doorbell".into()), ("payload", 7u64.into()), ("port", 1u64.into())] {
             let mut other = point.clone();
             other.params.insert(name.to_owned(), value);
-            assert!(Sent::of(&other).is_err(), "{name}");
+            assert!(Sent::from_point(&other).is_err(), "{name}");
         }
     }
 
@@ -452,7 +460,7 @@ mod tests {
         assert!(PING.plan(&input, &machine()).iter().all(|point| !point.params.contains_key("warm-up")));
         input.values.insert("warm-up".to_owned(), vec![0u64.into()]);
         for probe in [&PING, &LONG_PING, &MAILBOX] {
-            assert!(probe.plan(&input, &machine()).iter().all(|point| point.number("warm-up") == 0));
+            assert!(probe.plan(&input, &machine()).iter().all(|point| point.numeric_param("warm-up") == 0));
         }
         assert!(BANDWIDTH.plan(&input, &machine()).iter().all(|point| !point.params.contains_key("warm-up")));
     }
@@ -461,7 +469,7 @@ mod tests {
     fn a_pace_is_stated_where_it_is_kept() {
         let mut input = family();
         input.values.insert("pace".to_owned(), vec![200_000_000u64.into()]);
-        assert!(PING.plan(&input, &machine()).iter().all(|point| point.number("pace") == 200_000_000));
+        assert!(PING.plan(&input, &machine()).iter().all(|point| point.numeric_param("pace") == 200_000_000));
         assert!(BANDWIDTH.plan(&input, &machine()).iter().all(|point| !point.params.contains_key("pace")));
     }
 }

@@ -6,12 +6,12 @@ use latscope_rpmsg::messages::RpmsgStatus;
 
 /// Reports what a remote said before and after a point. Counts that went back are those of a remote that began again:
 /// nothing is said of them.
-pub fn tell(bench: &mut Bench, point: usize, (before, after): (&RpmsgStatus, &RpmsgStatus)) {
+pub fn report_status(bench: &mut Bench, point: usize, (before, after): (&RpmsgStatus, &RpmsgStatus)) {
     let identity = identity(after);
     if identity != RemoteIdentity::default() {
         bench.set_remote(point, identity);
     }
-    let Some(meanwhile) = Meanwhile::between(before, after) else { return };
+    let Some(meanwhile) = Meanwhile::from_statuses(before, after) else { return };
     let counts = [
         ("remote-replied", meanwhile.replied, Better::Neither),
         ("remote-refused", meanwhile.refused, Better::Less),
@@ -19,11 +19,11 @@ pub fn tell(bench: &mut Bench, point: usize, (before, after): (&RpmsgStatus, &Rp
         ("remote-faults", meanwhile.faults, Better::Less),
     ];
     for (name, count, better) in counts {
-        bench.value(point, name, count as f64, "count", better);
+        bench.add_value(point, name, count as f64, "count", better);
     }
     if let Some((mean, longest)) = meanwhile.busy {
-        bench.value(point, "remote-mean", mean, "ns", Better::Less);
-        bench.value(point, "remote-longest", longest, "ns", Better::Less);
+        bench.add_value(point, "remote-mean", mean, "ns", Better::Less);
+        bench.add_value(point, "remote-longest", longest, "ns", Better::Less);
     }
 }
 
@@ -48,7 +48,7 @@ struct Meanwhile {
 }
 
 impl Meanwhile {
-    fn between(before: &RpmsgStatus, after: &RpmsgStatus) -> Option<Meanwhile> {
+    fn from_statuses(before: &RpmsgStatus, after: &RpmsgStatus) -> Option<Meanwhile> {
         let grown = |of: fn(&RpmsgStatus) -> u64| of(after).checked_sub(of(before));
         let replied = grown(|status| status.counts.replied)?;
         let busy_ns = grown(|status| status.busy_ns)?;
@@ -81,21 +81,21 @@ mod tests {
 
     #[test]
     fn counts_are_those_of_the_row() {
-        let found = Meanwhile::between(&status(100, 1000, 90), &status(300, 5000, 70)).unwrap();
+        let found = Meanwhile::from_statuses(&status(100, 1000, 90), &status(300, 5000, 70)).unwrap();
         let busy = Some((20.0, 70.0));
         assert_eq!(found, Meanwhile { replied: 200, refused: 20, stalls: 0, faults: 0, busy });
     }
 
     #[test]
     fn a_remote_that_began_again_counted_nothing_for_the_row() {
-        assert_eq!(Meanwhile::between(&status(100, 1000, 90), &status(90, 5000, 70)), None);
+        assert_eq!(Meanwhile::from_statuses(&status(100, 1000, 90), &status(90, 5000, 70)), None);
     }
 
     #[test]
     fn what_a_remote_does_not_say_is_not_known() {
         let identity = identity(&status(1, 0, 0));
-        assert_eq!((identity.words(), identity.clock_hz), ("Zephyr 4.2".to_owned(), None));
-        let found = Meanwhile::between(&status(0, 0, 0), &status(5, 0, 0)).unwrap();
+        assert_eq!((identity.format_identity(), identity.clock_hz), ("Zephyr 4.2".to_owned(), None));
+        let found = Meanwhile::from_statuses(&status(0, 0, 0), &status(5, 0, 0)).unwrap();
         assert_eq!((found.replied, found.busy), (5, None));
     }
 }

@@ -39,7 +39,7 @@ impl RemoteFaultTally {
     }
 
     /// Reports the counts of a point of which so many messages were sent, with those of the channel.
-    pub fn tell(&self, channel: &dyn RemoteChannel, sent: u64, bench: &mut Bench, index: usize) {
+    pub fn report_counts(&self, channel: &dyn RemoteChannel, sent: u64, bench: &mut Bench, index: usize) {
         let RemoteFaultTally { lost, late, mismatched, duplicated, reordered } = *self;
         let all = [
             ("losses", lost),
@@ -52,10 +52,10 @@ impl RemoteFaultTally {
             ("recovered", channel.recovered()),
         ];
         for (name, count) in all {
-            bench.value(index, name, count as f64, "count", Better::Less);
+            bench.add_value(index, name, count as f64, "count", Better::Less);
         }
         if channel.foreign() > 0 {
-            bench.value(index, "foreign-bytes", channel.foreign() as f64, "count", Better::Less);
+            bench.add_value(index, "foreign-bytes", channel.foreign() as f64, "count", Better::Less);
         }
         let failed = channel.foreign() > 0 || all.iter().any(|(_, count)| *count > 0);
         let translation = channel.translation();

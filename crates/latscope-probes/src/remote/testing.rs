@@ -63,7 +63,7 @@ impl Scripted {
 }
 
 impl RemoteChannel for Scripted {
-    fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
+    fn send_message(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
         if self.coming.len() >= self.room {
             return Err(ChannelFailure::Unsent(Unsent::NoBuffer));
         }
@@ -76,8 +76,8 @@ impl RemoteChannel for Scripted {
                 match self.fates.pop_front().unwrap_or(Fate::Echo) {
                     Fate::Lose => {}
                     Fate::Damage => receipt.mismatched += 1,
-                    Fate::Twice => (0..2).for_each(|_| receipt.count(&message)),
-                    _ => receipt.count(&message),
+                    Fate::Twice => (0..2).for_each(|_| receipt.count_block(&message)),
+                    _ => receipt.count_block(&message),
                 }
             }
             return Ok(());
@@ -107,7 +107,7 @@ impl RemoteChannel for Scripted {
         Ok(())
     }
 
-    fn receive(&mut self, into: &mut [u8], _: u64) -> Result<usize, ChannelFailure> {
+    fn receive_message(&mut self, into: &mut [u8], _: u64) -> Result<usize, ChannelFailure> {
         let message = self.coming.pop_front().or(self.flood.clone()).ok_or(ChannelFailure::Timeout)?;
         into[..message.len()].copy_from_slice(&message);
         Ok(message.len())
@@ -117,7 +117,7 @@ impl RemoteChannel for Scripted {
         496
     }
 
-    fn ended(&mut self) -> Option<String> {
+    fn end_description(&mut self) -> Option<String> {
         None
     }
 }

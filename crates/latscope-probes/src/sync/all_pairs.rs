@@ -60,7 +60,7 @@ enum PairConcurrencyEffect {
 impl PairConcurrencyEffect {
     /// Compares times at once and alone, in pairs that were taken one right after the other: the median of their
     /// ratios, and its interval of 95 %.
-    fn of(compared: &[(f64, f64)], seed: u64) -> PairConcurrencyEffect {
+    fn from_comparison(compared: &[(f64, f64)], seed: u64) -> PairConcurrencyEffect {
         let Some((_, ratio)) = ratio_of_medians(compared, seed) else {
             return PairConcurrencyEffect::Unknown(None);
         };
@@ -75,7 +75,7 @@ impl PairConcurrencyEffect {
     }
 
     /// Way in which the pairs of a class were measured, as it stands in the result.
-    fn taken(self) -> &'static str {
+    fn mode_name(self) -> &'static str {
         match self {
             PairConcurrencyEffect::Alone | PairConcurrencyEffect::Differs => "alone",
             PairConcurrencyEffect::Same | PairConcurrencyEffect::Unknown(_) => "at-once",
@@ -83,7 +83,7 @@ impl PairConcurrencyEffect {
     }
 
     /// Reason why figures at once may not be those alone.
-    fn doubt(self) -> Option<String> {
+    fn doubt_reason(self) -> Option<String> {
         let PairConcurrencyEffect::Unknown(ratio) = self else { return None };
         Some(match ratio {
             Some((low, high)) => format!(
@@ -127,7 +127,11 @@ impl CpuPairTimes {
 ///
 /// # Errors
 /// A thread cannot be started.
-pub(super) fn measure(bench: &mut Bench, pairs: &[CpuPairPoint], sides: PingPongLoopPair) -> Result<()> {
+pub(super) fn measure_pairs(
+    bench: &mut Bench,
+    pairs: &[CpuPairPoint],
+    sides: PingPongLoopPair,
+) -> Result<()> {
     let mut taken: BTreeMap<usize, CpuPairTimes> = BTreeMap::new();
     let rounds = rounds(pairs);
     for (number, round) in rounds.iter().enumerate() {
@@ -135,7 +139,7 @@ pub(super) fn measure(bench: &mut Bench, pairs: &[CpuPairPoint], sides: PingPong
             break;
         }
         if rounds.len() > 1 {
-            bench.waiting(&format!("round {} of {}", number + 1, rounds.len()));
+            bench.announce_wait(&format!("round {} of {}", number + 1, rounds.len()));
         }
         taken.extend(at_once(bench, round, sides)?);
     }
@@ -144,26 +148,26 @@ pub(super) fn measure(bench: &mut Bench, pairs: &[CpuPairPoint], sides: PingPong
         classes.entry(&pair.class).or_default().push(pair);
     }
     for members in classes.into_values() {
-        let difference = compare(bench, &members, &rounds, sides)?;
+        let difference = compare_pairs(bench, &members, &rounds, sides)?;
         let differs = difference == PairConcurrencyEffect::Differs;
-        let again = if differs { alone(bench, &members, sides)? } else { BTreeMap::new() };
+        let again = if differs { measure_in_turn(bench, &members, sides)? } else { BTreeMap::new() };
         for pair in members {
             let ended = differs && !again.contains_key(&pair.point);
             let difference = if ended { PairConcurrencyEffect::Unknown(None) } else { difference };
-            bench.set_param(pair.point, "taken", difference.taken().into());
-            if let Some(doubt) = difference.doubt() {
+            bench.set_param(pair.point, "taken", difference.mode_name().into());
+            if let Some(doubt) = difference.doubt_reason() {
                 let remedy = "run it on a quieter machine, or without --all-pairs";
                 bench.degrade(pair.point, "at-once", doubt, remedy);
             }
         }
         taken.extend(again);
     }
-    taken.into_iter().for_each(|(point, taken)| report(bench, point, &taken));
+    taken.into_iter().for_each(|(point, taken)| report_pair(bench, point, &taken));
     Ok(())
 }
 
 /// Compares some of the pairs of a class alone and with all others of their round.
-fn compare(
+fn compare_pairs(
     bench: &mut Bench,
     members: &[&CpuPairPoint],
     rounds: &[Vec<&CpuPairPoint>],
@@ -172,10 +176,10 @@ fn compare(
     let with_others =
         |pair: &CpuPairPoint| rounds.iter().find(|round| round.len() > 1 && round.contains(&pair));
     let (mut any, mut compared) = (false, Vec::new());
-    for pair in crate::classes::spread(members, CHECKED) {
+    for pair in crate::classes::take_evenly(members, CHECKED) {
         let Some(round) = with_others(pair) else { continue };
         any = true;
-        bench.waiting(&format!("pair {}-{} alone and at once", pair.cpus.0, pair.cpus.1));
+        bench.announce_wait(&format!("pair {}-{} alone and at once", pair.cpus.0, pair.cpus.1));
         for _ in 0..COMPARED {
             if bench.is_stopping() {
                 break;
@@ -187,11 +191,15 @@ fn compare(
             compared.extend(together.zip(median_in(&[pair])?));
         }
     }
-    Ok(if any { PairConcurrencyEffect::of(&compared, bench.seed()) } else { PairConcurrencyEffect::Alone })
+    Ok(if any {
+        PairConcurrencyEffect::from_comparison(&compared, bench.seed())
+    } else {
+        PairConcurrencyEffect::Alone
+    })
 }
 
 /// Measures pairs one after the other.
-fn alone(
+fn measure_in_turn(
     bench: &mut Bench,
     pairs: &[&CpuPairPoint],
     sides: PingPongLoopPair,
@@ -202,7 +210,7 @@ fn alone(
             break;
         }
         if number % TOLD == 0 {
-            bench.waiting(&format!("pair {} of {} alone", number + 1, pairs.len()));
+            bench.announce_wait(&format!("pair {} of {} alone", number + 1, pairs.len()));
         }
         taken.extend(at_once(bench, &[pair], sides)?);
     }
@@ -221,10 +229,10 @@ fn rounds(pairs: &[CpuPairPoint]) -> Vec<Vec<&CpuPairPoint>> {
     rounds.filter(|round: &Vec<&CpuPairPoint>| !round.is_empty()).collect()
 }
 
-fn report(bench: &mut Bench, point: usize, taken: &CpuPairTimes) {
+fn report_pair(bench: &mut Bench, point: usize, taken: &CpuPairTimes) {
     bench.batch_means(point, taken.trips, &taken.batches, taken.disturbed);
     if let Some(median) = bench.median(point) {
-        bench.value(point, "one-way", median / 2.0, "ns", latscope_core::report::Better::Less);
+        bench.add_value(point, "one-way", median / 2.0, "ns", latscope_core::report::Better::Less);
     }
 }
 
@@ -263,12 +271,12 @@ fn at_once(
     std::thread::scope(|scope| {
         for ((pair, order), taken) in pairs.iter().zip(&orders).zip(&mut taken) {
             let begin = &begin;
-            let lines = SharedCell::<PingPongLines>::create(SharingScope::Threads)
+            let lines = SharedCell::<PingPongLines>::create_zeroed(SharingScope::Threads)
                 .context("no memory for the lines")?;
             let theirs = lines.clone();
             threads::start_in(scope, pair.cpus.1, move || {
                 begin.fetch_add(1, Ordering::AcqRel);
-                respond(&theirs, order, timebase, answer);
+                answer_batches(&theirs, order, timebase, answer);
             })?;
             let led = threads::start_in(scope, pair.cpus.0, move || {
                 wait_for(begin, threads);
@@ -311,11 +319,11 @@ fn lead(
     for batch in 0..=samples as u64 {
         order.trips.store(trips, Ordering::Relaxed);
         order.before.store(before, Ordering::Relaxed);
-        let watch = DisturbanceWatch::open();
+        let watch = DisturbanceWatch::watch_thread();
         order.batch.store(batch + 1, Ordering::Release);
-        let start = clock.start();
+        let start = clock.stamp_start();
         ask(lines, before, trips);
-        let ns = timebase.ns(clock.end() - start);
+        let ns = timebase.interval_ns(clock.stamp_end() - start);
         before += trips;
         // The other side may notice only after its answer: then the next batch counts as disturbed, too.
         let bad = order.disturbed.swap(false, Ordering::AcqRel) || watch.disturbed(ns);
@@ -335,13 +343,13 @@ fn lead(
 }
 
 /// Answers batch after batch.
-fn respond(lines: &PingPongLines, order: &CpuPairOrder, timebase: Timebase, answer: PingPongLoop) {
+fn answer_batches(lines: &PingPongLines, order: &CpuPairOrder, timebase: Timebase, answer: PingPongLoop) {
     let clock = timebase.clock();
     let mut done = 0;
     loop {
         let mut looks = 0_u32;
-        let watch = DisturbanceWatch::open();
-        let opened = clock.start();
+        let watch = DisturbanceWatch::watch_thread();
+        let opened = clock.stamp_start();
         let batch = loop {
             match order.batch.load(Ordering::Acquire) {
                 batch if batch != done => break batch,
@@ -356,7 +364,7 @@ fn respond(lines: &PingPongLines, order: &CpuPairOrder, timebase: Timebase, answ
             return;
         }
         answer(lines, order.before.load(Ordering::Relaxed), order.trips.load(Ordering::Relaxed));
-        if watch.disturbed(timebase.ns(clock.end() - opened)) {
+        if watch.disturbed(timebase.interval_ns(clock.stamp_end() - opened)) {
             order.disturbed.store(true, Ordering::Release);
         }
         done = batch;
@@ -387,7 +395,10 @@ mod tests {
 
     /// The difference of ratios of the time at once to that alone.
     fn difference(ratios: &[f64]) -> PairConcurrencyEffect {
-        PairConcurrencyEffect::of(&ratios.iter().map(|ratio| (100.0 * ratio, 100.0)).collect::<Vec<_>>(), 1)
+        PairConcurrencyEffect::from_comparison(
+            &ratios.iter().map(|ratio| (100.0 * ratio, 100.0)).collect::<Vec<_>>(),
+            1,
+        )
     }
 
     #[test]
@@ -410,12 +421,17 @@ mod tests {
     #[test]
     fn what_was_not_compared_is_doubted_and_what_was_alone_is_not() {
         assert_eq!(difference(&[]), PairConcurrencyEffect::Unknown(None));
-        assert_eq!((difference(&[]).taken(), PairConcurrencyEffect::Alone.taken()), ("at-once", "alone"));
-        assert!(difference(&[]).doubt().is_some() && difference(&[0.9, 1.1, 1.0]).doubt().is_some());
+        assert_eq!(
+            (difference(&[]).mode_name(), PairConcurrencyEffect::Alone.mode_name()),
+            ("at-once", "alone")
+        );
+        assert!(
+            difference(&[]).doubt_reason().is_some() && difference(&[0.9, 1.1, 1.0]).doubt_reason().is_some()
+        );
         assert!(
             [PairConcurrencyEffect::Alone, PairConcurrencyEffect::Same, PairConcurrencyEffect::Differs]
                 .iter()
-                .all(|d| d.doubt().is_none())
+                .all(|d| d.doubt_reason().is_none())
         );
     }
 

@@ -8,7 +8,7 @@ use crate::prelude::*;
 use latscope_os::kernels::atomics::{self, Atomic, UNROLL};
 
 probes! {
-    EXPERIMENT, AtomicSettings, plan, ..ProbeFacts::LOOPS;
+    EXPERIMENT, AtomicSettings, plan_atomics, ..ProbeFacts::LOOPS;
     ATOMIC "sync.atomic", "atomic operation",
         "C++ memory model, sequentially consistent operations (std::sync::atomic)",
         "One atomic operation of one thread; a compare-exchange counts when it succeeds, the failed \
@@ -16,8 +16,9 @@ probes! {
         { exclusive_cpus: ExclusiveCpus::Threads, sensitive_to: &[Condition::SharedCore], };
 }
 
-static EXPERIMENT: Experiment =
-    Experiment::new("sync.atomic", Cpus::All, run).setup(0.02).fewer_rounds(4, placement::AWAKE);
+static EXPERIMENT: Experiment = Experiment::new("sync.atomic", Cpus::All, run_atomics)
+    .setup_per_point(0.02)
+    .fewer_rounds(4, placement::AWAKE);
 
 words! {
     /// Words on which the threads work.
@@ -44,15 +45,19 @@ settings! {
     }
 }
 
-fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+fn plan_atomics(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let given = AtomicRequest::of(input);
     let chosen = given.operation.given() || given.threads.given() || given.sharing.given();
-    let combinations = if chosen { asked(&given) } else { usual(input, machine.allowed.0.len() as u64) };
-    combinations.into_iter().map(point).collect()
+    let combinations = if chosen {
+        requested_settings(&given)
+    } else {
+        usual_settings(input, machine.allowed.0.len() as u64)
+    };
+    combinations.into_iter().map(make_point).collect()
 }
 
 /// Every combination of the values given; values that are not given are the simplest.
-fn asked(given: &AtomicRequest) -> Vec<AtomicSettings> {
+fn requested_settings(given: &AtomicRequest) -> Vec<AtomicSettings> {
     let mut all = Vec::new();
     for sharing in given.sharing.or(&[AtomicSharing::Private]) {
         let threads = if sharing == AtomicSharing::Private { 1 } else { 2 };
@@ -67,7 +72,7 @@ fn asked(given: &AtomicRequest) -> Vec<AtomicSettings> {
 
 /// Usual settings: each operation alone, the cost of contention, and that of false sharing beside two threads
 /// that share nothing.
-fn usual(input: &PlanInput, cpus: u64) -> Vec<AtomicSettings> {
+fn usual_settings(input: &PlanInput, cpus: u64) -> Vec<AtomicSettings> {
     let setting = |operation, threads, sharing| AtomicSettings { operation, threads, sharing };
     let alone = |operation: &Atomic| setting(*operation, 1, AtomicSharing::Private);
     let mut all: Vec<AtomicSettings> = Atomic::ALL.iter().map(alone).collect();
@@ -91,7 +96,7 @@ fn contenders(input: &PlanInput, cpus: u64) -> BTreeSet<u64> {
     }
 }
 
-fn point(setting: AtomicSettings) -> MeasurementPoint {
+fn make_point(setting: AtomicSettings) -> MeasurementPoint {
     let operation = setting.operation.word();
     let title = match (setting.sharing, setting.threads) {
         // Nothing waits for the word that was loaded: several loads are under way at once.
@@ -103,14 +108,14 @@ fn point(setting: AtomicSettings) -> MeasurementPoint {
         (sharing, threads) => format!("{operation} by {threads}, {}", sharing.word().replace('-', " ")),
     };
     let row = setting.threads <= 2;
-    ATOMIC.point(setting, title, row)
+    ATOMIC.make_point(setting, title, row)
 }
 
 /// Words on which the threads work, eight to a line, on lines of their own.
 type AtomicWordLines = Arc<[CacheLineCell<[AtomicU64; 8]>]>;
 
 /// Place of a thread's word: its line, and its index there.
-fn place(sharing: AtomicSharing, thread: usize) -> (usize, usize) {
+fn word_position(sharing: AtomicSharing, thread: usize) -> (usize, usize) {
     match sharing {
         AtomicSharing::Private => (thread, 0),
         AtomicSharing::Contended => (0, 0),
@@ -118,19 +123,19 @@ fn place(sharing: AtomicSharing, thread: usize) -> (usize, usize) {
     }
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_atomics(bench: &mut Bench) -> Result<()> {
     let mut cool = true;
     for (index, point) in bench.points().iter().enumerate() {
         let setting = AtomicSettings::read(point)?;
         let threads = setting.threads as usize;
         if cool && threads > 1 && bench.cpus().len() > 1 {
-            placement::heat(bench);
+            placement::warm_up_cpus(bench);
             cool = false;
         }
         let cpus = bench.cpus().to_vec();
         if threads > cpus.len() {
             lacks_cpus(bench, index, threads, cpus.len());
-        } else if let Err(error) = measure(bench, index, setting, &cpus[..threads]) {
+        } else if let Err(error) = measure_operation(bench, index, setting, &cpus[..threads]) {
             bench.unsupported(index, format!("{error:#}"), "");
         }
     }
@@ -141,32 +146,35 @@ fn lacks_cpus(bench: &mut Bench, point: usize, threads: usize, cpus: usize) {
     if threads == 2 {
         return available::lacks_a_cpu(bench, point);
     }
-    let reason = format!("it takes {}, and this run may use {cpus}", counted(threads as u64, "CPU"));
+    let reason = format!("it takes {}, and this run may use {cpus}", count_with_noun(threads as u64, "CPU"));
     bench.unsupported(point, reason, "allow more CPUs, or ask for fewer threads (--threads)");
 }
 
-fn measure(bench: &mut Bench, index: usize, setting: AtomicSettings, cpus: &[u32]) -> Result<()> {
+fn measure_operation(bench: &mut Bench, index: usize, setting: AtomicSettings, cpus: &[u32]) -> Result<()> {
     let AtomicSettings { operation, sharing, .. } = setting;
     let words: AtomicWordLines = cpus.iter().map(|_| CacheLineCell::default()).collect();
     let batch = Batch { ops: UNROLL, cycles: cpus.len() == 1, ..Batch::default() };
     let word = |words: &AtomicWordLines, thread: usize| {
-        let (line, place) = place(sharing, thread);
+        let (line, place) = word_position(sharing, thread);
         (words.clone(), line, place)
     };
     if cpus.len() == 1 {
-        bench.batch(index, batch, |n| atomics::run(operation, &words[0].0[0], n * UNROLL));
+        bench.batch(index, batch, |n| atomics::run_operations(operation, &words[0].0[0], n * UNROLL));
         return Ok(());
     }
-    let helpers =
-        cpus.iter().enumerate().skip(1).map(|(thread, cpu)| (*cpu, share(word(&words, thread), operation)));
-    let thread_group = ThreadGroup::start(bench.timebase(), helpers.collect())?;
+    let helpers = cpus
+        .iter()
+        .enumerate()
+        .skip(1)
+        .map(|(thread, cpu)| (*cpu, helper_work(word(&words, thread), operation)));
+    let thread_group = ThreadGroup::start_helpers(bench.timebase(), helpers.collect())?;
     let (words, line, place) = word(&words, 0);
-    thread_group.measure(bench, index, UNROLL, |iterations| {
-        atomics::run(operation, &words[line].0[place], iterations * UNROLL);
+    thread_group.measure_batches(bench, index, UNROLL, |iterations| {
+        atomics::run_operations(operation, &words[line].0[place], iterations * UNROLL);
     });
-    let helpers = thread_group.dismiss();
+    let helpers = thread_group.stop_helpers();
     if let Some(fairness) = bench.median(index).and_then(|own| fairness(own, &helpers)) {
-        bench.value(index, "fairness", fairness, "ratio", Better::More);
+        bench.add_value(index, "fairness", fairness, "ratio", Better::More);
     }
     Ok(())
 }
@@ -175,11 +183,11 @@ fn measure(bench: &mut Bench, index: usize, setting: AtomicSettings, cpus: &[u32
 const BETWEEN_LOOKS: u64 = 128;
 
 /// Returns the work of a helper: the leader's operation, for as long as the leader works.
-fn share((words, line, place): (AtomicWordLines, usize, usize), operation: Atomic) -> BatchWork {
+fn helper_work((words, line, place): (AtomicWordLines, usize, usize), operation: Atomic) -> BatchWork {
     Box::new(move |_, over: &AtomicBool| {
         let mut operations = 0;
         while !over.load(Relaxed) {
-            operations += atomics::run(operation, &words[line].0[place], BETWEEN_LOOKS);
+            operations += atomics::run_operations(operation, &words[line].0[place], BETWEEN_LOOKS);
         }
         operations
     })
@@ -212,13 +220,13 @@ mod tests {
         let points = ATOMIC.plan(&harness::input(), &machine("0-5"));
         let counts: Vec<_> = points
             .iter()
-            .filter(|p| p.text("sharing") == "contended" && p.text("operation") == "fetch-add")
-            .map(|p| p.number("threads"))
+            .filter(|p| p.text_param("sharing") == "contended" && p.text_param("operation") == "fetch-add")
+            .map(|p| p.numeric_param("threads"))
             .collect();
         assert_eq!(counts, [2, 4, 6]);
-        assert_eq!(points.iter().filter(|p| p.number("threads") == 1).count(), Atomic::ALL.len());
+        assert_eq!(points.iter().filter(|p| p.numeric_param("threads") == 1).count(), Atomic::ALL.len());
         let alone = ATOMIC.plan(&harness::input(), &machine("0"));
-        assert!(alone.iter().any(|p| p.number("threads") == 2), "reported, not left out");
+        assert!(alone.iter().any(|p| p.numeric_param("threads") == 2), "reported, not left out");
     }
 
     #[test]
@@ -231,13 +239,16 @@ mod tests {
 
     #[test]
     fn threads_share_what_they_should() {
-        assert_eq!([place(AtomicSharing::Private, 0), place(AtomicSharing::Private, 9)], [(0, 0), (9, 0)]);
         assert_eq!(
-            [place(AtomicSharing::Contended, 0), place(AtomicSharing::Contended, 9)],
+            [word_position(AtomicSharing::Private, 0), word_position(AtomicSharing::Private, 9)],
+            [(0, 0), (9, 0)]
+        );
+        assert_eq!(
+            [word_position(AtomicSharing::Contended, 0), word_position(AtomicSharing::Contended, 9)],
             [(0, 0), (0, 0)]
         );
         assert_eq!(
-            [place(AtomicSharing::FalselyShared, 1), place(AtomicSharing::FalselyShared, 9)],
+            [word_position(AtomicSharing::FalselyShared, 1), word_position(AtomicSharing::FalselyShared, 9)],
             [(0, 1), (1, 1)]
         );
         assert_eq!(size_of::<CacheLineCell<[AtomicU64; 8]>>(), 128);
@@ -247,7 +258,7 @@ mod tests {
     fn every_operation_offered_is_known_and_counts_whole() {
         for operation in Atomic::ALL {
             let word = AtomicU64::new(0);
-            assert_eq!(atomics::run(*operation, &word, UNROLL), UNROLL, "{operation:?}");
+            assert_eq!(atomics::run_operations(*operation, &word, UNROLL), UNROLL, "{operation:?}");
         }
     }
 
@@ -262,7 +273,7 @@ mod tests {
     fn all_are_measured_here_or_say_why_not() {
         for m in harness::measure(&EXPERIMENT, harness::points(&ATOMIC)) {
             harness::check(&m);
-            let alone = m.number("threads") == Some(1);
+            let alone = m.numeric_param("threads") == Some(1);
             assert!(
                 alone || m.quality.level != QualityLevel::Ok || m.values.contains_key("fairness"),
                 "{:?}",

@@ -32,12 +32,12 @@ words! {
     }
 }
 
-static EXPERIMENT: Experiment = Experiment::new("sync.bandwidth", Cpus::Two, run);
+static EXPERIMENT: Experiment = Experiment::new("sync.bandwidth", Cpus::Two, run_streams);
 
 const TIMED: &str = "Reading one message whole while another thread, on another CPU where there is one, writes such messages all the time.";
 
 probes! {
-    EXPERIMENT, MessageStreamSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Libc), subject: Subject::Many, may_be_zero: &["buffer"], most: &[("buffer", 4095)], ..ProbeFacts::BATCHES };
+    EXPERIMENT, MessageStreamSettings, plan_streams, ..ProbeFacts { by: Some(SyscallInvocation::Libc), subject: Subject::Many, may_be_zero: &["buffer"], most: &[("buffer", 4095)], ..ProbeFacts::BATCHES };
     PIPE "sync.pipe-bandwidth", "pipe bandwidth", "pipe(7)", TIMED;
     UNIX "sync.unix-bandwidth", "Unix socket bandwidth", "unix(7)", TIMED;
     TCP "sync.tcp-bandwidth", "TCP loopback bandwidth", "tcp(7)", TIMED;
@@ -46,7 +46,7 @@ probes! {
 /// Bytes of the largest message, which stands in memory twice.
 const LARGEST: u64 = 64 << 20;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_streams(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let what = probe.title.trim_end_matches(" bandwidth");
     let asked = MessageStreamRequest::of(input);
     let mut placements: Vec<_> = asked.placement.or(&[]).into_iter().map(Some).collect();
@@ -65,21 +65,22 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
             };
             for offset in &offsets {
                 let buffer = buffer::stated(*offset);
-                let title = format!("{what}, {} messages{place}{}", format_size(size), buffer::title(buffer));
-                points.push(probe.point(MessageStreamSettings { size, placement, buffer }, title, true));
+                let title =
+                    format!("{what}, {} messages{place}{}", format_size(size), buffer::offset_title(buffer));
+                points.push(probe.make_point(MessageStreamSettings { size, placement, buffer }, title, true));
             }
         }
     }
     points
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_streams(bench: &mut Bench) -> Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
         let messages = MessageStreamSettings::read(point)?;
         let measured = match point.probe.as_str() {
-            "sync.pipe-bandwidth" => measure(bench, index, messages, io::pipe()),
-            "sync.unix-bandwidth" => measure(bench, index, messages, UnixStream::pair()),
-            _ => measure(bench, index, messages, tcp_pair()),
+            "sync.pipe-bandwidth" => measure_stream(bench, index, messages, io::pipe()),
+            "sync.unix-bandwidth" => measure_stream(bench, index, messages, UnixStream::pair()),
+            _ => measure_stream(bench, index, messages, tcp_pair()),
         };
         close_failed(bench, &[index], measured, "");
     }
@@ -93,7 +94,7 @@ fn tcp_pair() -> io::Result<(TcpStream, TcpStream)> {
     Ok((listener.accept()?.0, writer))
 }
 
-fn measure<R: Read, W: Write + Send + 'static>(
+fn measure_stream<R: Read, W: Write + Send + 'static>(
     bench: &mut Bench,
     index: usize,
     MessageStreamSettings { size, placement, buffer }: MessageStreamSettings,
@@ -109,7 +110,7 @@ fn measure<R: Read, W: Write + Send + 'static>(
         bench.degrade(index, "one-cpu", reason, "allow a second CPU (--cpus, taskset, the cgroup's cpuset)");
     }
     let offset = buffer.unwrap_or(AS_MALLOC);
-    let writing = threads::start(
+    let writing = threads::start_partner(
         move || if free { Ok(()) } else { threads::pin(cpu) },
         move || {
             let mut message = PageOffsetBuffer::new(size as usize, offset);

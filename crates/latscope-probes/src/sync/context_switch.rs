@@ -4,13 +4,13 @@
 use super::pipes;
 use super::placement::{self, HandOffPlacement};
 use crate::prelude::*;
-use crate::scheduled::{FreePlacement, place, suffix};
+use crate::scheduled::{FreePlacement, apply_placement, suffix};
 use latscope_exchange::{RoundTripCall, echo, links};
-use latscope_os::child::{self, ForkChild, sum};
+use latscope_os::child::{self, ForkChild, sum_words};
 use rustix::fd::AsFd;
 
 probes! {
-    EXPERIMENT, ContextSwitchSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
+    EXPERIMENT, ContextSwitchSettings, plan_switches, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     CONTEXT_SWITCH "sync.context-switch", "context switch", "pipe(7); the method of LMbench's lat_ctx",
         "Half of a pipe round trip between two endpoints on one CPU, less a write and a read in one thread."
         { revision: 2, };
@@ -24,7 +24,7 @@ probes! {
         { revision: 2, may_be_zero: &["size"], };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("sync.context-switch", Cpus::One, run);
+static EXPERIMENT: Experiment = Experiment::new("sync.context-switch", Cpus::One, run_switches);
 
 static RING_EXPERIMENT: Experiment =
     Experiment::new("sync.ring", Cpus::One, run_ring).fewer_rounds(4, placement::AWAKE);
@@ -62,10 +62,10 @@ settings! {
 /// Largest number of processes in a ring, so that a typing error cannot start too many.
 const MOST_PROCESSES: u64 = 256;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_switches(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let point = |mode: SwitchEndpointKind| {
         let title = format!("context switch between {}", mode.word());
-        probe.point(ContextSwitchSettings { mode }, title, true)
+        probe.make_point(ContextSwitchSettings { mode }, title, true)
     };
     ContextSwitchRequest::of(input).mode.or(SwitchEndpointKind::ALL).into_iter().map(point).collect()
 }
@@ -80,17 +80,17 @@ fn plan_ring(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPo
             let title =
                 format!("ring of {processes}, {} each, a switch{}", format_size(size), suffix(placement));
             let row = (processes, size) == (16, 64 << 10);
-            points.push(probe.point(ProcessRingSettings { processes, size, placement }, title, row));
+            points.push(probe.make_point(ProcessRingSettings { processes, size, placement }, title, row));
         }
     }
     points
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_switches(bench: &mut Bench) -> Result<()> {
     let cpu = bench.cpus()[0];
     for (index, point) in bench.points().iter().enumerate() {
         let _awake = placement::keep_awake(bench, index, HandOffPlacement::SameCore, [cpu; 2]);
-        placement::settle(HandOffPlacement::SameCore, cpu)
+        placement::place_thread(HandOffPlacement::SameCore, cpu)
             .context("the measuring thread cannot be set up")?;
         let measured = match ContextSwitchSettings::read(point)?.mode {
             SwitchEndpointKind::Threads => between_threads(bench, index, cpu),
@@ -107,7 +107,7 @@ fn run(bench: &mut Bench) -> Result<()> {
 /// Reports the round trip, from which the switch is computed.
 fn show_parts(bench: &mut Bench, point: usize, alone_ns: f64) {
     if let Some(switch) = bench.median(point) {
-        bench.value(point, "round-trip", 2.0 * (switch + alone_ns), "ns", Better::Less);
+        bench.add_value(point, "round-trip", 2.0 * (switch + alone_ns), "ns", Better::Less);
     }
 }
 
@@ -118,8 +118,8 @@ fn run_ring(bench: &mut Bench) -> Result<()> {
         let cpu = if placement.is_none() { Some(cpu) } else { None };
         let _awake = cpu.map(|cpu| placement::keep_awake(bench, index, HandOffPlacement::SameCore, [cpu; 2]));
         match cpu {
-            Some(cpu) => placement::settle(HandOffPlacement::SameCore, cpu),
-            None => Ok(place(bench, placement)?),
+            Some(cpu) => placement::place_thread(HandOffPlacement::SameCore, cpu),
+            None => Ok(apply_placement(bench, placement)?),
         }
         .context("the measuring thread cannot be set up")?;
         let measured = ring(bench, index, cpu, processes as usize, size as usize).map(drop);
@@ -132,10 +132,12 @@ fn run_ring(bench: &mut Bench) -> Result<()> {
 fn between_threads(bench: &mut Bench, point: usize, cpu: u32) -> Result<f64> {
     let alone = alone(&bench.timebase(), &[])?;
     let (mut near, far) = links::pipe()?;
-    let partner =
-        threads::start(move || placement::settle(HandOffPlacement::SameCore, cpu), move || echo(far))
-            .context("the other thread")?;
-    let went = rounds(bench, point, HandOffPlacement::SameCore.gate(), &alone, 2, || near.call().is_ok())?;
+    let partner = threads::start_partner(
+        move || placement::place_thread(HandOffPlacement::SameCore, cpu),
+        move || echo(far),
+    )
+    .context("the other thread")?;
+    let went = time_hops(bench, point, HandOffPlacement::SameCore.gate(), &alone, 2, || near.call().is_ok())?;
     drop(near);
     partner.join();
     ensure!(went, "the other thread was gone");
@@ -147,12 +149,12 @@ fn between_threads(bench: &mut Bench, point: usize, cpu: u32) -> Result<f64> {
 fn ring(bench: &mut Bench, point: usize, cpu: Option<u32>, processes: usize, size: usize) -> Result<f64> {
     let memory = vec![1u64; size / 8];
     let alone = alone(&bench.timebase(), &memory)?;
-    let (first, output) = pipes::open()?;
+    let (first, output) = pipes::open_pipe()?;
     let (_others, input) = relays(first, cpu, processes - 1, memory.len())?;
     // CPU time of other processes cannot be asked for: no gate.
-    let went = rounds(bench, point, SampleGate::Open, &alone, processes as u64, || {
-        black_box(sum(black_box(&memory)));
-        pipes::give(&output) && pipes::take(&input)
+    let went = time_hops(bench, point, SampleGate::Open, &alone, processes as u64, || {
+        black_box(sum_words(black_box(&memory)));
+        pipes::write_token(&output) && pipes::read_token(&input)
     })?;
     ensure!(went, "a process of the ring ended early: it could not have the CPU, the policy or the memory");
     Ok(alone.ns)
@@ -167,7 +169,7 @@ fn relays(
 ) -> Result<(Vec<ForkChild>, OwnedFd)> {
     let mut children = Vec::new();
     for _ in 0..count {
-        let (next, output) = pipes::open()?;
+        let (next, output) = pipes::open_pipe()?;
         let policy = HandOffPlacement::SameCore.policy();
         let child = child::relay(cpu, policy, input.as_fd(), output.as_fd(), words);
         children.push(child.context("no further process can be made")?);
@@ -181,7 +183,7 @@ const WARM_UP: Duration = Duration::from_millis(8);
 
 /// Times `lap`, in which the CPU changes hands `hops` times, and records the share of one hop less what it
 /// takes alone. Returns true if every round succeeded.
-fn rounds(
+fn time_hops(
     bench: &mut Bench,
     point: usize,
     gate: SampleGate,
@@ -189,7 +191,7 @@ fn rounds(
     hops: u64,
     mut lap: impl FnMut() -> bool,
 ) -> Result<bool> {
-    bench.value(point, "self", alone.ns, "ns", Better::Less);
+    bench.add_value(point, "self", alone.ns, "ns", Better::Less);
     let mut went = true;
     let started = Instant::now();
     while went && started.elapsed() < WARM_UP {
@@ -207,7 +209,7 @@ fn rounds(
         let hop = ((to - from) / hops).saturating_sub(alone.ticks);
         laps += 1;
         faster += u64::from(hop == 0);
-        splits.between(0, to - hop, to);
+        splits.set_part(0, to - hop, to);
     });
     if let Some(reason) = too_much_subtracted(laps, faster).filter(|_| went) {
         bench.degrade(point, "own-work", reason, "measure on a quieter machine");
@@ -242,22 +244,22 @@ const TRIALS: usize = 101;
 const REPETITIONS: u64 = 16;
 
 fn alone(timebase: &Timebase, memory: &[u64]) -> Result<RingOverheadTime> {
-    let (input, output) = pipes::open()?;
+    let (input, output) = pipes::open_pipe()?;
     let clock = timebase.clock();
     let mut went = true;
     let mut trial = || {
-        let start = clock.start();
+        let start = clock.stamp_start();
         for _ in 0..REPETITIONS {
-            black_box(sum(black_box(memory)));
-            went &= pipes::give(&output) && pipes::take(&input);
+            black_box(sum_words(black_box(memory)));
+            went &= pipes::write_token(&output) && pipes::read_token(&input);
         }
-        (clock.end() - start) as f64 / REPETITIONS as f64
+        (clock.stamp_end() - start) as f64 / REPETITIONS as f64
     };
     trial();
     let trials: Vec<f64> = (0..TRIALS).map(|_| trial()).collect();
     ensure!(went, "a pipe does not carry a byte");
     let ticks = median(&trials).unwrap_or(0.0) as u64;
-    Ok(RingOverheadTime { ticks, ns: timebase.ns(ticks) })
+    Ok(RingOverheadTime { ticks, ns: timebase.interval_ns(ticks) })
 }
 
 #[cfg(test)]
@@ -313,7 +315,7 @@ mod tests {
         input.values.insert("processes".into(), vec![0.into(), 1_000_000.into()]);
         input.values.insert("size".into(), vec![0.into()]);
         let points = RING.plan(&input, &harness::machine());
-        let processes: Vec<_> = points.iter().map(|p| p.number("processes")).collect();
+        let processes: Vec<_> = points.iter().map(|p| p.numeric_param("processes")).collect();
         assert_eq!(processes, [2, MOST_PROCESSES]);
     }
 }

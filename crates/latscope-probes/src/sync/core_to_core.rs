@@ -9,15 +9,15 @@ use crate::classes::{self, CpuPairClass, CpuTopologyMap};
 use crate::prelude::*;
 
 probes! {
-    EXPERIMENT, LineTransferSettings, plan, ..ProbeFacts::BATCHES;
+    EXPERIMENT, LineTransferSettings, plan_transfers, ..ProbeFacts::BATCHES;
     CORE_TO_CORE "sync.core-to-core", "core to core, round trip of a cache line",
         "the processor's cache coherence protocol",
         "One thread writes a cache line, the other sees it and answers, the first sees the answer; both spin, each on its own CPU."
         { times: Semantics::RoundTrip, sensitive_to: &[Condition::SharedCore], };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("sync.core-to-core", Cpus::All, run)
-    .setup(0.005)
+static EXPERIMENT: Experiment = Experiment::new("sync.core-to-core", Cpus::All, run_transfers)
+    .setup_per_point(0.005)
     .setup_once(0.3)
     .fewer_rounds(4, placement::AWAKE);
 
@@ -81,7 +81,7 @@ const SAMPLED: usize = 256;
 /// Two CPUs and what they share.
 pub(super) type CpuPairTopology = (u32, u32, Option<CpuPairClass>);
 
-fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+fn plan_transfers(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     if LineTransferRequest::of(input).all_pairs.given() {
         return all_pairs_of(input, machine);
     }
@@ -91,10 +91,10 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
     let pairs = match cpus.as_slice() {
         // Reported as unsupported rather than left out.
         [only] => vec![(*only, *only, None)],
-        _ if quick && total > SURVEYED => sampled(machine, SURVEYED / 3),
-        _ if input.survey => sampled(machine, SURVEYED),
-        _ if cpus.len() > MOST_CPUS => sampled(machine, SAMPLED),
-        _ => sampled(machine, total),
+        _ if quick && total > SURVEYED => sample_pairs(machine, SURVEYED / 3),
+        _ if input.survey => sample_pairs(machine, SURVEYED),
+        _ if cpus.len() > MOST_CPUS => sample_pairs(machine, SAMPLED),
+        _ => sample_pairs(machine, total),
     };
     let left_out = match total {
         total if total > pairs.len() => format!(" ({} of {total} pairs measured)", pairs.len()),
@@ -124,7 +124,7 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
                 let pair = format!("{a}-{b}");
                 let travel =
                     LineTransferSettings { pair, mode, all_pairs: None, home, class: None, taken: None };
-                probe.point(travel, title, first)
+                probe.make_point(travel, title, first)
             });
         }
         classes.clear();
@@ -134,7 +134,7 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
 
 /// Points of all pairs, measured many at the same time.
 fn all_pairs_of(input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
-    let pairs = CpuTopologyMap::of(machine).pairs(&machine.allowed.0);
+    let pairs = CpuTopologyMap::of_machine(machine).pair_classes(&machine.allowed.0);
     let mut points = Vec::new();
     for mode in LineTransferRequest::of(input).mode.or(&[CoreTransferMode::Cas]) {
         for (a, b, class) in &pairs {
@@ -149,7 +149,7 @@ fn all_pairs_of(input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
                 class,
                 taken: None,
             };
-            points.push(CORE_TO_CORE.point(travel, title, false));
+            points.push(CORE_TO_CORE.make_point(travel, title, false));
         }
     }
     points
@@ -157,8 +157,8 @@ fn all_pairs_of(input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
 
 /// At most `most` pairs, as many of each class as of the others, those of a class evenly spaced. A class is named if
 /// there are several.
-pub(super) fn sampled(machine: &Machine, most: usize) -> Vec<CpuPairTopology> {
-    let all = CpuTopologyMap::of(machine).pairs(&machine.allowed.0);
+pub(super) fn sample_pairs(machine: &Machine, most: usize) -> Vec<CpuPairTopology> {
+    let all = CpuTopologyMap::of_machine(machine).pair_classes(&machine.allowed.0);
     let mut classes: Vec<Vec<CpuPairTopology>> = Vec::new();
     for class in CpuPairClass::ALL {
         let members = all.iter().filter(|pair| pair.2 == *class);
@@ -174,15 +174,15 @@ pub(super) fn sampled(machine: &Machine, most: usize) -> Vec<CpuPairTopology> {
     pairs
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_transfers(bench: &mut Bench) -> Result<()> {
     if bench.cpus().len() > 1 {
-        placement::heat(bench);
+        placement::warm_up_cpus(bench);
     }
     let points = bench.points();
     run_all_pairs(bench, &points)?;
     let one_by_one = points.iter().enumerate().filter(|(_, point)| !point.params.contains_key("all-pairs"));
     for (index, point) in one_by_one {
-        let measured = measure(bench, index, point);
+        let measured = measure_pair(bench, index, point);
         close_failed(bench, &[index], measured, "");
     }
     Ok(())
@@ -203,7 +203,7 @@ fn run_all_pairs(bench: &mut Bench, points: &[MeasurementPoint]) -> Result<()> {
             continue;
         }
         let all: Vec<usize> = pairs.iter().map(|pair| pair.point).collect();
-        let measured = all_pairs::measure(bench, &pairs, (ask(*mode), answer(*mode)));
+        let measured = all_pairs::measure_pairs(bench, &pairs, (asking_loop(*mode), answering_loop(*mode)));
         close_failed(bench, &all, measured, "allow the CPUs and more threads");
     }
     Ok(())
@@ -215,7 +215,7 @@ pub(super) fn cpus_of(pair: &str) -> Result<(u32, u32)> {
     Ok((here.parse()?, there.parse()?))
 }
 
-fn measure(bench: &mut Bench, index: usize, point: &MeasurementPoint) -> Result<()> {
+fn measure_pair(bench: &mut Bench, index: usize, point: &MeasurementPoint) -> Result<()> {
     let LineTransferSettings { pair, mode, home, .. } = LineTransferSettings::read(point)?;
     let (here, there) = cpus_of(&pair)?;
     if here == there {
@@ -224,9 +224,9 @@ fn measure(bench: &mut Bench, index: usize, point: &MeasurementPoint) -> Result<
     }
     // Fresh pages for each pair, first touched on the CPU whose node they shall be of.
     threads::pin(if home == Some(LineHome::Second) { there } else { here })?;
-    let lines = SharedCell::<PingPongLines>::create(SharingScope::Threads)?;
+    let lines = SharedCell::<PingPongLines>::create_zeroed(SharingScope::Threads)?;
     threads::pin(here)?;
-    let answer = answer(mode);
+    let answer = answering_loop(mode);
     let theirs = lines.clone();
     let mut turn = 0;
     let share: BatchWork = Box::new(move |iterations, _| {
@@ -234,25 +234,25 @@ fn measure(bench: &mut Bench, index: usize, point: &MeasurementPoint) -> Result<
         turn += iterations;
         iterations
     });
-    let thread_group = ThreadGroup::start(bench.timebase(), vec![(there, share)])?;
-    let input = ask(mode);
+    let thread_group = ThreadGroup::start_helpers(bench.timebase(), vec![(there, share)])?;
+    let input = asking_loop(mode);
     let mut turn = 0;
-    thread_group.measure(bench, index, 1, |iterations| {
+    thread_group.measure_batches(bench, index, 1, |iterations| {
         input(&lines, turn, iterations);
         turn += iterations;
     });
-    thread_group.dismiss();
+    thread_group.stop_helpers();
     if let Some(median) = bench.median(index) {
-        bench.value(index, "one-way", median / 2.0, "ns", Better::Less);
+        bench.add_value(index, "one-way", median / 2.0, "ns", Better::Less);
     }
     Ok(())
 }
 
-fn ask(mode: CoreTransferMode) -> PingPongLoop {
+fn asking_loop(mode: CoreTransferMode) -> PingPongLoop {
     if mode == CoreTransferMode::Cas { |lines, _, count| swap(lines, 0, 1, count) } else { ask_by_two_lines }
 }
 
-fn answer(mode: CoreTransferMode) -> PingPongLoop {
+fn answering_loop(mode: CoreTransferMode) -> PingPongLoop {
     if mode == CoreTransferMode::Cas {
         |lines, _, count| swap(lines, 1, 0, count)
     } else {
@@ -297,9 +297,9 @@ mod tests {
 
     #[test]
     fn every_pair_is_planned_once_for_each_mode() {
-        let pairs: Vec<_> = planned("0,2-3", true).iter().map(|p| p.text("pair").to_owned()).collect();
+        let pairs: Vec<_> = planned("0,2-3", true).iter().map(|p| p.text_param("pair").to_owned()).collect();
         assert_eq!(pairs, ["0-2", "0-3", "2-3", "0-2", "0-3", "2-3"]);
-        assert_eq!(planned("5", true)[0].text("pair"), "5-5");
+        assert_eq!(planned("5", true)[0].text_param("pair"), "5-5");
         assert_eq!(planned("5", true)[0].title, "core to core, cas");
     }
 
@@ -312,8 +312,8 @@ mod tests {
                 input.values.insert("all-pairs".into(), vec!["yes".into()]);
             }
             let request = RunRequest { cpus: cpus.to_vec(), ..RunRequest::new("sync", input) };
-            let plan = planner::plan(&crate::REGISTRY, &[&CORE_TO_CORE], &request, &machine);
-            let pairs = plan.steps[0].points.iter().map(|point| point.text("pair").to_owned());
+            let plan = planner::plan_probes(&crate::REGISTRY, &[&CORE_TO_CORE], &request, &machine);
+            let pairs = plan.steps[0].points.iter().map(|point| point.text_param("pair").to_owned());
             pairs.collect::<BTreeSet<String>>().into_iter().collect::<Vec<_>>()
         };
         assert_eq!(pairs(&[2, 5, 6], false), ["2-5", "2-6", "5-6"]);
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(rows, wanted);
         assert_eq!(plan_for(&machines::thousand(), SurveyProfile::Quick).len(), 2 * (SURVEYED / 3));
         let sparse = plan_for(&machines::sparse(), SurveyProfile::Normal);
-        assert!(sparse.iter().any(|point| point.text("pair").ends_with("-1503")));
+        assert!(sparse.iter().any(|point| point.text_param("pair").ends_with("-1503")));
     }
 
     #[test]
@@ -349,7 +349,7 @@ mod tests {
         let some = CORE_TO_CORE.plan(&PlanInput { survey: true, ..PlanInput::default() }, &machine);
         assert_eq!(some.len(), 2 * SURVEYED);
         assert!(some[0].title.ends_with("(28 of 120 pairs measured)"), "{}", some[0].title);
-        assert_eq!((some[0].text("pair"), some[27].text("pair")), ("0-1", "14-15"));
+        assert_eq!((some[0].text_param("pair"), some[27].text_param("pair")), ("0-1", "14-15"));
         assert_eq!(planned("0-15", false).len(), 2 * 120);
         let many = planned("0-99", false);
         assert_eq!(many.len(), 2 * SAMPLED);
@@ -361,7 +361,10 @@ mod tests {
         let mut input = PlanInput { survey: false, ..harness::input() };
         input.values.insert("home".into(), vec!["first".into(), "second".into()]);
         let points = CORE_TO_CORE.plan(&input, &harness::machine());
-        assert_eq!(points.iter().filter(|point| point.text("home") == "second").count() * 2, points.len());
+        assert_eq!(
+            points.iter().filter(|point| point.text_param("home") == "second").count() * 2,
+            points.len()
+        );
         assert!(points[0].title.contains(", line of the first CPU"), "{}", points[0].title);
         harness::measure(&EXPERIMENT, points).iter().for_each(harness::check);
     }

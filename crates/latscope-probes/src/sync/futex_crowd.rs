@@ -5,7 +5,7 @@ use latscope_os::futex::{FutexWaiterGroup, hash_slots, set_hash_slots};
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel};
 
 probes! {
-    EXPERIMENT, FutexCrowdSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
+    EXPERIMENT, FutexCrowdSettings, plan_futex_crowds, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     FUTEX_CROWD "sync.futex-crowd", "futex that many threads sleep on", "futex(2), PR_FUTEX_HASH(2const)",
         "Seen call: the call that wakes all (FUTEX_WAKE), or wakes one and moves the others to a second futex \
         (FUTEX_CMP_REQUEUE), from which each wakes the next. Seen first, last: from before it until the first, \
@@ -13,7 +13,8 @@ probes! {
         { times: Semantics::OneWay, by_name_only: true, sensitive_to: &[Condition::Isolation], };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("sync.futex-crowd", Cpus::All, run).setup(0.02);
+static EXPERIMENT: Experiment =
+    Experiment::new("sync.futex-crowd", Cpus::All, run_futex_crowds).setup_per_point(0.02);
 
 words! {
     /// Way of waking.
@@ -66,7 +67,7 @@ const SLOTS: u32 = 16;
 /// Time that sleepers get to fall asleep before they are woken.
 const FALL_ASLEEP: Duration = Duration::from_micros(200);
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_futex_crowds(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = FutexCrowdRequest::of(input);
     let threads: &[u64] = match input.profile {
         SurveyProfile::Quick => &[4],
@@ -79,7 +80,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
             for threads in asked.threads.or(threads) {
                 for seen in asked.seen.or(FutexTimedPart::ALL) {
                     let of = FutexCrowdSettings { mode, threads, seen, hash };
-                    points.push(probe.point(of.clone(), title(&of), false));
+                    points.push(probe.make_point(of.clone(), format_title(&of), false));
                 }
             }
         }
@@ -87,16 +88,21 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     points
 }
 
-fn title(of: &FutexCrowdSettings) -> String {
+fn format_title(of: &FutexCrowdSettings) -> String {
     let what = match of.seen {
         FutexTimedPart::Call => "call",
         FutexTimedPart::First => "first runs",
         FutexTimedPart::Last => "last runs",
     };
-    format!("{} of {}, {} hash: {what}", of.mode.word(), counted(of.threads, "thread"), of.hash.word())
+    format!(
+        "{} of {}, {} hash: {what}",
+        of.mode.word(),
+        count_with_noun(of.threads, "thread"),
+        of.hash.word()
+    )
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_futex_crowds(bench: &mut Bench) -> Result<()> {
     let wanted: Vec<FutexCrowdSettings> = bench.settings()?;
     // A process that uses the global table keeps it: the other one comes first.
     for hash in FutexHashTable::ALL {
@@ -107,17 +113,17 @@ fn run(bench: &mut Bench) -> Result<()> {
             let mut parts = ActivityParts::default();
             let places = [FutexTimedPart::Call, FutexTimedPart::First, FutexTimedPart::Last].map(|seen| {
                 let of = FutexCrowdSettings { mode, threads, seen, hash: *hash };
-                parts.part(&wanted, |woken| *woken == of)
+                parts.add_part(&wanted, |woken| *woken == of)
             });
             // A kernel without tables of processes has the global one only.
             match (&set, hash) {
                 (Err(error), FutexHashTable::Private) => {
                     let reason = format!("the process gets no table of futexes of its own: {error}");
                     let remedy = "use Linux 6.16 or later with CONFIG_FUTEX_PRIVATE_HASH";
-                    let points = parts.points().iter();
+                    let points = parts.point_indices().iter();
                     points.for_each(|point| bench.unsupported(*point, reason.as_str(), remedy));
                 }
-                _ => measure(bench, mode, threads, parts.points(), places)?,
+                _ => measure_crowd(bench, mode, threads, parts.point_indices(), places)?,
             }
         }
     }
@@ -147,8 +153,8 @@ impl FutexCrowdState {
         loop {
             let seen = self.crowd.openings();
             self.about_to_sleep.fetch_add(1, AcqRel);
-            self.crowd.wait(seen);
-            let ran = self.clock.end();
+            self.crowd.wait_for_opening(seen);
+            let ran = self.clock.stamp_end();
             if self.mode == FutexWakeMethod::Requeue {
                 self.crowd.wake_requeued();
             }
@@ -156,7 +162,7 @@ impl FutexCrowdState {
             self.last.fetch_max(ran, Relaxed);
             let ending = self.ending.load(Relaxed);
             if self.to_run.fetch_sub(1, AcqRel) == 1 {
-                self.all_ran.give();
+                self.all_ran.give_token();
             }
             if ending {
                 return thread_counts().voluntary - before;
@@ -173,7 +179,7 @@ struct Sleepers {
 }
 
 impl Sleepers {
-    fn start(mode: FutexWakeMethod, clock: AnyClock, count: u64, cpus: &[u32]) -> Result<Sleepers> {
+    fn start_threads(mode: FutexWakeMethod, clock: AnyClock, count: u64, cpus: &[u32]) -> Result<Sleepers> {
         let count = u32::try_from(count).context("too many threads")?;
         let shared = Arc::new(FutexCrowdState {
             crowd: FutexWaiterGroup::default(),
@@ -190,7 +196,7 @@ impl Sleepers {
         // The caller's CPU comes last: it is busy with the call.
         for cpu in cpus.iter().cycle().skip(1).take(count as usize) {
             let (shared, cpu) = (sleepers.shared.clone(), *cpu);
-            let thread = threads::start(move || threads::pin(cpu), move || shared.sleep());
+            let thread = threads::start_partner(move || threads::pin(cpu), move || shared.sleep());
             match thread {
                 Ok(thread) => sleepers.threads.push(thread),
                 Err(error) => {
@@ -216,20 +222,20 @@ impl Sleepers {
     }
 
     /// Wakes all; returns the stamps around the call, and of the first and the last that ran.
-    fn wake(&self) -> [u64; 4] {
+    fn wake_threads(&self) -> [u64; 4] {
         let shared = &*self.shared;
-        let start = shared.clock.start();
+        let start = shared.clock.stamp_start();
         match shared.mode {
             FutexWakeMethod::WakeAll => shared.crowd.wake_all(),
             FutexWakeMethod::Requeue => shared.crowd.requeue_all(),
         };
-        let end = shared.clock.end();
-        shared.all_ran.take();
+        let end = shared.clock.stamp_end();
+        shared.all_ran.take_token();
         [start, end, shared.first.load(Relaxed), shared.last.load(Relaxed)]
     }
 
     /// Ends all threads; returns how often they slept.
-    fn end(&mut self) -> u64 {
+    fn stop_threads(&mut self) -> u64 {
         if self.threads.is_empty() {
             return 0;
         }
@@ -242,34 +248,34 @@ impl Sleepers {
 
 impl Drop for Sleepers {
     fn drop(&mut self) {
-        self.end();
+        self.stop_threads();
     }
 }
 
-fn measure(
+fn measure_crowd(
     bench: &mut Bench,
     mode: FutexWakeMethod,
     threads: u64,
     points: &[usize],
     places: [ActivityPart; 3],
 ) -> Result<()> {
-    let mut sleepers = Sleepers::start(mode, bench.timebase().clock(), threads, bench.cpus())?;
+    let mut sleepers = Sleepers::start_threads(mode, bench.timebase().clock(), threads, bench.cpus())?;
     let mut rounds = 0u64;
     bench.splits(points, SampleGate::Open, |splits| {
         sleepers.fall_asleep();
-        let [start, end, first, last] = sleepers.wake();
+        let [start, end, first, last] = sleepers.wake_threads();
         rounds += 1;
         for (part, stamp) in places.iter().zip([end, first, last]) {
-            part.between(splits, start, stamp);
+            part.set_between(splits, start, stamp);
         }
     });
-    let slept = sleepers.end();
+    let slept = sleepers.stop_threads();
     let blocked = 100.0 * slept as f64 / ((rounds + 1) * threads) as f64;
     for point in points {
-        bench.value(*point, "blocked", blocked.min(100.0), "%", Better::Neither);
+        bench.add_value(*point, "blocked", blocked.min(100.0), "%", Better::Neither);
         // Without tables of processes there is nothing to tell.
         if let Ok(slots) = hash_slots() {
-            bench.value(*point, "hash-slots", f64::from(slots), "count", Better::Neither);
+            bench.add_value(*point, "hash-slots", f64::from(slots), "count", Better::Neither);
         }
     }
     Ok(())
@@ -299,7 +305,7 @@ mod tests {
             }
             assert!(m.values["blocked"].value > 0.0, "{m:?}");
             if let Some(slots) = m.values.get("hash-slots") {
-                assert_eq!(slots.value > 0.0, m.is("hash", "private"), "{m:?}");
+                assert_eq!(slots.value > 0.0, m.has_param("hash", "private"), "{m:?}");
             }
         }
         // The first is one of those of which the last is the latest.

@@ -29,11 +29,12 @@ settings! {
     }
 }
 
-static EXPERIMENT: Experiment =
-    Experiment::new("sync.hand-off", Cpus::Two, run).setup(0.02).fewer_rounds(4, placement::AWAKE);
+static EXPERIMENT: Experiment = Experiment::new("sync.hand-off", Cpus::Two, run_hand_offs)
+    .setup_per_point(0.02)
+    .fewer_rounds(4, placement::AWAKE);
 
 probes! {
-    EXPERIMENT, HandOffSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..FACTS };
+    EXPERIMENT, HandOffSettings, plan_hand_offs, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..FACTS };
     SEMAPHORE "sync.semaphore", "semaphore hand-off, round trip", "sem_post(3), sem_wait(3)",
         "sem_post to a thread that sleeps in sem_wait, and back by another semaphore.";
     CONDVAR "sync.condvar", "condvar hand-off, round trip", "pthread_cond_signal(3), pthread_cond_wait(3)",
@@ -54,7 +55,7 @@ const FACTS: ProbeFacts = ProbeFacts {
 };
 
 probes! {
-    EXPERIMENT, HandOffSettings, plan, ..FACTS;
+    EXPERIMENT, HandOffSettings, plan_hand_offs, ..FACTS;
     FUTEX "sync.futex", "futex hand-off, round trip", "futex(2)",
         "Atomic add and FUTEX_WAKE to a thread that sleeps in FUTEX_WAIT, and back by another futex."
         { headline: Some(ProbeHeadline { name: "hand-off", preferred: &[("placement", "two-cores"), ("placement", "same-core")] }), };
@@ -69,7 +70,7 @@ fn plan_called(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Measu
     let asked = HandOffCallRequest::of(input).by;
     let mut points = Vec::new();
     for by in asked.or(SyscallInvocation::ALL) {
-        for point in plan(probe, input, machine) {
+        for point in plan_hand_offs(probe, input, machine) {
             let same_core =
                 point.params.get(param::PLACEMENT) == Some(&HandOffPlacement::SameCore.word().into());
             if by == SyscallInvocation::Instruction || same_core || asked.given() {
@@ -83,7 +84,7 @@ fn plan_called(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Measu
     points
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_hand_offs(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let what = probe.title.trim_end_matches(", round trip");
     let mut points = Vec::new();
     for placement in HandOffRequest::of(input).placement.or(&HandOffPlacement::FIXED) {
@@ -93,12 +94,12 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
             HandOffPlacement::TwoCoresAwake => "two awake",
             HandOffPlacement::Scheduler => "placed by the scheduler",
         };
-        points.push(probe.point(HandOffSettings { placement }, format!("{what}, {place}"), true));
+        points.push(probe.make_point(HandOffSettings { placement }, format!("{what}, {place}"), true));
     }
     points
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_hand_offs(bench: &mut Bench) -> Result<()> {
     let called: Vec<HandOffCallSettings> = bench.settings()?;
     let all = called.iter().enumerate().map(|(index, called)| (index, called.threads.placement));
     // Those whose CPUs are kept awake come last, for that heats up the machine.
@@ -106,7 +107,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         all.partition(|(_, placement)| *placement == HandOffPlacement::TwoCoresAwake);
     measure_all(bench, &first)?;
     if !last.is_empty() {
-        placement::heat(bench);
+        placement::warm_up_cpus(bench);
     }
     measure_all(bench, &last)
 }
@@ -119,25 +120,33 @@ fn measure_all(bench: &mut Bench, placed: &[(usize, HandOffPlacement)]) -> Resul
             continue;
         };
         let measured = match points[index].probe.as_str() {
-            "sync.semaphore" => {
-                measure(bench, index, placement, cpus, links::counters::<Semaphore>(SharingScope::Threads))
-            }
-            "sync.futex" => {
-                measure(bench, index, placement, cpus, links::counters::<Tokens>(SharingScope::Threads))
-            }
-            "sync.condvar" => measure(
+            "sync.semaphore" => measure_hand_off(
                 bench,
                 index,
                 placement,
                 cpus,
-                links::counters::<CondvarCounter>(SharingScope::Threads),
+                links::counter_pair::<Semaphore>(SharingScope::Threads),
+            ),
+            "sync.futex" => measure_hand_off(
+                bench,
+                index,
+                placement,
+                cpus,
+                links::counter_pair::<Tokens>(SharingScope::Threads),
+            ),
+            "sync.condvar" => measure_hand_off(
+                bench,
+                index,
+                placement,
+                cpus,
+                links::counter_pair::<CondvarCounter>(SharingScope::Threads),
             ),
             "sync.eventfd" if points[index].params.contains_key(param::BY) => {
-                measure(bench, index, placement, cpus, links::eventfd_by_libc())
+                measure_hand_off(bench, index, placement, cpus, links::eventfd_by_libc())
             }
-            "sync.eventfd" => measure(bench, index, placement, cpus, links::eventfd()),
-            "sync.pipe" => measure(bench, index, placement, cpus, links::pipe()),
-            "sync.unix-stream" => measure(bench, index, placement, cpus, links::unix_stream()),
+            "sync.eventfd" => measure_hand_off(bench, index, placement, cpus, links::eventfd()),
+            "sync.pipe" => measure_hand_off(bench, index, placement, cpus, links::pipe()),
+            "sync.unix-stream" => measure_hand_off(bench, index, placement, cpus, links::unix_stream()),
             other => anyhow::bail!("{other} is no hand-off"),
         };
         close_failed(bench, &[index], measured, placement::REMEDY);
@@ -150,7 +159,7 @@ fn measure_all(bench: &mut Bench, placed: &[(usize, HandOffPlacement)]) -> Resul
 /// after which the scheduler treats the two as it does on a busy machine.
 const WARM_UP: Duration = Duration::from_millis(8);
 
-fn measure<L: TokenLink + 'static>(
+fn measure_hand_off<L: TokenLink + 'static>(
     bench: &mut Bench,
     point: usize,
     placement: HandOffPlacement,
@@ -163,11 +172,11 @@ fn measure<L: TokenLink + 'static>(
     settle(cpus[0]).context("the measuring thread cannot be set up")?;
     let mut places = (placement == HandOffPlacement::Scheduler).then(HandOffCpuTrips::default);
     let noted = places.as_ref().map(|places| places.there.clone());
-    let partner = threads::start(
+    let partner = threads::start_partner(
         move || settle(cpus[1]),
         move || match noted {
-            Some(cpu) => answer(Noting { link: far, cpu }),
-            None => answer(far),
+            Some(cpu) => answer_trips(Noting { link: far, cpu }),
+            None => answer_trips(far),
         },
     )
     .context("the other thread")?;
@@ -190,7 +199,7 @@ fn measure<L: TokenLink + 'static>(
         bench.each(point, placement.gate(), || {
             call();
             if let Some(places) = &mut places {
-                places.note();
+                places.count_trip();
             }
         });
         bench.set_stop(stop);
@@ -203,9 +212,9 @@ fn measure<L: TokenLink + 'static>(
     placement::check_count(bench, point, trips - warm_up);
     // Each trip has two hand-offs, and in each of them one thread waits.
     let blocked = 100.0 * (slept + partner_slept) as f64 / (2 * trips) as f64;
-    bench.value(point, "blocked", blocked.min(100.0), "%", Better::Neither);
+    bench.add_value(point, "blocked", blocked.min(100.0), "%", Better::Neither);
     if let Some(places) = places {
-        places.report(bench, point);
+        places.report_cpu_shares(bench, point);
     }
     Ok(())
 }
@@ -218,7 +227,7 @@ fn settling(
     let allowed = allowed.to_vec();
     move |cpu| match placement {
         HandOffPlacement::Scheduler => placement::settle_freely(&allowed),
-        _ => placement::settle(placement, cpu),
+        _ => placement::place_thread(placement, cpu),
     }
 }
 
@@ -233,17 +242,17 @@ struct HandOffCpuTrips {
 
 impl HandOffCpuTrips {
     /// Counts a trip that has just ended. The reading of the CPU, some 30 ns, is in the time of the trip.
-    fn note(&mut self) {
+    fn count_trip(&mut self) {
         *self.trips.entry((sched_getcpu() as u32, self.there.load(Ordering::Relaxed))).or_default() += 1;
     }
 
     /// States the shares of trips in which both threads were on one CPU, and in one last-level cache.
-    fn report(&self, bench: &mut Bench, point: usize) {
+    fn report_cpu_shares(&self, bench: &mut Bench, point: usize) {
         let caches = latscope_machine::last_caches();
         let total: u64 = self.trips.values().sum();
         let mut state = |name: &str, is: &dyn Fn(u32, u32) -> bool| {
             let count: u64 = self.trips.iter().filter(|((a, b), _)| is(*a, *b)).map(|(_, count)| count).sum();
-            bench.value(point, name, 100.0 * count as f64 / total.max(1) as f64, "%", Better::Neither);
+            bench.add_value(point, name, 100.0 * count as f64 / total.max(1) as f64, "%", Better::Neither);
         };
         state("same-cpu", &|a, b| a == b);
         if !caches.is_empty() {
@@ -260,19 +269,19 @@ struct Noting<L> {
 }
 
 impl<L: TokenLink> TokenLink for Noting<L> {
-    fn send(&mut self) -> Result<(), Closed> {
-        self.link.send()
+    fn send_token(&mut self) -> Result<(), Closed> {
+        self.link.send_token()
     }
 
-    fn recv(&mut self) -> Result<(), Closed> {
-        self.link.recv()?;
+    fn receive_token(&mut self) -> Result<(), Closed> {
+        self.link.receive_token()?;
         self.cpu.store(sched_getcpu() as u32, Ordering::Relaxed);
         Ok(())
     }
 }
 
 /// Runs the other thread, which answers until the first thread is done. Returns how often it slept.
-fn answer(link: impl TokenLink) -> u64 {
+fn answer_trips(link: impl TokenLink) -> u64 {
     let before = thread_counts().voluntary;
     echo(link);
     thread_counts().voluntary - before

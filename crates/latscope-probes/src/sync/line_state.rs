@@ -1,16 +1,16 @@
 //! Loads of lines that another core has, by how that core got them.
 
-use super::core_to_core::{CpuPairTopology, SURVEYED, cpus_of, sampled};
+use super::core_to_core::{CpuPairTopology, SURVEYED, cpus_of, sample_pairs};
 use super::placement;
 use crate::available;
 use crate::classes::{CpuPairClass, CpuTopologyMap};
-use crate::memory::doubt;
+use crate::memory::page_size_doubt;
 use crate::prelude::*;
 use latscope_os::kernels::chase::shared::SharedCycle;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 probes! {
-    EXPERIMENT, LineStateSettings, plan, ..ProbeFacts::BATCHES;
+    EXPERIMENT, LineStateSettings, plan_line_loads, ..ProbeFacts::BATCHES;
     LINE_STATE "sync.line-state", "load of a line that another core has",
         "the processor's cache coherence protocol (MESI); no instruction reads the state of a line",
         "One load in a chain of dependent loads, each of a line that another core has in its caches. State modified: that core \
@@ -19,8 +19,8 @@ probes! {
         { revision: 2, by_name_only: true, sensitive_to: &[Condition::SharedCore, Condition::PageSize], };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("sync.line-state", Cpus::All, run)
-    .setup(0.01)
+static EXPERIMENT: Experiment = Experiment::new("sync.line-state", Cpus::All, run_line_loads)
+    .setup_per_point(0.01)
     .setup_once(0.3)
     .fewer_rounds(4, placement::AWAKE);
 
@@ -63,13 +63,13 @@ const LINE: usize = 64;
 /// Bound of the ratio to the same walk in the own cache from which on the lines came from elsewhere.
 const ELSEWHERE: f64 = 1.25;
 
-fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+fn plan_line_loads(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let pairs: Vec<CpuPairTopology> = match machine.allowed.0.as_slice() {
         // Reported as unsupported rather than left out.
         [only] => vec![(*only, *only, None)],
-        _ => sampled(machine, SURVEYED),
+        _ => sample_pairs(machine, SURVEYED),
     };
-    let places = CpuTopologyMap::of(machine);
+    let places = CpuTopologyMap::of_machine(machine);
     let mut points = Vec::new();
     for state in LineStateRequest::of(input).state.or(CacheLineState::ALL) {
         let mut classes: Vec<Option<CpuPairClass>> = Vec::new();
@@ -78,13 +78,13 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint
             if row {
                 classes.push(*class);
             }
-            points.push(point(machine, state, (*a, *b), places.class(*a, *b), row));
+            points.push(make_point(machine, state, (*a, *b), places.class(*a, *b), row));
         }
     }
     points
 }
 
-fn point(
+fn make_point(
     machine: &Machine,
     state: CacheLineState,
     (a, b): (u32, u32),
@@ -102,21 +102,21 @@ fn point(
     let title =
         format!("line {state_of}{} {a}-{b}", class.map_or(String::new(), |class| format!(", {class}")));
     let line = LineStateSettings { pair: format!("{a}-{b}"), state, sharer, class: class.map(str::to_owned) };
-    LINE_STATE.point(line, title, row)
+    LINE_STATE.make_point(line, title, row)
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_line_loads(bench: &mut Bench) -> Result<()> {
     if bench.cpus().len() > 1 {
-        placement::heat(bench);
+        placement::warm_up_cpus(bench);
     }
     for (index, line) in bench.settings::<LineStateSettings>()?.iter().enumerate() {
-        let measured = measure(bench, index, line);
+        let measured = measure_point(bench, index, line);
         close_failed(bench, &[index], measured, placement::REMEDY);
     }
     threads::pin(bench.cpus()[0])
 }
 
-fn measure(bench: &mut Bench, index: usize, line: &LineStateSettings) -> Result<()> {
+fn measure_point(bench: &mut Bench, index: usize, line: &LineStateSettings) -> Result<()> {
     let (here, there) = cpus_of(&line.pair)?;
     if here == there {
         available::lacks_a_cpu(bench, index);
@@ -131,7 +131,9 @@ fn measure(bench: &mut Bench, index: usize, line: &LineStateSettings) -> Result<
     // The memory is on the node of the CPU that touches it first.
     threads::pin(here)?;
     let mut region = MemoryRegion::new(LINES * PAGE, RegionPageSize::Huge)?;
-    doubt(&region, RegionPageSize::Huge).iter().for_each(|doubt| doubt.tell(bench, &[index]));
+    page_size_doubt(&region, RegionPageSize::Huge)
+        .iter()
+        .for_each(|doubt| doubt.degrade_points(bench, &[index]));
     let cycle = cycle(&mut region, bench.seed());
     if line.state != CacheLineState::Modified && !cycle.flush() {
         bench.unsupported(index, "no program may take a line out of all caches on this architecture", "");
@@ -139,14 +141,14 @@ fn measure(bench: &mut Bench, index: usize, line: &LineStateSettings) -> Result<
     }
     let mut others = vec![there];
     others.extend(line.sharer.as_ref().and_then(|cpu| cpu.parse::<u32>().ok()));
-    let taken = take(bench, &cycle, line.state, &others)?;
-    report(bench, index, line, &taken);
+    let taken = measure_loads(bench, &cycle, line.state, &others)?;
+    report_loads(bench, index, line, &taken);
     Ok(())
 }
 
 /// Returns a walk of all lines. A region of large pages may be longer than was asked for.
 fn cycle(region: &mut MemoryRegion, seed: u64) -> SharedCycle<'_> {
-    SharedCycle::page(&mut region.links()[..LINES * PAGE / size_of::<usize>()], PAGE, LINE, seed)
+    SharedCycle::page_order(&mut region.links()[..LINES * PAGE / size_of::<usize>()], PAGE, LINE, seed)
 }
 
 /// Measured times of a point.
@@ -162,7 +164,7 @@ struct LineLoadTimes {
     own_disturbed: Vec<f64>,
 }
 
-fn report(bench: &mut Bench, index: usize, line: &LineStateSettings, taken: &LineLoadTimes) {
+fn report_loads(bench: &mut Bench, index: usize, line: &LineStateSettings, taken: &LineLoadTimes) {
     let nothing_clean = taken.clean.is_empty();
     let walks = if nothing_clean { &taken.disturbed } else { &taken.clean };
     bench.batch_means(index, LINES as u64, walks, nothing_clean);
@@ -170,7 +172,7 @@ fn report(bench: &mut Bench, index: usize, line: &LineStateSettings, taken: &Lin
     let is_known = !taken.own.is_empty();
     let own = median(if is_known { &taken.own } else { &taken.own_disturbed });
     let Some((load, own)) = bench.median(index).zip(own) else { return };
-    bench.value(index, "own-cache", own, "ns", Better::Neither);
+    bench.add_value(index, "own-cache", own, "ns", Better::Neither);
     let siblings = line.class.as_deref() == Some(CpuPairClass::Siblings.word());
     if is_known && !siblings && is_own_cache(load, own) {
         let reason = format!(
@@ -204,13 +206,13 @@ const LOOKS: u32 = 20_000;
 
 impl LineStateOrder {
     /// Gives an order and waits until it is done.
-    fn give(&self, number: u64) {
+    fn give_order(&self, number: u64) {
         self.number.store(number, Release);
         wait_until(|| self.done.load(Acquire) == number);
     }
 
     /// Waits for an order other than the last.
-    fn next(&self, last: u64) -> u64 {
+    fn wait_for_order(&self, last: u64) -> u64 {
         wait_until(|| self.number.load(Acquire) != last);
         self.number.load(Acquire)
     }
@@ -236,13 +238,18 @@ impl Drop for Dismissal<'_> {
 }
 
 /// Starts the threads that get the lines, and measures.
-fn take(bench: &Bench, cycle: &SharedCycle, state: CacheLineState, others: &[u32]) -> Result<LineLoadTimes> {
+fn measure_loads(
+    bench: &Bench,
+    cycle: &SharedCycle,
+    state: CacheLineState,
+    others: &[u32],
+) -> Result<LineLoadTimes> {
     let (timebase, stop) = (bench.timebase(), bench.stop());
     let orders: Vec<LineStateOrder> = others.iter().map(|_| LineStateOrder::default()).collect();
     std::thread::scope(|scope| {
         let _dismissal = Dismissal(&orders);
         for (cpu, order) in others.iter().zip(&orders) {
-            threads::start_in(scope, *cpu, move || obey(cycle, order, state, timebase))?;
+            threads::start_in(scope, *cpu, move || follow_orders(cycle, order, state, timebase))?;
         }
         Ok(lead(cycle, &orders, state, (timebase, stop), || bench.is_stopping()))
     })
@@ -265,20 +272,20 @@ fn lead(
         if state != CacheLineState::Modified {
             cycle.flush();
         }
-        orders.iter().for_each(|order| order.give(2 * sample + 1));
-        let watch = DisturbanceWatch::open();
-        let start = clock.start();
-        cycle.walk();
-        let ns = timebase.ns(clock.end() - start);
+        orders.iter().for_each(|order| order.give_order(2 * sample + 1));
+        let watch = DisturbanceWatch::watch_thread();
+        let start = clock.stamp_start();
+        cycle.walk_lines();
+        let ns = timebase.interval_ns(clock.stamp_end() - start);
         let mut bad = watch.disturbed(ns);
         for order in orders {
-            order.give(2 * sample + 2);
+            order.give_order(2 * sample + 2);
             bad |= order.disturbed.load(Relaxed);
         }
-        let watch = DisturbanceWatch::open();
-        let again = clock.start();
-        cycle.walk();
-        let own = timebase.ns(clock.end() - again);
+        let watch = DisturbanceWatch::watch_thread();
+        let again = clock.stamp_start();
+        cycle.walk_lines();
+        let own = timebase.interval_ns(clock.stamp_end() - again);
         let own_bad = watch.disturbed(own);
         if sample > 0 {
             if bad { &mut taken.disturbed } else { &mut taken.clean }.push((ns / cycle.len() as f64, start));
@@ -294,19 +301,19 @@ fn lead(
 }
 
 /// Gets the lines at each odd order and says at each even one whether it was disturbed since.
-fn obey(cycle: &SharedCycle, order: &LineStateOrder, state: CacheLineState, timebase: Timebase) {
+fn follow_orders(cycle: &SharedCycle, order: &LineStateOrder, state: CacheLineState, timebase: Timebase) {
     let clock = timebase.clock();
-    let (mut last, mut opened, mut watch) = (0, clock.start(), DisturbanceWatch::open());
+    let (mut last, mut opened, mut watch) = (0, clock.stamp_start(), DisturbanceWatch::watch_thread());
     loop {
-        last = order.next(last);
+        last = order.wait_for_order(last);
         if last == OVER {
             return;
         }
         if last % 2 == 1 {
-            (opened, watch) = (clock.start(), DisturbanceWatch::open());
-            if state == CacheLineState::Modified { cycle.write() } else { cycle.read() }
+            (opened, watch) = (clock.stamp_start(), DisturbanceWatch::watch_thread());
+            if state == CacheLineState::Modified { cycle.write_lines() } else { cycle.read_lines() }
         } else {
-            order.disturbed.store(watch.disturbed(timebase.ns(clock.end() - opened)), Relaxed);
+            order.disturbed.store(watch.disturbed(timebase.interval_ns(clock.stamp_end() - opened)), Relaxed);
         }
         order.done.store(last, Release);
     }
@@ -328,9 +335,12 @@ mod tests {
         let points = planned(&machines::two_packages());
         assert_eq!(points.len(), 3 * SURVEYED);
         assert_eq!(points.iter().filter(|point| point.row).count(), 3 * 4);
-        let shared = points.iter().find(|point| point.text("state") == "shared").unwrap();
-        assert!(!shared.text("pair").split('-').any(|cpu| cpu == shared.text("sharer")), "{shared:?}");
-        let title = &points.iter().find(|point| point.text("pair") == "0-192").unwrap().title;
+        let shared = points.iter().find(|point| point.text_param("state") == "shared").unwrap();
+        assert!(
+            !shared.text_param("pair").split('-').any(|cpu| cpu == shared.text_param("sharer")),
+            "{shared:?}"
+        );
+        let title = &points.iter().find(|point| point.text_param("pair") == "0-192").unwrap().title;
         assert_eq!(title, "line modified by another core, threads of a core 0-192");
     }
 
@@ -338,9 +348,12 @@ mod tests {
     fn one_cpu_is_refused_and_two_have_no_third_that_shares() {
         let alone = Machine { allowed: "5".parse().unwrap(), ..Machine::default() };
         let points = planned(&alone);
-        assert_eq!((points.len(), points[0].text("pair")), (3, "5-5"));
+        assert_eq!((points.len(), points[0].text_param("pair")), (3, "5-5"));
         let reasons = harness::measure(&EXPERIMENT, points);
-        assert!(reasons.iter().all(|m| m.reason().as_ref().unwrap().contains("two CPUs")), "{reasons:?}");
+        assert!(
+            reasons.iter().all(|m| m.joined_reasons().as_ref().unwrap().contains("two CPUs")),
+            "{reasons:?}"
+        );
         let two = Machine { allowed: "0-1".parse().unwrap(), ..Machine::default() };
         assert!(planned(&two).iter().all(|point| !point.params.contains_key("sharer")));
     }
@@ -350,7 +363,7 @@ mod tests {
         let cpus = harness::machine().allowed.0.len();
         for m in harness::measure(&EXPERIMENT, planned(&harness::machine())) {
             harness::check(&m);
-            let needed = if m.is("state", "shared") { 3 } else { 2 };
+            let needed = if m.has_param("state", "shared") { 3 } else { 2 };
             assert_eq!(m.quality.level == QualityLevel::Unsupported, cpus < needed, "{m:?}");
             assert_eq!(m.values.contains_key("own-cache"), cpus >= needed);
         }
@@ -372,13 +385,13 @@ mod tests {
     fn a_third_thread_takes_part_where_lines_are_shared() {
         let (timebase, _) = Timebase::calibrate();
         let mut memory = vec![0_usize; LINES * PAGE / size_of::<usize>()];
-        let cycle = SharedCycle::page(&mut memory, PAGE, LINE, 1);
+        let cycle = SharedCycle::page_order(&mut memory, PAGE, LINE, 1);
         let orders = [LineStateOrder::default(), LineStateOrder::default()];
         let taken = std::thread::scope(|scope| {
             let _dismissal = Dismissal(&orders);
             for order in &orders {
                 let cycle = &cycle;
-                scope.spawn(move || obey(cycle, order, CacheLineState::Shared, timebase));
+                scope.spawn(move || follow_orders(cycle, order, CacheLineState::Shared, timebase));
             }
             lead(&cycle, &orders, CacheLineState::Shared, (timebase, harness::STOP), || false)
         });

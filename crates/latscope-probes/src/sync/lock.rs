@@ -10,7 +10,7 @@ use latscope_os::kernels::cycle::dependent_adds;
 use latscope_os::slice_extension::SliceExtension;
 
 probes! {
-    EXPERIMENT, LockContentionSettings, plan, ..ProbeFacts::DELAYS;
+    EXPERIMENT, LockContentionSettings, plan_contention, ..ProbeFacts::DELAYS;
     LOCK "sync.lock", "lock whose holder may be preempted",
         "futex(2), getrusage(2) ru_nivcsw; Documentation/userspace-api/rseq.rst",
         "From a failed first try until a thread has a lock that a thread for each CPU and `extra` more want. \
@@ -19,8 +19,8 @@ probes! {
           sensitive_to: &[Condition::Isolation, Condition::Tick], };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("sync.lock", Cpus::All, run)
-    .setup(0.05)
+static EXPERIMENT: Experiment = Experiment::new("sync.lock", Cpus::All, run_contention)
+    .setup_per_point(0.05)
     .fewer_rounds(3, "preemptions are rare: each round lasts longer")
     .adapted_by(adapt);
 
@@ -71,7 +71,7 @@ const KEPT: usize = 1 << 21;
 /// Time by which a hold without a switch is longer than it should be, ns, that no cache miss explains.
 const STALLED_NS: f64 = 20_000.0;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_contention(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = LockContentionRequest::of(input);
     let mut points = Vec::new();
     let (locks, extras): (&[ContendedLockKind], &[u64]) = match (input.survey, input.profile) {
@@ -92,7 +92,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
                 };
                 for asks in asked.asks.or(usual) {
                     let setting = LockContentionSettings { lock, extra, hold, asks };
-                    points.push(probe.point(setting.clone(), title(&setting), input.survey));
+                    points.push(probe.make_point(setting.clone(), format_title(&setting), input.survey));
                 }
             }
         }
@@ -100,7 +100,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     points
 }
 
-fn title(crowd: &LockContentionSettings) -> String {
+fn format_title(crowd: &LockContentionSettings) -> String {
     let kind = match crowd.lock {
         ContendedLockKind::Spin => "spinning lock",
         ContendedLockKind::Futex => "futex lock",
@@ -108,7 +108,7 @@ fn title(crowd: &LockContentionSettings) -> String {
     };
     let threads = match crowd.extra {
         0 => "a thread a CPU".to_owned(),
-        extra => format!("{} above the CPUs", counted(extra, "thread")),
+        extra => format!("{} above the CPUs", count_with_noun(extra, "thread")),
     };
     let asks = if crowd.asks == SliceExtensionRequest::Extension { ", slice extended" } else { "" };
     format!("wait for a {kind}, {threads}{asks}")
@@ -123,23 +123,23 @@ fn adapt(step: &mut PlanStep, input: &PlanInput) {
     }
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_contention(bench: &mut Bench) -> Result<()> {
     for (index, crowd) in bench.settings::<LockContentionSettings>()?.into_iter().enumerate() {
-        if let Some((reason, remedy)) = refused(&crowd) {
+        if let Some((reason, remedy)) = find_refusal(&crowd) {
             bench.unsupported(index, reason, remedy);
             continue;
         }
         match crowd.lock {
-            ContendedLockKind::Spin => measure(bench, index, &crowd, &SpinLock::default()),
-            ContendedLockKind::Futex => measure(bench, index, &crowd, &PlainLock::default()),
-            ContendedLockKind::Pi => measure(bench, index, &crowd, &PiLock::default()),
+            ContendedLockKind::Spin => measure_contention(bench, index, &crowd, &SpinLock::default()),
+            ContendedLockKind::Futex => measure_contention(bench, index, &crowd, &PlainLock::default()),
+            ContendedLockKind::Pi => measure_contention(bench, index, &crowd, &PiLock::default()),
         }?;
     }
     Ok(())
 }
 
 /// Tries out that the lock and the request exist; otherwise returns the reason and the remedy.
-fn refused(crowd: &LockContentionSettings) -> Option<(String, &'static str)> {
+fn find_refusal(crowd: &LockContentionSettings) -> Option<(String, &'static str)> {
     if crowd.lock == ContendedLockKind::Pi
         && let Err(error) = PiLock::supported()
     {
@@ -154,7 +154,7 @@ fn refused(crowd: &LockContentionSettings) -> Option<(String, &'static str)> {
     None
 }
 
-fn measure<L: OneWordLock>(
+fn measure_contention<L: OneWordLock>(
     bench: &mut Bench,
     point: usize,
     crowd: &LockContentionSettings,
@@ -178,16 +178,16 @@ fn measure<L: OneWordLock>(
         over: AtomicBool::new(false),
     };
     let writer = bench.writer(point);
-    let began = timebase.clock().start();
+    let began = timebase.clock().stamp_start();
     let began_ns = latscope_os::clock::monotonic_ns().saturating_sub(bench.epoch_ns());
     let stop = bench.stop();
     let started = Instant::now();
     let seen = contest.contend(&cpus, threads, || stop_now(&writer, &contest.waits, stop, started))?;
     let lasted = started.elapsed();
     let writer =
-        record(writer, &seen, timebase, |at| began_ns + timebase.span(at.saturating_sub(began)) as u64);
-    report(bench, point, crowd, &seen, lasted);
-    bench.recorded(point, writer);
+        record_waits(writer, &seen, timebase, |at| began_ns + timebase.span(at.saturating_sub(began)) as u64);
+    report_contention(bench, point, crowd, &seen, lasted);
+    bench.finish_writer(point, writer);
     Ok(())
 }
 
@@ -197,18 +197,18 @@ fn iterations(timebase: Timebase, ns: u64) -> u64 {
     let clock = timebase.clock();
     let fastest = (0..20)
         .map(|_| {
-            let start = clock.start();
+            let start = clock.stamp_start();
             std::hint::black_box(dependent_adds(TRIED));
-            clock.end() - start
+            clock.stamp_end() - start
         })
         .min();
-    let each = timebase.ns(fastest.unwrap_or(1)).max(1.0) / TRIED as f64;
+    let each = timebase.interval_ns(fastest.unwrap_or(1)).max(1.0) / TRIED as f64;
     ((ns as f64 / each) as u64).max(1)
 }
 
 fn stop_now(writer: &HistogramSlotWriter, waits: &AtomicU64, stop: Stop, started: Instant) -> bool {
     let late = started.elapsed() >= Duration::from_nanos(stop.limit_ns);
-    late || waits.load(Relaxed) >= stop.events || writer.stopping()
+    late || waits.load(Relaxed) >= stop.events || writer.should_stop()
 }
 
 /// A wait for the lock.
@@ -282,11 +282,11 @@ impl<L: OneWordLock> LockContention<'_, L> {
         let mut switches = thread_counts().involuntary;
         while !self.over.load(Relaxed) {
             if let Some(extension) = &extension {
-                extension.ask();
+                extension.request_extension();
             }
             let waited = !self.lock.try_lock();
             if waited {
-                let wait = self.wait();
+                let wait = self.time_wait();
                 if seen.waits.len() < self.most {
                     seen.waits.push(wait);
                 }
@@ -294,29 +294,29 @@ impl<L: OneWordLock> LockContention<'_, L> {
             }
             let before = thread_counts().involuntary;
             seen.lost_its_cpu += u64::from(waited && before != switches);
-            switches = self.work(before, &mut seen);
+            switches = self.hold_lock(before, &mut seen);
             self.lock.unlock();
             if let Some(extension) = &extension {
-                seen.granted += u64::from(extension.end());
+                seen.granted += u64::from(extension.withdraw_request());
             }
             std::hint::black_box(dependent_adds(self.pause));
         }
         Ok(seen)
     }
 
-    fn wait(&self) -> LockWaitTime {
+    fn time_wait(&self) -> LockWaitTime {
         let before = self.switched_out.load(Relaxed);
-        let asked = self.clock.start();
+        let asked = self.clock.stamp_start();
         self.lock.lock();
-        let at = self.clock.end();
+        let at = self.clock.stamp_end();
         LockWaitTime { ticks: at - asked, at, met: self.switched_out.load(Relaxed) != before }
     }
 
     /// Works with the lock held. Returns the involuntary switches of the thread so far.
-    fn work(&self, before: u64, seen: &mut LockThreadTally) -> u64 {
-        let since = self.clock.start();
+    fn hold_lock(&self, before: u64, seen: &mut LockThreadTally) -> u64 {
+        let since = self.clock.stamp_start();
         std::hint::black_box(dependent_adds(self.hold));
-        let lasted = self.clock.end() - since;
+        let lasted = self.clock.stamp_end() - since;
         let after = thread_counts().involuntary;
         seen.holds += 1;
         if after != before {
@@ -330,7 +330,7 @@ impl<L: OneWordLock> LockContention<'_, L> {
 }
 
 /// Records the waits of all threads in order of time.
-fn record(
+fn record_waits(
     mut writer: HistogramSlotWriter,
     seen: &[LockThreadTally],
     timebase: Timebase,
@@ -339,7 +339,7 @@ fn record(
     let mut waits: Vec<LockWaitTime> = seen.iter().flat_map(|thread| thread.waits.iter().copied()).collect();
     waits.sort_unstable_by_key(|wait| wait.at);
     for wait in waits {
-        writer.record(timebase.ns(wait.ticks).round() as u64, at(wait.at));
+        writer.record_value(timebase.interval_ns(wait.ticks).round() as u64, at(wait.at));
     }
     writer
 }
@@ -348,7 +348,11 @@ fn record(
 type LockContentionFigure = (&'static str, f64, &'static str, Better);
 
 /// Figures of a contest of `lasted` seconds; `ns` is the length of so many ticks.
-fn figures(seen: &[LockThreadTally], ns: impl Fn(u64) -> f64, lasted: f64) -> Vec<LockContentionFigure> {
+fn contention_figures(
+    seen: &[LockThreadTally],
+    ns: impl Fn(u64) -> f64,
+    lasted: f64,
+) -> Vec<LockContentionFigure> {
     let sum = |count: fn(&LockThreadTally) -> u64| seen.iter().map(count).sum::<u64>();
     let (holds, waits) = (sum(|seen| seen.holds), sum(|seen| seen.waits.len() as u64));
     let share = |part: u64, all: u64| 100.0 * part as f64 / all.max(1) as f64;
@@ -370,7 +374,7 @@ fn figures(seen: &[LockThreadTally], ns: impl Fn(u64) -> f64, lasted: f64) -> Ve
     figures
 }
 
-fn report(
+fn report_contention(
     bench: &mut Bench,
     point: usize,
     crowd: &LockContentionSettings,
@@ -378,7 +382,7 @@ fn report(
     lasted: Duration,
 ) {
     let timebase = bench.timebase();
-    let mut figures = figures(seen, |ticks| timebase.ns(ticks), lasted.as_secs_f64());
+    let mut figures = contention_figures(seen, |ticks| timebase.interval_ns(ticks), lasted.as_secs_f64());
     let holds: u64 = seen.iter().map(|seen| seen.holds).sum();
     if crowd.asks == SliceExtensionRequest::Extension {
         let granted: u64 = seen.iter().map(|seen| seen.granted).sum();
@@ -386,7 +390,7 @@ fn report(
         figures.extend(request_ns(timebase).map(|ns| ("request", ns, "ns", Better::Less)));
     }
     for (name, value, unit, better) in figures {
-        bench.value(point, name, value, unit, better);
+        bench.add_value(point, name, value, unit, better);
     }
     if seen.iter().all(|seen| seen.waits.is_empty()) {
         let lasted = format_time(lasted.as_nanos() as f64);
@@ -399,12 +403,12 @@ fn request_ns(timebase: Timebase) -> Option<f64> {
     const TIMES: u64 = 10_000;
     let requests = move || {
         let extension = SliceExtension::enable().ok()?;
-        let start = timebase.clock().start();
+        let start = timebase.clock().stamp_start();
         for _ in 0..TIMES {
-            extension.ask();
-            extension.end();
+            extension.request_extension();
+            extension.withdraw_request();
         }
-        Some(timebase.ns(timebase.clock().end() - start) / TIMES as f64)
+        Some(timebase.interval_ns(timebase.clock().stamp_end() - start) / TIMES as f64)
     };
     std::thread::spawn(requests).join().expect("a request does not panic")
 }
@@ -438,7 +442,7 @@ mod tests {
                 "wait for a PI lock, 1 thread above the CPUs, slice extended",
             ]
         );
-        assert_eq!(planned(false, &[("extra", 0.into()), ("hold", 9.into())])[0].number("hold"), 9);
+        assert_eq!(planned(false, &[("extra", 0.into()), ("hold", 9.into())])[0].numeric_param("hold"), 9);
     }
 
     #[test]
@@ -454,7 +458,7 @@ mod tests {
             ..LockThreadTally::default()
         };
         let second = LockThreadTally { holds: 10, switched_out: 1, ..LockThreadTally::default() };
-        let figures = figures(&[first, second], |ticks| ticks as f64 * 2.0, 4.0);
+        let figures = contention_figures(&[first, second], |ticks| ticks as f64 * 2.0, 4.0);
         let values: Vec<(&str, f64)> = figures.iter().map(|(name, value, ..)| (*name, *value)).collect();
         let expected = [
             ("waited", 10.0),
@@ -502,7 +506,7 @@ mod tests {
         assert_eq!(points.len(), 6);
         for m in harness::measure(&EXPERIMENT, points) {
             if m.quality.level == QualityLevel::Unsupported {
-                assert!(m.reason().is_some() && m.remedy().is_some(), "{m:?}");
+                assert!(m.joined_reasons().is_some() && m.joined_remedies().is_some(), "{m:?}");
                 continue;
             }
             harness::check(&m);

@@ -9,7 +9,7 @@ use latscope_os::kernels::code::calls::SystemCallLoop;
 use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 
 probes! {
-    EXPERIMENT, MembarrierSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), at_addresses: true, ..ProbeFacts::DEFAULT };
+    EXPERIMENT, MembarrierSettings, plan_barriers, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), at_addresses: true, ..ProbeFacts::DEFAULT };
     MEMBARRIER "sync.membarrier", "barrier on all CPUs",
         "membarrier(2) PRIVATE_EXPEDITED, GLOBAL; CAL of proc_interrupts(5)",
         "One membarrier. Mode private: the kernel interrupts each CPU that runs a thread of this process; so \
@@ -18,8 +18,8 @@ probes! {
           sensitive_to: &[Condition::Interrupts, Condition::Tick], };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("sync.membarrier", Cpus::All, run)
-    .setup(0.01)
+static EXPERIMENT: Experiment = Experiment::new("sync.membarrier", Cpus::All, run_barriers)
+    .setup_per_point(0.01)
     .fewer_rounds(4, "its threads compute on all CPUs");
 
 words! {
@@ -51,7 +51,7 @@ impl MembarrierKind {
     }
 }
 
-fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+fn plan_barriers(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
     let asked = MembarrierRequest::of(input);
     let mut points = Vec::new();
@@ -66,34 +66,34 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
         for threads in asked.threads.or(&usual.into_iter().collect::<Vec<_>>()) {
             let beside = match threads {
                 0 => "alone".to_owned(),
-                threads => format!("{} running", counted(threads, "other thread")),
+                threads => format!("{} running", count_with_noun(threads, "other thread")),
             };
             let title = match mode {
                 MembarrierKind::Private => format!("membarrier, {beside}"),
                 MembarrierKind::Global => format!("RCU grace period by membarrier, {beside}"),
             };
-            points.push(probe.point(MembarrierSettings { mode, threads }, title, input.survey));
+            points.push(probe.make_point(MembarrierSettings { mode, threads }, title, input.survey));
         }
     }
     points
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_barriers(bench: &mut Bench) -> Result<()> {
     for (point, MembarrierSettings { mode, threads }) in bench.settings()?.into_iter().enumerate() {
         if !enough_cpus(bench, &[point], threads) {
             continue;
         }
-        if let Err((reason, remedy)) = ready(mode) {
+        if let Err((reason, remedy)) = prepare_barrier(mode) {
             bench.unsupported(point, reason, remedy);
         } else {
-            measure(bench, point, mode, threads as usize)?;
+            measure_barrier(bench, point, mode, threads as usize)?;
         }
     }
     Ok(())
 }
 
 /// Registers the process for the barrier. Otherwise returns the reason and the remedy.
-fn ready(mode: MembarrierKind) -> Result<(), (String, &'static str)> {
+fn prepare_barrier(mode: MembarrierKind) -> Result<(), (String, &'static str)> {
     let operation = format!("membarrier, {}", mode.word());
     // A kernel with nohz_full has no global barrier, and a filter answers that there is none at all.
     if !membarrier_query().contains_command(mode.command()) {
@@ -106,30 +106,30 @@ fn ready(mode: MembarrierKind) -> Result<(), (String, &'static str)> {
     }
 }
 
-fn measure(bench: &mut Bench, point: usize, mode: MembarrierKind, threads: usize) -> Result<()> {
+fn measure_barrier(bench: &mut Bench, point: usize, mode: MembarrierKind, threads: usize) -> Result<()> {
     let timebase = bench.timebase();
     let cpus = bench.cpus()[1..=threads].to_vec();
-    let mut siblings = Siblings::start(timebase, &cpus, || Box::new(|| ()))?;
+    let mut siblings = Siblings::start_threads(timebase, &cpus, || Box::new(|| ()))?;
     let mut first = FirstError::default();
     let (mut gaps, mut calls) = (Vec::new(), SystemCallLoop::membarrier(bench.seed(), mode.command()));
-    let mut addresses = Addresses::new(calls.addresses(), bench.stop().events);
-    let counted = CpuKernelCounters::read();
+    let mut addresses = Addresses::new(calls.address_count(), bench.stop().events);
+    let counted = CpuKernelCounters::read_current();
     bench.splits(&[point], SampleGate::Open, |splits| {
-        siblings.begin();
+        siblings.begin_round();
         let (before, address) = (switches(), addresses.next_event());
         let start = splits.now();
-        let barrier = first.check(calls.run(address, 1));
+        let barrier = first.check_result(calls.run_at(address, 1));
         let end = splits.now();
         // The global barrier sleeps.
         let alone = mode == MembarrierKind::Global || switches() == before;
-        if let Some(seen) = siblings.end().filter(|_| alone && barrier.is_some()) {
+        if let Some(seen) = siblings.end_round().filter(|_| alone && barrier.is_some()) {
             gaps.extend(seen.max().map(|gap| timebase.span(gap)));
-            splits.between(0, start, end);
-            addresses.saw(timebase.ns(end.saturating_sub(start)));
+            splits.set_part(0, start, end);
+            addresses.record_time(timebase.interval_ns(end.saturating_sub(start)));
         }
     });
-    let after = CpuKernelCounters::read();
-    if !first.report(bench, &[point], "membarrier") {
+    let after = CpuKernelCounters::read_current();
+    if !first.report_failure(bench, &[point], "membarrier") {
         return Ok(());
     }
     if mode == MembarrierKind::Global {
@@ -138,8 +138,8 @@ fn measure(bench: &mut Bench, point: usize, mode: MembarrierKind, threads: usize
     }
     bench.state_addresses(point, &addresses);
     if threads > 0 {
-        let interrupts: u64 = cpus.iter().map(|cpu| after.since(&counted, *cpu).of("CAL")).sum();
-        bench.value(
+        let interrupts: u64 = cpus.iter().map(|cpu| after.since(&counted, *cpu).interrupts_from("CAL")).sum();
+        bench.add_value(
             point,
             "interrupts",
             interrupts as f64 / calls.iterations().max(1) as f64,
@@ -147,7 +147,7 @@ fn measure(bench: &mut Bench, point: usize, mode: MembarrierKind, threads: usize
             Better::Less,
         );
         if let Some(median) = median(&gaps) {
-            bench.value(point, "gap", median, "ns", Better::Less);
+            bench.add_value(point, "gap", median, "ns", Better::Less);
         }
     }
     Ok(())
@@ -166,7 +166,7 @@ mod tests {
         MEMBARRIER
             .plan(&input, &machine)
             .iter()
-            .map(|point| (point.text("mode").to_owned(), point.number("threads")))
+            .map(|point| (point.text_param("mode").to_owned(), point.numeric_param("threads")))
             .collect()
     }
 
@@ -186,9 +186,11 @@ mod tests {
         let text = std::fs::read_to_string("/proc/interrupts").unwrap_or_default();
         for m in harness::measure(&EXPERIMENT, points) {
             harness::check(&m);
-            let other = m.number("threads") != Some(0);
+            let other = m.numeric_param("threads") != Some(0);
             assert!(
-                m.quality.level != QualityLevel::Unsupported || other && alone || m.remedy().is_some(),
+                m.quality.level != QualityLevel::Unsupported
+                    || other && alone
+                    || m.joined_remedies().is_some(),
                 "{m:?}"
             );
             if other && m.quality.level != QualityLevel::Unsupported {

@@ -11,16 +11,16 @@ probes! {
         { headline: Some(ProbeHeadline { name: "mutex", preferred: &[] }), };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("sync.mutex", Cpus::One, run);
+static EXPERIMENT: Experiment = Experiment::new("sync.mutex", Cpus::One, run_mutex_probe);
 
-fn run(bench: &mut Bench) -> Result<()> {
-    let mutex = SharedCell::<Mutex>::create(SharingScope::Threads).context("no memory for a mutex")?;
+fn run_mutex_probe(bench: &mut Bench) -> Result<()> {
+    let mutex = SharedCell::<Mutex>::create_zeroed(SharingScope::Threads).context("no memory for a mutex")?;
     // glibc leaves out the atomic instruction while a process has one thread
     // only; programs that need a mutex have more.
     let (end, ended) = mpsc::channel::<()>();
     let second =
         std::thread::Builder::new().spawn(move || ended.recv()).context("no thread can be created")?;
-    bench.calls(0, Batch { cycles: true, ..Batch::default() }, || mutex.with(|| ()));
+    bench.calls(0, Batch { cycles: true, ..Batch::default() }, || mutex.with_lock(|| ()));
     drop(end);
     // It ends because the channel is closed, which is no error here.
     let _ = second.join();

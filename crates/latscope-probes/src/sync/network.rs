@@ -32,7 +32,8 @@ const UP: u32 = 1;
 /// # Errors
 /// It takes CAP_NET_ADMIN in both, and a kernel with veth.
 pub fn make_pair(name: &str, other: BorrowedFd) -> Result<()> {
-    request(NEW_LINK, CREATE | EXCLUSIVE, &pair(name, other.as_raw_fd())).context("make a veth pair")
+    send_request(NEW_LINK, CREATE | EXCLUSIVE, &encode_veth_pair(name, other.as_raw_fd()))
+        .context("make a veth pair")
 }
 
 /// Gives a device of this namespace an address in a network of 24 bits, and brings it up.
@@ -42,21 +43,21 @@ pub fn make_pair(name: &str, other: BorrowedFd) -> Result<()> {
 pub fn bring_up(name: &str, address: Ipv4Addr) -> Result<()> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     let index = name_to_index(&socket, name).with_context(|| format!("the device {name}"))?;
-    request(NEW_ADDRESS, CREATE | EXCLUSIVE, &address_of(index, address)).context("set an address")?;
-    request(NEW_LINK, 0, &link(index, UP)).with_context(|| format!("bring {name} up"))
+    send_request(NEW_ADDRESS, CREATE | EXCLUSIVE, &address_of(index, address)).context("set an address")?;
+    send_request(NEW_LINK, 0, &encode_ifinfomsg(index, UP)).with_context(|| format!("bring {name} up"))
 }
 
 /// `struct ifinfomsg`.
-fn link(index: u32, flags: u32) -> Vec<u8> {
+fn encode_ifinfomsg(index: u32, flags: u32) -> Vec<u8> {
     [0_u32, index, flags, flags].into_iter().flat_map(u32::to_ne_bytes).collect()
 }
 
-fn pair(name: &str, namespace: i32) -> Vec<u8> {
+fn encode_veth_pair(name: &str, namespace: i32) -> Vec<u8> {
     let name = attribute(NAME, &[name.as_bytes(), &[0]].concat());
     let there = attribute(NAMESPACE, &namespace.to_ne_bytes());
-    let peer = attribute(VETH_PEER, &[link(0, 0), name.clone(), there].concat());
+    let peer = attribute(VETH_PEER, &[encode_ifinfomsg(0, 0), name.clone(), there].concat());
     let info = [attribute(INFO_KIND, b"veth"), attribute(INFO_DATA, &peer)].concat();
-    [link(0, 0), name, attribute(LINK_INFO, &info)].concat()
+    [encode_ifinfomsg(0, 0), name, attribute(LINK_INFO, &info)].concat()
 }
 
 /// `struct ifaddrmsg` with its attributes.
@@ -84,7 +85,7 @@ fn message(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
 }
 
 /// Sends a request to the kernel and waits for its answer.
-fn request(kind: u16, flags: u16, body: &[u8]) -> Result<()> {
+fn send_request(kind: u16, flags: u16, body: &[u8]) -> Result<()> {
     // The first protocol of the family is that of devices and addresses, NETLINK_ROUTE.
     let (family, kind_of) = (AddressFamily::NETLINK, SocketType::RAW);
     let socket = socket_with(family, kind_of, SocketFlags::CLOEXEC, None)?;
@@ -111,7 +112,7 @@ mod tests {
     fn attributes_are_padded_and_state_their_own_length() {
         assert_eq!(attribute(7, b"ab")[..2], 6_u16.to_ne_bytes());
         assert_eq!(attribute(7, b"ab").len(), 8);
-        let message = message(NEW_LINK, CREATE, &link(3, UP));
+        let message = message(NEW_LINK, CREATE, &encode_ifinfomsg(3, UP));
         assert_eq!(message.len(), 32);
         assert_eq!(message[..4], 32_u32.to_ne_bytes());
         assert_eq!(message[6..8], (CREATE | REQUEST | ACKNOWLEDGE).to_ne_bytes());
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_pair_names_its_kind_and_its_other_namespace() {
-        let pair = pair("latscope0", 42);
+        let pair = encode_veth_pair("latscope0", 42);
         let holds = |part: &[u8]| pair.windows(part.len()).any(|window| window == part);
         assert!(holds(&attribute(INFO_KIND, b"veth")) && holds(&attribute(NAMESPACE, &42_i32.to_ne_bytes())));
         assert_eq!(pair.windows(10).filter(|window| *window == b"latscope0\0").count(), 2);

@@ -10,19 +10,19 @@ use std::io;
 ///
 /// # Errors
 /// No descriptors are left.
-pub fn open() -> io::Result<(OwnedFd, OwnedFd)> {
+pub fn open_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe_with(PipeFlags::CLOEXEC)?)
 }
 
 /// Writes a token; returns true on success.
 #[inline]
-pub fn give(output: impl AsFd) -> bool {
+pub fn write_token(output: impl AsFd) -> bool {
     retry_on_intr(|| write(&output, &[0])) == Ok(1)
 }
 
 /// Waits for a token; returns true if one came before the end.
 #[inline]
-pub fn take(input: impl AsFd) -> bool {
+pub fn read_token(input: impl AsFd) -> bool {
     let mut token = [0];
     retry_on_intr(|| read(&input, &mut token)) == Ok(1)
 }

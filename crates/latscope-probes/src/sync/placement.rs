@@ -79,7 +79,7 @@ pub const REMEDY: &str = "allow the call (a container's seccomp filter?), more t
 ///
 /// # Errors
 /// The CPU or the policy is refused.
-pub fn settle(placement: HandOffPlacement, cpu: u32) -> Result<()> {
+pub fn place_thread(placement: HandOffPlacement, cpu: u32) -> Result<()> {
     threads::pin(cpu)?;
     // Where the call is refused altogether, the policy may still be the right one.
     if sched::policy()? != placement.policy() {
@@ -115,7 +115,7 @@ const HEAT: Duration = Duration::from_millis(300);
 /// sleep share a neighbourhood: a line went from CPU to CPU and back in 104 ns
 /// before and 490 ns after that (KVM, two CPUs). Clocks that rise under work
 /// settle as well. For that an experiment has fewer rounds in a survey.
-pub fn heat(bench: &Bench) {
+pub fn warm_up_cpus(bench: &Bench) {
     let name = &bench.step().name;
     let fewer = crate::REGISTRY.experiment(name).is_none_or(|experiment| experiment.fewer_rounds.is_some());
     debug_assert!(fewer, "{name} keeps CPUs busy first: its experiment has `fewer_rounds`");
@@ -173,7 +173,7 @@ pub(crate) fn check_count(bench: &mut Bench, point: usize, trips: u64) {
 
 /// Marks a point for which a CPU may have idled after all.
 pub(crate) fn check_awake(bench: &mut Bench, point: usize, children: &[ForkChild]) {
-    if children.iter().any(ForkChild::ended) {
+    if children.iter().any(ForkChild::has_ended) {
         let reason = "the CPU was not kept from idling: its process got no CPU, or not the policy SCHED_IDLE";
         bench.degrade(point, "not-kept-awake", reason, "allow sched_setattr(2) in the seccomp filter");
     }
@@ -198,7 +198,7 @@ mod tests {
         std::thread::spawn(|| {
             let cpu = sched::allowed_cpus().unwrap()[0];
             for placement in [HandOffPlacement::SameCore, HandOffPlacement::TwoCores] {
-                settle(placement, cpu).unwrap();
+                place_thread(placement, cpu).unwrap();
                 assert_eq!(sched::allowed_cpus().unwrap(), [cpu]);
                 assert_eq!(sched::policy().unwrap(), placement.policy());
             }

@@ -5,7 +5,7 @@ use crate::prelude::*;
 use latscope_os::rwlock::RwLock;
 
 probes! {
-    EXPERIMENT, RwLockSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..ProbeFacts::DEFAULT };
+    EXPERIMENT, RwLockSettings, plan_rwlock, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..ProbeFacts::DEFAULT };
     RWLOCK "sync.rwlock", "read-write lock", "pthread_rwlock_rdlock(3p), pthread_rwlock_wrlock(3p)",
         "Modes read and write: lock and unlock of an uncontended lock, in a process with two threads. Mode \
         writer-waits: from before the only reader unlocks until a writer that waits on the same CPU has the \
@@ -13,7 +13,7 @@ probes! {
         { samples: ProbeSampleKind::Either, };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("sync.rwlock", Cpus::One, run);
+static EXPERIMENT: Experiment = Experiment::new("sync.rwlock", Cpus::One, run_rwlock);
 
 words! {
     /// Kind of a lock, and the state in which it is taken.
@@ -35,27 +35,28 @@ settings! {
     }
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_rwlock(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let title = |mode: RwLockMode| match mode {
         RwLockMode::WriterWaits => "read-write lock, a writer waits for a reader".to_owned(),
         mode => format!("read-write lock, {} lock + unlock, uncontended", mode.word()),
     };
-    let point = |mode| probe.point(RwLockSettings { mode }, title(mode), false);
+    let point = |mode| probe.make_point(RwLockSettings { mode }, title(mode), false);
     RwLockRequest::of(input).mode.or(RwLockMode::ALL).into_iter().map(point).collect()
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_rwlock(bench: &mut Bench) -> Result<()> {
     let cpu = bench.cpus()[0];
     for (index, point) in bench.points().iter().enumerate() {
-        let lock = SharedCell::<RwLock>::create(SharingScope::Threads).context("no memory for a lock")?;
+        let lock =
+            SharedCell::<RwLock>::create_zeroed(SharingScope::Threads).context("no memory for a lock")?;
         // glibc's locks may take a shorter way while a process has one thread only.
-        let mut reader = RwLockReader::start(bench.timebase().clock(), lock.clone(), cpu)?;
+        let mut reader = RwLockReader::start_thread(bench.timebase().clock(), lock.clone(), cpu)?;
         match RwLockSettings::read(point)?.mode {
             RwLockMode::Read => {
-                bench.calls(index, Batch { cycles: true, ..Batch::default() }, || lock.read(|| ()))
+                bench.calls(index, Batch { cycles: true, ..Batch::default() }, || lock.with_read_lock(|| ()))
             }
             RwLockMode::Write => {
-                bench.calls(index, Batch { cycles: true, ..Batch::default() }, || lock.write(|| ()))
+                bench.calls(index, Batch { cycles: true, ..Batch::default() }, || lock.with_write_lock(|| ()))
             }
             RwLockMode::WriterWaits => writer_waits(bench, index, &lock, &mut reader)?,
         }
@@ -66,15 +67,15 @@ fn run(bench: &mut Bench) -> Result<()> {
 fn writer_waits(bench: &mut Bench, point: usize, lock: &RwLock, reader: &mut RwLockReader) -> Result<()> {
     bench.set_times(point, Semantics::OneWay);
     let placement = HandOffPlacement::SameCore;
-    placement::settle(placement, bench.cpus()[0]).context("the measuring thread cannot be set up")?;
+    placement::place_thread(placement, bench.cpus()[0]).context("the measuring thread cannot be set up")?;
     bench.splits(&[point], placement.gate(), |splits| {
         reader.holds_the_lock();
         reader.shared.called.store(true, Ordering::Release);
         let called = splits.now();
-        let locked = lock.write(|| splits.now());
+        let locked = lock.with_write_lock(|| splits.now());
         // A reader that was gone before the writer came let it wait for nothing.
         let unlocked = reader.shared.unlocked.load(Ordering::Acquire);
-        splits.between(0, if unlocked > called { unlocked } else { u64::MAX }, locked);
+        splits.set_part(0, if unlocked > called { unlocked } else { u64::MAX }, locked);
     });
     Ok(())
 }
@@ -96,9 +97,10 @@ struct RwLockReaderState {
 }
 
 impl RwLockReader {
-    fn start(clock: AnyClock, lock: SharedCell<RwLock>, cpu: u32) -> Result<RwLockReader> {
-        let semaphore =
-            || SharedCell::<Semaphore>::create(SharingScope::Threads).context("no memory for a semaphore");
+    fn start_thread(clock: AnyClock, lock: SharedCell<RwLock>, cpu: u32) -> Result<RwLockReader> {
+        let semaphore = || {
+            SharedCell::<Semaphore>::create_zeroed(SharingScope::Threads).context("no memory for a semaphore")
+        };
         let (asked, holds) = (semaphore()?, semaphore()?);
         let [called, ending] = [false; 2].map(AtomicBool::new);
         let shared =
@@ -106,10 +108,10 @@ impl RwLockReader {
         let theirs = Arc::clone(&shared);
         let set_up = move || {
             // Where that is refused, the writer's thread is refused it, too, and says so.
-            let _ = placement::settle(HandOffPlacement::SameCore, cpu);
+            let _ = placement::place_thread(HandOffPlacement::SameCore, cpu);
             Ok(())
         };
-        let thread = threads::start(set_up, move || theirs.read(&clock, &lock))?;
+        let thread = threads::start_partner(set_up, move || theirs.run_reader(&clock, &lock))?;
         Ok(RwLockReader { shared, thread: Some(thread) })
     }
 
@@ -122,20 +124,20 @@ impl RwLockReader {
 }
 
 impl RwLockReaderState {
-    fn read(&self, clock: &AnyClock, lock: &RwLock) {
+    fn run_reader(&self, clock: &AnyClock, lock: &RwLock) {
         loop {
             self.asked.wait();
             if self.ending.load(Ordering::Relaxed) {
                 return;
             }
-            lock.read(|| {
+            lock.with_read_lock(|| {
                 let _ = self.holds.post();
                 // On one CPU the writer runs meanwhile: until it says so, and until it waits.
                 while !self.called.swap(false, Ordering::Acquire) {
                     std::thread::yield_now();
                 }
                 std::thread::yield_now();
-                self.unlocked.store(clock.start(), Ordering::Release);
+                self.unlocked.store(clock.stamp_start(), Ordering::Release);
             });
         }
     }

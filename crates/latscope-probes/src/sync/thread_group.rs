@@ -73,12 +73,12 @@ impl ThreadGroup {
     ///
     /// # Errors
     /// A thread cannot be started or put on its CPU.
-    pub fn start(timebase: Timebase, helpers: Vec<(u32, BatchWork)>) -> Result<ThreadGroup> {
+    pub fn start_helpers(timebase: Timebase, helpers: Vec<(u32, BatchWork)>) -> Result<ThreadGroup> {
         let mut thread_group = ThreadGroup { control: Arc::default(), timebase, helpers: Vec::new() };
         // Not granted by old kernels; it only helps on a busy machine.
         let _ = sched::set_slice(SLICE_NS);
         for (cpu, share) in helpers {
-            let call = SharedCell::<Semaphore>::create(SharingScope::Threads)?;
+            let call = SharedCell::<Semaphore>::create_zeroed(SharingScope::Threads)?;
             let present = Arc::<CacheLineCell<AtomicBool>>::default();
             let mut part = ThreadGroupWorker {
                 control: thread_group.control.clone(),
@@ -88,7 +88,7 @@ impl ThreadGroup {
                 share,
                 last: 0,
             };
-            let thread = threads::start(move || threads::pin(cpu), move || part.take())?;
+            let thread = threads::start_partner(move || threads::pin(cpu), move || part.run_batches())?;
             thread_group.helpers.push(Helper { call, present, thread });
         }
         Ok(thread_group)
@@ -96,12 +96,12 @@ impl ThreadGroup {
 
     /// Measures `work`, the leader's share, in batches the thread group does together. An iteration has `ops`
     /// operations.
-    pub fn measure(&self, bench: &mut Bench, point: usize, ops: u64, mut work: impl FnMut(u64)) {
+    pub fn measure_batches(&self, bench: &mut Bench, point: usize, ops: u64, mut work: impl FnMut(u64)) {
         // The engine's own calibration would take a helper that waits for its CPU for a long operation.
         let iterations = self.calibrate(bench.stop().batch_ns as f64, &mut work);
         let gate = SampleGate::ThreadGroup(self.control.tainted.clone());
         let batch = Batch { ops: iterations * ops, gate, ..Batch::default() };
-        bench.batch_prepared(point, batch, &mut || self.assemble(), &mut |times| {
+        bench.batch_prepared(point, batch, &mut || self.call_helpers(), &mut |times| {
             self.batch(times * iterations, || work(times * iterations))
         });
     }
@@ -114,12 +114,12 @@ impl ThreadGroup {
         let mut iterations = 16u64;
         let mut best = f64::MAX;
         for _ in 0..TRIALS {
-            self.assemble();
+            self.call_helpers();
             self.control.tainted.store(false, Relaxed);
-            let watch = DisturbanceWatch::open();
-            let start = clock.start();
+            let watch = DisturbanceWatch::watch_thread();
+            let start = clock.stamp_start();
             self.batch(iterations, || work(iterations));
-            let ns = self.timebase.ns(clock.end() - start).max(1.0);
+            let ns = self.timebase.interval_ns(clock.stamp_end() - start).max(1.0);
             if watch.disturbed(ns) || self.control.tainted.load(Relaxed) {
                 continue;
             }
@@ -135,7 +135,7 @@ impl ThreadGroup {
     }
 
     /// Calls the helpers and waits until each of them runs.
-    fn assemble(&self) {
+    fn call_helpers(&self) {
         let clock = self.timebase.clock();
         let absent = |helper: &&Helper| !helper.present.0.load(SeqCst);
         while self.helpers.iter().any(|helper| absent(&helper)) {
@@ -143,9 +143,9 @@ impl ThreadGroup {
             self.helpers.iter().filter(absent).for_each(|helper| {
                 let _ = helper.call.post();
             });
-            let began = clock.start();
+            let began = clock.stamp_start();
             while self.helpers.iter().any(|helper| absent(&helper)) {
-                if self.timebase.ns(clock.end() - began) > ARRIVAL_TIMEOUT_NS {
+                if self.timebase.interval_ns(clock.stamp_end() - began) > ARRIVAL_TIMEOUT_NS {
                     std::thread::sleep(RESPITE);
                     break;
                 }
@@ -170,9 +170,9 @@ impl ThreadGroup {
         work();
         control.over.0.store(true, Release);
         let clock = self.timebase.clock();
-        let began = clock.start();
+        let began = clock.stamp_start();
         while control.done.0.load(Acquire) < helpers {
-            if self.timebase.ns(clock.end() - began) > ARRIVAL_TIMEOUT_NS {
+            if self.timebase.interval_ns(clock.stamp_end() - began) > ARRIVAL_TIMEOUT_NS {
                 // A helper lost its CPU, and will say so.
                 std::thread::sleep(RESPITE);
             }
@@ -180,11 +180,11 @@ impl ThreadGroup {
     }
 
     /// Ends the thread group; returns what each helper did.
-    pub(crate) fn dismiss(mut self) -> Vec<BatchWorkTotal> {
-        self.end()
+    pub(crate) fn stop_helpers(mut self) -> Vec<BatchWorkTotal> {
+        self.join_helpers()
     }
 
-    fn end(&mut self) -> Vec<BatchWorkTotal> {
+    fn join_helpers(&mut self) -> Vec<BatchWorkTotal> {
         self.control.batch.0.store(DISMISSED, SeqCst);
         self.helpers.iter().for_each(|helper| {
             let _ = helper.call.post();
@@ -195,7 +195,7 @@ impl ThreadGroup {
 
 impl Drop for ThreadGroup {
     fn drop(&mut self) {
-        self.end();
+        self.join_helpers();
     }
 }
 
@@ -210,33 +210,33 @@ struct ThreadGroupWorker {
 }
 
 impl ThreadGroupWorker {
-    fn take(&mut self) -> BatchWorkTotal {
+    fn run_batches(&mut self) -> BatchWorkTotal {
         let clock = self.timebase.clock();
         let mut total = BatchWorkTotal::default();
         loop {
-            let (watch, opened) = self.wait();
+            let (watch, opened) = self.wait_for_batch();
             if self.last == DISMISSED {
                 return total;
             }
-            let began = clock.start();
+            let began = clock.stamp_start();
             let operations = (self.share)(self.control.iterations.0.load(Relaxed), &self.control.over.0);
-            let ended = clock.end();
-            if watch.disturbed(self.timebase.ns(ended - opened)) {
+            let ended = clock.stamp_end();
+            if watch.disturbed(self.timebase.interval_ns(ended - opened)) {
                 self.control.tainted.store(true, Relaxed);
             } else {
                 total.operations += operations;
-                total.ns += self.timebase.ns(ended - began);
+                total.ns += self.timebase.interval_ns(ended - began);
             }
             self.control.done.0.fetch_add(1, Release);
         }
     }
 
     /// Waits for the next batch. Returns the counters and the clock as read shortly before it began.
-    fn wait(&mut self) -> (DisturbanceWatch, u64) {
+    fn wait_for_batch(&mut self) -> (DisturbanceWatch, u64) {
         let clock = self.timebase.clock();
-        let mut arrived = clock.start();
+        let mut arrived = clock.stamp_start();
         let mut opened = arrived;
-        let mut watch = DisturbanceWatch::open();
+        let mut watch = DisturbanceWatch::watch_thread();
         self.present.0.store(true, SeqCst);
         loop {
             let batch = self.control.batch.0.load(SeqCst);
@@ -244,19 +244,19 @@ impl ThreadGroupWorker {
                 self.last = batch;
                 return (watch, opened);
             }
-            let now = clock.end();
-            if self.timebase.ns(now - arrived) > ARRIVAL_TIMEOUT_NS {
+            let now = clock.stamp_end();
+            if self.timebase.interval_ns(now - arrived) > ARRIVAL_TIMEOUT_NS {
                 self.present.0.store(false, SeqCst);
                 if self.control.batch.0.load(SeqCst) == self.last {
                     self.call.wait();
                 }
-                arrived = clock.start();
+                arrived = clock.stamp_start();
                 opened = arrived;
-                watch = DisturbanceWatch::open();
+                watch = DisturbanceWatch::watch_thread();
                 self.present.0.store(true, SeqCst);
-            } else if self.timebase.ns(now - opened) > FRESH {
-                opened = clock.start();
-                watch = DisturbanceWatch::open();
+            } else if self.timebase.interval_ns(now - opened) > FRESH {
+                opened = clock.stamp_start();
+                watch = DisturbanceWatch::watch_thread();
             }
         }
     }
@@ -276,9 +276,9 @@ mod tests {
             let share: BatchWork = Box::new(move |iterations, _| total.fetch_add(iterations, Relaxed));
             (cpu, share)
         });
-        let thread_group = ThreadGroup::start(timebase, helpers.collect()).unwrap();
+        let thread_group = ThreadGroup::start_helpers(timebase, helpers.collect()).unwrap();
         for batch in 1..=3 {
-            thread_group.assemble();
+            thread_group.call_helpers();
             thread_group.batch(10, || {
                 total.fetch_add(1, Relaxed);
             });
@@ -286,7 +286,7 @@ mod tests {
             // Longer than a helper spins: the next batch finds it asleep.
             std::thread::sleep(Duration::from_millis(2));
         }
-        assert_eq!(thread_group.dismiss().len(), 2);
+        assert_eq!(thread_group.stop_helpers().len(), 2);
     }
 
     #[test]
@@ -294,8 +294,8 @@ mod tests {
         let cpu = sched::allowed_cpus().unwrap()[0];
         let (timebase, _) = Timebase::calibrate();
         let thread_group =
-            ThreadGroup::start(timebase, vec![(cpu, Box::new(|iterations, _| iterations))]).unwrap();
-        thread_group.assemble();
+            ThreadGroup::start_helpers(timebase, vec![(cpu, Box::new(|iterations, _| iterations))]).unwrap();
+        thread_group.call_helpers();
         // A helper called more than once looks as often before it stays asleep.
         let tainted = (0..10_000).any(|_| {
             std::thread::sleep(Duration::from_millis(1));
@@ -304,12 +304,12 @@ mod tests {
             thread_group.control.tainted.load(Relaxed)
         });
         assert!(tainted);
-        assert_eq!(thread_group.dismiss().len(), 1);
+        assert_eq!(thread_group.stop_helpers().len(), 1);
     }
 
     #[test]
     fn a_cpu_that_is_not_there_is_an_error() {
         let (timebase, _) = Timebase::calibrate();
-        assert!(ThreadGroup::start(timebase, vec![(8191, Box::new(|_, _| 0))]).is_err());
+        assert!(ThreadGroup::start_helpers(timebase, vec![(8191, Box::new(|_, _| 0))]).is_err());
     }
 }

@@ -12,14 +12,14 @@ use std::os::fd::AsFd;
 use std::sync::mpsc;
 
 probes! {
-    EXPERIMENT, UdpRoundTripSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..ProbeFacts::DEFAULT };
+    EXPERIMENT, UdpRoundTripSettings, plan_udp_trips, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..ProbeFacts::DEFAULT };
     UDP "sync.udp", "UDP datagram, round trip", "udp(7), socket(7), veth(4), network_namespaces(7)",
         "send(2) of one byte by UDP to a thread that sleeps in recv(2), and back. Via loopback; busy-poll: the \
         same with SO_BUSY_POLL; veth: between two new network namespaces joined by virtual Ethernet devices."
         { times: Semantics::RoundTrip, by_name_only: true, };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("sync.udp", Cpus::Two, run).setup(0.1);
+static EXPERIMENT: Experiment = Experiment::new("sync.udp", Cpus::Two, run_udp_trips).setup_per_point(0.1);
 
 settings! {
     /// Datagrams between two threads.
@@ -44,14 +44,14 @@ words! {
     }
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_udp_trips(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = UdpRoundTripRequest::of(input);
     let mut points = Vec::new();
     for via in asked.via.or(UdpLinkKind::ALL) {
         for placement in asked.placement.or(&[HandOffPlacement::SameCore, HandOffPlacement::TwoCores]) {
             let over = if via == UdpLinkKind::BusyPoll { "loopback with busy polling" } else { via.word() };
             let place = placement.word().replace('-', " ");
-            points.push(probe.point(
+            points.push(probe.make_point(
                 UdpRoundTripSettings { via, placement },
                 format!("probe over {over}, {place}"),
                 true,
@@ -61,7 +61,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     points
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_udp_trips(bench: &mut Bench) -> Result<()> {
     for (index, UdpRoundTripSettings { via, placement }) in
         bench.settings::<UdpRoundTripSettings>()?.into_iter().enumerate()
     {
@@ -69,7 +69,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             available::lacks_a_cpu(bench, index);
             continue;
         };
-        let measured = measure_apart(bench, |bench| measure(bench, index, via, placement, cpus));
+        let measured = measure_apart(bench, |bench| measure_link(bench, index, via, placement, cpus));
         let remedy = if via == UdpLinkKind::Loopback { placement::REMEDY } else { RIGHTS };
         close_failed(bench, &[index], measured, remedy);
     }
@@ -91,7 +91,7 @@ const POLLED: u32 = 50;
 const END: u8 = 255;
 
 /// Measures in a thread of its own, which may get a network namespace of its own.
-fn measure(
+fn measure_link(
     bench: &mut Bench,
     index: usize,
     via: UdpLinkKind,
@@ -109,7 +109,7 @@ fn measure(
     if via == UdpLinkKind::BusyPoll {
         set_busy_poll(&socket, POLLED).context("busy polling (CAP_NET_ADMIN)")?;
     }
-    placement::settle(placement, cpus[0])?;
+    placement::place_thread(placement, cpus[0])?;
     let mut number = 0;
     let mut trip = || {
         number = (number + 1) % END;
@@ -174,16 +174,16 @@ fn start_partner(
     };
     let body = move || {
         let socket = wait_joined.recv().context("there is no pair of devices").and_then(|()| answering(via));
-        let settled = placement::settle(placement, cpu);
+        let settled = placement::place_thread(placement, cpu);
         match (socket, settled) {
             (Ok(socket), Ok(())) => {
                 let _ = send_address.send(socket.local_addr().map_err(Into::into));
-                answer(&socket);
+                answer_datagrams(&socket);
             }
             (Err(error), _) | (_, Err(error)) => drop(send_address.send(Err(error))),
         }
     };
-    let partner = threads::start(set_up, body).context("the other thread")?;
+    let partner = threads::start_partner(set_up, body).context("the other thread")?;
     if via == UdpLinkKind::Veth {
         let namespace = namespace.recv().context("the other namespace")?;
         make_pair(DEVICE, namespace.as_fd())?;
@@ -208,7 +208,7 @@ fn answering(via: UdpLinkKind) -> Result<UdpSocket> {
     Ok(socket)
 }
 
-fn answer(socket: &UdpSocket) {
+fn answer_datagrams(socket: &UdpSocket) {
     let mut byte = [0];
     while let Ok((1, from)) = socket.recv_from(&mut byte) {
         if byte[0] == END || socket.send_to(&byte, from).is_err() {
@@ -228,14 +228,15 @@ mod tests {
         let all = measure(&EXPERIMENT, points(&UDP));
         assert_eq!(all.len(), 6);
         all.iter().for_each(check);
-        let same = |m: &&latscope_core::report::Measurement| m.is("placement", "same-core");
+        let same = |m: &&latscope_core::report::Measurement| m.has_param("placement", "same-core");
         let mut same = all.iter().filter(same);
         assert_ne!(same.next().unwrap().quality.level, QualityLevel::Unsupported);
         // Loopback has no queue to poll.
         assert_eq!(same.next().unwrap().quality.level, QualityLevel::Unsupported);
         let veth = same.next().unwrap();
-        let refused =
-            veth.reason().is_some_and(|reason| reason.contains("CAP_SYS_ADMIN") || reason.contains("veth"));
-        assert!(veth.quality.level != QualityLevel::Unsupported || refused, "{:?}", veth.reason());
+        let refused = veth
+            .joined_reasons()
+            .is_some_and(|reason| reason.contains("CAP_SYS_ADMIN") || reason.contains("veth"));
+        assert!(veth.quality.level != QualityLevel::Unsupported || refused, "{:?}", veth.joined_reasons());
     }
 }

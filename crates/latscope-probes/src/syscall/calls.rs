@@ -9,8 +9,8 @@ use rustix::fs::Mode;
 use rustix::io::Result;
 use std::ffi::CString;
 
-static CALLS: Experiment =
-    Experiment::new("syscall.calls", Cpus::One, run).per_kind(|point| point.row && is_bare_getppid(point));
+static CALLS: Experiment = Experiment::new("syscall.calls", Cpus::One, run_system_calls)
+    .per_kind(|point| point.row && is_bare_getppid(point));
 
 fn is_bare_getppid(point: &MeasurementPoint) -> bool {
     point.probe == GETPPID.id && point.params.is_empty()
@@ -65,7 +65,9 @@ probes! {
 fn plan_called(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let ways = SyscallRequest::of(input).by.or(SyscallInvocation::ALL);
     ways.into_iter()
-        .map(|by| probe.point(SyscallSettings { by: other_than_bare(by) }, by_title(probe.title, by), true))
+        .map(|by| {
+            probe.make_point(SyscallSettings { by: other_than_bare(by) }, by_title(probe.title, by), true)
+        })
         .collect()
 }
 
@@ -75,13 +77,13 @@ fn plan_named(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementP
         Some(path) => format!("{} of {path}", probe.id.trim_start_matches("syscall.")),
         None => probe.title.to_owned(),
     };
-    vec![probe.point(PathSyscallSettings { path }, title, true)]
+    vec![probe.make_point(PathSyscallSettings { path }, title, true)]
 }
 
 /// Path that exists on every Linux and has no symbolic link.
 const KNOWN_PATH: &CStr = c"/etc";
 
-fn run(bench: &mut Bench) -> anyhow::Result<()> {
+fn run_system_calls(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
         let operation = point.title.as_str();
         let path = match point.probe.as_str() {
@@ -93,14 +95,14 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
             bench.unsupported(index, "the path has a zero byte", "");
             continue;
         };
-        let measured = measure(bench, index, &point.probe, operation, &path)?;
-        possible(bench, index, operation, measured);
+        let measured = measure_call(bench, index, &point.probe, operation, &path)?;
+        ok_or_refuse(bench, index, operation, measured);
     }
     Ok(())
 }
 
 /// Measures a call. The inner result is the error of the preparation.
-fn measure(
+fn measure_call(
     bench: &mut Bench,
     point: usize,
     probe: &str,
@@ -175,12 +177,12 @@ pub(crate) fn time_loop_in(
     operation: &str,
     calls: &mut SystemCallLoop,
 ) {
-    let Some(()) = possible(bench, point, operation, calls.run(0, 1)) else { return };
+    let Some(()) = ok_or_refuse(bench, point, operation, calls.run_at(0, 1)) else { return };
     let mut first = FirstError::default();
-    bench.batch_at_addresses(point, batch, calls.addresses(), |address, iterations| {
-        first.check(calls.run(address, iterations));
+    bench.batch_at_addresses(point, batch, calls.address_count(), |address, iterations| {
+        first.check_result(calls.run_at(address, iterations));
     });
-    first.report(bench, &[point], operation);
+    first.report_failure(bench, &[point], operation);
 }
 
 /// Times calls of compiled code in batches, after a first try: a call that this machine refuses closes the point with
@@ -191,12 +193,12 @@ pub(crate) fn time_call(
     operation: &str,
     mut call: impl FnMut() -> Result<()>,
 ) {
-    let Some(()) = possible(bench, point, operation, call()) else { return };
+    let Some(()) = ok_or_refuse(bench, point, operation, call()) else { return };
     let mut first = FirstError::default();
     bench.calls(point, Batch { cycles: true, ..Batch::default() }, || {
-        first.check(call());
+        first.check_result(call());
     });
-    first.report(bench, &[point], operation);
+    first.report_failure(bench, &[point], operation);
 }
 
 #[cfg(test)]
@@ -211,7 +213,7 @@ mod tests {
         let here = PROBES.iter().filter(|probe| std::ptr::eq(probe.experiment, &CALLS));
         for m in measure(&CALLS, here.flat_map(|probe| points(probe)).collect()) {
             check(&m);
-            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{}: {:?}", m.probe, m.reason());
+            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{}: {:?}", m.probe, m.joined_reasons());
         }
     }
 
@@ -225,6 +227,6 @@ mod tests {
         let measured = measure(&REFUSED, points(&GETPPID));
         check(&measured[0]);
         assert_eq!(measured[0].quality.level, QualityLevel::Unsupported);
-        assert!(measured[0].reason().as_ref().unwrap().starts_with("some call: "));
+        assert!(measured[0].joined_reasons().as_ref().unwrap().starts_with("some call: "));
     }
 }

@@ -7,7 +7,7 @@ use rustix::net::{
     accept_with, bind, connect, getsockname, listen, socket_with,
 };
 
-static CONNECT: Experiment = Experiment::new("syscall.connect", Cpus::One, run).first_rounds();
+static CONNECT: Experiment = Experiment::new("syscall.connect", Cpus::One, run_connections).first_rounds();
 
 settings! {
     /// Settings of a connection to this machine.
@@ -28,25 +28,25 @@ words! {
 }
 
 probes! {
-    CONNECT, ConnectSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
+    CONNECT, ConnectSettings, plan_connections, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     ESTABLISH "syscall.connect", "connect + accept", "connect(2), accept(2), tcp(7), unix(7)",
         "One connect to a listening socket and one accept, by one thread; for TCP with the handshake over \
         loopback. Making and closing the sockets is not timed.";
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_connections(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let usual = if input.survey { &ConnectSocketKind::ALL[..1] } else { ConnectSocketKind::ALL };
     let point = |mode: ConnectSocketKind| {
         let kind = if mode == ConnectSocketKind::Tcp { "TCP over loopback" } else { "Unix stream" };
-        probe.point(ConnectSettings { mode }, format!("{}, {kind}", probe.title), true)
+        probe.make_point(ConnectSettings { mode }, format!("{}, {kind}", probe.title), true)
     };
     ConnectRequest::of(input).mode.or(usual).into_iter().map(point).collect()
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_connections(bench: &mut Bench) -> Result<()> {
     for (index, ConnectSettings { mode }) in bench.settings::<ConnectSettings>()?.into_iter().enumerate() {
-        if let Some(listener) = possible(bench, index, "listen", Listener::new(mode)) {
-            measure(bench, index, &listener);
+        if let Some(listener) = ok_or_refuse(bench, index, "listen", Listener::new(mode)) {
+            measure_connection(bench, index, &listener);
         }
     }
     Ok(())
@@ -94,15 +94,15 @@ fn socket(mode: ConnectSocketKind) -> rustix::io::Result<OwnedFd> {
     socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)
 }
 
-fn measure(bench: &mut Bench, index: usize, listener: &Listener) {
+fn measure_connection(bench: &mut Bench, index: usize, listener: &Listener) {
     let tried = listener.client().and_then(|client| listener.establish(&client));
-    let Some(_) = possible(bench, index, "connect", tried) else { return };
+    let Some(_) = ok_or_refuse(bench, index, "connect", tried) else { return };
     let mut first = FirstError::default();
     bench.splits(&[index], SampleGate::Thread, |splits| {
-        let Some(client) = first.check(listener.client()) else { return };
-        first.check(splits.time(0, || listener.establish(&client)));
+        let Some(client) = first.check_result(listener.client()) else { return };
+        first.check_result(splits.time_part(0, || listener.establish(&client)));
     });
-    first.report(bench, &[index], "connect");
+    first.report_failure(bench, &[index], "connect");
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(points(&ESTABLISH).len(), 1);
         for m in measure(&CONNECT, ESTABLISH.plan(&PlanInput { survey: false, ..input() }, &machine())) {
             check(&m);
-            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{:?}", m.reason());
+            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{:?}", m.joined_reasons());
         }
     }
 

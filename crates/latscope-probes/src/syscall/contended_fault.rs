@@ -6,7 +6,7 @@ use crate::siblings::doubled;
 use crate::siblings::switches;
 
 probes! {
-    EXPERIMENT, ContendedFaultSettings, plan;
+    EXPERIMENT, ContendedFaultSettings, plan_contended_faults;
     CONTENDED_FAULT "syscall.contended-fault", "page fault beside mmap and munmap",
         "mmap(2), madvise(2), getrusage(2) ru_minflt; Documentation/mm/process_addrs.rst",
         "The first store to a page of 4 KiB of private anonymous memory, while so many other threads of the \
@@ -15,7 +15,8 @@ probes! {
           sensitive_to: &[Condition::Virtualisation, Condition::TwoCpus, Condition::MovedPages], };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("syscall.contended-fault", Cpus::All, run).setup(0.01);
+static EXPERIMENT: Experiment =
+    Experiment::new("syscall.contended-fault", Cpus::All, run_contended_faults).setup_per_point(0.01);
 
 settings! {
     /// Threads beside a fault.
@@ -25,28 +26,32 @@ settings! {
     }
 }
 
-fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+fn plan_contended_faults(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
     let mut points = Vec::new();
     for threads in ContendedFaultRequest::of(input).threads.or(&Vec::from_iter(doubled(others))) {
         let beside = match threads {
             0 => "nothing beside it".to_owned(),
-            threads => format!("{} mapping and unmapping", counted(threads, "thread")),
+            threads => format!("{} mapping and unmapping", count_with_noun(threads, "thread")),
         };
-        points.push(probe.point(ContendedFaultSettings { threads }, format!("page fault, {beside}"), false));
+        points.push(probe.make_point(
+            ContendedFaultSettings { threads },
+            format!("page fault, {beside}"),
+            false,
+        ));
     }
     points
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_contended_faults(bench: &mut Bench) -> Result<()> {
     for (point, ContendedFaultSettings { threads }) in bench.settings()?.into_iter().enumerate() {
         if !enough_cpus(bench, &[point], threads) {
             continue;
         }
         let cpus = bench.cpus()[1..=threads as usize].to_vec();
-        let mappers = Mappers::start(&cpus)?;
-        let measured = measure(bench, point, &mappers);
-        possible(bench, point, "map memory", measured);
+        let mappers = Mappers::start_threads(&cpus)?;
+        let measured = measure_faults(bench, point, &mappers);
+        ok_or_refuse(bench, point, "map memory", measured);
     }
     Ok(())
 }
@@ -59,7 +64,7 @@ struct Mappers {
 }
 
 impl Mappers {
-    fn start(cpus: &[u32]) -> Result<Mappers> {
+    fn start_threads(cpus: &[u32]) -> Result<Mappers> {
         let mut mappers =
             Mappers { over: Arc::default(), pairs: Arc::default(), threads: Vec::with_capacity(cpus.len()) };
         for cpu in cpus.iter().copied() {
@@ -68,12 +73,12 @@ impl Mappers {
                 while !over.load(Relaxed) {
                     // The caller meets the same refusal, and says so.
                     let Ok(mut mapping) = PageMapping::anonymous(page_size()) else { return };
-                    mapping.write(0);
+                    mapping.write_byte(0);
                     drop(mapping);
                     pairs.fetch_add(1, Relaxed);
                 }
             };
-            mappers.threads.push(threads::start(move || threads::pin(cpu), body)?);
+            mappers.threads.push(threads::start_partner(move || threads::pin(cpu), body)?);
         }
         Ok(mappers)
     }
@@ -89,7 +94,7 @@ impl Drop for Mappers {
 /// Pages in a row that are touched before all are given back: 2 MiB, so that they share a page table.
 const PAGES: usize = 512;
 
-fn measure(bench: &mut Bench, point: usize, mappers: &Mappers) -> rustix::io::Result<()> {
+fn measure_faults(bench: &mut Bench, point: usize, mappers: &Mappers) -> rustix::io::Result<()> {
     let mut memory = PageMapping::huge_aligned(PAGES * page_size())?;
     // EINVAL: a kernel without huge pages, which is as good.
     let _ = memory.refuse_huge_pages();
@@ -106,20 +111,20 @@ fn measure(bench: &mut Bench, point: usize, mappers: &Mappers) -> rustix::io::Re
         }
         let switched = switches();
         let start = splits.now();
-        memory.write(next * page_size());
+        memory.write_byte(next * page_size());
         let end = splits.now();
         next += 1;
         touched += 1;
         // Whoever waits for the lock of the mappings sleeps: that is what is measured. Being preempted is not.
         let alone = mappers.threads.is_empty() && switches() == switched;
         if alone || !mappers.threads.is_empty() {
-            splits.between(0, start, end);
+            splits.set_part(0, start, end);
         }
     });
     let faults = thread_counts().minor_faults - before;
     let pairs = mappers.pairs.load(Relaxed) - pairs;
-    bench.value(point, "mapped", pairs as f64 / began.elapsed().as_secs_f64(), "1/s", Better::Neither);
-    bench.value(point, "faults", faults as f64 / touched.max(1) as f64, "count", Better::Neither);
+    bench.add_value(point, "mapped", pairs as f64 / began.elapsed().as_secs_f64(), "1/s", Better::Neither);
+    bench.add_value(point, "faults", faults as f64 / touched.max(1) as f64, "count", Better::Neither);
     if pairs == 0 && !mappers.threads.is_empty() {
         let reason = "the other threads did not run meanwhile: nothing was mapped beside the faults";
         bench.degrade(point, "no-load", reason, "run it on a quieter machine, or on other CPUs (--cpus)");
@@ -145,7 +150,7 @@ mod tests {
             }
             assert!(m.values["faults"].value >= 1.0, "{m:?}");
             let without_load = m.quality.reasons.iter().any(|reason| reason.id == "no-load");
-            let contended = m.number("threads") != Some(0) && !without_load;
+            let contended = m.numeric_param("threads") != Some(0) && !without_load;
             assert_eq!(m.values["mapped"].value > 0.0, contended, "{m:?}");
         }
     }

@@ -7,12 +7,12 @@ use latscope_os::kernels::code::calls::SystemCallLoop;
 use latscope_os::random;
 
 probes! {
-    EXPERIMENT, GetrandomSettings, plan, ..FACTS;
+    EXPERIMENT, GetrandomSettings, plan_getrandom, ..FACTS;
     GETRANDOM "syscall.getrandom", "getrandom", "getrandom(2)",
         "One getrandom of n bytes by the system call itself, never the vDSO's.";
 }
 
-static EXPERIMENT: Experiment = Experiment::new("syscall.getrandom", Cpus::One, run);
+static EXPERIMENT: Experiment = Experiment::new("syscall.getrandom", Cpus::One, run_getrandom);
 
 settings! {
     /// Settings of a call of getrandom(2).
@@ -25,7 +25,7 @@ settings! {
 /// Bytes of the seed of a hash table, for the survey's table.
 const SEED: u64 = 16;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_getrandom(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let sizes: &[u64] = match input.profile {
         SurveyProfile::Quick => &[SEED],
         SurveyProfile::Normal => &[SEED, 256],
@@ -33,12 +33,12 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     };
     let point = |size: u64| {
         let title = format!("getrandom {}", format_size(size));
-        probe.point(GetrandomSettings { size }, title, size == SEED)
+        probe.make_point(GetrandomSettings { size }, title, size == SEED)
     };
     GetrandomRequest::of(input).size.or(sizes).into_iter().map(point).collect()
 }
 
-fn run(bench: &mut Bench) -> anyhow::Result<()> {
+fn run_getrandom(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, GetrandomSettings { size }) in bench.settings::<GetrandomSettings>()?.into_iter().enumerate()
     {
         if let Some((reason, remedy)) = available::shortage(size) {
@@ -48,8 +48,8 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
         match random::is_seeded() {
             Ok(true) => {
                 let mut buffer = vec![0; size as usize];
-                let filled = random::fill(&mut buffer);
-                let Some(()) = possible(bench, index, "getrandom", filled) else { continue };
+                let filled = random::fill_buffer(&mut buffer);
+                let Some(()) = ok_or_refuse(bench, index, "getrandom", filled) else { continue };
                 let seed = bench.seed();
                 time_loop(bench, index, "getrandom", &mut SystemCallLoop::random(seed, &mut buffer));
             }
@@ -84,13 +84,15 @@ mod tests {
 
     #[test]
     fn any_size_is_measured_that_there_is_memory_for() {
-        let point = |size| GETRANDOM.point(GetrandomSettings { size }, "", false);
+        let point = |size| GETRANDOM.make_point(GetrandomSettings { size }, "", false);
         let all = harness::measure(&EXPERIMENT, [SEED, 256, 1 << 20, 1 << 60].map(point).to_vec());
         all.iter().for_each(harness::check);
         let (too_large, measured) = all.split_last().unwrap();
         for m in measured {
-            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{:?}", m.reason());
+            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{:?}", m.joined_reasons());
         }
-        assert!(too_large.quality.level == QualityLevel::Unsupported && too_large.remedy().is_some());
+        assert!(
+            too_large.quality.level == QualityLevel::Unsupported && too_large.joined_remedies().is_some()
+        );
     }
 }

@@ -6,7 +6,7 @@ use crate::prelude::*;
 use latscope_os::kernels::code::calls::SystemCallLoop;
 use rustix::io::Result;
 
-static MAPPING: Experiment = Experiment::new("syscall.mapping", Cpus::One, run);
+static MAPPING: Experiment = Experiment::new("syscall.mapping", Cpus::One, run_mappings);
 
 settings! {
     /// Settings of a mapping of memory.
@@ -17,7 +17,7 @@ settings! {
 }
 
 probes! {
-    MAPPING, MemoryMappingSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
+    MAPPING, MemoryMappingSettings, plan_mappings, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::DEFAULT };
     MMAP "syscall.mmap", "mmap", "mmap(2)",
         "One mmap of private anonymous memory, without the first touch of its pages.";
     MUNMAP "syscall.munmap", "munmap", "munmap(2)",
@@ -29,7 +29,7 @@ probes! {
 
 const MIB: u64 = 1 << 20;
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_mappings(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let sizes: &[u64] = match input.profile {
         SurveyProfile::Quick => &[MIB],
         SurveyProfile::Normal => &[4 << 10, 64 << 10, MIB],
@@ -37,12 +37,12 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     };
     let point = |size: u64| {
         let title = format!("{} {}", probe.title, format_size(size));
-        probe.point(MemoryMappingSettings { size }, title, size == MIB)
+        probe.make_point(MemoryMappingSettings { size }, title, size == MIB)
     };
     MemoryMappingRequest::of(input).size.or(sizes).into_iter().map(point).collect()
 }
 
-fn run(bench: &mut Bench) -> anyhow::Result<()> {
+fn run_mappings(bench: &mut Bench) -> anyhow::Result<()> {
     let points = bench.points();
     let mut sizes = BTreeSet::new();
     let mappings = bench.settings::<MemoryMappingSettings>()?.into_iter().map(|mapping| mapping.size);
@@ -64,26 +64,28 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
 
 fn map_and_unmap(bench: &mut Bench, wanted: &[(&str, u64)], size: u64) {
     let mut parts = ActivityParts::default();
-    let mut part = |probe: &Probe| parts.part(wanted, |point| *point == (probe.id, size));
+    let mut part = |probe: &Probe| parts.add_part(wanted, |point| *point == (probe.id, size));
     let (mmap, munmap) = (part(&MMAP), part(&MUNMAP));
     let mut first = FirstError::default();
-    bench.splits(parts.points(), SampleGate::Thread, |splits| {
+    bench.splits(parts.point_indices(), SampleGate::Thread, |splits| {
         // After an error there is nothing to learn: the loop only runs out.
-        if first.happened() {
+        if first.has_error() {
             return;
         }
-        if let Some(mut mapping) = first.check(mmap.time(splits, || PageMapping::anonymous(size as usize))) {
+        if let Some(mut mapping) =
+            first.check_result(mmap.time_operation(splits, || PageMapping::anonymous(size as usize)))
+        {
             // EINVAL: a kernel without huge pages, which is as good.
             let _ = mapping.refuse_huge_pages();
             mapping.populate();
-            first.check(munmap.time(splits, || mapping.unmap()));
+            first.check_result(munmap.time_operation(splits, || mapping.unmap()));
         }
     });
-    first.report(bench, parts.points(), "map memory");
+    first.report_failure(bench, parts.point_indices(), "map memory");
 }
 
 fn protect(bench: &mut Bench, point: usize, size: u64) {
-    let mapping = possible(bench, point, "map memory", populated(size as usize));
+    let mapping = ok_or_refuse(bench, point, "map memory", populated(size as usize));
     let Some(mut mapping) = mapping else { return };
     let mut calls = SystemCallLoop::protect_and_back(bench.seed(), &mut mapping);
     time_loop_in(bench, point, Batch { ops: 2, ..Batch::default() }, "mprotect", &mut calls);
@@ -110,7 +112,13 @@ mod tests {
             assert_eq!(planned.len(), probes.len());
             for m in measure(&MAPPING, planned) {
                 check(&m);
-                assert_ne!(m.quality.level, QualityLevel::Unsupported, "{}: {:?}", m.probe, m.reason());
+                assert_ne!(
+                    m.quality.level,
+                    QualityLevel::Unsupported,
+                    "{}: {:?}",
+                    m.probe,
+                    m.joined_reasons()
+                );
             }
         }
     }
@@ -118,10 +126,10 @@ mod tests {
     #[test]
     fn a_size_that_cannot_be_mapped_has_a_reason() {
         let planned = [&MMAP, &MPROTECT]
-            .map(|probe| probe.point(MemoryMappingSettings { size: 1 << 60 }, "too large", false));
+            .map(|probe| probe.make_point(MemoryMappingSettings { size: 1 << 60 }, "too large", false));
         for m in measure(&MAPPING, planned.to_vec()) {
             assert_eq!(m.quality.level, QualityLevel::Unsupported);
-            assert!(m.reason().is_some() && m.remedy().is_some());
+            assert!(m.joined_reasons().is_some() && m.joined_remedies().is_some());
         }
     }
 }

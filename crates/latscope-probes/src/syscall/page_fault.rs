@@ -7,7 +7,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Result;
 use std::io::{self, Read};
 
-static PAGE_FAULTS: Experiment = Experiment::new("syscall.page-fault", Cpus::One, run);
+static PAGE_FAULTS: Experiment = Experiment::new("syscall.page-fault", Cpus::One, run_page_faults);
 
 settings! {
     /// A page that is touched.
@@ -47,7 +47,7 @@ words! {
 const USUAL: [PageFaultKind; 3] = [PageFaultKind::Anonymous, PageFaultKind::File, PageFaultKind::CopyOnWrite];
 
 probes! {
-    PAGE_FAULTS, PageFaultSettings, plan;
+    PAGE_FAULTS, PageFaultSettings, plan_page_faults;
     PAGE_FAULT "syscall.page-fault", "page fault", "mmap(2), madvise(2); faults counted by getrusage(2)",
         "The one access that faults. Anonymous: a store to a page not there yet, which the kernel clears. File: \
         a load from a page of a memfd in the page cache, without fault-around. Copy-on-write: a store to a page \
@@ -59,7 +59,7 @@ probes! {
           sensitive_to: &[Condition::Virtualisation, Condition::PageSize, Condition::UnaskedHugePages, Condition::MovedPages], };
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_page_faults(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = PageFaultRequest::of(input);
     let mut points = Vec::new();
     for pages in asked.pages.or(RegionPageSize::ALL) {
@@ -73,7 +73,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
                 let size = mapped.then(|| asked.size.first().unwrap_or(PAGES as u64 * pages.bytes()));
                 let stride = mapped.then(|| asked.stride.first().unwrap_or(pages.bytes()));
                 let touched = asked.touched.first().filter(|_| mapped);
-                points.push(probe.point(
+                points.push(probe.make_point(
                     PageFaultSettings { pages, mode, path, size, stride, touched },
                     title,
                     true,
@@ -84,16 +84,18 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     points
 }
 
-fn run(bench: &mut Bench) -> anyhow::Result<()> {
+fn run_page_faults(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, touched) in bench.settings()?.into_iter().enumerate() {
         match touched {
             PageFaultSettings { pages: RegionPageSize::Huge, .. } => huge(bench, index),
-            PageFaultSettings { mode: PageFaultKind::FileAround, path, .. } => around(bench, index, path),
+            PageFaultSettings { mode: PageFaultKind::FileAround, path, .. } => {
+                measure_fault_around(bench, index, path)
+            }
             touched @ PageFaultSettings { mode: PageFaultKind::FileMapped, .. } => {
                 mapped(bench, index, &touched)
             }
             PageFaultSettings { mode, .. } => {
-                if let Some(pages) = possible(bench, index, "map memory", FaultingPages::new(mode)) {
+                if let Some(pages) = ok_or_refuse(bench, index, "map memory", FaultingPages::new(mode)) {
                     small(bench, index, pages);
                 }
             }
@@ -134,7 +136,7 @@ impl FaultingPages {
         self.memory.discard()?;
         if self.mode == PageFaultKind::CopyOnWrite {
             for page in 0..PAGES {
-                self.memory.read(page * page_size());
+                self.memory.read_byte(page * page_size());
             }
         }
         self.next = 0;
@@ -143,9 +145,9 @@ impl FaultingPages {
 
     /// Makes a page of a file fault once, untimed, and removes it again. Each page has a mapping of its own,
     /// and the kernel's data for it would be in no cache after another process ran.
-    fn prepare(&mut self, offset: usize) -> Result<()> {
+    fn prepare_page(&mut self, offset: usize) -> Result<()> {
         if self.mode == PageFaultKind::File {
-            self.memory.read(offset);
+            self.memory.read_byte(offset);
             self.memory.discard_page(offset)?;
         }
         Ok(())
@@ -156,9 +158,9 @@ impl FaultingPages {
     fn touch(&mut self, offset: usize) {
         match self.mode {
             PageFaultKind::File | PageFaultKind::FileAround | PageFaultKind::FileMapped => {
-                self.memory.read(offset);
+                self.memory.read_byte(offset);
             }
-            PageFaultKind::Anonymous | PageFaultKind::CopyOnWrite => self.memory.write(offset),
+            PageFaultKind::Anonymous | PageFaultKind::CopyOnWrite => self.memory.write_byte(offset),
         }
     }
 }
@@ -177,22 +179,22 @@ fn small(bench: &mut Bench, point: usize, mut pages: FaultingPages) {
     let (mut first, mut touched) = (FirstError::default(), 0u64);
     let before = thread_counts().minor_faults;
     bench.splits(&[point], SampleGate::Thread, |splits| {
-        if pages.next == PAGES && first.check(pages.renew()).is_none() {
+        if pages.next == PAGES && first.check_result(pages.renew()).is_none() {
             return;
         }
         let offset = pages.next * page_size();
-        if first.check(pages.prepare(offset)).is_none() {
+        if first.check_result(pages.prepare_page(offset)).is_none() {
             return;
         }
-        splits.start();
+        splits.start_part();
         pages.touch(offset);
-        splits.stop(0);
+        splits.stop_part(0);
         pages.next += 1;
         touched += 1 + u64::from(pages.mode == PageFaultKind::File);
     });
     let faults = thread_counts().minor_faults - before;
-    if first.happened() {
-        first.report(bench, &[point], "give pages back");
+    if first.has_error() {
+        first.report_failure(bench, &[point], "give pages back");
     } else if faults < touched {
         let reason =
             format!("{touched} pages were touched, but only {faults} faulted: they were there before");
@@ -245,50 +247,50 @@ fn mapped(bench: &mut Bench, point: usize, asked: &PageFaultSettings) {
         rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))?;
         Ok((copy_of(path, file, length)?, length))
     });
-    let Some((file, length)) = possible(bench, point, "copy the file", copied) else { return };
+    let Some((file, length)) = ok_or_refuse(bench, point, "copy the file", copied) else { return };
     let bytes = |asked: Option<u64>, usual: usize| asked.map_or(usual, |bytes| bytes as usize);
     let size = bytes(asked.size, length).clamp(1, length);
     let touched = bytes(asked.touched, size).clamp(1, size);
     let stride = bytes(asked.stride, page_size()).max(1);
     let mut first = FirstError::default();
     bench.splits(&[point], SampleGate::Thread, |splits| {
-        if first.happened() {
+        if first.has_error() {
             return;
         }
-        splits.start();
-        if let Some(mut mapping) = first.check(PageMapping::shared_writable(&file, size)) {
+        splits.start_part();
+        if let Some(mut mapping) = first.check_result(PageMapping::shared_writable(&file, size)) {
             for offset in (0..touched).step_by(stride) {
-                mapping.write(offset);
+                mapping.write_byte(offset);
             }
-            first.check(mapping.unmap());
+            first.check_result(mapping.unmap());
         }
-        splits.stop(0);
+        splits.stop_part(0);
     });
-    first.report(bench, &[point], "map the file");
+    first.report_failure(bench, &[point], "map the file");
 }
 
 /// Loads from all pages of a file, mapped anew each time, in random order.
-fn around(bench: &mut Bench, point: usize, path: Option<String>) {
+fn measure_fault_around(bench: &mut Bench, point: usize, path: Option<String>) {
     let mapped =
         file_of(path.as_deref()).and_then(|(file, length)| Ok((PageMapping::shared(file, length)?, length)));
-    let Some((mut memory, length)) = possible(bench, point, "map the file", mapped) else { return };
+    let Some((mut memory, length)) = ok_or_refuse(bench, point, "map the file", mapped) else { return };
     let pages = length / page_size();
     let order = shuffled(pages, bench.seed());
     let mut first = FirstError::default();
     let before = thread_counts().minor_faults;
     bench.set_work(point, OperationWork { ops: pages as u64, ..OperationWork::default() });
     bench.splits(&[point], SampleGate::Thread, |splits| {
-        if first.check(memory.discard()).is_none() {
+        if first.check_result(memory.discard()).is_none() {
             return;
         }
-        splits.start();
+        splits.start_part();
         for page in &order {
-            memory.read(page * page_size());
+            memory.read_byte(page * page_size());
         }
-        splits.stop(0);
+        splits.stop_part(0);
     });
-    if first.happened() {
-        first.report(bench, &[point], "give pages back");
+    if first.has_error() {
+        first.report_failure(bench, &[point], "give pages back");
     } else if thread_counts().minor_faults == before {
         let remedy = "run it without locked memory (mlockall)";
         bench.unsupported(point, "no page faulted: they were there before", remedy);
@@ -321,7 +323,7 @@ fn huge(bench: &mut Bench, point: usize) {
             return;
         }
     };
-    memory.write(0);
+    memory.write_byte(0);
     if !is_huge(&memory, 0) {
         let reason = "no huge page came, although one was asked for (madvise, checked by mincore)";
         bench.unsupported(point, reason, remedy);
@@ -333,26 +335,26 @@ fn huge(bench: &mut Bench, point: usize) {
     bench.splits(&[point], SampleGate::Thread, |splits| {
         if next == HUGE_PAGES {
             flushed = memory.flush(0, memory.len());
-            if first.check(memory.discard()).is_none() {
+            if first.check_result(memory.discard()).is_none() {
                 return;
             }
             next = 0;
         }
         let offset = next * HUGE_PAGE;
         let from = splits.now();
-        memory.write(offset);
+        memory.write_byte(offset);
         let to = splits.now();
         touched += 1;
         // A fault that got a small page is another operation: it does not count.
         if is_huge(&memory, offset) {
-            splits.between(0, from, to);
+            splits.set_part(0, from, to);
         } else {
             small += 1;
         }
         next += 1;
     });
-    if first.happened() {
-        first.report(bench, &[point], "give pages back");
+    if first.has_error() {
+        first.report_failure(bench, &[point], "give pages back");
     } else if small > 0 {
         let reason =
             format!("of {touched} faults, {small} got a small page and were left out: huge pages are scarce");
@@ -401,7 +403,7 @@ mod tests {
         assert_eq!(points.len(), 1);
         let measured = measure(&PAGE_FAULTS, points);
         check(&measured[0]);
-        assert_eq!(measured[0].work.unwrap().ops, PAGES as u64, "{:?}", measured[0].reason());
+        assert_eq!(measured[0].work.unwrap().ops, PAGES as u64, "{:?}", measured[0].joined_reasons());
     }
 
     #[test]
@@ -418,7 +420,7 @@ mod tests {
         put("pages", "4KiB".into());
         let measured = measure(&PAGE_FAULTS, PAGE_FAULT.plan(&input, &harness::machine()));
         check(&measured[0]);
-        assert_eq!(measured[0].work.unwrap().ops, 40, "{:?}", measured[0].reason());
+        assert_eq!(measured[0].work.unwrap().ops, 40, "{:?}", measured[0].joined_reasons());
         let mut put = |name: &str, value: latscope_core::plan::ParamValue| {
             input.values.insert(name.to_owned(), vec![value]);
         };
@@ -427,7 +429,7 @@ mod tests {
         put("stride", (16 << 10).into());
         let measured = measure(&PAGE_FAULTS, PAGE_FAULT.plan(&input, &harness::machine()));
         check(&measured[0]);
-        assert_eq!(measured[0].quality.level, QualityLevel::Ok, "{:?}", measured[0].reason());
+        assert_eq!(measured[0].quality.level, QualityLevel::Ok, "{:?}", measured[0].joined_reasons());
         assert!(std::fs::read(&path).unwrap().iter().all(|byte| *byte == 7), "the file itself was stored to");
         std::fs::remove_file(&path).unwrap();
         let gone = measure(&PAGE_FAULTS, PAGE_FAULT.plan(&input, &harness::machine()));
@@ -438,7 +440,7 @@ mod tests {
     fn small_pages_do_not_pass_for_huge_ones() {
         let mut memory = PageMapping::huge_aligned(HUGE_PAGE).unwrap();
         let _ = memory.refuse_huge_pages();
-        memory.write(0);
+        memory.write_byte(0);
         assert!(!is_huge(&memory, 0));
     }
 
@@ -448,8 +450,8 @@ mod tests {
         assert_eq!(planned.len(), 4);
         for m in measure(&PAGE_FAULTS, planned) {
             check(&m);
-            let huge = m.is("pages", "2MiB");
-            assert!(huge || m.quality.level != QualityLevel::Unsupported, "{:?}", m.reason());
+            let huge = m.has_param("pages", "2MiB");
+            assert!(huge || m.quality.level != QualityLevel::Unsupported, "{:?}", m.joined_reasons());
         }
     }
 }

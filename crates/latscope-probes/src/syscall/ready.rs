@@ -11,7 +11,7 @@ use rustix::io::Result;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-static READY: Experiment = Experiment::new("syscall.ready", Cpus::One, run);
+static READY: Experiment = Experiment::new("syscall.ready", Cpus::One, run_ready_queries);
 
 settings! {
     /// A question about descriptors.
@@ -43,21 +43,21 @@ words! {
 }
 
 probes! {
-    READY, ReadinessSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::BATCHES };
+    READY, ReadinessSettings, plan_ready_queries, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), ..ProbeFacts::BATCHES };
     SELECT "syscall.select", "select", "select(2)",
         "One select (pselect6) for reading on n eventfds, the last of them ready, with a zero timeout; filling \
         the set is included.";
 }
 
 probes! {
-    READY, ReadinessQuerySettings, plan, ..FACTS;
+    READY, ReadinessQuerySettings, plan_ready_queries, ..FACTS;
     POLL "syscall.poll", "poll", "poll(2)",
         "One poll for reading on n eventfds, the last of them ready, with a zero timeout.";
     EPOLL "syscall.epoll", "epoll_wait", "epoll_wait(2)",
         "One epoll_wait on a set of n eventfds of which one is ready (level-triggered), with a zero timeout.";
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_ready_queries(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let numbers: &[u64] = match input.profile {
         SurveyProfile::Quick => &[100],
         SurveyProfile::Normal => &[10, 100, 1_000],
@@ -71,13 +71,13 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
         Some(WriteDescriptorKind::WriteTcp) => " of TCP connections",
     };
     let point = |descriptors: u64| {
-        let title = format!("{} on {}{of}", probe.title, counted(descriptors, "descriptor"));
-        probe.point(ReadinessSettings { descriptors, mode }, title, descriptors == 100)
+        let title = format!("{} on {}{of}", probe.title, count_with_noun(descriptors, "descriptor"));
+        probe.make_point(ReadinessSettings { descriptors, mode }, title, descriptors == 100)
     };
     asked.descriptors.or(numbers).into_iter().map(point).collect()
 }
 
-fn run(bench: &mut Bench) -> anyhow::Result<()> {
+fn run_ready_queries(bench: &mut Bench) -> anyhow::Result<()> {
     let seed = bench.seed();
     for (index, point) in bench.points().iter().enumerate() {
         let ReadinessSettings { descriptors: count, mode } = ReadinessSettings::read(point)?;
@@ -87,7 +87,7 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
             Some(WriteDescriptorKind::WriteFile) => open_file(count),
             Some(WriteDescriptorKind::WriteTcp) => open_connections(count),
         };
-        let Some(files) = possible(bench, index, "open that many descriptors", opened) else { continue };
+        let Some(files) = ok_or_refuse(bench, index, "open that many descriptors", opened) else { continue };
         match point.probe.as_str() {
             "syscall.select" if written => {
                 let mut set = Descriptors::new(&files[..count as usize]);
@@ -96,18 +96,20 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
             }
             "syscall.select" => {
                 let mut set = Descriptors::new(&files);
-                time_call(bench, index, "select", || set.readable_now().and_then(one));
+                time_call(bench, index, "select", || set.readable_now().and_then(check_one_ready));
             }
             "syscall.poll" => {
                 let mut list: Vec<PollFd> = files.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-                let ready = poll(&mut list, Some(&ZERO)).and_then(one);
-                let Some(()) = possible(bench, index, "poll", ready) else { continue };
+                let ready = poll(&mut list, Some(&ZERO)).and_then(check_one_ready);
+                let Some(()) = ok_or_refuse(bench, index, "poll", ready) else { continue };
                 time_loop(bench, index, "poll", &mut SystemCallLoop::poll(seed, &mut list));
             }
             _ => {
-                let Some(set) = possible(bench, index, "epoll_ctl", watch(&files)) else { continue };
-                let ready = wait(&set).and_then(one);
-                let Some(()) = possible(bench, index, "epoll_wait", ready) else { continue };
+                let Some(set) = ok_or_refuse(bench, index, "epoll_ctl", create_epoll_set(&files)) else {
+                    continue;
+                };
+                let ready = count_ready(&set).and_then(check_one_ready);
+                let Some(()) = ok_or_refuse(bench, index, "epoll_wait", ready) else { continue };
                 time_loop(bench, index, "epoll_wait", &mut SystemCallLoop::epoll_wait(seed, set.as_fd()));
             }
         }
@@ -119,7 +121,7 @@ const ZERO: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// Checks that exactly one descriptor is ready; any other answer is an error of the kernel's.
 #[inline(always)]
-fn one(ready: usize) -> Result<()> {
+fn check_one_ready(ready: usize) -> Result<()> {
     if ready == 1 { Ok(()) } else { Err(Errno::PROTO) }
 }
 
@@ -170,7 +172,7 @@ pub(super) fn allow_descriptors(count: u64) -> Result<()> {
 }
 
 /// An epoll set of these descriptors.
-fn watch(files: &[OwnedFd]) -> Result<OwnedFd> {
+fn create_epoll_set(files: &[OwnedFd]) -> Result<OwnedFd> {
     let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     for (number, file) in (0u64..).zip(files) {
         epoll::add(&set, file, epoll::EventData::new_u64(number), epoll::EventFlags::IN)?;
@@ -180,7 +182,7 @@ fn watch(files: &[OwnedFd]) -> Result<OwnedFd> {
 
 /// Number of ready descriptors, up to 64, now.
 #[inline(always)]
-fn wait(set: &OwnedFd) -> Result<usize> {
+fn count_ready(set: &OwnedFd) -> Result<usize> {
     const NONE: epoll::Event =
         epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
     let mut events = [NONE; 64];
@@ -198,11 +200,11 @@ mod tests {
     fn each_way_of_asking_finds_the_one_ready_descriptor() {
         let files = open_eventfds(70).unwrap();
         let mut list: Vec<PollFd> = files.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        let set = watch(&files).unwrap();
+        let set = create_epoll_set(&files).unwrap();
         for _ in 0..2 {
             assert_eq!(Descriptors::new(&files).readable_now(), Ok(1));
             assert_eq!(poll(&mut list, Some(&ZERO)), Ok(1));
-            assert_eq!(wait(&set), Ok(1));
+            assert_eq!(count_ready(&set), Ok(1));
         }
     }
 
@@ -220,7 +222,7 @@ mod tests {
         let planned: Vec<MeasurementPoint> = [&SELECT, &POLL, &EPOLL].into_iter().flat_map(points).collect();
         for m in measure(&READY, planned) {
             check(&m);
-            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{}: {:?}", m.probe, m.reason());
+            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{}: {:?}", m.probe, m.joined_reasons());
         }
     }
 
@@ -242,7 +244,7 @@ mod tests {
                     (m.quality.level, &m.params["mode"]),
                     (QualityLevel::Ok, &mode.word().into()),
                     "{:?}",
-                    m.reason()
+                    m.joined_reasons()
                 );
             }
         }
@@ -250,9 +252,10 @@ mod tests {
 
     #[test]
     fn more_descriptors_than_allowed_close_the_point_with_a_reason() {
-        let point = SELECT.point(ReadinessSettings { descriptors: 1 << 40, mode: None }, "too many", false);
+        let point =
+            SELECT.make_point(ReadinessSettings { descriptors: 1 << 40, mode: None }, "too many", false);
         let measured = measure(&READY, vec![point]);
         assert_eq!(measured[0].quality.level, QualityLevel::Unsupported);
-        assert!(measured[0].remedy().as_ref().unwrap().contains("ulimit"));
+        assert!(measured[0].joined_remedies().as_ref().unwrap().contains("ulimit"));
     }
 }

@@ -4,9 +4,10 @@ use super::calls::{FACTS, time_loop};
 use crate::apart::measure_apart;
 use crate::prelude::*;
 use latscope_os::kernels::code::calls::SystemCallLoop;
-use latscope_os::seccomp::{Looks, SeccompFilter, installed};
+use latscope_os::seccomp::{Looks, SeccompFilter, filter_count};
 
-static SECCOMP: Experiment = Experiment::new("syscall.seccomp", Cpus::One, run).setup(0.02);
+static SECCOMP: Experiment =
+    Experiment::new("syscall.seccomp", Cpus::One, run_filtered_calls).setup_per_point(0.02);
 
 settings! {
     /// Settings of a filter of system calls.
@@ -20,14 +21,14 @@ settings! {
 }
 
 probes! {
-    SECCOMP, SeccompFilterSettings, plan, ..FACTS;
+    SECCOMP, SeccompFilterSettings, plan_filtered_calls, ..FACTS;
     FILTERED "syscall.seccomp", "getppid, with a seccomp filter", "seccomp(2)",
         "One getppid of a thread with one more filter, which allows the call; `cost`: longer than before the \
         filter."
             { by_name_only: true, most: &[("instructions", 4096)], };
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_filtered_calls(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let counts: &[u64] = match input.profile {
         SurveyProfile::Quick => &[1, 100],
         SurveyProfile::Normal => &[1, 100, 1000],
@@ -39,33 +40,35 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
         for count in asked.instructions.or(counts) {
             // A look at the argument is an instruction of its own.
             let instructions = if mode == Looks::Argument { count.max(2) } else { count };
-            let of = counted(instructions, "instruction");
+            let of = count_with_noun(instructions, "instruction");
             let title = format!("{} of {of}, {}", probe.title, mode.word().replace('-', " "));
-            points.push(probe.point(SeccompFilterSettings { instructions, mode }, title, true));
+            points.push(probe.make_point(SeccompFilterSettings { instructions, mode }, title, true));
         }
     }
     points
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_filtered_calls(bench: &mut Bench) -> Result<()> {
     for (index, filtered) in bench.settings::<SeccompFilterSettings>()?.into_iter().enumerate() {
         match SeccompFilter::new(filtered.instructions as usize, filtered.mode) {
             None => bench.unsupported(index, "a filter has from 1 (by argument 2) to 4096 instructions", ""),
-            Some(filter) => measure_apart(bench, |bench| measure(bench, index, &filter))?,
+            Some(filter) => measure_apart(bench, |bench| measure_filtered_call(bench, index, &filter))?,
         }
     }
     Ok(())
 }
 
-fn measure(bench: &mut Bench, index: usize, filter: &SeccompFilter) -> Result<()> {
+fn measure_filtered_call(bench: &mut Bench, index: usize, filter: &SeccompFilter) -> Result<()> {
     // The same addresses before and after.
     let mut calls = SystemCallLoop::getppid(bench.seed());
-    let (plain, before) = (median_of_loop(&mut calls), installed());
-    let Some(()) = possible(bench, index, "install a filter", filter.install()) else { return Ok(()) };
-    anyhow::ensure!(installed() == before.map(|count| count + 1), "the kernel does not count the filter");
+    let (plain, before) = (median_of_loop(&mut calls), filter_count());
+    let Some(()) = ok_or_refuse(bench, index, "install a filter", filter.install_for_thread()) else {
+        return Ok(());
+    };
+    anyhow::ensure!(filter_count() == before.map(|count| count + 1), "the kernel does not count the filter");
     time_loop(bench, index, "getppid", &mut calls);
     if let Some(median) = bench.median(index) {
-        bench.value(index, "cost", median - plain, "ns", Better::Less);
+        bench.add_value(index, "cost", median - plain, "ns", Better::Less);
     }
     Ok(())
 }
@@ -78,7 +81,7 @@ const STRETCHES: usize = 32;
 pub(super) fn median_of_loop(calls: &mut SystemCallLoop) -> f64 {
     median_ns(|stretch| {
         // A call that fails is refused later, where it is timed.
-        let _ = calls.run(stretch % calls.addresses(), CALLS);
+        let _ = calls.run_at(stretch % calls.address_count(), CALLS);
     })
 }
 
@@ -100,14 +103,14 @@ mod tests {
 
     #[test]
     fn filters_are_measured_and_none_is_left() {
-        let before = installed();
+        let before = filter_count();
         let too_long =
-            FILTERED.point(SeccompFilterSettings { instructions: 4097, mode: Looks::Number }, "", false);
+            FILTERED.make_point(SeccompFilterSettings { instructions: 4097, mode: Looks::Number }, "", false);
         let mut all = measure(&SECCOMP, [points(&FILTERED), vec![too_long]].concat());
         all.iter().for_each(check);
         assert_eq!(all.pop().unwrap().quality.level, QualityLevel::Unsupported);
         assert_eq!(all.len(), 4);
-        assert!(all.iter().all(|m| m.values.contains_key("cost") || m.reason().is_some()));
-        assert_eq!(installed(), before);
+        assert!(all.iter().all(|m| m.values.contains_key("cost") || m.joined_reasons().is_some()));
+        assert_eq!(filter_count(), before);
     }
 }

@@ -8,7 +8,7 @@ use latscope_os::page::Access;
 use std::sync::Mutex;
 
 probes! {
-    EXPERIMENT, ShootdownSettings, plan, ..FACTS;
+    EXPERIMENT, ShootdownSettings, plan_shootdowns, ..FACTS;
     SHOOTDOWN "syscall.shootdown", "page taken away that other CPUs use", FACTS.source,
         "One munmap of a page of 4 KiB, or one mprotect of it to read-only, while so many other threads of the \
         process compute on CPUs of their own and have just read the page: the kernel makes their CPUs forget the \
@@ -27,8 +27,8 @@ const FACTS: ProbeFacts = ProbeFacts {
     ..ProbeFacts::DEFAULT
 };
 
-static EXPERIMENT: Experiment = Experiment::new("syscall.shootdown", Cpus::All, run)
-    .setup(0.01)
+static EXPERIMENT: Experiment = Experiment::new("syscall.shootdown", Cpus::All, run_shootdowns)
+    .setup_per_point(0.01)
     .fewer_rounds(4, "its threads compute on all CPUs");
 
 words! {
@@ -51,7 +51,7 @@ settings! {
     }
 }
 
-fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+fn plan_shootdowns(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
     let (calls, threads) = if input.survey {
         (&ShootdownCall::ALL[..1], BTreeSet::from([others]))
@@ -66,17 +66,17 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
         for threads in threads.iter().copied().filter(|n| *n > 0 || probe.id == SHOOTDOWN.id) {
             let users = match threads {
                 0 => "that no other CPU uses".to_owned(),
-                threads => format!("used by {}", counted(threads, "other thread")),
+                threads => format!("used by {}", count_with_noun(threads, "other thread")),
             };
             let what = if probe.id == GAP.id { "gap by " } else { "" };
             let title = format!("{what}{} of a page {users}", call.word());
-            points.push(probe.point(ShootdownSettings { call, threads }, title, input.survey));
+            points.push(probe.make_point(ShootdownSettings { call, threads }, title, input.survey));
         }
     }
     points
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_shootdowns(bench: &mut Bench) -> Result<()> {
     let points = bench.points();
     let settings: Vec<ShootdownSettings> = bench.settings()?;
     let wanted: Vec<(String, ShootdownSettings)> =
@@ -85,15 +85,16 @@ fn run(bench: &mut Bench) -> Result<()> {
     for (call, threads) in groups {
         let of_group = |(_, of): &(String, ShootdownSettings)| of.call == call && of.threads == threads;
         let mut parts = ActivityParts::default();
-        let mut part = |probe: &Probe| parts.part(&wanted, |point| point.0 == probe.id && of_group(point));
+        let mut part =
+            |probe: &Probe| parts.add_part(&wanted, |point| point.0 == probe.id && of_group(point));
         let places = [part(&SHOOTDOWN), part(&GAP)];
-        if !enough_cpus(bench, parts.points(), threads) {
+        if !enough_cpus(bench, parts.point_indices(), threads) {
             continue;
         }
         let cpus = bench.cpus()[1..=threads as usize].to_vec();
         let page = ShootdownPage::default();
-        let siblings = Siblings::start(bench.timebase(), &cpus, || page.user())?;
-        measure(bench, &parts, ShootdownGroup { call, page, siblings, cpus, places });
+        let siblings = Siblings::start_threads(bench.timebase(), &cpus, || page.page_reader())?;
+        measure_shootdown(bench, &parts, ShootdownGroup { call, page, siblings, cpus, places });
     }
     Ok(())
 }
@@ -104,7 +105,7 @@ struct ShootdownPage(Arc<Mutex<Option<Arc<PageMapping>>>>);
 
 impl ShootdownPage {
     /// Puts a page there, which has been written.
-    fn put(&self) -> rustix::io::Result<()> {
+    fn map_page(&self) -> rustix::io::Result<()> {
         let mut mapping = PageMapping::anonymous(page_size())?;
         // EINVAL: a kernel without huge pages, which is as good.
         let _ = mapping.refuse_huge_pages();
@@ -118,16 +119,16 @@ impl ShootdownPage {
     }
 
     /// Takes the page out, which no sibling holds any more.
-    fn take(&self) -> Option<PageMapping> {
+    fn take_page(&self) -> Option<PageMapping> {
         Arc::into_inner(self.0.lock().expect("no thread panics with it").take()?)
     }
 
     /// Returns the preparation of a sibling: it reads the page, so that its CPU has the translation.
-    fn user(&self) -> Prepare {
+    fn page_reader(&self) -> Prepare {
         let shared = self.clone();
         Box::new(move || {
             if let Some(page) = shared.page() {
-                std::hint::black_box(page.read(0));
+                std::hint::black_box(page.read_byte(0));
             }
         })
     }
@@ -143,43 +144,43 @@ struct ShootdownGroup {
     places: [ActivityPart; 2],
 }
 
-fn measure(bench: &mut Bench, parts: &ActivityParts, mut of: ShootdownGroup) {
+fn measure_shootdown(bench: &mut Bench, parts: &ActivityParts, mut of: ShootdownGroup) {
     let timebase = bench.timebase();
     let mut first = FirstError::default();
     let mut gaps: Vec<Vec<f64>> = of.cpus.iter().map(|_| Vec::new()).collect();
     let mut calls = 0u64;
-    let before = CpuKernelCounters::read();
-    bench.splits(parts.points(), SampleGate::Open, |splits| {
-        if first.happened() || first.check(of.page.put()).is_none() {
+    let before = CpuKernelCounters::read_current();
+    bench.splits(parts.point_indices(), SampleGate::Open, |splits| {
+        if first.has_error() || first.check_result(of.page.map_page()).is_none() {
             return;
         }
-        of.siblings.begin();
-        let Some(mapping) = of.page.take() else { return };
+        of.siblings.begin_round();
+        let Some(mapping) = of.page.take_page() else { return };
         let before = switches();
-        let (start, end) = first.check(timed(splits, of.call, mapping)).unwrap_or_default();
+        let (start, end) = first.check_result(time_shootdown(splits, of.call, mapping)).unwrap_or_default();
         let alone = switches() == before;
         calls += 1;
-        let Some(seen) = of.siblings.end().filter(|_| alone) else { return };
+        let Some(seen) = of.siblings.end_round().filter(|_| alone) else { return };
         let mut longest = 0;
         for (gaps, gap) in gaps.iter_mut().zip(seen) {
             gaps.push(timebase.span(gap));
             longest = longest.max(gap);
         }
-        of.places[0].between(splits, start, end);
-        of.places[1].between(splits, 0, longest);
+        of.places[0].set_between(splits, start, end);
+        of.places[1].set_between(splits, 0, longest);
     });
-    let after = CpuKernelCounters::read();
-    if !first.report(bench, parts.points(), of.call.word()) {
+    let after = CpuKernelCounters::read_current();
+    if !first.report_failure(bench, parts.point_indices(), of.call.word()) {
         return;
     }
-    let interrupts: u64 = of.cpus.iter().map(|cpu| after.since(&before, *cpu).of("TLB")).sum();
-    for point in parts.points() {
+    let interrupts: u64 = of.cpus.iter().map(|cpu| after.since(&before, *cpu).interrupts_from("TLB")).sum();
+    for point in parts.point_indices() {
         if calls > 0 {
-            bench.value(*point, "shootdowns", interrupts as f64 / calls as f64, "count", Better::Less);
+            bench.add_value(*point, "shootdowns", interrupts as f64 / calls as f64, "count", Better::Less);
         }
         for (cpu, gaps) in of.cpus.iter().zip(&gaps).take(NAMED) {
             if let Some(median) = median(gaps) {
-                bench.value(*point, &format!("gap:cpu{cpu}"), median, "ns", Better::Less);
+                bench.add_value(*point, &format!("gap:cpu{cpu}"), median, "ns", Better::Less);
             }
         }
     }
@@ -189,7 +190,11 @@ fn measure(bench: &mut Bench, parts: &ActivityParts, mut of: ShootdownGroup) {
 const NAMED: usize = 16;
 
 /// Takes the page away; returns the stamps around the call.
-fn timed(splits: &Splits, call: ShootdownCall, mut mapping: PageMapping) -> rustix::io::Result<(u64, u64)> {
+fn time_shootdown(
+    splits: &Splits,
+    call: ShootdownCall,
+    mut mapping: PageMapping,
+) -> rustix::io::Result<(u64, u64)> {
     let start = splits.now();
     match call {
         ShootdownCall::Munmap => {
@@ -219,17 +224,17 @@ mod tests {
     #[test]
     fn by_powers_of_two_and_all_and_one_row_in_a_survey() {
         let threads: Vec<u64> =
-            planned("0-5", false)[..5].iter().map(|point| point.number("threads")).collect();
+            planned("0-5", false)[..5].iter().map(|point| point.numeric_param("threads")).collect();
         assert_eq!(threads, [0, 1, 2, 4, 5]);
         assert!(
             planned("0-5", false)
                 .iter()
-                .all(|point| point.probe == SHOOTDOWN.id || point.number("threads") > 0)
+                .all(|point| point.probe == SHOOTDOWN.id || point.numeric_param("threads") > 0)
         );
         let surveyed = planned("0-5", true);
         assert_eq!(surveyed.len(), 2);
         assert_eq!(surveyed[0].title, "munmap of a page used by 5 other threads");
-        assert_eq!(planned("3", true)[0].number("threads"), 1, "reported as unsupported");
+        assert_eq!(planned("3", true)[0].numeric_param("threads"), 1, "reported as unsupported");
     }
 
     /// The second method: on x86 without broadcast invalidation the kernel counts the interrupts.
@@ -243,9 +248,9 @@ mod tests {
             harness::check(&m);
             assert_eq!(
                 m.quality.level == QualityLevel::Unsupported,
-                m.number("threads") == Some(1) && cpus == 1
+                m.numeric_param("threads") == Some(1) && cpus == 1
             );
-            if m.quality.level != QualityLevel::Unsupported && m.number("threads") == Some(1) {
+            if m.quality.level != QualityLevel::Unsupported && m.numeric_param("threads") == Some(1) {
                 assert!(m.values["shootdowns"].value > 0.0 || !interrupted, "{m:?}");
                 assert!(m.values.keys().any(|name| name.starts_with("gap:cpu")), "{m:?}");
             }

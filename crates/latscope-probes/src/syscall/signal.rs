@@ -7,7 +7,7 @@ use latscope_os::kernels::code::calls::SystemCallLoop;
 use latscope_os::signal_probe::{FaultTrap, SelfSignal};
 use rustix::io::Result;
 
-static SIGNAL: Experiment = Experiment::new("syscall.signal", Cpus::One, run);
+static SIGNAL: Experiment = Experiment::new("syscall.signal", Cpus::One, run_signals);
 
 probes! {
     SIGNAL, (), crate::only_point, ..FACTS;
@@ -22,13 +22,13 @@ probes! {
         { at_addresses: false, };
 }
 
-fn run(bench: &mut Bench) -> anyhow::Result<()> {
+fn run_signals(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
         if point.probe == FAULT.id {
             fault(bench, index);
             continue;
         }
-        match SelfSignal::install() {
+        match SelfSignal::install_handler() {
             Err(error) => refuse(bench, index, "install a signal handler", error),
             Ok(signal) if point.probe == INSTALL.id => {
                 let mut calls = SystemCallLoop::install_signal(bench.seed(), &signal);
@@ -42,17 +42,17 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
 
 fn deliver(bench: &mut Bench, point: usize, signal: &SelfSignal) {
     if let Ok(ns) = baseline(signal) {
-        bench.value(point, "nothing-sent", ns, "ns", Better::Less);
+        bench.add_value(point, "nothing-sent", ns, "ns", Better::Less);
     }
     let mut calls = SystemCallLoop::deliver_signal(bench.seed(), signal);
-    let before = signal.delivered();
+    let before = signal.delivery_count();
     time_loop(bench, point, "tgkill", &mut calls);
-    let (sent, handled) = (calls.iterations(), signal.delivered() - before);
+    let (sent, handled) = (calls.iterations(), signal.delivery_count() - before);
     if handled != sent {
         let reason = format!(
             "{} of {} sent had been handled when the call returned",
             format_count(handled),
-            counted(sent, "signal")
+            count_with_noun(sent, "signal")
         );
         bench.unsupported(point, reason, "");
     }
@@ -74,13 +74,13 @@ fn baseline(signal: &SelfSignal) -> Result<f64> {
 }
 
 fn fault(bench: &mut Bench, point: usize) {
-    let trap = possible(bench, point, "install a SIGSEGV handler", FaultTrap::install());
+    let trap = ok_or_refuse(bench, point, "install a SIGSEGV handler", FaultTrap::install_trap());
     let Some(mut trap) = trap else { return };
     let (mut stores, before) = (0u64, trap.caught());
     bench.batch(point, Batch { cycles: true, ..Batch::default() }, |count| {
         stores += count;
         for _ in 0..count {
-            trap.store();
+            trap.try_store();
         }
     });
     let caught = trap.caught() - before;
@@ -100,7 +100,7 @@ mod tests {
         let planned = [&INSTALL, &DELIVER, &FAULT].into_iter().flat_map(points).collect();
         for m in measure(&SIGNAL, planned) {
             check(&m);
-            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{}: {:?}", m.probe, m.reason());
+            assert_ne!(m.quality.level, QualityLevel::Unsupported, "{}: {:?}", m.probe, m.joined_reasons());
             assert_eq!(m.values.contains_key("nothing-sent"), m.probe == DELIVER.id);
         }
     }

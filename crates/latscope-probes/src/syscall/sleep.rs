@@ -6,7 +6,7 @@ use latscope_os::timer_slack;
 use std::thread::Builder;
 
 probes! {
-    EXPERIMENT, ShortSleepSettings, plan, ..ProbeFacts::DELAYS;
+    EXPERIMENT, ShortSleepSettings, plan_sleeps, ..ProbeFacts::DELAYS;
     SLACK "syscall.sleep", "late end of a sleep", "nanosleep(2), PR_SET_TIMERSLACK(2const)",
         "From 200 µs after a thread of SCHED_OTHER called nanosleep for 200 µs to its return, with the given \
         timer slack. Other sleepers on the CPU do the same; `interrupts`: of the CPU's timer for each sleep."
@@ -14,7 +14,7 @@ probes! {
           sensitive_to: &[Condition::WakeUp, Condition::Virtualisation, Condition::Fairness], };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("syscall.sleep", Cpus::One, run);
+static EXPERIMENT: Experiment = Experiment::new("syscall.sleep", Cpus::One, run_sleeps);
 
 settings! {
     /// Settings of a short sleep.
@@ -32,7 +32,7 @@ const MOST: u64 = 256;
 /// Length of a sleep.
 const SLEEP: Duration = Duration::from_micros(200);
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_sleeps(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let usual: &[u64] = match input.profile {
         SurveyProfile::Quick => &[1, 50_000],
         _ => &[1, 50_000, 200_000, 1_000_000],
@@ -42,27 +42,29 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     for sleepers in asked.sleepers.or(&[1, 8]).into_iter().filter(|sleepers| (1..=MOST).contains(sleepers)) {
         // The kernel takes 0 for its default.
         for slack in asked.slack.or(usual).into_iter().filter(|slack| *slack > 0) {
-            let of = counted(sleepers, "thread");
+            let of = count_with_noun(sleepers, "thread");
             let title = format!("{}, {of}, timer slack {}", probe.title, format_time(slack as f64));
-            points.push(probe.point(ShortSleepSettings { slack, sleepers }, title, true));
+            points.push(probe.make_point(ShortSleepSettings { slack, sleepers }, title, true));
         }
     }
     points
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_sleeps(bench: &mut Bench) -> Result<()> {
     for (index, sleep) in bench.settings::<ShortSleepSettings>()?.into_iter().enumerate() {
         measure_apart(bench, |bench| {
-            measure(bench, index, &sleep);
+            measure_sleep(bench, index, &sleep);
             Ok(())
         })?;
     }
     Ok(())
 }
 
-fn measure(bench: &mut Bench, index: usize, sleep: &ShortSleepSettings) {
+fn measure_sleep(bench: &mut Bench, index: usize, sleep: &ShortSleepSettings) {
     let slack = sleep.slack;
-    let Some(()) = possible(bench, index, "set the timer slack", timer_slack::set(slack)) else { return };
+    let Some(()) = ok_or_refuse(bench, index, "set the timer slack", timer_slack::set_slack_ns(slack)) else {
+        return;
+    };
     if timer_slack::get() != Some(slack) {
         let reason = "the kernel has no timer slack for this thread: a real-time policy has none";
         return bench.unsupported(index, reason, "");
@@ -78,7 +80,7 @@ fn measure(bench: &mut Bench, index: usize, sleep: &ShortSleepSettings) {
         // They have the slack and the CPU of this thread, which starts them.
         let sleeper = |_| Builder::new().spawn_scoped(scope, sleep_on);
         match (1..sleep.sleepers).map(sleeper).collect::<std::io::Result<Vec<_>>>() {
-            Ok(_) => time(bench, index, &others),
+            Ok(_) => time_sleeps(bench, index, &others),
             Err(error) => {
                 bench.unsupported(index, format!("no thread can be created: {error}"), more_tasks())
             }
@@ -88,7 +90,7 @@ fn measure(bench: &mut Bench, index: usize, sleep: &ShortSleepSettings) {
 }
 
 /// Times sleeps of this thread, beside those that the others count.
-fn time(bench: &mut Bench, index: usize, others: &AtomicU64) {
+fn time_sleeps(bench: &mut Bench, index: usize, others: &AtomicU64) {
     let ticks = bench.timebase().ticks(SLEEP.as_nanos() as u64);
     let cpu = bench.cpus()[0];
     let interrupts =
@@ -101,13 +103,13 @@ fn time(bench: &mut Bench, index: usize, others: &AtomicU64) {
         let ended = splits.now();
         sleeps += 1;
         early += u64::from(ended < began + ticks);
-        splits.between(0, began + ticks, ended);
+        splits.set_part(0, began + ticks, ended);
     });
     sleeps += others.load(Relaxed) - slept;
-    bench.value(index, "early", early as f64, "", Better::Neither);
+    bench.add_value(index, "early", early as f64, "", Better::Neither);
     if let (Some(before), Some(after), true) = (before, interrupts(), sleeps > 0) {
         let each = after.saturating_sub(before) as f64 / sleeps as f64;
-        bench.value(index, "interrupts", each, "", Better::Neither);
+        bench.add_value(index, "interrupts", each, "", Better::Neither);
     }
 }
 
@@ -128,7 +130,7 @@ mod tests {
         let before = timer_slack::get();
         for m in measure(&EXPERIMENT, points(&SLACK)) {
             check(&m);
-            assert!(m.reason().is_some() || m.values.contains_key("early"));
+            assert!(m.joined_reasons().is_some() || m.values.contains_key("early"));
         }
         assert_eq!(timer_slack::get(), before);
     }

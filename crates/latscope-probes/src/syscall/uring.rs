@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use latscope_os::uring::{Taker, UringQueue};
 
-static URING: Experiment = Experiment::new("syscall.uring", Cpus::Two, run).first_rounds();
+static URING: Experiment = Experiment::new("syscall.uring", Cpus::Two, run_uring_batches).first_rounds();
 
 settings! {
     /// Operations of a submission.
@@ -29,7 +29,7 @@ words! {
 }
 
 probes! {
-    URING, UringSubmissionSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), at_addresses: true, ..ProbeFacts::DEFAULT };
+    URING, UringSubmissionSettings, plan_uring_batches, ..ProbeFacts { by: Some(SyscallInvocation::Instruction), at_addresses: true, ..ProbeFacts::DEFAULT };
     NOP "syscall.uring-nop", "io_uring NOP", "io_uring(7), io_uring_enter(2), IORING_OP_NOP",
         "One operation that does nothing, from before its submission until its completion is read; of several at \
         once, their time divided by their number. Mode enter: by one system call. Mode poller: by a kernel \
@@ -44,7 +44,7 @@ const MOST: u64 = 4096;
 const SHORT: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_secs(10);
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_uring_batches(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let (batches, modes): (&[u64], _) = match (input.survey, input.profile) {
         (true, _) => (&[1], &UringSubmitMode::ALL[..1]),
         (false, SurveyProfile::Full) => (&[1, 2, 4, 8, 16, 32, 64, 128], UringSubmitMode::ALL),
@@ -63,13 +63,13 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
             let of =
                 if batch == 1 { String::new() } else { format!(", {batch} at once: time per operation") };
             let title = format!("{}{taker}{of}", probe.title);
-            points.push(probe.point(UringSubmissionSettings { batch, mode }, title, true));
+            points.push(probe.make_point(UringSubmissionSettings { batch, mode }, title, true));
         }
     }
     points
 }
 
-fn run(bench: &mut Bench) -> anyhow::Result<()> {
+fn run_uring_batches(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, UringSubmissionSettings { batch, mode }) in bench.settings()?.into_iter().enumerate() {
         let taker = match (mode, bench.cpus().get(1).copied()) {
             (UringSubmitMode::Enter, _) => Taker::Caller,
@@ -81,19 +81,25 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
             (UringSubmitMode::PollerAsleep, Some(cpu)) => Taker::Poller { cpu, idle: SHORT },
         };
         let queue = UringQueue::new((batch as u32).next_power_of_two(), taker);
-        if let Some(queue) = possible(bench, index, "io_uring_setup", queue) {
-            measure(bench, index, batch, mode, queue);
+        if let Some(queue) = ok_or_refuse(bench, index, "io_uring_setup", queue) {
+            measure_uring_batch(bench, index, batch, mode, queue);
         }
     }
     Ok(())
 }
 
-fn measure(bench: &mut Bench, index: usize, batch: u64, mode: UringSubmitMode, mut queue: UringQueue) {
+fn measure_uring_batch(
+    bench: &mut Bench,
+    index: usize,
+    batch: u64,
+    mode: UringSubmitMode,
+    mut queue: UringQueue,
+) {
     let submit = |queue: &mut UringQueue| {
         (0..batch).for_each(|_| queue.prepare_nop());
-        queue.finish().map(drop)
+        queue.submit_and_wait().map(drop)
     };
-    let Some(()) = possible(bench, index, "io_uring_enter", submit(&mut queue)) else { return };
+    let Some(()) = ok_or_refuse(bench, index, "io_uring_enter", submit(&mut queue)) else { return };
     let mut first = FirstError::default();
     match mode {
         UringSubmitMode::Enter => {
@@ -102,21 +108,21 @@ fn measure(bench: &mut Bench, index: usize, batch: u64, mode: UringSubmitMode, m
             bench.batch_at_addresses(index, timed, addresses, |address, iterations| {
                 for _ in 0..iterations {
                     (0..batch).for_each(|_| queue.prepare_nop());
-                    first.check(queue.finish_at(address));
+                    first.check_result(queue.finish_at(address));
                 }
             });
         }
         UringSubmitMode::Poller => bench.calls(index, Batch { ops: batch, ..Batch::default() }, || {
-            first.check(submit(&mut queue));
+            first.check_result(submit(&mut queue));
         }),
         UringSubmitMode::PollerAsleep => bench.splits(&[index], SampleGate::Open, |splits| {
             while !queue.is_asleep() {
                 std::thread::sleep(SHORT / 10);
             }
-            first.check(splits.time(0, || submit(&mut queue)));
+            first.check_result(splits.time_part(0, || submit(&mut queue)));
         }),
     }
-    first.report(bench, &[index], "io_uring_enter");
+    first.report_failure(bench, &[index], "io_uring_enter");
 }
 
 #[cfg(test)]
@@ -155,7 +161,7 @@ mod tests {
                 m.quality.level != QualityLevel::Unsupported || alone,
                 "{:?}: {:?}",
                 m.params,
-                m.reason()
+                m.joined_reasons()
             );
         }
     }

@@ -1,6 +1,6 @@
 //! The life of a thread that does nothing, in parts.
 
-use super::{ThreadPlacement, place};
+use super::{ThreadPlacement, pin_to_placement};
 use crate::prelude::*;
 use latscope_os::thread::{self, PosixThreadAttributes};
 
@@ -35,13 +35,13 @@ impl ThreadStackKind {
     }
 }
 
-static EXPERIMENT: Experiment = Experiment::new("thread.life", Cpus::All, run);
+static EXPERIMENT: Experiment = Experiment::new("thread.life", Cpus::All, run_lifecycles);
 
 /// The parts, in the order of the stamps in [`once`].
 const PARTS: [&str; 5] = ["thread.create", "thread.start", "thread.end", "thread.join", "thread.total"];
 
 probes! {
-    EXPERIMENT, ThreadLifeSettings, plan, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..ProbeFacts::DEFAULT };
+    EXPERIMENT, ThreadLifeSettings, plan_lifecycles, ..ProbeFacts { by: Some(SyscallInvocation::Libc), ..ProbeFacts::DEFAULT };
     CREATE "thread.create", "thread create, call", "pthread_create(3), clone3(2)",
         "The call of pthread_create, from before it to after its return.";
     START "thread.start", "thread start", "pthread_create(3), clone3(2)",
@@ -57,13 +57,13 @@ probes! {
         { headline: Some(ProbeHeadline { name: "thread", preferred: &[("mode", "warm")] }), };
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_lifecycles(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = ThreadLifeRequest::of(input);
     let mut points = Vec::new();
     for placement in asked.placement.or(&[ThreadPlacement::Free]) {
         for mode in asked.mode.or(ThreadStackKind::ALL) {
             let title = format!("{}, {} stack{}", probe.title, mode.word(), placement.suffix());
-            points.push(probe.point(
+            points.push(probe.make_point(
                 ThreadLifeSettings { mode, placement },
                 title,
                 mode == ThreadStackKind::Warm,
@@ -73,14 +73,14 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
     points
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_lifecycles(bench: &mut Bench) -> Result<()> {
     let lives: Vec<ThreadLifeSettings> = bench.settings()?;
     for (first, life) in lives.iter().enumerate() {
         if lives[..first].contains(life) {
             continue;
         }
         let together: Vec<usize> = (first..lives.len()).filter(|i| lives[*i] == *life).collect();
-        let measured = measure(bench, life, &together);
+        let measured = measure_lifecycle(bench, life, &together);
         close_failed(bench, &together, measured, &more_tasks());
     }
     Ok(())
@@ -94,22 +94,22 @@ struct Traces {
 }
 
 /// Runs the measured thread: it only takes two stamps.
-fn live(traces: &Traces, clock: AnyClock) {
-    traces.first.store(clock.start(), Ordering::Relaxed);
-    traces.last.store(clock.end(), Ordering::Relaxed);
+fn run_thread_body(traces: &Traces, clock: AnyClock) {
+    traces.first.store(clock.stamp_start(), Ordering::Relaxed);
+    traces.last.store(clock.stamp_end(), Ordering::Relaxed);
 }
 
-fn measure(bench: &mut Bench, life: &ThreadLifeSettings, together: &[usize]) -> Result<()> {
+fn measure_lifecycle(bench: &mut Bench, life: &ThreadLifeSettings, together: &[usize]) -> Result<()> {
     let points = bench.points();
-    place(bench, life.placement).context("the CPUs cannot be used")?;
+    pin_to_placement(bench, life.placement).context("the CPUs cannot be used")?;
     let attributes = PosixThreadAttributes::new(Some(life.mode.stack())).context("no such stack")?;
     let clock = bench.timebase().clock();
     // The thread's body and what it writes to live for ever: neither side
     // allocates or frees while the stamps are taken.
     let traces: &'static Traces = Box::leak(Box::default());
-    let body: &'static _ = Box::leak(Box::new(move || live(traces, clock)));
+    let body: &'static _ = Box::leak(Box::new(move || run_thread_body(traces, clock)));
     // The first thread of a process costs libc more than any other.
-    thread::create(&attributes, body)
+    thread::create_thread(&attributes, body)
         .and_then(thread::PosixThread::join)
         .context("no thread can be created")?;
     let split_of: Vec<Option<usize>> =
@@ -117,7 +117,7 @@ fn measure(bench: &mut Bench, life: &ThreadLifeSettings, together: &[usize]) -> 
     let mut failure = None;
     bench.splits(together, SampleGate::Open, |splits| {
         if failure.is_none() {
-            failure = once(splits, &split_of, &attributes, body, traces).err();
+            failure = time_one_thread(splits, &split_of, &attributes, body, traces).err();
         }
     });
     // The call that creates does not wait, and one that ends has its CPU.
@@ -127,7 +127,7 @@ fn measure(bench: &mut Bench, life: &ThreadLifeSettings, together: &[usize]) -> 
 }
 
 /// Creates and joins a thread, and sets the requested parts.
-fn once<F: Fn() + Sync>(
+fn time_one_thread<F: Fn() + Sync>(
     splits: &mut Splits,
     split_of: &[Option<usize>],
     attributes: &PosixThreadAttributes,
@@ -135,7 +135,7 @@ fn once<F: Fn() + Sync>(
     traces: &Traces,
 ) -> std::io::Result<()> {
     let before = splits.now();
-    let thread = thread::create(attributes, body)?;
+    let thread = thread::create_thread(attributes, body)?;
     let created = splits.now();
     thread.join()?;
     let joined = splits.now();
@@ -144,7 +144,7 @@ fn once<F: Fn() + Sync>(
     let stamps = [(before, created), (before, first), (last, joined), (created, joined), (before, joined)];
     for (lap, (from, to)) in split_of.iter().zip(stamps) {
         if let Some(lap) = lap {
-            splits.between(*lap, from, to);
+            splits.set_part(*lap, from, to);
         }
     }
     Ok(())
@@ -181,7 +181,7 @@ mod tests {
     fn the_whole_is_no_shorter_than_its_parts() {
         let measured = harness::measure(&EXPERIMENT, all());
         let fastest = |id: &str, mode: &str| {
-            let of = measured.iter().find(|m| m.probe == id && m.is("mode", mode));
+            let of = measured.iter().find(|m| m.probe == id && m.has_param("mode", mode));
             of.unwrap().summary.min.unwrap()
         };
         for mode in ThreadStackKind::WORDS {

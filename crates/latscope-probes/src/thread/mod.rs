@@ -69,7 +69,7 @@ impl ThreadPlacement {
 }
 
 /// Lets the calling thread, and the threads it creates, run on the CPUs of `placement`.
-fn place(bench: &Bench, placement: ThreadPlacement) -> io::Result<()> {
+fn pin_to_placement(bench: &Bench, placement: ThreadPlacement) -> io::Result<()> {
     let cpus = bench.cpus();
     sched::pin(if placement == ThreadPlacement::SameCore { &cpus[..1] } else { cpus })
 }
@@ -84,7 +84,7 @@ const GIVEN_UP: u64 = 500_000;
 /// Adds the time that new threads wait for a CPU to the waits of points. The threads of the samples are too
 /// short for a reading: others are started beside them.
 fn add_waits(bench: &mut Bench, points: &[usize]) {
-    let wait = |_| std::thread::Builder::new().spawn(waits::own).ok()?.join().ok()?;
+    let wait = |_| std::thread::Builder::new().spawn(waits::own_run_delay).ok()?.join().ok()?;
     let typical = typical_wait((0..ASKED).filter_map(wait).collect());
     points.iter().for_each(|point| bench.add_waits(*point, typical));
 }

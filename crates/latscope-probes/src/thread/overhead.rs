@@ -1,8 +1,8 @@
 //! Threads by the standard library, and the cost that a thread adds to a small task.
 
-use super::{ThreadPlacement, place};
+use super::{ThreadPlacement, pin_to_placement};
 use crate::prelude::*;
-use latscope_os::child::sum;
+use latscope_os::child::sum_words;
 use latscope_os::thread::{self, PosixThreadAttributes};
 
 probes! {
@@ -12,7 +12,7 @@ probes! {
 }
 
 probes! {
-    EXPERIMENT, ThreadSumSettings, plan;
+    EXPERIMENT, ThreadSumSettings, plan_thread_overhead;
     OVERHEAD "thread.overhead", "a sum in a new thread, overhead", "pthread_create(3), pthread_join(3)",
         "Creating and joining a thread that sums a buffer, less the median time of summing it without a thread.";
 }
@@ -37,23 +37,23 @@ settings! {
 
 static STD_EXPERIMENT: Experiment = Experiment::new("thread.std", Cpus::All, run_std);
 
-static EXPERIMENT: Experiment = Experiment::new("thread.overhead", Cpus::All, run);
+static EXPERIMENT: Experiment = Experiment::new("thread.overhead", Cpus::All, run_thread_overhead);
 
 fn plan_std(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let point = |placement: ThreadPlacement| {
         let title = format!("std::thread spawn and join{}", placement.suffix());
-        probe.point(ThreadSpawnSettings { placement }, title, true)
+        probe.make_point(ThreadSpawnSettings { placement }, title, true)
     };
     ThreadSpawnRequest::of(input).placement.or(&[ThreadPlacement::Free]).into_iter().map(point).collect()
 }
 
-fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
+fn plan_thread_overhead(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> {
     let asked = ThreadSumRequest::of(input);
     let mut points = Vec::new();
     for placement in asked.placement.or(&[ThreadPlacement::Free]) {
         for size in asked.size.or(&[1 << 20]) {
             let title = format!("thread around {} sum, cost{}", format_size(size), placement.suffix());
-            points.push(probe.point(ThreadSumSettings { size, placement }, title, true));
+            points.push(probe.make_point(ThreadSumSettings { size, placement }, title, true));
         }
     }
     points
@@ -61,7 +61,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<MeasurementPoint> 
 
 fn run_std(bench: &mut Bench) -> Result<()> {
     for (index, ThreadSpawnSettings { placement }) in bench.settings()?.into_iter().enumerate() {
-        place(bench, placement).context("the CPUs cannot be used")?;
+        pin_to_placement(bench, placement).context("the CPUs cannot be used")?;
         let mut failure = None;
         bench.each(index, SampleGate::Open, || {
             if failure.is_none() {
@@ -76,10 +76,10 @@ fn run_std(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_thread_overhead(bench: &mut Bench) -> Result<()> {
     for (index, ThreadSumSettings { size, placement }) in bench.settings()?.into_iter().enumerate() {
-        place(bench, placement).context("the CPUs cannot be used")?;
-        let measured = measure(bench, index, size as usize / 8);
+        pin_to_placement(bench, placement).context("the CPUs cannot be used")?;
+        let measured = measure_overhead(bench, index, size as usize / 8);
         close_failed(bench, &[index], measured, "");
     }
     Ok(())
@@ -88,36 +88,37 @@ fn run(bench: &mut Bench) -> Result<()> {
 /// Direct calls of which the median is taken.
 const DIRECT: usize = 31;
 
-fn measure(bench: &mut Bench, point: usize, words: usize) -> Result<()> {
+fn measure_overhead(bench: &mut Bench, point: usize, words: usize) -> Result<()> {
     // Like the body, the memory lives for ever: the thread only borrows it.
     let memory: &'static [u64] = Vec::leak(vec![1; words]);
     let body: &'static _ = Box::leak(Box::new(move || {
-        black_box(sum(black_box(memory)));
+        black_box(sum_words(black_box(memory)));
     }));
     let (timebase, clock) = (bench.timebase(), bench.timebase().clock());
     let direct = || {
-        let start = clock.start();
+        let start = clock.stamp_start();
         body();
-        (clock.end() - start) as f64
+        (clock.stamp_end() - start) as f64
     };
     direct();
     let direct: Vec<f64> = (0..DIRECT).map(|_| direct()).collect();
     let direct = median(&direct).unwrap_or(0.0) as u64;
     let attributes = PosixThreadAttributes::new(None)?;
-    thread::create(&attributes, body)
+    thread::create_thread(&attributes, body)
         .and_then(thread::PosixThread::join)
         .context("no thread can be created")?;
     let mut failed = false;
     bench.splits(&[point], SampleGate::Open, |splits| {
         let from = splits.now();
-        failed = failed || thread::create(&attributes, body).and_then(thread::PosixThread::join).is_err();
+        failed =
+            failed || thread::create_thread(&attributes, body).and_then(thread::PosixThread::join).is_err();
         let to = splits.now();
         // A thread whose sum was faster than the median has no overhead to show.
-        splits.between(0, (from + direct).min(to), to);
+        splits.set_part(0, (from + direct).min(to), to);
     });
     ensure!(!failed, "a thread could not be created");
     super::add_waits(bench, &[point]);
-    bench.value(point, "direct", timebase.ns(direct), "ns", Better::Less);
+    bench.add_value(point, "direct", timebase.interval_ns(direct), "ns", Better::Less);
     Ok(())
 }
 

@@ -1,15 +1,15 @@
 //! More threads than CPUs: a pool whose threads all get their task at once.
 
-use super::{ThreadPlacement, place};
+use super::{ThreadPlacement, pin_to_placement};
 use crate::prelude::*;
 use latscope_core::statistics::quantile;
-use latscope_os::child::sum;
+use latscope_os::child::sum_words;
 use latscope_os::usage::ResourceUsageCounts;
 use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 
 probes! {
-    EXPERIMENT, PoolTaskSettings, plan;
+    EXPERIMENT, PoolTaskSettings, plan_pools;
     POOL "thread.pool", "pool of threads, one task each", "sem_post(3), sem_wait(3), sched(7)",
         "From posting the semaphore of a pool, once for each thread, to the notification that each task is done: \
         a sum over the thread's own memory."
@@ -26,8 +26,8 @@ settings! {
     }
 }
 
-static EXPERIMENT: Experiment = Experiment::new("thread.pool", Cpus::All, run)
-    .setup(0.08)
+static EXPERIMENT: Experiment = Experiment::new("thread.pool", Cpus::All, run_pools)
+    .setup_per_point(0.08)
     .fewer_rounds(4, "its threads compute on all CPUs");
 
 /// Bytes of a task, as in the talk that this probe comes from.
@@ -36,7 +36,7 @@ const TASK: u64 = 10 << 20;
 /// Largest number of threads in a pool, so that a typing error cannot start too many.
 const MOST_THREADS: u64 = 1024;
 
-fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+fn plan_pools(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let cores = machine.allowed.0.len().max(1) as u64;
     let quick = input.survey && input.profile == SurveyProfile::Quick;
     let mut usual: BTreeSet<u64> = [1, cores, 16].into();
@@ -49,8 +49,8 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementP
     for size in asked.size.or(&[TASK]) {
         for threads in asked.threads.or(&usual) {
             let threads = threads.clamp(1, MOST_THREADS);
-            let title = format!("pool of {}, {} each", counted(threads, "thread"), format_size(size));
-            points.push(probe.point(PoolTaskSettings { threads, size }, title, threads == 16));
+            let title = format!("pool of {}, {} each", count_with_noun(threads, "thread"), format_size(size));
+            points.push(probe.make_point(PoolTaskSettings { threads, size }, title, threads == 16));
         }
     }
     points
@@ -62,13 +62,13 @@ fn fits(threads: u64, machine: &Machine) -> bool {
     machine.memory_available == 0 || threads * TASK <= machine.memory_available / 2
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
-    place(bench, ThreadPlacement::Free).context("the CPUs cannot be used")?;
+fn run_pools(bench: &mut Bench) -> Result<()> {
+    pin_to_placement(bench, ThreadPlacement::Free).context("the CPUs cannot be used")?;
     let cores = bench.cpus().len() as f64;
     // What one task takes on one thread, by size: the measure of a slowdown.
     let mut alone: BTreeMap<u64, f64> = BTreeMap::new();
     for (index, PoolTaskSettings { threads, size }) in bench.settings()?.into_iter().enumerate() {
-        if let Err(error) = measure(bench, index, threads as usize, size as usize) {
+        if let Err(error) = measure_pool(bench, index, threads as usize, size as usize) {
             let remedy = "ask for fewer threads or less memory (--threads, --size)";
             bench.unsupported(index, format!("{error:#}"), remedy);
             continue;
@@ -83,7 +83,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         };
         let fair = one * (threads as f64 / cores).max(1.0);
         if fair > 0.0 {
-            bench.value(index, "slowdown", took / fair, "ratio", Better::Less);
+            bench.add_value(index, "slowdown", took / fair, "ratio", Better::Less);
         }
     }
     Ok(())
@@ -96,16 +96,16 @@ fn one_task(timebase: &Timebase, size: usize) -> Result<f64> {
     let mut pool = ProbeThreadPool::start(*timebase, 1, size)?;
     pool.round();
     let rounds = (0..ROUNDS).map(|_| {
-        let start = timebase.clock().start();
+        let start = timebase.clock().stamp_start();
         pool.round();
-        timebase.ns(timebase.clock().end() - start)
+        timebase.interval_ns(timebase.clock().stamp_end() - start)
     });
     let rounds: Vec<f64> = rounds.collect();
-    pool.dismiss();
+    pool.stop_threads();
     Ok(latscope_core::statistics::median(&rounds).unwrap_or(0.0))
 }
 
-fn measure(bench: &mut Bench, point: usize, threads: usize, size: usize) -> Result<()> {
+fn measure_pool(bench: &mut Bench, point: usize, threads: usize, size: usize) -> Result<()> {
     let mut pool = ProbeThreadPool::start(bench.timebase(), threads, size)?;
     pool.round();
     let bytes = (threads * size) as u64;
@@ -117,15 +117,15 @@ fn measure(bench: &mut Bench, point: usize, threads: usize, size: usize) -> Resu
         pool.waits_of_last_round(&mut waits);
     });
     let rounds = pool.rounds;
-    let switches = pool.dismiss();
+    let switches = pool.stop_threads();
     for (name, q) in [("wait_p50", 0.5), ("wait_p99", 0.99)] {
         if let Some(wait) = quantile(&waits, q) {
-            bench.value(point, name, wait, "ns", Better::Less);
+            bench.add_value(point, name, wait, "ns", Better::Less);
         }
     }
     let each = (rounds * threads as u64) as f64;
-    bench.value(point, "voluntary", switches.voluntary as f64 / each, "per task", Better::Neither);
-    bench.value(point, "involuntary", switches.involuntary as f64 / each, "per task", Better::Less);
+    bench.add_value(point, "voluntary", switches.voluntary as f64 / each, "per task", Better::Neither);
+    bench.add_value(point, "involuntary", switches.involuntary as f64 / each, "per task", Better::Less);
     Ok(())
 }
 
@@ -152,8 +152,8 @@ struct ProbeThreadPool {
 impl ProbeThreadPool {
     fn start(timebase: Timebase, threads: usize, size: usize) -> Result<ProbeThreadPool> {
         let shared = Arc::new(ThreadPoolState {
-            start: SharedCell::create(SharingScope::Threads)?,
-            finished: SharedCell::create(SharingScope::Threads)?,
+            start: SharedCell::create_zeroed(SharingScope::Threads)?,
+            finished: SharedCell::create_zeroed(SharingScope::Threads)?,
             over: AtomicBool::new(false),
             began: (0..threads).map(|_| AtomicU64::new(0)).collect(),
             taken: AtomicUsize::new(0),
@@ -164,7 +164,8 @@ impl ProbeThreadPool {
             memory.try_reserve_exact(size / 8).context("not enough memory for the tasks")?;
             memory.resize(size / 8, 1u64);
             let shared = pool.shared.clone();
-            let thread = std::thread::Builder::new().spawn(move || work(&shared, &timebase, &memory));
+            let thread =
+                std::thread::Builder::new().spawn(move || run_pool_thread(&shared, &timebase, &memory));
             pool.threads.push(thread.context("no further thread can be created")?);
         }
         ensure!(pool.threads.len() == threads, "a pool is complete");
@@ -174,7 +175,7 @@ impl ProbeThreadPool {
     /// Runs a round: each task is done once.
     fn round(&mut self) {
         self.rounds += 1;
-        self.posted = self.timebase.clock().start();
+        self.posted = self.timebase.clock().stamp_start();
         for _ in &self.threads {
             // It has room for any number of threads.
             let _ = self.shared.start.post();
@@ -189,22 +190,22 @@ impl ProbeThreadPool {
         for began in &self.shared.began {
             let began = began.load(Ordering::Relaxed);
             if waits.len() < waits.capacity() {
-                waits.push(self.timebase.ns(began.saturating_sub(self.posted)));
+                waits.push(self.timebase.interval_ns(began.saturating_sub(self.posted)));
             }
         }
     }
 
     /// Ends the threads; returns the switches of all of them.
-    fn dismiss(mut self) -> ResourceUsageCounts {
+    fn stop_threads(mut self) -> ResourceUsageCounts {
         let mut total = ResourceUsageCounts::default();
-        for counts in self.end() {
+        for counts in self.join_threads() {
             total.voluntary += counts.voluntary;
             total.involuntary += counts.involuntary;
         }
         total
     }
 
-    fn end(&mut self) -> Vec<ResourceUsageCounts> {
+    fn join_threads(&mut self) -> Vec<ResourceUsageCounts> {
         self.shared.over.store(true, Ordering::Relaxed);
         for _ in &self.threads {
             let _ = self.shared.start.post();
@@ -216,13 +217,13 @@ impl ProbeThreadPool {
 
 impl Drop for ProbeThreadPool {
     fn drop(&mut self) {
-        self.end();
+        self.join_threads();
     }
 }
 
 /// Runs a thread of the pool. A thread that is done early may take a second task before a late thread has taken
 /// its first, as in any pool.
-fn work(shared: &ThreadPoolState, timebase: &Timebase, memory: &[u64]) -> ResourceUsageCounts {
+fn run_pool_thread(shared: &ThreadPoolState, timebase: &Timebase, memory: &[u64]) -> ResourceUsageCounts {
     let before = thread_counts();
     loop {
         shared.start.wait();
@@ -235,8 +236,8 @@ fn work(shared: &ThreadPoolState, timebase: &Timebase, memory: &[u64]) -> Resour
             };
         }
         let task = shared.taken.fetch_add(1, Ordering::Relaxed) % shared.began.len();
-        shared.began[task].store(timebase.clock().end(), Ordering::Relaxed);
-        black_box(sum(black_box(memory)));
+        shared.began[task].store(timebase.clock().stamp_end(), Ordering::Relaxed);
+        black_box(sum_words(black_box(memory)));
         let _ = shared.finished.post();
     }
 }
@@ -251,14 +252,14 @@ mod tests {
         let input = PlanInput { profile: SurveyProfile::Normal, ..harness::input() };
         let threads = |cpus: &str, memory_available| -> Vec<u64> {
             let machine = Machine { allowed: cpus.parse().unwrap(), memory_available, ..Machine::default() };
-            POOL.plan(&input, &machine).iter().map(|p| p.number("threads")).collect()
+            POOL.plan(&input, &machine).iter().map(|p| p.numeric_param("threads")).collect()
         };
         assert_eq!(threads("0-1", 0), [1, 2, 4, 6, 8, 16]);
         assert_eq!(threads("0", 0), [1, 2, 3, 4, 16]);
         assert_eq!(threads("0", 8 * TASK), [1, 2, 3, 4], "what fits into half of the free memory");
         let quick =
             POOL.plan(&harness::input(), &Machine { allowed: "0-1".parse().unwrap(), ..Machine::default() });
-        assert_eq!(quick.iter().map(|point| point.number("threads")).collect::<Vec<_>>(), [1, 2, 16]);
+        assert_eq!(quick.iter().map(|point| point.numeric_param("threads")).collect::<Vec<_>>(), [1, 2, 16]);
     }
 
     #[test]
@@ -273,7 +274,7 @@ mod tests {
         }
         assert_eq!(waits.len(), 15);
         assert_eq!(pool.shared.start.value(), 0);
-        pool.dismiss();
+        pool.stop_threads();
     }
 
     #[test]

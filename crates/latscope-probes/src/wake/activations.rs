@@ -5,7 +5,7 @@ use latscope_core::report::Exceedance;
 /// A way to wait for the next activation of a thread.
 pub trait Waiter {
     /// Waits for the activation that is due at `due`, an instant of the clock.
-    fn wait(&mut self, due: u64) -> ThreadActivation;
+    fn wait_until_due(&mut self, due: u64) -> ThreadActivation;
 }
 
 /// A thread that has just been activated.
@@ -32,7 +32,7 @@ pub trait ActivationSink {
     fn let_go(&self) -> bool;
     /// Records an activation with the number of activations it swallowed; `early` is true if it came before its
     /// time.
-    fn record(&mut self, sample: Exceedance, missed: u64, early: bool);
+    fn record_activation(&mut self, sample: Exceedance, missed: u64, early: bool);
     /// Notes that an activation is recorded, before its work; `next` is the instant of the next one.
     fn recorded(&self, next: u64);
     /// Does the work of an activation, after its stamp: `woken` has how many of those that it swallowed count. Returns
@@ -57,7 +57,7 @@ pub struct ActivationLimits {
 ///
 /// An activation that comes more than an interval late has swallowed the ones that were due meanwhile: those before the
 /// end of the run are counted as missed, and the next one is the first that lies ahead, on the grid of the first.
-pub fn run<S: ActivationSink>(
+pub fn run_activations<S: ActivationSink>(
     rules: ActivationLimits,
     first: u64,
     waiter: &mut impl Waiter,
@@ -70,7 +70,7 @@ pub fn run<S: ActivationSink>(
     let overdue = |due: u64, sink: &S| due == first && !sink.let_go() && sink.is_overdue(first);
     while turn < rules.count && due < rules.until && (!sink.stopping() || overdue(due, sink)) {
         sink.due(due.max(warm));
-        let woken = waiter.wait(due);
+        let woken = waiter.wait_until_due(due);
         if sink.let_go() {
             return turn;
         }
@@ -87,7 +87,7 @@ pub fn run<S: ActivationSink>(
             turn += 1;
             let rest = rules.until.saturating_sub(counted).saturating_sub(1) / rules.interval;
             let swallowed = (missed - warming.min(missed)).min(rest);
-            sink.record(sample, swallowed, woken.now < counted);
+            sink.record_activation(sample, swallowed, woken.now < counted);
             sink.recorded(if next < rules.until { next } else { u64::MAX });
             if !sink.act(ThreadActivation { due: counted, swallowed: Some(swallowed), ..woken }, sample) {
                 return turn;
@@ -111,7 +111,7 @@ mod tests {
     struct Script(Vec<i64>, usize);
 
     impl Waiter for Script {
-        fn wait(&mut self, due: u64) -> ThreadActivation {
+        fn wait_until_due(&mut self, due: u64) -> ThreadActivation {
             let late = self.0[self.1 % self.0.len()];
             self.1 += 1;
             ThreadActivation { due, now: due.saturating_add_signed(late), swallowed: None }
@@ -147,7 +147,7 @@ mod tests {
         fn let_go(&self) -> bool {
             self.let_go_at.is_some_and(|turn| self.due.borrow().len() > turn)
         }
-        fn record(&mut self, sample: Exceedance, missed: u64, early: bool) {
+        fn record_activation(&mut self, sample: Exceedance, missed: u64, early: bool) {
             self.samples.push((sample.turn, sample.value, missed));
             self.early += u64::from(early);
         }
@@ -159,7 +159,7 @@ mod tests {
 
     fn kept(rules: ActivationLimits, late: &[i64]) -> Kept {
         let mut kept = Kept::default();
-        run(rules, 1000, &mut Script(late.to_vec(), 0), &mut kept);
+        run_activations(rules, 1000, &mut Script(late.to_vec(), 0), &mut kept);
         kept
     }
 
@@ -167,7 +167,7 @@ mod tests {
     fn a_thread_that_had_no_cpu_until_the_end_of_the_run_was_late_once() {
         let ended = |overdue, let_go_at| {
             let mut kept = Kept { asked: true, overdue, let_go_at, ..Kept::default() };
-            run(RULES, 1000, &mut Script(vec![5400], 0), &mut kept);
+            run_activations(RULES, 1000, &mut Script(vec![5400], 0), &mut kept);
             kept.samples
         };
         assert_eq!(ended(true, None), [(0, 5400, 5)]);
@@ -180,7 +180,7 @@ mod tests {
     fn an_end_that_is_asked_for_in_the_warm_up_ends_it() {
         let mut kept = Kept { asked: true, overdue: true, ..Kept::default() };
         let rules = ActivationLimits { warm_up: 100, until: 1_000_000, ..RULES };
-        assert_eq!(run(rules, 1000, &mut Script(vec![5], 0), &mut kept), 0);
+        assert_eq!(run_activations(rules, 1000, &mut Script(vec![5], 0), &mut kept), 0);
         assert_eq!((kept.due.borrow().len(), kept.samples.len()), (1, 0), "it waited for one instant");
     }
 
@@ -262,13 +262,13 @@ mod tests {
     #[test]
     fn what_a_thread_waited_for_when_it_was_let_go_is_not_recorded_by_it() {
         let mut late = Kept { let_go_at: Some(2), ..Kept::default() };
-        assert_eq!(run(RULES, 1000, &mut Script(vec![3], 0), &mut late), 2);
+        assert_eq!(run_activations(RULES, 1000, &mut Script(vec![3], 0), &mut late), 2);
         assert_eq!((late.samples.len(), late.due.take()), (2, vec![1000, 2000, 3000]));
         assert_eq!(late.next.take(), [2000, 3000], "while it works it is not late for what it recorded");
         // Within the warm-up the first instant that counts is the one to be late for.
         let rules = ActivationLimits { warm_up: 3, ..RULES };
         let mut warming = Kept { let_go_at: Some(1), ..Kept::default() };
-        assert_eq!(run(rules, 1000, &mut Script(vec![3], 0), &mut warming), 0);
+        assert_eq!(run_activations(rules, 1000, &mut Script(vec![3], 0), &mut warming), 0);
         assert_eq!((warming.samples.len(), warming.due.take()), (0, vec![4000, 4000]));
     }
 
@@ -277,8 +277,8 @@ mod tests {
         assert_eq!(kept(RULES, &[1]).samples.len(), 10);
         assert_eq!(kept(ActivationLimits { count: 4, ..RULES }, &[1]).samples.len(), 4);
         let mut stops = Kept { stop_at: Some(50), ..Kept::default() };
-        assert_eq!(run(RULES, 1000, &mut Script(vec![1, 51, 1], 0), &mut stops), 2);
+        assert_eq!(run_activations(RULES, 1000, &mut Script(vec![1, 51, 1], 0), &mut stops), 2);
         let mut asked = Kept { asked: true, ..Kept::default() };
-        assert_eq!(run(RULES, 1000, &mut Script(vec![1], 0), &mut asked), 0);
+        assert_eq!(run_activations(RULES, 1000, &mut Script(vec![1], 0), &mut asked), 0);
     }
 }

@@ -5,7 +5,7 @@ use super::thread::{ClockName, WakeThreadPolicy, WakeThreadSettings};
 use super::waiter::{self, KernelClock, Monotonic, Realtime, WithWaiter, now};
 use crate::prelude::*;
 use latscope_bench::alarm::ExceedanceAlarm;
-use latscope_bench::hold::{Shortfall, granted};
+use latscope_bench::hold::{Shortfall, apply_policy};
 use latscope_bench::recorder::Slots;
 use latscope_core::plan::{PeriodicEndCondition, Phase};
 use latscope_core::units::{self, format_count};
@@ -104,7 +104,7 @@ impl PeriodicThreads {
     ///
     /// # Errors
     /// A thread cannot be started or set up.
-    pub fn measure(
+    pub fn measure_members(
         &self,
         members: Vec<Member>,
         forewarn: impl FnMut(&Shortfall),
@@ -126,7 +126,7 @@ impl PeriodicThreads {
                     let tell = tell.clone();
                     let name = format!("wake/{}", member.thread.index);
                     let builder = std::thread::Builder::new().name(name).stack_size(STACK_BYTES);
-                    builder.spawn_scoped(scope, move || self.live(member, tell))
+                    builder.spawn_scoped(scope, move || self.run_member(member, tell))
                 })
                 .collect::<std::io::Result<_>>()
                 .context("no thread can be created")?;
@@ -160,12 +160,12 @@ impl PeriodicThreads {
 
     /// Runs a measuring thread: reports that it is set up, waits for the others, and measures. Returns nothing if
     /// another thread could not be set up.
-    fn live(
+    fn run_member(
         &self,
         member: Member,
         tell: mpsc::Sender<Option<Settled>>,
     ) -> Result<Option<PeriodicThreadResult>> {
-        let settled = settle(&member.thread);
+        let settled = place_thread(&member.thread);
         let policy = sched::policy().ok();
         member.writer.adopt();
         touch_stack();
@@ -176,8 +176,8 @@ impl PeriodicThreads {
         let shortfall = settled?.filter(|_| member.writer.slots().let_go_at().is_none());
         let Some([monotonic, realtime]) = begin else { return Ok(None) };
         let mut done = match member.thread.clock {
-            ClockName::Monotonic => self.run(member, Monotonic, monotonic, shortfall),
-            ClockName::Realtime => self.run(member, Realtime, realtime, shortfall),
+            ClockName::Monotonic => self.measure_member(member, Monotonic, monotonic, shortfall),
+            ClockName::Realtime => self.measure_member(member, Realtime, realtime, shortfall),
         }?;
         // The coordinator changes the policy of what it lets go, also of a thread that ran just before.
         if done.member.writer.slots().let_go_at().is_none() {
@@ -186,7 +186,7 @@ impl PeriodicThreads {
         Ok(Some(done))
     }
 
-    fn run<C: KernelClock>(
+    fn measure_member<C: KernelClock>(
         &self,
         mut member: Member,
         clock: C,
@@ -204,16 +204,16 @@ impl PeriodicThreads {
                 let of = thread.clone();
                 let body = move || {
                     // The same place and policy as the receiver, which has read its own back.
-                    let _ = settle(&of);
+                    let _ = place_thread(&of);
                     touch_stack();
-                    hopper.run(of.clock, first, of.interval);
+                    hopper.run_hops(of.clock, first, of.interval);
                     threads::moved()
                 };
                 let hopper = std::thread::Builder::new()
                     .stack_size(STACK_BYTES)
                     .spawn_scoped(scope, body)
                     .context("no second thread for the hop")?;
-                let counted = job.with(hop);
+                let counted = job.run_with(hop);
                 shortfalls.extend(hopper.join().expect("the second thread does not panic"));
                 Ok(counted)
             })?,
@@ -255,7 +255,7 @@ fn left_cpu(thread: &WakeThreadSettings, counted: &ActivationCounts) -> Option<S
     Some(Shortfall::other_cpu(format!(
         "{} of {} were not on CPU {cpu}, where the thread was to stay",
         format_count(counted.elsewhere),
-        units::counted(counted.recorded, "activation")
+        units::count_with_noun(counted.recorded, "activation")
     )))
 }
 
@@ -276,7 +276,7 @@ fn to_monotonic<C: KernelClock>() -> i64 {
 }
 
 /// Puts the calling thread on its CPU and under its policy; returns the shortfall, if any.
-fn settle(thread: &WakeThreadSettings) -> Result<Settled> {
+fn place_thread(thread: &WakeThreadSettings) -> Result<Settled> {
     if let Some(cpu) = thread.cpu {
         threads::pin(cpu)?;
     }
@@ -294,7 +294,7 @@ fn settle(thread: &WakeThreadSettings) -> Result<Settled> {
             wanted
         }
     };
-    let shortfall = granted(wanted);
+    let shortfall = apply_policy(wanted);
     if shortfall.is_some() {
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     }
@@ -351,7 +351,7 @@ struct PeriodicThreadLoop<'a> {
 impl WithWaiter for PeriodicThreadLoop<'_> {
     type Output = ActivationCounts;
 
-    fn with(self, mut waiter: impl Waiter) -> ActivationCounts {
+    fn run_with(self, mut waiter: impl Waiter) -> ActivationCounts {
         let PeriodicThreadLoop { all, first, member, to_monotonic } = self;
         let thread = &member.thread;
         let warm_up = all.periodic.warm_up;
@@ -371,9 +371,9 @@ impl WithWaiter for PeriodicThreadLoop<'_> {
         };
         sink.writers().for_each(|writer| writer.set_end(rules.until.saturating_add_signed(to_monotonic)));
         let before = usage::thread_counts();
-        let recorded = activations::run(rules, first, &mut waiter, &mut sink);
+        let recorded = activations::run_activations(rules, first, &mut waiter, &mut sink);
         let after = usage::thread_counts();
-        sink.writers().for_each(HistogramSlotWriter::end);
+        sink.writers().for_each(HistogramSlotWriter::mark_ended);
         if recorded >= all.count && all.periodic.end == PeriodicEndCondition::Any {
             all.over.store(true, Ordering::Relaxed);
         }
@@ -405,7 +405,7 @@ fn current_cpu() -> u32 {
 impl ActivationSink for ActivationRecorder<'_> {
     #[inline(always)]
     fn stopping(&self) -> bool {
-        self.all.over.load(Ordering::Relaxed) || self.member.writer.stopping()
+        self.all.over.load(Ordering::Relaxed) || self.member.writer.should_stop()
     }
 
     fn is_overdue(&self, instant: u64) -> bool {
@@ -430,7 +430,7 @@ impl ActivationSink for ActivationRecorder<'_> {
     }
 
     #[inline(always)]
-    fn record(&mut self, sample: Exceedance, missed: u64, early: bool) {
+    fn record_activation(&mut self, sample: Exceedance, missed: u64, early: bool) {
         let sample = Exceedance { at: sample.at.saturating_add_signed(self.to_monotonic), ..sample };
         let interval = self.member.thread.interval;
         self.member.writer.record_event(sample, self.all.epoch, missed, interval);
@@ -451,13 +451,13 @@ impl ActivationSink for ActivationRecorder<'_> {
         }
         self.cpu = cpu;
         if sample.value > self.member.writer.threshold() {
-            self.exceeded(sample);
+            self.report_exceedance(sample);
             if self.all.periodic.stop_at_threshold {
                 return false;
             }
         }
         if self.member.response.is_some() {
-            self.work(woken);
+            self.perform_work(woken);
         }
         true
     }
@@ -471,7 +471,7 @@ impl ActivationRecorder<'_> {
 
     /// Marks an exceedance in the trace and wakes the coordinator.
     #[cold]
-    fn exceeded(&mut self, sample: Exceedance) {
+    fn report_exceedance(&mut self, sample: Exceedance) {
         let sample = Exceedance { at: sample.at.saturating_add_signed(self.to_monotonic), ..sample };
         let stops = self.all.periodic.stop_at_threshold;
         let remark = format_args!("latscope: late by {} ns on CPU {}", sample.value, current_cpu());
@@ -480,7 +480,7 @@ impl ActivationRecorder<'_> {
     }
 
     /// Touches memory and computes, and records when that is done.
-    fn work(&mut self, woken: ThreadActivation) {
+    fn perform_work(&mut self, woken: ThreadActivation) {
         for line in self.touched.iter_mut().step_by(64) {
             *line = line.wrapping_add(1);
         }

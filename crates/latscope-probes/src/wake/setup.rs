@@ -25,19 +25,19 @@ pub struct WakeStepSetup {
 impl WakeStepSetup {
     /// The step that measures this setup. The worker's main thread only waits; it is of the normal class and on
     /// any of the CPUs.
-    pub fn step(&self) -> PlanStep {
+    pub fn plan_step(&self) -> PlanStep {
         let title = |thread: &WakeThreadSettings, what: &str| {
             let place = thread.cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
             format!("{what} every {}, {place}", format_time(thread.interval as f64))
         };
-        let wake_ups = self.threads.iter().map(|t| TIMER.point(t.clone(), title(t, "wake-up"), false));
+        let wake_ups = self.threads.iter().map(|t| TIMER.make_point(t.clone(), title(t, "wake-up"), false));
         let working = self.threads.iter().filter(|thread| thread.work > 0 || thread.touch > 0);
-        let responses = working.map(|t| RESPONSE.point(t.clone(), title(t, "response"), false));
+        let responses = working.map(|t| RESPONSE.make_point(t.clone(), title(t, "response"), false));
         let points = wake_ups.chain(responses).collect();
         let mut cpus: Vec<u32> = self.threads.iter().filter_map(|thread| thread.cpu).collect();
         cpus.sort_unstable();
         cpus.dedup();
-        let stop = Stop::after(self.count, self.duration);
+        let stop = Stop::after_events(self.count, self.duration);
         PlanStep {
             conditions: self.conditions.clone(),
             periodic: Some(self.periodic.clone()),

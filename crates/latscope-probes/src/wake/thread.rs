@@ -94,7 +94,7 @@ impl WakeThreadPolicy {
     pub const WORDS: &'static [&'static str] = &["other", "fifo", "rr", "deadline"];
 
     /// Word of this policy.
-    pub fn word(self) -> &'static str {
+    pub fn policy_name(self) -> &'static str {
         match self {
             WakeThreadPolicy::Other => "other",
             WakeThreadPolicy::Fifo(_) => "fifo",
@@ -148,7 +148,7 @@ impl PointSettings for WakeThreadSettings {
             ("interval", self.interval.to_param()),
             ("cpu", self.cpu.map_or(Some("any".into()), |cpu| cpu.to_param())),
             ("thread", self.index.to_param()),
-            ("policy", Some(self.policy.word().into())),
+            ("policy", Some(self.policy.policy_name().into())),
             ("priority", unless(&0, &self.policy.priority())),
             ("runtime", runtime.to_param()),
             ("deadline", deadline.to_param()),
@@ -190,7 +190,7 @@ impl PointSettings for WakeThreadSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wake::timer::{TIMER, usual};
+    use crate::wake::timer::{TIMER, usual_thread};
 
     #[test]
     fn a_thread_survives_its_parameters() {
@@ -229,14 +229,17 @@ mod tests {
         });
         threads.push(usual);
         for thread in threads {
-            assert_eq!(WakeThreadSettings::read(&TIMER.point(thread.clone(), "", true)).unwrap(), thread);
+            assert_eq!(
+                WakeThreadSettings::read(&TIMER.make_point(thread.clone(), "", true)).unwrap(),
+                thread
+            );
         }
     }
 
     #[test]
     fn what_another_thread_has_is_refused() {
-        let point = |params| MeasurementPoint { params, ..TIMER.point(usual(0, None), "", true) };
-        let usual = usual(0, None).params();
+        let point = |params| MeasurementPoint { params, ..TIMER.make_point(usual_thread(0, None), "", true) };
+        let usual = usual_thread(0, None).params();
         let with = |name: &str, value: ParamValue| {
             let mut params = usual.clone();
             params.insert(name.to_owned(), value);

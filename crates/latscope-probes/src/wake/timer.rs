@@ -11,7 +11,7 @@ use latscope_core::plan::{Conditions, Phase};
 use latscope_os::kernels::random::ShuffleGenerator;
 
 probes! {
-    EXPERIMENT, WakeThreadSettings, plan, ..ProbeFacts::DELAYS;
+    EXPERIMENT, WakeThreadSettings, plan_survey, ..ProbeFacts::DELAYS;
     TIMER "wake.timer", "timer wake-up, late by",
         "clock_nanosleep(2), timerfd_create(2), timer_create(2), sched_setattr(2)",
         "From the programmed instant of a timer to the first stamp of the thread that it woke, or, with `via`, \
@@ -28,8 +28,8 @@ probes! {
         { times: Semantics::OneWay, };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("wake.timer", Cpus::All, run)
-    .setup(0.001)
+static EXPERIMENT: Experiment = Experiment::new("wake.timer", Cpus::All, run_timer_threads)
+    .setup_per_point(0.001)
     .setup_once(0.1)
     .adapted_by(|step, _| step.conditions = usual_conditions());
 
@@ -40,7 +40,7 @@ pub const PRIORITY: u32 = 95;
 pub const INTERVAL: u64 = 1_000_000;
 
 /// The usual thread: SCHED_FIFO, absolute sleeps, and no work.
-pub fn usual(index: u64, cpu: Option<u32>) -> WakeThreadSettings {
+pub fn usual_thread(index: u64, cpu: Option<u32>) -> WakeThreadSettings {
     WakeThreadSettings {
         index,
         cpu,
@@ -72,15 +72,15 @@ pub fn usual_rules() -> Periodic {
 }
 
 /// The points of a survey: a thread on each CPU, of very many on some of each node.
-fn plan(probe: &Probe, _: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+fn plan_survey(probe: &Probe, _: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
     let (cpus, some) = classes::surveyed(machine);
-    let threads = cpus.iter().zip(0..).map(|(cpu, index)| usual(index, Some(*cpu)));
+    let threads = cpus.iter().zip(0..).map(|(cpu, index)| usual_thread(index, Some(*cpu)));
     threads
         .map(|thread| {
             let place = thread.cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
             let title =
                 format!("wake-up every {}, lateness, {place}{some}", format_time(thread.interval as f64));
-            probe.point(thread, title, false)
+            probe.make_point(thread, title, false)
         })
         .collect()
 }
@@ -96,7 +96,7 @@ fn activations(stop: Stop) -> u64 {
     count.max(1)
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_timer_threads(bench: &mut Bench) -> Result<()> {
     let stop = bench.stop();
     let surveyed = bench.periodic().is_none();
     let periodic = bench.periodic().cloned().unwrap_or_else(|| Periodic { warm_up: 10, ..usual_rules() });
@@ -106,9 +106,9 @@ fn run(bench: &mut Bench) -> Result<()> {
     let phases = random_phases(bench.seed(), members.len());
     let duration = if surveyed { u64::MAX } else { stop.limit_ns };
     let periodic_threads = PeriodicThreads::new(periodic, count, duration, bench.epoch_ns(), phases);
-    let forewarn = |shortfall: &Shortfall| bench.forewarn(shortfall);
-    for done in periodic_threads.measure(members, forewarn)? {
-        report(bench, done);
+    let forewarn = |shortfall: &Shortfall| bench.announce_shortfall(shortfall);
+    for done in periodic_threads.measure_members(members, forewarn)? {
+        report_thread(bench, done);
     }
     Ok(())
 }
@@ -133,7 +133,7 @@ fn floor() -> u64 {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let sleep = || {
         let begun = monotonic_ns();
-        Nanosleep(Monotonic).wait(begun + 1).now - begun
+        Nanosleep(Monotonic).wait_until_due(begun + 1).now - begun
     };
     (0..50).map(|_| sleep()).min().unwrap_or(0)
 }
@@ -155,11 +155,11 @@ fn check_interval(members: &[Member]) -> Result<()> {
 /// Phases that differ from thread to thread, and are the same for a seed.
 fn random_phases(seed: u64, threads: usize) -> Vec<u64> {
     let mut phases = vec![0; threads];
-    ShuffleGenerator::new(seed).fill(&mut phases);
+    ShuffleGenerator::new(seed).fill_words(&mut phases);
     phases
 }
 
-fn report(bench: &mut Bench, done: PeriodicThreadResult) {
+fn report_thread(bench: &mut Bench, done: PeriodicThreadResult) {
     let PeriodicThreadResult { member: Member { point, writer, response, .. }, counted, unbegun, shortfalls } =
         done;
     let counts = [
@@ -169,7 +169,7 @@ fn report(bench: &mut Bench, done: PeriodicThreadResult) {
         ("migrations", counted.migrations, Better::Less),
     ];
     for (name, count, better) in counts {
-        bench.value(point, name, count as f64, "count", better);
+        bench.add_value(point, name, count as f64, "count", better);
     }
     if unbegun {
         bench.uneventful(point, "another thread ended the run before the first activation of this one");
@@ -178,9 +178,9 @@ fn report(bench: &mut Bench, done: PeriodicThreadResult) {
     for shortfall in &shortfalls {
         points.iter().flatten().for_each(|point| bench.fell_short(*point, shortfall));
     }
-    bench.recorded(point, writer);
+    bench.finish_writer(point, writer);
     if let Some((point, writer)) = response {
-        bench.recorded(point, writer);
+        bench.finish_writer(point, writer);
     }
 }
 
@@ -211,14 +211,14 @@ mod tests {
     #[test]
     fn every_method_hop_and_work_is_measured_without_an_early_wake_up() {
         let cpu = latscope_os::sched::allowed_cpus().unwrap()[0];
-        let usual = WakeThreadSettings { policy: WakeThreadPolicy::Other, ..usual(0, Some(cpu)) };
+        let usual = WakeThreadSettings { policy: WakeThreadPolicy::Other, ..usual_thread(0, Some(cpu)) };
         let methods = WakeMethod::ALL.iter().filter(|method| **method != WakeMethod::Yield);
         let mut threads: Vec<WakeThreadSettings> =
             methods.map(|method| WakeThreadSettings { method: *method, ..usual.clone() }).collect();
         threads.extend(WakeHopKind::ALL.iter().map(|via| WakeThreadSettings { via: *via, ..usual.clone() }));
         threads.push(WakeThreadSettings { clock: ClockName::Realtime, cpu: None, ..usual.clone() });
         for thread in threads {
-            let point = TIMER.point(thread.clone(), "a thread", true);
+            let point = TIMER.make_point(thread.clone(), "a thread", true);
             let m = &harness::measure(&EXPERIMENT, vec![point])[0];
             harness::check(m);
             assert_eq!((m.summary.count, m.values["early"].value), (10, 0.0), "{thread:?}");
@@ -232,9 +232,9 @@ mod tests {
             work: 50_000,
             touch: 4096,
             policy: WakeThreadPolicy::Other,
-            ..usual(0, Some(cpu))
+            ..usual_thread(0, Some(cpu))
         };
-        let points = [&TIMER, &RESPONSE].map(|probe| probe.point(thread.clone(), "a thread", true));
+        let points = [&TIMER, &RESPONSE].map(|probe| probe.make_point(thread.clone(), "a thread", true));
         let measured = harness::measure(&EXPERIMENT, points.into());
         measured.iter().for_each(harness::check);
         assert!(measured[1].summary.min.unwrap() >= 50_000.0);
@@ -243,9 +243,10 @@ mod tests {
 
     #[test]
     fn an_impossible_interval_is_refused_with_the_floor() {
-        let thread = WakeThreadSettings { interval: 1, policy: WakeThreadPolicy::Other, ..usual(0, None) };
+        let thread =
+            WakeThreadSettings { interval: 1, policy: WakeThreadPolicy::Other, ..usual_thread(0, None) };
         let measured = std::panic::catch_unwind(|| {
-            harness::measure(&EXPERIMENT, vec![TIMER.point(thread.clone(), "a thread", true)])
+            harness::measure(&EXPERIMENT, vec![TIMER.make_point(thread.clone(), "a thread", true)])
         });
         assert!(measured.is_err());
         assert!(floor() > 0);

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::Read;
 
 probes! {
-    EXPERIMENT, TimerlatSettings, plan, ..ProbeFacts::DELAYS;
+    EXPERIMENT, TimerlatSettings, plan_timerlat, ..ProbeFacts::DELAYS;
     TIMERLAT "wake.timerlat", "timer latency",
         "the timerlat tracer, Documentation/trace/timerlat-tracer.rst (Linux 5.14; user 6.5)",
         "From the programmed instant of a timer to its interrupt (irq), to the thread that it wakes (thread), \
@@ -19,7 +19,7 @@ probes! {
 }
 
 static EXPERIMENT: Experiment =
-    Experiment::new("wake.timerlat", Cpus::All, run).adapted_by(noise::for_a_time);
+    Experiment::new("wake.timerlat", Cpus::All, run_timerlat).adapted_by(noise::for_a_time);
 
 settings! {
     /// Parameters of a timed part of the activations of a CPU.
@@ -69,12 +69,12 @@ const INTERVAL: u64 = 1_000_000;
 /// The intervals that the kernel accepts, ns.
 const INTERVALS: std::ops::RangeInclusive<u64> = 100_000..=1_000_000_000;
 
-fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
-    let of_cpus = |interval| machine.allowed.0.iter().flat_map(move |cpu| points(interval, *cpu));
+fn plan_timerlat(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<MeasurementPoint> {
+    let of_cpus = |interval| machine.allowed.0.iter().flat_map(move |cpu| cpu_points(interval, *cpu));
     TimerlatRequest::of(input).interval.or(&[INTERVAL]).into_iter().flat_map(of_cpus).collect()
 }
 
-fn points(interval: u64, cpu: u32) -> impl Iterator<Item = MeasurementPoint> {
+fn cpu_points(interval: u64, cpu: u32) -> impl Iterator<Item = MeasurementPoint> {
     TimerlatContext::ALL.iter().map(move |context| {
         let latency = TimerlatSettings {
             interval,
@@ -84,25 +84,25 @@ fn points(interval: u64, cpu: u32) -> impl Iterator<Item = MeasurementPoint> {
             priority: PRIORITY,
         };
         let (every, context) = (format_time(interval as f64), context.word());
-        TIMERLAT.point(latency, format!("timerlat every {every}, {context}, CPU {cpu}"), false)
+        TIMERLAT.make_point(latency, format!("timerlat every {every}, {context}, CPU {cpu}"), false)
     })
 }
 
 /// The step in which the kernel times the threads of `setup`: its CPUs, interval, count and duration, by its
 /// rules.
-pub fn step(setup: &WakeStepSetup) -> PlanStep {
-    let step = setup.step();
+pub fn plan_step(setup: &WakeStepSetup) -> PlanStep {
+    let step = setup.plan_step();
     let interval = setup.threads.first().map_or(INTERVAL, |thread| thread.interval);
-    let points = step.cpus.iter().flat_map(|cpu| points(interval, *cpu)).collect();
+    let points = step.cpus.iter().flat_map(|cpu| cpu_points(interval, *cpu)).collect();
     PlanStep { name: EXPERIMENT.name.to_owned(), points, ..step }
 }
 
-fn run(bench: &mut Bench) -> Result<()> {
+fn run_timerlat(bench: &mut Bench) -> Result<()> {
     let latencies: Vec<TimerlatSettings> = bench.settings()?;
     for interval in latencies.iter().map(|latency| latency.interval).collect::<BTreeSet<_>>() {
         let chosen = latencies.iter().enumerate().filter(|(_, latency)| latency.interval == interval);
         let chosen: Vec<Chosen> = chosen.collect();
-        if let Err((reason, remedy)) = measure(bench, &chosen, interval)? {
+        if let Err((reason, remedy)) = measure_cpus(bench, &chosen, interval)? {
             chosen.iter().for_each(|(point, _)| bench.unsupported(*point, reason.as_str(), remedy));
         }
     }
@@ -122,7 +122,7 @@ struct TimerlatCpuPoints {
     recorded: u64,
 }
 
-fn measure(bench: &mut Bench, chosen: &[Chosen], interval: u64) -> Result<Result<(), TimerlatRefusal>> {
+fn measure_cpus(bench: &mut Bench, chosen: &[Chosen], interval: u64) -> Result<Result<(), TimerlatRefusal>> {
     if !INTERVALS.contains(&interval) {
         let reason = format!("the kernel accepts no interval of {} here", format_time(interval as f64));
         return Ok(Err((reason, "choose 100us to 1s (--interval)")));
@@ -133,18 +133,18 @@ fn measure(bench: &mut Bench, chosen: &[Chosen], interval: u64) -> Result<Result
     };
     let cpus: BTreeSet<u32> = chosen.iter().map(|(_, latency)| latency.cpu).collect();
     let cpus = Vec::from_iter(cpus);
-    let user = descriptor(&tracefs, cpus[0]).exists();
+    let user = descriptor_path(&tracefs, cpus[0]).exists();
     let settings = settings(&cpus, interval, user);
     let wanted = LatencyTracerRequest { tracer: "timerlat", settings, events: &[], cpus: &cpus };
     kernel::stay_off(bench, &cpus);
-    let mut tracer = match LatencyTracer::prepare(&wanted) {
+    let mut tracer = match LatencyTracer::prepare_instance(&wanted) {
         Ok(tracer) => tracer,
         Err(refusal) => return Ok(Err((refusal.reason, refusal.remedy))),
     };
     let traced = traced(bench, chosen, user);
     let waiting = if user { cpus.as_slice() } else { &[] };
     let shortfalls = with_user_threads(&tracefs, waiting, |end_threads| {
-        follow(bench, &mut tracer, traced, interval, end_threads)
+        follow_tracer(bench, &mut tracer, traced, interval, end_threads)
     })?;
     kernel::check_lost(bench, &tracer, &Vec::from_iter(chosen.iter().map(|(point, _)| *point)));
     for (reason, remedy) in shortfalls {
@@ -167,7 +167,7 @@ fn settings(cpus: &[u32], interval: u64, user: bool) -> Vec<(String, String)> {
 }
 
 /// The file whose reading is a wake-up of a measuring thread.
-fn descriptor(tracefs: &Path, cpu: u32) -> PathBuf {
+fn descriptor_path(tracefs: &Path, cpu: u32) -> PathBuf {
     tracefs.join(format!("osnoise/per_cpu/cpu{cpu}/timerlat_fd"))
 }
 
@@ -187,7 +187,7 @@ fn traced(bench: &mut Bench, chosen: &[Chosen], user: bool) -> BTreeMap<u32, Tim
 }
 
 /// Records lines until there are enough.
-fn follow(
+fn follow_tracer(
     bench: &mut Bench,
     tracer: &mut LatencyTracer,
     traced: BTreeMap<u32, TimerlatCpuPoints>,
@@ -202,20 +202,21 @@ fn follow(
     let line = |line: LatencyTracerLine| {
         let mut traced = traced.borrow_mut();
         let Some(cpu) = traced.get_mut(&line.cpu) else { return };
-        let exceeded = note(cpu, line, wanted, epoch_ns, interval, limit.map(|(threshold, _)| threshold));
+        let exceeded =
+            record_line(cpu, line, wanted, epoch_ns, interval, limit.map(|(threshold, _)| threshold));
         over.fetch_or(exceeded && limit.is_some_and(|(_, ends)| ends), Relaxed);
     };
     let enough = || {
         let traced = traced.borrow();
-        let stopping = |cpu: &TimerlatCpuPoints| cpu.writers.values().any(|(_, writer)| writer.stopping());
+        let stopping = |cpu: &TimerlatCpuPoints| cpu.writers.values().any(|(_, writer)| writer.should_stop());
         traced.values().all(|cpu| cpu.recorded >= wanted)
             || traced.values().any(stopping)
             || over.load(Relaxed)
     };
-    let lasted = kernel::follow(tracer, Duration::from_nanos(stop.limit_ns), line, enough, ending)?;
+    let lasted = kernel::follow_tracer(tracer, Duration::from_nanos(stop.limit_ns), line, enough, ending)?;
     for (point, writer) in traced.into_inner().into_values().flat_map(|cpu| cpu.writers.into_values()) {
-        bench.value(point, "watched", lasted.as_secs_f64(), "s", Better::Neither);
-        bench.recorded(point, writer);
+        bench.add_value(point, "watched", lasted.as_secs_f64(), "s", Better::Neither);
+        bench.finish_writer(point, writer);
     }
     Ok(())
 }
@@ -248,7 +249,7 @@ impl TimerlatTraceRecord {
 }
 
 /// Records a line, if it is of a wanted activation; returns true if it is above the threshold.
-fn note(
+fn record_line(
     cpu: &mut TimerlatCpuPoints,
     line: LatencyTracerLine,
     wanted: u64,
@@ -284,7 +285,7 @@ fn with_user_threads(
         let _ending = threads::StopFlagGuard(&over);
         let mut threads = Vec::new();
         for cpu in cpus {
-            let (over, path) = (&over, descriptor(tracefs, *cpu));
+            let (over, path) = (&over, descriptor_path(tracefs, *cpu));
             threads.push(scope.spawn(move || wait_for_timer(*cpu, &path, over)));
         }
         let mut shortfalls = Vec::new();
@@ -372,9 +373,9 @@ mod tests {
         let input = PlanInput { profile: SurveyProfile::Normal, survey: false, ..PlanInput::default() };
         let machine = Machine { allowed: "1,3".parse().unwrap(), ..Machine::default() };
         let points = TIMERLAT.plan(&input, &machine);
-        let contexts: Vec<&str> = points.iter().map(|point| point.text("context")).collect();
+        let contexts: Vec<&str> = points.iter().map(|point| point.text_param("context")).collect();
         assert_eq!(contexts, ["irq", "thread", "user", "irq", "thread", "user"]);
-        let cpus: Vec<u64> = points.iter().map(|point| point.number("cpu")).collect();
+        let cpus: Vec<u64> = points.iter().map(|point| point.numeric_param("cpu")).collect();
         assert_eq!(cpus, [1, 1, 1, 3, 3, 3]);
         assert_eq!(
             settings(&[1, 3], 250_000, true)[..2],

@@ -63,7 +63,7 @@ pub struct Nanosleep<C>(pub C);
 
 impl<C: KernelClock> Waiter for Nanosleep<C> {
     #[inline(always)]
-    fn wait(&mut self, due: u64) -> ThreadActivation {
+    fn wait_until_due(&mut self, due: u64) -> ThreadActivation {
         sleep_until::<C>(due);
         ThreadActivation { due, now: now::<C>(), swallowed: None }
     }
@@ -79,7 +79,7 @@ pub struct Relative<C> {
 
 impl<C: KernelClock> Waiter for Relative<C> {
     #[inline(always)]
-    fn wait(&mut self, _: u64) -> ThreadActivation {
+    fn wait_until_due(&mut self, _: u64) -> ThreadActivation {
         let mut rest = timespec(self.interval);
         let due = now::<C>() + self.interval;
         loop {
@@ -104,7 +104,7 @@ pub(crate) struct Timerfd<C> {
 }
 
 impl<C: KernelClock> Timerfd<C> {
-    fn start(&mut self, first: u64) {
+    fn start_timer(&mut self, first: u64) {
         let times = Itimerspec { it_interval: timespec(self.interval), it_value: timespec(first) };
         // Refused only for times that are none, and these are sound.
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &times);
@@ -114,9 +114,9 @@ impl<C: KernelClock> Timerfd<C> {
 
 impl<C: KernelClock> Waiter for Timerfd<C> {
     #[inline(always)]
-    fn wait(&mut self, due: u64) -> ThreadActivation {
+    fn wait_until_due(&mut self, due: u64) -> ThreadActivation {
         if !self.started {
-            self.start(due);
+            self.start_timer(due);
         }
         let mut expirations = [0u8; 8];
         while rustix::io::read(&self.timer, &mut expirations) == Err(Errno::INTR) {}
@@ -134,12 +134,12 @@ pub(crate) struct ByPosixTimer<C> {
 
 impl<C: KernelClock> Waiter for ByPosixTimer<C> {
     #[inline(always)]
-    fn wait(&mut self, due: u64) -> ThreadActivation {
+    fn wait_until_due(&mut self, due: u64) -> ThreadActivation {
         if self.timer.is_none() {
-            self.timer = PosixTimer::start(C::ID, due, self.interval).ok();
+            self.timer = PosixTimer::start_absolute(C::ID, due, self.interval).ok();
         }
         let swallowed = match &mut self.timer {
-            Some(timer) => Some(timer.wait()),
+            Some(timer) => Some(timer.wait_expiration()),
             // None is left since one was tried: the same sleep by another mechanism.
             None => {
                 sleep_until::<C>(due);
@@ -159,7 +159,7 @@ pub struct Yield<C> {
 
 impl<C: KernelClock> Waiter for Yield<C> {
     #[inline(always)]
-    fn wait(&mut self, due: u64) -> ThreadActivation {
+    fn wait_until_due(&mut self, due: u64) -> ThreadActivation {
         rustix::thread::sched_yield();
         self.grid.woken(due, now::<C>())
     }
@@ -209,8 +209,8 @@ const BACKLOG: usize = 1024;
 
 impl Waiter for WakeHopWaiter {
     #[inline(always)]
-    fn wait(&mut self, due: u64) -> ThreadActivation {
-        if self.link.recv().is_err() {
+    fn wait_until_due(&mut self, due: u64) -> ThreadActivation {
+        if self.link.receive_token().is_err() {
             return ThreadActivation { due, now: due, swallowed: Some(0) };
         }
         let now = (self.now)();
@@ -233,18 +233,18 @@ pub struct Hopper {
 impl Hopper {
     /// Hands over at `first` and every `interval` after that, until the
     /// receiver is gone.
-    pub fn run(mut self, clock: ClockName, first: u64, interval: u64) {
+    pub fn run_hops(mut self, clock: ClockName, first: u64, interval: u64) {
         let (mut due, mut given) = (first, 0);
         loop {
             let now = match clock {
-                ClockName::Monotonic => Nanosleep(Monotonic).wait(due).now,
-                ClockName::Realtime => Nanosleep(Realtime).wait(due).now,
+                ClockName::Monotonic => Nanosleep(Monotonic).wait_until_due(due).now,
+                ClockName::Realtime => Nanosleep(Realtime).wait_until_due(due).now,
             };
             let swallowed = now.saturating_sub(due).saturating_sub(1) / interval;
             let [due_here, swallowed_here] = &self.handed_over.0[given % BACKLOG];
             due_here.store(due, Ordering::Release);
             swallowed_here.store(swallowed, Ordering::Release);
-            if self.link.send().is_err() {
+            if self.link.send_token().is_err() {
                 return;
             }
             given += 1;
@@ -261,10 +261,10 @@ pub fn hop(thread: &WakeThreadSettings) -> Result<Option<(WakeHopWaiter, Hopper)
     let (receiver, sender): (Box<dyn TokenLink>, Box<dyn TokenLink>) = match thread.via {
         WakeHopKind::Direct => return Ok(None),
         WakeHopKind::Thread => {
-            boxed(links::counters::<Tokens>(SharingScope::Threads).context("no futex for the hop")?)
+            box_ends(links::counter_pair::<Tokens>(SharingScope::Threads).context("no futex for the hop")?)
         }
-        WakeHopKind::Eventfd => boxed(links::eventfd().context("no eventfd for the hop")?),
-        WakeHopKind::Pipe => boxed(links::pipe().context("no pipe for the hop")?),
+        WakeHopKind::Eventfd => box_ends(links::eventfd().context("no eventfd for the hop")?),
+        WakeHopKind::Pipe => box_ends(links::pipe().context("no pipe for the hop")?),
     };
     let handed_over = Arc::new(HandedOver([const { [const { AtomicU64::new(0) }; 2] }; BACKLOG]));
     let now = match thread.clock {
@@ -275,7 +275,7 @@ pub fn hop(thread: &WakeThreadSettings) -> Result<Option<(WakeHopWaiter, Hopper)
     Ok(Some((hop, Hopper { link: sender, handed_over })))
 }
 
-fn boxed<L: TokenLink + 'static>((a, b): (L, L)) -> (Box<dyn TokenLink>, Box<dyn TokenLink>) {
+fn box_ends<L: TokenLink + 'static>((a, b): (L, L)) -> (Box<dyn TokenLink>, Box<dyn TokenLink>) {
     (Box::new(a), Box::new(b))
 }
 
@@ -284,7 +284,7 @@ pub(crate) trait WithWaiter {
     /// Result of the job.
     type Output;
     /// Does the job with this waiter.
-    fn with(self, waiter: impl Waiter) -> Self::Output;
+    fn run_with(self, waiter: impl Waiter) -> Self::Output;
 }
 
 /// Does a job with the waiter of a thread's method.
@@ -298,17 +298,18 @@ pub(crate) fn with_waiter<C: KernelClock, J: WithWaiter>(
 ) -> Result<J::Output> {
     let (interval, kernel_clock, clock) = (thread.interval, clock, PhantomData::<C>);
     Ok(match thread.method {
-        WakeMethod::Nanosleep => job.with(Nanosleep(kernel_clock)),
-        WakeMethod::Relative => job.with(Relative { interval, by_nanosleep: false, clock }),
-        WakeMethod::System => job.with(Relative { interval, by_nanosleep: true, clock }),
-        WakeMethod::Yield => job.with(Yield { grid: Grid::new(interval), clock }),
+        WakeMethod::Nanosleep => job.run_with(Nanosleep(kernel_clock)),
+        WakeMethod::Relative => job.run_with(Relative { interval, by_nanosleep: false, clock }),
+        WakeMethod::System => job.run_with(Relative { interval, by_nanosleep: true, clock }),
+        WakeMethod::Yield => job.run_with(Yield { grid: Grid::new(interval), clock }),
         WakeMethod::Timerfd => {
             let timer = timerfd_create(C::OF_DESCRIPTOR, TimerfdFlags::CLOEXEC).context("no timerfd")?;
-            job.with(Timerfd { timer, interval, started: false, clock })
+            job.run_with(Timerfd { timer, interval, started: false, clock })
         }
         WakeMethod::PosixTimer => {
-            PosixTimer::start(ClockId::Monotonic, u64::MAX >> 2, interval).context("no POSIX timer")?;
-            job.with(ByPosixTimer { timer: None, interval, clock })
+            PosixTimer::start_absolute(ClockId::Monotonic, u64::MAX >> 2, interval)
+                .context("no POSIX timer")?;
+            job.run_with(ByPosixTimer { timer: None, interval, clock })
         }
     })
 }
@@ -323,14 +324,14 @@ mod tests {
 
     impl WithWaiter for ThreeWakeUps {
         type Output = ();
-        fn with(self, mut waiter: impl Waiter) {
+        fn run_with(self, mut waiter: impl Waiter) {
             let now = match self.0 {
                 ClockName::Monotonic => now::<Monotonic>(),
                 ClockName::Realtime => now::<Realtime>(),
             };
             let mut due = now + self.1;
             for _ in 0..3 {
-                let woken = waiter.wait(due);
+                let woken = waiter.wait_until_due(due);
                 assert!(woken.now >= woken.due, "woken before its time");
                 due = woken.due + (1 + woken.swallowed.unwrap_or(0)) * self.1;
             }
@@ -354,7 +355,7 @@ mod tests {
     fn no_way_of_waiting_wakes_before_its_time() {
         std::thread::spawn(|| {
             for method in WakeMethod::ALL.iter().filter(|method| **method != WakeMethod::Yield) {
-                let usual = crate::wake::timer::usual(0, None);
+                let usual = crate::wake::timer::usual_thread(0, None);
                 let thread = WakeThreadSettings {
                     method: *method,
                     interval: 500_000,

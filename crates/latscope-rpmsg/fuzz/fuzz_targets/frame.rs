@@ -15,19 +15,19 @@ use std::sync::atomic::AtomicU16;
 fn header(data: &[u8]) {
     let Some(bytes) = data.first_chunk() else { return };
     let header = RpmsgHeader::parse(bytes);
-    assert_eq!(RpmsgHeader::parse(&header.bytes()), header);
-    assert_eq!(header.bytes()[12..], bytes[12..]);
+    assert_eq!(RpmsgHeader::parse(&header.encode_bytes()), header);
+    assert_eq!(header.encode_bytes()[12..], bytes[12..]);
 }
 
 fn announcement(data: &[u8]) {
     let Ok(announcement) = Announcement::parse(data) else { return };
-    assert_eq!(Announcement::parse(&announcement.bytes()), Ok(announcement));
+    assert_eq!(Announcement::parse(&announcement.encode_bytes()), Ok(announcement));
     assert!(announcement.name.to_string().is_ascii());
 }
 
 fn table(data: &[u8]) {
     let memory = AtomicCellMemory((0..256).map(|_| AtomicU16::new(0)).collect::<Vec<_>>());
-    memory.write(0, &data[..data.len().min(memory.size())]).unwrap();
+    memory.write_bytes(0, &data[..data.len().min(memory.size())]).unwrap();
     let Ok(table) = ResourceTable::parse(&memory) else { return };
     table.status(&memory).unwrap();
     let Ok(window) = RpmsgWindow::of_table(table, 0x100, memory.size()) else { return };
@@ -42,24 +42,24 @@ fn messages(data: &[u8]) {
     for word in PingWordSize::ALL {
         if let Ok(ping) = ShortPing::parse(word, data) {
             let mut room = [0; ShortPing::SIZE];
-            assert_eq!(ping.write(word, &mut room)[2 * word.bytes()..], data[2 * word.bytes()..]);
+            assert_eq!(ping.write_ping(word, &mut room)[2 * word.bytes()..], data[2 * word.bytes()..]);
         }
         for form in [LongPingDivision::Exact, LongPingDivision::Legacy] {
             let ping = LongPing { form, word };
-            if let Ok(index) = ping.parse(data) {
-                assert_eq!(ping.write(index, &mut [0; LongPing::PACKET]), data);
+            if let Ok(index) = ping.parse_packet(data) {
+                assert_eq!(ping.write_packet(index, &mut [0; LongPing::PACKET]), data);
                 assert!(LongPing::is_packet(data));
             }
             let mut assembler = LongPingAssembler::new(ping);
             for part in data.chunks(LongPing::PACKET) {
-                assembler.receive(part);
+                assembler.receive_packet(part);
             }
-            assert!(assembler.lost() as usize <= ping.packets());
+            assert!(assembler.missing_packets() as usize <= ping.packets());
         }
     }
-    if let Ok(sequence) = block::parse(data) {
+    if let Ok(sequence) = block::verify_block(data) {
         let mut room = vec![0; data.len()];
-        block::write(sequence, &mut room);
+        block::write_block(sequence, &mut room);
         assert_eq!(room, data);
     }
     let _ = block::Receipt::parse(data);

@@ -26,14 +26,14 @@ impl Game<'_> {
         let at = usize::from(u16::from_le_bytes([first, second]));
         let event = if first & 1 == 0 { RpmsgLinkEvent::Message } else { RpmsgLinkEvent::Buffer };
         match what % 13 {
-            0 => drop(host.send(0x400, 0x400 + u32::from(first % 6), &vec![third; second.into()])),
-            1 => drop(host.receive(&mut [0; 48])),
-            2 => drop(host.take(&mut [0; 48])),
-            3 => drop(host.release()),
-            4 => drop(host.listen(event)),
-            5 => drop(host.mute(event)),
+            0 => drop(host.send_message(0x400, 0x400 + u32::from(first % 6), &vec![third; second.into()])),
+            1 => drop(host.receive_message(&mut [0; 48])),
+            2 => drop(host.take_message(&mut [0; 48])),
+            3 => drop(host.release_buffer()),
+            4 => drop(host.request_kick(event)),
+            5 => drop(host.suppress_kicks(event)),
             6 => drop(echo.poll()),
-            7 => drop(echo.listen()),
+            7 => drop(echo.request_kick()),
             8 => echo.announce(),
             // Either side begins again.
             9 => *host = window.host(*memory).unwrap(),

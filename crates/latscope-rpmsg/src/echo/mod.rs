@@ -56,7 +56,7 @@ impl RpmsgService {
     ];
 
     /// The name it is announced by.
-    pub const fn name(self) -> RpmsgEndpointName {
+    pub const fn endpoint_name(self) -> RpmsgEndpointName {
         const fn name(text: &str) -> RpmsgEndpointName {
             RpmsgEndpointName::new(text).expect("a short name")
         }
@@ -145,15 +145,15 @@ impl<L: RpmsgLink, const SIZE: usize> RpmsgEcho<L, SIZE> {
     ///
     /// `SIZE` is at least [`Receipt::SIZE`], which is checked when it is built.
     pub fn new(link: L) -> Self {
-        RpmsgEcho::with(link, &RpmsgService::ALL)
+        RpmsgEcho::with_services(link, &RpmsgService::ALL)
     }
 
     /// Makes an echo like `new`, with these services. A host that did not accept the name service gets no announcement,
     /// and can still send to their addresses.
-    pub fn with(link: L, services: &'static [RpmsgService]) -> Self {
+    pub fn with_services(link: L, services: &'static [RpmsgService]) -> Self {
         const { assert!(SIZE >= Receipt::SIZE) };
         RpmsgEcho {
-            announced: if link.names() { 0 } else { services.len() },
+            announced: if link.takes_announcements() { 0 } else { services.len() },
             link,
             services,
             held: None,
@@ -166,7 +166,7 @@ impl<L: RpmsgLink, const SIZE: usize> RpmsgEcho<L, SIZE> {
     }
 
     /// States what the remote is: its core, and its firmware with the version.
-    pub fn describe(&mut self, core: &'static str, firmware: &'static str) {
+    pub fn set_description(&mut self, core: &'static str, firmware: &'static str) {
         self.about = [core, firmware];
     }
 
@@ -187,25 +187,25 @@ impl<L: RpmsgLink, const SIZE: usize> RpmsgEcho<L, SIZE> {
 
     /// Announces all services again, in the next steps, to a host that takes announcements.
     pub fn announce(&mut self) {
-        self.announced = if self.link.names() { 0 } else { self.services.len() };
+        self.announced = if self.link.takes_announcements() { 0 } else { self.services.len() };
     }
 
     /// Asks the peer for a kick at the event that the next step needs: a buffer or a message. Returns true if it is
     /// there already.
     ///
     /// # Errors
-    /// The errors of [`RpmsgLink::listen`].
-    pub fn listen(&mut self) -> Result<bool, Fault> {
-        self.link.listen(self.needed())
+    /// The errors of [`RpmsgLink::request_kick`].
+    pub fn request_kick(&mut self) -> Result<bool, Fault> {
+        self.link.request_kick(self.needed())
     }
 
     /// Asks the peer for no kicks.
     ///
     /// # Errors
-    /// The errors of [`RpmsgLink::mute`].
-    pub fn mute(&mut self) -> Result<(), Fault> {
-        self.link.mute(RpmsgLinkEvent::Message)?;
-        self.link.mute(RpmsgLinkEvent::Buffer)
+    /// The errors of [`RpmsgLink::suppress_kicks`].
+    pub fn suppress_kicks(&mut self) -> Result<(), Fault> {
+        self.link.suppress_kicks(RpmsgLinkEvent::Message)?;
+        self.link.suppress_kicks(RpmsgLinkEvent::Buffer)
     }
 
     fn needed(&self) -> RpmsgLinkEvent {
@@ -221,7 +221,7 @@ impl<L: RpmsgLink, const SIZE: usize> RpmsgEcho<L, SIZE> {
         let step = match (self.held, self.services.get(self.announced)) {
             (Some(reply), _) => self.reply_again(reply, &mut progress),
             (None, Some(service)) => self.announce_one(*service, &mut progress),
-            (None, None) => self.receive(&mut progress),
+            (None, None) => self.receive_and_reply(&mut progress),
         };
         progress.step = step.unwrap_or_else(|fault| {
             self.faults.count(fault);
@@ -236,8 +236,8 @@ impl<L: RpmsgLink, const SIZE: usize> RpmsgEcho<L, SIZE> {
         progress: &mut EchoProgress,
     ) -> Result<EchoStepOutcome, Fault> {
         let announcement =
-            Announcement { name: service.name(), address: service.address(), destroyed: false };
-        match self.link.send(service.address(), NAME_SERVICE, &announcement.bytes()) {
+            Announcement { name: service.endpoint_name(), address: service.address(), destroyed: false };
+        match self.link.send_message(service.address(), NAME_SERVICE, &announcement.encode_bytes()) {
             Err(Unsent::NoBuffer) => return Ok(EchoStepOutcome::Stalled),
             Err(Unsent::Fault(fault)) => return Err(fault),
             // Buffers too short for names are for peers that know the addresses.
@@ -250,14 +250,14 @@ impl<L: RpmsgLink, const SIZE: usize> RpmsgEcho<L, SIZE> {
 
     /// Takes a message and replies. The message's buffer goes back after the reply, and the check whether the peer
     /// wants kicks comes last, so that a host that waits for the reply does not wait for either of them.
-    fn receive(&mut self, progress: &mut EchoProgress) -> Result<EchoStepOutcome, Fault> {
-        let taken = self.link.take(&mut self.payload);
+    fn receive_and_reply(&mut self, progress: &mut EchoProgress) -> Result<EchoStepOutcome, Fault> {
+        let taken = self.link.take_message(&mut self.payload);
         let step = match taken {
             Ok(None) => return Ok(EchoStepOutcome::Idle),
             Ok(Some(message)) => self.respond(&message),
             Err(fault) => Err(fault),
         };
-        self.link.release()?;
+        self.link.release_buffer()?;
         progress.kick_receive = self.link.wants_kick(RpmsgLinkEvent::Buffer)?;
         progress.kick_transmit =
             step == Ok(EchoStepOutcome::Replied) && self.link.wants_kick(RpmsgLinkEvent::Message)?;
@@ -265,7 +265,7 @@ impl<L: RpmsgLink, const SIZE: usize> RpmsgEcho<L, SIZE> {
     }
 
     fn respond(&mut self, message: &RpmsgMessage) -> Result<EchoStepOutcome, Fault> {
-        let Some(length) = self.answer(message) else { return Ok(EchoStepOutcome::Consumed) };
+        let Some(length) = self.prepare_reply(message) else { return Ok(EchoStepOutcome::Consumed) };
         let RpmsgHeader { source, destination, .. } = message.header;
         let step = self.reply(EchoReply { source: destination, destination: source, length });
         self.counts.stalls += u64::from(step == Ok(EchoStepOutcome::Stalled));
@@ -273,7 +273,7 @@ impl<L: RpmsgLink, const SIZE: usize> RpmsgEcho<L, SIZE> {
     }
 
     /// Turns the payload into the reply and returns its length; `None` if there is no reply.
-    fn answer(&mut self, message: &RpmsgMessage) -> Option<usize> {
+    fn prepare_reply(&mut self, message: &RpmsgMessage) -> Option<usize> {
         let payload = &self.payload[..message.length];
         let whole = message.length == usize::from(message.header.length);
         let address = message.header.destination;
@@ -312,14 +312,14 @@ impl<L: RpmsgLink, const SIZE: usize> RpmsgEcho<L, SIZE> {
             self.counts.too_long += 1;
             return None;
         };
-        *room = status.bytes();
+        *room = status.encode_bytes();
         Some(RpmsgStatus::SIZE)
     }
 
     /// Counts a block, or makes the payload the receipt.
     fn sink(&mut self, length: usize) -> Option<usize> {
         if length > 0 {
-            self.receipt.count(&self.payload[..length]);
+            self.receipt.count_block(&self.payload[..length]);
             self.counts.sunk += 1;
             return None;
         }

@@ -39,7 +39,7 @@ fn run(echo: &mut RpmsgEcho<RpmsgRemote<&EchoCellMemory>, 496>) -> EchoStepOutco
 fn receive(host: &mut RpmsgHost<&EchoCellMemory, 256>) -> Vec<(RpmsgAddress, Vec<u8>)> {
     let mut buffer = [0; 496];
     let mut messages = Vec::new();
-    while let Some(received) = host.receive(&mut buffer).unwrap() {
+    while let Some(received) = host.receive_message(&mut buffer).unwrap() {
         messages.push((received.header.source, buffer[..received.length].to_vec()));
     }
     messages
@@ -52,7 +52,7 @@ fn replies(service: RpmsgService, payload: &[u8]) -> (Vec<(RpmsgAddress, Vec<u8>
     let (mut host, mut echo) = sides(&memory, &window);
     run(&mut echo);
     receive(&mut host);
-    host.send(OURS, service.address(), payload).unwrap();
+    host.send_message(OURS, service.address(), payload).unwrap();
     run(&mut echo);
     (receive(&mut host), echo.counts())
 }
@@ -65,8 +65,8 @@ fn services_are_announced_before_all_else() {
     run(&mut echo);
     let mut endpoints = Endpoints::<8>::default();
     let mut buffer = [0; 496];
-    while let Some(received) = host.receive(&mut buffer).unwrap() {
-        endpoints.receive(&received.header, &buffer[..received.length]).unwrap().unwrap();
+    while let Some(received) = host.receive_message(&mut buffer).unwrap() {
+        endpoints.handle_message(&received.header, &buffer[..received.length]).unwrap().unwrap();
     }
     let found: Vec<String> = endpoints.theirs().map(|(name, at)| format!("{name} {at:#x}")).collect();
     assert_eq!(
@@ -90,12 +90,12 @@ fn a_remote_says_what_it_is_and_what_it_counted() {
     let window = RpmsgWindow::OPENAMP;
     let memory = room(&window);
     let (mut host, mut echo) = sides(&memory, &window);
-    echo.describe("a core", "a firmware 1.0");
+    echo.set_description("a core", "a firmware 1.0");
     run(&mut echo);
     receive(&mut host);
-    host.send(OURS, RpmsgService::Pty.address(), b"hello").unwrap();
-    host.send(OURS, RpmsgService::Ping.address(), b"no ping").unwrap();
-    host.send(OURS, RpmsgService::Status.address(), &[]).unwrap();
+    host.send_message(OURS, RpmsgService::Pty.address(), b"hello").unwrap();
+    host.send_message(OURS, RpmsgService::Ping.address(), b"no ping").unwrap();
+    host.send_message(OURS, RpmsgService::Status.address(), &[]).unwrap();
     run(&mut echo);
     let replies = receive(&mut host);
     let status = RpmsgStatus::parse(&replies[1].1).unwrap();
@@ -107,7 +107,7 @@ fn a_remote_says_what_it_is_and_what_it_counted() {
 fn sound_pings_come_back_whole() {
     let mut room = [0; ShortPing::SIZE];
     for word in PingWordSize::ALL {
-        let ping = ShortPing { number: 9 }.write(word, &mut room).to_vec();
+        let ping = ShortPing { number: 9 }.write_ping(word, &mut room).to_vec();
         let (replies, _) = replies(RpmsgService::Ping, &ping);
         assert_eq!(replies, [(RpmsgService::Ping.address(), ping)]);
     }
@@ -116,7 +116,7 @@ fn sound_pings_come_back_whole() {
 #[test]
 fn other_pings_get_no_reply_and_are_counted() {
     let mut room = [0; ShortPing::SIZE];
-    let mut ping = ShortPing { number: 9 }.write(PingWordSize::Eight, &mut room).to_vec();
+    let mut ping = ShortPing { number: 9 }.write_ping(PingWordSize::Eight, &mut room).to_vec();
     ping[47] = 1;
     for (service, payload) in
         [(RpmsgService::Ping, &ping[..]), (RpmsgService::Ping, &[]), (RpmsgService::LongPing, &ping[..])]
@@ -131,7 +131,7 @@ fn long_pings_come_back_packet_by_packet() {
     let mut room = [0; LongPing::PACKET];
     let ping = LongPing { form: LongPingDivision::Exact, word: PingWordSize::Eight };
     for index in 0..ping.packets() {
-        let packet = ping.write(index, &mut room).to_vec();
+        let packet = ping.write_packet(index, &mut room).to_vec();
         let (replies, _) = replies(RpmsgService::LongPing, &packet);
         assert_eq!(replies, [(RpmsgService::LongPing.address(), packet)]);
     }
@@ -155,15 +155,15 @@ fn a_sink_gives_a_receipt_when_asked() {
     receive(&mut host);
     let mut data = [0; 496];
     for sequence in 0..100 {
-        block::write(sequence, &mut data);
-        host.send(OURS, RpmsgService::Sink.address(), &data).unwrap();
+        block::write_block(sequence, &mut data);
+        host.send_message(OURS, RpmsgService::Sink.address(), &data).unwrap();
     }
     data[495] ^= 1;
-    host.send(OURS, RpmsgService::Sink.address(), &data).unwrap();
+    host.send_message(OURS, RpmsgService::Sink.address(), &data).unwrap();
     run(&mut echo);
     assert_eq!(receive(&mut host), []);
     for expected in [Receipt { blocks: 100, bytes: 49600, mismatched: 1 }, Receipt::default()] {
-        host.send(OURS, RpmsgService::Sink.address(), &[]).unwrap();
+        host.send_message(OURS, RpmsgService::Sink.address(), &[]).unwrap();
         run(&mut echo);
         assert_eq!(receive(&mut host), [(RpmsgService::Sink.address(), expected.bytes().to_vec())]);
     }
@@ -175,7 +175,7 @@ fn messages_to_no_endpoint_are_counted() {
     let memory = room(&window);
     let (mut host, mut echo) = sides(&memory, &window);
     for address in [0, 53, 0x3FF, 0x406, u32::MAX] {
-        host.send(OURS, address, b"x").unwrap();
+        host.send_message(OURS, address, b"x").unwrap();
     }
     assert_eq!((run(&mut echo), echo.counts().unknown, echo.counts().replied), (EchoStepOutcome::Idle, 5, 0));
 }
@@ -188,7 +188,7 @@ fn a_reply_without_buffer_is_held_and_nothing_is_lost() {
     // The host sends all it can and does not look at what comes back.
     let mut sent = 0_u32;
     for _ in 0..100 {
-        while host.send(OURS, RpmsgService::Pty.address(), &sent.to_le_bytes()).is_ok() {
+        while host.send_message(OURS, RpmsgService::Pty.address(), &sent.to_le_bytes()).is_ok() {
             sent += 1;
         }
         assert_eq!(run(&mut echo), EchoStepOutcome::Stalled);
@@ -203,7 +203,7 @@ fn a_reply_without_buffer_is_held_and_nothing_is_lost() {
     while seen.len() < 1000 {
         seen.extend(receive(&mut host).into_iter().filter(|(from, _)| *from == RpmsgService::Pty.address()));
         seen.retain(|(_, payload)| payload.len() == 4);
-        while host.send(OURS, RpmsgService::Pty.address(), &sent.to_le_bytes()).is_ok() {
+        while host.send_message(OURS, RpmsgService::Pty.address(), &sent.to_le_bytes()).is_ok() {
             sent += 1;
         }
         run(&mut echo);
@@ -221,22 +221,22 @@ fn what_is_waited_for_is_what_is_needed() {
     let memory = room(&window);
     let (mut host, mut echo) = sides(&memory, &window);
     assert_eq!(run(&mut echo), EchoStepOutcome::Idle);
-    assert_eq!(echo.listen(), Ok(false));
+    assert_eq!(echo.request_kick(), Ok(false));
     for _ in 0..4 {
-        host.send(OURS, RpmsgService::Pty.address(), b"x").unwrap();
+        host.send_message(OURS, RpmsgService::Pty.address(), b"x").unwrap();
     }
-    assert_eq!(echo.listen(), Ok(true), "there are messages");
+    assert_eq!(echo.request_kick(), Ok(true), "there are messages");
     assert_eq!(
         run(&mut echo),
         EchoStepOutcome::Stalled,
         "five announcements and three replies fill the ring"
     );
-    assert_eq!(echo.listen(), Ok(false), "there is no buffer");
+    assert_eq!(echo.request_kick(), Ok(false), "there is no buffer");
     assert!(!receive(&mut host).is_empty());
-    assert_eq!(echo.listen(), Ok(true));
+    assert_eq!(echo.request_kick(), Ok(true));
     assert_eq!(run(&mut echo), EchoStepOutcome::Idle);
-    echo.mute().unwrap();
-    assert_eq!(host.send(OURS, RpmsgService::Pty.address(), b"x"), Ok(false));
+    echo.suppress_kicks().unwrap();
+    assert_eq!(host.send_message(OURS, RpmsgService::Pty.address(), b"x"), Ok(false));
 }
 
 #[test]
@@ -244,8 +244,8 @@ fn a_reply_too_long_for_the_way_back_is_dropped() {
     let window = RpmsgWindow::new(16, 64, 512).unwrap();
     let memory = room(&window);
     let (mut host, mut echo) = sides(&memory, &window);
-    host.send(OURS, RpmsgService::Pty.address(), &[0; 49]).unwrap();
-    host.send(OURS, RpmsgService::Pty.address(), &[0; 48]).unwrap();
+    host.send_message(OURS, RpmsgService::Pty.address(), &[0; 49]).unwrap();
+    host.send_message(OURS, RpmsgService::Pty.address(), &[0; 48]).unwrap();
     assert_eq!(run(&mut echo), EchoStepOutcome::Idle);
     assert_eq!((echo.counts().too_long, echo.counts().replied), (1, 1));
 }
@@ -255,7 +255,7 @@ fn a_message_longer_than_our_buffer_is_not_echoed_in_part() {
     let window = RpmsgWindow::new(16, 4096, 4096).unwrap();
     let memory = room(&window);
     let (mut host, mut echo) = sides(&memory, &window);
-    host.send(OURS, RpmsgService::Pty.address(), &[0; 497]).unwrap();
+    host.send_message(OURS, RpmsgService::Pty.address(), &[0; 497]).unwrap();
     assert_eq!(run(&mut echo), EchoStepOutcome::Idle);
     assert_eq!((echo.counts().mismatched, echo.counts().replied), (1, 0));
 }
@@ -267,7 +267,7 @@ fn a_broken_ring_is_a_fault_a_step() {
     let (_host, mut echo) = sides(&memory, &window);
     run(&mut echo);
     use crate::RpmsgMemory;
-    memory.store_u16(window.rings().unwrap()[1].available() + 2, 1000).unwrap();
+    memory.store_u16(window.ring_layouts().unwrap()[1].available() + 2, 1000).unwrap();
     for _ in 0..3 {
         assert_eq!(echo.poll().step, EchoStepOutcome::Fault(Fault::Index));
     }

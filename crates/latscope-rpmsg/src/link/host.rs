@@ -1,6 +1,6 @@
 //! Driver's side of a link.
 
-use super::{RpmsgLink, RpmsgLinkEvent, RpmsgMessage, Unsent, fits, read, write};
+use super::{RpmsgLink, RpmsgLinkEvent, RpmsgMessage, Unsent, fits, read_message, write_message};
 use crate::header::RpmsgAddress;
 use crate::pool::RpmsgBufferPool;
 use crate::ring::{VirtqueueDirection, VirtqueueDriver, VirtqueueLayout, WindowBuffer};
@@ -30,9 +30,9 @@ impl<M: RpmsgMemory + Clone, const N: usize> RpmsgHost<M, N> {
         let [mut inward, mut unused] = pools;
         // So that who has a buffer finds a descriptor for it.
         unused.count = unused.count.min(rings[1].num());
-        unused.check(&memory)?;
-        inward.check(&memory)?;
-        transmit.mute()?;
+        unused.check_window(&memory)?;
+        inward.check_window(&memory)?;
+        transmit.suppress_interrupts()?;
         while let Some(buffer) = inward.take_first() {
             if !receive.offer(buffer)? {
                 break;
@@ -64,22 +64,22 @@ impl<M: RpmsgMemory + Clone, const N: usize> RpmsgLink for RpmsgHost<M, N> {
             return Err(Unsent::TooLong);
         }
         let at = self.buffer()?;
-        let length = write(&self.memory, at, source, destination, payload)?;
+        let length = write_message(&self.memory, at, source, destination, payload)?;
         self.transmit.offer(WindowBuffer { at, length })?;
         Ok(())
     }
 
     #[inline]
-    fn take(&mut self, into: &mut [u8]) -> Result<Option<RpmsgMessage>, Fault> {
-        self.release()?;
+    fn take_message(&mut self, into: &mut [u8]) -> Result<Option<RpmsgMessage>, Fault> {
+        self.release_buffer()?;
         let Some(reclaimed) = self.receive.reclaim()? else { return Ok(None) };
         // A message that is wrong is dropped; its buffer is not.
         self.held = Some(reclaimed.buffer);
-        read(&self.memory, reclaimed.buffer, reclaimed.written, into).map(Some)
+        read_message(&self.memory, reclaimed.buffer, reclaimed.written, into).map(Some)
     }
 
     #[inline]
-    fn release(&mut self) -> Result<(), Fault> {
+    fn release_buffer(&mut self) -> Result<(), Fault> {
         match self.held.take() {
             Some(buffer) => self.receive.offer(buffer).map(|_| ()),
             None => Ok(()),
@@ -94,17 +94,17 @@ impl<M: RpmsgMemory + Clone, const N: usize> RpmsgLink for RpmsgHost<M, N> {
         }
     }
 
-    fn listen(&mut self, event: RpmsgLinkEvent) -> Result<bool, Fault> {
+    fn request_kick(&mut self, event: RpmsgLinkEvent) -> Result<bool, Fault> {
         match event {
-            RpmsgLinkEvent::Message => self.receive.listen(),
-            RpmsgLinkEvent::Buffer => Ok(self.transmit.listen()? || self.unused.count > 0),
+            RpmsgLinkEvent::Message => self.receive.request_interrupt(),
+            RpmsgLinkEvent::Buffer => Ok(self.transmit.request_interrupt()? || self.unused.count > 0),
         }
     }
 
-    fn mute(&mut self, event: RpmsgLinkEvent) -> Result<(), Fault> {
+    fn suppress_kicks(&mut self, event: RpmsgLinkEvent) -> Result<(), Fault> {
         match event {
-            RpmsgLinkEvent::Message => self.receive.mute(),
-            RpmsgLinkEvent::Buffer => self.transmit.mute(),
+            RpmsgLinkEvent::Message => self.receive.suppress_interrupts(),
+            RpmsgLinkEvent::Buffer => self.transmit.suppress_interrupts(),
         }
     }
 }

@@ -77,17 +77,18 @@ pub enum RpmsgLinkEvent {
 
 /// Side of a link.
 ///
-/// No call waits. A side that waits asks for a kick with [`RpmsgLink::listen`], unless that returns that there is
+/// No call waits. A side that waits asks for a kick with [`RpmsgLink::request_kick`], unless that returns that there is
 /// something already. At first both sides listen to messages, the remote to buffers as well, and the host not, as Linux
 /// does.
 ///
-/// Most callers need only [`send`](RpmsgLink::send) and [`receive`](RpmsgLink::receive). The steps that they are made
-/// of are for callers in a hurry: the check whether a kick is wanted waits until the peer can see all earlier stores,
-/// and that may come after the reply. Two sides that never sleep need no such check at all.
+/// Most callers need only [`send_message`](RpmsgLink::send_message) and
+/// [`receive_message`](RpmsgLink::receive_message). The steps that they are made of are for callers in a hurry: the
+/// check whether a kick is wanted waits until the peer can see all earlier stores, and that may come after the reply.
+/// Two sides that never sleep need no such check at all.
 pub trait RpmsgLink {
     /// Returns true if the peer takes announcements of names: a remote must not send any to a driver that did not
     /// accept them.
-    fn names(&self) -> bool {
+    fn takes_announcements(&self) -> bool {
         true
     }
 
@@ -95,7 +96,7 @@ pub trait RpmsgLink {
     ///
     /// # Errors
     /// See [`Unsent`]: nothing was sent.
-    fn send(
+    fn send_message(
         &mut self,
         source: RpmsgAddress,
         destination: RpmsgAddress,
@@ -110,9 +111,9 @@ pub trait RpmsgLink {
     ///
     /// # Errors
     /// [`Fault::Length`] of a message, which is dropped, and the faults of the rings.
-    fn receive(&mut self, into: &mut [u8]) -> Result<Option<Received>, Fault> {
-        let taken = self.take(into);
-        self.release()?;
+    fn receive_message(&mut self, into: &mut [u8]) -> Result<Option<Received>, Fault> {
+        let taken = self.take_message(into);
+        self.release_buffer()?;
         let Some(RpmsgMessage { header, length }) = taken? else { return Ok(None) };
         Ok(Some(Received { header, length, kick: self.wants_kick(RpmsgLinkEvent::Buffer)? }))
     }
@@ -120,22 +121,22 @@ pub trait RpmsgLink {
     /// Sends a message, and does not look whether a kick is wanted.
     ///
     /// # Errors
-    /// The errors of [`RpmsgLink::send`].
+    /// The errors of [`RpmsgLink::send_message`].
     fn post(&mut self, source: RpmsgAddress, destination: RpmsgAddress, payload: &[u8])
     -> Result<(), Unsent>;
 
-    /// Copies the next message's payload as [`RpmsgLink::receive`] does, and keeps its buffer until
-    /// [`RpmsgLink::release`] or until the next message is taken. A side that goes to sleep releases it before.
+    /// Copies the next message's payload as [`RpmsgLink::receive_message`] does, and keeps its buffer until
+    /// [`RpmsgLink::release_buffer`] or until the next message is taken. A side that goes to sleep releases it before.
     ///
     /// # Errors
-    /// The errors of [`RpmsgLink::receive`].
-    fn take(&mut self, into: &mut [u8]) -> Result<Option<RpmsgMessage>, Fault>;
+    /// The errors of [`RpmsgLink::receive_message`].
+    fn take_message(&mut self, into: &mut [u8]) -> Result<Option<RpmsgMessage>, Fault>;
 
     /// Gives the buffer of the last message back, if that was not done.
     ///
     /// # Errors
     /// [`Fault::Reset`] of the remote.
-    fn release(&mut self) -> Result<(), Fault>;
+    fn release_buffer(&mut self) -> Result<(), Fault>;
 
     /// Returns true if the peer wants a kick for the work so far: for a message, on the ring that this side sends by;
     /// for a buffer that was given back, on the ring that this side receives by.
@@ -148,13 +149,13 @@ pub trait RpmsgLink {
     ///
     /// # Errors
     /// [`Fault::Index`].
-    fn listen(&mut self, event: RpmsgLinkEvent) -> Result<bool, Fault>;
+    fn request_kick(&mut self, event: RpmsgLinkEvent) -> Result<bool, Fault>;
 
     /// Asks the peer for no kicks at events of this kind.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] of a memory that shrank.
-    fn mute(&mut self, event: RpmsgLinkEvent) -> Result<(), Fault>;
+    fn suppress_kicks(&mut self, event: RpmsgLinkEvent) -> Result<(), Fault>;
 }
 
 /// Returns true if a payload and its header fit a buffer of `room` bytes.
@@ -164,7 +165,7 @@ fn fits(payload: &[u8], room: u32) -> bool {
 }
 
 /// Writes a message to a buffer that it fits, and returns its whole length, bytes.
-fn write(
+fn write_message(
     memory: &impl RpmsgMemory,
     at: usize,
     source: RpmsgAddress,
@@ -172,14 +173,14 @@ fn write(
     payload: &[u8],
 ) -> Result<u32, Fault> {
     let header = RpmsgHeader { source, destination, length: payload.len() as u16, flags: 0 };
-    memory.write(at, &header.bytes())?;
-    memory.write(at + RpmsgHeader::SIZE, payload)?;
+    memory.write_bytes(at, &header.encode_bytes())?;
+    memory.write_bytes(at + RpmsgHeader::SIZE, payload)?;
     Ok((RpmsgHeader::SIZE + payload.len()) as u32)
 }
 
 /// Reads a message from a buffer into which the peer wrote `filled` bytes, and returns its header and how many bytes of
 /// its payload are in `into`.
-fn read(
+fn read_message(
     memory: &impl RpmsgMemory,
     buffer: WindowBuffer,
     filled: u32,
@@ -190,12 +191,12 @@ fn read(
     }
     let room = filled.checked_sub(RpmsgHeader::SIZE as u32).ok_or(Fault::Length)?;
     let mut bytes = [0; RpmsgHeader::SIZE];
-    memory.read(buffer.at, &mut bytes)?;
+    memory.read_bytes(buffer.at, &mut bytes)?;
     let header = RpmsgHeader::parse(&bytes);
     if u32::from(header.length) > room {
         return Err(Fault::Length);
     }
     let length = into.len().min(header.length.into());
-    memory.read(buffer.at + RpmsgHeader::SIZE, &mut into[..length])?;
+    memory.read_bytes(buffer.at + RpmsgHeader::SIZE, &mut into[..length])?;
     Ok(RpmsgMessage { header, length })
 }

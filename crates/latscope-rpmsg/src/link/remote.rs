@@ -1,6 +1,6 @@
 //! Device's side of a link.
 
-use super::{RpmsgLink, RpmsgLinkEvent, RpmsgMessage, Unsent, fits, read, write};
+use super::{RpmsgLink, RpmsgLinkEvent, RpmsgMessage, Unsent, fits, read_message, write_message};
 use crate::header::RpmsgAddress;
 use crate::ring::{VirtqueueDevice, VirtqueueDirection, VirtqueueElement, VirtqueueLayout};
 use crate::table::{NAME_SERVICE, ResourceTable};
@@ -45,19 +45,19 @@ impl<M: RpmsgMemory + Clone> RpmsgRemote<M> {
         Ok(RpmsgRemote { memory, transmit, receive, spare: None, held: None, table: None, names: true })
     }
 
-    /// Looks at the driver's status in this table, too, in each [`RpmsgRemote::check`]: a driver that ends, or is
+    /// Looks at the driver's status in this table, too, in each [`RpmsgRemote::check_reset`]: a driver that ends, or is
     /// about to begin again, is noticed before the rings are cleared. Names are announced only if the driver accepted
     /// that in the table.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] of another memory than the table is in.
-    pub fn watch(self, table: ResourceTable) -> Result<Self, Fault> {
+    pub fn watch_status(self, table: ResourceTable) -> Result<Self, Fault> {
         let accepted = table.accepted(&self.memory)?;
-        Ok(RpmsgRemote { table: Some(table), ..self.negotiated(accepted) })
+        Ok(RpmsgRemote { table: Some(table), ..self.with_features(accepted) })
     }
 
     /// Begins with these features accepted by the driver, where no table has them. Without this, all are.
-    pub fn negotiated(self, features: u32) -> Self {
+    pub fn with_features(self, features: u32) -> Self {
         RpmsgRemote { names: features & NAME_SERVICE != 0, ..self }
     }
 
@@ -69,7 +69,7 @@ impl<M: RpmsgMemory + Clone> RpmsgRemote<M> {
 
     /// Returns the reason why there is no buffer: a driver that has ended gives none back.
     fn without_buffer(&self) -> Unsent {
-        self.check().err().map_or(Unsent::NoBuffer, Unsent::Fault)
+        self.check_reset().err().map_or(Unsent::NoBuffer, Unsent::Fault)
     }
 
     /// Checks that the driver has not begun again since this side began, as far as that can be seen: before the first
@@ -79,9 +79,9 @@ impl<M: RpmsgMemory + Clone> RpmsgRemote<M> {
     /// # Errors
     /// [`Fault::Reset`] if the driver began again: its status or one of this side's indices shows that.
     #[inline]
-    pub fn check(&self) -> Result<(), Fault> {
-        self.transmit.check()?;
-        self.receive.check()?;
+    pub fn check_reset(&self) -> Result<(), Fault> {
+        self.transmit.check_reset()?;
+        self.receive.check_reset()?;
         match self.table {
             Some(table) if !table.is_still_ready(&self.memory)? => Err(Fault::Reset),
             _ => Ok(()),
@@ -90,7 +90,7 @@ impl<M: RpmsgMemory + Clone> RpmsgRemote<M> {
 }
 
 impl<M: RpmsgMemory + Clone> RpmsgLink for RpmsgRemote<M> {
-    fn names(&self) -> bool {
+    fn takes_announcements(&self) -> bool {
         self.names
     }
 
@@ -103,32 +103,32 @@ impl<M: RpmsgMemory + Clone> RpmsgLink for RpmsgRemote<M> {
     ) -> Result<(), Unsent> {
         let taken = match self.spare.take() {
             Some(taken) => taken,
-            None => self.transmit.take()?.ok_or_else(|| self.without_buffer())?,
+            None => self.transmit.take_buffer()?.ok_or_else(|| self.without_buffer())?,
         };
         if !fits(payload, taken.buffer().length) {
             self.spare = Some(taken);
             return Err(Unsent::TooLong);
         }
-        let written = write(&self.memory, taken.buffer().at, source, destination, payload)?;
-        self.check()?;
+        let written = write_message(&self.memory, taken.buffer().at, source, destination, payload)?;
+        self.check_reset()?;
         Ok(self.transmit.give_back(taken, written)?)
     }
 
     #[inline]
-    fn take(&mut self, into: &mut [u8]) -> Result<Option<RpmsgMessage>, Fault> {
-        self.release()?;
-        let Some(taken) = self.receive.take()? else { return self.check().map(|()| None) };
+    fn take_message(&mut self, into: &mut [u8]) -> Result<Option<RpmsgMessage>, Fault> {
+        self.release_buffer()?;
+        let Some(taken) = self.receive.take_buffer()? else { return self.check_reset().map(|()| None) };
         let buffer = taken.buffer();
         // A message that is wrong is dropped; its buffer is not.
         self.held = Some(taken);
-        read(&self.memory, buffer, buffer.length, into).map(Some)
+        read_message(&self.memory, buffer, buffer.length, into).map(Some)
     }
 
     #[inline]
-    fn release(&mut self) -> Result<(), Fault> {
+    fn release_buffer(&mut self) -> Result<(), Fault> {
         match self.held.take() {
             Some(taken) => {
-                self.check()?;
+                self.check_reset()?;
                 self.receive.give_back(taken, 0)
             }
             None => Ok(()),
@@ -143,20 +143,20 @@ impl<M: RpmsgMemory + Clone> RpmsgLink for RpmsgRemote<M> {
         }
     }
 
-    fn listen(&mut self, event: RpmsgLinkEvent) -> Result<bool, Fault> {
+    fn request_kick(&mut self, event: RpmsgLinkEvent) -> Result<bool, Fault> {
         let pending = match event {
-            RpmsgLinkEvent::Message => self.receive.listen(),
-            RpmsgLinkEvent::Buffer => Ok(self.transmit.listen()? || self.spare.is_some()),
+            RpmsgLinkEvent::Message => self.receive.request_kick(),
+            RpmsgLinkEvent::Buffer => Ok(self.transmit.request_kick()? || self.spare.is_some()),
         };
         // A remote that the driver forgot gets no kick.
-        self.check()?;
+        self.check_reset()?;
         pending
     }
 
-    fn mute(&mut self, event: RpmsgLinkEvent) -> Result<(), Fault> {
+    fn suppress_kicks(&mut self, event: RpmsgLinkEvent) -> Result<(), Fault> {
         match event {
-            RpmsgLinkEvent::Message => self.receive.mute(),
-            RpmsgLinkEvent::Buffer => self.transmit.mute(),
+            RpmsgLinkEvent::Message => self.receive.suppress_kicks(),
+            RpmsgLinkEvent::Buffer => self.transmit.suppress_kicks(),
         }
     }
 }

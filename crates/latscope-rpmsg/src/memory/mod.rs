@@ -13,8 +13,8 @@ use core::sync::atomic::{AtomicU16, Ordering, fence};
 ///
 /// Multi-byte values are little-endian in memory on every machine and native in arguments and
 /// results: an implementor converts. The other side may write at any time: each call is one
-/// volatile or atomic access (`u8`, `u16`, `u32`), or any number of them ([`read`](RpmsgMemory::read),
-/// [`write`](RpmsgMemory::write)).
+/// volatile or atomic access (`u8`, `u16`, `u32`), or any number of them ([`read_bytes`](RpmsgMemory::read_bytes),
+/// [`write_bytes`](RpmsgMemory::write_bytes)).
 ///
 /// # Errors
 /// Every method refuses with [`Fault::OutOfWindow`] a range that is not wholly in the window, and touches nothing then.
@@ -48,10 +48,10 @@ pub trait RpmsgMemory {
     fn store_u32(&self, at: usize, value: u32) -> Result<(), Fault>;
 
     /// Copies `into.len()` bytes out of the window.
-    fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault>;
+    fn read_bytes(&self, at: usize, into: &mut [u8]) -> Result<(), Fault>;
 
     /// Copies `from` into the window.
-    fn write(&self, at: usize, from: &[u8]) -> Result<(), Fault>;
+    fn write_bytes(&self, at: usize, from: &[u8]) -> Result<(), Fault>;
 
     /// Orders all earlier accesses before all later ones, stores before loads included (sequentially consistent).
     fn fence(&self);
@@ -115,11 +115,11 @@ impl<M: RpmsgMemory + ?Sized> RpmsgMemory for &M {
     fn store_u32(&self, at: usize, value: u32) -> Result<(), Fault> {
         (**self).store_u32(at, value)
     }
-    fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
-        (**self).read(at, into)
+    fn read_bytes(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
+        (**self).read_bytes(at, into)
     }
-    fn write(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
-        (**self).write(at, from)
+    fn write_bytes(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
+        (**self).write_bytes(at, from)
     }
     fn fence(&self) {
         (**self).fence()
@@ -135,13 +135,13 @@ pub struct AtomicCellMemory<C>(pub C);
 
 impl<C: AsRef<[AtomicU16]>> AtomicCellMemory<C> {
     /// The cell of the byte `at`.
-    fn cell(&self, at: usize) -> Result<&AtomicU16, Fault> {
+    fn cell_at(&self, at: usize) -> Result<&AtomicU16, Fault> {
         self.0.as_ref().get(at / 2).ok_or(Fault::OutOfWindow)
     }
 
     /// The cell that begins with the byte `at`.
-    fn whole(&self, at: usize) -> Result<&AtomicU16, Fault> {
-        if at.is_multiple_of(2) { self.cell(at) } else { Err(Fault::OutOfWindow) }
+    fn aligned_cell(&self, at: usize) -> Result<&AtomicU16, Fault> {
+        if at.is_multiple_of(2) { self.cell_at(at) } else { Err(Fault::OutOfWindow) }
     }
 
     /// The cells that two halves of 32 bits at `at` lie in.
@@ -149,11 +149,11 @@ impl<C: AsRef<[AtomicU16]>> AtomicCellMemory<C> {
         if !at.is_multiple_of(4) {
             return Err(Fault::OutOfWindow);
         }
-        Ok([self.cell(at)?, self.cell(at + 2)?])
+        Ok([self.cell_at(at)?, self.cell_at(at + 2)?])
     }
 
     /// Checks that `length` bytes at `at` are in the window.
-    fn check(&self, at: usize, length: usize) -> Result<(), Fault> {
+    fn check_range(&self, at: usize, length: usize) -> Result<(), Fault> {
         match at.checked_add(length) {
             Some(end) if end <= self.size() => Ok(()),
             _ => Err(Fault::OutOfWindow),
@@ -167,7 +167,7 @@ impl<C: AsRef<[AtomicU16]>> RpmsgMemory for AtomicCellMemory<C> {
     }
 
     fn load_u8(&self, at: usize) -> Result<u8, Fault> {
-        Ok(self.cell(at)?.load(Ordering::Relaxed).to_ne_bytes()[at % 2])
+        Ok(self.cell_at(at)?.load(Ordering::Relaxed).to_ne_bytes()[at % 2])
     }
 
     fn store_u8(&self, at: usize, value: u8) -> Result<(), Fault> {
@@ -177,25 +177,25 @@ impl<C: AsRef<[AtomicU16]>> RpmsgMemory for AtomicCellMemory<C> {
             Some(u16::from_ne_bytes(bytes))
         };
         // The closure always has an answer, and so has the update.
-        let _ = self.cell(at)?.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with);
+        let _ = self.cell_at(at)?.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with);
         Ok(())
     }
 
     fn load_u16(&self, at: usize) -> Result<u16, Fault> {
-        Ok(u16::from_le(self.whole(at)?.load(Ordering::Relaxed)))
+        Ok(u16::from_le(self.aligned_cell(at)?.load(Ordering::Relaxed)))
     }
 
     fn store_u16(&self, at: usize, value: u16) -> Result<(), Fault> {
-        self.whole(at)?.store(value.to_le(), Ordering::Relaxed);
+        self.aligned_cell(at)?.store(value.to_le(), Ordering::Relaxed);
         Ok(())
     }
 
     fn load_index(&self, at: usize) -> Result<u16, Fault> {
-        Ok(u16::from_le(self.whole(at)?.load(Ordering::Acquire)))
+        Ok(u16::from_le(self.aligned_cell(at)?.load(Ordering::Acquire)))
     }
 
     fn store_index(&self, at: usize, value: u16) -> Result<(), Fault> {
-        self.whole(at)?.store(value.to_le(), Ordering::Release);
+        self.aligned_cell(at)?.store(value.to_le(), Ordering::Release);
         Ok(())
     }
 
@@ -211,16 +211,16 @@ impl<C: AsRef<[AtomicU16]>> RpmsgMemory for AtomicCellMemory<C> {
         Ok(())
     }
 
-    fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
-        self.check(at, into.len())?;
+    fn read_bytes(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
+        self.check_range(at, into.len())?;
         for (at, byte) in (at..).zip(into) {
             *byte = self.load_u8(at)?;
         }
         Ok(())
     }
 
-    fn write(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
-        self.check(at, from.len())?;
+    fn write_bytes(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
+        self.check_range(at, from.len())?;
         for (at, byte) in (at..).zip(from) {
             self.store_u8(at, *byte)?;
         }
@@ -248,12 +248,12 @@ mod tests {
         let memory = cells();
         memory.store_u64(0, 0x0807_0605_0403_0201).unwrap();
         let mut bytes = [0; 8];
-        memory.read(0, &mut bytes).unwrap();
+        memory.read_bytes(0, &mut bytes).unwrap();
         assert_eq!(bytes, [1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(memory.load_u16(2), Ok(0x0403));
         assert_eq!(memory.load_u32(4), Ok(0x0807_0605));
         assert_eq!(memory.load_u64(0), Ok(0x0807_0605_0403_0201));
-        memory.write(3, &[9, 9, 9]).unwrap();
+        memory.write_bytes(3, &[9, 9, 9]).unwrap();
         assert_eq!(memory.load_u64(0), Ok(0x0807_0909_0903_0201));
     }
 
@@ -265,9 +265,9 @@ mod tests {
         assert_eq!(memory.store_u16(16, 1), refused);
         assert_eq!(memory.store_u32(16, 1), refused);
         assert_eq!(memory.store_u64(usize::MAX - 3, 1), refused);
-        assert_eq!(memory.write(14, &[1, 2, 3]), refused);
-        assert_eq!(memory.write(usize::MAX, &[1]), refused);
-        assert_eq!(memory.read(usize::MAX, &mut [0; 2]), refused);
+        assert_eq!(memory.write_bytes(14, &[1, 2, 3]), refused);
+        assert_eq!(memory.write_bytes(usize::MAX, &[1]), refused);
+        assert_eq!(memory.read_bytes(usize::MAX, &mut [0; 2]), refused);
         assert_eq!(memory.clear(usize::MAX, 2), refused);
         assert!(memory.0.iter().all(|cell| cell.load(Ordering::Relaxed) == 0));
     }

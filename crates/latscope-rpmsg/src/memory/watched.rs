@@ -45,12 +45,12 @@ impl RpmsgMemory for StoreHookMemory<'_> {
         (self.storing)(at);
         self.memory.store_u32(at, value)
     }
-    fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
-        self.memory.read(at, into)
+    fn read_bytes(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
+        self.memory.read_bytes(at, into)
     }
-    fn write(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
+    fn write_bytes(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
         (self.storing)(at);
-        self.memory.write(at, from)
+        self.memory.write_bytes(at, from)
     }
     fn fence(&self) {
         self.memory.fence()

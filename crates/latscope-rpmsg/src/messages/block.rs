@@ -12,7 +12,7 @@ const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Fills `into` with block `sequence`: the sequence number, then words that each are the last one
 /// plus a constant. Less than [`SHORTEST`] bytes are filled in part and never verified.
 #[inline]
-pub fn write(sequence: u64, into: &mut [u8]) {
+pub fn write_block(sequence: u64, into: &mut [u8]) {
     let (words, tail) = into.as_chunks_mut();
     let mut next = sequence;
     for word in words {
@@ -40,7 +40,7 @@ pub fn begins(bytes: &[u8]) -> Option<u64> {
 /// # Errors
 /// [`Mismatch`].
 #[inline]
-pub fn parse(block: &[u8]) -> Result<u64, Mismatch> {
+pub fn verify_block(block: &[u8]) -> Result<u64, Mismatch> {
     let sequence = u64::from_le_bytes(*block.first_chunk().ok_or(Mismatch::Length)?);
     let (words, tail) = block.as_chunks();
     let mut next = sequence;
@@ -71,8 +71,8 @@ impl Receipt {
 
     /// Verifies a block and counts it.
     #[inline]
-    pub fn count(&mut self, block: &[u8]) {
-        match parse(block) {
+    pub fn count_block(&mut self, block: &[u8]) {
+        match verify_block(block) {
             Ok(_) => {
                 self.blocks += 1;
                 self.bytes += block.len() as u64;
@@ -112,21 +112,21 @@ mod tests {
     fn every_damaged_byte_is_noticed() {
         for length in [8, 9, 496, 1023] {
             let mut block = vec![0; length];
-            write(0x1234_5678_9ABC_DEF0, &mut block);
-            assert_eq!(parse(&block), Ok(0x1234_5678_9ABC_DEF0));
+            write_block(0x1234_5678_9ABC_DEF0, &mut block);
+            assert_eq!(verify_block(&block), Ok(0x1234_5678_9ABC_DEF0));
             for at in 8..length {
                 block[at] ^= 1;
-                assert_eq!(parse(&block), Err(Mismatch::Content), "byte {at} of {length}");
+                assert_eq!(verify_block(&block), Err(Mismatch::Content), "byte {at} of {length}");
                 block[at] ^= 1;
             }
         }
-        assert_eq!(parse(&[0; 7]), Err(Mismatch::Length));
+        assert_eq!(verify_block(&[0; 7]), Err(Mismatch::Length));
     }
 
     #[test]
     fn a_block_is_known_by_its_beginning() {
         let mut block = [0; 64];
-        write(77, &mut block);
+        write_block(77, &mut block);
         assert_eq!([8, 11, 16, 64].map(|length| begins(&block[..length])), [Some(77); 4]);
         assert_eq!((begins(&block[..7]), begins(&block[1..])), (None, None));
     }
@@ -134,21 +134,21 @@ mod tests {
     #[test]
     fn pieces_of_two_blocks_are_no_block() {
         let [mut first, mut second] = [[0; 64]; 2];
-        write(1, &mut first);
-        write(2, &mut second);
-        assert_eq!(parse(&[&first[..32], &second[32..]].concat()), Err(Mismatch::Content));
-        assert_eq!(parse(&[&first[..32], &first[..32]].concat()), Err(Mismatch::Content));
+        write_block(1, &mut first);
+        write_block(2, &mut second);
+        assert_eq!(verify_block(&[&first[..32], &second[32..]].concat()), Err(Mismatch::Content));
+        assert_eq!(verify_block(&[&first[..32], &first[..32]].concat()), Err(Mismatch::Content));
     }
 
     #[test]
     fn a_receipt_counts_blocks_and_comes_back() {
         let mut block = [0; 100];
-        write(7, &mut block);
+        write_block(7, &mut block);
         let mut receipt = Receipt::default();
-        receipt.count(&block);
-        receipt.count(&block[..50]);
+        receipt.count_block(&block);
+        receipt.count_block(&block[..50]);
         block[99] ^= 1;
-        receipt.count(&block);
+        receipt.count_block(&block);
         assert_eq!(receipt, Receipt { blocks: 2, bytes: 150, mismatched: 1 });
         assert_eq!(Receipt::parse(&receipt.bytes()), Ok(receipt));
         assert_eq!(Receipt::parse(&receipt.bytes()[1..]), Err(Mismatch::Length));

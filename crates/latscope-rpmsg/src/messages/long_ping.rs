@@ -40,7 +40,7 @@ impl LongPing {
 
     /// Bytes of a packet, the flag included.
     #[inline]
-    fn length(self, index: usize) -> usize {
+    fn packet_length(self, index: usize) -> usize {
         let data = LongPing::PACKET - self.word.bytes();
         match self.form {
             LongPingDivision::Exact => self.word.bytes() + data.min(TOTAL.saturating_sub(index * data)),
@@ -50,14 +50,14 @@ impl LongPing {
 
     /// Writes a packet and returns it as bytes; nothing from [`LongPing::packets`] on.
     #[inline]
-    pub fn write(self, index: usize, into: &mut [u8; LongPing::PACKET]) -> &[u8] {
+    pub fn write_packet(self, index: usize, into: &mut [u8; LongPing::PACKET]) -> &[u8] {
         if index >= self.packets() {
             return &[];
         }
         let last = index + 1 == self.packets();
         let flag = if last { self.word.ones() } else { index as u64 };
         let words = core::iter::once(flag).chain(core::iter::repeat(PATTERN));
-        let into = &mut into[..self.length(index)];
+        let into = &mut into[..self.packet_length(index)];
         self.word.write(words, into);
         into
     }
@@ -67,7 +67,7 @@ impl LongPing {
     /// # Errors
     /// [`Mismatch`].
     #[inline]
-    pub fn parse(self, payload: &[u8]) -> Result<usize, Mismatch> {
+    pub fn parse_packet(self, payload: &[u8]) -> Result<usize, Mismatch> {
         let (flag, data) = self.word.split_first(payload).ok_or(Mismatch::Length)?;
         let last = self.packets() - 1;
         let index = match usize::try_from(flag) {
@@ -75,7 +75,7 @@ impl LongPing {
             Ok(index) if index < last => index,
             _ => return Err(Mismatch::Content),
         };
-        if payload.len() != self.length(index) {
+        if payload.len() != self.packet_length(index) {
             return Err(Mismatch::Length);
         }
         if self.word.is_pattern(data) { Ok(index) } else { Err(Mismatch::Content) }
@@ -123,8 +123,8 @@ impl LongPingAssembler {
 
     /// Takes a reply. True if all packets are there, which is when the ping is over.
     #[inline]
-    pub fn receive(&mut self, payload: &[u8]) -> bool {
-        match self.sent.parse(payload) {
+    pub fn receive_packet(&mut self, payload: &[u8]) -> bool {
+        match self.sent.parse_packet(payload) {
             Err(_) => self.tally.mismatched += 1,
             Ok(index) if self.seen >> index & 1 != 0 => self.tally.duplicated += 1,
             Ok(index) => {
@@ -133,16 +133,16 @@ impl LongPingAssembler {
                 self.seen |= 1 << index;
             }
         }
-        self.lost() == 0
+        self.missing_packets() == 0
     }
 
     /// Returns true if the last packet is there. At that point the original program takes the ping to be over.
-    pub fn ended(&self) -> bool {
+    pub fn has_last_packet(&self) -> bool {
         self.seen >> (self.sent.packets() - 1) & 1 != 0
     }
 
     /// Returns how many packets are missing so far.
-    pub fn lost(&self) -> u32 {
+    pub fn missing_packets(&self) -> u32 {
         self.sent.packets() as u32 - self.tally.received
     }
 
@@ -162,7 +162,7 @@ mod tests {
 
     fn packets(ping: LongPing) -> Vec<Vec<u8>> {
         let mut room = [0xEE; LongPing::PACKET];
-        (0..ping.packets()).map(|index| ping.write(index, &mut room).to_vec()).collect()
+        (0..ping.packets()).map(|index| ping.write_packet(index, &mut room).to_vec()).collect()
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
             for word in PingWordSize::ALL {
                 let ping = LongPing { form, word };
                 for (index, packet) in packets(ping).iter().enumerate() {
-                    assert_eq!(ping.parse(packet), Ok(index));
+                    assert_eq!(ping.parse_packet(packet), Ok(index));
                     assert!(LongPing::is_packet(packet));
                 }
             }
@@ -200,20 +200,20 @@ mod tests {
     #[test]
     fn other_packets_are_known_by_none() {
         let good = packets(EXACT);
-        assert_eq!(EXACT.parse(&[]), Err(Mismatch::Length));
-        assert_eq!(EXACT.parse(&good[0][..472]), Err(Mismatch::Length));
-        assert_eq!(EXACT.parse(&[&good[8][..], &good[8][8..16]].concat()), Err(Mismatch::Length));
+        assert_eq!(EXACT.parse_packet(&[]), Err(Mismatch::Length));
+        assert_eq!(EXACT.parse_packet(&good[0][..472]), Err(Mismatch::Length));
+        assert_eq!(EXACT.parse_packet(&[&good[8][..], &good[8][8..16]].concat()), Err(Mismatch::Length));
         let mut wrong = good[0].clone();
         wrong[479] = 1;
-        assert_eq!(EXACT.parse(&wrong), Err(Mismatch::Content));
+        assert_eq!(EXACT.parse_packet(&wrong), Err(Mismatch::Content));
         assert!(!LongPing::is_packet(&wrong));
         let mut beyond = good[0].clone();
         beyond[0] = 8;
-        assert_eq!(EXACT.parse(&beyond), Err(Mismatch::Content), "the last has another flag");
+        assert_eq!(EXACT.parse_packet(&beyond), Err(Mismatch::Content), "the last has another flag");
         for bad in [&[][..], &[0; 8], &good[0][..475], &[&good[0][..], &good[0][8..16]].concat()] {
             assert!(!LongPing::is_packet(bad), "{} bytes", bad.len());
         }
-        assert_eq!(EXACT.write(9, &mut [0; 480]), []);
+        assert_eq!(EXACT.write_packet(9, &mut [0; 480]), []);
     }
 
     #[test]
@@ -221,10 +221,10 @@ mod tests {
         let packets = packets(EXACT);
         let mut assembler = LongPingAssembler::new(EXACT);
         for packet in &packets[..8] {
-            assert!(!assembler.receive(packet));
+            assert!(!assembler.receive_packet(packet));
         }
-        assert!(!assembler.ended());
-        assert!(assembler.receive(&packets[8]) && assembler.ended());
+        assert!(!assembler.has_last_packet());
+        assert!(assembler.receive_packet(&packets[8]) && assembler.has_last_packet());
         assert_eq!(assembler.tally(), LongPingTally { received: 9, ..LongPingTally::default() });
     }
 
@@ -233,10 +233,13 @@ mod tests {
         let packets = packets(EXACT);
         let mut assembler = LongPingAssembler::new(EXACT);
         for index in [0, 2, 1, 1, 8, 5, 5] {
-            assert!(!assembler.receive(&packets[index]));
+            assert!(!assembler.receive_packet(&packets[index]));
         }
-        assembler.receive(b"what is this");
+        assembler.receive_packet(b"what is this");
         let expected = LongPingTally { received: 5, duplicated: 2, reordered: 2, mismatched: 1 };
-        assert_eq!((assembler.tally(), assembler.lost(), assembler.ended()), (expected, 4, true));
+        assert_eq!(
+            (assembler.tally(), assembler.missing_packets(), assembler.has_last_packet()),
+            (expected, 4, true)
+        );
     }
 }

@@ -72,13 +72,13 @@ impl RpmsgStatus {
             core: [0; CORE],
             firmware: [0; FIRMWARE],
         };
-        cut(core, &mut status.core);
-        cut(firmware, &mut status.firmware);
+        write_name(core, &mut status.core);
+        write_name(firmware, &mut status.firmware);
         status
     }
 
     /// The answer as it is sent: words, little-endian, then the names.
-    pub fn bytes(&self) -> [u8; RpmsgStatus::SIZE] {
+    pub fn encode_bytes(&self) -> [u8; RpmsgStatus::SIZE] {
         let RpmsgStatus { counts, faults, busy_ns, longest_ns, clock_hz, .. } = *self;
         let RpmsgServiceCounts { replied, sunk, mismatched, unknown, too_long, stalls } = counts;
         let words =
@@ -115,17 +115,17 @@ impl RpmsgStatus {
 
     /// Name of the core; empty if the remote does not say, or says no text.
     pub fn core(&self) -> &str {
-        name(&self.core)
+        read_name(&self.core)
     }
 
     /// Name and version of the firmware; empty if the remote does not say, or says no text.
     pub fn firmware(&self) -> &str {
-        name(&self.firmware)
+        read_name(&self.firmware)
     }
 }
 
 /// Writes a name before a zero.
-fn cut(name: &str, into: &mut [u8]) {
+fn write_name(name: &str, into: &mut [u8]) {
     let mut length = name.len().min(into.len() - 1);
     while !name.is_char_boundary(length) {
         length -= 1;
@@ -134,7 +134,7 @@ fn cut(name: &str, into: &mut [u8]) {
 }
 
 /// The text before the first zero.
-fn name(bytes: &[u8]) -> &str {
+fn read_name(bytes: &[u8]) -> &str {
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     core::str::from_utf8(text).unwrap_or_default()
 }
@@ -149,16 +149,16 @@ mod tests {
             RpmsgServiceCounts { replied: 1, sunk: 2, mismatched: 3, unknown: 4, too_long: 5, stalls: 6 };
         let mut status = RpmsgStatus::new(counts, 7, "Cortex-R5F", "Zephyr 4.2");
         (status.busy_ns, status.longest_ns, status.clock_hz) = (8, 9, 600_000_000);
-        let found = RpmsgStatus::parse(&status.bytes()).unwrap();
+        let found = RpmsgStatus::parse(&status.encode_bytes()).unwrap();
         assert_eq!((found, found.core(), found.firmware()), (status, "Cortex-R5F", "Zephyr 4.2"));
-        assert_eq!(RpmsgStatus::parse(&status.bytes()[1..]), Err(Mismatch::Length));
+        assert_eq!(RpmsgStatus::parse(&status.encode_bytes()[1..]), Err(Mismatch::Length));
     }
 
     #[test]
     fn names_are_cut_and_what_is_no_text_is_no_name() {
         let status = RpmsgStatus::new(RpmsgServiceCounts::default(), 0, &"é".repeat(40), "");
         assert_eq!((status.core(), status.firmware()), ("é".repeat(15).as_str(), ""));
-        let mut bytes = status.bytes();
+        let mut bytes = status.encode_bytes();
         bytes[RpmsgStatus::SIZE - FIRMWARE..].fill(0xff);
         assert_eq!(RpmsgStatus::parse(&bytes).unwrap().firmware(), "");
     }

@@ -55,7 +55,7 @@ impl<M: RpmsgMemory> VirtqueueDevice<M> {
         direction: VirtqueueDirection,
         position: u16,
     ) -> Result<Self, Fault> {
-        layout.check(&memory)?;
+        layout.check_window(&memory)?;
         if memory.load_index(layout.used + INDEX)? != position {
             return Err(Fault::Stale);
         }
@@ -81,7 +81,7 @@ impl<M: RpmsgMemory> VirtqueueDevice<M> {
     /// returned: [`Fault::Descriptor`], [`Fault::Indirect`], [`Fault::Chained`],
     /// [`Fault::Direction`], [`Fault::OutOfWindow`].
     #[inline]
-    pub fn take(&mut self) -> Result<Option<VirtqueueElement>, Fault> {
+    pub fn take_buffer(&mut self) -> Result<Option<VirtqueueElement>, Fault> {
         let available = match self.seen {
             seen if seen != self.consumed => seen,
             _ => self.memory.load_index(self.layout.available + INDEX)?,
@@ -90,7 +90,7 @@ impl<M: RpmsgMemory> VirtqueueDevice<M> {
             return Ok(None);
         }
         // After the index: who sees that of a driver that began again sees what it cleared before.
-        self.check()?;
+        self.check_reset()?;
         waiting(available, self.consumed, self.layout.num)?;
         self.seen = available;
         let descriptor = self.memory.load_u16(self.layout.available_entry(self.consumed))?;
@@ -105,7 +105,7 @@ impl<M: RpmsgMemory> VirtqueueDevice<M> {
     /// Loads a descriptor, each word once, and checks it.
     #[inline]
     fn buffer(&self, descriptor: u16) -> Result<WindowBuffer, Fault> {
-        let at = self.layout.descriptor(descriptor);
+        let at = self.layout.descriptor_offset(descriptor);
         let address = self.memory.load_u64(at)?;
         let length = self.memory.load_u32(at + 8)?;
         let flags = self.memory.load_u16(at + 12)?;
@@ -126,7 +126,7 @@ impl<M: RpmsgMemory> VirtqueueDevice<M> {
     ///
     /// # Errors
     /// [`Fault::Reset`] if the driver began again: this side must begin again, too.
-    pub fn check(&self) -> Result<(), Fault> {
+    pub fn check_reset(&self) -> Result<(), Fault> {
         let ours = self.memory.load_u16(self.layout.used + INDEX)?;
         if ours == self.published { Ok(()) } else { Err(Fault::Reset) }
     }
@@ -137,7 +137,7 @@ impl<M: RpmsgMemory> VirtqueueDevice<M> {
     /// [`Fault::Reset`] if the driver began again: the buffer is not of its run, and nothing is stored.
     #[inline]
     pub fn give_back(&mut self, taken: VirtqueueElement, written: u32) -> Result<(), Fault> {
-        self.check()?;
+        self.check_reset()?;
         let at = self.layout.used_entry(self.published);
         update_u32(&self.memory, at, taken.descriptor.into())?;
         update_u32(&self.memory, at + 4, written)?;
@@ -170,7 +170,7 @@ impl<M: RpmsgMemory> VirtqueueDevice<M> {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] of a memory that shrank.
-    pub fn mute(&mut self) -> Result<(), Fault> {
+    pub fn suppress_kicks(&mut self) -> Result<(), Fault> {
         self.memory.store_u16(self.layout.used, MUTED)
     }
 
@@ -179,7 +179,7 @@ impl<M: RpmsgMemory> VirtqueueDevice<M> {
     ///
     /// # Errors
     /// [`Fault::Index`].
-    pub fn listen(&mut self) -> Result<bool, Fault> {
+    pub fn request_kick(&mut self) -> Result<bool, Fault> {
         self.memory.store_u16(self.layout.used, 0)?;
         self.memory.fence();
         self.is_pending()

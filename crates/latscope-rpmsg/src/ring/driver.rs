@@ -87,7 +87,7 @@ impl<M: RpmsgMemory, const N: usize> VirtqueueDriver<M, N> {
     pub fn offer(&mut self, buffer: WindowBuffer) -> Result<bool, Fault> {
         self.memory.locate(buffer.at as u64, buffer.length)?;
         let Some(index) = self.occupy(buffer) else { return Ok(false) };
-        let at = self.layout.descriptor(index);
+        let at = self.layout.descriptor_offset(index);
         let address = buffer.at as u64;
         update_u32(&self.memory, at, address as u32)?;
         update_u32(&self.memory, at + 4, (address >> 32) as u32)?;
@@ -173,7 +173,7 @@ impl<M: RpmsgMemory, const N: usize> VirtqueueDriver<M, N> {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] of a memory that shrank.
-    pub fn mute(&mut self) -> Result<(), Fault> {
+    pub fn suppress_interrupts(&mut self) -> Result<(), Fault> {
         self.memory.store_u16(self.layout.available, MUTED)
     }
 
@@ -182,7 +182,7 @@ impl<M: RpmsgMemory, const N: usize> VirtqueueDriver<M, N> {
     ///
     /// # Errors
     /// [`Fault::Index`].
-    pub fn listen(&mut self) -> Result<bool, Fault> {
+    pub fn request_interrupt(&mut self) -> Result<bool, Fault> {
         self.memory.store_u16(self.layout.available, 0)?;
         self.memory.fence();
         self.is_pending()

@@ -150,7 +150,7 @@ impl VirtqueueLayout {
 
     /// The first offset behind the used ring; behind all of a ring in one piece.
     #[inline]
-    pub fn end(&self) -> usize {
+    pub fn end_offset(&self) -> usize {
         self.used.saturating_add(VirtqueueLayout::used_size(self.num.into()))
     }
 
@@ -178,7 +178,7 @@ impl VirtqueueLayout {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] unless every part is.
-    pub fn check(&self, memory: &impl RpmsgMemory) -> Result<(), Fault> {
+    pub fn check_window(&self, memory: &impl RpmsgMemory) -> Result<(), Fault> {
         self.spans()
             .into_iter()
             .try_for_each(|(at, length)| memory.locate(at as u64, length as u32).map(|_| ()))
@@ -189,7 +189,7 @@ impl VirtqueueLayout {
     /// # Errors
     /// [`Fault::OutOfWindow`] unless every part is in the window.
     pub fn clear(&self, memory: &impl RpmsgMemory) -> Result<(), Fault> {
-        self.check(memory)?;
+        self.check_window(memory)?;
         // By halves of a word: an index is never seen half cleared.
         let mut places = self.spans().into_iter().flat_map(|(at, length)| (at..at + length).step_by(2));
         places.try_for_each(|at| memory.store_u16(at, 0))
@@ -223,7 +223,7 @@ impl VirtqueueLayout {
 
     /// The offset of a descriptor; `index` is below `num`.
     #[inline]
-    fn descriptor(&self, index: u16) -> usize {
+    fn descriptor_offset(&self, index: u16) -> usize {
         self.descriptors + usize::from(index) * DESCRIPTOR
     }
 

@@ -13,7 +13,7 @@ fn room(bytes: usize) -> RingCellMemory {
 /// Makes a ring of `num` entries at offset 0, and the memory that holds it.
 fn ring(num: u32) -> (RingCellMemory, VirtqueueLayout) {
     let layout = VirtqueueLayout::contiguous(0, num, 64).unwrap();
-    (room(layout.end().next_multiple_of(64) + 4096), layout)
+    (room(layout.end_offset().next_multiple_of(64) + 4096), layout)
 }
 
 fn halves(
@@ -29,10 +29,10 @@ fn halves(
 fn the_parts_are_where_linux_puts_them() {
     let layout = VirtqueueLayout::contiguous(0x4000, 256, 0x1000).unwrap();
     assert_eq!((layout.descriptors(), layout.available(), layout.used()), (0x4000, 0x5000, 0x6000));
-    assert_eq!(layout.end(), 0x4000 + 0x2806);
+    assert_eq!(layout.end_offset(), 0x4000 + 0x2806);
     assert_eq!(layout.spans(), [(0x4000, 0x1000), (0x5000, 0x206), (0x6000, 0x806)]);
     let small = VirtqueueLayout::contiguous(0, 2, 4).unwrap();
-    assert_eq!((small.available(), small.used(), small.end()), (32, 44, 66));
+    assert_eq!((small.available(), small.used(), small.end_offset()), (32, 44, 66));
 }
 
 #[test]
@@ -73,10 +73,10 @@ fn an_offer_is_these_bytes() {
     let (mut driver, _) = halves(&memory, layout, VirtqueueDirection::ToDriver);
     assert_eq!(driver.offer(WindowBuffer { at: 0x200, length: 512 }), Ok(true));
     let mut descriptor = [0; 16];
-    memory.read(layout.descriptors(), &mut descriptor).unwrap();
+    memory.read_bytes(layout.descriptors(), &mut descriptor).unwrap();
     assert_eq!(descriptor, [0, 2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 2, 0, 0, 0]);
     let mut available = [0; 6];
-    memory.read(layout.available(), &mut available).unwrap();
+    memory.read_bytes(layout.available(), &mut available).unwrap();
     assert_eq!(available, [0, 0, 1, 0, 0, 0]);
 }
 
@@ -85,10 +85,10 @@ fn a_return_is_these_bytes() {
     let (memory, layout) = ring(4);
     let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDriver);
     driver.offer(WindowBuffer { at: 0x200, length: 512 }).unwrap();
-    let taken = device.take().unwrap().unwrap();
+    let taken = device.take_buffer().unwrap().unwrap();
     device.give_back(taken, 56).unwrap();
     let mut used = [0; 12];
-    memory.read(layout.used(), &mut used).unwrap();
+    memory.read_bytes(layout.used(), &mut used).unwrap();
     assert_eq!(used, [0, 0, 1, 0, 0, 0, 0, 0, 56, 0, 0, 0]);
 }
 
@@ -104,7 +104,7 @@ fn buffers_go_round_when_the_index_wraps() {
                 let buffer = WindowBuffer { at: offered as usize % 64, length: offered % 64 };
                 offered += u32::from(driver.offer(buffer).unwrap());
             }
-            while let Some(taken) = device.take().unwrap() {
+            while let Some(taken) = device.take_buffer().unwrap() {
                 let WindowBuffer { at, length } = taken.buffer();
                 assert_eq!((at, length), (returned as usize % 64, returned % 64), "ring of {num}");
                 device.give_back(taken, length).unwrap();
@@ -123,7 +123,7 @@ fn a_full_ring_takes_no_more() {
     let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDevice);
     let buffer = WindowBuffer { at: 0, length: 1 };
     assert_eq!([0; 3].map(|_| driver.offer(buffer).unwrap()), [true, true, false]);
-    let taken = device.take().unwrap().unwrap();
+    let taken = device.take_buffer().unwrap().unwrap();
     assert_eq!(driver.reclaim(), Ok(None));
     device.give_back(taken, 0).unwrap();
     assert_eq!(driver.offer(buffer), Ok(false), "it is not ours before it is reclaimed");
@@ -138,7 +138,7 @@ fn out_of_order_returns_are_told_apart() {
     for length in [1, 2] {
         driver.offer(WindowBuffer { at: 0, length }).unwrap();
     }
-    let [first, second] = [0; 2].map(|_| device.take().unwrap().unwrap());
+    let [first, second] = [0; 2].map(|_| device.take_buffer().unwrap().unwrap());
     device.give_back(second, 0).unwrap();
     device.give_back(first, 0).unwrap();
     let lengths = [0; 2].map(|_| driver.reclaim().unwrap().unwrap().buffer.length);
@@ -162,13 +162,13 @@ fn a_bad_descriptor_costs_one_entry() {
         let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDevice);
         driver.offer(WindowBuffer { at: 0, length: 64 }).unwrap();
         driver.offer(WindowBuffer { at: 0, length: 65 }).unwrap();
-        let at = layout.descriptor(0);
+        let at = layout.descriptor_offset(0);
         memory.store_u64(at, address).unwrap();
         memory.store_u32(at + 8, length).unwrap();
         memory.store_u16(at + 12, flags).unwrap();
-        assert_eq!(device.take(), Err(fault));
-        assert_eq!(device.take().unwrap().unwrap().buffer().length, 65);
-        assert_eq!(device.take(), Ok(None));
+        assert_eq!(device.take_buffer(), Err(fault));
+        assert_eq!(device.take_buffer().unwrap().unwrap().buffer().length, 65);
+        assert_eq!(device.take_buffer(), Ok(None));
     }
 }
 
@@ -177,10 +177,10 @@ fn a_descriptor_that_goes_on_in_itself_is_refused() {
     let (memory, layout) = ring(2);
     let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDevice);
     driver.offer(WindowBuffer { at: 0, length: 8 }).unwrap();
-    memory.store_u16(layout.descriptor(0) + 12, NEXT).unwrap();
-    memory.store_u16(layout.descriptor(0) + 14, 0).unwrap();
-    assert_eq!(device.take(), Err(Fault::Chained));
-    assert_eq!(device.take(), Ok(None));
+    memory.store_u16(layout.descriptor_offset(0) + 12, NEXT).unwrap();
+    memory.store_u16(layout.descriptor_offset(0) + 14, 0).unwrap();
+    assert_eq!(device.take_buffer(), Err(Fault::Chained));
+    assert_eq!(device.take_buffer(), Ok(None));
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn a_descriptor_that_does_not_exist_is_refused() {
     let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDevice);
     driver.offer(WindowBuffer { at: 0, length: 8 }).unwrap();
     memory.store_u16(layout.available_entry(0), 4).unwrap();
-    assert_eq!(device.take(), Err(Fault::Descriptor));
+    assert_eq!(device.take_buffer(), Err(Fault::Descriptor));
 }
 
 #[test]
@@ -198,12 +198,12 @@ fn an_index_that_jumps_stops_the_ring() {
     let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDevice);
     for ahead in [5, 0x8000, 0xFFFF] {
         memory.store_u16(layout.available() + INDEX, ahead).unwrap();
-        assert_eq!(device.take(), Err(Fault::Index));
-        assert_eq!(device.listen(), Err(Fault::Index));
+        assert_eq!(device.take_buffer(), Err(Fault::Index));
+        assert_eq!(device.request_kick(), Err(Fault::Index));
         memory.store_u16(layout.used() + INDEX, ahead).unwrap();
         assert_eq!(driver.reclaim(), Err(Fault::Index));
-        assert_eq!(driver.listen(), Err(Fault::Index));
-        assert_eq!(device.take(), Err(Fault::Reset), "our own index is not what we wrote");
+        assert_eq!(driver.request_interrupt(), Err(Fault::Index));
+        assert_eq!(device.take_buffer(), Err(Fault::Reset), "our own index is not what we wrote");
         memory.store_u16(layout.used() + INDEX, 0).unwrap();
     }
 }
@@ -214,7 +214,7 @@ fn a_buffer_comes_back_only_once() {
     let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDevice);
     driver.offer(WindowBuffer { at: 0, length: 8 }).unwrap();
     driver.offer(WindowBuffer { at: 8, length: 8 }).unwrap();
-    let taken = device.take().unwrap().unwrap();
+    let taken = device.take_buffer().unwrap().unwrap();
     device.give_back(taken, 0).unwrap();
     // The device repeats the entry, and makes up one.
     memory.store_u16(layout.used() + INDEX, 2).unwrap();
@@ -233,7 +233,7 @@ fn what_the_device_does_to_descriptors_does_not_reach_the_driver() {
     let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDriver);
     let buffer = WindowBuffer { at: 8, length: 8 };
     driver.offer(buffer).unwrap();
-    let taken = device.take().unwrap().unwrap();
+    let taken = device.take_buffer().unwrap().unwrap();
     device.give_back(taken, u32::MAX).unwrap();
     memory.clear(layout.descriptors(), 64).unwrap();
     assert_eq!(driver.reclaim(), Ok(Some(Reclaimed { buffer, written: u32::MAX })));
@@ -244,17 +244,17 @@ fn kicks_are_wanted_unless_muted() {
     let (memory, layout) = ring(4);
     let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDevice);
     assert_eq!((driver.wants_kick(), device.wants_kick()), (Ok(true), Ok(true)));
-    device.mute().unwrap();
+    device.suppress_kicks().unwrap();
     assert_eq!((driver.wants_kick(), device.wants_kick()), (Ok(false), Ok(true)));
-    driver.mute().unwrap();
+    driver.suppress_interrupts().unwrap();
     assert_eq!(device.wants_kick(), Ok(false));
     assert_eq!(memory.load_u16(layout.available()), Ok(1), "the word that Linux writes");
     driver.offer(WindowBuffer { at: 0, length: 8 }).unwrap();
-    assert_eq!(device.listen(), Ok(true), "it came while nobody listened");
-    let taken = device.take().unwrap().unwrap();
-    assert_eq!((device.listen(), driver.listen()), (Ok(false), Ok(false)));
+    assert_eq!(device.request_kick(), Ok(true), "it came while nobody listened");
+    let taken = device.take_buffer().unwrap().unwrap();
+    assert_eq!((device.request_kick(), driver.request_interrupt()), (Ok(false), Ok(false)));
     device.give_back(taken, 0).unwrap();
-    assert_eq!(driver.listen(), Ok(true));
+    assert_eq!(driver.request_interrupt(), Ok(true));
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn a_ring_of_an_earlier_run_is_noticed_and_cleared() {
     let (mut driver, mut device) = halves(&memory, layout, VirtqueueDirection::ToDevice);
     assert_eq!(layout.is_fresh(&memory), Ok(true));
     driver.offer(WindowBuffer { at: 0, length: 8 }).unwrap();
-    let taken = device.take().unwrap().unwrap();
+    let taken = device.take_buffer().unwrap().unwrap();
     device.give_back(taken, 0).unwrap();
     assert_eq!(layout.is_fresh(&memory), Ok(false));
     let again = |position| {
@@ -273,8 +273,8 @@ fn a_ring_of_an_earlier_run_is_noticed_and_cleared() {
     let mut driver = VirtqueueDriver::<_, 4>::new(&memory, layout, VirtqueueDirection::ToDevice).unwrap();
     assert_eq!((layout.is_fresh(&memory), again(0)), (Ok(true), Ok(())));
     // The old device sees that the driver began anew,
-    assert_eq!(device.take(), Err(Fault::Reset));
+    assert_eq!(device.take_buffer(), Err(Fault::Reset));
     // even when the driver's index has just come to where the old one was.
     driver.offer(WindowBuffer { at: 0, length: 8 }).unwrap();
-    assert_eq!((device.take(), device.check()), (Ok(None), Err(Fault::Reset)));
+    assert_eq!((device.take_buffer(), device.check_reset()), (Ok(None), Err(Fault::Reset)));
 }

@@ -49,17 +49,17 @@ impl RpmsgWindow {
             Ok(VringResource { address, align: ALIGN, num: num.into(), notify })
         };
         let first = ring(ResourceTable::SIZE.next_multiple_of(ALIGN as usize), 1)?;
-        let second = ring(aligned(first.layout()?.end())?, 2)?;
+        let second = ring(align_to_line(first.layout()?.end_offset())?, 2)?;
         let pool = |at: usize, size: u32| {
             let buffer = size.checked_next_multiple_of(ALIGN).ok_or(Fault::Ring)?;
             let bytes = usize::try_from(u64::from(buffer) * u64::from(num)).map_err(|_| Fault::Ring)?;
             at.checked_add(bytes).ok_or(Fault::Ring)?;
             Ok(RpmsgBufferPool { at, buffer, count: num })
         };
-        let receive = pool(aligned(second.layout()?.end())?, to_host)?;
-        let transmit = pool(receive.end(), to_remote)?;
+        let receive = pool(align_to_line(second.layout()?.end_offset())?, to_host)?;
+        let transmit = pool(receive.end_offset(), to_remote)?;
         let table = ResourceTable::new(table::NAME_SERVICE, [first, second]);
-        Ok(RpmsgWindow { table, pools: [receive, transmit], size: transmit.end() })
+        Ok(RpmsgWindow { table, pools: [receive, transmit], size: transmit.end_offset() })
     }
 
     /// The window of a table that another side wrote, for a driver with room for buffers from `at` up to `size`: as
@@ -77,7 +77,7 @@ impl RpmsgWindow {
             return Err(Fault::OutOfWindow);
         }
         let receive = RpmsgBufferPool { at, buffer: to_host, count };
-        let transmit = RpmsgBufferPool { at: receive.end(), buffer: to_remote, count };
+        let transmit = RpmsgBufferPool { at: receive.end_offset(), buffer: to_remote, count };
         Ok(RpmsgWindow { table, pools: [receive, transmit], size })
     }
 
@@ -85,7 +85,7 @@ impl RpmsgWindow {
     ///
     /// # Errors
     /// [`Fault::Ring`].
-    pub fn rings(&self) -> Result<[VirtqueueLayout; 2], Fault> {
+    pub fn ring_layouts(&self) -> Result<[VirtqueueLayout; 2], Fault> {
         Ok([self.table.rings[0].layout()?, self.table.rings[1].layout()?])
     }
 
@@ -96,7 +96,7 @@ impl RpmsgWindow {
     /// # Errors
     /// [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window is not like this.
     pub fn is_fresh(&self, memory: &impl RpmsgMemory) -> Result<bool, Fault> {
-        let [receive, transmit] = self.rings()?;
+        let [receive, transmit] = self.ring_layouts()?;
         let status = self.table.status(memory)?;
         Ok(status == 0 && receive.is_fresh(memory)? && transmit.is_fresh(memory)?)
     }
@@ -107,8 +107,8 @@ impl RpmsgWindow {
     /// # Errors
     /// [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window does not fit.
     pub fn reset(&self, memory: &impl RpmsgMemory) -> Result<(), Fault> {
-        self.table.write(memory)?;
-        self.rings()?.iter().try_for_each(|ring| ring.clear(memory))
+        self.table.write_table(memory)?;
+        self.ring_layouts()?.iter().try_for_each(|ring| ring.clear(memory))
     }
 
     /// Starts the driver's side: clears the rings, offers the buffers, accepts the features that it knows of those
@@ -149,7 +149,7 @@ impl RpmsgWindow {
         self.table.set_status(&memory, 0)?;
         grace();
         self.table.set_status(&memory, status::ACKNOWLEDGE | status::DRIVER)?;
-        let rings = self.rings()?;
+        let rings = self.ring_layouts()?;
         let host = RpmsgHost::new(memory.clone(), rings, self.pools)?;
         for ring in rings {
             if !ring.is_unused(&memory)? {
@@ -172,12 +172,12 @@ impl RpmsgWindow {
         if !self.table.is_ready(&memory)? {
             return Ok(None);
         }
-        RpmsgRemote::new(memory, self.rings()?)?.watch(self.table).map(Some)
+        RpmsgRemote::new(memory, self.ring_layouts()?)?.watch_status(self.table).map(Some)
     }
 }
 
 /// Returns the next offset where a cache line begins.
-fn aligned(at: usize) -> Result<usize, Fault> {
+fn align_to_line(at: usize) -> Result<usize, Fault> {
     at.checked_next_multiple_of(64).ok_or(Fault::Ring)
 }
 

@@ -11,7 +11,7 @@ pub(super) enum Frame {
 }
 
 /// Returns the interrupt that an event ends.
-pub(super) fn left(kind: &KernelTraceEventKind) -> Option<Frame> {
+pub(super) fn ended_frame(kind: &KernelTraceEventKind) -> Option<Frame> {
     match kind {
         KernelTraceEventKind::IrqExit { irq } => Some(Frame::Irq(*irq, format!("number {irq}").into())),
         KernelTraceEventKind::VectorExit { name, .. } => Some(Frame::Vector(name.clone())),

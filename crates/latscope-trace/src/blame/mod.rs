@@ -15,7 +15,9 @@ mod wakeups;
 
 pub use throttling::{RealTimeUse, real_time_use};
 
-use crate::events::{self, KernelTraceEvent, KernelTraceEventKind, TraceEventTask, TraceName, names};
+use crate::events::{
+    self, KernelTraceEvent, KernelTraceEventKind, TraceEventTask, TraceName, last_thread_names,
+};
 use latscope_core::ordered::entry;
 use latscope_core::report::{Cause, Outlier, TraceEvent};
 use std::collections::BTreeMap;
@@ -97,16 +99,16 @@ pub struct Details {
 
 /// Returns the details of a window. `wanted` are the names of the events that were asked for, as the kernel's trace has
 /// them.
-pub fn details(events: &[KernelTraceEvent], window: &LateWakeWindow, wanted: &[String]) -> Details {
+pub fn collect_details(events: &[KernelTraceEvent], window: &LateWakeWindow, wanted: &[String]) -> Details {
     let mut details = Details::default();
-    let places = places(events, window, !window.by_timer, &names(events));
+    let places = cpu_residencies(events, window, !window.by_timer, &last_thread_names(events));
     for event in events.iter().filter(|event| (window.from..=window.until).contains(&event.at)) {
         let here =
             places.iter().any(|(cpu, from, until)| event.cpu == *cpu && (*from..=*until).contains(&event.at));
         if let (KernelTraceEventKind::Stack { addresses }, true) = (&event.kind, here) {
             (details.stack, details.call) = (addresses.to_vec(), call(events, event));
         }
-        let (name, text) = events::described(&event.kind);
+        let (name, text) = events::name_and_fields(&event.kind);
         let is_asked_for = here && wanted.iter().any(|wanted| wanted == &*name);
         if details.events.len() < Outlier::EVENTS && (is_asked_for || NOTABLE.contains(&&*name)) {
             let (at, text) = (event.at - window.from, text.chars().take(TEXT).collect());
@@ -130,16 +132,16 @@ fn call(events: &[KernelTraceEvent], of: &KernelTraceEvent) -> Option<u32> {
 /// all CPUs in order of time, beginning somewhat before the window.
 pub fn causes(events: &[KernelTraceEvent], window: &LateWakeWindow, setting: &LateWakeContext) -> Vec<Cause> {
     let mut shares = Shares::default();
-    let known = (names(events), priorities(events));
-    let places = places(events, window, !window.by_timer && !setting.halted, &known.0);
+    let known = (last_thread_names(events), priorities(events));
+    let places = cpu_residencies(events, window, !window.by_timer && !setting.halted, &known.0);
     for (cpu, from, until) in &places {
         // Stolen time is that of one CPU.
         let stolen = if *cpu == window.cpu { setting.stolen } else { 0 };
         let setting = LateWakeContext { stolen, ..*setting };
-        Sweep::new(*cpu, (*from, *until), window, &setting, &known).run(events, &mut shares);
+        Sweep::new(*cpu, (*from, *until), window, &setting, &known).process_events(events, &mut shares);
     }
     let facts = rules::CauseRuleContext { events, window, setting, places: &places };
-    rules::checked(shares, &facts).causes()
+    rules::check_shares(shares, &facts).causes()
 }
 
 /// A CPU of the thread, with the begin and the end of its time there, ns of the trace clock.
@@ -148,7 +150,7 @@ type CpuResidency = (u32, u64, u64);
 /// Returns the CPUs of the thread: until its wake-up the CPU whose timer expired, or that of the thread that woke it
 /// where it waits for more than its timer (`by_threads`); from then on the CPU where it came to run. A thread that
 /// thaws, continues or interrupts it may do so on any CPU.
-fn places(
+fn cpu_residencies(
     events: &[KernelTraceEvent],
     window: &LateWakeWindow,
     by_threads: bool,
@@ -193,7 +195,7 @@ impl Owner {
 struct Shares(Vec<(Owner, u64)>);
 
 impl Shares {
-    fn add(&mut self, owner: Owner, ns: u64) {
+    fn add_time(&mut self, owner: Owner, ns: u64) {
         *entry(&mut self.0, owner) += ns;
     }
 

@@ -18,20 +18,20 @@ pub(super) struct CauseRuleContext<'a> {
 }
 
 /// Returns the shares that obey the rules as they are, and the others as unknown.
-pub(super) fn checked(shares: Shares, facts: &CauseRuleContext) -> Shares {
+pub(super) fn check_shares(shares: Shares, facts: &CauseRuleContext) -> Shares {
     let mut checked = Shares::default();
     let mut counted = [(kind::HYPERVISOR, facts.setting.stolen), (kind::QUOTA, facts.setting.throttled)];
     for (owner, ns) in shares.0 {
         if let Some((_, left)) = counted.iter_mut().find(|(kind, _)| *kind == owner.kind) {
             let covered = ns.min(*left);
             *left -= covered;
-            checked.add(beyond(&owner), ns - covered);
-            checked.add(owner, covered);
+            checked.add_time(excess_owner(&owner), ns - covered);
+            checked.add_time(owner, covered);
             continue;
         }
-        match broken(&owner, ns, facts) {
-            Some(rule) => checked.add(Owner::new(kind::UNKNOWN, rule), ns),
-            None => checked.add(owner, ns),
+        match violated_rule(&owner, ns, facts) {
+            Some(rule) => checked.add_time(Owner::new(kind::UNKNOWN, rule), ns),
+            None => checked.add_time(owner, ns),
         }
     }
     checked
@@ -39,7 +39,7 @@ pub(super) fn checked(shares: Shares, facts: &CauseRuleContext) -> Shares {
 
 /// Returns the owner of the time beyond what the kernel counted for `owner`: each counted ns explains one ns of one
 /// event.
-fn beyond(owner: &Owner) -> Owner {
+fn excess_owner(owner: &Owner) -> Owner {
     match owner.kind {
         kind::HYPERVISOR => Owner { kind: kind::NO_INTERRUPTS, ..owner.clone() },
         _ => Owner::new(kind::UNKNOWN, "longer than a quota held the run back by the kernel's count"),
@@ -47,13 +47,13 @@ fn beyond(owner: &Owner) -> Owner {
 }
 
 /// Returns the rule that a thread's share breaks, in words.
-fn broken(owner: &Owner, ns: u64, facts: &CauseRuleContext) -> Option<String> {
+fn violated_rule(owner: &Owner, ns: u64, facts: &CauseRuleContext) -> Option<String> {
     let window = facts.window;
     if owner.kind != "thread" || owner.pid == window.thread {
         return None;
     }
     let name = &owner.name;
-    if !ran(owner.pid, facts) {
+    if !has_run_on_cpu(owner.pid, facts) {
         return Some(format!("{name} did not run on the CPU of the late thread"));
     }
     // Before it is woken by another thread, the late thread keeps that one from nothing.
@@ -75,7 +75,7 @@ fn broken(owner: &Owner, ns: u64, facts: &CauseRuleContext) -> Option<String> {
 }
 
 /// Returns true if a thread ran on one of the late thread's CPUs while that was there.
-fn ran(thread: u32, facts: &CauseRuleContext) -> bool {
+fn has_run_on_cpu(thread: u32, facts: &CauseRuleContext) -> bool {
     let CauseRuleContext { events, places, .. } = facts;
     places.iter().any(|(cpu, from, until)| {
         let here = || {

@@ -1,6 +1,6 @@
 //! Goes through the events of one CPU and gives every stretch its owner.
 
-use super::frames::{Frame, left, same};
+use super::frames::{Frame, ended_frame, same};
 use super::throttling::{Denial, REAL_TIME, denials};
 use super::{Known, LateWakeContext, LateWakeWindow, Owner, Shares, kind, wakeups};
 use crate::events::{KernelTraceEvent, KernelTraceEventKind, Loss, TraceEventTask, softirq_name};
@@ -161,13 +161,13 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    pub fn run(mut self, events: &[KernelTraceEvent], shares: &mut Shares) {
+    pub fn process_events(mut self, events: &[KernelTraceEvent], shares: &mut Shares) {
         self.denials = denials(events, self.cpu, self.window.thread, self.window.until);
         self.raised = raised(events, self.cpu);
         for (index, event) in events.iter().enumerate() {
             let here = event.cpu == self.cpu;
             if here {
-                self.here(event, shares);
+                self.process_cpu_event(event, shares);
             }
             if let KernelTraceEventKind::Wakeup { task, target }
             | KernelTraceEventKind::WakeupNew { task, target } = &event.kind
@@ -179,25 +179,31 @@ impl<'a> Sweep<'a> {
                 && task.tid == self.window.thread
             {
                 match lost_before_next(&events[index + 1..], self.cpu).filter(|_| !here) {
-                    Some(why) => {
-                        self.add(event.at, Owner::new(kind::NOT_TRACED, lost(why, self.cpu)), shares)
-                    }
+                    Some(why) => self.assign_to_owner(
+                        event.at,
+                        Owner::new(kind::NOT_TRACED, describe_loss(why, self.cpu)),
+                        shares,
+                    ),
                     None => self.advance(event.at, shares),
                 }
-                self.wake(event, events, shares);
+                self.process_wakeup(event, events, shares);
             }
         }
-        self.end(shares);
+        self.finish_window(shares);
     }
 
-    fn here(&mut self, event: &KernelTraceEvent, shares: &mut Shares) {
+    fn process_cpu_event(&mut self, event: &KernelTraceEvent, shares: &mut Shares) {
         if let KernelTraceEventKind::Stack { .. } = event.kind {
             // Recorded within a switch, in the name of the thread that leaves.
             return;
         }
         self.seen = true;
         if let KernelTraceEventKind::Lost { why, .. } = event.kind {
-            self.add(event.at, Owner::new(kind::NOT_TRACED, lost(why, self.cpu)), shares);
+            self.assign_to_owner(
+                event.at,
+                Owner::new(kind::NOT_TRACED, describe_loss(why, self.cpu)),
+                shares,
+            );
             (self.current, self.wants) = (None, false);
             self.stack.clear();
             self.parked.clear();
@@ -209,9 +215,9 @@ impl<'a> Sweep<'a> {
         }
         if let KernelTraceEventKind::Nmi { ns } = event.kind {
             self.advance(event.at.saturating_sub(ns).max(self.at), shares);
-            self.add(event.at, Owner::new("nmi", ""), shares);
+            self.assign_to_owner(event.at, Owner::new("nmi", ""), shares);
         }
-        if let Some(frame) = left(&event.kind)
+        if let Some(frame) = ended_frame(&event.kind)
             && self.stack.is_empty()
         {
             // It began before the first event that is known.
@@ -221,9 +227,9 @@ impl<'a> Sweep<'a> {
         if let KernelTraceEventKind::Switch { to, .. } = &event.kind
             && to.tid == self.window.thread
         {
-            self.release(shares);
+            self.assign_waiting_time(shares);
         }
-        self.apply(event);
+        self.apply_event(event);
     }
 
     /// Handles a thread on the CPU that is not the known one: at the first event, or after a switch that is not
@@ -240,7 +246,7 @@ impl<'a> Sweep<'a> {
         let before = self.current.replace(event.thread);
         if event.thread == self.window.thread {
             self.thread = LateThreadState::Running;
-            self.release(shares);
+            self.assign_waiting_time(shares);
         } else if before == Some(self.window.thread) {
             (self.leaving, self.wants) = (Leaving::Unseen, takeover.is_some());
             let preempted = self.woken || self.window.from <= self.at;
@@ -250,9 +256,9 @@ impl<'a> Sweep<'a> {
         self.stack.clear();
         let gap = event.at.min(self.span.1).saturating_sub(self.at.max(self.span.0));
         if takeover.is_none() && gap > SHORT {
-            let (before, after) = (self.name(before), self.name(event.thread));
+            let (before, after) = (self.describe_thread(before), self.describe_thread(event.thread));
             let name = format!("the trace lacks a switch from {before} to {after}");
-            self.add(event.at, Owner::new("unknown", name), shares);
+            self.assign_to_owner(event.at, Owner::new("unknown", name), shares);
         }
     }
 
@@ -265,7 +271,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Applies an event of this CPU to the state.
-    fn apply(&mut self, event: &KernelTraceEvent) {
+    fn apply_event(&mut self, event: &KernelTraceEvent) {
         let due = event.at >= self.window.from;
         self.logged = matches!(&event.kind, KernelTraceEventKind::Other { name, .. } if &**name == "console");
         match &event.kind {
@@ -318,7 +324,7 @@ impl<'a> Sweep<'a> {
             KernelTraceEventKind::Call { function } => self.called = Some(*function),
             KernelTraceEventKind::Idle { state } => self.idle_state = *state,
             kind => {
-                if let Some(frame) = left(kind)
+                if let Some(frame) = ended_frame(kind)
                     && let Some(at) = self.stack.iter().rposition(|known| same(known, &frame))
                 {
                     self.stack.truncate(at);
@@ -327,8 +333,9 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    fn wake(&mut self, event: &KernelTraceEvent, events: &[KernelTraceEvent], shares: &mut Shares) {
-        let waker = if event.thread == 0 { "an interrupt".to_owned() } else { self.name(event.thread) };
+    fn process_wakeup(&mut self, event: &KernelTraceEvent, events: &[KernelTraceEvent], shares: &mut Shares) {
+        let waker =
+            if event.thread == 0 { "an interrupt".to_owned() } else { self.describe_thread(event.thread) };
         let blocked = std::mem::take(&mut self.blocked);
         let by_thread = wakeups::is_by_thread(events, event, &self.known.0);
         let lock = Owner { kind: "lock", name: waker, pid: event.thread };
@@ -337,8 +344,8 @@ impl<'a> Sweep<'a> {
             true => self.if_runnable(lock),
             false => lock,
         };
-        shares.add(owner, blocked);
-        self.settle(by_thread, shares);
+        shares.add_time(owner, blocked);
+        self.assign_before_wakeup(by_thread, shares);
         if self.thread != LateThreadState::Running {
             // A thread that waits for a CPU is not woken again, unless it ran and left meanwhile without a trace.
             (self.thread, self.leaving) = (LateThreadState::Waiting, Leaving::Unseen);
@@ -355,25 +362,25 @@ impl<'a> Sweep<'a> {
     }
 
     /// Gives the rest of the window its owner.
-    fn end(mut self, shares: &mut Shares) {
+    fn finish_window(mut self, shares: &mut Shares) {
         let end = self.span.1;
         if !self.seen {
             let nothing = format!("nothing was traced on CPU {}", self.cpu);
-            self.add(end, Owner::new(kind::NOT_TRACED, nothing), shares);
+            self.assign_to_owner(end, Owner::new(kind::NOT_TRACED, nothing), shares);
         } else if self.thread != LateThreadState::Running && end == self.window.until {
-            self.add(end, Owner::new(kind::NOT_TRACED, "the trace ends before"), shares);
+            self.assign_to_owner(end, Owner::new(kind::NOT_TRACED, "the trace ends before"), shares);
         }
         self.advance(end, shares);
         // Without a wake-up in the trace, it may have had one.
-        self.release(shares);
+        self.assign_waiting_time(shares);
         self.wants = false;
-        shares.add(self.if_runnable(Owner::new("lock", "")), self.blocked);
+        shares.add_time(self.if_runnable(Owner::new("lock", "")), self.blocked);
     }
 
     /// Gives the time before a wake-up its owners. Handlers take less than [`SHORT`]: in a longer time other threads
     /// did not keep the thread from the CPU, since it was not runnable. A thread that sleeps until its timer expires,
     /// and sleeps on until another thread wakes it, was frozen; so was one that gave way as if it could run on.
-    fn settle(&mut self, by_thread: bool, shares: &mut Shares) {
+    fn assign_before_wakeup(&mut self, by_thread: bool, shares: &mut Shares) {
         let sum = self.unwoken.iter().map(|(_, ns)| ns).sum();
         // An interrupt does not wake a frozen thread.
         let is_its_sleep = self.thread == LateThreadState::Asleep && !self.window.by_timer;
@@ -382,19 +389,19 @@ impl<'a> Sweep<'a> {
             let slept = self.leaving == Leaving::Slept && self.window.by_timer;
             let frozen = by_thread && (slept || self.leaving == Leaving::Runnable);
             let unknown = || Owner::new(kind::UNKNOWN, if self.setting.halted { HALTED } else { UNWOKEN });
-            shares.add(if frozen { Owner::new(kind::FROZEN, "") } else { unknown() }, sum);
+            shares.add_time(if frozen { Owner::new(kind::FROZEN, "") } else { unknown() }, sum);
         }
         self.wants = true;
-        self.release(shares);
+        self.assign_waiting_time(shares);
     }
 
     /// Gives the time its owners in which the thread waited for the CPU after all.
-    fn release(&mut self, shares: &mut Shares) {
+    fn assign_waiting_time(&mut self, shares: &mut Shares) {
         if matches!(self.leaving, Leaving::Runnable | Leaving::Unseen) {
             self.leaving = Leaving::Other;
         }
         for (owner, ns) in std::mem::take(&mut self.unwoken) {
-            shares.add(if self.wants { owner } else { self.if_runnable(owner) }, ns);
+            shares.add_time(if self.wants { owner } else { self.if_runnable(owner) }, ns);
         }
     }
 
@@ -428,27 +435,27 @@ impl<'a> Sweep<'a> {
     }
 
     /// Moves on to an instant and returns the time up to it that lies in the window, ns.
-    fn stretch(&mut self, until: u64) -> u64 {
+    fn advance_clock(&mut self, until: u64) -> u64 {
         let (from, to) = (self.at.max(self.span.0), until.min(self.span.1));
         self.at = self.at.max(until);
         to.saturating_sub(from)
     }
 
-    fn add(&mut self, until: u64, owner: Owner, shares: &mut Shares) {
-        let ns = self.stretch(until);
-        shares.add(owner, ns);
+    fn assign_to_owner(&mut self, until: u64, owner: Owner, shares: &mut Shares) {
+        let ns = self.advance_clock(until);
+        shares.add_time(owner, ns);
     }
 
     fn advance(&mut self, until: u64, shares: &mut Shares) {
-        let ns = self.stretch(until);
+        let ns = self.advance_clock(until);
         if ns == 0 {
             return;
         }
         match self.stack.last() {
             None if self.thread == LateThreadState::Blocked => self.blocked += ns,
             None if self.may_be_unwoken() => self.unwoken.push((self.owner(until.min(self.span.1), ns), ns)),
-            None => shares.add(self.owner(until.min(self.span.1), ns), ns),
-            Some(frame) => shares.add(self.interrupt(frame, ns), ns),
+            None => shares.add_time(self.owner(until.min(self.span.1), ns), ns),
+            Some(frame) => shares.add_time(self.interrupt(frame, ns), ns),
         }
     }
 
@@ -469,20 +476,20 @@ impl<'a> Sweep<'a> {
     /// Returns the owner of a stretch without interrupts.
     fn owner(&self, until: u64, ns: u64) -> Owner {
         let current = self.current.unwrap_or(0);
-        if let Some(owner) = self.denied(until, current) {
+        if let Some(owner) = self.denial_owner(until, current) {
             return owner;
         }
         match self.thread {
-            LateThreadState::Running => self.itself(ns),
+            LateThreadState::Running => self.late_thread_owner(ns),
             LateThreadState::Stopped => Owner::new(kind::STOPPED, ""),
-            LateThreadState::Asleep if !self.delivered => self.undelivered(current, ns),
+            LateThreadState::Asleep if !self.delivered => self.late_timer_owner(current, ns),
             _ if current == 0 => self.idle(ns),
-            _ => self.other(current, ns),
+            _ => self.other_thread_owner(current, ns),
         }
     }
 
     /// Returns the owner if the scheduler did not let the thread run, though it could.
-    fn denied(&self, until: u64, current: u32) -> Option<Owner> {
+    fn denial_owner(&self, until: u64, current: u32) -> Option<Owner> {
         let denial = self.denials.iter().find(|denial| denial.from < until && until <= denial.until)?;
         match denial.priority {
             i32::MIN..0 => Some(Owner::new(kind::THROTTLING, "its SCHED_DEADLINE runtime was used up")),
@@ -502,7 +509,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Returns the owner of a stretch in which the thread itself ran: on its way to the stamp, or not asleep yet.
-    fn itself(&self, ns: u64) -> Owner {
+    fn late_thread_owner(&self, ns: u64) -> Owner {
         // Before its wake-up it may have been at work still.
         let taken = self.woken || self.is_stolen(ns);
         if self.setting.virtual_machine && taken && ns > SHORT {
@@ -512,7 +519,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Returns the owner of a stretch in which the timer was due and its interrupt did not come.
-    fn undelivered(&self, current: u32, ns: u64) -> Owner {
+    fn late_timer_owner(&self, current: u32, ns: u64) -> Owner {
         let guest = self.setting.virtual_machine;
         let usual = if guest { GUEST_DELIVERY } else { DELIVERY };
         match (current, guest) {
@@ -523,10 +530,10 @@ impl<'a> Sweep<'a> {
                 Owner::new("idle-exit", state.unwrap_or_default())
             }
             (_, _) if ns <= usual => Owner::new("irq", "timer, on its way"),
-            (thread, true) => self.hypervisor(ns, &format!("while {} ran", self.name(thread))),
+            (thread, true) => self.hypervisor(ns, &format!("while {} ran", self.describe_thread(thread))),
             (thread, false) => {
-                let name = self.name(thread);
-                Owner::new("unknown", format!("interrupts off in {name}, or firmware{}", self.after()))
+                let name = self.describe_thread(thread);
+                Owner::new("unknown", format!("interrupts off in {name}, or firmware{}", self.printk_note()))
             }
         }
     }
@@ -541,12 +548,13 @@ impl<'a> Sweep<'a> {
     }
 
     /// Returns the owner of a stretch in which another thread had the CPU.
-    fn other(&self, thread: u32, ns: u64) -> Owner {
+    fn other_thread_owner(&self, thread: u32, ns: u64) -> Owner {
         let ticking = self.setting.tick.is_some_and(|tick| ns > tick);
         if ticking && self.setting.virtual_machine {
-            return self.hypervisor(ns, &format!("while {} ran: ticks are missing", self.name(thread)));
+            return self
+                .hypervisor(ns, &format!("while {} ran: ticks are missing", self.describe_thread(thread)));
         }
-        Owner { kind: "thread", name: self.name(thread), pid: thread }
+        Owner { kind: "thread", name: self.describe_thread(thread), pid: thread }
     }
 
     /// Returns true if the time that the hypervisor recently took can explain a stretch of `ns`, and nothing else does.
@@ -562,16 +570,16 @@ impl<'a> Sweep<'a> {
             ns => format!("; {} stolen lately", format_time(ns as f64)),
         };
         let kind = if self.is_stolen(ns) { kind::HYPERVISOR } else { kind::NO_INTERRUPTS };
-        Owner::new(kind, format!("{when}{}{stolen}", self.after()))
+        Owner::new(kind, format!("{when}{}{stolen}", self.printk_note()))
     }
 
     /// Returns what came right before a stretch without events, if that makes one: then the hypervisor is not its
     /// likely cause.
-    fn after(&self) -> &'static str {
+    fn printk_note(&self) -> &'static str {
         if self.logged { ", right after a message of the kernel (printk)" } else { "" }
     }
 
-    fn name(&self, thread: u32) -> String {
+    fn describe_thread(&self, thread: u32) -> String {
         let name = match thread {
             0 => "idle",
             _ => self.known.0.get(&thread).map_or("a thread", |name| name),
@@ -606,7 +614,7 @@ fn lost_before_next(events: &[KernelTraceEvent], cpu: u32) -> Option<Loss> {
     }
 }
 
-fn lost(why: Loss, cpu: u32) -> String {
+fn describe_loss(why: Loss, cpu: u32) -> String {
     match why {
         Loss::Overwritten => format!("the buffer of CPU {cpu} was full before it was read"),
         Loss::Forgotten => "there were too many events to keep them".to_owned(),

@@ -48,7 +48,7 @@ pub(super) fn denials(events: &[KernelTraceEvent], cpu: u32, thread: u32, end: u
             && *target == cpu
         {
             if task.tid == thread {
-                wait.begin(event.at, task.priority, others.held_back);
+                wait.begin_wait(event.at, task.priority, others.held_back);
             } else {
                 others.ready(task);
             }
@@ -66,26 +66,26 @@ pub(super) fn denials(events: &[KernelTraceEvent], cpu: u32, thread: u32, end: u
             KernelTraceEventKind::Stack { .. } => {}
             KernelTraceEventKind::Switch { from, state, to } => {
                 let runnable = state & 0xff == 0;
-                others.switch(from, runnable && from.tid != thread, to);
+                others.apply_switch(from, runnable && from.tid != thread, to);
                 if from.tid == thread && runnable {
-                    wait.begin(event.at, from.priority, others.held_back);
+                    wait.begin_wait(event.at, from.priority, others.held_back);
                 } else if from.tid == thread {
                     wait = RunQueueWait::default();
                 }
                 if to.tid == thread {
-                    found.extend(wait.end(event.at));
+                    found.extend(wait.end_wait(event.at));
                 } else {
-                    wait.other(to, others.held_back);
+                    wait.note_other_thread(to, others.held_back);
                 }
             }
             // The CPU goes to sleep.
             KernelTraceEventKind::Idle { state: Some(_) } => wait.proven |= wait.since.is_some(),
             // It runs: the switch to it is missing.
-            _ if event.thread == thread => found.extend(wait.end(event.at)),
+            _ if event.thread == thread => found.extend(wait.end_wait(event.at)),
             _ => others.is_not_ready(event.thread),
         }
     }
-    found.extend(wait.end(end));
+    found.extend(wait.end_wait(end));
     found.retain(|denial| denial.from < denial.until);
     found
 }
@@ -111,7 +111,7 @@ impl Others {
         self.held_back &= !self.ready.is_empty();
     }
 
-    fn switch(&mut self, from: &TraceEventTask, runnable: bool, to: &TraceEventTask) {
+    fn apply_switch(&mut self, from: &TraceEventTask, runnable: bool, to: &TraceEventTask) {
         self.ready.remove(&from.tid);
         if runnable && from.tid != 0 {
             self.ready(from);
@@ -137,20 +137,20 @@ struct RunQueueWait {
 }
 
 impl RunQueueWait {
-    fn begin(&mut self, at: u64, priority: i32, likely: bool) {
+    fn begin_wait(&mut self, at: u64, priority: i32, likely: bool) {
         if self.since.is_none() {
             *self = RunQueueWait { since: Some(at), priority, proven: false, likely };
         }
     }
 
     /// Notes that another thread gets the CPU.
-    fn other(&mut self, to: &TraceEventTask, likely: bool) {
+    fn note_other_thread(&mut self, to: &TraceEventTask, likely: bool) {
         let lower = to.tid == 0 || self.priority < REAL_TIME && is_lower(to);
         self.proven |= self.since.is_some() && lower;
         self.likely |= likely;
     }
 
-    fn end(&mut self, at: u64) -> Option<Denial> {
+    fn end_wait(&mut self, at: u64) -> Option<Denial> {
         let RunQueueWait { since, priority, proven, likely } = std::mem::take(self);
         let from = since?;
         let likely = (likely || priority >= REAL_TIME) && at > from + KERNEL;

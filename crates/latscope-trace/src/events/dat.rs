@@ -24,21 +24,21 @@ pub fn dat(
 ) -> Option<Vec<u8>> {
     let page_size = catalogue.page_size()?;
     let mut file = File(Vec::new());
-    file.bytes(MAGIC);
-    file.bytes(&[LITTLE_ENDIAN, LONG_BYTES]);
+    file.write_bytes(MAGIC);
+    file.write_bytes(&[LITTLE_ENDIAN, LONG_BYTES]);
     file.u32(page_size);
-    file.bytes(b"header_page\0");
+    file.write_bytes(b"header_page\0");
     file.long_text(&catalogue.header_page);
-    file.bytes(b"header_event\0");
+    file.write_bytes(b"header_event\0");
     file.long_text(&catalogue.header_event);
-    file.events(catalogue);
+    file.write_event_formats(catalogue);
     file.u32(0); // kallsyms
     file.u32(0); // printk formats
     file.long_text(&names.iter().map(|(tid, name)| format!("{tid} {name}\n")).collect::<String>());
     file.u32(cpus.len());
-    file.bytes(b"options  \0");
+    file.write_bytes(b"options  \0");
     file.option(CLOCK, format!("[{clock}]\0").as_bytes());
-    file.bytes(&DONE.to_le_bytes());
+    file.write_bytes(&DONE.to_le_bytes());
     file.pages(page_size, cpus);
     Some(file.0)
 }
@@ -46,31 +46,31 @@ pub fn dat(
 struct File(Vec<u8>);
 
 impl File {
-    fn bytes(&mut self, bytes: &[u8]) {
+    fn write_bytes(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
     fn u32(&mut self, number: usize) {
-        self.bytes(&(number as u32).to_le_bytes());
+        self.write_bytes(&(number as u32).to_le_bytes());
     }
 
     fn u64(&mut self, number: usize) {
-        self.bytes(&(number as u64).to_le_bytes());
+        self.write_bytes(&(number as u64).to_le_bytes());
     }
 
     fn long_text(&mut self, text: &str) {
         self.u64(text.len());
-        self.bytes(text.as_bytes());
+        self.write_bytes(text.as_bytes());
     }
 
     fn option(&mut self, id: u16, data: &[u8]) {
-        self.bytes(&id.to_le_bytes());
+        self.write_bytes(&id.to_le_bytes());
         self.u32(data.len());
-        self.bytes(data);
+        self.write_bytes(data);
     }
 
     /// Writes the formats of the events. The kernel's own events stand apart from those of its systems.
-    fn events(&mut self, catalogue: &TraceFormatCatalogue) {
+    fn write_event_formats(&mut self, catalogue: &TraceFormatCatalogue) {
         let mut systems: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (system, text) in &catalogue.events {
             systems.entry(system).or_default().push(text);
@@ -79,8 +79,8 @@ impl File {
         self.formats(&own);
         self.u32(systems.len());
         for (system, texts) in systems {
-            self.bytes(system.as_bytes());
-            self.bytes(b"\0");
+            self.write_bytes(system.as_bytes());
+            self.write_bytes(b"\0");
             self.formats(&texts);
         }
     }
@@ -94,7 +94,7 @@ impl File {
 
     /// Writes the place of each CPU's pages, and appends the pages, those of each CPU from a whole page on.
     fn pages(&mut self, page_size: usize, cpus: &[Vec<&[u8]>]) {
-        self.bytes(b"flyrecord\0");
+        self.write_bytes(b"flyrecord\0");
         let mut at = (self.0.len() + 16 * cpus.len()).next_multiple_of(page_size);
         let first = at;
         for pages in cpus {
@@ -105,7 +105,7 @@ impl File {
         self.0.resize(first, 0);
         for page in cpus.iter().flatten() {
             let end = self.0.len() + page_size;
-            self.bytes(&page[..page.len().min(page_size)]);
+            self.write_bytes(&page[..page.len().min(page_size)]);
             self.0.resize(end, 0);
         }
     }

@@ -49,52 +49,54 @@ const KINDS: &[(&str, &[&str], Make)] = &[
         &["prev_comm", "prev_pid", "prev_prio", "prev_state", "next_comm", "next_pid", "next_prio"],
         |values| {
             let from = values.task()?;
-            let state = values.number()?;
+            let state = values.next_number()?;
             Some(KernelTraceEventKind::Switch { from, state, to: values.task()? })
         },
     ),
     ("sched_waking", WAKE, |values| {
-        Some(KernelTraceEventKind::Waking { task: values.task()?, target: values.small()? })
+        Some(KernelTraceEventKind::Waking { task: values.task()?, target: values.next_u32()? })
     }),
     ("sched_wakeup", WAKE, |values| {
-        Some(KernelTraceEventKind::Wakeup { task: values.task()?, target: values.small()? })
+        Some(KernelTraceEventKind::Wakeup { task: values.task()?, target: values.next_u32()? })
     }),
     ("sched_wakeup_new", WAKE, |values| {
-        Some(KernelTraceEventKind::WakeupNew { task: values.task()?, target: values.small()? })
+        Some(KernelTraceEventKind::WakeupNew { task: values.task()?, target: values.next_u32()? })
     }),
     ("irq_handler_entry", &["irq", "name"], |values| {
-        Some(KernelTraceEventKind::IrqEntry { irq: values.small()?, name: values.text()? })
+        Some(KernelTraceEventKind::IrqEntry { irq: values.next_u32()?, name: values.next_text()? })
     }),
-    ("irq_handler_exit", &["irq"], |values| Some(KernelTraceEventKind::IrqExit { irq: values.small()? })),
+    ("irq_handler_exit", &["irq"], |values| Some(KernelTraceEventKind::IrqExit { irq: values.next_u32()? })),
     ("softirq_raise", &["vec"], |values| {
-        Some(KernelTraceEventKind::SoftirqRaise { vector: values.small()? })
+        Some(KernelTraceEventKind::SoftirqRaise { vector: values.next_u32()? })
     }),
     ("softirq_entry", &["vec"], |values| {
-        Some(KernelTraceEventKind::SoftirqEntry { vector: values.small()? })
+        Some(KernelTraceEventKind::SoftirqEntry { vector: values.next_u32()? })
     }),
-    ("softirq_exit", &["vec"], |values| Some(KernelTraceEventKind::SoftirqExit { vector: values.small()? })),
+    ("softirq_exit", &["vec"], |values| {
+        Some(KernelTraceEventKind::SoftirqExit { vector: values.next_u32()? })
+    }),
     ("hrtimer_expire_entry", &["hrtimer", "now"], |values| {
-        Some(KernelTraceEventKind::TimerEntry { timer: values.number()?, now: values.number()? })
+        Some(KernelTraceEventKind::TimerEntry { timer: values.next_number()?, now: values.next_number()? })
     }),
     ("hrtimer_expire_exit", &["hrtimer"], |values| {
-        Some(KernelTraceEventKind::TimerExit { timer: values.number()? })
+        Some(KernelTraceEventKind::TimerExit { timer: values.next_number()? })
     }),
     ("cpu_idle", &["state"], |values| {
         // The kernel's PWR_EVENT_EXIT is -1.
-        let state = values.small()?;
+        let state = values.next_u32()?;
         Some(KernelTraceEventKind::Idle { state: (state != u32::MAX).then_some(state) })
     }),
-    ("nmi_handler", &["delta_ns"], |values| Some(KernelTraceEventKind::Nmi { ns: values.number()? })),
-    ("nmi_noise", &["duration"], |values| Some(KernelTraceEventKind::Nmi { ns: values.number()? })),
+    ("nmi_handler", &["delta_ns"], |values| Some(KernelTraceEventKind::Nmi { ns: values.next_number()? })),
+    ("nmi_noise", &["duration"], |values| Some(KernelTraceEventKind::Nmi { ns: values.next_number()? })),
     ("workqueue_execute_start", &["function"], |values| {
-        Some(KernelTraceEventKind::Work { function: values.number()? })
+        Some(KernelTraceEventKind::Work { function: values.next_number()? })
     }),
     ("csd_function_entry", &["func"], |values| {
-        Some(KernelTraceEventKind::Call { function: values.number()? })
+        Some(KernelTraceEventKind::Call { function: values.next_number()? })
     }),
     ("timerlat", TIMERLAT, timerlat),
     ("timerlat_sample", TIMERLAT, timerlat),
-    ("print", &["buf"], |values| Some(KernelTraceEventKind::Mark { text: values.text()? })),
+    ("print", &["buf"], |values| Some(KernelTraceEventKind::Mark { text: values.next_text()? })),
 ];
 
 const WAKE: &[&str] = &["comm", "pid", "prio", "target_cpu"];
@@ -102,9 +104,9 @@ const TIMERLAT: &[&str] = &["seqnum", "context", "timer_latency"];
 
 fn timerlat(values: &mut EventFieldCursor) -> Option<KernelTraceEventKind> {
     Some(KernelTraceEventKind::Timerlat {
-        turn: values.number()?,
-        context: values.small()?,
-        ns: values.number()?,
+        turn: values.next_number()?,
+        context: values.next_u32()?,
+        ns: values.next_number()?,
     })
 }
 
@@ -112,18 +114,21 @@ fn timerlat(values: &mut EventFieldCursor) -> Option<KernelTraceEventKind> {
 const VECTORS: &str = "irq_vectors";
 
 fn vector_entry(values: &mut EventFieldCursor) -> Option<KernelTraceEventKind> {
-    Some(KernelTraceEventKind::VectorEntry { vector: values.small()?, name: values.name.clone() })
+    Some(KernelTraceEventKind::VectorEntry { vector: values.next_u32()?, name: values.name.clone() })
 }
 
 fn vector_exit(values: &mut EventFieldCursor) -> Option<KernelTraceEventKind> {
-    Some(KernelTraceEventKind::VectorExit { vector: values.small()?, name: values.name.clone() })
+    Some(KernelTraceEventKind::VectorExit { vector: values.next_u32()?, name: values.name.clone() })
 }
 
 impl TraceEventReader {
-    fn of(system: &str, format: &TraceEventFormat) -> TraceEventReader {
-        TraceEventReader::known(system, format).or_else(|| TraceEventReader::stack(format)).unwrap_or_else(
-            || TraceEventReader { name: format.name.as_str().into(), how: How::Printed(Printer::of(format)) },
-        )
+    fn for_format(system: &str, format: &TraceEventFormat) -> TraceEventReader {
+        TraceEventReader::for_known_kind(system, format)
+            .or_else(|| TraceEventReader::stack(format))
+            .unwrap_or_else(|| TraceEventReader {
+                name: format.name.as_str().into(),
+                how: How::Printed(Printer::for_format(format)),
+            })
     }
 
     fn stack(format: &TraceEventFormat) -> Option<TraceEventReader> {
@@ -133,7 +138,7 @@ impl TraceEventReader {
             .then(|| TraceEventReader { name: name.into(), how: How::Stack(size, caller) })
     }
 
-    fn known(system: &str, format: &TraceEventFormat) -> Option<TraceEventReader> {
+    fn for_known_kind(system: &str, format: &TraceEventFormat) -> Option<TraceEventReader> {
         let name = format.name.as_str();
         let (make, fields, name): (Make, _, _) = match KINDS.iter().find(|kind| kind.0 == name) {
             Some((_, fields, make)) => (*make, *fields, name),
@@ -158,15 +163,15 @@ struct EventFieldCursor<'a> {
 }
 
 impl EventFieldCursor<'_> {
-    fn number(&mut self) -> Option<u64> {
+    fn next_number(&mut self) -> Option<u64> {
         self.fields.next()?.number(self.data)
     }
 
-    fn small(&mut self) -> Option<u32> {
-        self.number().map(|number| number as u32)
+    fn next_u32(&mut self) -> Option<u32> {
+        self.next_number().map(|number| number as u32)
     }
 
-    fn text(&mut self) -> Option<TraceName> {
+    fn next_text(&mut self) -> Option<TraceName> {
         let text = String::from_utf8_lossy(self.fields.next()?.text(self.data)?);
         let text = text.trim_end();
         if let Some(name) = self.names.get(text) {
@@ -181,8 +186,8 @@ impl EventFieldCursor<'_> {
     }
 
     fn task(&mut self) -> Option<TraceEventTask> {
-        let name = self.text()?;
-        Some(TraceEventTask { name, tid: self.small()?, priority: self.small()? as i32 })
+        let name = self.next_text()?;
+        Some(TraceEventTask { name, tid: self.next_u32()?, priority: self.next_u32()? as i32 })
     }
 }
 
@@ -196,9 +201,9 @@ impl Decoder {
             .collect();
         let common = |name: &str| formats.iter().find_map(|(_, format)| format.field(name).cloned());
         let readers =
-            formats.iter().map(|(system, format)| (format.id, TraceEventReader::of(system, format)));
+            formats.iter().map(|(system, format)| (format.id, TraceEventReader::for_format(system, format)));
         Decoder {
-            layout: TracePageLayout::of(catalogue),
+            layout: TracePageLayout::from_catalogue(catalogue),
             kind: common("common_type"),
             thread: common("common_pid"),
             readers: readers.collect(),
@@ -206,9 +211,10 @@ impl Decoder {
         }
     }
 
-    /// Passes on the events of a page of a CPU, in order, with `KernelTraceEventKind::Lost` if some before it are missing.
-    pub fn page(&mut self, cpu: u32, page: &[u8], mut take: impl FnMut(KernelTraceEvent)) {
-        let Some(opened) = self.layout.as_ref().and_then(|layout| layout.open(page)) else { return };
+    /// Passes on the events of a page of a CPU, in order, with `KernelTraceEventKind::Lost` if some before it are
+    /// missing.
+    pub fn decode_page(&mut self, cpu: u32, page: &[u8], mut take: impl FnMut(KernelTraceEvent)) {
+        let Some(opened) = self.layout.as_ref().and_then(|layout| layout.parse_page(page)) else { return };
         if let Some(events) = opened.lost {
             take(KernelTraceEvent {
                 at: opened.from,
@@ -218,20 +224,20 @@ impl Decoder {
             });
         }
         for (at, data) in opened.events() {
-            if let Some((thread, kind)) = self.event(data) {
+            if let Some((thread, kind)) = self.decode_event(data) {
                 take(KernelTraceEvent { at, cpu, thread, kind });
             }
         }
     }
 
-    fn event(&mut self, data: &[u8]) -> Option<(u32, KernelTraceEventKind)> {
+    fn decode_event(&mut self, data: &[u8]) -> Option<(u32, KernelTraceEventKind)> {
         let id = self.kind.as_ref()?.number(data)? as u16;
         let thread = self.thread.as_ref()?.number(data)? as u32;
         let reader = self.readers.get(&id)?;
         let name = &reader.name;
         let kind = match &reader.how {
             How::Printed(printer) => {
-                KernelTraceEventKind::Other { name: name.clone(), fields: printer.print(data).into() }
+                KernelTraceEventKind::Other { name: name.clone(), fields: printer.format_event(data).into() }
             }
             How::Stack(size, at) => {
                 let words = data.get(*at..)?.chunks_exact(8).take(size.number(data)? as usize);

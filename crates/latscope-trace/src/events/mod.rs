@@ -2,8 +2,8 @@
 //!
 //! [`TraceFormatCatalogue`] holds the kernel's description of its own layout: `header_page` and the `format` file of
 //! each event. With it a [`Decoder`] makes typed [`KernelTraceEvent`]s of the pages read from
-//! `per_cpu/cpuN/trace_pipe_raw`. [`dat`] writes the same pages as a file that trace-cmd opens, and [`text`] writes
-//! events as ftrace text, which Perfetto opens.
+//! `per_cpu/cpuN/trace_pipe_raw`. [`dat`] writes the same pages as a file that trace-cmd opens, and [`format_events`]
+//! writes events as ftrace text, which Perfetto opens.
 //!
 //! The layout of pages is that of a little-endian machine. Nothing that is read
 //! is trusted: what does not fit its format is left out.
@@ -19,8 +19,8 @@ pub use catalogue::{Field, TraceEventFormat, TraceFormatCatalogue};
 pub use dat::dat;
 pub use decode::Decoder;
 pub use page::{page_begin, page_length};
-pub(crate) use text::described;
-pub use text::text;
+pub use text::format_events;
+pub(crate) use text::name_and_fields;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -210,7 +210,9 @@ pub(crate) fn softirq_name(vector: u32) -> &'static str {
 }
 
 /// The last name of each thread that events name, by id.
-pub fn names<'a>(events: impl IntoIterator<Item = &'a KernelTraceEvent>) -> BTreeMap<u32, TraceName> {
+pub fn last_thread_names<'a>(
+    events: impl IntoIterator<Item = &'a KernelTraceEvent>,
+) -> BTreeMap<u32, TraceName> {
     let mut names = BTreeMap::new();
     let mut put = |task: &TraceEventTask| names.insert(task.tid, task.name.clone());
     for event in events {

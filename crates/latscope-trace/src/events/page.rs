@@ -34,24 +34,24 @@ pub struct TraceBufferPage<'a> {
 }
 
 impl TracePageLayout {
-    pub fn of(catalogue: &TraceFormatCatalogue) -> Option<TracePageLayout> {
+    pub fn from_catalogue(catalogue: &TraceFormatCatalogue) -> Option<TracePageLayout> {
         let commit = catalogue.commit().filter(|commit| (4..=8).contains(&commit.len()))?;
         Some(TracePageLayout { commit, data: catalogue.data()? })
     }
 
     fn commit(&self, page: &[u8]) -> Option<u64> {
-        word(page.get(self.commit.clone())?)
+        parse_le_number(page.get(self.commit.clone())?)
     }
 
     /// Parses a page; `None` if the bytes are no page.
-    pub fn open<'a>(&self, page: &'a [u8]) -> Option<TraceBufferPage<'a>> {
-        let from = word(page.get(..8)?)?;
+    pub fn parse_page<'a>(&self, page: &'a [u8]) -> Option<TraceBufferPage<'a>> {
+        let from = parse_le_number(page.get(..8)?)?;
         let commit = self.commit(page)?;
         let rest = page.get(self.data..)?;
         let (data, behind) = rest.split_at_checked((commit & LENGTH) as usize)?;
         let lost = (commit & MISSED != 0).then(|| match commit & STORED {
             0 => None,
-            _ => behind.get(..8).and_then(word),
+            _ => behind.get(..8).and_then(parse_le_number),
         });
         Some(TraceBufferPage { from, lost, data })
     }
@@ -60,15 +60,15 @@ impl TracePageLayout {
 /// Returns the bytes of a page that are used, its head included; `None` if the bytes are no page or hold no
 /// event.
 pub fn page_length(catalogue: &TraceFormatCatalogue, page: &[u8]) -> Option<usize> {
-    let layout = TracePageLayout::of(catalogue)?;
-    let opened = layout.open(page).filter(|opened| !opened.data.is_empty())?;
+    let layout = TracePageLayout::from_catalogue(catalogue)?;
+    let opened = layout.parse_page(page).filter(|opened| !opened.data.is_empty())?;
     let stored = if matches!(opened.lost, Some(Some(_))) { 8 } else { 0 };
     Some(layout.data + opened.data.len() + stored)
 }
 
 /// The time at which a page begins, ns.
 pub fn page_begin(page: &[u8]) -> u64 {
-    page.get(..8).and_then(word).unwrap_or(0)
+    page.get(..8).and_then(parse_le_number).unwrap_or(0)
 }
 
 impl<'a> TraceBufferPage<'a> {
@@ -90,10 +90,10 @@ impl<'a> Iterator for TracePageEvents<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let head = word(self.rest.get(..4)?)? as u32;
+            let head = parse_le_number(self.rest.get(..4)?)? as u32;
             let (kind, delta) = (head & 31, u64::from(head >> 5));
             let behind = &self.rest[4..];
-            let long = || word(behind.get(..4)?);
+            let long = || parse_le_number(behind.get(..4)?);
             match kind {
                 // The rest of the page is empty.
                 PADDING if delta == 0 => return None,
@@ -127,7 +127,7 @@ impl<'a> Iterator for TracePageEvents<'a> {
 }
 
 /// A little-endian number of up to eight bytes.
-fn word(bytes: &[u8]) -> Option<u64> {
+fn parse_le_number(bytes: &[u8]) -> Option<u64> {
     let mut word = [0u8; 8];
     word.get_mut(..bytes.len())?.copy_from_slice(bytes);
     Some(u64::from_le_bytes(word))
@@ -174,7 +174,7 @@ mod tests {
             6,
         ];
         let page = page(100, 0, &words);
-        let opened = LAYOUT.open(&page).unwrap();
+        let opened = LAYOUT.parse_page(&page).unwrap();
         let events: Vec<(u64, Vec<u8>)> = opened.events().map(|(at, data)| (at, data.to_vec())).collect();
         let bytes = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
         let expected =
@@ -187,9 +187,9 @@ mod tests {
     fn missing_events_are_told_with_their_number_where_it_is_stored() {
         let mut stored = page(1, MISSED | STORED, &[head(1, 1), 7]);
         stored.extend(42u64.to_le_bytes());
-        assert_eq!(LAYOUT.open(&stored).unwrap().lost, Some(Some(42)));
+        assert_eq!(LAYOUT.parse_page(&stored).unwrap().lost, Some(Some(42)));
         let missed = page(1, MISSED, &[head(1, 1), 7]);
-        let opened = LAYOUT.open(&missed).unwrap();
+        let opened = LAYOUT.parse_page(&missed).unwrap();
         assert_eq!((opened.lost, opened.events().count()), (Some(None), 1));
     }
 
@@ -197,8 +197,8 @@ mod tests {
     fn a_page_that_claims_too_much_is_none() {
         let mut page = page(1, 0, &[head(1, 1), 7]);
         page[8] = 9;
-        assert!(LAYOUT.open(&page).is_none());
-        assert!(LAYOUT.open(&page[..10]).is_none());
+        assert!(LAYOUT.parse_page(&page).is_none());
+        assert!(LAYOUT.parse_page(&page[..10]).is_none());
     }
 
     proptest! {
@@ -208,7 +208,7 @@ mod tests {
             if page.len() >= 16 {
                 page[8..16].copy_from_slice(&length.to_le_bytes());
             }
-            if let Some(opened) = LAYOUT.open(&page) {
+            if let Some(opened) = LAYOUT.parse_page(&page) {
                 prop_assert!(opened.events().map(|(_, data)| data.len()).sum::<usize>() <= page.len());
             }
         }

@@ -20,7 +20,7 @@ enum Piece {
 
 impl Printer {
     /// Returns the kernel's own format if it consists of plain fields, otherwise each field behind its name.
-    pub fn of(format: &TraceEventFormat) -> Printer {
+    pub fn for_format(format: &TraceEventFormat) -> Printer {
         Printer::of_kernel(format).unwrap_or_else(|| Printer::of_fields(format))
     }
 
@@ -67,7 +67,7 @@ impl Printer {
     }
 
     /// Returns the text of an event; a part that does not fit the format is a question mark.
-    pub fn print(&self, event: &[u8]) -> String {
+    pub fn format_event(&self, event: &[u8]) -> String {
         let mut out = String::new();
         for piece in &self.0 {
             let written = match piece {
@@ -134,24 +134,24 @@ mod tests {
     fn plain_fields_are_printed_as_the_kernel_does() {
         let print = "\"node=%d flags=0x%x code=0x%lx 100%% %s\", REC->node, REC->flags, (unsigned long)REC->code, \
                      REC->name";
-        let printer = Printer::of(&format(print));
-        assert_eq!(printer.print(&event()), "node=-5 flags=0x11 code=0xffffffff 100% echo");
-        assert_eq!(printer.print(&event()[..14]), "node=-5 flags=0x? code=0x? 100% ?");
+        let printer = Printer::for_format(&format(print));
+        assert_eq!(printer.format_event(&event()), "node=-5 flags=0x11 code=0xffffffff 100% echo");
+        assert_eq!(printer.format_event(&event()[..14]), "node=-5 flags=0x? code=0x? 100% ?");
     }
 
     #[test]
     fn addresses_have_all_their_digits() {
         let line = "\tfield:void * fun;\toffset:0;\tsize:8;\tsigned:0;\n";
         let text = format!("name: a\nID: 1\nformat:\n{line}\nprint fmt: \"%ps\", REC->fun\n");
-        let printer = Printer::of(&TraceEventFormat::parse(&text).unwrap());
-        assert_eq!(printer.print(&0xffff_ffff_8100_0010_u64.to_le_bytes()), "fun=0xffffffff81000010");
+        let printer = Printer::for_format(&TraceEventFormat::parse(&text).unwrap());
+        assert_eq!(printer.format_event(&0xffff_ffff_8100_0010_u64.to_le_bytes()), "fun=0xffffffff81000010");
     }
 
     #[test]
     fn others_have_each_field_behind_its_name() {
         let computed = "\"cmd=0x%x %s\", REC->code, REC->code < 3 ? names[REC->code] : \"unknown\"";
         for print in [computed, "", "\"%08d\", REC->node", "\"%d\"", "\"%d\", REC->node, REC->code"] {
-            let text = Printer::of(&format(print)).print(&event());
+            let text = Printer::for_format(&format(print)).format_event(&event());
             assert_eq!(text, "node=-5 flags=17 code=-1 name=echo", "{print}");
         }
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Writes events, in order of time, as ftrace text, which ui.perfetto.dev
 /// opens. `names` are those of threads.
-pub fn text(events: &[KernelTraceEvent], names: &BTreeMap<u32, TraceName>) -> String {
+pub fn format_events(events: &[KernelTraceEvent], names: &BTreeMap<u32, TraceName>) -> String {
     let mut out = FTRACE_HEAD.to_owned();
     for event in events {
         let task = match event.thread {
@@ -19,7 +19,7 @@ pub fn text(events: &[KernelTraceEvent], names: &BTreeMap<u32, TraceName>) -> St
             out += &format!("# CPU {}: {events}events lost\n", event.cpu);
             continue;
         }
-        let (name, mut fields) = described(&event.kind);
+        let (name, mut fields) = name_and_fields(&event.kind);
         if let KernelTraceEventKind::Mark { text } = &event.kind
             && text.chars().nth(1) != Some('|')
         {
@@ -34,7 +34,7 @@ pub fn text(events: &[KernelTraceEvent], names: &BTreeMap<u32, TraceName>) -> St
 }
 
 /// Name and fields as the kernel writes them.
-pub(crate) fn described(kind: &KernelTraceEventKind) -> (Cow<'_, str>, String) {
+pub(crate) fn name_and_fields(kind: &KernelTraceEventKind) -> (Cow<'_, str>, String) {
     let (name, fields) = match kind {
         KernelTraceEventKind::VectorEntry { name, vector } => {
             return (format!("{name}_entry").into(), format!("vector={vector}"));
@@ -42,10 +42,12 @@ pub(crate) fn described(kind: &KernelTraceEventKind) -> (Cow<'_, str>, String) {
         KernelTraceEventKind::VectorExit { name, vector } => {
             return (format!("{name}_exit").into(), format!("vector={vector}"));
         }
-        KernelTraceEventKind::Switch { from, state, to } => ("sched_switch", switch(from, *state, to)),
-        KernelTraceEventKind::Waking { task, target } => ("sched_waking", wake(task, *target)),
-        KernelTraceEventKind::Wakeup { task, target } => ("sched_wakeup", wake(task, *target)),
-        KernelTraceEventKind::WakeupNew { task, target } => ("sched_wakeup_new", wake(task, *target)),
+        KernelTraceEventKind::Switch { from, state, to } => ("sched_switch", format_switch(from, *state, to)),
+        KernelTraceEventKind::Waking { task, target } => ("sched_waking", format_wakeup(task, *target)),
+        KernelTraceEventKind::Wakeup { task, target } => ("sched_wakeup", format_wakeup(task, *target)),
+        KernelTraceEventKind::WakeupNew { task, target } => {
+            ("sched_wakeup_new", format_wakeup(task, *target))
+        }
         KernelTraceEventKind::IrqEntry { irq, name } => {
             ("irq_handler_entry", format!("irq={irq} name={name}"))
         }
@@ -74,7 +76,7 @@ pub(crate) fn described(kind: &KernelTraceEventKind) -> (Cow<'_, str>, String) {
     (name.into(), fields)
 }
 
-fn wake(task: &TraceEventTask, target: u32) -> String {
+fn format_wakeup(task: &TraceEventTask, target: u32) -> String {
     format!("comm={} pid={} prio={} target_cpu={target:03}", task.name, task.tid, task.priority)
 }
 
@@ -87,7 +89,7 @@ fn softirq(vector: u32) -> String {
     format!("vec={vector} [action={}]", softirq_name(vector).to_uppercase())
 }
 
-fn switch(from: &TraceEventTask, state: u64, to: &TraceEventTask) -> String {
+fn format_switch(from: &TraceEventTask, state: u64, to: &TraceEventTask) -> String {
     format!(
         "prev_comm={} prev_pid={} prev_prio={} prev_state={} ==> next_comm={} next_pid={} next_prio={}",
         from.name,

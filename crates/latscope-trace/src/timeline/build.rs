@@ -13,17 +13,17 @@ impl Timeline {
     ///
     /// The activity of a thread before its first event is not known, and no interval covers it. A state that lasts
     /// at the end of the recording ends there.
-    pub fn of(recording: &TraceRecording) -> Timeline {
+    pub fn from_recording(recording: &TraceRecording) -> Timeline {
         let mut builder = Builder::new(recording);
         for text in recording.text.lines() {
-            match ftrace::line(text) {
-                Some(line) => builder.line(&line),
+            match ftrace::parse_line(text) {
+                Some(line) => builder.process_line(&line),
                 // `CPU:1 [LOST 23 EVENTS]`: counted by the statistics.
                 None if text.is_empty() || text.starts_with('#') || text.starts_with("CPU:") => {}
                 None => builder.timeline.damaged += 1,
             }
         }
-        builder.finish()
+        builder.finish_timeline()
     }
 }
 
@@ -71,12 +71,12 @@ impl<'a> Builder<'a> {
             begun: false,
         };
         for &tid in &recording.followed {
-            builder.follow(tid, "");
+            builder.follow_thread(tid, "");
         }
         builder
     }
 
-    fn follow(&mut self, tid: u32, name: &str) {
+    fn follow_thread(&mut self, tid: u32, name: &str) {
         self.index.insert(tid, self.tracks.len());
         self.tracks.push(Track::default());
         self.timeline.threads.push(ThreadTimeline {
@@ -86,15 +86,15 @@ impl<'a> Builder<'a> {
         });
     }
 
-    fn line(&mut self, line: &FtraceLine) {
-        let Some(event) = line.event() else {
+    fn process_line(&mut self, line: &FtraceLine) {
+        let Some(event) = line.parse_event() else {
             self.timeline.damaged += 1;
             return;
         };
         if self.recording.whole_from.is_some_and(|from| line.at < from) {
             // Too early to be whole; but who was created then must be known.
             if let (FtraceEvent::Fork { child, name }, true) = (&event, self.index.contains_key(&line.tid)) {
-                self.follow(*child, name);
+                self.follow_thread(*child, name);
             }
             return;
         }
@@ -104,13 +104,13 @@ impl<'a> Builder<'a> {
         }
         self.timeline.until = self.timeline.until.max(line.at);
         self.identify(line);
-        self.event(line, &event);
+        self.apply_event(line, &event);
     }
 
     /// Takes the thread's name and process from the head of its line.
     fn identify(&mut self, line: &FtraceLine) {
         let Some(&at) = self.index.get(&line.tid) else {
-            self.other(line.tid, line.task);
+            self.record_other_name(line.tid, line.task);
             return;
         };
         let thread = &mut self.timeline.threads[at];
@@ -123,27 +123,27 @@ impl<'a> Builder<'a> {
     }
 
     /// Keeps the name of a thread that is not followed.
-    fn other(&mut self, tid: u32, name: &str) {
+    fn record_other_name(&mut self, tid: u32, name: &str) {
         if tid != 0 && name != "<...>" && !self.index.contains_key(&tid) {
             self.timeline.others.entry(tid).or_insert_with(|| name.to_owned());
         }
     }
 
-    fn event(&mut self, line: &FtraceLine, event: &FtraceEvent) {
+    fn apply_event(&mut self, line: &FtraceLine, event: &FtraceEvent) {
         match *event {
             FtraceEvent::Switch { from, state, to, to_name, .. } => {
-                if let Some(at) = self.at(from) {
-                    self.other(to, to_name);
+                if let Some(at) = self.live_thread_index(from) {
+                    self.record_other_name(to, to_name);
                     self.switch_out(at, line, state, to);
                 }
-                if let Some(at) = self.at(to) {
+                if let Some(at) = self.live_thread_index(to) {
                     self.rename(at, to_name);
                     self.change(at, line.at, TimelineThreadState::Running, Why::Scheduled);
                     self.tracks[at].cpu = line.cpu;
                 }
             }
             FtraceEvent::Wake { tid, name } => {
-                if let Some(at) = self.at(tid) {
+                if let Some(at) = self.live_thread_index(tid) {
                     self.rename(at, name);
                     // Only a sleeper wakes: a wake-up that meets the thread on
                     // its way to sleep changes nothing here, the later
@@ -154,7 +154,7 @@ impl<'a> Builder<'a> {
                 }
             }
             FtraceEvent::WakeNew { tid, name } => {
-                if let Some(at) = self.at(tid) {
+                if let Some(at) = self.live_thread_index(tid) {
                     self.rename(at, name);
                     let by = self.creators.remove(&tid).unwrap_or(line.tid);
                     self.change(at, line.at, TimelineThreadState::Runnable, Why::Created { by });
@@ -163,7 +163,7 @@ impl<'a> Builder<'a> {
             FtraceEvent::Fork { child, name } => {
                 if self.index.contains_key(&line.tid) {
                     self.on_cpu(line);
-                    self.follow(child, name);
+                    self.follow_thread(child, name);
                     self.creators.insert(child, line.tid);
                 }
             }
@@ -174,12 +174,12 @@ impl<'a> Builder<'a> {
             }
             FtraceEvent::Exit { number, result } => {
                 if let Some(at) = self.on_cpu(line) {
-                    self.exit(at, line.at, number, result);
+                    self.record_call_exit(at, line.at, number, result);
                 }
             }
             FtraceEvent::Mark { text } => {
                 if let Some(at) = self.on_cpu(line) {
-                    self.mark(at, line.at, text);
+                    self.record_signpost(at, line.at, text);
                 }
             }
             FtraceEvent::Other => {
@@ -189,7 +189,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Returns the index of a followed thread that has not ended.
-    fn at(&self, tid: u32) -> Option<usize> {
+    fn live_thread_index(&self, tid: u32) -> Option<usize> {
         self.index.get(&tid).copied().filter(|at| !self.timeline.threads[*at].ended)
     }
 
@@ -199,7 +199,7 @@ impl<'a> Builder<'a> {
 
     /// Notes that the thread of a line is on a CPU, whatever its state was before.
     fn on_cpu(&mut self, line: &FtraceLine) -> Option<usize> {
-        let at = self.at(line.tid)?;
+        let at = self.live_thread_index(line.tid)?;
         if !matches!(self.tracks[at].open, Some((TimelineThreadState::Running, ..))) {
             self.change(at, line.at, TimelineThreadState::Running, Why::Scheduled);
         }
@@ -212,7 +212,7 @@ impl<'a> Builder<'a> {
         let call = self.tracks[at].call.as_ref().map(|call| call.number);
         match state.chars().next() {
             Some('X' | 'Z') => {
-                self.close(at, line.at);
+                self.close_interval(at, line.at);
                 self.timeline.threads[at].ended = true;
             }
             // `R+` was taken off inside the kernel. `R` is either that on the
@@ -233,18 +233,18 @@ impl<'a> Builder<'a> {
     }
 
     fn change(&mut self, at: usize, now: u64, state: TimelineThreadState, why: Why) {
-        self.close(at, now);
+        self.close_interval(at, now);
         self.tracks[at].open = Some((state, now, why));
     }
 
-    fn close(&mut self, at: usize, now: u64) {
+    fn close_interval(&mut self, at: usize, now: u64) {
         let Some((state, from, why)) = self.tracks[at].open.take() else { return };
         let until = now.max(from);
         let cpu = self.tracks[at].cpu;
         self.timeline.threads[at].intervals.push(ThreadStateInterval { from, until, state, why, cpu });
     }
 
-    fn exit(&mut self, at: usize, now: u64, number: u32, result: i64) {
+    fn record_call_exit(&mut self, at: usize, now: u64, number: u32, result: i64) {
         let Some(call) = self.tracks[at].call.take() else { return };
         if call.number == number && !call.marker {
             let done = SyscallSpan { from: call.from, until: now, number, result: Some(result) };
@@ -252,7 +252,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn mark(&mut self, at: usize, now: u64, text: &str) {
+    fn record_signpost(&mut self, at: usize, now: u64, text: &str) {
         if let Some(call) = &mut self.tracks[at].call {
             call.marker = true;
         }
@@ -269,11 +269,11 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn finish(mut self) -> Timeline {
+    fn finish_timeline(mut self) -> Timeline {
         let until = self.timeline.until;
         for at in 0..self.tracks.len() {
             let ended = self.timeline.threads[at].ended;
-            self.close(at, until);
+            self.close_interval(at, until);
             let track = std::mem::take(&mut self.tracks[at]);
             let thread = &mut self.timeline.threads[at];
             let end = if ended { thread.until() } else { until };

@@ -18,7 +18,7 @@ pub enum TimelineFileFormat {
 
 impl TimelineFileFormat {
     /// JSON for a file whose name ends in `.json`, else ftrace text.
-    pub fn of(path: &Path) -> TimelineFileFormat {
+    pub fn for_path(path: &Path) -> TimelineFileFormat {
         match path.extension() {
             Some(extension) if extension.eq_ignore_ascii_case("json") => TimelineFileFormat::Json,
             _ => TimelineFileFormat::Ftrace,
@@ -27,8 +27,8 @@ impl TimelineFileFormat {
 }
 
 /// Writes a file step by step, so that no more than one recording need be in
-/// memory: [`Export::begin`], [`Export::step`] for each in order of time,
-/// [`Export::end`].
+/// memory: [`Export::file_header`], [`Export::format_step`] for each in order of time,
+/// [`Export::file_footer`].
 #[derive(Debug)]
 pub struct Export {
     format: TimelineFileFormat,
@@ -42,7 +42,7 @@ impl Export {
     }
 
     /// Returns the begin of the file.
-    pub fn begin(&self) -> &'static str {
+    pub fn file_header(&self) -> &'static str {
         match self.format {
             TimelineFileFormat::Ftrace => FTRACE_HEAD,
             TimelineFileFormat::Json => "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[",
@@ -50,7 +50,7 @@ impl Export {
     }
 
     /// Returns the text of one step, which need not end with a line feed.
-    pub fn step(&mut self, recording: &TraceRecording, timeline: &Timeline) -> String {
+    pub fn format_step(&mut self, recording: &TraceRecording, timeline: &Timeline) -> String {
         let text = match self.format {
             TimelineFileFormat::Ftrace => ftrace_step(recording, timeline),
             TimelineFileFormat::Json => json_step(timeline),
@@ -62,7 +62,7 @@ impl Export {
     }
 
     /// Returns the end of the file.
-    pub fn end(&self) -> &'static str {
+    pub fn file_footer(&self) -> &'static str {
         match self.format {
             TimelineFileFormat::Ftrace => "",
             TimelineFileFormat::Json => "]}\n",
@@ -70,10 +70,11 @@ impl Export {
     }
 }
 
-fn whole(format: TimelineFileFormat, steps: &[(&TraceRecording, &Timeline)]) -> String {
+fn export_steps(format: TimelineFileFormat, steps: &[(&TraceRecording, &Timeline)]) -> String {
     let mut export = Export::new(format);
-    let body: String = steps.iter().map(|(recording, timeline)| export.step(recording, timeline)).collect();
-    format!("{}{body}{}", export.begin(), export.end())
+    let body: String =
+        steps.iter().map(|(recording, timeline)| export.format_step(recording, timeline)).collect();
+    format!("{}{body}{}", export.file_header(), export.file_footer())
 }
 
 /// Header of ftrace text.
@@ -95,18 +96,18 @@ pub(crate) const FTRACE_HEAD: &str = "\
 ///   followed threads are recorded; of other threads the file shows only
 ///   when they gave way to a followed thread or took its place.
 pub fn ftrace_text(steps: &[(&TraceRecording, &Timeline)]) -> String {
-    whole(TimelineFileFormat::Ftrace, steps)
+    export_steps(TimelineFileFormat::Ftrace, steps)
 }
 
 fn ftrace_step(recording: &TraceRecording, timeline: &Timeline) -> String {
     let mut out = String::with_capacity(recording.text.len() * 3 / 2);
     let mut writer = FtraceTextWriter::new(timeline);
     for text in recording.text.lines() {
-        if let Some(line) = ftrace::line(text).filter(|line| line.at >= timeline.from) {
-            writer.line(&line, &mut out);
+        if let Some(line) = ftrace::parse_line(text).filter(|line| line.at >= timeline.from) {
+            writer.write_line(&line, &mut out);
         }
     }
-    writer.end(timeline.until, &mut out);
+    writer.switch_out_running(timeline.until, &mut out);
     out
 }
 
@@ -126,8 +127,8 @@ impl<'a> FtraceTextWriter<'a> {
         FtraceTextWriter { followed, slices: slices(timeline), current: BTreeMap::new() }
     }
 
-    fn line(&mut self, line: &ftrace::FtraceLine<'a>, out: &mut String) {
-        let event = line.event();
+    fn write_line(&mut self, line: &ftrace::FtraceLine<'a>, out: &mut String) {
+        let event = line.parse_event();
         match event {
             Some(FtraceEvent::Switch { from, from_name, to, to_name, .. }) => {
                 if self.current.contains_key(&line.cpu) {
@@ -146,16 +147,17 @@ impl<'a> FtraceTextWriter<'a> {
             }
             _ => None,
         };
-        let marks = edges.unwrap_or_default().into_iter().map(|mark| row(line, "tracing_mark_write", &mark));
+        let marks =
+            edges.unwrap_or_default().into_iter().map(|mark| format_line(line, "tracing_mark_write", &mark));
         // The slice of a call lies inside its entry and exit.
         match event {
             Some(FtraceEvent::Exit { .. }) => {
-                *out += &(marks.collect::<String>() + &row(line, line.name, line.fields))
+                *out += &(marks.collect::<String>() + &format_line(line, line.name, line.fields))
             }
-            _ => *out += &(row(line, line.name, line.fields) + &marks.collect::<String>()),
+            _ => *out += &(format_line(line, line.name, line.fields) + &marks.collect::<String>()),
         }
         if let Some(FtraceEvent::WakeNew { .. }) = event {
-            *out += &row(line, "sched_waking", line.fields);
+            *out += &format_line(line, "sched_waking", line.fields);
         }
     }
 
@@ -163,24 +165,24 @@ impl<'a> FtraceTextWriter<'a> {
     fn on_cpu(&mut self, cpu: u32, at: u64, thread: (u32, &'a str), out: &mut String) {
         let before = *self.current.get(&cpu).unwrap_or(&IDLE);
         if before.0 != thread.0 {
-            *out += &switch(cpu, at, before, "S", thread);
+            *out += &format_switch(cpu, at, before, "S", thread);
             self.current.insert(cpu, thread);
         }
     }
 
     /// Takes the threads that are still running off their CPUs: their process
     /// ends with the step.
-    fn end(self, at: u64, out: &mut String) {
+    fn switch_out_running(self, at: u64, out: &mut String) {
         for (cpu, thread) in self.current {
             if thread.0 != IDLE.0 {
-                *out += &switch(cpu, at, thread, "X", IDLE);
+                *out += &format_switch(cpu, at, thread, "X", IDLE);
             }
         }
     }
 }
 
 /// A switch that was not recorded.
-fn switch(cpu: u32, at: u64, from: (u32, &str), state: &str, to: (u32, &str)) -> String {
+fn format_switch(cpu: u32, at: u64, from: (u32, &str), state: &str, to: (u32, &str)) -> String {
     let state = if from.0 == IDLE.0 { "R" } else { state };
     let fields = format!(
         "prev_comm={} prev_pid={} prev_prio=120 prev_state={state} ==> next_comm={} next_pid={} next_prio=120",
@@ -190,7 +192,7 @@ fn switch(cpu: u32, at: u64, from: (u32, &str), state: &str, to: (u32, &str)) ->
     ftrace_row((tid, None, task), cpu, at, "sched_switch", &fields)
 }
 
-fn row(line: &ftrace::FtraceLine, name: &str, fields: &str) -> String {
+fn format_line(line: &ftrace::FtraceLine, name: &str, fields: &str) -> String {
     ftrace_row((line.tid, line.process, line.task), line.cpu, line.at, name, fields)
 }
 
@@ -234,7 +236,7 @@ const STATE_TRACKS: u32 = 1 << 23;
 /// chrome://tracing open: two tracks for each thread, one with its system calls
 /// and signposts, one with its states.
 pub fn chrome_json(steps: &[(&TraceRecording, &Timeline)]) -> String {
-    whole(TimelineFileFormat::Json, steps)
+    export_steps(TimelineFileFormat::Json, steps)
 }
 
 fn json_step(timeline: &Timeline) -> String {
@@ -243,8 +245,8 @@ fn json_step(timeline: &Timeline) -> String {
     let known: ThreadNameMap = others.chain(own).collect();
     let mut events = ChromeEventList::default();
     for thread in &timeline.threads {
-        names(thread, &mut events);
-        spans(timeline, &known, thread, &mut events);
+        push_thread_names(thread, &mut events);
+        push_slices(timeline, &known, thread, &mut events);
     }
     events.0
 }
@@ -264,7 +266,7 @@ impl ChromeEventList {
 /// Names of threads by id.
 type ThreadNameMap<'a> = HashMap<u32, &'a str>;
 
-fn names(thread: &ThreadTimeline, events: &mut ChromeEventList) {
+fn push_thread_names(thread: &ThreadTimeline, events: &mut ChromeEventList) {
     let process = ("process_name", thread.tid, thread.name.clone());
     let states = format!("{} {} states", thread.name, thread.tid);
     let tracks =
@@ -291,10 +293,15 @@ fn slice(pid: u32, tid: u32, category: &str, name: &str, (from, until): (u64, u6
     })
 }
 
-fn spans(timeline: &Timeline, known: &ThreadNameMap, thread: &ThreadTimeline, events: &mut ChromeEventList) {
+fn push_slices(
+    timeline: &Timeline,
+    known: &ThreadNameMap,
+    thread: &ThreadTimeline,
+    events: &mut ChromeEventList,
+) {
     let pid = thread.process;
     for interval in &thread.intervals {
-        let args = json!({ "why": reason(timeline, known, interval), "cpu": interval.cpu });
+        let args = json!({ "why": describe_reason(timeline, known, interval), "cpu": interval.cpu });
         let times = (interval.from, interval.until);
         events.push(&slice(pid, state_track(thread), "state", interval.state.name(), times, args));
     }
@@ -320,7 +327,7 @@ fn cause(known: &ThreadNameMap, tid: u32) -> String {
 }
 
 /// Returns the event that began an interval, in words.
-fn reason(timeline: &Timeline, known: &ThreadNameMap, interval: &ThreadStateInterval) -> String {
+fn describe_reason(timeline: &Timeline, known: &ThreadNameMap, interval: &ThreadStateInterval) -> String {
     match interval.why {
         Why::Scheduled => "a CPU took it up".to_owned(),
         Why::Woken { by } => format!("woken by {}", cause(known, by)),

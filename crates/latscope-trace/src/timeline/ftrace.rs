@@ -45,7 +45,7 @@ pub enum FtraceEvent<'a> {
 ///
 /// The form is `TASK-PID (TGID) [CPU] FLAGS SECONDS.FRACTION: NAME: FIELDS`, where TGID and FLAGS can be
 /// missing. A task's name may hold any character, so the first place where the rest fits decides.
-pub fn line(text: &str) -> Option<FtraceLine<'_>> {
+pub fn parse_line(text: &str) -> Option<FtraceLine<'_>> {
     text.match_indices('[').find_map(|(bracket, _)| line_at(text, bracket))
 }
 
@@ -61,16 +61,16 @@ fn line_at(text: &str, bracket: usize) -> Option<FtraceLine<'_>> {
     };
     let (task, tid) = before.rsplit_once('-')?;
     let (stamp, rest) = after.split_once(": ")?;
-    let at = nanoseconds(stamp.split_ascii_whitespace().next_back()?)?;
+    let at = parse_timestamp(stamp.split_ascii_whitespace().next_back()?)?;
     let (name, fields) = rest.trim_start().split_once(':')?;
     if name.contains(char::is_whitespace) {
         return None;
     }
     Some(FtraceLine {
         task: task.trim_start(),
-        tid: number(tid)?,
+        tid: parse_digits(tid)?,
         process,
-        cpu: number(cpu)?,
+        cpu: parse_digits(cpu)?,
         at,
         name,
         fields: fields.strip_prefix(' ').unwrap_or(fields),
@@ -78,12 +78,12 @@ fn line_at(text: &str, bracket: usize) -> Option<FtraceLine<'_>> {
 }
 
 /// Digits only: unlike `parse`, takes no sign.
-fn number(text: &str) -> Option<u32> {
+fn parse_digits(text: &str) -> Option<u32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 /// Returns the ns of a time such as `1695.803821` or `1695.803821495`.
-fn nanoseconds(stamp: &str) -> Option<u64> {
+fn parse_timestamp(stamp: &str) -> Option<u64> {
     let (seconds, fraction) = stamp.split_once('.')?;
     let are_digits = [seconds, fraction]
         .iter()
@@ -98,7 +98,7 @@ fn nanoseconds(stamp: &str) -> Option<u64> {
 
 impl<'a> FtraceLine<'a> {
     /// Returns the event of the line; `None` if the fields do not fit the event's name.
-    pub fn event(&self) -> Option<FtraceEvent<'a>> {
+    pub fn parse_event(&self) -> Option<FtraceEvent<'a>> {
         let fields = self.fields;
         Some(match self.name {
             "sched_switch" => {
@@ -106,22 +106,28 @@ impl<'a> FtraceLine<'a> {
                 let (from_name, from) = from.strip_prefix("prev_comm=")?.rsplit_once(" prev_pid=")?;
                 let (to_name, to) = to.strip_prefix("next_comm=")?.rsplit_once(" next_pid=")?;
                 let state = from.split_once(" prev_state=")?.1.trim_end();
-                FtraceEvent::Switch { from: first(from)?, from_name, state, to: first(to)?, to_name }
+                FtraceEvent::Switch {
+                    from: parse_leading_number(from)?,
+                    from_name,
+                    state,
+                    to: parse_leading_number(to)?,
+                    to_name,
+                }
             }
             "sched_waking" | "sched_wakeup" => {
-                let (name, tid) = named(fields)?;
+                let (name, tid) = parse_name_and_tid(fields)?;
                 FtraceEvent::Wake { tid, name }
             }
             "sched_wakeup_new" => {
-                let (name, tid) = named(fields)?;
+                let (name, tid) = parse_name_and_tid(fields)?;
                 FtraceEvent::WakeNew { tid, name }
             }
             "sched_process_fork" => {
                 let (_, child) = fields.split_once(" child_comm=")?;
                 let (name, child) = child.rsplit_once(" child_pid=")?;
-                FtraceEvent::Fork { child: first(child)?, name }
+                FtraceEvent::Fork { child: parse_leading_number(child)?, name }
             }
-            "sys_enter" => FtraceEvent::Enter { number: first(fields.strip_prefix("NR ")?)? },
+            "sys_enter" => FtraceEvent::Enter { number: parse_leading_number(fields.strip_prefix("NR ")?)? },
             "sys_exit" => {
                 let (number, result) = fields.strip_prefix("NR ")?.split_once(" = ")?;
                 // rt_sigreturn returns to where the signal came: its number is -1.
@@ -137,14 +143,14 @@ impl<'a> FtraceLine<'a> {
 }
 
 /// Reads name and id from `comm=NAME pid=TID …`.
-fn named(fields: &str) -> Option<(&str, u32)> {
+fn parse_name_and_tid(fields: &str) -> Option<(&str, u32)> {
     let (name, tid) = fields.strip_prefix("comm=")?.rsplit_once(" pid=")?;
-    Some((name, first(tid)?))
+    Some((name, parse_leading_number(tid)?))
 }
 
 /// The number a text begins with.
-fn first(text: &str) -> Option<u32> {
-    number(text.split_ascii_whitespace().next()?)
+fn parse_leading_number(text: &str) -> Option<u32> {
+    parse_digits(text.split_ascii_whitespace().next()?)
 }
 
 /// Gives each event of a `trace` file its exact time.
@@ -160,7 +166,7 @@ fn exact(text: &str, raw: &str) -> Option<String> {
     let mut stamps = raw.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     let mut out = String::with_capacity(text.len() + text.len() / 32);
     for row in text.lines() {
-        match line(row) {
+        match parse_line(row) {
             None => out += row,
             Some(event) => {
                 let mut stamp = stamps.next()?.split_ascii_whitespace();
@@ -201,30 +207,33 @@ mod tests {
             "  my task-17   (     12) [001] .... 1695.803821: sched_waking: comm=a b pid=18 prio=120",
         ];
         for form in forms {
-            let line = line(form).unwrap();
+            let line = parse_line(form).unwrap();
             assert_eq!((line.task, line.tid, line.process, line.cpu), ("my task", 17, Some(12), 1));
             assert_eq!((line.at, line.name), (1_695_803_821_000, "sched_waking"));
-            assert_eq!(line.event(), Some(FtraceEvent::Wake { tid: 18, name: "a b" }));
+            assert_eq!(line.parse_event(), Some(FtraceEvent::Wake { tid: 18, name: "a b" }));
         }
-        let none = line("<idle>-0  (-------) [000]   1.000001: power:").unwrap();
+        let none = parse_line("<idle>-0  (-------) [000]   1.000001: power:").unwrap();
         assert_eq!((none.task, none.tid, none.process, none.at), ("<idle>", 0, None, 1_000_001_000));
-        assert_eq!(line("bash-3 [000] 1.0: x: y").map(|line| (line.tid, line.process)), Some((3, None)));
+        assert_eq!(
+            parse_line("bash-3 [000] 1.0: x: y").map(|line| (line.tid, line.process)),
+            Some((3, None))
+        );
     }
 
     #[test]
     fn names_may_hold_anything() {
-        let line = line("a [b]-c-9 (  9) [000] 2.5: sched_switch: prev_comm=x prev_pid=1 prev_pid=9 prev_prio=1 prev_state=D|K ==> next_comm=k/0:1 next_pid=4 next_prio=120").unwrap();
+        let line = parse_line("a [b]-c-9 (  9) [000] 2.5: sched_switch: prev_comm=x prev_pid=1 prev_pid=9 prev_prio=1 prev_state=D|K ==> next_comm=k/0:1 next_pid=4 next_prio=120").unwrap();
         assert_eq!(line.task, "a [b]-c");
         let switch =
             FtraceEvent::Switch { from: 9, from_name: "x prev_pid=1", state: "D|K", to: 4, to_name: "k/0:1" };
-        assert_eq!(line.event(), Some(switch));
+        assert_eq!(line.parse_event(), Some(switch));
     }
 
     #[test]
     fn what_is_no_event_is_none() {
         for wrong in ["", "# tracer: nop", "CPU:1 [LOST 23 EVENTS]", "a-1 [0] 5: x: y", "a-1 [+0] 5.0: x: y"]
         {
-            assert_eq!(line(wrong), None, "{wrong}");
+            assert_eq!(parse_line(wrong), None, "{wrong}");
         }
     }
 

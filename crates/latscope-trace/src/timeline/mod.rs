@@ -1,8 +1,8 @@
 //! Activity of each thread, moment by moment, read from the kernel's scheduler and system call events.
 //!
-//! [`TraceRecording`] holds the content of a trace instance at the end of a measurement. [`Timeline::of`] derives
-//! the states of each followed thread, its system calls and its signposts. [`values`] and
-//! [`finding`] sum them up, and [`ftrace_text`] and [`chrome_json`] write files that Perfetto opens.
+//! [`TraceRecording`] holds the content of a trace instance at the end of a measurement. [`Timeline::from_recording`]
+//! derives the states of each followed thread, its system calls and its signposts. [`values`] and [`finding`] sum them
+//! up, and [`ftrace_text`] and [`chrome_json`] write files that Perfetto opens.
 //!
 //! A thread is **running** while a CPU executes it. It is **runnable** from its wake-up, its creation or its
 //! `sched_yield` until a CPU takes it. It is **preempted** from the loss of its CPU while it could go on until

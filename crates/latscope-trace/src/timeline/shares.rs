@@ -26,14 +26,14 @@ fn overlap(from: u64, until: u64, window: &Range<u64>) -> u64 {
 
 impl Sums {
     /// The sums within a window; `None` if no thread was there.
-    fn within(timeline: &Timeline, window: &Range<u64>) -> Option<Sums> {
+    fn for_window(timeline: &Timeline, window: &Range<u64>) -> Option<Sums> {
         let mut sums = Sums::default();
         let there = |thread: &&ThreadTimeline| thread.from() < window.end && thread.until() >= window.start;
-        timeline.threads.iter().filter(there).for_each(|thread| sums.add(thread, window));
+        timeline.threads.iter().filter(there).for_each(|thread| sums.add_thread(thread, window));
         (sums.threads > 0).then_some(sums)
     }
 
-    fn add(&mut self, thread: &ThreadTimeline, window: &Range<u64>) {
+    fn add_thread(&mut self, thread: &ThreadTimeline, window: &Range<u64>) {
         self.threads += 1;
         for interval in &thread.intervals {
             self.states[interval.state as usize] += overlap(interval.from, interval.until, window);
@@ -52,18 +52,19 @@ impl Sums {
     }
 
     /// Time in which the threads existed, ns.
-    fn span(&self) -> u64 {
+    fn total_time_ns(&self) -> u64 {
         self.states.iter().sum()
     }
 
     /// The share of a state, 0 to 1.
-    fn share(&self, state: TimelineThreadState) -> f64 {
-        self.states[state as usize] as f64 / self.span().max(1) as f64
+    fn state_share(&self, state: TimelineThreadState) -> f64 {
+        self.states[state as usize] as f64 / self.total_time_ns().max(1) as f64
     }
 
     /// The shares of all states in %, and the number of switches, by name.
-    fn figures(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        let shares = TimelineThreadState::ALL.iter().map(|state| (state.name(), self.share(*state) * 100.0));
+    fn share_values(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let shares =
+            TimelineThreadState::ALL.iter().map(|state| (state.name(), self.state_share(*state) * 100.0));
         shares.chain([("switches", self.switches as f64)])
     }
 }
@@ -79,20 +80,20 @@ pub fn values(timeline: &Timeline, window: Range<u64>) -> BTreeMap<String, Measu
             MeasuredQuantity { value, unit: unit.to_owned(), better: Better::Neither },
         )
     };
-    Sums::within(timeline, &window).iter().flat_map(Sums::figures).map(value).collect()
+    Sums::for_window(timeline, &window).iter().flat_map(Sums::share_values).map(value).collect()
 }
 
 /// The shares as a finding (`timeline`) of the result. Its values are those of
 /// [`values`] without their prefix, for all threads together.
 pub fn finding(timeline: &Timeline, title: &str) -> Option<Finding> {
-    let sums = Sums::within(timeline, &(timeline.from..timeline.until.saturating_add(1)))?;
+    let sums = Sums::for_window(timeline, &(timeline.from..timeline.until.saturating_add(1)))?;
     let share =
-        |state: &TimelineThreadState| format!("{} {}", format_share(sums.share(*state)), state.name());
+        |state: &TimelineThreadState| format!("{} {}", format_share(sums.state_share(*state)), state.name());
     let mut text = format!(
         "{title}: {} {} for {} in all: {}",
         sums.threads,
         if sums.threads == 1 { "thread" } else { "threads" },
-        format_time(sums.span() as f64),
+        format_time(sums.total_time_ns() as f64),
         TimelineThreadState::ALL.iter().map(share).collect::<Vec<_>>().join(", ")
     );
     if let Some((number, (count, ns))) = sums.calls.iter().rev().max_by_key(|(_, (_, ns))| ns) {
@@ -106,7 +107,7 @@ pub fn finding(timeline: &Timeline, title: &str) -> Option<Finding> {
     Some(Finding {
         id: "timeline".to_owned(),
         text,
-        values: sums.figures().chain(counts).map(|(name, value)| (name.to_owned(), value)).collect(),
+        values: sums.share_values().chain(counts).map(|(name, value)| (name.to_owned(), value)).collect(),
         certainty: Certainty::Doubt,
         doubt: Some("what was recorded of this run, not what the next one will be".to_owned()),
         evidence: Vec::new(),

@@ -1,6 +1,6 @@
 //! Size of the kernel's buffers, which follows the rate of events.
 
-use latscope_core::units::{CpuList, counted as number_of, format_amount, format_size};
+use latscope_core::units::{CpuList, count_with_noun as number_of, format_amount, format_size};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const USUAL_KIB: u64 = 8192;
 
 /// Returns the size to begin with, KiB: less if memory is short.
-pub(super) fn usual() -> usize {
+pub(super) fn initial_size_kib() -> usize {
     USUAL_KIB.min(available() / PART / 4) as usize
 }
 
@@ -54,7 +54,7 @@ impl TraceBufferStats {
 
 /// Returns the size of a buffer in which the events of two seconds fit, KiB, for the busiest CPU; `None` if the
 /// present size suffices.
-pub(super) fn wanted(
+pub(super) fn required_size_kib(
     before: &[TraceBufferStats],
     now: &[TraceBufferStats],
     seconds: f64,
@@ -74,13 +74,13 @@ pub(super) fn wanted(
 ///
 /// # Errors
 /// The size is too small, or this machine has not that much memory for all CPUs; the text has the limits.
-pub fn check(bytes: u64) -> Result<(), String> {
+pub fn check_size(bytes: u64) -> Result<(), String> {
     let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let cpus = online.trim().parse::<CpuList>().map_or(1, |list| list.0.len() as u64);
-    within(bytes, available(), cpus)
+    check_limits(bytes, available(), cpus)
 }
 
-fn within(bytes: u64, available_kib: u64, cpus: u64) -> Result<(), String> {
+fn check_limits(bytes: u64, available_kib: u64, cpus: u64) -> Result<(), String> {
     let least = LEAST_KIB * 1024;
     if bytes < least {
         return Err(format!("a buffer has at least {}", format_size(least)));
@@ -106,7 +106,7 @@ pub(super) fn available() -> u64 {
 }
 
 /// Reads what was counted of each CPU.
-pub(super) fn counted(directory: &Path, cpus: impl Iterator<Item = u32>) -> Vec<TraceBufferStats> {
+pub(super) fn read_stats(directory: &Path, cpus: impl Iterator<Item = u32>) -> Vec<TraceBufferStats> {
     let paths = cpus.map(|cpu| directory.join(format!("per_cpu/cpu{cpu}/stats")));
     paths.map(|path| TraceBufferStats::parse(&fs::read_to_string(path).unwrap_or_default())).collect()
 }
@@ -133,13 +133,13 @@ mod tests {
             ((1 << 30) + 1, "at most 1 GiB: 4 CPUs of 3 times its size in 12 GiB of memory"),
             (u64::MAX, "at most 1 GiB"),
         ] {
-            let refusal = within(bytes, available, cpus).unwrap_err();
+            let refusal = check_limits(bytes, available, cpus).unwrap_err();
             assert!(refusal.contains(said), "{bytes}: {refusal}");
         }
         for bytes in [65_536, 1 << 30] {
-            assert_eq!(within(bytes, available, cpus), Ok(()));
+            assert_eq!(check_limits(bytes, available, cpus), Ok(()));
         }
-        assert_eq!(within(1 << 40, 0, cpus), Ok(()), "the memory is not known");
+        assert_eq!(check_limits(1 << 40, 0, cpus), Ok(()), "the memory is not known");
     }
 
     #[test]
@@ -150,11 +150,15 @@ mod tests {
         let before = TraceBufferStats::default();
         // 500,000 events of 40 bytes in a second: 39 MB in two.
         let many = (2048, 8 << 20, 2);
-        assert_eq!(wanted(&[before, before], &[before, now], 1.0, many), Some(MOST_KIB));
-        assert_eq!(wanted(&[before], &[now], 4.0, many), Some(16 * 1024));
-        assert_eq!(wanted(&[before], &[now], 100.0, many), None, "a slow rate");
-        assert_eq!(wanted(&[before], &[now], 1.0, (2048, 128 * 1024, 2)), Some(4096), "little memory");
-        assert_eq!(wanted(&[before], &[now], 1.0, (MOST_KIB, 8 << 20, 2)), None);
+        assert_eq!(required_size_kib(&[before, before], &[before, now], 1.0, many), Some(MOST_KIB));
+        assert_eq!(required_size_kib(&[before], &[now], 4.0, many), Some(16 * 1024));
+        assert_eq!(required_size_kib(&[before], &[now], 100.0, many), None, "a slow rate");
+        assert_eq!(
+            required_size_kib(&[before], &[now], 1.0, (2048, 128 * 1024, 2)),
+            Some(4096),
+            "little memory"
+        );
+        assert_eq!(required_size_kib(&[before], &[now], 1.0, (MOST_KIB, 8 << 20, 2)), None);
         assert_eq!(TraceBufferStats::parse(""), TraceBufferStats::default());
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn enable(
 ) -> Result<(Vec<String>, Vec<String>), TraceInstanceError> {
     let (mut enabled, mut shortfalls) = (vec!["ftrace/print".to_owned()], Vec::new());
     for event in NEEDED {
-        instance.enable(event).map_err(|error| instance.refused(&error))?;
+        instance.enable(event).map_err(|error| instance.setting_refusal(&error))?;
         enabled.push(event.to_owned());
     }
     let usual = WANTED.iter().map(|(what, events)| {
@@ -65,7 +65,7 @@ pub(super) fn enable(
         }
     }
     if traced.stacks {
-        match instance.set(STACKS.0, STACKS.1) {
+        match instance.write_file(STACKS.0, STACKS.1) {
             Ok(()) => enabled.push("ftrace/kernel_stack".to_owned()),
             Err(error) => shortfalls.push(format!("stacks are not seen: {error}")),
         }
@@ -89,11 +89,11 @@ fn vectors(instance: &TracefsInstance) -> Vec<String> {
 pub(super) fn catalogue(instance: &TracefsInstance, events: &[String]) -> io::Result<TraceFormatCatalogue> {
     let formats = events.iter().map(|event| {
         let system = event.split('/').next().unwrap_or_default().to_owned();
-        Ok((system, instance.get(&format!("events/{event}/format"))?))
+        Ok((system, instance.read_file(&format!("events/{event}/format"))?))
     });
     Ok(TraceFormatCatalogue {
-        header_page: instance.get("events/header_page")?,
-        header_event: instance.get("events/header_event")?,
+        header_page: instance.read_file("events/header_page")?,
+        header_event: instance.read_file("events/header_event")?,
         events: formats.collect::<io::Result<_>>()?,
     })
 }

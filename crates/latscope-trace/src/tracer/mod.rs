@@ -5,11 +5,11 @@ mod buffer;
 mod enable;
 mod pages;
 
-use super::tracefs::{TraceInstanceError, TracefsInstance, named};
+use super::tracefs::{TraceInstanceError, TracefsInstance, error_with_path};
 use crate::events::{self, Decoder, KernelTraceEvent, TraceFormatCatalogue, TraceName};
 use crate::symbols::Symbols;
 use buffer::TraceBufferStats;
-pub use buffer::check as check_buffer;
+pub use buffer::check_size as check_buffer;
 use latscope_core::plan::Traced;
 use pages::CpuTracePages;
 use rustix::fs::{Mode, OFlags};
@@ -53,11 +53,11 @@ struct Sizes {
 }
 
 impl LateWakeTracer {
-    /// Makes an instance and begins to record. `journal` is used as by [`TracefsInstance::create`].
+    /// Makes an instance and begins to record. `journal` is used as by [`TracefsInstance::create_with_journal`].
     ///
     /// # Errors
-    /// [`TracefsInstance::create`] fails, or the kernel lacks the scheduler's events.
-    pub fn start(
+    /// [`TracefsInstance::create_with_journal`] fails, or the kernel lacks the scheduler's events.
+    pub fn start_tracing(
         traced: &Traced,
         journal: &mut dyn FnMut(&Path) -> anyhow::Result<()>,
     ) -> Result<LateWakeTracer, TraceInstanceError> {
@@ -67,23 +67,24 @@ impl LateWakeTracer {
                 remedy: "use trace-cmd here",
             });
         }
-        let instance = TracefsInstance::create(journal)?;
+        let instance = TracefsInstance::create_with_journal(journal)?;
         instance.set_all(&SETTINGS)?;
         let kib = match traced.buffer {
-            None => instance.set_buffers(buffer::ALL_KIB, buffer::usual())?,
+            None => instance.set_buffers(buffer::ALL_KIB, buffer::initial_size_kib())?,
             Some(bytes) => {
                 let kib = (bytes / 1024).max(buffer::LEAST_KIB) as usize;
                 instance.set_buffers(usize::MAX, kib)?
             }
         };
         let (events, shortfalls) = enable::enable(&instance, traced)?;
-        let catalogue = enable::catalogue(&instance, &events).map_err(|error| instance.refused(&error))?;
+        let catalogue =
+            enable::catalogue(&instance, &events).map_err(|error| instance.setting_refusal(&error))?;
         let page_size = catalogue.page_size().ok_or_else(|| TraceInstanceError {
             reason: format!("{}: a layout of pages that is not understood", instance.directory().display()),
             remedy: "report it, with the file events/header_page",
         })?;
-        let cpus = open(&instance, kept(kib)).map_err(|error| instance.refused(&error))?;
-        instance.set("tracing_on", "1").map_err(|error| instance.refused(&error))?;
+        let cpus = open_pipes(&instance, kept(kib)).map_err(|error| instance.setting_refusal(&error))?;
+        instance.write_file("tracing_on", "1").map_err(|error| instance.setting_refusal(&error))?;
         let decoder = Decoder::new(&catalogue);
         let sizes = Sizes {
             kib: kib as u64,
@@ -101,12 +102,12 @@ impl LateWakeTracer {
     }
 
     /// The file for a worker to write remarks to.
-    pub fn marker(&self) -> PathBuf {
-        self.instance.marker()
+    pub fn marker_path(&self) -> PathBuf {
+        self.instance.marker_path()
     }
 
     /// The file for a worker to stop the recording with, by a `0`.
-    pub fn switch(&self) -> PathBuf {
+    pub fn switch_path(&self) -> PathBuf {
         self.instance.directory().join("tracing_on")
     }
 
@@ -122,14 +123,14 @@ impl LateWakeTracer {
 
     /// Checks the rate of events about once a second, and enlarges the buffers if the events of two seconds do
     /// not fit.
-    pub fn look(&mut self) {
+    pub fn adapt_buffers(&mut self) {
         let seconds = self.sizes.at.elapsed();
         if !self.sizes.follows || seconds < SECOND {
             return;
         }
-        let counted = buffer::counted(self.instance.directory(), self.cpus.iter().map(|cpu| cpu.id));
+        let counted = buffer::read_stats(self.instance.directory(), self.cpus.iter().map(|cpu| cpu.id));
         let limits = (self.sizes.kib, buffer::available(), self.cpus.len() as u64);
-        let wanted = buffer::wanted(&self.sizes.counted, &counted, seconds.as_secs_f64(), limits);
+        let wanted = buffer::required_size_kib(&self.sizes.counted, &counted, seconds.as_secs_f64(), limits);
         (self.sizes.counted, self.sizes.at) = (counted, Instant::now());
         if let Some(kib) = wanted {
             buffer::enlarge(self.instance.directory(), kib);
@@ -144,7 +145,7 @@ impl LateWakeTracer {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn read(&mut self) -> io::Result<()> {
+    pub fn read_recorded(&mut self) -> io::Result<()> {
         // While it is read more comes: no more than the buffer could hold, twice.
         self.read_pages(2 * self.sizes.kib as usize * 1024 / self.page.len())
     }
@@ -154,7 +155,7 @@ impl LateWakeTracer {
     /// # Errors
     /// The kernel refuses.
     pub fn read_last(&mut self) -> io::Result<()> {
-        self.instance.set("tracing_on", "0")?;
+        self.instance.write_file("tracing_on", "0")?;
         self.read_pages(usize::MAX)
     }
 
@@ -164,9 +165,9 @@ impl LateWakeTracer {
             for _ in 0..most {
                 match rustix::io::read(&cpu.pipe, &mut self.page[..]) {
                     Ok(0) | Err(Errno::AGAIN) => break,
-                    Ok(length) => cpu.take(&self.catalogue, &self.page[..length]),
+                    Ok(length) => cpu.store_page(&self.catalogue, &self.page[..length]),
                     Err(Errno::INTR) => {}
-                    Err(error) => return Err(named(self.instance.directory(), &error.into())),
+                    Err(error) => return Err(error_with_path(self.instance.directory(), &error.into())),
                 }
             }
         }
@@ -175,9 +176,9 @@ impl LateWakeTracer {
 
     /// Returns the events read of all CPUs from an instant to another, in order of time. Before them are as
     /// many events as needed to know which thread was on each CPU, and what `thread` did last.
-    pub fn around(&mut self, from: u64, until: u64, thread: Option<u32>) -> Vec<KernelTraceEvent> {
+    pub fn events_between(&mut self, from: u64, until: u64, thread: Option<u32>) -> Vec<KernelTraceEvent> {
         let (cpus, decoder) = (&self.cpus, &mut self.decoder);
-        let each = cpus.iter().map(|cpu| cpu.around(decoder, from, until, thread));
+        let each = cpus.iter().map(|cpu| cpu.decode_between(decoder, from, until, thread));
         let mut events: Vec<KernelTraceEvent> = each.flatten().collect();
         events.sort_by_key(|event| event.at);
         events
@@ -186,7 +187,7 @@ impl LateWakeTracer {
     /// Returns the names of kernel functions at addresses, as far as the kernel gives them.
     pub fn functions(&mut self, addresses: &[u64]) -> Vec<String> {
         let symbols = self.symbols.get_or_insert_with(Symbols::of_kernel);
-        addresses.iter().map(|address| symbols.name(*address)).collect()
+        addresses.iter().map(|address| symbols.function_name(*address)).collect()
     }
 
     /// Returns a text with the names of kernel functions in place of their addresses.
@@ -204,12 +205,12 @@ impl LateWakeTracer {
     /// The kernel's layout of pages is not understood.
     pub fn content(&mut self, path: &Path) -> io::Result<Vec<u8>> {
         let mut events: Vec<KernelTraceEvent> =
-            self.cpus.iter().flat_map(|cpu| cpu.all(&mut self.decoder)).collect();
+            self.cpus.iter().flat_map(|cpu| cpu.decode_all(&mut self.decoder)).collect();
         events.sort_by_key(|event| event.at);
-        let names = events::names(&events);
+        let names = events::last_thread_names(&events);
         match path.extension() {
             Some(extension) if extension.eq_ignore_ascii_case("dat") => self.dat(&names),
-            _ => Ok(self.resolve(&events::text(&events, &names)).into_bytes()),
+            _ => Ok(self.resolve(&events::format_events(&events, &names)).into_bytes()),
         }
     }
 
@@ -239,17 +240,21 @@ fn kept(kib: usize) -> usize {
 }
 
 /// The pipes of raw pages, one for each CPU.
-fn open(instance: &TracefsInstance, most_bytes: usize) -> io::Result<Vec<CpuTracePages>> {
+fn open_pipes(instance: &TracefsInstance, most_bytes: usize) -> io::Result<Vec<CpuTracePages>> {
     let directory = instance.directory().join("per_cpu");
     let mut cpus = Vec::new();
-    for entry in fs::read_dir(&directory).map_err(|error| named(&directory, &error))? {
+    for entry in fs::read_dir(&directory).map_err(|error| error_with_path(&directory, &error))? {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str());
         let Some(id) = name.and_then(|name| name.strip_prefix("cpu")?.parse().ok()) else { continue };
         let pipe = path.join("trace_pipe_raw");
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = rustix::fs::open(&pipe, flags, Mode::empty());
-        cpus.push(CpuTracePages::new(id, opened.map_err(|error| named(&pipe, &error.into()))?, most_bytes));
+        cpus.push(CpuTracePages::new(
+            id,
+            opened.map_err(|error| error_with_path(&pipe, &error.into()))?,
+            most_bytes,
+        ));
     }
     cpus.sort_by_key(|cpu| cpu.id);
     Ok(cpus)

@@ -35,7 +35,7 @@ impl CpuTracePages {
     }
 
     /// Keeps a page, and drops the oldest pages if there is no room.
-    pub fn take(&mut self, catalogue: &TraceFormatCatalogue, page: &[u8]) {
+    pub fn store_page(&mut self, catalogue: &TraceFormatCatalogue, page: &[u8]) {
         let Some(length) = page_length(catalogue, page) else { return };
         while self.bytes + length > self.most_bytes
             && let Some(oldest) = self.pages.pop_front()
@@ -57,13 +57,13 @@ impl CpuTracePages {
     }
 
     /// All events that are in memory.
-    pub fn all(&self, decoder: &mut Decoder) -> Vec<KernelTraceEvent> {
+    pub fn decode_all(&self, decoder: &mut Decoder) -> Vec<KernelTraceEvent> {
         self.decode(decoder, 0, self.pages.len())
     }
 
     /// Returns the events from an instant to another. Before them are as many events as needed to know which
     /// thread had the CPU, and what `thread` did last.
-    pub fn around(
+    pub fn decode_between(
         &self,
         decoder: &mut Decoder,
         from: u64,
@@ -76,7 +76,7 @@ impl CpuTracePages {
         let mut events = self.decode(decoder, begin, end);
         let behind = events.partition_point(|event| event.at <= until) + 1;
         events.truncate(behind);
-        let (known, begin) = self.known(decoder, &mut events, begin, (from, thread));
+        let (known, begin) = self.find_last_activity(decoder, &mut events, begin, (from, thread));
         events.drain(..known.unwrap_or(0));
         if let (None, true, 0, Some(oldest)) = (known, self.forgotten, begin, events.first()) {
             let kind = KernelTraceEventKind::Lost { events: None, why: Loss::Forgotten };
@@ -89,7 +89,7 @@ impl CpuTracePages {
     /// Goes back, page by page, to the last event before an instant that shows which thread had the CPU, and
     /// further to the last event of the thread if it is near. Returns its place, and the index of the first
     /// decoded page.
-    fn known(
+    fn find_last_activity(
         &self,
         decoder: &mut Decoder,
         events: &mut Vec<KernelTraceEvent>,
@@ -115,7 +115,7 @@ impl CpuTracePages {
     fn decode(&self, decoder: &mut Decoder, begin: usize, end: usize) -> Vec<KernelTraceEvent> {
         let mut events = Vec::new();
         let pages = self.pages.range(begin.min(end)..end);
-        pages.for_each(|page| decoder.page(self.id, &page.bytes, |event| events.push(event)));
+        pages.for_each(|page| decoder.decode_page(self.id, &page.bytes, |event| events.push(event)));
         events
     }
 }

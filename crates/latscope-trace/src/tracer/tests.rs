@@ -38,7 +38,7 @@ fn spawn<T: Send + 'static>(
 /// Runs a periodic thread that is robbed at every third activation. Returns the windows of these activations,
 /// and of the others. The trace is read meanwhile, since the kernel's buffer keeps events for a limited time.
 fn robbery(cpu: u32, tracer: &mut LateWakeTracer) -> (Vec<LateWakeWindow>, Vec<LateWakeWindow>) {
-    let marker = Marker::open(&tracer.marker()).unwrap();
+    let marker = Marker::open(&tracer.marker_path()).unwrap();
     // Turns begin when both threads run, however long they took to start.
     let (ready, epoch) = (Arc::new(Barrier::new(2)), Arc::new(OnceLock::new()));
     let due = move || {
@@ -53,7 +53,7 @@ fn robbery(cpu: u32, tracer: &mut LateWakeTracer) -> (Vec<LateWakeWindow>, Vec<L
         let activation = |turn| {
             sleep_until(due(turn));
             let until = monotonic_ns();
-            marker.note(format_args!("turn {turn}"));
+            marker.write_note(format_args!("turn {turn}"));
             LateWakeWindow { cpu, thread, from: due(turn), until: until.max(due(turn)), by_timer: true }
         };
         (0..12).map(activation).collect::<Vec<_>>()
@@ -68,7 +68,7 @@ fn robbery(cpu: u32, tracer: &mut LateWakeTracer) -> (Vec<LateWakeWindow>, Vec<L
         }
     });
     while !victim.is_finished() {
-        tracer.read().unwrap();
+        tracer.read_recorded().unwrap();
         std::thread::sleep(Duration::from_millis(5));
     }
     let windows = victim.join().unwrap();
@@ -89,7 +89,7 @@ fn a_cpu_hog_is_named_and_the_file_opens_in_trace_cmd() {
     }
     let before = shared_settings();
     let mut journalled = Vec::new();
-    let mut tracer = LateWakeTracer::start(&Traced::default(), &mut |path| {
+    let mut tracer = LateWakeTracer::start_tracing(&Traced::default(), &mut |path| {
         journalled.push(path.to_owned());
         Ok(())
     })
@@ -97,9 +97,9 @@ fn a_cpu_hog_is_named_and_the_file_opens_in_trace_cmd() {
     assert_eq!(journalled, [tracer.directory()]);
     let cpu = sched::allowed_cpus().unwrap()[0];
     let (robbed, free) = robbery(cpu, &mut tracer);
-    tracer.read().unwrap();
+    tracer.read_recorded().unwrap();
     for window in &robbed {
-        let events = tracer.around(window.from, window.until, Some(window.thread));
+        let events = tracer.events_between(window.from, window.until, Some(window.thread));
         let found = causes(&events, window, &LateWakeContext::default());
         assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
         if is_cut(&events) {
@@ -111,7 +111,7 @@ fn a_cpu_hog_is_named_and_the_file_opens_in_trace_cmd() {
     }
     for window in &free {
         let found = causes(
-            &tracer.around(window.from, window.until, Some(window.thread)),
+            &tracer.events_between(window.from, window.until, Some(window.thread)),
             window,
             &LateWakeContext::default(),
         );
@@ -136,7 +136,7 @@ fn check_files(tracer: &mut LateWakeTracer) {
     for path in [&dat, &text] {
         fs::write(path, tracer.content(path).unwrap()).unwrap();
     }
-    let events = tracer.around(0, u64::MAX, None);
+    let events = tracer.events_between(0, u64::MAX, None);
     let switches =
         events.iter().filter(|event| matches!(event.kind, KernelTraceEventKind::Switch { .. })).count();
     // One to each preemption at the least: a victim that is late does not sleep in between.
@@ -173,15 +173,15 @@ fn the_last_reading_has_all_up_to_the_end_of_the_recording() {
     if !traceable("the_last_reading_has_all_up_to_the_end_of_the_recording") {
         return;
     }
-    let mut tracer = LateWakeTracer::start(&Traced::default(), &mut |_| Ok(())).unwrap();
-    let marker = Marker::open(&tracer.marker()).unwrap();
+    let mut tracer = LateWakeTracer::start_tracing(&Traced::default(), &mut |_| Ok(())).unwrap();
+    let marker = Marker::open(&tracer.marker_path()).unwrap();
     for turn in 0..20_000 {
-        marker.note(format_args!("turn {turn}"));
+        marker.write_note(format_args!("turn {turn}"));
     }
     tracer.read_last().unwrap();
-    marker.note(format_args!("turn 20000"));
+    marker.write_note(format_args!("turn 20000"));
     let has = |tracer: &mut LateWakeTracer, wanted: &str| {
-        let events = tracer.around(0, u64::MAX, None);
+        let events = tracer.events_between(0, u64::MAX, None);
         events
             .iter()
             .any(|event| matches!(&event.kind, KernelTraceEventKind::Mark { text } if &**text == wanted))
@@ -196,23 +196,23 @@ fn memory_is_bounded_and_what_was_dropped_is_not_guessed() {
     if !traceable("memory_is_bounded_and_what_was_dropped_is_not_guessed") {
         return;
     }
-    let mut tracer = LateWakeTracer::start(&Traced::default(), &mut |_| Ok(())).unwrap();
+    let mut tracer = LateWakeTracer::start_tracing(&Traced::default(), &mut |_| Ok(())).unwrap();
     for cpu in &mut tracer.cpus {
         cpu.most_bytes = 4096;
     }
     let cpu = sched::allowed_cpus().unwrap()[0];
     let (robbed, _) = robbery(cpu, &mut tracer);
-    tracer.read().unwrap();
+    tracer.read_recorded().unwrap();
     assert!(tracer.cpus.iter().all(|cpu| cpu.bytes() <= 4096));
     let window = robbed[0];
     let found = causes(
-        &tracer.around(window.from, window.until, Some(window.thread)),
+        &tracer.events_between(window.from, window.until, Some(window.thread)),
         &window,
         &LateWakeContext::default(),
     );
     assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
     // On a busy machine the window may last until the few events that are kept.
-    let kept = tracer.around(0, u64::MAX, None)[0].at;
+    let kept = tracer.events_between(0, u64::MAX, None)[0].at;
     let known = found.iter().filter(|cause| cause.kind != "not-traced").map(|cause| cause.ns).sum::<u64>();
     assert!(known <= window.until.saturating_sub(kept), "{found:#?}");
     assert_eq!(found[0].kind, "not-traced", "{found:#?}");

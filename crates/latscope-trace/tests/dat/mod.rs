@@ -50,7 +50,7 @@ impl Dat {
     pub fn events(&self) -> Vec<KernelTraceEvent> {
         let (mut decoder, mut events) = (Decoder::new(&self.catalogue), Vec::new());
         for (cpu, pages) in self.pages.iter().enumerate() {
-            pages.iter().for_each(|page| decoder.page(cpu as u32, page, |event| events.push(event)));
+            pages.iter().for_each(|page| decoder.decode_page(cpu as u32, page, |event| events.push(event)));
         }
         events.sort_by_key(|event| event.at);
         events

@@ -26,7 +26,7 @@ pub(super) struct ComparisonFigure<'a> {
 }
 
 /// All figures of a point: the median first, named values last.
-pub(super) fn figures(point: &ComparisonPoint) -> Vec<ComparisonFigure<'_>> {
+pub(super) fn point_figures(point: &ComparisonPoint) -> Vec<ComparisonFigure<'_>> {
     let mut all = Vec::new();
     let times =
         [("p50", &point.p50, Some(point.verdict)), ("p99", &point.p99, None), ("p99.9", &point.p99_9, None)];
@@ -35,23 +35,23 @@ pub(super) fn figures(point: &ComparisonPoint) -> Vec<ComparisonFigure<'_>> {
             all.push(ComparisonFigure { verdict, ..of_contrast(name, "ns", contrast) });
         }
     }
-    all.push(plain("max", "ns", point.max));
+    all.push(plain_figure("max", "ns", point.max));
     if point.missed.iter().flatten().any(|missed| *missed > 0) {
-        all.push(plain("missed", "count", point.missed.map(|missed| Some(missed? as f64))));
+        all.push(plain_figure("missed", "count", point.missed.map(|missed| Some(missed? as f64))));
     }
     for tail in &point.tails {
         let name = format!("beyond {}", tail.quantile);
         all.push(ComparisonFigure { verdict: Some(tail.verdict), ..of_contrast(&name, "share", &tail.rate) });
     }
     for (name, value) in &point.values {
-        let figure = plain(name, &value.unit, [Some(value.a), Some(value.b)]);
+        let figure = plain_figure(name, &value.unit, [Some(value.a), Some(value.b)]);
         all.push(ComparisonFigure { contrast: value.ratio.as_ref(), better: value.better, ..figure });
     }
     all
 }
 
 /// Returns a figure of both sides that is better the less it is.
-fn plain<'a>(name: &str, unit: &'a str, [a, b]: [Option<f64>; 2]) -> ComparisonFigure<'a> {
+fn plain_figure<'a>(name: &str, unit: &'a str, [a, b]: [Option<f64>; 2]) -> ComparisonFigure<'a> {
     ComparisonFigure {
         name: name.to_owned(),
         unit,
@@ -65,7 +65,10 @@ fn plain<'a>(name: &str, unit: &'a str, [a, b]: [Option<f64>; 2]) -> ComparisonF
 }
 
 fn of_contrast<'a>(name: &str, unit: &'a str, contrast: &'a Contrast) -> ComparisonFigure<'a> {
-    ComparisonFigure { contrast: Some(contrast), ..plain(name, unit, [Some(contrast.a), Some(contrast.b)]) }
+    ComparisonFigure {
+        contrast: Some(contrast),
+        ..plain_figure(name, unit, [Some(contrast.a), Some(contrast.b)])
+    }
 }
 
 /// Names of the values that matter in a family beside its times. `misses` is not among them: `missed` counts
@@ -78,10 +81,10 @@ pub(super) fn median(point: &ComparisonPoint) -> ComparisonFigure<'_> {
         let beyond = point.beyond.as_ref().filter(|beyond| beyond.longer[at] == longer);
         beyond.map(|beyond| beyond.figures[at])
     };
-    let known = plain("p50", "ns", [0, 1].map(|at| side(at, false)));
+    let known = plain_figure("p50", "ns", [0, 1].map(|at| side(at, false)));
     let unknown =
         ComparisonFigure { verdict: Some(point.verdict), beyond: [0, 1].map(|at| side(at, true)), ..known };
-    figures(point).into_iter().find(|figure| figure.name == "p50").unwrap_or(unknown)
+    point_figures(point).into_iter().find(|figure| figure.name == "p50").unwrap_or(unknown)
 }
 
 /// Returns true if a figure is how often a tail is reached.
@@ -109,20 +112,20 @@ pub(crate) fn quantity(value: Option<f64>, unit: &str) -> String {
 }
 
 /// Returns a ratio: `1.05`, `0.998`; a dash without a ratio.
-pub(crate) fn ratio(contrast: Option<&Contrast>) -> String {
-    contrast.map_or_else(|| "–".to_owned(), |contrast| short(contrast.ratio))
+pub(crate) fn format_ratio(contrast: Option<&Contrast>) -> String {
+    contrast.map_or_else(|| "–".to_owned(), |contrast| shorten_ratio(contrast.ratio))
 }
 
 /// Returns the interval of the ratio: `1.02–1.08`; `?` if it is not known, empty without a ratio.
 pub(crate) fn interval(contrast: Option<&Contrast>) -> String {
     let known = |contrast: &Contrast| match contrast.interval {
-        Some(range) => format!("{}–{}", short(range.low), short(range.high)),
+        Some(range) => format!("{}–{}", shorten_ratio(range.low), shorten_ratio(range.high)),
         None => "?".to_owned(),
     };
     contrast.map(known).unwrap_or_default()
 }
 
-fn short(ratio: f64) -> String {
+fn shorten_ratio(ratio: f64) -> String {
     match ratio {
         r if r >= 1000.0 => ">999".to_owned(),
         r if r < 0.001 => "<0.001".to_owned(),
@@ -134,7 +137,7 @@ fn short(ratio: f64) -> String {
 }
 
 /// A verdict in words.
-pub(super) fn word(verdict: ComparisonVerdict, up: bool) -> &'static str {
+pub(super) fn format_verdict(verdict: ComparisonVerdict, up: bool) -> &'static str {
     match verdict {
         ComparisonVerdict::Slower => "slower",
         ComparisonVerdict::Faster => "faster",
@@ -152,7 +155,7 @@ pub(super) fn verdict_words(figure: &ComparisonFigure) -> &'static str {
         Some(ComparisonVerdict::Faster) if is_tail(figure) => "less often",
         Some(verdict) => {
             let up = figure.contrast.is_some_and(|contrast| contrast.ratio > 1.0);
-            word(verdict, up || figure.beyond[1].is_some())
+            format_verdict(verdict, up || figure.beyond[1].is_some())
         }
         None => "",
     }

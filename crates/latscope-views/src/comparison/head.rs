@@ -1,10 +1,10 @@
 //! Text before and after the tables: the sides, their differences, how far the verdicts can be trusted, and the
 //! points that are not compared.
 
-use super::figures::word;
+use super::figures::format_verdict;
 use crate::rows::family;
 use latscope_core::quality::QualityLevel;
-use latscope_core::units::{counted, format_share};
+use latscope_core::units::{count_with_noun, format_share};
 use latscope_judge::compare::environment::EnvironmentDifference;
 use latscope_judge::compare::{
     ASSUMED_BETWEEN_RUNS, ComparisonPoint, ComparisonResult, ComparisonSide, ComparisonVerdict, Undecided,
@@ -31,12 +31,12 @@ pub(super) fn side(side: &ComparisonSide) -> String {
 /// Returns runs in words, with their rounds and the times of the first and the last.
 pub(crate) fn runs(runs: usize, rounds: [u32; 2], [first, last]: [&str; 2]) -> String {
     let rounds = match rounds {
-        [one, other] if one == other => counted(one.into(), "round"),
+        [one, other] if one == other => count_with_noun(one.into(), "round"),
         [fewest, most] => format!("{fewest} to {most} rounds"),
     };
     let until = if last.is_empty() || first == last { String::new() } else { format!(" to {last}") };
     let first = if first.is_empty() { "at an unknown time" } else { first };
-    format!("{} of {rounds}, {first}{until}", counted(runs as u64, "run"))
+    format!("{} of {rounds}, {first}{until}", count_with_noun(runs as u64, "run"))
 }
 
 /// Returns the side with its machines and programs.
@@ -49,7 +49,7 @@ pub(super) fn side_and_machine(one: &ComparisonSide) -> String {
 const NAMED: usize = 4;
 
 /// Returns the differences of the sides, a line each; the doctor's checks share a line.
-pub(super) fn differences(comparison: &ComparisonResult) -> Vec<String> {
+pub(super) fn difference_lines(comparison: &ComparisonResult) -> Vec<String> {
     comparison.differences.iter().map(difference).collect()
 }
 
@@ -67,7 +67,7 @@ fn first_few(values: &[String]) -> String {
 }
 
 /// Returns the number of points of each verdict, and how far the verdicts can be trusted.
-pub(super) fn verdicts(comparison: &ComparisonResult) -> Vec<String> {
+pub(super) fn verdict_counts(comparison: &ComparisonResult) -> Vec<String> {
     let counts = &comparison.counts;
     let of = |verdict: ComparisonVerdict| counts.verdicts.get(&verdict).copied().unwrap_or(0);
     let said: Vec<String> =
@@ -88,7 +88,7 @@ pub(super) fn verdicts(comparison: &ComparisonResult) -> Vec<String> {
     };
     let mut lines = vec![format!(
         "{} compared: {}. Same is within ±{}{steps}, with 95 % confidence.",
-        counted(counts.compared as u64, "point"),
+        count_with_noun(counts.compared as u64, "point"),
         said.join(", "),
         format_share(comparison.margin)
     )];
@@ -130,7 +130,7 @@ fn format_expected(number: f64) -> String {
 fn plural(verdict: ComparisonVerdict) -> &'static str {
     match verdict {
         ComparisonVerdict::Differs => "differ",
-        other => word(other, false),
+        other => format_verdict(other, false),
     }
 }
 
@@ -146,7 +146,7 @@ pub(super) fn would_tell(comparison: &ComparisonResult) -> Option<String> {
     };
     if comparison.unlike.is_some() {
         let unknown = of(|verdict| verdict == ComparisonVerdict::CannotTell).len();
-        let all = counted(comparison.counts.compared as u64, "point");
+        let all = count_with_noun(comparison.counts.compared as u64, "point");
         return (unknown > 0)
             .then(|| format!("Undecided, because of what other processes used: {unknown} of {all}."));
     }
@@ -170,7 +170,7 @@ fn advice(open: &[&ComparisonPoint]) -> Vec<String> {
             Some(WouldTell::Rounds(rounds)) => ("with --rounds {}", rounds),
             None if point.beyond.is_some() => ("have a median beyond the last bin", 0),
             None if point.p50.is_none() => ("have a figure of 0", 0),
-            None => match point.p50.as_ref().and_then(|p50| Undecided::of(p50, point.margin)) {
+            None => match point.p50.as_ref().and_then(|p50| Undecided::from_contrast(p50, point.margin)) {
                 Some(Undecided::TooWide) => ("scatter too far", 0),
                 _ => ("are too near to the margin", 0),
             },
@@ -183,12 +183,12 @@ fn advice(open: &[&ComparisonPoint]) -> Vec<String> {
         groups.into_iter().map(|((text, _), (points, most))| (text, points, most)).collect();
     groups.sort_by_key(|(_, points, _)| std::cmp::Reverse(*points));
     let part = |(text, points, most): (&str, usize, usize)| {
-        format!("{points} {}", conjugated(&text.replace("{}", &most.to_string()), points))
+        format!("{points} {}", conjugate_advice(&text.replace("{}", &most.to_string()), points))
     };
     groups.into_iter().map(part).collect()
 }
 
-fn conjugated(advice: &str, points: usize) -> String {
+fn conjugate_advice(advice: &str, points: usize) -> String {
     match advice.split_once(' ').filter(|_| points == 1) {
         Some(("are", rest)) => format!("is {rest}"),
         Some(("have", rest)) => format!("has {rest}"),
@@ -198,7 +198,7 @@ fn conjugated(advice: &str, points: usize) -> String {
 }
 
 /// Returns the points that are judged apart or not compared at all, a line each.
-pub(super) fn apart(comparison: &ComparisonResult) -> Vec<String> {
+pub(super) fn point_remarks(comparison: &ComparisonResult) -> Vec<String> {
     let mut lines = Vec::new();
     let marked: Vec<&ComparisonPoint> =
         comparison.points.iter().filter(|point| point.level > QualityLevel::Ok).collect();
@@ -208,21 +208,21 @@ pub(super) fn apart(comparison: &ComparisonResult) -> Vec<String> {
         });
         lines.push(format!(
             "{} degraded or unstable in half of the runs of a side or more, and no finding; {} of these differ",
-            counted(marked.len() as u64, "point"),
+            count_with_noun(marked.len() as u64, "point"),
             differ.count()
         ));
     }
     let mut refused: BTreeMap<&str, usize> = BTreeMap::new();
     comparison.refused.iter().for_each(|one| *refused.entry(&one.why).or_insert(0) += 1);
     for (why, points) in refused {
-        lines.push(format!("{} not compared: {why}", counted(points as u64, "point")));
+        lines.push(format!("{} not compared: {why}", count_with_noun(points as u64, "point")));
     }
     for (name, lacking) in [("A", &comparison.only_a), ("B", &comparison.only_b)] {
         if !lacking.is_empty() {
             lines.push(format!(
                 "{} only in {name}: {}",
-                counted(lacking.len() as u64, "point"),
-                families(lacking)
+                count_with_noun(lacking.len() as u64, "point"),
+                family_counts(lacking)
             ));
         }
     }
@@ -230,7 +230,7 @@ pub(super) fn apart(comparison: &ComparisonResult) -> Vec<String> {
 }
 
 /// Returns the number of points of each family: `memory 10, file 2`.
-fn families(ids: &[String]) -> String {
+fn family_counts(ids: &[String]) -> String {
     let mut by_family: BTreeMap<&str, usize> = BTreeMap::new();
     ids.iter().for_each(|id| *by_family.entry(family(id)).or_insert(0) += 1);
     let parts: Vec<String> = by_family.iter().map(|(family, points)| format!("{family} {points}")).collect();
@@ -244,7 +244,7 @@ pub(super) fn tails(comparison: &ComparisonResult) -> String {
     format!(
         "{} compared by how often a run goes beyond the quantile of all samples: {} more often, {} less often, {} \
          differ, {} same within ±{}, {} cannot tell.",
-        counted(counts.tails as u64, "tail"),
+        count_with_noun(counts.tails as u64, "tail"),
         of(ComparisonVerdict::Slower),
         of(ComparisonVerdict::Faster),
         of(ComparisonVerdict::Differs),

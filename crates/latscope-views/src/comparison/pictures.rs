@@ -1,6 +1,6 @@
 //! Pictures of the single events of both sides.
 
-use super::figures::word;
+use super::figures::format_verdict;
 use super::head;
 use crate::figure::{CurvePlot, overlay_figure, shift_figure};
 use latscope_core::quality::QualityLevel;
@@ -14,7 +14,7 @@ pub(crate) fn by_percentile(comparison: &ComparisonResult) -> Vec<CurvePlot> {
         let title = format!(
             "{}: {}",
             point.title,
-            word(point.verdict, point.contrast().is_some_and(|p50| p50.ratio > 1.0))
+            format_verdict(point.verdict, point.contrast().is_some_and(|p50| p50.ratio > 1.0))
         );
         let sides = [("A", &comparison.a), ("B", &comparison.b)];
         let sides = sides.map(|(name, side)| format!("{name}: {}", head::side_and_machine(side)));

@@ -1,9 +1,9 @@
-use super::{csv, html, markdown, text};
+use super::{format_csv, format_markdown, format_text, html};
 use crate::DisplayOptions;
 use latscope_core::fixture;
 use latscope_core::histogram::Histogram;
 use latscope_core::report::Report;
-use latscope_judge::compare::{ComparisonResult, ComparisonVerdict, compare};
+use latscope_judge::compare::{ComparisonResult, ComparisonVerdict, compare_runs};
 use latscope_judge::runs::RunResult;
 use unicode_width::UnicodeWidthStr;
 
@@ -24,16 +24,16 @@ fn side(report: &Report, factor: f64, runs: usize) -> Vec<RunResult> {
                     ..Default::default()
                 })
                 .collect();
-            m.settle();
+            m.derive_results();
         }
-        RunResult::of(report)
+        RunResult::from_report(report)
     };
     (0..runs).map(run).collect()
 }
 
 fn compared(report: &Report, factor: f64, runs: usize) -> ComparisonResult {
     let (a, b) = (side(report, 1.0, runs), side(report, factor, runs));
-    compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &Default::default())
+    compare_runs(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &Default::default())
 }
 
 #[test]
@@ -41,15 +41,15 @@ fn what_differs_is_named_in_every_view_within_its_width() {
     let found = compared(&fixture::report(), 1.5, 9);
     for width in [80, 120] {
         for all in [false, true] {
-            let shown = text(&found, all, &DisplayOptions { width, ..DisplayOptions::default() });
+            let shown = format_text(&found, all, &DisplayOptions { width, ..DisplayOptions::default() });
             assert!(shown.lines().all(|line| line.width() <= width), "{shown}");
             assert!(shown.contains("slower") && shown.contains("expected to be false"), "{shown}");
             assert_eq!(shown.contains("  same\n"), all, "{shown}");
         }
     }
-    let page = markdown(&found, false);
+    let page = format_markdown(&found, false);
     assert!(page.contains("| p50 |") && page.contains("slower") && !page.contains("| same |"), "{page}");
-    let table = String::from_utf8(csv(&found)).unwrap();
+    let table = String::from_utf8(format_csv(&found)).unwrap();
     let mut lines = ::csv::Reader::from_reader(table.as_bytes());
     let verdicts: Vec<String> = lines.records().map(|line| line.unwrap()[11].to_owned()).collect();
     assert!(verdicts.contains(&"slower".to_owned()) && verdicts.contains(&"same".to_owned()), "{table}");
@@ -57,7 +57,7 @@ fn what_differs_is_named_in_every_view_within_its_width() {
 
 #[test]
 fn two_runs_differ_and_no_more_and_what_would_tell_is_said() {
-    let shown = text(&compared(&fixture::report(), 1.5, 1), false, &DisplayOptions::default());
+    let shown = format_text(&compared(&fixture::report(), 1.5, 1), false, &DisplayOptions::default());
     assert!(shown.contains("differs, up") && shown.contains("by chance"), "{shown}");
     assert!(!shown.contains("slower\n"), "{shown}");
 }
@@ -67,10 +67,10 @@ fn the_number_of_runs_that_would_decide_is_that_of_a_trial() {
     let mut told = 0;
     for (factor, runs) in [(1.5, 1), (1.5, 2), (1.5, 3), (1.05, 3), (1.05, 9)] {
         let found = compared(&fixture::report(), factor, runs);
-        let judged = latscope_judge::trial::judge(&found);
+        let judged = latscope_judge::trial::judge_effect(&found);
         let Some(most) = judged.runs.filter(|_| !judged.told_is_of_tails()) else { continue };
         told += 1;
-        let shown = text(&found, false, &DisplayOptions { width: 400, ..DisplayOptions::default() });
+        let shown = format_text(&found, false, &DisplayOptions { width: 400, ..DisplayOptions::default() });
         let line = shown.lines().find(|line| line.contains("would decide")).unwrap();
         let numbers: Vec<usize> =
             line.split("with ").skip(1).filter_map(|rest| rest.split_once(" runs")?.0.parse().ok()).collect();
@@ -101,10 +101,10 @@ fn nothing_is_the_same_beside_other_loads() {
     };
     let (a, b) = (beside(0.02, 1.0), beside(0.6, 1.5));
     let [a, b] = [&a, &b].map(|runs| runs.iter().collect::<Vec<_>>());
-    let found = compare(&a, &b, &latscope_judge::compare::ComparisonOptions::default());
+    let found = compare_runs(&a, &b, &latscope_judge::compare::ComparisonOptions::default());
     assert!(found.unlike.is_some() && found.counts.verdicts[&ComparisonVerdict::CannotTell] > 0);
     assert_eq!(found.counts.verdicts.get(&ComparisonVerdict::Same), None);
-    let shown = text(&found, false, &DisplayOptions { width: 400, ..DisplayOptions::default() });
+    let shown = format_text(&found, false, &DisplayOptions { width: 400, ..DisplayOptions::default() });
     assert!(
         !shown.contains("by chance") && shown.contains("Undecided, because of what other processes"),
         "{shown}"
@@ -114,8 +114,8 @@ fn nothing_is_the_same_beside_other_loads() {
 #[test]
 fn sides_without_a_common_point_are_named_as_such() {
     let (a, b) = (side(&fixture::report(), 1.0, 1), side(&fixture::wake(), 1.0, 1));
-    let found = compare(&[&a[0]], &[&b[0]], &latscope_judge::compare::ComparisonOptions::default());
-    let shown = text(&found, false, &DisplayOptions::default());
+    let found = compare_runs(&[&a[0]], &[&b[0]], &latscope_judge::compare::ComparisonOptions::default());
+    let shown = format_text(&found, false, &DisplayOptions::default());
     assert!(shown.contains("the two sides have no point in common"), "{shown}");
 }
 
@@ -124,8 +124,11 @@ fn what_same_assumes_is_said_where_it_is_assumed_only() {
     let same = |runs, margin| {
         let options = latscope_judge::compare::ComparisonOptions { same: margin, ..Default::default() };
         let [a, b] = [side(&fixture::report(), 1.0, runs), side(&fixture::report(), 1.0, runs)];
-        let found = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &options);
-        text(&found, false, &DisplayOptions::default()).split_whitespace().collect::<Vec<_>>().join(" ")
+        let found = compare_runs(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &options);
+        format_text(&found, false, &DisplayOptions::default())
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     let assumes =
         "'same' assumes that runs differ by 2 % more than their rounds show; that was not measured.";
@@ -139,7 +142,7 @@ fn what_same_assumes_is_said_where_it_is_assumed_only() {
 #[test]
 fn tails_and_what_a_family_is_about_are_beside_the_medians() {
     for report in [fixture::wake(), fixture::ipc::latency()] {
-        let shown = text(&compared(&report, 1.0, 2), true, &DisplayOptions::default());
+        let shown = format_text(&compared(&report, 1.0, 2), true, &DisplayOptions::default());
         assert!(shown.contains("max") && shown.contains("not tested"), "{shown}");
     }
 }
@@ -169,12 +172,12 @@ fn nothing_of_a_result_is_markup_in_the_page() {
 fn a_narrow_terminal_keeps_the_verdict() {
     let report = fixture::report();
     let found = compared(&report, 1.5, 9);
-    let whole = text(&found, true, &DisplayOptions { width: 200, ..DisplayOptions::default() });
+    let whole = format_text(&found, true, &DisplayOptions { width: 200, ..DisplayOptions::default() });
     let verdicts = |text: &str| {
         ["  slower", "  same", " (degraded)"].map(|word| text.lines().filter(|l| l.ends_with(word)).count())
     };
     for width in [40, 44, 50, 60, 70, 80] {
-        let shown = text(&found, true, &DisplayOptions { width, ..DisplayOptions::default() });
+        let shown = format_text(&found, true, &DisplayOptions { width, ..DisplayOptions::default() });
         assert!(shown.lines().all(|line| line.width() <= width), "{width}:\n{shown}");
         assert_eq!(verdicts(&shown), verdicts(&whole), "{width}:\n{shown}");
     }
@@ -185,10 +188,10 @@ fn a_narrow_terminal_keeps_the_verdict() {
 fn small_numbers_keep_two_digits_and_one_is_singular() {
     let mut found = compared(&fixture::report(), 1.5, 9);
     found.counts.expected_false = 0.05;
-    assert!(text(&found, false, &DisplayOptions::default()).contains("at most 0.05 is expected"));
+    assert!(format_text(&found, false, &DisplayOptions::default()).contains("at most 0.05 is expected"));
     found.points.truncate(1);
     (found.points[0].verdict, found.points[0].would_tell) = (ComparisonVerdict::CannotTell, None);
-    let shown = text(&found, false, &DisplayOptions { width: 200, ..DisplayOptions::default() });
+    let shown = format_text(&found, false, &DisplayOptions { width: 200, ..DisplayOptions::default() });
     let one = ["what would decide it: 1 is too near", "what would decide it: 1 scatters too far"];
     assert!(one.iter().any(|text| shown.contains(text)), "{shown}");
 }
@@ -203,14 +206,14 @@ pub(crate) fn single_events(slower: u64) -> ComparisonResult {
                 let mut histogram = Histogram::new(1000);
                 (0..4000).for_each(|i| histogram.record((1000 + i + 10 * at) * slower));
                 m.histogram = histogram;
-                m.settle();
+                m.derive_results();
             }
-            RunResult::of(report)
+            RunResult::from_report(report)
         };
         (0..3).map(run).collect()
     };
     let (a, b) = (side("a", 1), side("b", slower));
-    compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &Default::default())
+    compare_runs(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &Default::default())
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod markdown;
 mod page;
 mod terminal;
 
-pub(crate) use csv::{csv, written};
+pub(crate) use csv::{columns_csv, records_csv};
 pub use markdown::escape;
 pub(crate) use page::class;
 
@@ -80,13 +80,13 @@ pub(crate) struct DocumentTable {
 impl DocumentTable {
     /// Returns a table of all rows, without the columns that are empty in each of them.
     pub fn new(mut columns: Vec<TableColumn>) -> DocumentTable {
-        columns.retain(|column| column.forms.has(CSV) || !column.is_empty());
+        columns.retain(|column| column.forms.has_form(CSV) || !column.is_empty());
         DocumentTable { columns, most: usize::MAX, least: SHORTEST, notes: Vec::new(), wider: "" }
     }
 
     /// Returns the columns of a form.
-    fn of(&self, form: Forms) -> impl Iterator<Item = &TableColumn> {
-        self.columns.iter().filter(move |column| column.forms.has(form) && !column.is_empty())
+    fn columns_in(&self, form: Forms) -> impl Iterator<Item = &TableColumn> {
+        self.columns.iter().filter(move |column| column.forms.has_form(form) && !column.is_empty())
     }
 }
 
@@ -110,18 +110,18 @@ impl ViewDocument {
     }
 
     /// Adds a part to the forms for a reader.
-    pub fn add(&mut self, part: DocumentBlock) {
-        self.on(SHOWN, part);
+    pub fn add_block(&mut self, part: DocumentBlock) {
+        self.add_in_forms(SHOWN, part);
     }
 
     /// Adds a part to some forms.
-    pub fn on(&mut self, forms: Forms, part: DocumentBlock) {
+    pub fn add_in_forms(&mut self, forms: Forms, part: DocumentBlock) {
         self.0.push((forms, part));
     }
 
     /// Adds a heading of a level, 1 for the title.
-    pub fn heading(&mut self, level: u8, text: impl Into<String>) {
-        self.add(DocumentBlock::heading(level, text));
+    pub fn add_heading(&mut self, level: u8, text: impl Into<String>) {
+        self.add_block(DocumentBlock::heading(level, text));
     }
 
     /// Adds an item for each text.
@@ -138,16 +138,16 @@ impl ViewDocument {
     pub fn most_items(&mut self, mark: ListMarker, texts: Vec<String>, most: usize) {
         let more = left_out(texts.len().saturating_sub(most));
         for (at, text) in texts.into_iter().enumerate() {
-            self.on(if at < most { SHOWN } else { FILES }, DocumentBlock::Item(mark, text));
+            self.add_in_forms(if at < most { SHOWN } else { FILES }, DocumentBlock::Item(mark, text));
         }
         if let Some(text) = more {
-            self.on(TERMINAL, DocumentBlock::Item(ListMarker { style: DIM, ..mark }, text));
+            self.add_in_forms(TERMINAL, DocumentBlock::Item(ListMarker { style: DIM, ..mark }, text));
         }
     }
 
     /// Adds a table below what is there.
-    pub fn table(&mut self, table: DocumentTable) {
-        self.add(DocumentBlock::Table(table));
+    pub fn add_table(&mut self, table: DocumentTable) {
+        self.add_block(DocumentBlock::Table(table));
     }
 
     /// Returns the number of parts.
@@ -161,10 +161,10 @@ impl ViewDocument {
     }
 
     /// Adds a table that a reader of the page has to open, if it has rows.
-    pub fn details(&mut self, forms: Forms, name: String, table: DocumentTable) {
+    pub fn add_details(&mut self, forms: Forms, name: String, table: DocumentTable) {
         if !table.columns.iter().all(TableColumn::is_empty) {
             let parts = ViewDocument(vec![(forms, DocumentBlock::Table(table))]);
-            self.on(forms, DocumentBlock::Details(name, parts));
+            self.add_in_forms(forms, DocumentBlock::Details(name, parts));
         }
     }
 
@@ -174,7 +174,7 @@ impl ViewDocument {
     }
 
     /// Returns the parts of a form.
-    fn of(&self, form: Forms) -> impl Iterator<Item = &DocumentBlock> {
-        self.0.iter().filter(move |(forms, _)| forms.has(form)).map(|(_, part)| part)
+    fn blocks_in(&self, form: Forms) -> impl Iterator<Item = &DocumentBlock> {
+        self.0.iter().filter(move |(forms, _)| forms.has_form(form)).map(|(_, part)| part)
     }
 }

@@ -7,12 +7,12 @@ use latscope_core::events::{ProbeEventGroup, ProbeEventRow};
 use latscope_core::param;
 use latscope_core::plan::{BackgroundLoad, ParamValue};
 use latscope_core::report::{Measurement, Report};
-use latscope_core::units::{counted, fold_cpus, format_count, format_time};
+use latscope_core::units::{count_with_noun, fold_cpus, format_count, format_time};
 
 /// The lines below the title.
-pub(super) fn about(report: &Report, group: &ProbeEventGroup) -> Vec<String> {
-    let mut notes = vec![machine(report), run(report, group)];
-    notes.extend(doubts(group));
+pub(super) fn subtitle_lines(report: &Report, group: &ProbeEventGroup) -> Vec<String> {
+    let mut notes = vec![format_machine(report), format_run(report, group)];
+    notes.extend(doubt_lines(group));
     if report.is_unfinished() {
         notes.push("INCOMPLETE: the run ended early".to_owned());
     }
@@ -24,24 +24,24 @@ const REASONS: usize = 3;
 
 /// Returns the number of rows that are degraded or unstable, with their names; rows with the same reason share
 /// a line.
-fn doubts(group: &ProbeEventGroup) -> Vec<String> {
+fn doubt_lines(group: &ProbeEventGroup) -> Vec<String> {
     let doubtful: Vec<&ProbeEventRow> = group.singles.iter().filter(|row| is_doubtful(row.m)).collect();
     let reason = |row: &&ProbeEventRow| {
-        format!("{}: {}", row.label, row.m.reason().as_deref().unwrap_or("no reason is given"))
+        format!("{}: {}", row.label, row.m.joined_reasons().as_deref().unwrap_or("no reason is given"))
     };
     let named = fold_cpus(doubtful.iter().map(reason));
     let more = named.len().saturating_sub(REASONS);
     let mut lines: Vec<String> = named.into_iter().take(REASONS).collect();
-    lines.extend((more > 0).then(|| format!("and {} more", counted(more as u64, "reason"))));
+    lines.extend((more > 0).then(|| format!("and {} more", count_with_noun(more as u64, "reason"))));
     if let Some(first) = lines.first_mut() {
-        let (doubtful, all) = (doubtful.len(), counted(group.singles.len() as u64, "row"));
+        let (doubtful, all) = (doubtful.len(), count_with_noun(group.singles.len() as u64, "row"));
         *first = format!("DOUBTFUL: {doubtful} of {all} degraded or unstable: {first}");
     }
     lines
 }
 
 /// Returns the suffix for the name of a row that is degraded or unstable; otherwise empty.
-pub(super) fn doubt(row: &ProbeEventRow) -> &'static str {
+pub(super) fn doubt_suffix(row: &ProbeEventRow) -> &'static str {
     if is_doubtful(row.m) { " (doubtful)" } else { "" }
 }
 
@@ -55,10 +55,10 @@ pub(super) fn of_points(report: &Report, points: &[&Measurement], interval: &str
     let doubtful = points.iter().filter(|m| is_doubtful(m)).count();
     let banded = !interval.is_empty() && points.iter().any(|m| m.next_run().is_some());
     let tool = format!("{} {}", report.tool.name, report.tool.version);
-    let mut parts = vec![counted(points.len() as u64, "point"), counted(samples, "sample")];
-    parts.extend((rounds > 1).then(|| counted(rounds, "round")));
+    let mut parts = vec![count_with_noun(points.len() as u64, "point"), count_with_noun(samples, "sample")];
+    parts.extend((rounds > 1).then(|| count_with_noun(rounds, "round")));
     parts.extend([report.started.clone(), tool].into_iter().filter(|part| !part.trim().is_empty()));
-    let mut notes = vec![machine(report), parts.join(" · ")];
+    let mut notes = vec![format_machine(report), parts.join(" · ")];
     if banded {
         notes.push(format!("{interval}: where the figure of the next run{} is expected", as_busy(report)));
     }
@@ -66,7 +66,7 @@ pub(super) fn of_points(report: &Report, points: &[&Measurement], interval: &str
         notes.push(format!(
             "DOUBTFUL: {} of {} degraded or unstable (hollow)",
             doubtful,
-            counted(points.len() as u64, "point")
+            count_with_noun(points.len() as u64, "point")
         ));
     }
     if report.is_unfinished() {
@@ -81,7 +81,7 @@ pub(super) fn of_map(report: &Report, points: &[&Measurement], sides: &str) -> V
     of_points(report, points, "").into_iter().map(|note| note.replace("(hollow)", &mark)).collect()
 }
 
-fn machine(report: &Report) -> String {
+fn format_machine(report: &Report) -> String {
     let machine = &report.machine;
     let mut parts = vec![machine.name.clone(), machine.cpu_model.clone()];
     if !machine.kernel.is_empty() {
@@ -101,11 +101,11 @@ fn is_emulator(hypervisor: &str) -> bool {
     hypervisor.contains("TCG") || hypervisor.contains("emulated")
 }
 
-fn run(report: &Report, group: &ProbeEventGroup) -> String {
+fn format_run(report: &Report, group: &ProbeEventGroup) -> String {
     let first = group.singles.first().map(|row| &row.m.params);
     let shown = |name: &str| first.and_then(|params| params.get(name));
     let mut parts = Vec::new();
-    if let Some(interval) = shown(param::INTERVAL).and_then(ParamValue::number) {
+    if let Some(interval) = shown(param::INTERVAL).and_then(ParamValue::as_number) {
         parts.push(format!("every {}", format_time(interval as f64)));
     }
     if let Some(policy) = shown(param::POLICY) {
@@ -113,7 +113,7 @@ fn run(report: &Report, group: &ProbeEventGroup) -> String {
         parts.push(format!("SCHED_{}{priority}", policy.to_string().to_uppercase()));
     }
     let events: u64 = group.singles.iter().map(|row| row.m.summary.count).sum();
-    parts.push(counted(events, "event"));
+    parts.push(count_with_noun(events, "event"));
     let missed: u64 = group.singles.iter().map(|row| row.m.summary.missed).sum();
     if missed > 0 {
         parts.push(format!("{} missed", format_count(missed)));
@@ -122,7 +122,9 @@ fn run(report: &Report, group: &ProbeEventGroup) -> String {
         Some(BackgroundLoad::Command(command)) => parts.push(format!("beside `{command}`")),
         Some(BackgroundLoad::Hackbench) => parts.push("beside hackbench".to_owned()),
         load => parts.extend(
-            load.as_ref().and_then(BackgroundLoad::words).map(|(_, words)| format!("beside {words}")),
+            load.as_ref()
+                .and_then(BackgroundLoad::name_and_description)
+                .map(|(_, words)| format!("beside {words}")),
         ),
     }
     parts.push(report.started.clone());
@@ -135,12 +137,12 @@ fn run(report: &Report, group: &ProbeEventGroup) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::events::groups;
+    use latscope_core::events::event_groups;
     use latscope_core::fixture;
     use latscope_core::quality::{QualityLevel, Reason};
 
     fn lines(report: &Report) -> Vec<String> {
-        about(report, &groups(report)[0])
+        subtitle_lines(report, &event_groups(report)[0])
     }
 
     #[test]

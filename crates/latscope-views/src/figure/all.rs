@@ -7,7 +7,7 @@ use super::{
 use crate::headline::families;
 use crate::rows::family as family_of;
 use latscope_core::catalogue::{ProbeCatalogue, families};
-use latscope_core::events::{ProbeEventGroup, groups};
+use latscope_core::events::{ProbeEventGroup, event_groups};
 use latscope_core::report::Report;
 
 /// The pictures of a family as a whole.
@@ -18,9 +18,10 @@ pub fn of_family(report: &Report, family: &str, catalogue: &ProbeCatalogue) -> V
         _ => None,
     };
     let first = first.map(|(id, figure)| NamedDrawing::new(family, id, Drawing::Curves(figure)));
-    let curves = by_parameter::figures(report, family, catalogue).into_iter();
-    let rows = bars::figures(report, family, catalogue).into_iter().chain(bars::deadlines(report, family));
-    first.into_iter().chain(curves).chain(rows).chain(heat_map::figures(report, family)).collect()
+    let curves = by_parameter::parameter_figures(report, family, catalogue).into_iter();
+    let rows =
+        bars::bar_figures(report, family, catalogue).into_iter().chain(bars::deadlines(report, family));
+    first.into_iter().chain(curves).chain(rows).chain(heat_map::heat_maps(report, family)).collect()
 }
 
 fn distribution(report: &Report, group: &ProbeEventGroup) -> Option<NamedDrawing> {
@@ -36,8 +37,10 @@ pub fn of_events(report: &Report, group: &ProbeEventGroup) -> Vec<NamedDrawing> 
     let curves = |what: &str, figure: CurvePlot| of_group(group, what, Drawing::Curves(figure));
     let percentiles = percentile_figure(report, group).map(|figure| curves("percentiles", figure));
     let first = [distribution(report, group), percentiles];
-    let over_time = time::figures(report, group).into_iter().map(|figure| Some(curves("over-time", figure)));
-    let causes = spikes::figure(report, group).map(|rows| of_group(group, "causes", Drawing::Rows(rows)));
+    let over_time =
+        time::time_figures(report, group).into_iter().map(|figure| Some(curves("over-time", figure)));
+    let causes =
+        spikes::spike_figure(report, group).map(|rows| of_group(group, "causes", Drawing::Rows(rows)));
     first.into_iter().chain(over_time).chain([causes]).flatten().collect()
 }
 
@@ -45,7 +48,7 @@ pub fn of_events(report: &Report, group: &ProbeEventGroup) -> Vec<NamedDrawing> 
 /// its page and, for families that also have batches, the distribution of each probe whose single events were
 /// timed.
 pub fn pictures(report: &Report, catalogue: &ProbeCatalogue) -> Vec<NamedDrawing> {
-    let groups = groups(report);
+    let groups = event_groups(report);
     let mut all: Vec<NamedDrawing> = Vec::new();
     for family in families(report.measurements.iter().map(|m| &m.probe)) {
         all.extend(of_family(report, family, catalogue));

@@ -10,7 +10,7 @@ use crate::rows::family as family_of;
 use latscope_core::catalogue::figures::Bars;
 use latscope_core::catalogue::{ProbeCatalogue, families};
 use latscope_core::merged::{MERGED, is_merged, without_pairs};
-use latscope_core::ordered::place;
+use latscope_core::ordered::index_or_push;
 use latscope_core::param;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::{format_size, format_time};
@@ -24,9 +24,9 @@ const MOST_ROWS: usize = 40;
 const REACH: f64 = 1.6;
 
 /// Returns the bars of a family; a single point has none.
-pub(super) fn figures(report: &Report, family: &str, catalogue: &ProbeCatalogue) -> Vec<NamedDrawing> {
+pub(super) fn bar_figures(report: &Report, family: &str, catalogue: &ProbeCatalogue) -> Vec<NamedDrawing> {
     let named = |bars: &Bars| {
-        let points = points(report, family, bars);
+        let points = ordered_points(report, family, bars);
         let drawn = (2..=MOST_ROWS).contains(&points.len()).then(|| rows(report, bars, &points))?;
         Some(NamedDrawing::new(family, bars.id, Drawing::Rows(drawn)))
     };
@@ -34,11 +34,11 @@ pub(super) fn figures(report: &Report, family: &str, catalogue: &ProbeCatalogue)
 }
 
 /// Returns the points in the order of the probes, and within a probe as measured.
-fn points<'a>(report: &'a Report, family: &str, bars: &Bars) -> Vec<&'a Measurement> {
+fn ordered_points<'a>(report: &'a Report, family: &str, bars: &Bars) -> Vec<&'a Measurement> {
     // Payloads and rates have curves; where there are single ones only, they are here.
     let wanted = |m: &Measurement| {
         let summed = !MERGED.iter().any(|name| m.params.contains_key(*name)) || is_merged(m);
-        let throughput = m.is(param::MODE, "throughput");
+        let throughput = m.has_param(param::MODE, "throughput");
         summed && !throughput && m.typical().is_some()
     };
     let ours = |m: &&Measurement| family_of(&m.probe) == family && wanted(m);
@@ -50,8 +50,9 @@ fn points<'a>(report: &'a Report, family: &str, bars: &Bars) -> Vec<&'a Measurem
 
 fn rows(report: &Report, bars: &Bars, points: &[&Measurement]) -> BarChart {
     let mut keys: Vec<String> = Vec::new();
-    let labels = labels(points);
-    let rows = points.iter().zip(labels).map(|(m, label)| row(m, label, key(&mut keys, m, bars.key)));
+    let labels = row_labels(points);
+    let rows =
+        points.iter().zip(labels).map(|(m, label)| bar_row(m, label, key_index(&mut keys, m, bars.key)));
     let rows = rows.collect();
     let longest = points.iter().filter_map(|m| m.typical()).fold(0.0, f64::max);
     let intervals = || points.iter().filter_map(|m| m.next_run()).map(|next| next.high);
@@ -64,7 +65,7 @@ fn rows(report: &Report, bars: &Bars, points: &[&Measurement]) -> BarChart {
         title: bars.title.to_owned(),
         notes,
         x: Axis::new(bars.label, FigureAxisScale::Linear, FigureAxisUnit::Nanoseconds)
-            .between((0.0, end * 1.02)),
+            .with_ends((0.0, end * 1.02)),
         keys,
         rows,
         marks: Vec::new(),
@@ -72,14 +73,14 @@ fn rows(report: &Report, bars: &Bars, points: &[&Measurement]) -> BarChart {
 }
 
 /// Returns the index of the key of a point, which is added if it is new.
-fn key(keys: &mut Vec<String>, m: &Measurement, name: &str) -> usize {
+fn key_index(keys: &mut Vec<String>, m: &Measurement, name: &str) -> usize {
     let key = m.params.get(name).map_or_else(|| format!("no {name}"), ToString::to_string);
-    place(keys, key)
+    index_or_push(keys, key)
 }
 
 /// Returns the labels for the rows of these points: their titles, with the payload if several titles are equal.
 /// Pairs are not named, since all points are of all pairs.
-fn labels(points: &[&Measurement]) -> Vec<String> {
+fn row_labels(points: &[&Measurement]) -> Vec<String> {
     let title = |m: &&Measurement| {
         let title = if m.title.is_empty() { &m.probe } else { &m.title };
         without_pairs(title).to_owned()
@@ -88,14 +89,14 @@ fn labels(points: &[&Measurement]) -> Vec<String> {
     let mut labels = titles.clone();
     for (m, label) in points.iter().zip(&mut labels) {
         let is_ambiguous = titles.iter().filter(|other| *other == label).count() > 1;
-        if let Some(bytes) = m.number(param::PAYLOAD).filter(|_| is_ambiguous) {
+        if let Some(bytes) = m.numeric_param(param::PAYLOAD).filter(|_| is_ambiguous) {
             *label += &format!(", {}", format_size(bytes));
         }
     }
     labels
 }
 
-fn row(m: &Measurement, label: String, key: usize) -> BarChartRow {
+fn bar_row(m: &Measurement, label: String, key: usize) -> BarChartRow {
     let median = m.typical().unwrap_or_default();
     let part = |kind, from, to, label: &str| BarChartPart { kind, key, from, to, label: label.to_owned() };
     let next = m.next_run().map(|next| part(PartKind::Interval, next.low, next.high, "next run"));
@@ -121,20 +122,20 @@ pub(super) fn deadlines(report: &Report, family: &str) -> Option<NamedDrawing> {
         return None;
     }
     let limits: BTreeSet<u64> =
-        points.iter().filter_map(|m| m.number(param::DEADLINE)).filter(|ns| *ns > 0).collect();
+        points.iter().filter_map(|m| m.numeric_param(param::DEADLINE)).filter(|ns| *ns > 0).collect();
     let label = |ns: u64| format!("deadline {}", format_time(ns as f64));
     let rows = BarChart {
         title: "Transactions against their deadline".to_owned(),
         notes: of_points(report, &points, ""),
         x: Axis::new("round trip", FigureAxisScale::Log10, FigureAxisUnit::Nanoseconds),
         keys: KEYS.map(str::to_owned).to_vec(),
-        rows: points.iter().zip(labels(&points)).map(|(m, label)| dots(m, label)).collect(),
+        rows: points.iter().zip(row_labels(&points)).map(|(m, label)| dot_row(m, label)).collect(),
         marks: limits.into_iter().map(|ns| AxisMark::new(MarkAxis::X, ns as f64, label(ns))).collect(),
     };
     Some(NamedDrawing::new(family, "ipc-deadline", Drawing::Rows(rows)))
 }
 
-fn dots(m: &Measurement, label: String) -> BarChartRow {
+fn dot_row(m: &Measurement, label: String) -> BarChartRow {
     let values = [m.typical(), m.summary.p99, m.summary.max];
     let dot = |(key, value): (usize, Option<f64>)| {
         let at = value.filter(|value| *value > 0.0)?;
@@ -155,7 +156,7 @@ mod tests {
     use latscope_core::fixture::{self, ipc};
 
     fn of(family: &str) -> BarChart {
-        match figures(&fixture::report(), family, catalogue()).remove(0).drawing {
+        match bar_figures(&fixture::report(), family, catalogue()).remove(0).drawing {
             Drawing::Rows(rows) => rows,
             _ => panic!("no rows"),
         }
@@ -180,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_family_without_ways_beside_each_other_has_no_bars() {
-        assert!(figures(&fixture::report(), "memory", catalogue()).is_empty());
+        assert!(bar_figures(&fixture::report(), "memory", catalogue()).is_empty());
     }
 
     #[test]

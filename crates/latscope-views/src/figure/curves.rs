@@ -1,8 +1,8 @@
 //! Figures of memory latency over working-set size, and of a transaction's time over its payload.
 
 use super::about::of_points;
-use super::by_parameter::{medians, spaced};
-use super::many::{MOST, thinned};
+use super::by_parameter::{median_series, space_unit};
+use super::many::{MOST, thin_series};
 use super::{Axis, AxisMark, CurvePlot, FigureAxisScale, FigureAxisUnit, MarkAxis, PlotSeries};
 use latscope_core::catalogue::ids;
 use latscope_core::merged::is_merged;
@@ -39,7 +39,7 @@ pub fn latency_figure(report: &Report) -> Option<CurvePlot> {
         m.quality.level != QualityLevel::Unsupported && m.nodes().is_none() && !m.params.contains_key(KIND)
     };
     for m in report.of_probe(ids::MEMORY_LATENCY).filter(drawn) {
-        if let (Some(size), Some(_)) = (m.number(param::SIZE), m.typical()) {
+        if let (Some(size), Some(_)) = (m.numeric_param(param::SIZE), m.typical()) {
             curves.entry(curve_of(m)).or_default().push((size as f64, m));
         }
     }
@@ -50,7 +50,8 @@ pub fn latency_figure(report: &Report) -> Option<CurvePlot> {
     let all: Vec<&Measurement> = shown.iter().flat_map(|(_, points)| points).map(|(_, m)| *m).collect();
     let mut notes = of_points(report, &all, "band");
     notes.extend((!further.is_empty()).then(|| format!("not drawn: {}", further.join("; "))));
-    let series: Vec<PlotSeries> = shown.into_iter().map(|(name, points)| medians(name, points)).collect();
+    let series: Vec<PlotSeries> =
+        shown.into_iter().map(|(name, points)| median_series(name, points)).collect();
     if series.is_empty() {
         return None;
     }
@@ -66,17 +67,17 @@ pub fn latency_figure(report: &Report) -> Option<CurvePlot> {
 
 /// The rank and the name of the curve a point is on.
 fn curve_of(m: &Measurement) -> (usize, String) {
-    let [order, pages] = [param::ORDER, param::PAGES].map(|name| m.text(name).unwrap_or_default());
+    let [order, pages] = [param::ORDER, param::PAGES].map(|name| m.text_param(name).unwrap_or_default());
     let rank = PREFERRED.iter().position(|known| *known == (order, pages)).unwrap_or(PREFERRED.len());
     let stride = match m.params.get(param::STRIDE).filter(|_| order == "stride") {
         Some(stride) => format!(" {stride}"),
         None => String::new(),
     };
-    (rank, format!("{order}{stride}, {} pages", spaced(pages)))
+    (rank, format!("{order}{stride}, {} pages", space_unit(pages)))
 }
 
 fn marks(level: &LevelRow) -> Vec<AxisMark> {
-    let label = format!("{} {}", level.label(), format_time(level.ns));
+    let label = format!("{} {}", level.display_name(), format_time(level.ns));
     let plateau = AxisMark::new(MarkAxis::Y, level.ns, label);
     let edge = level.capacity().map(|size| AxisMark::new(MarkAxis::X, size as f64, format_size(size)));
     [Some(plateau), edge].into_iter().flatten().collect()
@@ -90,15 +91,15 @@ pub fn throughput_figure(report: &Report) -> Option<CurvePlot> {
         mode(m) == Some("throughput") && is_merged(m) && m.quality.level != QualityLevel::Unsupported
     };
     for m in report.measurements.iter().filter(wanted) {
-        let (Some(payload), Some(_)) = (m.number(param::PAYLOAD), m.typical()) else { continue };
+        let (Some(payload), Some(_)) = (m.numeric_param(param::PAYLOAD), m.typical()) else { continue };
         entry(&mut curves, label(m)).push((payload as f64, m));
     }
     curves.retain(|(_, points)| points.len() > 1);
     let all: Vec<&Measurement> = curves.iter().flat_map(|(_, points)| points).map(|(_, m)| *m).collect();
     let mut notes = of_points(report, &all, "band");
     let slowest = |one: &PlotSeries| one.points.iter().map(|(_, ns)| *ns).fold(0.0, f64::max);
-    let series = curves.into_iter().map(|(name, points)| medians(name, points));
-    let (series, thinned) = thinned(series.map(|one| (slowest(&one), one)).collect(), MOST);
+    let series = curves.into_iter().map(|(name, points)| median_series(name, points));
+    let (series, thinned) = thin_series(series.map(|one| (slowest(&one), one)).collect(), MOST);
     notes.extend(thinned);
     (!series.is_empty()).then(|| CurvePlot {
         title: "Time of a transaction by payload".to_owned(),

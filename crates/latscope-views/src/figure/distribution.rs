@@ -2,9 +2,9 @@
 //! curve of steps for each CPU, and the maximum in the title. Where the maximum is far from the medians the axis of
 //! latency is logarithmic, too: on a linear one all but the tail would be in the first bin.
 
-use super::about::{about, doubt};
-use super::many::{self, thinned};
-use super::ticks::written;
+use super::about::{doubt_suffix, subtitle_lines};
+use super::many::{self, thin_series};
+use super::ticks::format_axis_value;
 use super::{Axis, AxisMark, CurvePlot, FigureAxisScale, FigureAxisUnit, MarkAxis, PlotSeries, SeriesShape};
 use latscope_core::events::{ProbeEventGroup, ProbeEventRow};
 use latscope_core::histogram::Histogram;
@@ -26,26 +26,27 @@ const SHARE_OF_BIN: &str = "12 % of the latency";
 pub fn distribution_figure(report: &Report, group: &ProbeEventGroup) -> Option<CurvePlot> {
     let worst = group.worst()?;
     let max = worst.m.summary.max?;
-    let bins = DistributionPlotBins::of(group, max);
+    let bins = DistributionPlotBins::for_group(group, max);
     let counts: Vec<Vec<u64>> = group.singles.iter().map(|row| bins.counts(&row.m.histogram)).collect();
     let events: u64 = group.singles.iter().map(|row| row.m.histogram.count()).sum();
     let beyond = events - counts.iter().flatten().sum::<u64>();
-    let mut notes = about(report, group);
+    let mut notes = subtitle_lines(report, group);
     if beyond > 0 {
         notes.push(format!("{} beyond the last bin are not drawn", format_count(beyond)));
     }
     let most = counts.iter().flatten().max().copied().unwrap_or(1);
-    let (series, thinned) = thinned(series(group, &bins, &counts), many::MOST);
+    let (series, thinned) = thin_series(series(group, &bins, &counts), many::MOST);
     notes.extend(thinned);
-    let events = format!("events in {}", bins.width());
+    let events = format!("events in {}", bins.format_width());
     Some(CurvePlot {
         title: format!("{}: max {} ({})", group.probe, format_time(max), worst.label),
         notes,
-        x: Axis::new("latency", bins.scale, FigureAxisUnit::Nanoseconds).between((bins.start(), bins.end())),
+        x: Axis::new("latency", bins.scale, FigureAxisUnit::Nanoseconds)
+            .with_ends((bins.first_edge(), bins.last_edge())),
         y: Axis::new(&events, FigureAxisScale::Log10, FigureAxisUnit::Count)
-            .between((LEAST_COUNT, most.max(5) as f64 * 2.0)),
+            .with_ends((LEAST_COUNT, most.max(5) as f64 * 2.0)),
         series,
-        marks: limits(group, &bins),
+        marks: limit_marks(group, &bins),
     })
 }
 
@@ -58,8 +59,8 @@ fn series(
     let mut all = Vec::new();
     for (row, counts) in group.singles.iter().zip(counts) {
         let max = row.m.summary.max.unwrap_or_default();
-        let name = format!("{}, max {}{}", row.label, format_time(max), doubt(row));
-        let points = steps(counts, &bins.edges);
+        let name = format!("{}, max {}{}", row.label, format_time(max), doubt_suffix(row));
+        let points = step_corners(counts, &bins.edges);
         all.push((max, PlotSeries { name, points, shape: SeriesShape::Steps, ..PlotSeries::default() }));
     }
     all
@@ -74,7 +75,7 @@ struct DistributionPlotBins {
 
 impl DistributionPlotBins {
     /// Bins for the events of a group, the longest of which took `max` ns.
-    fn of(group: &ProbeEventGroup, max: f64) -> DistributionPlotBins {
+    fn for_group(group: &ProbeEventGroup, max: f64) -> DistributionPlotBins {
         let least = |values: &dyn Fn(&ProbeEventRow) -> Option<f64>| {
             group.singles.iter().filter_map(values).fold(f64::MAX, f64::min)
         };
@@ -92,7 +93,7 @@ impl DistributionPlotBins {
     /// each has a bucket.
     fn linear(max: f64, resolution: f64) -> DistributionPlotBins {
         let end = round_up(max * 1.02);
-        let width = rounded(&[1.0, 2.0, 5.0, 10.0], (end / 128.0).max(1.0).max(resolution));
+        let width = next_round_number(&[1.0, 2.0, 5.0, 10.0], (end / 128.0).max(1.0).max(resolution));
         let bins = (end / width).ceil() as usize;
         DistributionPlotBins {
             scale: FigureAxisScale::Linear,
@@ -111,18 +112,18 @@ impl DistributionPlotBins {
         DistributionPlotBins { scale: FigureAxisScale::Log10, edges }
     }
 
-    fn start(&self) -> f64 {
+    fn first_edge(&self) -> f64 {
         self.edges[0]
     }
 
-    fn end(&self) -> f64 {
+    fn last_edge(&self) -> f64 {
         self.edges[self.edges.len() - 1]
     }
 
     /// Returns the width of a bin, in words.
-    fn width(&self) -> String {
+    fn format_width(&self) -> String {
         match self.scale {
-            FigureAxisScale::Linear => written(FigureAxisUnit::Nanoseconds, self.edges[1]),
+            FigureAxisScale::Linear => format_axis_value(FigureAxisUnit::Nanoseconds, self.edges[1]),
             _ => SHARE_OF_BIN.to_owned(),
         }
     }
@@ -150,17 +151,17 @@ impl DistributionPlotBins {
 }
 
 /// Returns the next number that begins with one of these digits in its decade.
-fn rounded(digits: &[f64], value: f64) -> f64 {
+fn next_round_number(digits: &[f64], value: f64) -> f64 {
     let decade = 10f64.powf(value.max(1.0).log10().floor());
     digits.iter().map(|digit| digit * decade).find(|round| *round >= value).unwrap_or(10.0 * decade)
 }
 
 fn round_up(value: f64) -> f64 {
-    rounded(&[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0], value)
+    next_round_number(&[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0], value)
 }
 
 /// The corners of the steps: each bin at its left end, and the end of the last.
-fn steps(bins: &[u64], edges: &[f64]) -> Vec<(f64, f64)> {
+fn step_corners(bins: &[u64], edges: &[f64]) -> Vec<(f64, f64)> {
     // An empty bin lies below the axis, where the curve goes down to.
     let height = |count: u64| (count as f64).max(LEAST_COUNT / 2.0);
     let mut points: Vec<(f64, f64)> = Vec::new();
@@ -175,12 +176,12 @@ fn steps(bins: &[u64], edges: &[f64]) -> Vec<(f64, f64)> {
 }
 
 /// Returns the limits of the criteria as marks.
-fn limits(group: &ProbeEventGroup, bins: &DistributionPlotBins) -> Vec<AxisMark> {
-    let verdicts = group.whole().iter().filter_map(|row| row.m.verdict.as_ref());
+fn limit_marks(group: &ProbeEventGroup, bins: &DistributionPlotBins) -> Vec<AxisMark> {
+    let verdicts = group.whole_probe_rows().iter().filter_map(|row| row.m.verdict.as_ref());
     let checks = verdicts.flat_map(|verdict| &verdict.checks);
     let drawn = checks.filter(|check| {
         ["max", "threshold"].contains(&check.metric.as_str())
-            && (bins.start()..bins.end()).contains(&check.limit)
+            && (bins.first_edge()..bins.last_edge()).contains(&check.limit)
     });
     let label = |check: &CriterionCheck| format!("{} {}", check.metric, format_time(check.limit));
     let mut marks: Vec<AxisMark> =
@@ -193,12 +194,12 @@ fn limits(group: &ProbeEventGroup, bins: &DistributionPlotBins) -> Vec<AxisMark>
 mod tests {
     use super::*;
     use crate::figure::{Picture, event_pictures};
-    use latscope_core::events::groups;
+    use latscope_core::events::event_groups;
     use latscope_core::fixture;
     use latscope_judge::verdict::{MetricCriterion, judge_report};
 
     fn figure_of(report: &Report) -> Option<CurvePlot> {
-        distribution_figure(report, groups(report).first()?)
+        distribution_figure(report, event_groups(report).first()?)
     }
 
     #[test]
@@ -251,7 +252,7 @@ mod tests {
     #[test]
     fn steps_have_a_corner_where_the_height_changes() {
         let low = LEAST_COUNT / 2.0;
-        let found = steps(&[0, 4, 4, 1], &[0.0, 10.0, 20.0, 30.0, 40.0]);
+        let found = step_corners(&[0, 4, 4, 1], &[0.0, 10.0, 20.0, 30.0, 40.0]);
         assert_eq!(found, [(0.0, low), (10.0, 4.0), (30.0, 1.0), (40.0, low)]);
     }
 

@@ -16,14 +16,14 @@ const PROBE: &str = ids::CORE_TO_CORE;
 type CpuPairMeasurement<'a> = (&'a Measurement, (u32, u32));
 
 /// Returns the maps of a family.
-pub(super) fn figures(report: &Report, family: &str) -> Vec<NamedDrawing> {
+pub(super) fn heat_maps(report: &Report, family: &str) -> Vec<NamedDrawing> {
     of_cores(report, family).into_iter().chain(of_nodes(report, family)).collect()
 }
 
 /// Returns a map for each way in which cores hand over a cache line; fewer than two pairs have no map.
 fn of_cores(report: &Report, family: &str) -> Vec<NamedDrawing> {
     let mut modes: BTreeMap<String, Vec<CpuPairMeasurement>> = BTreeMap::new();
-    for m in report.of_probe(PROBE).filter(|m| family == families::of(PROBE) && m.typical().is_some()) {
+    for m in report.of_probe(PROBE).filter(|m| family == families::of_probe(PROBE) && m.typical().is_some()) {
         let mode = m.params.get(param::MODE).map(ToString::to_string).unwrap_or_default();
         modes.entry(mode).or_default().extend(m.cpu_pair().map(|pair| (m, pair)));
     }
@@ -38,7 +38,7 @@ fn of_cores(report: &Report, family: &str) -> Vec<NamedDrawing> {
 fn cores(report: &Report, mode: &str, points: &[CpuPairMeasurement]) -> HeatMap {
     let numbers: BTreeSet<u32> = points.iter().flat_map(|(_, (a, b))| [*a, *b]).collect();
     let mut cpus: Vec<(CpuTopologyKey, u32)> =
-        numbers.into_iter().map(|cpu| (place(&report.machine, cpu), cpu)).collect();
+        numbers.into_iter().map(|cpu| (topology_key(&report.machine, cpu), cpu)).collect();
     cpus.sort();
     let index: BTreeMap<u32, usize> = cpus.iter().enumerate().map(|(at, (_, cpu))| (*cpu, at)).collect();
     let group = |at: usize| (cpus[at].0.0, cpus[at].0.1, cpus[at].0.2);
@@ -62,8 +62,8 @@ fn cores(report: &Report, mode: &str, points: &[CpuPairMeasurement]) -> HeatMap 
         );
     }
     notes.push(order);
-    let times = measured.first().map_or("", |m| m.times.words());
-    merged(HeatMap {
+    let times = measured.first().map_or("", |m| m.times.display_name());
+    merge_cells(HeatMap {
         title: format!("Core to core, {mode}"),
         notes,
         side: "CPU".to_owned(),
@@ -79,7 +79,7 @@ fn cores(report: &Report, mode: &str, points: &[CpuPairMeasurement]) -> HeatMap 
 const MOST_ROWS: usize = 256;
 
 /// Returns the map with the cells of some CPUs each as one, their median, if there are too many to be seen.
-fn merged(cells: HeatMap) -> HeatMap {
+fn merge_cells(cells: HeatMap) -> HeatMap {
     let each = cells.names.len().div_ceil(MOST_ROWS);
     if each <= 1 {
         return cells;
@@ -111,7 +111,7 @@ fn merged(cells: HeatMap) -> HeatMap {
 /// Place of a CPU among the others: package, node, index of its last cache (after all others if it is not known), core.
 type CpuTopologyKey = (u32, u32, usize, u32);
 
-fn place(machine: &Machine, cpu: u32) -> CpuTopologyKey {
+fn topology_key(machine: &Machine, cpu: u32) -> CpuTopologyKey {
     let known = machine.cpus.iter().find(|known| known.id == cpu);
     let (package, node, core) =
         known.map_or((u32::MAX, 0, cpu), |known| (known.package, known.node, known.core));
@@ -129,12 +129,12 @@ fn of_nodes(report: &Report, family: &str) -> Vec<NamedDrawing> {
     kinds.retain(|_, points| points.len() > 1);
     let named = |(kind, points): (String, Vec<&Measurement>)| {
         let id = format!("memory-nodes-{}", kind.replace(' ', "-").to_lowercase());
-        NamedDrawing::new(family, &id, Drawing::Cells(nodes(report, &kind, &points)))
+        NamedDrawing::new(family, &id, Drawing::Cells(node_map(report, &kind, &points)))
     };
     kinds.into_iter().map(named).collect()
 }
 
-fn nodes(report: &Report, kind: &str, points: &[&Measurement]) -> HeatMap {
+fn node_map(report: &Report, kind: &str, points: &[&Measurement]) -> HeatMap {
     let placed: Vec<(&Measurement, (u32, u32))> =
         points.iter().filter_map(|m| Some((*m, m.nodes()?))).collect();
     let names: Vec<u32> =
@@ -170,7 +170,7 @@ mod tests {
     use latscope_core::units::CpuList;
 
     fn of(report: &Report) -> HeatMap {
-        match figures(report, "sync").remove(0).drawing {
+        match heat_maps(report, "sync").remove(0).drawing {
             Drawing::Cells(cells) => cells,
             _ => panic!("no map"),
         }
@@ -216,7 +216,7 @@ mod tests {
             cells: (0..cpus).flat_map(|a| (0..a).map(move |b| cell(a, b))).collect(),
             ..of(&fixture::report())
         };
-        let cells = merged(all);
+        let cells = merge_cells(all);
         assert_eq!(
             (cells.names.len(), &cells.names[1], &cells.borders[..]),
             (256, &"4".to_owned(), &[64, 128, 192][..])

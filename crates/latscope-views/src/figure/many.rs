@@ -1,7 +1,7 @@
 //! Figures of more curves than can be distinguished: the highest are drawn, the others are one band.
 
 use super::{PlotSeries, SeriesShape};
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use std::collections::BTreeMap;
 
 /// Number of colours that can be distinguished.
@@ -13,7 +13,7 @@ const CORNERS: usize = 400;
 /// Returns the curves of at most `most` colours, those with the highest curves, and an envelope of the others,
 /// with a note on it. If there are no more colours, all curves are returned. The height of each curve stands
 /// before it.
-pub(super) fn thinned(series: Vec<(f64, PlotSeries)>, most: usize) -> (Vec<PlotSeries>, Option<String>) {
+pub(super) fn thin_series(series: Vec<(f64, PlotSeries)>, most: usize) -> (Vec<PlotSeries>, Option<String>) {
     let all = series.len();
     let mut highest: BTreeMap<usize, f64> = BTreeMap::new();
     let series: Vec<(usize, f64, PlotSeries)> = series
@@ -42,7 +42,7 @@ pub(super) fn thinned(series: Vec<(f64, PlotSeries)>, most: usize) -> (Vec<PlotS
     let note = format!(
         "{} of {all} curves are drawn, those with the highest values; grey: from the least to the largest of {}",
         drawn.len(),
-        counted(others.len() as u64, "other")
+        count_with_noun(others.len() as u64, "other")
     );
     drawn.push(envelope(&others));
     (drawn, Some(note))
@@ -67,7 +67,7 @@ fn envelope(others: &[PlotSeries]) -> PlotSeries {
         Some((*x, known().reduce(f64::min)?, known().reduce(f64::max)?))
     };
     PlotSeries {
-        name: counted(others.len() as u64, "other"),
+        name: count_with_noun(others.len() as u64, "other"),
         band: places.iter().step_by(each).filter_map(ends).collect(),
         shape,
         background: true,
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn the_highest_are_drawn_in_their_order_and_the_others_are_between_their_ends() {
-        let (drawn, note) = thinned((0..10).map(line).collect(), MOST);
+        let (drawn, note) = thin_series((0..10).map(line).collect(), MOST);
         let names: Vec<&str> = drawn.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["3", "4", "5", "6", "7", "8", "9", "3 others"]);
         assert_eq!(drawn[7].band, [(1.0, 0.0, 2.0), (2.0, 1.0, 3.0)]);
@@ -100,8 +100,8 @@ mod tests {
             let (height, one) = line(at);
             (height, PlotSeries { tone: Some((at / 2, at % 2)), ..one })
         };
-        assert_eq!(thinned((0..14).map(paired).collect(), MOST).1, None);
-        let (drawn, _) = thinned((0..16).map(paired).collect(), MOST);
+        assert_eq!(thin_series((0..14).map(paired).collect(), MOST).1, None);
+        let (drawn, _) = thin_series((0..16).map(paired).collect(), MOST);
         assert_eq!((drawn.len(), drawn[0].tone, drawn[14].name.as_str()), (15, Some((6, 0)), "2 others"));
     }
 

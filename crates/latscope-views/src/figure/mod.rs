@@ -1,4 +1,4 @@
-//! Figures as values: they say what to draw. Back ends turn them into pictures: [`terminal`] for terminals,
+//! Figures as values: they say what to draw. Back ends turn them into pictures: [`format_figure`] for terminals,
 //! [`svg`] for files.
 
 mod about;
@@ -26,12 +26,12 @@ pub use named::NamedDrawing;
 pub use percentiles::percentile_figure;
 pub(crate) use quantiles::{overlay_figure, shift_figure};
 pub use svg::{document_of, svg};
-pub(crate) use svg::{drawing, drawn};
-pub use terminal::terminal;
+pub(crate) use svg::{drawn, plot_element};
+pub use terminal::format_figure;
 pub(crate) use timeline::timeline_figure;
 
 pub use latscope_core::catalogue::figures::{FigureAxisScale, FigureAxisUnit};
-use latscope_core::events::groups;
+use latscope_core::events::event_groups;
 use latscope_core::report::{Measurement, Report};
 
 /// A picture of single events.
@@ -46,7 +46,7 @@ pub enum Picture {
 /// Draws `pictures` of the events of a report as one SVG document, one below the other for each probe. Returns
 /// `None` without single events.
 pub(crate) fn event_pictures(report: &Report, pictures: &[Picture]) -> Option<String> {
-    let groups = groups(report);
+    let groups = event_groups(report);
     let draw = |group, picture: &Picture| match picture {
         Picture::Distribution => distribution_figure(report, group),
         Picture::Percentiles => percentile_figure(report, group),
@@ -61,7 +61,7 @@ pub(crate) fn event_pictures(report: &Report, pictures: &[Picture]) -> Option<St
 /// Returns a report as an SVG document: time against payload, or the curve of memory latency, if the report has
 /// one of them and histograms are asked for; otherwise a picture of its events. `None` if there is nothing to
 /// draw.
-pub fn document(report: &Report, picture: Picture) -> Option<String> {
+pub fn svg_document(report: &Report, picture: Picture) -> Option<String> {
     let curve = || throughput_figure(report).or_else(|| latency_figure(report));
     let curve = (picture == Picture::Distribution).then(curve).flatten();
     curve.map(|figure| svg(&[figure])).or_else(|| event_pictures(report, &[picture]))
@@ -211,13 +211,15 @@ impl Axis {
     }
 
     /// The axis with these ends.
-    fn between(self, ends: (f64, f64)) -> Axis {
+    fn with_ends(self, ends: (f64, f64)) -> Axis {
         Axis { ends: Some(ends), ..self }
     }
 
     /// Returns the places at both ends of the axis of values at these places, with so much room around them.
-    fn frame(&self, (low, high): (f64, f64), room: f64) -> Option<(f64, f64)> {
-        let ends = self.ends.and_then(|(low, high)| Some((self.scale.place(low)?, self.scale.place(high)?)));
+    fn padded_ends(&self, (low, high): (f64, f64), room: f64) -> Option<(f64, f64)> {
+        let ends = self
+            .ends
+            .and_then(|(low, high)| Some((self.scale.axis_position(low)?, self.scale.axis_position(high)?)));
         let room = if high > low { (high - low) * room } else { 0.5 };
         let range = ends.unwrap_or((low - room, high + room));
         (range.1 > range.0 && (range.1 - range.0).is_finite()).then_some(range)
@@ -290,14 +292,14 @@ impl AxisMark {
 impl BarChart {
     /// Returns the places at both ends of the axis: those given, otherwise those of all parts and marks with a
     /// little room; `None` without a place.
-    fn frame(&self) -> Option<(f64, f64)> {
+    fn axis_ends(&self) -> Option<(f64, f64)> {
         let scale = self.x.scale;
         let range = match self.x.ends {
-            Some((low, high)) => (scale.place(low)?, scale.place(high)?),
+            Some((low, high)) => (scale.axis_position(low)?, scale.axis_position(high)?),
             None => {
                 let parts = self.rows.iter().flat_map(|row| &row.parts).flat_map(|part| [part.from, part.to]);
                 let all = parts.chain(self.marks.iter().map(|mark| mark.at));
-                let places = || all.clone().filter_map(|value| scale.place(value));
+                let places = || all.clone().filter_map(|value| scale.axis_position(value));
                 let (low, high) = (places().reduce(f64::min)?, places().reduce(f64::max)?);
                 let room = if high > low { (high - low) * 0.04 } else { 0.5 };
                 let low = if scale == FigureAxisScale::Linear { low.min(0.0) } else { low - room };
@@ -316,7 +318,7 @@ impl CurvePlot {
     }
 
     fn range_of(&self, points: impl Iterator<Item = (f64, f64)>) -> Option<[(f64, f64); 2]> {
-        let mut places = points.filter_map(|point| self.place(point));
+        let mut places = points.filter_map(|point| self.point_position(point));
         let (x, y) = places.next()?;
         let wider = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
         Some(places.fold([(x, x), (y, y)], |[of_x, of_y], (x, y)| [wider(of_x, x), wider(of_y, y)]))
@@ -324,19 +326,19 @@ impl CurvePlot {
 
     /// Returns the places at both ends of each axis, `[x, y]`: those given, otherwise those of the points and
     /// bands with a little room; `None` without a point.
-    pub fn frame(&self) -> Option<[(f64, f64); 2]> {
+    pub fn axis_ranges(&self) -> Option<[(f64, f64); 2]> {
         self.range()?;
         let ends = |series: &PlotSeries| -> Vec<(f64, f64)> {
             let band = series.band.iter().flat_map(|(x, low, high)| [(*x, *low), (*x, *high)]);
             series.points.iter().copied().chain(band).collect()
         };
         let [x, y] = self.range_of(self.series.iter().flat_map(ends))?;
-        Some([self.x.frame(x, 0.0)?, self.y.frame(y, 0.04)?])
+        Some([self.x.padded_ends(x, 0.0)?, self.y.padded_ends(y, 0.04)?])
     }
 
     /// The place of a point on both axes.
-    pub fn place(&self, (x, y): (f64, f64)) -> Option<(f64, f64)> {
-        Some((self.x.scale.place(x)?, self.y.scale.place(y)?))
+    pub fn point_position(&self, (x, y): (f64, f64)) -> Option<(f64, f64)> {
+        Some((self.x.scale.axis_position(x)?, self.y.scale.axis_position(y)?))
     }
 }
 

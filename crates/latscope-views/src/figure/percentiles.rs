@@ -1,8 +1,8 @@
 //! Latency by percentile, on an axis stretched so that each further nine is as wide as the previous one: the
 //! form of picture that HdrHistogram introduced.
 
-use super::about::{about, doubt};
-use super::many::{MOST, thinned};
+use super::about::{doubt_suffix, subtitle_lines};
+use super::many::{MOST, thin_series};
 use super::{Axis, AxisMark, CurvePlot, FigureAxisScale, FigureAxisUnit, MarkAxis, PlotSeries};
 use latscope_core::events::{ProbeEventGroup, ProbeEventRow};
 use latscope_core::histogram::Histogram;
@@ -12,16 +12,16 @@ use latscope_core::units::format_count;
 /// Latency of a probe by percentile, raw and with the missed activations;
 /// `None` without events.
 pub fn percentile_figure(report: &Report, group: &ProbeEventGroup) -> Option<CurvePlot> {
-    let whole = group.whole();
+    let whole = group.whole_probe_rows();
     let curves = whole
         .iter()
         .flat_map(|row| curves(row).into_iter().map(|one| (row.m.summary.max.unwrap_or(0.0), one)));
-    let (series, thinned) = thinned(curves.collect(), MOST);
+    let (series, thinned) = thin_series(curves.collect(), MOST);
     let most = whole.iter().map(|row| row.m.summary.count).max()?;
     let doubtful = AxisMark::new(MarkAxis::X, most as f64 / 10.0, "fewer than 10 beyond".to_owned());
     Some(CurvePlot {
         title: format!("{}: latency by percentile", group.probe),
-        notes: about(report, group).into_iter().chain(beyond(whole)).chain(thinned).collect(),
+        notes: subtitle_lines(report, group).into_iter().chain(beyond_note(whole)).chain(thinned).collect(),
         x: Axis::new("percentile", FigureAxisScale::Log10, FigureAxisUnit::Percentile),
         y: Axis::new("latency", FigureAxisScale::Log10, FigureAxisUnit::Nanoseconds),
         series,
@@ -30,7 +30,7 @@ pub fn percentile_figure(report: &Report, group: &ProbeEventGroup) -> Option<Cur
 }
 
 /// Returns how many values are beyond the last bin; `None` without any.
-fn beyond(rows: &[ProbeEventRow]) -> Option<String> {
+fn beyond_note(rows: &[ProbeEventRow]) -> Option<String> {
     let beyond: u64 = rows.iter().map(|row| row.m.histogram.overflow()).sum();
     let number = format_count(beyond);
     (beyond > 0)
@@ -45,7 +45,7 @@ fn curves(row: &ProbeEventRow) -> Vec<PlotSeries> {
         ..PlotSeries::default()
     };
     let corrected = row.m.corrected.as_ref().filter(|corrected| corrected.count() > row.m.histogram.count());
-    let name = format!("{}{}", row.label, doubt(row));
+    let name = format!("{}{}", row.label, doubt_suffix(row));
     let raw_name = if corrected.is_some() { format!("{name}, as measured") } else { name.clone() };
     let raw = curve(raw_name, &row.m.histogram);
     let corrected = corrected.map(|corrected| curve(format!("{name}, with the missed"), corrected));
@@ -74,11 +74,11 @@ fn points(histogram: &Histogram) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::events::groups;
+    use latscope_core::events::event_groups;
     use latscope_core::fixture;
 
     fn figure_of(report: &Report) -> Option<CurvePlot> {
-        percentile_figure(report, groups(report).first()?)
+        percentile_figure(report, event_groups(report).first()?)
     }
 
     #[test]

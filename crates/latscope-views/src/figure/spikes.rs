@@ -1,6 +1,6 @@
 //! Causes of the longest events: a bar for each event, its parts by cause.
 
-use super::about::about;
+use super::about::subtitle_lines;
 use super::{
     Axis, BarChart, BarChartPart, BarChartRow, FigureAxisScale, FigureAxisUnit, PartKind, is_doubtful,
 };
@@ -17,8 +17,8 @@ const MOST: usize = 20;
 const REST: &str = "not accounted for";
 
 /// The longest traced events of a probe; `None` without any.
-pub(super) fn figure(report: &Report, group: &ProbeEventGroup) -> Option<BarChart> {
-    let mut traced: Vec<&Outlier> = group.whole().iter().flat_map(|row| &row.m.outliers).collect();
+pub(super) fn spike_figure(report: &Report, group: &ProbeEventGroup) -> Option<BarChart> {
+    let mut traced: Vec<&Outlier> = group.whole_probe_rows().iter().flat_map(|row| &row.m.outliers).collect();
     traced.retain(|outlier| outlier.is_traced() && outlier.value > 0);
     traced.sort_by_key(|outlier| (std::cmp::Reverse(outlier.value), outlier.at));
     let all = traced.len();
@@ -26,8 +26,8 @@ pub(super) fn figure(report: &Report, group: &ProbeEventGroup) -> Option<BarChar
     if traced.is_empty() {
         return None;
     }
-    let keys = keys(&traced);
-    let mut notes = about(report, group);
+    let keys = cause_kinds(&traced);
+    let mut notes = subtitle_lines(report, group);
     if all > MOST {
         notes.push(format!("the {MOST} longest of {all} with a known cause"));
     }
@@ -35,24 +35,27 @@ pub(super) fn figure(report: &Report, group: &ProbeEventGroup) -> Option<BarChar
         title: format!("{}: what took the time of the longest events", group.probe),
         notes,
         x: Axis::new("latency", FigureAxisScale::Linear, FigureAxisUnit::Nanoseconds),
-        rows: traced.iter().map(|outlier| row(outlier, &keys, is_of_doubtful(group, outlier))).collect(),
+        rows: traced
+            .iter()
+            .map(|outlier| outlier_row(outlier, &keys, is_of_doubtful(group, outlier)))
+            .collect(),
         keys,
         marks: Vec::new(),
     })
 }
 
 /// Returns the kinds of causes, the kind with the most time first.
-fn keys(traced: &[&Outlier]) -> Vec<String> {
+fn cause_kinds(traced: &[&Outlier]) -> Vec<String> {
     let mut kinds: Vec<(String, u64)> = Vec::new();
     for cause in traced.iter().flat_map(|outlier| &outlier.cause) {
         *entry(&mut kinds, cause.kind.clone()) += cause.ns;
     }
     kinds.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-    let rest = traced.iter().any(|outlier| rest(outlier) > 0).then(|| REST.to_owned());
+    let rest = traced.iter().any(|outlier| unexplained_ns(outlier) > 0).then(|| REST.to_owned());
     kinds.into_iter().map(|(kind, _)| kind).chain(rest).collect()
 }
 
-fn rest(outlier: &Outlier) -> u64 {
+fn unexplained_ns(outlier: &Outlier) -> u64 {
     outlier.value.saturating_sub(outlier.cause.iter().map(|cause| cause.ns).sum())
 }
 
@@ -61,7 +64,7 @@ fn is_of_doubtful(group: &ProbeEventGroup, outlier: &Outlier) -> bool {
     group.singles.iter().any(|row| is_doubtful(row.m) && row.m.outliers.contains(outlier))
 }
 
-fn row(outlier: &Outlier, keys: &[String], doubtful: bool) -> BarChartRow {
+fn outlier_row(outlier: &Outlier, keys: &[String], doubtful: bool) -> BarChartRow {
     let mut at = 0.0;
     let mut part = |kind: &str, label: String, ns: u64| {
         let key = keys.iter().position(|key| key == kind).unwrap_or_default();
@@ -72,9 +75,9 @@ fn row(outlier: &Outlier, keys: &[String], doubtful: bool) -> BarChartRow {
     let mut causes: Vec<&Cause> = outlier.cause.iter().collect();
     causes.sort_by_key(|cause| keys.iter().position(|key| *key == cause.kind));
     let mut parts: Vec<BarChartPart> =
-        causes.into_iter().map(|cause| part(&cause.kind, blame::words(cause), cause.ns)).collect();
-    if rest(outlier) > 0 {
-        parts.push(part(REST, REST.to_owned(), rest(outlier)));
+        causes.into_iter().map(|cause| part(&cause.kind, blame::describe_cause(cause), cause.ns)).collect();
+    if unexplained_ns(outlier) > 0 {
+        parts.push(part(REST, REST.to_owned(), unexplained_ns(outlier)));
     }
     BarChartRow {
         label: format!("CPU {}, {:.3} s after the start", outlier.cpu, outlier.at as f64 / 1e9),
@@ -87,7 +90,7 @@ fn row(outlier: &Outlier, keys: &[String], doubtful: bool) -> BarChartRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::events::groups;
+    use latscope_core::events::event_groups;
     use latscope_core::fixture;
     use latscope_core::quality::{QualityLevel, Reason};
 
@@ -97,7 +100,7 @@ mod tests {
         for m in &mut report.measurements {
             m.outliers.iter_mut().for_each(|outlier| outlier.cause.truncate(2));
         }
-        let rows = figure(&report, &groups(&report)[0]).unwrap();
+        let rows = spike_figure(&report, &event_groups(&report)[0]).unwrap();
         assert_eq!(rows.keys, ["thread", "irq", REST]);
         assert_eq!(rows.rows.len(), 1);
         let ends: Vec<f64> = rows.rows[0].parts.iter().map(|part| part.to).collect();
@@ -113,13 +116,13 @@ mod tests {
             .iter_mut()
             .flat_map(|m| &mut m.outliers)
             .for_each(|outlier| outlier.cause.clear());
-        assert_eq!(figure(&report, &groups(&report)[0]), None);
+        assert_eq!(spike_figure(&report, &event_groups(&report)[0]), None);
     }
 
     #[test]
     fn events_of_a_degraded_row_are_hollow() {
         let mut report = fixture::wake();
         report.measurements[1].lower(Reason::new(QualityLevel::Degraded, "few-samples", "a test", ""));
-        assert!(figure(&report, &groups(&report)[0]).unwrap().rows[0].doubtful);
+        assert!(spike_figure(&report, &event_groups(&report)[0]).unwrap().rows[0].doubtful);
     }
 }

@@ -1,9 +1,9 @@
 //! Golden files of what is drawn, as text: figures of every kind, each with its axes, curves and notes.
 
-use super::ticks::{ACROSS, BESIDE, UP, shown};
+use super::ticks::{ACROSS, BESIDE, UP, visible_ticks};
 use super::*;
 use crate::comparison::{by_percentile, tests::single_events};
-use crate::golden::{catalogue, check};
+use crate::golden::{catalogue, check_golden};
 use crate::history::tests::found;
 use crate::skipped::has_program;
 use latscope_core::fixture;
@@ -50,7 +50,7 @@ fn is_wanted(picture: &NamedDrawing) -> bool {
 fn what_is_drawn_of_each_fixture() {
     for (name, pictures) in all() {
         let texts: Vec<String> = pictures.iter().map(text_of).collect();
-        check(&format!("figures-{name}.txt"), &texts.join("\n"));
+        check_golden(&format!("figures-{name}.txt"), &texts.join("\n"));
     }
 }
 
@@ -85,13 +85,15 @@ fn every_picture_has_ticks_units_samples_machine_date_and_version() {
             let id = format!("{name}: {}", picture.id);
             let (notes, axes) = match &picture.drawing {
                 Drawing::Curves(figure) => {
-                    let [x, y] = figure.frame().unwrap();
-                    let axes =
-                        vec![(&figure.x, shown(&figure.x, x, ACROSS)), (&figure.y, shown(&figure.y, y, UP))];
+                    let [x, y] = figure.axis_ranges().unwrap();
+                    let axes = vec![
+                        (&figure.x, visible_ticks(&figure.x, x, ACROSS)),
+                        (&figure.y, visible_ticks(&figure.y, y, UP)),
+                    ];
                     (&figure.notes, axes)
                 }
                 Drawing::Rows(rows) => {
-                    (&rows.notes, vec![(&rows.x, shown(&rows.x, rows.frame().unwrap(), BESIDE))])
+                    (&rows.notes, vec![(&rows.x, visible_ticks(&rows.x, rows.axis_ends().unwrap(), BESIDE))])
                 }
                 Drawing::Cells(cells) => (&cells.notes, Vec::new()),
             };
@@ -141,7 +143,7 @@ fn text_of(picture: &NamedDrawing) -> String {
 }
 
 fn of_curves(figure: &CurvePlot) -> String {
-    let [x, y] = figure.frame().unwrap_or_default();
+    let [x, y] = figure.axis_ranges().unwrap_or_default();
     let mut text = of_axis("x", &figure.x, x, ACROSS) + &of_axis("y", &figure.y, y, UP);
     for series in &figure.series {
         let place = if series.background { ", in the background" } else { "" };
@@ -160,7 +162,7 @@ fn of_curves(figure: &CurvePlot) -> String {
 }
 
 fn of_rows(rows: &BarChart) -> String {
-    let mut text = of_axis("x", &rows.x, rows.frame().unwrap_or_default(), BESIDE);
+    let mut text = of_axis("x", &rows.x, rows.axis_ends().unwrap_or_default(), BESIDE);
     writeln!(text, "  keys {}", rows.keys.join(" | ")).unwrap();
     for row in &rows.rows {
         let doubtful = if row.doubtful { ", doubtful" } else { "" };
@@ -185,7 +187,7 @@ fn of_cells(cells: &HeatMap) -> String {
 }
 
 fn of_axis(name: &str, axis: &Axis, range: (f64, f64), most: usize) -> String {
-    let ticks: Vec<String> = shown(axis, range, most).into_iter().map(|(_, text)| text).collect();
+    let ticks: Vec<String> = visible_ticks(axis, range, most).into_iter().map(|(_, text)| text).collect();
     format!("  {name} {}, {:?}: {}\n", axis.label, axis.scale, ticks.join(" | "))
 }
 

@@ -16,7 +16,7 @@ pub(super) fn ticks(axis: &Axis, (low, high): (f64, f64), most: usize) -> Vec<Ti
         best = candidate;
     }
     if best.len() < LEAST {
-        best = between(axis, low, high)
+        best = subdecade_places(axis, low, high)
             .into_iter()
             .find(|set| (LEAST..=most).contains(&set.len()))
             .unwrap_or(best);
@@ -26,7 +26,7 @@ pub(super) fn ticks(axis: &Axis, (low, high): (f64, f64), most: usize) -> Vec<Ti
         FigureAxisScale::Log2 => place.exp2(),
         FigureAxisScale::Log10 => 10f64.powf(place),
     };
-    best.into_iter().map(|place| (place, written(axis.unit, value(place)))).collect()
+    best.into_iter().map(|place| (place, format_axis_value(axis.unit, value(place)))).collect()
 }
 
 /// Maximum number of ticks along the axes of curves, x and y, and along the axis of bars.
@@ -35,7 +35,7 @@ pub(super) const UP: usize = 9;
 pub(super) const BESIDE: usize = 7;
 
 /// The ticks within a range that are drawn.
-pub(super) fn shown(axis: &Axis, range: (f64, f64), most: usize) -> Vec<Tick> {
+pub(super) fn visible_ticks(axis: &Axis, range: (f64, f64), most: usize) -> Vec<Tick> {
     let inside = |(place, _): &Tick| range.0 <= *place + 1e-9 && *place <= range.1 + 1e-9;
     ticks(axis, range, most).into_iter().filter(inside).collect()
 }
@@ -45,7 +45,7 @@ const LEAST: usize = 3;
 
 /// Returns sets of places for a logarithmic axis that has hardly a decade: round values at equal distances,
 /// each set denser than the one before.
-fn between(axis: &Axis, low: f64, high: f64) -> Vec<Vec<f64>> {
+fn subdecade_places(axis: &Axis, low: f64, high: f64) -> Vec<Vec<f64>> {
     let (from, to) = match axis.scale {
         FigureAxisScale::Log2 => (low.exp2(), high.exp2()),
         FigureAxisScale::Log10 if axis.unit == FigureAxisUnit::Percentile => {
@@ -56,7 +56,7 @@ fn between(axis: &Axis, low: f64, high: f64) -> Vec<Vec<f64>> {
     };
     let linear = Axis { scale: FigureAxisScale::Linear, label: String::new(), ..*axis };
     let sets = candidates(&linear, from, to).into_iter();
-    sets.map(|set| set.into_iter().filter_map(|value| axis.scale.place(value)).collect()).collect()
+    sets.map(|set| set.into_iter().filter_map(|value| axis.scale.axis_position(value)).collect()).collect()
 }
 
 /// Places of percentiles below the first nine.
@@ -106,7 +106,7 @@ fn within_decades(low: f64, high: f64, digits: &[f64]) -> Vec<f64> {
 }
 
 /// A number with its unit, without zeros at the end.
-fn short(text: &str) -> String {
+fn trim_zeros(text: &str) -> String {
     match text.split_once(' ') {
         Some((digits, unit)) if digits.contains('.') => {
             format!("{} {unit}", digits.trim_end_matches('0').trim_end_matches('.'))
@@ -116,12 +116,12 @@ fn short(text: &str) -> String {
 }
 
 /// Returns a round value with its unit, with no more digits than necessary.
-pub(super) fn written(unit: FigureAxisUnit, value: f64) -> String {
+pub(super) fn format_axis_value(unit: FigureAxisUnit, value: f64) -> String {
     match unit {
         FigureAxisUnit::Bytes => format_size(value.round() as u64),
-        FigureAxisUnit::Nanoseconds => short(&format_time(value)),
+        FigureAxisUnit::Nanoseconds => trim_zeros(&format_time(value)),
         FigureAxisUnit::Rate if value == 0.0 => "0".to_owned(),
-        FigureAxisUnit::Rate => short(&format_rate(value)),
+        FigureAxisUnit::Rate => trim_zeros(&format_rate(value)),
         FigureAxisUnit::Count => format_count(value.round() as u64),
         // As many decimals as the number has digits: 99.9 % of 1000.
         FigureAxisUnit::Percentile => {
@@ -137,7 +137,7 @@ pub(super) fn written(unit: FigureAxisUnit, value: f64) -> String {
 }
 
 /// Returns the position of a place within a range, 0 to 1.
-pub(super) fn share(place: f64, (low, high): (f64, f64)) -> f64 {
+pub(super) fn relative_position(place: f64, (low, high): (f64, f64)) -> f64 {
     ((place - low) / (high - low)).clamp(0.0, 1.0)
 }
 

@@ -1,14 +1,14 @@
 //! The events of a probe over time: the longest and the median of each moment.
 
-use super::about::about;
+use super::about::subtitle_lines;
 use super::{Axis, CurvePlot, FigureAxisScale, FigureAxisUnit, PlotSeries, SeriesShape};
-use latscope_core::events::{ProbeEventGroup, written};
+use latscope_core::events::{ProbeEventGroup, format_param};
 use latscope_core::merged::MERGED;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::report::{Measurement, Report, SampleBlock};
 use latscope_core::statistics::median;
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 
 /// Number of columns that can be distinguished.
 const COLUMNS: usize = 240;
@@ -27,14 +27,14 @@ struct PlotTimeBucket {
 
 /// Returns the longest event and the median of all in columns of equal time, a pair of curves for each set of
 /// rows that differ only in their CPU, thread or pair; empty if fewer than three moments are known.
-pub(super) fn figures(report: &Report, group: &ProbeEventGroup) -> Vec<CurvePlot> {
+pub(super) fn time_figures(report: &Report, group: &ProbeEventGroup) -> Vec<CurvePlot> {
     let sets = sets(group);
-    let names = names(&sets);
+    let names = set_names(&sets);
     let named: Vec<(&Set, String)> =
-        sets.iter().zip(names).filter(|(set, _)| set.columns().is_some()).collect();
+        sets.iter().zip(names).filter(|(set, _)| set.column_layout().is_some()).collect();
     let left = named.len().saturating_sub(MOST_SETS * MOST_FIGURES);
     let parts = named.chunks(MOST_SETS).take(MOST_FIGURES);
-    parts.map(|part| figure(report, group, part, left)).collect()
+    parts.map(|part| build_figure(report, group, part, left)).collect()
 }
 
 /// Rows that may be joined into a pair of curves.
@@ -55,22 +55,22 @@ fn sets<'a>(group: &ProbeEventGroup<'a>) -> Vec<Set<'a>> {
 }
 
 /// Returns the parameters in which sets differ; of a caller the policy is enough.
-fn names(sets: &[Set]) -> Vec<String> {
+fn set_names(sets: &[Set]) -> Vec<String> {
     let all: Vec<&Params> = sets.iter().map(|set| &set.0[0].params).collect();
     let implied = |name: &str| {
         [param::THREAD, param::PRIORITY, param::CALLER_THREAD].contains(&name) || MERGED.contains(&name)
     };
     let varies = |name: &str| all.iter().any(|params| params.get(name) != all[0].get(name));
     let part = |params: &Params, (name, value): (&String, &ParamValue)| {
-        (varies(name) && !implied(name)).then(|| written(name, value, params))
+        (varies(name) && !implied(name)).then(|| format_param(name, value, params))
     };
     let name =
         |params: &&Params| params.iter().filter_map(|one| part(params, one)).collect::<Vec<_>>().join(", ");
     all.iter().map(name).collect()
 }
 
-fn figure(report: &Report, group: &ProbeEventGroup, sets: &[(&Set, String)], left: usize) -> CurvePlot {
-    let mut notes = about(report, group);
+fn build_figure(report: &Report, group: &ProbeEventGroup, sets: &[(&Set, String)], left: usize) -> CurvePlot {
+    let mut notes = subtitle_lines(report, group);
     notes.push(
         "of each moment the longest event, and the median of at most 16 of each block of events".to_owned(),
     );
@@ -79,7 +79,7 @@ fn figure(report: &Report, group: &ProbeEventGroup, sets: &[(&Set, String)], lef
         notes.push(format!("bands: from the least to the largest of {threads} threads"));
     }
     if left > 0 {
-        notes.push(format!("{} of rows not drawn", counted(left as u64, "further set")));
+        notes.push(format!("{} of rows not drawn", count_with_noun(left as u64, "further set")));
     }
     let one = sets.len() == 1;
     let drawn = sets.iter().enumerate().flat_map(|(at, (set, name))| set.curves(name, at));
@@ -103,7 +103,7 @@ impl Set<'_> {
 
     /// Returns the begin of the first column, the width of each, ns, and their number; `None` for fewer than
     /// three columns.
-    fn columns(&self) -> Option<(f64, f64, usize)> {
+    fn column_layout(&self) -> Option<(f64, f64, usize)> {
         let first = self.blocks().map(|block| block.from).min()?;
         let last = self.blocks().map(|block| block.from).max()?;
         // No more columns than a thread has blocks: empty ones would be gaps that are none.
@@ -114,7 +114,7 @@ impl Set<'_> {
 
     /// The maximum and the median.
     fn curves(&self, name: &str, at: usize) -> Vec<PlotSeries> {
-        let Some((first, width, columns)) = self.columns() else { return Vec::new() };
+        let Some((first, width, columns)) = self.column_layout() else { return Vec::new() };
         let threads: Vec<Vec<PlotTimeBucket>> =
             self.0.iter().map(|m| of_thread(m, first, width, columns)).collect();
         let largest = |known: &[f64]| known.iter().copied().reduce(f64::max);
@@ -148,13 +148,13 @@ fn of_thread(m: &Measurement, first: f64, width: f64, columns: usize) -> Vec<Plo
     let mut of = vec![PlotTimeBucket::default(); columns];
     for block in m.blocks.iter().filter(|block| block.count > 0) {
         let at = ((block.from as f64 - first) / width) as usize;
-        of[at.min(columns - 1)].add(block, tick);
+        of[at.min(columns - 1)].add_block(block, tick);
     }
     of
 }
 
 impl PlotTimeBucket {
-    fn add(&mut self, block: &SampleBlock, tick: f64) {
+    fn add_block(&mut self, block: &SampleBlock, tick: f64) {
         self.count += block.count;
         self.max = self.max.max(block.max as f64 * tick);
         self.medians.push(block.median as f64 * tick);
@@ -164,7 +164,7 @@ impl PlotTimeBucket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::events::groups;
+    use latscope_core::events::event_groups;
     use latscope_core::fixture;
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
                 })
             }));
         }
-        let figure = figures(&report, &groups(&report)[0]).remove(0);
+        let figure = time_figures(&report, &event_groups(&report)[0]).remove(0);
         let maxima = &figure.series[0].points;
         assert_eq!(maxima.len(), COLUMNS);
         assert_eq!(maxima.iter().map(|(_, max)| *max).fold(0.0, f64::max), 3_412_000.0);
@@ -197,14 +197,14 @@ mod tests {
     fn without_moments_there_is_no_picture() {
         let mut report = fixture::wake();
         report.measurements.iter_mut().for_each(|m| m.blocks.clear());
-        assert!(figures(&report, &groups(&report)[0]).is_empty());
+        assert!(time_figures(&report, &event_groups(&report)[0]).is_empty());
     }
 
     #[test]
     fn callers_and_payloads_have_curves_of_their_own() {
         let report = fixture::ipc::payloads();
-        let group = groups(&report).into_iter().find(|group| group.probe == "ipc.binder").unwrap();
-        let figures = figures(&report, &group);
+        let group = event_groups(&report).into_iter().find(|group| group.probe == "ipc.binder").unwrap();
+        let figures = time_figures(&report, &group);
         assert_eq!(figures.iter().map(|figure| figure.series.len()).collect::<Vec<_>>(), [6, 6]);
         let names: Vec<&str> = figures[0].series.iter().map(|series| series.name.as_str()).collect();
         assert_eq!(

@@ -1,7 +1,7 @@
 //! The figures of a point over the runs of its machine, and where they changed.
 
 use super::{Axis, AxisMark, CurvePlot, FigureAxisScale, FigureAxisUnit, MarkAxis, PlotSeries, SeriesShape};
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use latscope_judge::history::{MachineHistory, PointHistory};
 
 /// Draws the median of each run, and for single events the p99. Untrusted runs and odd runs look different. A
@@ -41,7 +41,7 @@ pub(crate) fn timeline_figure(machine: &MachineHistory, point: &PointHistory) ->
         title: format!("{}: time over the runs", point.title),
         notes: notes(machine, point),
         x: Axis::new("run, in order of time", FigureAxisScale::Linear, FigureAxisUnit::Count)
-            .between((0.5, last + 0.5)),
+            .with_ends((0.5, last + 0.5)),
         y: Axis { ends, ..Axis::new("time", FigureAxisScale::Log10, FigureAxisUnit::Nanoseconds) },
         series: series.into_iter().filter(|series| !series.points.is_empty()).collect(),
         marks: marks(machine, point),
@@ -73,7 +73,7 @@ fn notes(machine: &MachineHistory, point: &PointHistory) -> Vec<String> {
             .join(" · "),
         format!(
             "{}, {} to {} · {}",
-            counted(point.runs.len() as u64, "run"),
+            count_with_noun(point.runs.len() as u64, "run"),
             time(point.runs.first()),
             time(point.runs.last()),
             // Between its parameters the line may be broken.

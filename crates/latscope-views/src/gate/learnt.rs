@@ -6,7 +6,7 @@ use latscope_core::catalogue::{ProbeCatalogue, ids};
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::report::Report;
-use latscope_core::units::{counted, format_count, format_time, three_digits};
+use latscope_core::units::{count_with_noun, format_count, format_time, three_digits};
 use latscope_judge::gate::{ENOUGH, Learnt, LearntLimit, LearntPoint, NoLimit, Spread};
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const NAMED: usize = 3;
 /// The file, in TOML.
 pub fn budget(learnt: &Learnt, version: &str) -> String {
     let mut out = head(learnt, version);
-    learnt.points.iter().for_each(|one| out += &point(one));
+    learnt.points.iter().for_each(|one| out += &format_point(one));
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for point in &learnt.left_out {
         by_reason.entry(&point.why).or_default().push(&point.title);
@@ -49,7 +49,7 @@ fn head(learnt: &Learnt, version: &str) -> String {
         out += &comment(&few_runs(fewest));
     }
     for (name, values) in [("machine", &basis.names), ("cpu_model", &basis.cpu_models)] {
-        let values: Vec<String> = values.iter().map(|value| quoted(value)).collect();
+        let values: Vec<String> = values.iter().map(|value| quote_string(value)).collect();
         if !values.is_empty() {
             out += &format!("{name} = [{}]\n", values.join(", "));
         }
@@ -66,7 +66,8 @@ pub fn learnt_summary(learnt: &Learnt, report: &Report, catalogue: &ProbeCatalog
         .iter()
         .filter_map(|one| Some(format!("{} ({})", one.name, lacks(learnt, &one.source)?)))
         .collect();
-    let mut text = format!("{} of {} have a limit", format_count(with), counted(with + without, "point"));
+    let mut text =
+        format!("{} of {} have a limit", format_count(with), count_with_noun(with + without, "point"));
     if !headline.is_empty() {
         text += &format!("; of the {} headline rows {}", headline.len(), headline.len() - lacking.len());
     }
@@ -102,16 +103,16 @@ pub fn one_day(learnt: &Learnt) -> Option<&'static str> {
 pub fn few_runs(fewest: usize) -> String {
     format!(
         "Warning: learnt from {} of a measurement: further runs will exceed some limits. Learn from {ENOUGH} or more.",
-        counted(fewest as u64, "run")
+        count_with_noun(fewest as u64, "run")
     )
 }
 
-fn point(point: &LearntPoint) -> String {
+fn format_point(point: &LearntPoint) -> String {
     let mut out = format!(
         "\n{}[[limit]]\n",
-        comment(&format!("{}: {}", point.title, counted(point.samples, "sample")))
+        comment(&format!("{}: {}", point.title, count_with_noun(point.samples, "sample")))
     );
-    out += &format!("probe = {}\n", quoted(&point.probe));
+    out += &format!("probe = {}\n", quote_string(&point.probe));
     out += &format!("revision = {}\n", point.revision);
     if !point.params.is_empty() {
         out += &format!("where = {}\n", params(&point.params));
@@ -119,23 +120,23 @@ fn point(point: &LearntPoint) -> String {
     if point.limits.iter().any(|limit| limit.spread != Spread::Exact) {
         out += "runs = \"most\"\n";
     }
-    point.limits.iter().for_each(|one| out += &limit(one));
+    point.limits.iter().for_each(|one| out += &format_limit(one));
     let learnt = point.limits.iter().filter(|limit| limit.spread != Spread::Exact);
     // Only what is below 1 µs may have a fraction of ns.
-    let figure = |ns: f64| duration(if ns < 1e3 { ns } else { ns.round() });
+    let figure = |ns: f64| format_duration(if ns < 1e3 { ns } else { ns.round() });
     let learnt: Vec<String> =
-        learnt.map(|one| format!("{} = {}", one.metric, quoted(&figure(one.seen[1])))).collect();
+        learnt.map(|one| format!("{} = {}", one.metric, quote_string(&figure(one.seen[1])))).collect();
     if !learnt.is_empty() {
         out += &format!("learnt = {{ {} }}\n", learnt.join(", "));
     }
     for (metric, why) in &point.without {
-        out += &comment(&format!("no limit of {metric}: {}", reason(*why)));
+        out += &comment(&format!("no limit of {metric}: {}", no_limit_reason(*why)));
     }
     out
 }
 
 /// Returns why a figure has no limit.
-fn reason(why: NoLimit) -> String {
+fn no_limit_reason(why: NoLimit) -> String {
     let range = |seen: [f64; 2]| seen.map(format_time).join(" to ");
     match why {
         NoLimit::NotStated => "a run has too few samples to state it, or did not record it".to_owned(),
@@ -152,14 +153,14 @@ fn reason(why: NoLimit) -> String {
 fn params(params: &Params) -> String {
     let value = |value: &ParamValue| match value {
         ParamValue::Number(number) => number.to_string(),
-        ParamValue::Text(text) => quoted(text),
+        ParamValue::Text(text) => quote_string(text),
     };
     let each: Vec<String> =
-        params.iter().map(|(name, its)| format!("{} = {}", key(name), value(its))).collect();
+        params.iter().map(|(name, its)| format!("{} = {}", format_key(name), value(its))).collect();
     format!("{{ {} }}", each.join(", "))
 }
 
-fn limit(limit: &LearntLimit) -> String {
+fn format_limit(limit: &LearntLimit) -> String {
     let margin = three_digits(limit.margin);
     let [low, high] = limit.seen.map(format_time);
     let seen = if low == high { high } else { format!("{low} to {high}") };
@@ -169,11 +170,15 @@ fn limit(limit: &LearntLimit) -> String {
         Spread::Rounds(n) => format!("from {n} rounds of one run"),
         Spread::Assumed => "assumed: how far it scatters is not known".to_owned(),
     };
-    format!("{} = {} # {seen}, × {margin} {from}\n", limit.metric, quoted(&duration(limit.limit)))
+    format!(
+        "{} = {} # {seen}, × {margin} {from}\n",
+        limit.metric,
+        quote_string(&format_duration(limit.limit))
+    )
 }
 
 /// Returns a duration as a limit, exactly; it has three significant digits.
-fn duration(ns: f64) -> String {
+fn format_duration(ns: f64) -> String {
     let (value, unit) = match ns {
         ns if ns < 1e3 => (ns, "ns"),
         ns if ns < 1e6 => (ns / 1e3, "us"),
@@ -184,13 +189,13 @@ fn duration(ns: f64) -> String {
     format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-fn key(name: &str) -> String {
+fn format_key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
-    if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { quoted(name) }
+    if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { quote_string(name) }
 }
 
 /// A text as TOML has it.
-fn quoted(text: &str) -> String {
+fn quote_string(text: &str) -> String {
     let mut out = "\"".to_owned();
     for c in text.chars() {
         match c {

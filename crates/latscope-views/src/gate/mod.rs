@@ -16,9 +16,9 @@ use crate::comparison::difference;
 use crate::document::{DocumentBlock, DocumentTable, NOTE, ViewDocument};
 use crate::style::BOLD;
 use crate::styled::Text;
-use crate::verdicts::{mark, word};
+use crate::verdicts::{status_mark, status_word};
 use latscope_core::report::VerdictStatus;
-use latscope_core::units::{counted, format_count, format_percent, format_value};
+use latscope_core::units::{count_with_noun, format_count, format_percent, format_value};
 use latscope_judge::gate::{GateCheck, GateResult};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -28,32 +28,34 @@ const MOST: usize = 30;
 
 /// Returns the verdict, a table of the worst checks, and the reason of each that does not pass; with `all` the table
 /// and the reason of every check.
-pub fn text(gate: &GateResult, all: bool, options: &DisplayOptions) -> String {
-    document(gate, all).written(options)
+pub fn format_text(gate: &GateResult, all: bool, options: &DisplayOptions) -> String {
+    build_document(gate, all).to_text(options)
 }
 
 /// Returns the verdict and the table of all checks as Markdown, for the summary of a step.
-pub fn markdown(gate: &GateResult) -> String {
-    document(gate, true).markdown()
+pub fn format_markdown(gate: &GateResult) -> String {
+    build_document(gate, true).to_markdown()
 }
 
-fn document(gate: &GateResult, all: bool) -> ViewDocument {
-    let rows = rows(gate);
+fn build_document(gate: &GateResult, all: bool) -> ViewDocument {
+    let rows = limit_rows(gate);
     let failed = rows.iter().filter(|row| has_failed(row.check)).count();
     let most = if all { usize::MAX } else { failed.max(MOST) };
     let mut document = ViewDocument::default();
-    document.heading(1, format!("latscope gate: {}", word(gate.status)));
-    document.add(DocumentBlock::Text(BOLD, verdict(gate)));
+    document.add_heading(1, format!("latscope gate: {}", status_word(gate.status)));
+    document.add_block(DocumentBlock::Text(BOLD, format_verdict(gate)));
     document.items(NOTE, notes(gate));
     document.items(NOTE, effects(gate).into_iter().chain(unjudged(gate)));
-    document.on(TERMINAL, DocumentBlock::Gap);
-    document.table(table(&rows, most));
-    document.on(TERMINAL, DocumentBlock::Gap);
+    document.add_in_forms(TERMINAL, DocumentBlock::Gap);
+    document.add_table(build_table(&rows, most));
+    document.add_in_forms(TERMINAL, DocumentBlock::Gap);
     for row in rows.iter().take(most).filter(|row| all || has_failed(row.check)) {
-        for check in row.told(all) {
-            let file = file(gate, check).map(|file| format!("{file}: ")).unwrap_or_default();
-            document
-                .on(TERMINAL, DocumentBlock::Item(mark(check.status), format!("{file}{}", check.sentence())));
+        for check in row.explained_checks(all) {
+            let file = check_file(gate, check).map(|file| format!("{file}: ")).unwrap_or_default();
+            document.add_in_forms(
+                TERMINAL,
+                DocumentBlock::Item(status_mark(check.status), format!("{file}{}", check.sentence())),
+            );
         }
     }
     document
@@ -67,8 +69,8 @@ struct GateLimitRow<'a> {
 }
 
 impl<'a> GateLimitRow<'a> {
-    fn of(mut checks: Vec<&'a GateCheck>) -> GateLimitRow<'a> {
-        checks.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
+    fn from_checks(mut checks: Vec<&'a GateCheck>) -> GateLimitRow<'a> {
+        checks.sort_by(|a, b| a.share_of_limit().total_cmp(&b.share_of_limit()));
         let worst = checks.iter().rev().max_by_key(|check| check.status).copied().unwrap_or(checks[0]);
         // Of an even number the lower one: it is within the limit if half of the runs are.
         let middle = checks[(checks.len() - 1) / 2];
@@ -77,8 +79,8 @@ impl<'a> GateLimitRow<'a> {
     }
 
     /// The ratio of the figure to its limit, in words.
-    fn ratio(&self) -> String {
-        let ratio = self.check.ratio();
+    fn format_ratio(&self) -> String {
+        let ratio = self.check.share_of_limit();
         if ratio > 0.0 && ratio.is_finite() { format!("{ratio:.2}") } else { String::new() }
     }
 
@@ -88,14 +90,14 @@ impl<'a> GateLimitRow<'a> {
     }
 
     /// Number of runs that hold the limit, of all: `4 of 5`.
-    fn held(&self) -> String {
-        let held = self.checks.iter().filter(|check| check.value.is_none() || check.ratio() <= 1.0);
+    fn passing_runs(&self) -> String {
+        let held = self.checks.iter().filter(|check| check.value.is_none() || check.share_of_limit() <= 1.0);
         let held = held.filter(|check| check.is_of_most || check.status == VerdictStatus::Pass).count();
         if self.checks.len() > 1 { format!("{held} of {}", self.checks.len()) } else { String::new() }
     }
 
     /// The checks whose reasons are shown: each one that did not pass, with `all` every one.
-    fn told(&self, all: bool) -> Vec<&'a GateCheck> {
+    fn explained_checks(&self, all: bool) -> Vec<&'a GateCheck> {
         let failed = |check: &&&GateCheck| all || has_failed(check);
         if self.check.is_of_most && !all {
             vec![self.check]
@@ -106,31 +108,31 @@ impl<'a> GateLimitRow<'a> {
 }
 
 /// The limits of all points, the worst first, and of one status those that are nearest to their limit.
-fn rows(gate: &GateResult) -> Vec<GateLimitRow<'_>> {
+fn limit_rows(gate: &GateResult) -> Vec<GateLimitRow<'_>> {
     let mut by_limit: BTreeMap<(usize, &str), Vec<&GateCheck>> = BTreeMap::new();
     for check in &gate.checks {
         by_limit.entry((check.limit, &check.id)).or_default().push(check);
     }
-    let mut rows: Vec<GateLimitRow> = by_limit.into_values().map(GateLimitRow::of).collect();
-    rows.sort_by(|a, b| worse(a.check, b.check));
+    let mut rows: Vec<GateLimitRow> = by_limit.into_values().map(GateLimitRow::from_checks).collect();
+    rows.sort_by(|a, b| compare_checks(a.check, b.check));
     rows
 }
 
-fn table(rows: &[GateLimitRow], most: usize) -> DocumentTable {
+fn build_table(rows: &[GateLimitRow], most: usize) -> DocumentTable {
     let rows = ColumnBuilder(rows);
     let verdict = |row: &GateLimitRow| {
-        let mark = mark(row.check.status);
-        Text::styled(mark.style, format!("{}{}", mark.word, word(row.check.status)))
+        let mark = status_mark(row.check.status);
+        Text::in_style(mark.style, format!("{}{}", mark.word, status_word(row.check.status)))
     };
     let columns = vec![
-        rows.left("point", |row| &row.check.title),
-        rows.right("seen", |row| row.check.seen()).rank(1),
-        rows.left("limit", |row| row.check.wanted()).rank(2),
-        rows.right("ratio", GateLimitRow::ratio).rank(3),
+        rows.left_aligned("point", |row| &row.check.title),
+        rows.right("seen", |row| row.check.format_measured()).rank(1),
+        rows.left_aligned("limit", |row| row.check.format_requirement()).rank(2),
+        rows.right("ratio", GateLimitRow::format_ratio).rank(3),
         rows.right("learnt", GateLimitRow::learnt).rank(5),
-        rows.right("runs hold", GateLimitRow::held).rank(4),
-        rows.left("verdict", verdict),
-        rows.left("why", |row| &row.check.text).on(MARKDOWN),
+        rows.right("runs hold", GateLimitRow::passing_runs).rank(4),
+        rows.left_aligned("verdict", verdict),
+        rows.left_aligned("why", |row| &row.check.text).for_forms(MARKDOWN),
     ];
     DocumentTable { most, ..DocumentTable::new(columns) }
 }
@@ -138,29 +140,29 @@ fn table(rows: &[GateLimitRow], most: usize) -> DocumentTable {
 /// The checks, the worst first.
 fn worst_first(gate: &GateResult) -> Vec<&GateCheck> {
     let mut checks: Vec<&GateCheck> = gate.checks.iter().collect();
-    checks.sort_by(|a, b| worse(a, b));
+    checks.sort_by(|a, b| compare_checks(a, b));
     checks
 }
 
 /// Order of two checks: by status, then what is about no point, then by how near the figure is to its limit.
-fn worse(a: &GateCheck, b: &GateCheck) -> Ordering {
+fn compare_checks(a: &GateCheck, b: &GateCheck) -> Ordering {
     let status = b.status.cmp(&a.status).then(a.is_of_point().cmp(&b.is_of_point()));
-    status.then(b.ratio().total_cmp(&a.ratio()))
+    status.then(b.share_of_limit().total_cmp(&a.share_of_limit()))
 }
 
 /// Returns the verdict: `Gate: exceeded. 3 limits checked in 1 run: 1 exceeded, 0 inconclusive, 2 pass.`
-fn verdict(gate: &GateResult) -> String {
+fn format_verdict(gate: &GateResult) -> String {
     let counts = &gate.counts;
     // What is noted of two sides calls them A and B.
     let baseline = match gate.baseline.len() {
         0 => String::new(),
-        runs => format!(" (B), against {} of the baseline (A)", counted(runs as u64, "run")),
+        runs => format!(" (B), against {} of the baseline (A)", count_with_noun(runs as u64, "run")),
     };
     format!(
         "Gate: {}. {} in {}{baseline}: {} exceeded, {} inconclusive, {} pass.",
-        word(gate.status),
-        counted(gate.checks.len() as u64, "check"),
-        counted(gate.runs.len() as u64, "run"),
+        status_word(gate.status),
+        count_with_noun(gate.checks.len() as u64, "check"),
+        count_with_noun(gate.runs.len() as u64, "run"),
         format_count(counts.exceeded as u64),
         format_count(counts.inconclusive as u64),
         format_count(counts.pass as u64)
@@ -204,7 +206,7 @@ fn unjudged(gate: &GateResult) -> Vec<String> {
 }
 
 /// Returns the file of a check, if there are several files.
-fn file<'a>(gate: &'a GateResult, check: &GateCheck) -> Option<&'a str> {
+fn check_file<'a>(gate: &'a GateResult, check: &GateCheck) -> Option<&'a str> {
     let run = check.run.filter(|_| gate.runs.len() > 1)?;
     gate.runs.get(run).map(|run| run.file.as_str())
 }
@@ -233,7 +235,7 @@ fn notes(gate: &GateResult) -> Vec<String> {
 
 /// Returns the outcome of a check with its reason: `exceeded: 3 of 60,000 were above 50.0 µs; …`.
 fn outcome(check: &GateCheck) -> String {
-    format!("{}: {}", word(check.status), check.text)
+    format!("{}: {}", status_word(check.status), check.text)
 }
 
 fn has_failed(check: &GateCheck) -> bool {

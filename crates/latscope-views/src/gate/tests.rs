@@ -65,7 +65,7 @@ fn three() -> GateResult {
 
 #[test]
 fn the_worst_is_first_and_what_does_not_pass_is_explained() {
-    let text = text(&three(), false, &DisplayOptions::default());
+    let text = format_text(&three(), false, &DisplayOptions::default());
     let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
     assert!(
         at("Gate: exceeded. 3 checks in 2 runs (B), against 1 run of the baseline (A)") < at("✘ exceeded")
@@ -79,7 +79,7 @@ fn the_worst_is_first_and_what_does_not_pass_is_explained() {
 #[test]
 fn a_narrow_terminal_keeps_the_verdict() {
     for width in 40..=80 {
-        let text = text(&three(), true, &DisplayOptions { width, ..DisplayOptions::default() });
+        let text = format_text(&three(), true, &DisplayOptions { width, ..DisplayOptions::default() });
         for verdict in ["✘ exceeded", "? inconclusive", "✔ pass"] {
             assert!(text.lines().any(|line| line.ends_with(verdict)), "{width}:\n{text}");
         }
@@ -94,8 +94,8 @@ fn runs_are_told_apart_and_a_lost_file_is_no_pass() {
         check("p99", VerdictStatus::Pass, Some(1)),
     ]);
     gate.runs[1].file = "other/a.json".to_owned();
-    gate.lose("runs/c.json".to_owned(), "it is cut off".to_owned());
-    let said = text(&gate, true, &DisplayOptions::default());
+    gate.add_unreadable("runs/c.json".to_owned(), "it is cut off".to_owned());
+    let said = format_text(&gate, true, &DisplayOptions::default());
     assert!(said.contains("runs/c.json: nothing of it was read") && !said.contains("readable:"), "{said}");
     for words in ["runs/a.json", "other/a.json", "> 50.0 µs", "? inconclusive", "it is cut off"] {
         assert!(said.contains(words), "{words}: {said}");
@@ -110,7 +110,9 @@ fn another_machine_is_said_in_every_view() {
     let text = "another CPU model: these results are of X, the budget was learnt on Y";
     let gate = GateResult { warnings: vec![text.to_owned()], ..three() };
     let options = DisplayOptions { width: 200, ..DisplayOptions::default() };
-    for view in [super::text(&gate, false, &options), markdown(&gate), junit(&gate), annotations(&gate)] {
+    for view in
+        [super::format_text(&gate, false, &options), format_markdown(&gate), junit(&gate), annotations(&gate)]
+    {
         assert!(view.replace("%3A", ":").replace("%2C", ",").contains(text), "{view}");
     }
 }
@@ -122,10 +124,12 @@ fn many_checks_are_cut_unless_all_are_wanted() {
         ..check("max", VerdictStatus::Pass, Some(0))
     };
     let many = gate((0..50).map(one).collect());
-    let lines = |all| text(&many, all, &DisplayOptions::default()).matches("✔ pass").count();
+    let lines = |all| format_text(&many, all, &DisplayOptions::default()).matches("✔ pass").count();
     assert_eq!((lines(false), lines(true)), (30, 50));
-    assert!(text(&many, false, &DisplayOptions::default()).contains("… and 20 more: --all shows them"));
-    assert_eq!(super::markdown(&many).matches("✔ pass").count(), 50);
+    assert!(
+        format_text(&many, false, &DisplayOptions::default()).contains("… and 20 more: --all shows them")
+    );
+    assert_eq!(super::format_markdown(&many).matches("✔ pass").count(), 50);
 }
 
 #[test]
@@ -226,7 +230,7 @@ learnt = { p50 = \"4us\", max = \"4us\" }
 
 #[test]
 fn a_budget_from_few_runs_warns() {
-    let run = RunResult::of(latscope_core::fixture::report());
+    let run = RunResult::from_report(latscope_core::fixture::report());
     assert!(
         budget(&learn(&[&run], MARGIN), "0.1.0")
             .contains("# Warning: learnt from 1 run of a measurement: further runs will exceed some limits")
@@ -242,7 +246,7 @@ fn a_limit_is_one_row_and_of_most_results_the_middle_one_is_shown() {
         ..check("p50", VerdictStatus::Pass, Some(run))
     };
     let gate = gate(vec![of(0, 10_000.0), of(1, 147_000.0), of(2, 30_000.0)]);
-    let text = text(&gate, false, &DisplayOptions { width: 120, ..DisplayOptions::default() });
+    let text = format_text(&gate, false, &DisplayOptions { width: 120, ..DisplayOptions::default() });
     let rows: Vec<&str> = text.lines().filter(|line| line.ends_with("✔ pass")).collect();
     assert!(rows.len() == 1 && !text.contains("147"), "{text}");
     for words in ["30.0 µs", "≤ 50.0 µs", "0.60", "40.0 µs", "2 of 3"] {

@@ -1,8 +1,8 @@
 //! Conditions under which the events of a probe were measured.
 
-use super::super::legend::timed;
+use super::super::legend::describe_semantics;
 use latscope_core::catalogue::families;
-use latscope_core::events::{ProbeEventGroup, written};
+use latscope_core::events::{ProbeEventGroup, format_param};
 use latscope_core::param::{
     CALLER, CLOCK, CPU, HOPS, INHERITANCE, INTERVAL, LOCK, MODE, PAIR, POLICY, PRIORITY, THREAD, TRANSPORT,
 };
@@ -14,17 +14,17 @@ use latscope_judge::transactions::mode;
 
 /// Returns the conditions that all rows of a probe have in common.
 pub(in super::super) fn conditions(report: &Report, group: &ProbeEventGroup) -> String {
-    let times = group.singles.first().map(|row| timed(row.m.times).to_owned());
+    let times = group.singles.first().map(|row| describe_semantics(row.m.times).to_owned());
     let mut parts: Vec<String> = times.into_iter().collect();
-    parts.extend(common(group));
-    parts.extend(bins(group));
+    parts.extend(common_params(group));
+    parts.extend(bin_widths(group));
     let transactions = group.singles.first().is_some_and(|row| mode(row.m).is_some());
     let of_probe = |step: &&PlanStep| step.points.iter().any(|point| point.probe == group.probe);
     if let Some(step) = report.plan.steps.iter().find(of_probe) {
         // Messages to a remote have no threads whose rules there were to tell.
-        let periodic = step.periodic.iter().filter(|_| families::of(group.probe) != families::REMOTE);
+        let periodic = step.periodic.iter().filter(|_| families::of_probe(group.probe) != families::REMOTE);
         parts.extend(periodic.flat_map(|periodic| rules(periodic, transactions)));
-        parts.extend(surroundings(step, &Got::of(group)));
+        parts.extend(surroundings(step, &Got::from_group(group)));
     }
     parts.join(" · ")
 }
@@ -34,7 +34,7 @@ const COARSE: f64 = 0.02;
 
 /// Returns the width of the bins of another program at the medians, the widest of all rows: `bins of 10.0 µs`. `None`
 /// if all are narrow.
-fn bins(group: &ProbeEventGroup) -> Option<String> {
+fn bin_widths(group: &ProbeEventGroup) -> Option<String> {
     let width = |m: &Measurement| {
         m.histogram.bins()?;
         let median = m.typical().or_else(|| m.median_beyond())?;
@@ -45,35 +45,39 @@ fn bins(group: &ProbeEventGroup) -> Option<String> {
 }
 
 /// The parameters that all rows share, as words.
-fn common(group: &ProbeEventGroup) -> Vec<String> {
+fn common_params(group: &ProbeEventGroup) -> Vec<String> {
     let Some(first) = group.singles.first() else { return Vec::new() };
-    let got = Got::of(group);
+    let got = Got::from_group(group);
     let shared = |name: &str| {
         let value = first.m.params.get(name)?;
         group.singles.iter().all(|row| row.m.params.get(name) == Some(value)).then_some(value)
     };
     let mut parts = Vec::new();
-    if let Some(interval) = shared(INTERVAL).and_then(ParamValue::number) {
+    if let Some(interval) = shared(INTERVAL).and_then(ParamValue::as_number) {
         parts.push(format!("every {}", format_time(interval as f64)));
     }
     if let Some(policy) = shared(POLICY) {
         let priority = shared(PRIORITY).map(|priority| format!(" {priority}")).unwrap_or_default();
         let asked = format!("SCHED_{}{priority}", policy.to_string().to_uppercase());
-        parts.push(got.part(POLICY_REFUSED, asked, "SCHED_OTHER"));
+        parts.push(got.granted_condition(POLICY_REFUSED, asked, "SCHED_OTHER"));
     }
     let said = [INTERVAL, POLICY, PRIORITY, CPU, THREAD, CLOCK, LOCK];
     let elsewhere = [TRANSPORT, MODE, PAIR, INHERITANCE, HOPS];
     let others = first.m.params.keys().filter(|name| !said.contains(&name.as_str()));
     let others = others.filter(|name| !(mode(first.m).is_some() && elsewhere.contains(&name.as_str())));
     parts.extend(others.filter_map(|name| {
-        let asked = written(name, shared(name)?, &first.m.params);
-        Some(if name == CALLER { got.part(POLICY_REFUSED, asked, "SCHED_OTHER caller") } else { asked })
+        let asked = format_param(name, shared(name)?, &first.m.params);
+        Some(if name == CALLER {
+            got.granted_condition(POLICY_REFUSED, asked, "SCHED_OTHER caller")
+        } else {
+            asked
+        })
     }));
     parts.extend(shared(CLOCK).map(|clock| format!("{clock} clock")));
     if let Some(remote) = &first.m.remote
         && group.singles.iter().all(|row| row.m.remote.as_ref() == Some(remote))
     {
-        parts.push(format!("the remote says it is {}", remote.words()));
+        parts.push(format!("the remote says it is {}", remote.format_identity()));
     }
     parts
 }
@@ -102,14 +106,16 @@ fn rules(periodic: &Periodic, transactions: bool) -> Vec<String> {
 fn surroundings(step: &PlanStep, got: &Got) -> Vec<String> {
     let not_locked = "memory not locked";
     let memory = match step.conditions.lock_memory {
-        true => got.part(MEMORY_NOT_LOCKED, "memory locked".to_owned(), not_locked),
+        true => got.granted_condition(MEMORY_NOT_LOCKED, "memory locked".to_owned(), not_locked),
         false => not_locked.to_owned(),
     };
     let untouched = "idle states as they are";
     let idle = match step.conditions.cpu_dma_latency {
-        Some(latency) => {
-            got.part(IDLE_NOT_HELD, format!("/dev/cpu_dma_latency held at {latency} µs"), untouched)
-        }
+        Some(latency) => got.granted_condition(
+            IDLE_NOT_HELD,
+            format!("/dev/cpu_dma_latency held at {latency} µs"),
+            untouched,
+        ),
         None => untouched.to_owned(),
     };
     vec![memory, idle]
@@ -121,12 +127,12 @@ struct Got<'a> {
 }
 
 impl<'a> Got<'a> {
-    fn of(group: &'a ProbeEventGroup) -> Got<'a> {
+    fn from_group(group: &'a ProbeEventGroup) -> Got<'a> {
         Got { rows: group.singles.iter().map(|row| row.m).collect() }
     }
 
     /// Returns the condition that was asked for or, if it was refused, the condition instead of it.
-    fn part(&self, id: &str, asked: String, instead: &str) -> String {
+    fn granted_condition(&self, id: &str, asked: String, instead: &str) -> String {
         let refused = |m: &&&Measurement| m.quality.reasons.iter().any(|reason| reason.id == id);
         match self.rows.iter().filter(refused).count() {
             0 => asked,
@@ -139,12 +145,12 @@ impl<'a> Got<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::events::groups;
+    use latscope_core::events::event_groups;
     use latscope_core::fixture;
     use latscope_core::quality::{QualityLevel, Reason};
 
     fn text(report: &Report) -> String {
-        conditions(report, &groups(report)[0])
+        conditions(report, &event_groups(report)[0])
     }
 
     #[test]

@@ -10,8 +10,8 @@ pub(super) use conditions::conditions;
 pub(super) use outliers::SHOWN;
 pub use outliers::causes;
 pub(super) use outliers::{causes_table, of_groups, pattern_sentences};
-pub(super) use table::{table, worst};
-pub(super) use transactions::told;
+pub(super) use table::{group_table, worst};
+pub(super) use transactions::describe_hop;
 
 use super::column::{FILES, TERMINAL};
 use super::document::{DocumentBlock, INDENTED, ListMarker, ViewDocument};
@@ -19,11 +19,11 @@ use super::head::head;
 use super::rows::family;
 use super::style::{DIM, WARNING};
 use super::styled::Text;
-use super::verdicts::{row_name, verdicts};
+use super::verdicts::{build_verdicts, row_name};
 use super::{DisplayOptions, survey, unmeasured};
 use crate::published::{self, Published};
 use latscope_core::catalogue::{ProbeCatalogue, ids};
-use latscope_core::events::{ProbeEventGroup, groups};
+use latscope_core::events::{ProbeEventGroup, event_groups};
 use latscope_core::report::Report;
 use latscope_core::units::format_count;
 use latscope_judge::transactions::mode;
@@ -38,31 +38,31 @@ pub fn is_of_events(report: &Report, catalogue: &ProbeCatalogue) -> bool {
 
 /// Returns the whole view: machine and conditions, a table for each probe, verdict, confidence, the longest
 /// events, published figures for reference, findings, and the points that could not be measured.
-pub fn events(report: &Report, options: &DisplayOptions) -> String {
+pub fn format_events(report: &Report, options: &DisplayOptions) -> String {
     let mut out = head(report, options);
     let mut document = tables(report);
-    document.append(verdicts(report));
+    document.append(build_verdicts(report));
     document.append(sections(report, options));
     document.append(survey::conclusions(report, false));
     let mut families: Vec<&str> = report.measurements.iter().map(|m| family(&m.probe)).collect();
     families.dedup();
     families.into_iter().for_each(|family| document.append(unmeasured::family_lists(report, family)));
-    document.write(&mut out, options);
+    document.write_text(&mut out, options);
     out
 }
 
 /// Returns the tables of all probes of single events, then transports and payloads beside each other.
 pub(super) fn tables(report: &Report) -> ViewDocument {
     let mut document = ViewDocument::default();
-    let groups = groups(report);
+    let groups = event_groups(report);
     for group in &groups {
         let forms = if is_shown(group, groups.len()) { TERMINAL.and(FILES) } else { FILES };
-        let about = Text::styled(DIM, conditions(report, group));
-        document.on(forms, DocumentBlock::Heading(2, group.probe.to_owned(), about));
-        document.on(forms, DocumentBlock::Table(table(group)));
+        let about = Text::in_style(DIM, conditions(report, group));
+        document.add_in_forms(forms, DocumentBlock::Heading(2, group.probe.to_owned(), about));
+        document.add_in_forms(forms, DocumentBlock::Table(group_table(group)));
     }
     transactions::comparison(report).into_iter().for_each(|table| document.append(table));
-    transactions::throughput(report).into_iter().for_each(|table| document.append(table));
+    transactions::build_throughput(report).into_iter().for_each(|table| document.append(table));
     document.append(transactions::hops(report));
     document
 }
@@ -70,7 +70,7 @@ pub(super) fn tables(report: &Report) -> ViewDocument {
 /// Returns the sections below the tables: causes and, in a report of single events alone, confidence, the longest
 /// events in lines of the width of `options`, and published figures.
 pub(super) fn sections(report: &Report, options: &DisplayOptions) -> ViewDocument {
-    let groups = groups(report);
+    let groups = event_groups(report);
     let mut document = outliers::causes_table(&groups).unwrap_or_default();
     if !is_of_events(report, options.catalogue) {
         return document;
@@ -79,7 +79,7 @@ pub(super) fn sections(report: &Report, options: &DisplayOptions) -> ViewDocumen
         groups.iter().filter(|group| is_shown(group, groups.len())).cloned().collect();
     document.append(confidence(report, &sure));
     document.append(outliers::longest(report, &groups, options.width));
-    document.append(references(report, &groups));
+    document.append(reference_section(report, &groups));
     document
 }
 
@@ -95,19 +95,19 @@ fn confidence(report: &Report, groups: &[ProbeEventGroup]) -> ViewDocument {
     let mut lines = Vec::new();
     for group in groups {
         // The rows that the table shows.
-        let shown = worst(group.whole());
+        let shown = worst(group.whole_probe_rows());
         for row in &shown {
             let name = row_name(groups, group, &row.label);
             lines.extend(confidence_of(report, row.m).map(|sure| format!("{name}: {sure}.")));
         }
-        let left = group.whole().len() - shown.len();
+        let left = group.whole_probe_rows().len() - shown.len();
         if left > 0 {
             lines.push(format!("{} more of {}: CSV has each.", format_count(left as u64), group.probe));
         }
     }
     let mut document = ViewDocument::default();
     if !lines.is_empty() {
-        document.heading(2, "How sure");
+        document.add_heading(2, "How sure");
         document.items(INDENTED, [HOW_SURE.to_owned()]);
     }
     document.items(INDENTED, lines);
@@ -116,19 +116,19 @@ fn confidence(report: &Report, groups: &[ProbeEventGroup]) -> ViewDocument {
 
 /// Returns the figures that others published on timer wake-ups; empty without such wake-ups, or if no figure can be
 /// compared with these.
-fn references(report: &Report, groups: &[ProbeEventGroup]) -> ViewDocument {
+fn reference_section(report: &Report, groups: &[ProbeEventGroup]) -> ViewDocument {
     let mut document = ViewDocument::default();
     let Some(group) = groups.iter().find(|group| group.probe == ids::WAKE_TIMER) else { return document };
     let (others, same): (Vec<&Published>, Vec<&Published>) =
-        published::WAKE_UPS.iter().partition(|published| published.differs(report, group));
+        published::WAKE_UPS.iter().partition(|published| published.is_incomparable(report, group));
     if same.is_empty() {
         return document;
     }
-    document.heading(2, "For reference");
-    let here = published::here(report, group);
+    document.add_heading(2, "For reference");
+    let here = published::local_conditions(report, group);
     let here = format!("Published elsewhere; here: {here}. The load is a different one in each.");
     document.items(INDENTED, [here]);
-    let words = |one: &Published| format!("{}, {}: {}", one.figure, one.name, one.described());
+    let words = |one: &Published| format!("{}, {}: {}", one.figure, one.name, one.format_conditions());
     document.items(ListMarker { sign: "    ", ..INDENTED }, same.into_iter().map(words));
     if !others.is_empty() {
         let text = "more are of another interval, policy or kernel and cannot be compared.";
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn published_figures_are_shown_only_if_some_can_be_compared() {
         let mut report = fixture::wake();
-        let shown = |report: &Report| references(report, &groups(report)).written(&wide());
+        let shown = |report: &Report| reference_section(report, &event_groups(report)).to_text(&wide());
         let text = shown(&report);
         assert!(text.contains("LAVA gate") && text.contains("≠ 9 more"), "{text}");
         for m in &mut report.measurements {
@@ -169,14 +169,14 @@ mod tests {
     #[test]
     fn confidence_has_the_rows_of_the_table_and_no_more() {
         let lines = |threads: u64| {
-            let report = table::tests::threads(threads);
-            let section = confidence(&report, &groups(&report)).written(&wide());
+            let report = table::tests::report_of_threads(threads);
+            let section = confidence(&report, &event_groups(&report)).to_text(&wide());
             section.lines().filter(|line| line.contains("CPU ")).map(str::to_owned).collect::<Vec<_>>()
         };
         assert_eq!((lines(64).len(), lines(65).len(), lines(1_024).len()), (64, 8, 8));
         assert!(lines(1_024)[0].contains("CPU 1023"));
-        let report = table::tests::threads(1_024);
-        let section = confidence(&report, &groups(&report)).written(&wide());
+        let report = table::tests::report_of_threads(1_024);
+        let section = confidence(&report, &event_groups(&report)).to_text(&wide());
         assert!(section.contains("1,016 more of wake.timer: CSV has each."), "{section}");
     }
 
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn verdicts_have_a_sign_a_word_and_a_reason() {
         let report = judged(&[("p99_9", 60_000.0), ("max", 50_000.0), ("p99_9999", 5e6), ("missed", 3.0)]);
-        let text = events(&report, &wide());
+        let text = format_events(&report, &wide());
         for part in [
             "\nVerdict: exceeded\n",
             "  ✔ p99.9 ≤ 60.0 µs pass: ",
@@ -201,15 +201,15 @@ mod tests {
 
     #[test]
     fn without_criteria_there_is_no_verdict() {
-        assert!(!events(&fixture::wake(), &wide()).contains("Verdict"));
+        assert!(!format_events(&fixture::wake(), &wide()).contains("Verdict"));
     }
 
     #[test]
     fn no_line_is_wider_than_the_terminal() {
         let report = judged(&[("max", 50_000.0)]);
         for width in [40, 60, 80, 100, 200] {
-            for line in events(&report, &golden::wide(width)).lines() {
-                assert!(Text::plain(line).width() <= width, "{width}: {line}");
+            for line in format_events(&report, &golden::wide(width)).lines() {
+                assert!(Text::plain(line).display_width() <= width, "{width}: {line}");
             }
         }
     }
@@ -220,7 +220,7 @@ mod tests {
         assert!(!is_of_events(&fixture::report(), catalogue()));
         let nothing = Report { measurements: Vec::new(), ..fixture::wake() };
         assert!(!is_of_events(&nothing, catalogue()));
-        assert!(events(&nothing, &wide()).starts_with("latscope wake"));
+        assert!(format_events(&nothing, &wide()).starts_with("latscope wake"));
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
         for m in &mut report.measurements {
             m.lower(Reason::new(QualityLevel::Degraded, "not-as-asked", "ran as SCHED_OTHER", ""));
         }
-        let text = events(&report, &wide());
+        let text = format_events(&report, &wide());
         assert!(text.contains("CPU 0 !") && text.contains("! Degraded or unstable"), "{text}");
         assert!(text.contains("ran as SCHED_OTHER"));
     }

@@ -8,7 +8,7 @@ use latscope_core::events::ProbeEventGroup;
 use latscope_core::param;
 use latscope_core::report::{Cause, Outlier, Report};
 use latscope_core::units::{format_count, format_share, format_time};
-use latscope_judge::causes::{CauseSum, sums};
+use latscope_judge::causes::{CauseSum, sum_causes};
 use latscope_judge::patterns::patterns;
 
 /// Number of outliers shown.
@@ -19,7 +19,7 @@ const CAUSES: usize = 8;
 
 /// The outliers of all probes, the longest first.
 pub(in super::super) fn of_groups<'a>(groups: &[ProbeEventGroup<'a>]) -> Vec<&'a Outlier> {
-    let rows = groups.iter().flat_map(|group| group.whole());
+    let rows = groups.iter().flat_map(|group| group.whole_probe_rows());
     let mut outliers: Vec<&Outlier> = rows.flat_map(|row| &row.m.outliers).collect();
     outliers.sort_by_key(|outlier| (std::cmp::Reverse(outlier.value), outlier.at));
     outliers
@@ -32,7 +32,7 @@ pub(in super::super) fn causes_table(groups: &[ProbeEventGroup]) -> Option<ViewD
     if traced == 0 {
         return None;
     }
-    let mut sums = sums(outliers.iter().copied());
+    let mut sums = sum_causes(outliers.iter().copied());
     if sums.len() > CAUSES {
         let rest = sums.split_off(CAUSES - 1);
         let sum = |each: &dyn Fn(&CauseSum) -> u64| rest.iter().map(each).sum();
@@ -45,7 +45,7 @@ pub(in super::super) fn causes_table(groups: &[ProbeEventGroup]) -> Option<ViewD
     }
     let rows = ColumnBuilder(&sums);
     let columns = vec![
-        rows.left("cause", |sum| blame::words(&sum.cause)),
+        rows.left_aligned("cause", |sum| blame::describe_cause(&sum.cause)),
         rows.right("events", |sum| format_count(sum.mainly)),
         rows.right("total", |sum| format_time(sum.total as f64)),
         rows.right("longest", |sum| format_time(sum.longest as f64)),
@@ -62,7 +62,7 @@ pub(in super::super) fn causes_table(groups: &[ProbeEventGroup]) -> Option<ViewD
 pub(in super::super) fn pattern_sentences(report: &Report, groups: &[ProbeEventGroup]) -> Vec<String> {
     let mut sentences = Vec::new();
     for group in groups {
-        let interval = group.singles.first().and_then(|row| row.m.number(param::INTERVAL));
+        let interval = group.singles.first().and_then(|row| row.m.numeric_param(param::INTERVAL));
         let outliers = of_groups(std::slice::from_ref(group));
         let patterns = patterns(outliers.iter().copied(), interval.unwrap_or(0));
         let account = report.activity.as_ref();
@@ -77,17 +77,17 @@ pub(super) fn longest(report: &Report, groups: &[ProbeEventGroup], width: usize)
     let outliers = of_groups(groups);
     let sentences = pattern_sentences(report, groups);
     if !sentences.is_empty() {
-        document.heading(2, "Patterns");
+        document.add_heading(2, "Patterns");
     }
     document.items(INDENTED, sentences);
     if !outliers.is_empty() {
-        document.heading(2, "Longest events");
+        document.add_heading(2, "Longest events");
     }
     for outlier in outliers.iter().take(SHOWN) {
         let lead = format_time(outlier.value as f64);
         let place = format!("CPU {}, {:.3} s: ", outlier.cpu, outlier.at as f64 / 1e9);
-        let room = width.saturating_sub(Text::plain(&lead).width() + 4 + place.len());
-        document.add(DocumentBlock::Led(lead, place + &blame::brief(outlier, room)));
+        let room = width.saturating_sub(Text::plain(&lead).display_width() + 4 + place.len());
+        document.add_block(DocumentBlock::Led(lead, place + &blame::brief(outlier, room)));
     }
     let more = outliers.len().checked_sub(SHOWN + 1);
     let more = more.map(|more| format!("and {} more in the result", format_count(more as u64 + 1)));
@@ -98,14 +98,14 @@ pub(super) fn longest(report: &Report, groups: &[ProbeEventGroup], width: usize)
 /// Returns the causes of an outlier, in words: `342 µs (83 %) thread stress-ng (pid 4211) held the CPU, 49.4 µs
 /// (12 %) interrupt eth0`.
 pub fn causes(outlier: &Outlier) -> String {
-    blame::shares(outlier) + &blame::details(outlier)
+    blame::shares(outlier) + &blame::format_details(outlier)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::DisplayOptions;
-    use latscope_core::events::groups;
+    use latscope_core::events::event_groups;
     use latscope_core::fixture;
 
     #[test]
@@ -124,22 +124,22 @@ mod tests {
     #[test]
     fn causes_of_all_events_stand_in_one_table() {
         let report = fixture::wake();
-        let text = causes_table(&groups(&report))
+        let text = causes_table(&event_groups(&report))
             .unwrap()
-            .written(&DisplayOptions { width: 200, ..DisplayOptions::default() });
+            .to_text(&DisplayOptions { width: 200, ..DisplayOptions::default() });
         let row = text.lines().find(|line| line.starts_with("thread stress-ng-cpu (pid 4211) held the CPU "));
         let cells: Vec<&str> =
             row.unwrap().split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
         assert_eq!((cells[1], cells[2], cells[4]), ("1", "2.83 ms", "83 %"), "{text}");
         let mut untraced = report;
         untraced.measurements.iter_mut().flat_map(|m| &mut m.outliers).for_each(|o| o.cause.clear());
-        assert!(causes_table(&groups(&untraced)).is_none());
+        assert!(causes_table(&event_groups(&untraced)).is_none());
         let reason = Cause { kind: Cause::NOT_TRACED.to_owned(), name: "no trace".to_owned(), pid: 0, ns: 7 };
         let outliers = untraced.measurements.iter_mut().flat_map(|m| &mut m.outliers);
         outliers.for_each(|outlier| outlier.cause = vec![reason.clone()]);
-        assert!(causes_table(&groups(&untraced)).is_none());
-        let text = longest(&untraced, &groups(&untraced), 200)
-            .written(&DisplayOptions { width: 200, ..DisplayOptions::default() });
+        assert!(causes_table(&event_groups(&untraced)).is_none());
+        let text = longest(&untraced, &event_groups(&untraced), 200)
+            .to_text(&DisplayOptions { width: 200, ..DisplayOptions::default() });
         assert!(text.contains(" s: not traced: no trace") && !text.contains('%'), "{text}");
         assert_eq!(causes(&untraced.measurements[2].outliers[1]), "not traced: no trace");
     }
@@ -153,8 +153,8 @@ mod tests {
             value: 90_000,
             ..one.clone()
         }));
-        let text = longest(&report, &groups(&report), 200)
-            .written(&DisplayOptions { width: 200, ..DisplayOptions::default() });
+        let text = longest(&report, &event_groups(&report), 200)
+            .to_text(&DisplayOptions { width: 200, ..DisplayOptions::default() });
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "Longest events");
         assert!(

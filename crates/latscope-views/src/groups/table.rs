@@ -2,7 +2,7 @@
 
 use super::super::column::{ColumnBuilder, TableColumn};
 use super::super::document::{DocumentTable, WIDER};
-use super::super::legend::{Signs, mark};
+use super::super::legend::{Signs, quality_mark};
 use super::super::style::BOLD;
 use super::super::styled::Text;
 use latscope_core::catalogue::{RUN_ELAPSED, families};
@@ -23,26 +23,26 @@ struct GroupTableRow<'a> {
 
 /// Returns the rows of a group and, below them, the sum and the distribution with the missed activations. Columns that
 /// are 0 in every row are only named.
-pub(in super::super) fn table(group: &ProbeEventGroup) -> DocumentTable {
-    let lines = lines(group);
-    let figures = figures(&lines).into_iter().filter(|column| !column.is_empty());
+pub(in super::super) fn group_table(group: &ProbeEventGroup) -> DocumentTable {
+    let lines = table_rows(group);
+    let figures = figure_columns(&lines).into_iter().filter(|column| !column.is_empty());
     let (zero, shown): (Vec<TableColumn>, Vec<TableColumn>) = figures.partition(is_zero);
     let heading = match group.singles.first() {
         Some(row) if mode(row.m).is_some() => "caller",
-        Some(row) if families::of(&row.m.probe) == families::REMOTE => "",
+        Some(row) if families::of_probe(&row.m.probe) == families::REMOTE => "",
         _ => "thread",
     };
-    let labels = ColumnBuilder(&lines).left(heading, |line| line.label.clone());
+    let labels = ColumnBuilder(&lines).left_aligned(heading, |line| line.label.clone());
     // Of two columns that are worth as much, the one further left has room first.
     let ranked = |(at, column): (usize, TableColumn)| {
         let rank = 100 * column.rank + at + 1;
         column.rank(rank)
     };
     let columns = std::iter::once(labels).chain(shown.into_iter().enumerate().map(ranked)).collect();
-    let signs = Signs::of(lines.iter().map(|line| line.m));
+    let signs = Signs::from_measurements(lines.iter().map(|line| line.m));
     let signs = Signs { round_trip: false, one_way: false, ..signs };
     let notes = signs
-        .line()
+        .format_line()
         .into_iter()
         .chain(spread(group))
         .chain(none_of(&zero))
@@ -52,18 +52,18 @@ pub(in super::super) fn table(group: &ProbeEventGroup) -> DocumentTable {
 }
 
 fn is_zero(column: &TableColumn) -> bool {
-    column.cells.iter().all(|cell| cell.is_empty() || cell.content() == "0")
+    column.cells.iter().all(|cell| cell.is_empty() || cell.plain_text() == "0")
 }
 
 /// Names the columns that are 0 in every row.
 fn none_of(zero: &[TableColumn]) -> Option<String> {
-    let names: Vec<String> = zero.iter().map(|column| column.heading.content()).collect();
+    let names: Vec<String> = zero.iter().map(|column| column.heading.plain_text()).collect();
     (!names.is_empty()).then(|| format!("None in any row: {}.", names.join(", ")))
 }
 
 /// Returns the meanings of figures whose names do not explain them.
 fn notes(group: &ProbeEventGroup) -> impl Iterator<Item = &'static str> {
-    let has = |wanted: &str| group.whole().iter().any(|row| row.m.values.contains_key(wanted));
+    let has = |wanted: &str| group.whole_probe_rows().iter().any(|row| row.m.values.contains_key(wanted));
     let rate = group.merged.iter().any(|row| row.m.values.values().any(|value| value.unit == "1/s"));
     let all = "Rates of all CPUs: all events divided by the watched time of all CPUs; watched: their mean.";
     let steal = "steal: of /proc/stat, in steps of 10 ms.";
@@ -75,23 +75,23 @@ fn notes(group: &ProbeEventGroup) -> impl Iterator<Item = &'static str> {
 
 /// Returns the meaning of p50, if it is another figure than the quantiles beside it.
 fn p50_note(group: &ProbeEventGroup) -> Option<&'static str> {
-    let in_rounds = group.whole().iter().any(|row| row.m.rounds.len() > 1);
+    let in_rounds = group.whole_probe_rows().iter().any(|row| row.m.rounds.len() > 1);
     in_rounds
         .then_some("p50: the median of those of the rounds; the other figures are of all samples together.")
 }
 
-fn lines<'a>(group: &ProbeEventGroup<'a>) -> Vec<GroupTableRow<'a>> {
+fn table_rows<'a>(group: &ProbeEventGroup<'a>) -> Vec<GroupTableRow<'a>> {
     let line = |row: &ProbeEventRow<'a>, style| GroupTableRow {
-        label: Text::styled(style, &row.label).and(mark(row.m)),
+        label: Text::in_style(style, &row.label).append_text(quality_mark(row.m)),
         m: row.m,
         summary: row.m.summary.clone(),
         derived: false,
     };
     let mut lines: Vec<GroupTableRow> =
-        shown(group).into_iter().map(|row| line(row, Default::default())).collect();
+        shown_rows(group).into_iter().map(|row| line(row, Default::default())).collect();
     lines.extend(group.merged.iter().map(|row| line(row, BOLD)));
-    let alone = group.whole().len() == 1;
-    for row in worst(group.whole()) {
+    let alone = group.whole_probe_rows().len() == 1;
+    for row in worst(group.whole_probe_rows()) {
         let differs = |corrected: &&Histogram| corrected.count() > row.m.histogram.count();
         if let Some(corrected) = row.m.corrected.as_ref().filter(differs) {
             lines.push(GroupTableRow {
@@ -101,7 +101,7 @@ fn lines<'a>(group: &ProbeEventGroup<'a>) -> Vec<GroupTableRow<'a>> {
                     format!("{}, with the missed", row.label)
                 }),
                 m: row.m,
-                summary: Summary::of(corrected, &Summary::default()),
+                summary: Summary::from_histogram(corrected, &Summary::default()),
                 derived: true,
             });
         }
@@ -114,7 +114,7 @@ const MOST_ROWS: usize = 64;
 const WORST: usize = 8;
 
 /// Returns the single rows of a group that are shown.
-fn shown<'g, 'a>(group: &'g ProbeEventGroup<'a>) -> Vec<&'g ProbeEventRow<'a>> {
+fn shown_rows<'g, 'a>(group: &'g ProbeEventGroup<'a>) -> Vec<&'g ProbeEventRow<'a>> {
     worst(&group.singles)
 }
 
@@ -160,22 +160,23 @@ const DETAIL: usize = 6;
 
 /// Returns true if a value is that of the parameter of the same name, which the heading states.
 fn is_parameter(m: &Measurement, name: &str) -> bool {
-    let asked = m.number(name).map(|number| number as f64);
+    let asked = m.numeric_param(name).map(|number| number as f64);
     asked.is_some() && asked == m.values.get(name).map(|value| value.value)
 }
 
 /// Returns the figures of the rows, each with its rank: those of rank 0 are worth most.
-fn figures(lines: &[GroupTableRow]) -> Vec<TableColumn> {
+fn figure_columns(lines: &[GroupTableRow]) -> Vec<TableColumn> {
     let rows = ColumnBuilder(lines);
     let time = |name: &str, rank, of: fn(&Summary) -> Option<f64>| {
-        rows.given(name, move |line| of(&line.summary).map(format_time)).rank(rank)
+        rows.optional_column(name, move |line| of(&line.summary).map(format_time)).rank(rank)
     };
     let missed = |line: &GroupTableRow| line.m.missed().filter(|_| !line.derived).map(format_count);
     let mut columns = vec![
         rows.right("events", |line| format_count(line.summary.count)).rank(2),
         // The missed ones were never measured, the least of them least of all.
-        rows.given("min", |line| line.summary.min.filter(|_| !line.derived).map(format_time)).rank(4),
-        rows.given("p50", |line| match line.summary.p50 {
+        rows.optional_column("min", |line| line.summary.min.filter(|_| !line.derived).map(format_time))
+            .rank(4),
+        rows.optional_column("p50", |line| match line.summary.p50 {
             None if !line.derived => line.m.median_in_words(),
             p50 => p50.map(format_time),
         })
@@ -187,7 +188,7 @@ fn figures(lines: &[GroupTableRow]) -> Vec<TableColumn> {
         time("p99.9999", 9, |s| s.p99_9999),
         time("max", 0, |s| s.max),
         time("mean", 7, |s| s.mean),
-        rows.given("missed", missed).rank(2),
+        rows.optional_column("missed", missed).rank(2),
     ];
     let mut names: Vec<&String> = lines.iter().flat_map(|line| line.m.values.keys()).collect();
     // What speaks against the run first, then in order of the alphabet.
@@ -206,7 +207,7 @@ fn figures(lines: &[GroupTableRow]) -> Vec<TableColumn> {
             let value = line.m.values.get(name).filter(|_| !line.derived)?;
             Some(format_value(value.value, &value.unit))
         };
-        rows.given(name, value).rank(match name.as_str() {
+        rows.optional_column(name, value).rank(match name.as_str() {
             BEYOND => 0,
             name if TELLING.contains(&name) => 2,
             _ => DETAIL,
@@ -219,13 +220,13 @@ fn figures(lines: &[GroupTableRow]) -> Vec<TableColumn> {
 pub(super) mod tests {
     use super::*;
     use crate::DisplayOptions;
-    use latscope_core::events::groups;
+    use latscope_core::events::event_groups;
     use latscope_core::fixture;
     use latscope_core::param;
     use latscope_core::report::Report;
 
     /// Returns a report of so many threads, each later than the one before.
-    pub(in super::super) fn threads(count: u64) -> Report {
+    pub(in super::super) fn report_of_threads(count: u64) -> Report {
         let mut report = fixture::wake();
         let one = report.measurements[0].clone();
         report.measurements.clear();
@@ -242,19 +243,19 @@ pub(super) mod tests {
         report
     }
 
-    fn text(width: usize) -> String {
+    fn format_wake_table(width: usize) -> String {
         let report = fixture::wake();
-        table(&groups(&report)[0]).written(&DisplayOptions { width, ..DisplayOptions::default() })
+        group_table(&event_groups(&report)[0]).to_text(&DisplayOptions { width, ..DisplayOptions::default() })
     }
 
     #[test]
     fn of_very_many_threads_the_worst_are_rows_and_the_others_quantiles() {
-        let report = threads(1_024);
-        let groups = groups(&report);
-        let labels: Vec<String> = lines(&groups[0]).iter().map(|line| line.label.content()).collect();
+        let report = report_of_threads(1_024);
+        let groups = event_groups(&report);
+        let labels: Vec<String> = table_rows(&groups[0]).iter().map(|line| line.label.plain_text()).collect();
         let worst = labels.iter().filter(|label| label.contains("CPU")).take(2).cloned().collect::<Vec<_>>();
         assert!(worst[0].contains("CPU 1023") && worst[1].contains("CPU 1022"), "{labels:?}");
-        assert_eq!(lines(&groups[0]).len(), 2 * WORST, "each with the missed: {labels:?}");
+        assert_eq!(table_rows(&groups[0]).len(), 2 * WORST, "each with the missed: {labels:?}");
         let text = spread(&groups[0]).unwrap();
         assert!(
             text.starts_with("The 8 worst of 1,024 by max") && text.contains("max 103 µs, 513 µs, 922 µs"),
@@ -264,7 +265,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_sum_and_the_corrected_distribution_stand_below() {
-        let text = text(160);
+        let text = format_wake_table(160);
         let first: Vec<&str> =
             text.lines().map(|line| line.trim_start().split("  ").next().unwrap()).collect();
         let rule = first[1];
@@ -279,7 +280,7 @@ pub(super) mod tests {
 
     #[test]
     fn median_and_maximum_are_left_out_last() {
-        let text = text(60);
+        let text = format_wake_table(60);
         let head = text.lines().next().unwrap();
         assert!(head.contains("p50") && head.contains("max") && !head.contains("p99.99"), "{text}");
         assert!(text.contains("More figures in a wider terminal"));

@@ -22,40 +22,47 @@ pub(super) fn comparison(report: &Report) -> Option<ViewDocument> {
     if transports.len() < 2 {
         return None;
     }
-    let median =
-        |transport: &TransportMeasurements| transport.usual().and_then(|m| m.summary.p50).unwrap_or(f64::MAX);
+    let median = |transport: &TransportMeasurements| {
+        transport.representative_point().and_then(|m| m.summary.p50).unwrap_or(f64::MAX)
+    };
     transports.sort_by(|a, b| median(a).total_cmp(&median(b)));
     let rows = ColumnBuilder(&transports);
     let usual = |heading: &str, cell: fn(&Measurement) -> Option<String>| {
-        rows.given(heading, move |transport: &TransportMeasurements| transport.usual().and_then(cell))
+        rows.optional_column(heading, move |transport: &TransportMeasurements| {
+            transport.representative_point().and_then(cell)
+        })
     };
     let fifo = |heading: &str, of: fn(&Summary) -> Option<f64>| {
         let both =
             |t: &TransportMeasurements| t.fifo.filter(|_| t.other.is_some()).and_then(|m| of(&m.summary));
-        rows.given(heading, move |transport: &TransportMeasurements| both(transport).map(format_time))
+        rows.optional_column(heading, move |transport: &TransportMeasurements| {
+            both(transport).map(format_time)
+        })
     };
     let columns = vec![
-        rows.left("transport", |t| Text::plain(t.name).and(mark(t))),
+        rows.left_aligned("transport", |t| Text::plain(t.name).append_text(degraded_mark(t))),
         usual("p50", |m| m.summary.p50.map(format_time)),
         usual("p99", |m| m.summary.p99.map(format_time)),
         usual("max", |m| m.summary.max.map(format_time)),
         usual("CPU", |m| m.values.get("cpu-time").map(|value| format_time(value.value))),
-        usual("copies", |m| m.number(param::COPIES).map(|copies| copies.to_string())),
-        rows.left("inherits", inherits),
+        usual("copies", |m| m.numeric_param(param::COPIES).map(|copies| copies.to_string())),
+        rows.left_aligned("inherits", inheritance_text),
         fifo("fifo p50", |s| s.p50),
         fifo("fifo p99", |s| s.p99),
         fifo("fifo max", |s| s.max),
-        rows.left("where, how", |t| t.usual().and_then(placement).unwrap_or_default()),
+        rows.left_aligned("where, how", |t| t.representative_point().and_then(placement).unwrap_or_default()),
     ];
-    let one_way =
-        transports.iter().filter_map(TransportMeasurements::usual).any(|m| mode(m) == Some("one-way"));
+    let one_way = transports
+        .iter()
+        .filter_map(TransportMeasurements::representative_point)
+        .any(|m| mode(m) == Some("one-way"));
     let times = if one_way { "From the caller's stamp to the server's" } else { "There and back" };
     let mut about = format!(
         "{times}, called by SCHED_OTHER, or by SCHED_FIFO where it says fifo. CPU: time of both processes for one \
          transaction. Copies: of the payload, one way. Inherits: the caller's real-time priority (RT), its nice value."
     );
-    let free = |m: &Measurement| m.is(param::PLACEMENT, "free");
-    if transports.iter().filter_map(TransportMeasurements::usual).any(free) {
+    let free = |m: &Measurement| m.has_param(param::PLACEMENT, "free");
+    if transports.iter().filter_map(TransportMeasurements::representative_point).any(free) {
         about += " Placement is free: where the scheduler puts the two weighs as much as what carries it; like is compared \
                   with like under --placement same-core or two-cores.";
     }
@@ -69,19 +76,19 @@ pub(super) fn comparison(report: &Report) -> Option<ViewDocument> {
 }
 
 fn placement(m: &Measurement) -> Option<String> {
-    Some(format!("{}, {}", m.text(param::PLACEMENT)?, m.text(param::WAIT)?))
+    Some(format!("{}, {}", m.text_param(param::PLACEMENT)?, m.text_param(param::WAIT)?))
 }
 
 fn is_degraded(transport: &TransportMeasurements) -> bool {
-    let shown = [transport.fifo, transport.usual()];
+    let shown = [transport.fifo, transport.representative_point()];
     shown.into_iter().flatten().any(|m| m.quality.level.is_doubtful())
 }
 
-fn mark(transport: &TransportMeasurements) -> Text {
-    if is_degraded(transport) { Text::styled(WARNING, " !") } else { Text::default() }
+fn degraded_mark(transport: &TransportMeasurements) -> Text {
+    if is_degraded(transport) { Text::in_style(WARNING, " !") } else { Text::default() }
 }
 
-fn inherits(transport: &TransportMeasurements) -> String {
+fn inheritance_text(transport: &TransportMeasurements) -> String {
     let judged = [("RT", transport.real_time()), ("nice", transport.nice())];
     if judged.iter().all(|(_, judged)| *judged == InheritanceVerdict::NotTried) {
         return "not tried".to_owned();
@@ -95,7 +102,7 @@ fn inherits(transport: &TransportMeasurements) -> String {
 }
 
 /// Returns time and bytes by payload, and a plot of it.
-pub(super) fn throughput(report: &Report) -> Option<ViewDocument> {
+pub(super) fn build_throughput(report: &Report) -> Option<ViewDocument> {
     let rows: Vec<&Measurement> = report
         .measurements
         .iter()
@@ -108,14 +115,14 @@ pub(super) fn throughput(report: &Report) -> Option<ViewDocument> {
     let rows = ColumnBuilder(&rows);
     let value = |m: &Measurement, name: &str| m.values.get(name).map(|value| value.value);
     let columns = vec![
-        rows.left("transport", |m| label(m)),
-        rows.given("payload", |m| m.number(param::PAYLOAD).map(format_size)),
-        rows.given("time", |m| m.summary.mean.map(format_time)),
-        rows.given("CPU", |m| value(m, "cpu-time").map(format_time)),
+        rows.left_aligned("transport", |m| label(m)),
+        rows.optional_column("payload", |m| m.numeric_param(param::PAYLOAD).map(format_size)),
+        rows.optional_column("time", |m| m.summary.mean.map(format_time)),
+        rows.optional_column("CPU", |m| value(m, "cpu-time").map(format_time)),
         rows.right("iterations", |m| format_count(m.summary.count)),
-        rows.given("throughput", |m| value(m, "throughput").map(format_rate)),
-        rows.given("p50", |m| m.summary.p50.map(format_time)),
-        rows.given("p99", |m| m.summary.p99.map(format_time)),
+        rows.optional_column("throughput", |m| value(m, "throughput").map(format_rate)),
+        rows.optional_column("p50", |m| m.summary.p50.map(format_time)),
+        rows.optional_column("p99", |m| m.summary.p99.map(format_time)),
     ];
     let time = if several { "time in which all pairs ran" } else { "sum of their times" };
     let about = format!(
@@ -124,7 +131,7 @@ pub(super) fn throughput(report: &Report) -> Option<ViewDocument> {
     );
     let mut document = ViewDocument::of_table("Throughput", columns, about);
     if let Some(figure) = figure::throughput_figure(report) {
-        document.add(DocumentBlock::Figure(figure));
+        document.add_block(DocumentBlock::Figure(figure));
     }
     Some(document)
 }
@@ -134,21 +141,26 @@ pub(super) fn hops(report: &Report) -> ViewDocument {
     let mut document = ViewDocument::default();
     for m in report.measurements.iter().filter(|m| !m.hops.is_empty()) {
         if document.is_empty() {
-            document.heading(2, "First calls, hop by hop");
+            document.add_heading(2, "First calls, hop by hop");
         }
-        let whose = format!("{}, {}, pair {}", m.probe, m.text(param::CALLER).unwrap_or_default(), pair(m));
+        let whose = format!(
+            "{}, {}, pair {}",
+            m.probe,
+            m.text_param(param::CALLER).unwrap_or_default(),
+            pair_name(m)
+        );
         document.items(INDENTED, [whose]);
-        document.items(ListMarker { sign: "    ", ..INDENTED }, m.hops.iter().map(told));
+        document.items(ListMarker { sign: "    ", ..INDENTED }, m.hops.iter().map(describe_hop));
     }
     document
 }
 
-fn pair(m: &Measurement) -> String {
+fn pair_name(m: &Measurement) -> String {
     m.params.get(param::PAIR).map(ToString::to_string).unwrap_or_default()
 }
 
 /// `server pid 8674 tid 8676 CPU 0 SCHED_OTHER 0 nice 0`.
-pub(in super::super) fn told(hop: &TransactionHop) -> String {
+pub(in super::super) fn describe_hop(hop: &TransactionHop) -> String {
     let policy = match hop.policy {
         0 => "SCHED_OTHER".to_owned(),
         1 => "SCHED_FIFO".to_owned(),
@@ -175,7 +187,7 @@ mod tests {
 
     #[test]
     fn transports_are_compared_from_fast_to_slow() {
-        let text = comparison(&ipc::latency()).unwrap().written(&options(140));
+        let text = comparison(&ipc::latency()).unwrap().to_text(&options(140));
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[1].contains("copies") && lines[1].contains("inherits"), "{text}");
         assert!(lines[3].starts_with("binder") && lines[3].contains("nice"), "{text}");
@@ -185,25 +197,25 @@ mod tests {
     #[test]
     fn rows_that_were_refused_their_policy_are_in_no_column_of_it_and_mark_no_other() {
         let mut report = ipc::latency();
-        assert!(comparison(&report).unwrap().written(&options(140)).contains("fifo p50"));
-        for m in report.measurements.iter_mut().filter(|m| m.is(param::CALLER, "fifo")) {
+        assert!(comparison(&report).unwrap().to_text(&options(140)).contains("fifo p50"));
+        for m in report.measurements.iter_mut().filter(|m| m.has_param(param::CALLER, "fifo")) {
             m.lower(Reason::new(QualityLevel::Degraded, POLICY_REFUSED, "ran as SCHED_OTHER", ""));
         }
-        let text = comparison(&report).unwrap().written(&options(140));
+        let text = comparison(&report).unwrap().to_text(&options(140));
         assert!(!text.contains("fifo p50") && !text.contains('!'), "{text}");
         assert!(text.contains("SCHED_FIFO was refused"), "{text}");
     }
 
     #[test]
     fn bytes_stand_by_payload_with_their_formula() {
-        let text = throughput(&ipc::throughput()).unwrap().written(&options(100));
+        let text = build_throughput(&ipc::throughput()).unwrap().to_text(&options(100));
         assert!(text.contains("64 KiB") && text.contains("payload × iterations"), "{text}");
         assert!(text.contains("Time of a transaction by payload"), "{text}");
     }
 
     #[test]
     fn hops_are_told_in_full() {
-        let text = hops(&ipc::latency()).written(&options(100));
+        let text = hops(&ipc::latency()).to_text(&options(100));
         assert!(text.contains("fifo-caller pid 12 tid 13 CPU 1 SCHED_FIFO 95 nice 0"), "{text}");
         assert!(text.contains("server pid 11 tid 12 CPU 1 SCHED_OTHER 0 nice 0"), "{text}");
     }
@@ -212,11 +224,11 @@ mod tests {
     fn no_line_is_wider_than_the_terminal() {
         for width in [40, 60, 80, 120] {
             let options = options(width);
-            let all = comparison(&ipc::latency()).unwrap().written(&options)
-                + &throughput(&ipc::throughput()).unwrap().written(&options)
-                + &hops(&ipc::latency()).written(&options);
+            let all = comparison(&ipc::latency()).unwrap().to_text(&options)
+                + &build_throughput(&ipc::throughput()).unwrap().to_text(&options)
+                + &hops(&ipc::latency()).to_text(&options);
             for line in all.lines() {
-                assert!(Text::plain(line).width() <= width, "{width}: {line}");
+                assert!(Text::plain(line).display_width() <= width, "{width}: {line}");
             }
         }
     }

@@ -5,7 +5,7 @@ mod words;
 
 use crate::DisplayOptions;
 use crate::column::{ColumnBuilder, FILES, PAGE, TERMINAL, TableColumn};
-use crate::comparison::figures::{interval, quantity, ratio};
+use crate::comparison::figures::{format_ratio, interval, quantity};
 use crate::document::{self, DIFFERS, DocumentBlock, DocumentTable, FACT, ListMarker, NOTE, ViewDocument};
 use crate::figure::timeline_figure;
 use crate::html::{ratio_legend, ratio_strip};
@@ -31,25 +31,25 @@ const ODD: ListMarker = ListMarker { sign: "·  odd: ", word: "", style: PLAIN }
 
 /// Returns each machine with its changes on a terminal; with `all` every figure of them, with `lines` the time line of
 /// each point.
-pub fn text(history: &History, all: bool, lines: bool, options: &DisplayOptions) -> String {
-    document(history, all, lines.then_some(options.width)).written(options)
+pub fn format_text(history: &History, all: bool, lines: bool, options: &DisplayOptions) -> String {
+    build_document(history, all, lines.then_some(options.width)).to_text(options)
 }
 
 /// Returns each machine with its changes as Markdown.
-pub fn markdown(history: &History) -> String {
-    document(history, false, None).markdown()
+pub fn format_markdown(history: &History) -> String {
+    build_document(history, false, None).to_markdown()
 }
 
 /// Returns the page of each machine, with a picture for each point that changed; with `all` for every point.
 pub fn html(history: &History, all: bool) -> String {
-    document(history, all, None).page("latscope history")
+    build_document(history, all, None).to_page("latscope history")
 }
 
 /// Returns every figure of every change as CSV.
-pub fn csv(history: &History) -> Vec<u8> {
+pub fn format_csv(history: &History) -> Vec<u8> {
     let changes = history.machines.iter().flat_map(|m| m.changes.iter().map(move |change| (m, change)));
     let rows: Vec<HistoryChangeRow> = changes.flat_map(|(m, change)| of_change(m, change)).collect();
-    document::csv(&columns(history, &rows))
+    document::columns_csv(&change_columns(history, &rows))
 }
 
 /// Figure that moved, with its change and its machine.
@@ -59,7 +59,7 @@ fn of_change<'a>(machine: &'a MachineHistory, change: &'a Change) -> Vec<History
     change.moved.iter().map(|moved| (machine, change, moved)).collect()
 }
 
-fn columns(history: &History, rows: &[HistoryChangeRow]) -> Vec<TableColumn> {
+fn change_columns(history: &History, rows: &[HistoryChangeRow]) -> Vec<TableColumn> {
     let rows = ColumnBuilder(rows);
     let range = |moved: &Moved| moved.size.interval.as_ref().map(|range| (range.low, range.high));
     let end = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
@@ -68,7 +68,7 @@ fn columns(history: &History, rows: &[HistoryChangeRow]) -> Vec<TableColumn> {
     };
     let by = |moved: &Moved| {
         let style = if moved.size.ratio > 1.0 { ALARM } else { GOOD };
-        Text::styled(style, ratio(Some(&moved.size))).exact(moved.size.ratio)
+        Text::in_style(style, format_ratio(Some(&moved.size))).exact(moved.size.ratio)
     };
     let strip = |moved: &Moved| {
         let is_share = words::unit(moved.figure) == "share";
@@ -76,7 +76,7 @@ fn columns(history: &History, rows: &[HistoryChangeRow]) -> Vec<TableColumn> {
         Some(ratio_strip(moved.size.ratio, range(moved), margin))
     };
     vec![
-        rows.left("changed", |(.., moved)| &moved.title),
+        rows.left_aligned("changed", |(.., moved)| &moved.title),
         rows.field("machine", |(machine, ..)| &machine.id),
         rows.field("change", |(_, change, _)| &change.id),
         rows.field("started", |(_, change, _)| &change.first.started),
@@ -86,58 +86,63 @@ fn columns(history: &History, rows: &[HistoryChangeRow]) -> Vec<TableColumn> {
         rows.field("id", |(.., moved)| &moved.id),
         rows.field("probe", |(.., moved)| &moved.probe),
         rows.field("title", |(.., moved)| &moved.title),
-        rows.left("figure", |(.., moved)| Text::plain(words::figure(moved)).exact(words::name(moved.figure)))
-            .csv("figure"),
+        rows.left_aligned("figure", |(.., moved)| {
+            Text::plain(words::figure_name(moved)).exact(words::figure_kind_name(moved.figure))
+        })
+        .with_csv_field("figure"),
         rows.field("unit", |(.., moved)| words::unit(moved.figure)),
         rows.field("beyond", |(.., moved)| end(moved.beyond)),
-        rows.right("before", |(.., moved)| value(moved, moved.size.a)).csv("before"),
-        rows.right("after", |(.., moved)| value(moved, moved.size.b)).csv("after"),
-        rows.right("ratio", |(.., moved)| by(moved)).csv("ratio"),
-        rows.left("95 %", |(.., moved)| interval(Some(&moved.size))),
+        rows.right("before", |(.., moved)| value(moved, moved.size.a)).with_csv_field("before"),
+        rows.right("after", |(.., moved)| value(moved, moved.size.b)).with_csv_field("after"),
+        rows.right("ratio", |(.., moved)| by(moved)).with_csv_field("ratio"),
+        rows.left_aligned("95 %", |(.., moved)| interval(Some(&moved.size))),
         rows.field("low", |(.., moved)| end(range(moved).map(|(low, _)| low))),
         rows.field("high", |(.., moved)| end(range(moved).map(|(_, high)| high))),
         rows.drawing("½× … 2×", |(.., moved)| strip(moved)),
     ]
 }
 
-fn document(history: &History, all: bool, lines: Option<usize>) -> ViewDocument {
+fn build_document(history: &History, all: bool, lines: Option<usize>) -> ViewDocument {
     let most = if all { usize::MAX } else { MOST };
     let mut document = ViewDocument::default();
-    document.heading(1, "latscope history");
+    document.add_heading(1, "latscope history");
     document.most_items(NOTE, history.remarks.clone(), most);
     for machine in &history.machines {
-        document.heading(2, words::machine(machine));
+        document.add_heading(2, words::describe_machine(machine));
         document.items(FACT, words::changes(history, machine, all));
         document.most_items(REVISIONS, words::revisions(machine), most);
         for change in &machine.changes {
-            let place = Text::plain(words::place(machine, change));
-            document.add(DocumentBlock::Heading(3, format!("change {}", change.id), place));
-            document.items(DIFFERS, words::with(change));
-            document.table(DocumentTable {
+            let place = Text::plain(words::describe_place(machine, change));
+            document.add_block(DocumentBlock::Heading(3, format!("change {}", change.id), place));
+            document.items(DIFFERS, words::changed_facts(change));
+            document.add_table(DocumentTable {
                 most,
-                ..DocumentTable::new(columns(history, &of_change(machine, change)))
+                ..DocumentTable::new(change_columns(history, &of_change(machine, change)))
             });
         }
         let [same, tails] = [history.margin, history.tail_margin].map(format_share);
         if !machine.changes.is_empty() {
             let same = format!("{same} (of how often tails are reached ±{tails})");
-            document.on(PAGE, DocumentBlock::Text(DIM, ratio_legend("ratio", &same)));
+            document.add_in_forms(PAGE, DocumentBlock::Text(DIM, ratio_legend("ratio", &same)));
         }
-        let smaller = if all { words::smaller(machine) } else { Vec::new() };
+        let smaller = if all { words::unreported_changes(machine) } else { Vec::new() };
         for (mark, heading, texts) in [
             (SMALLER, "Smaller changes, or of unsure direction", smaller),
             (DRIFT, "Drifts", words::drifts(machine)),
-            (ODD, "Odd runs", words::odd(machine, all)),
+            (ODD, "Odd runs", words::unusual_runs(machine, all)),
         ] {
             if !texts.is_empty() {
-                document.on(TERMINAL, DocumentBlock::Gap);
-                document.on(FILES, DocumentBlock::heading(3, heading));
+                document.add_in_forms(TERMINAL, DocumentBlock::Gap);
+                document.add_in_forms(FILES, DocumentBlock::heading(3, heading));
                 document.most_items(mark, texts, most);
             }
         }
         if let Some(width) = lines.filter(|_| !machine.points.is_empty()) {
-            document.on(TERMINAL, DocumentBlock::Gap);
-            document.on(TERMINAL, DocumentBlock::Table(time_lines::table(machine, history.margin, width)));
+            document.add_in_forms(TERMINAL, DocumentBlock::Gap);
+            document.add_in_forms(
+                TERMINAL,
+                DocumentBlock::Table(time_lines::build_table(machine, history.margin, width)),
+            );
         }
         document.append(pictures(machine, all));
     }
@@ -155,15 +160,15 @@ fn pictures(machine: &MachineHistory, all: bool) -> ViewDocument {
     let rest = points.split_off(points.len().min(SHOWN));
     let [mut document, mut more] = [ViewDocument::default(), ViewDocument::default()];
     if !points.is_empty() {
-        document.on(PAGE, DocumentBlock::heading(3, "Over the runs"));
+        document.add_in_forms(PAGE, DocumentBlock::heading(3, "Over the runs"));
     }
     for (document, points) in [(&mut document, points), (&mut more, rest)] {
         for point in points {
-            document.on(PAGE, DocumentBlock::Figure(timeline_figure(machine, point)));
+            document.add_in_forms(PAGE, DocumentBlock::Figure(timeline_figure(machine, point)));
         }
     }
     if !more.is_empty() {
-        document.on(PAGE, DocumentBlock::Details(format!("{} more", more.len()), more));
+        document.add_in_forms(PAGE, DocumentBlock::Details(format!("{} more", more.len()), more));
     }
     document
 }

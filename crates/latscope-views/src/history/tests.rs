@@ -1,5 +1,5 @@
 use super::time_lines::spark;
-use super::{csv, html, markdown, text};
+use super::{format_csv, format_markdown, format_text, html};
 use crate::DisplayOptions;
 use crate::figure::timeline_figure;
 use latscope_core::fixture;
@@ -18,7 +18,8 @@ pub(crate) fn found(runs: usize) -> History {
 #[test]
 fn figures_tests_and_points_are_counted_apart_and_nothing_judged_is_said_so() {
     let flat = |found: &History, all| {
-        let shown = text(found, all, false, &DisplayOptions { width: 400, ..DisplayOptions::default() });
+        let shown =
+            format_text(found, all, false, &DisplayOptions { width: 400, ..DisplayOptions::default() });
         shown.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let mut history = found(40);
@@ -38,7 +39,7 @@ fn figures_tests_and_points_are_counted_apart_and_nothing_judged_is_said_so() {
 #[test]
 fn all_lists_smaller_changes_odd_medians_and_revisions() {
     let shown = |history: &History, all| {
-        text(history, all, false, &DisplayOptions { width: 400, ..DisplayOptions::default() })
+        format_text(history, all, false, &DisplayOptions { width: 400, ..DisplayOptions::default() })
     };
     let mut history = found(40);
     let machine = &mut history.machines[0];
@@ -69,7 +70,7 @@ fn found_with(runs: usize, kernel: usize, scatter: f32) -> History {
             report.run_id = format!("{at:032}");
             report.started = format!("2026-11-22T00:{at:02}:00Z");
             report.labels.insert("kernel".to_owned(), if at < kernel { "old" } else { "new" }.to_owned());
-            let mut entry = writer.add(&RunResult::of(report));
+            let mut entry = writer.add_run(&RunResult::from_report(report));
             for (place, point) in entry.points.iter_mut().enumerate() {
                 point.trusted = true;
                 point.p50 *= 1.0 + (0.001 + scatter) * ((at * 7919 + place) % 101) as f32 / 101.0;
@@ -85,7 +86,7 @@ fn found_with(runs: usize, kernel: usize, scatter: f32) -> History {
         .collect();
     let names: Vec<String> = (0..runs).map(|at| format!("{at}.json")).collect();
     let named: Vec<(&str, &ArchiveRun)> = names.iter().map(String::as_str).zip(&entries).collect();
-    history(&writer.done(), &named, &How::default())
+    history(&writer.into_archive(), &named, &How::default())
 }
 
 #[test]
@@ -93,7 +94,8 @@ fn a_change_what_is_odd_and_what_drifts_are_in_every_view_within_its_width() {
     let found = found(40);
     for width in [60, 80, 120] {
         for (all, lines) in [(false, false), (true, true)] {
-            let shown = text(&found, all, lines, &DisplayOptions { width, ..DisplayOptions::default() });
+            let shown =
+                format_text(&found, all, lines, &DisplayOptions { width, ..DisplayOptions::default() });
             assert!(shown.lines().all(|line| line.width() <= width), "{shown}");
             let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
             for words in
@@ -103,8 +105,8 @@ fn a_change_what_is_odd_and_what_drifts_are_in_every_view_within_its_width() {
             }
         }
     }
-    assert!(markdown(&found).contains("- differs: label kernel: old → new"));
-    let table = String::from_utf8(csv(&found)).unwrap();
+    assert!(format_markdown(&found).contains("- differs: label kernel: old → new"));
+    let table = String::from_utf8(format_csv(&found)).unwrap();
     assert_eq!(table.lines().count(), 2, "{table}");
 }
 
@@ -113,7 +115,8 @@ fn what_other_programs_do_not_say_is_called_unknown() {
     let mut found = found(40);
     found.machines[0].id = "host ".to_owned();
     let shown = |found: &History| {
-        let shown = text(found, true, true, &DisplayOptions { width: 400, ..DisplayOptions::default() });
+        let shown =
+            format_text(found, true, true, &DisplayOptions { width: 400, ..DisplayOptions::default() });
         assert!(!shown.contains(", to") && !shown.contains("()") && !shown.contains("  to "), "{shown}");
         shown
     };
@@ -158,7 +161,7 @@ fn the_page_has_a_picture_of_each_point_that_changed_with_its_change_and_odd_run
 #[test]
 fn a_fact_that_changed_elsewhere_is_not_named_or_says_where() {
     let words = |found: &History| {
-        let shown = text(found, false, false, &DisplayOptions::default());
+        let shown = format_text(found, false, false, &DisplayOptions::default());
         shown.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let later = words(&found_with(40, 23, 0.0));
@@ -171,7 +174,7 @@ fn a_fact_that_changed_elsewhere_is_not_named_or_says_where() {
 
 #[test]
 fn few_runs_are_not_judged_and_said_so() {
-    let shown = text(&found(5), false, true, &DisplayOptions::default());
+    let shown = format_text(&found(5), false, true, &DisplayOptions::default());
     assert!(shown.contains("not judged: fewer than 10 trusted runs"), "{shown}");
 }
 

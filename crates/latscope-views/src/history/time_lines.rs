@@ -8,19 +8,19 @@ use latscope_judge::history::{MachineHistory, PointHistory};
 
 /// Returns a row for each point: its name, its medians over time, and their range; as wide as a terminal of `width`
 /// columns.
-pub(super) fn table(machine: &MachineHistory, margin: f64, width: usize) -> DocumentTable {
+pub(super) fn build_table(machine: &MachineHistory, margin: f64, width: usize) -> DocumentTable {
     let room = width.saturating_sub((width / 3).max(24) + 24).max(10);
     let rows = ColumnBuilder(&machine.points);
     let range = |point: &PointHistory| {
-        ends(point)
+        median_range(point)
             .map(|(low, high)| format!("{}-{}", format_time(low), format_time(high)))
             .unwrap_or_default()
     };
     let notes = vec!["│ changed · not measured, or not judged".to_owned()];
     let columns = vec![
-        rows.left("p50 over the runs", |point| &point.title),
-        rows.left("", |point| spark(point, machine.runs.len(), room, margin)),
-        rows.left("from-to", range),
+        rows.left_aligned("p50 over the runs", |point| &point.title),
+        rows.left_aligned("", |point| spark(point, machine.runs.len(), room, margin)),
+        rows.left_aligned("from-to", range),
     ];
     DocumentTable { notes, ..DocumentTable::new(columns) }
 }
@@ -31,7 +31,7 @@ fn trusted(point: &PointHistory) -> impl Iterator<Item = (usize, f64)> {
     all.filter(|((_, ns), trusted)| **trusted && **ns > 0.0).map(|((run, ns), _)| (*run, f64::from(*ns)))
 }
 
-fn ends(point: &PointHistory) -> Option<(f64, f64)> {
+fn median_range(point: &PointHistory) -> Option<(f64, f64)> {
     let medians = || trusted(point).map(|(_, ns)| ns);
     Some((medians().reduce(f64::min)?, medians().reduce(f64::max)?))
 }
@@ -41,7 +41,7 @@ const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 /// Returns medians as bars on a log scale that is at least as high as the margin; several runs share a bar if
 /// there are more runs than `room`.
 pub(super) fn spark(point: &PointHistory, runs: usize, room: usize, margin: f64) -> String {
-    let Some((low, high)) = ends(point) else { return "·".repeat(runs.min(room)) };
+    let Some((low, high)) = median_range(point) else { return "·".repeat(runs.min(room)) };
     let cells = runs.min(room.saturating_sub(point.changes.len()).max(1)).max(1);
     let cell_of = |run: usize| run * cells / runs.max(1);
     let mut bars: Vec<Vec<f64>> = vec![Vec::new(); cells];

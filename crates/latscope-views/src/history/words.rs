@@ -2,7 +2,7 @@
 
 use crate::comparison::figures::quantity;
 use latscope_core::redact::{is_redacted_machine, not_known};
-use latscope_core::units::{counted, format_share, format_time};
+use latscope_core::units::{count_with_noun, format_share, format_time};
 use latscope_judge::history::{
     Change, ChangedFact, FALSE_CHANGES, History, HistoryFigureKind, MachineHistory, Moved, Odd, SHORTEST,
     runs_for_one,
@@ -18,7 +18,7 @@ pub(super) fn minute(started: &str) -> String {
 }
 
 /// The machine and its runs.
-pub(super) fn machine(machine: &MachineHistory) -> String {
+pub(super) fn describe_machine(machine: &MachineHistory) -> String {
     let hosts = machine.hosts.join(", ");
     let named = match machine.id.strip_prefix("host ") {
         Some("") => "that results do not name".to_owned(),
@@ -35,14 +35,14 @@ pub(super) fn machine(machine: &MachineHistory) -> String {
     };
     format!(
         "machine {named}: {} of {}, {when}",
-        counted(machine.runs.len() as u64, "run"),
-        counted(machine.points.len() as u64, "point")
+        count_with_noun(machine.runs.len() as u64, "run"),
+        count_with_noun(machine.points.len() as u64, "point")
     )
 }
 
 /// Returns the number of changes and how reliable they are.
 pub(super) fn changes(history: &History, machine: &MachineHistory, all: bool) -> Vec<String> {
-    let mut lines = vec![judged(history, machine)];
+    let mut lines = vec![change_counts(history, machine)];
     let needed = runs_for_one(machine.tests);
     if machine.judged > 0 && machine.runs.len() < needed {
         lines.push(format!(
@@ -51,7 +51,7 @@ pub(super) fn changes(history: &History, machine: &MachineHistory, all: bool) ->
     }
     let mut more = |number: usize, thing: &str, said: &str| {
         if number > 0 {
-            lines.push(format!("{} {said}", counted(number as u64, thing)));
+            lines.push(format!("{} {said}", count_with_noun(number as u64, thing)));
         }
     };
     let listed = if all { "listed below." } else { "not shown (--all lists them)." };
@@ -71,20 +71,20 @@ pub(super) fn changes(history: &History, machine: &MachineHistory, all: bool) ->
 
 /// Returns the number of changes, and of the figures among which they were found: figures are those of points, and each
 /// is tested as a whole and, where it changed, in parts.
-fn judged(history: &History, machine: &MachineHistory) -> String {
+fn change_counts(history: &History, machine: &MachineHistory) -> String {
     if machine.judged == 0 {
         return "Nothing was judged.".to_owned();
     }
     format!(
         "{} found among {} of {}. A change is of at least {} ({} of how often tails are reached); of the changes at \
          most {} are expected to be false (Benjamini-Hochberg over {} of these figures and their parts).",
-        counted(machine.changes.len() as u64, "change"),
-        counted(machine.judged as u64, "judged figure"),
-        counted(machine.judged_points as u64, "point"),
+        count_with_noun(machine.changes.len() as u64, "change"),
+        count_with_noun(machine.judged as u64, "judged figure"),
+        count_with_noun(machine.judged_points as u64, "point"),
         format_share(history.margin),
         format_share(history.tail_margin),
         format_share(FALSE_CHANGES),
-        counted(machine.tests as u64, "test")
+        count_with_noun(machine.tests as u64, "test")
     )
 }
 
@@ -113,14 +113,14 @@ pub(super) fn revisions(machine: &MachineHistory) -> Vec<String> {
 }
 
 /// Returns the changes that are not reported, a line each: `addition p50, 1.03 at run 21 (2026-11-22 14:38)`.
-pub(super) fn smaller(machine: &MachineHistory) -> Vec<String> {
+pub(super) fn unreported_changes(machine: &MachineHistory) -> Vec<String> {
     let mut lines = Vec::new();
     for one in &machine.smaller {
         let when = minute(&machine.runs[one.run].started);
         lines.push(format!(
             "{} {}, ratio {:.3} at run {} ({when})",
             one.title,
-            name(one.figure),
+            figure_kind_name(one.figure),
             one.ratio,
             one.run + 1
         ));
@@ -129,27 +129,27 @@ pub(super) fn smaller(machine: &MachineHistory) -> Vec<String> {
 }
 
 /// Returns the place of a change: `at 2026-11-22 14:38, run 21 of 40: 9 figures of 7 points`.
-pub(super) fn place(machine: &MachineHistory, change: &Change) -> String {
+pub(super) fn describe_place(machine: &MachineHistory, change: &Change) -> String {
     let points: BTreeSet<&str> = change.moved.iter().map(|moved| moved.id.as_str()).collect();
     format!(
         "{}, run {} of {}: {} of {}",
         minute(&change.first.started),
         change.run + 1,
         machine.runs.len(),
-        counted(change.moved.len() as u64, "figure"),
-        counted(points.len() as u64, "point")
+        count_with_noun(change.moved.len() as u64, "figure"),
+        count_with_noun(points.len() as u64, "point")
     )
 }
 
 /// Returns the facts that changed with the figures, a line each, or that there are none.
-pub(super) fn with(change: &Change) -> Vec<String> {
+pub(super) fn changed_facts(change: &Change) -> Vec<String> {
     let unlike = change.unlike.iter().map(|why| format!("inconclusive: {why}"));
-    let known: Vec<String> = change.with.iter().map(|fact| changed(change, fact)).chain(unlike).collect();
+    let known: Vec<String> = change.with.iter().map(|fact| format_fact(change, fact)).chain(unlike).collect();
     if known.is_empty() { vec!["nothing that results record changed with it".to_owned()] } else { known }
 }
 
 /// A fact that changed, and where, if that is not the run from which on the figures differ.
-fn changed(change: &Change, fact: &ChangedFact) -> String {
+fn format_fact(change: &Change, fact: &ChangedFact) -> String {
     let value = |values: &[String]| if values.is_empty() { "–".to_owned() } else { values.join(", ") };
     let difference = &fact.difference;
     let text = format!("{}: {} → {}", difference.what, value(&difference.a), value(&difference.b));
@@ -161,7 +161,7 @@ fn changed(change: &Change, fact: &ChangedFact) -> String {
 }
 
 /// Returns the name of the kind of a figure.
-pub(super) fn name(figure: HistoryFigureKind) -> &'static str {
+pub(super) fn figure_kind_name(figure: HistoryFigureKind) -> &'static str {
     match figure {
         HistoryFigureKind::P50 => "p50",
         HistoryFigureKind::P99 => "p99",
@@ -170,10 +170,10 @@ pub(super) fn name(figure: HistoryFigureKind) -> &'static str {
 }
 
 /// Returns the name of a figure: `p50`, `beyond 63.0 µs`.
-pub(super) fn figure(moved: &Moved) -> String {
+pub(super) fn figure_name(moved: &Moved) -> String {
     match moved.beyond {
         Some(ns) if moved.figure == HistoryFigureKind::Tail => format!("beyond {}", format_time(ns)),
-        _ => name(moved.figure).to_owned(),
+        _ => figure_kind_name(moved.figure).to_owned(),
     }
 }
 
@@ -188,7 +188,7 @@ pub(super) fn drifts(machine: &MachineHistory) -> Vec<String> {
     for drift in &machine.drifts {
         let [from, to] = [drift.from, drift.to].map(|value| quantity(Some(value), unit(drift.figure)));
         let [first, last] = drift.runs.map(|run| minute(&machine.runs[run].started));
-        let name = name(drift.figure);
+        let name = figure_kind_name(drift.figure);
         lines.push(format!("{} {name}, {from} to {to} from {first} to {last}", drift.title));
     }
     lines
@@ -198,7 +198,7 @@ pub(super) fn drifts(machine: &MachineHistory) -> Vec<String> {
 const NAMED: usize = 3;
 
 /// The odd runs, a line each: `7.json (2026-11-22 14:38), 12 of 139 medians: addition, …`.
-pub(super) fn odd(machine: &MachineHistory, all: bool) -> Vec<String> {
+pub(super) fn unusual_runs(machine: &MachineHistory, all: bool) -> Vec<String> {
     let titles: BTreeMap<&str, &str> =
         machine.points.iter().map(|point| (point.id.as_str(), point.title.as_str())).collect();
     let line = |odd: &Odd| odd_run(machine, odd, &titles, if all { usize::MAX } else { NAMED });
@@ -215,7 +215,7 @@ fn odd_run(machine: &MachineHistory, odd: &Odd, titles: &BTreeMap<&str, &str>, m
         run.name,
         minute(&run.started),
         odd.points.len(),
-        counted(odd.of as u64, "median"),
+        count_with_noun(odd.of as u64, "median"),
         named.join(", "),
         if odd.points.len() > named.len() { ", …" } else { "" }
     )

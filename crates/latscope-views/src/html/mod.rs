@@ -7,8 +7,8 @@ mod section;
 mod strip;
 mod summary;
 
-pub use report::report;
-pub(crate) use strip::{ratio as ratio_strip, ratio_legend};
+pub use report::report_page;
+pub(crate) use strip::{draw_ratio as ratio_strip, ratio_legend};
 
 #[cfg(test)]
 mod tests;

@@ -15,14 +15,17 @@ const FEW: usize = 3;
 
 /// Returns the section with the strips; `None` if no row has enough published figures.
 pub(super) fn section(report: &Report, references: &[Reference]) -> Option<Element> {
-    let groups: Vec<ReferenceRowGroup> =
-        ReferenceRowGroup::of(report, references).into_iter().filter(|one| one.all.len() >= FEW).collect();
-    let heading = element("h2").text("Among published machines");
+    let groups: Vec<ReferenceRowGroup> = ReferenceRowGroup::for_report(report, references)
+        .into_iter()
+        .filter(|one| one.all.len() >= FEW)
+        .collect();
+    let heading = element("h2").with_text("Among published machines");
     let sentences = standings(&groups);
-    let places = sentences.into_iter().map(|text| element("p").text(text));
-    let rows =
-        groups.iter().flat_map(|group| [element("dt").text(&group.row), element("dd").child(strip(group))]);
-    let legend = element("p").with("class", "legend").text(LEGEND);
+    let places = sentences.into_iter().map(|text| element("p").with_text(text));
+    let rows = groups
+        .iter()
+        .flat_map(|group| [element("dt").with_text(&group.row), element("dd").child(strip(group))]);
+    let legend = element("p").with_attr("class", "legend").with_text(LEGEND);
     let section = element("section").child(heading).children(places);
     (!groups.is_empty()).then(|| section.child(element("dl").children(rows)).child(legend))
 }
@@ -34,35 +37,38 @@ const LEGEND: &str = "A strip for each row: the wide mark is this machine, each 
 fn strip(group: &ReferenceRowGroup) -> Element {
     let octaves = group.all.iter().map(|one| one.ratio().log2().abs()).fold(1.0, f64::max);
     let at = |one: &ReferenceComparison| WIDTH / 2.0 + one.ratio().log2() / octaves * (WIDTH / 2.0 - 4.0);
-    let middle = element("path").with("d", format!("M{:.0} 0v{HEIGHT:.0}", WIDTH / 2.0));
-    let middle = middle.with("stroke", "#d55e00").with("stroke-width", 5);
+    let middle = element("path").with_attr("d", format!("M{:.0} 0v{HEIGHT:.0}", WIDTH / 2.0));
+    let middle = middle.with_attr("stroke", "#d55e00").with_attr("stroke-width", 5);
     let ticks = group.all.iter().map(|one| {
         let (line, colour) = match one.likeness {
             Likeness::Differs(_) => ("9v6", "#888"),
             _ => ("3v18", "#0072b2"),
         };
-        let path = element("path").with("d", format!("M{:.1} {line}", at(one))).with("stroke", colour);
-        element("g").child(element("title").text(told(one))).child(path.with("stroke-width", 1.5))
+        let path =
+            element("path").with_attr("d", format!("M{:.1} {line}", at(one))).with_attr("stroke", colour);
+        element("g")
+            .child(element("title").with_text(describe_reference(one)))
+            .child(path.with_attr("stroke-width", 1.5))
     });
     element("svg")
-        .with("width", WIDTH)
-        .with("height", HEIGHT)
-        .with("viewBox", format!("0 0 {WIDTH} {HEIGHT}"))
-        .with("role", "img")
-        .with("aria-label", read_aloud(group))
-        .child(element("title").text(read_aloud(group)))
+        .with_attr("width", WIDTH)
+        .with_attr("height", HEIGHT)
+        .with_attr("viewBox", format!("0 0 {WIDTH} {HEIGHT}"))
+        .with_attr("role", "img")
+        .with_attr("aria-label", read_aloud(group))
+        .child(element("title").with_text(read_aloud(group)))
         .child(middle)
         .children(ticks)
 }
 
 /// Returns a published figure in words.
-fn told(one: &ReferenceComparison) -> String {
+fn describe_reference(one: &ReferenceComparison) -> String {
     let published = format_time(one.reference.ns);
     let end = match &one.likeness {
         Likeness::Differs(how) => format!("≠ {how}"),
         _ => format!("{} as long as here", times_as_long(one.ratio())),
     };
-    format!("{}: {published}, {}; {end}", one.reference.machine, one.reference.defined())
+    format!("{}: {published}, {}; {end}", one.reference.machine, one.reference.format_definition())
 }
 
 /// Returns what a strip shows, for readers who do not see it.
@@ -99,8 +105,8 @@ mod tests {
     #[test]
     fn every_published_figure_is_a_tick_with_words() {
         let report = fixture::report();
-        let text = section(&report, built_in()).unwrap().written();
-        let ticks: usize = ReferenceRowGroup::of(&report, built_in())
+        let text = section(&report, built_in()).unwrap().to_markup();
+        let ticks: usize = ReferenceRowGroup::for_report(&report, built_in())
             .iter()
             .map(|one| one.all.len())
             .filter(|n| *n >= FEW)
@@ -113,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_strip_is_no_wider_than_a_narrow_screen() {
-        let text = section(&fixture::report(), built_in()).unwrap().written();
+        let text = section(&fixture::report(), built_in()).unwrap().to_markup();
         let strips = text.matches("<svg ").count();
         assert_eq!(text.matches("viewBox=\"0 0 360 24\"").count(), strips, "it is scaled, not cut off");
         let style = include_str!("style.css");

@@ -2,14 +2,14 @@
 //! points. Where every event was timed: the table of each probe, and the longest events with what took their time.
 
 use super::strip;
-use crate::cells::{between, cycles};
+use crate::cells::{cycles, format_range};
 use crate::column::ColumnBuilder;
 use crate::document::DocumentTable;
 use crate::figure::{NamedDrawing, drawn};
 use crate::head::with_remedy;
-use crate::machine_state::measured as rows;
+use crate::machine_state::table_measurements as rows;
 use crate::markup::{Element, element};
-use crate::page::{details, list};
+use crate::page::{details_element, list};
 use crate::rows::family as family_of;
 use crate::style::{ALARM, BOLD, GOOD, PLAIN, WARNING};
 use crate::styled::Text;
@@ -19,8 +19,8 @@ use latscope_core::catalogue::ProbeCatalogue;
 use latscope_core::events::{self, ProbeEventGroup};
 use latscope_core::quality::{Quality, QualityLevel};
 use latscope_core::report::{Measurement, Report, Sampling, Semantics, Summary};
-use latscope_core::rounds::figures;
-use latscope_core::units::{counted, fold_cpus, format_count, format_rate, format_time};
+use latscope_core::rounds::round_figures;
+use latscope_core::units::{count_with_noun, fold_cpus, format_count, format_rate, format_time};
 use latscope_judge::verdict::{HOW_SURE, confidence_of};
 
 /// Columns of the text with all points.
@@ -28,11 +28,11 @@ const WIDTH: usize = 140;
 
 /// A family, its heading first.
 pub(super) fn section(report: &Report, family: &str, catalogue: &ProbeCatalogue) -> Element {
-    let section = element("section").with("id", anchor(family)).child(element("h2").text(family));
-    let section = section.children(pictures(&figure::of_family(report, family, catalogue)));
+    let section = element("section").with_attr("id", anchor(family)).child(element("h2").with_text(family));
+    let section = section.children(picture_elements(&figure::of_family(report, family, catalogue)));
     let section = match catalogue.has_single_events(family) {
-        true => section.children(events(report, family)),
-        false => section.children(points(report, family)),
+        true => section.children(event_elements(report, family)),
+        false => section.children(point_elements(report, family)),
     };
     section.children(missing(report, family, catalogue)).children(what_was_timed(report, family, catalogue))
 }
@@ -44,9 +44,9 @@ pub(super) fn anchor(family: &str) -> String {
 }
 
 /// Returns the legend of the columns; `None` if no row has several rounds.
-pub(super) fn legend(report: &Report, catalogue: &ProbeCatalogue) -> Option<Element> {
+pub(super) fn column_legend(report: &Report, catalogue: &ProbeCatalogue) -> Option<Element> {
     let in_rounds = |m: &Measurement| m.rounds.len() > 1 && !catalogue.has_single_events(family_of(&m.probe));
-    let legend = element("p").with("class", "legend").text(strip::legend(report));
+    let legend = element("p").with_attr("class", "legend").with_text(strip::strip_legend(report));
     rows(report).any(in_rounds).then_some(legend)
 }
 
@@ -54,51 +54,51 @@ pub(super) fn legend(report: &Report, catalogue: &ProbeCatalogue) -> Option<Elem
 pub(super) fn doubtful(report: &Report, family: &str) -> Option<String> {
     let levels: Vec<bool> = rows(report)
         .filter(|m| family_of(&m.probe) == family && m.is_timed())
-        .map(|m| sign(&m.quality).is_some())
+        .map(|m| quality_style(&m.quality).is_some())
         .collect();
     let doubtful = levels.iter().filter(|doubtful| **doubtful).count();
-    let of = counted(levels.len() as u64, "row");
+    let of = count_with_noun(levels.len() as u64, "row");
     (doubtful > 0).then(|| format!(" {doubtful} of {of} doubtful"))
 }
 
 /// The rows of a family, and all its points as text.
-fn points(report: &Report, family: &str) -> Vec<Element> {
+fn point_elements(report: &Report, family: &str) -> Vec<Element> {
     let ours = |m: &&Measurement| family_of(&m.probe) == family && m.is_timed();
     let mut shown: Vec<&Measurement> = rows(report).filter(ours).collect();
     shown.sort_by(|a, b| a.typical().unwrap_or(0.0).total_cmp(&b.typical().unwrap_or(0.0)));
     let count = report.measurements.iter().filter(ours).count();
     let mut parts = Vec::new();
     if !shown.is_empty() {
-        parts.push(element("div").with("class", "rows").children(table(&shown).elements()));
+        parts.push(element("div").with_attr("class", "rows").children(points_table(&shown).elements()));
     }
     if count > shown.len() {
         let options = DisplayOptions { width: WIDTH, ..DisplayOptions::default() };
         let text = text::every_point(report, family, &options);
-        let content = element("pre").text(text.trim_start_matches('\n'));
-        parts.push(details(&format!("All {}", counted(count as u64, "point")), content));
+        let content = element("pre").with_text(text.trim_start_matches('\n'));
+        parts.push(details_element(&format!("All {}", count_with_noun(count as u64, "point")), content));
     }
     parts
 }
 
 /// Returns the table of some rows. A narrow screen shows only the first four columns.
-fn table(shown: &[&Measurement]) -> DocumentTable {
+fn points_table(shown: &[&Measurement]) -> DocumentTable {
     let rows = ColumnBuilder(shown);
     DocumentTable::new(vec![
-        rows.left("operation", |m| label(m)),
-        rows.right("median", |m| median(m.median_in_words().unwrap_or_default(), &m.quality)),
-        rows.given("next run", |m| m.next_run().map(|next| between(next.low, next.high))),
-        rows.left("trust", |m| trust(&m.quality, also(m).as_deref())),
-        rows.drawing("rounds", |m| strip::rounds(m)),
+        rows.left_aligned("operation", |m| label(m)),
+        rows.right("median", |m| figure_with_sign(m.median_in_words().unwrap_or_default(), &m.quality)),
+        rows.optional_column("next run", |m| m.next_run().map(|next| format_range(next.low, next.high))),
+        rows.left_aligned("trust", |m| trust(&m.quality, row_restriction(m).as_deref())),
+        rows.drawing("rounds", |m| strip::draw_rounds(m)),
         rows.right("tail", |m| tail(m)),
         rows.right("samples", |m| format_count(m.summary.count)),
-        rows.given("cycles", |m| m.summary.cycles.map(cycles)),
+        rows.optional_column("cycles", |m| m.summary.cycles.map(cycles)),
     ])
 }
 
 fn label(m: &Measurement) -> String {
     let mut label = if m.title.is_empty() { m.probe.clone() } else { m.title.clone() };
     if m.times != Semantics::Operation {
-        label += &format!(" ({})", m.times.words());
+        label += &format!(" ({})", m.times.display_name());
     }
     if let Some(rate) = m.rate_touched() {
         label += &format!(", {}", format_rate(rate));
@@ -107,11 +107,11 @@ fn label(m: &Measurement) -> String {
 }
 
 /// Returns a restriction of a row beside its quality.
-fn also(m: &Measurement) -> Option<String> {
+fn row_restriction(m: &Measurement) -> Option<String> {
     match m.incomplete {
         true => Some("the run ended before it was measured in full".to_owned()),
         false if m.is_imported() => None,
-        false => few_rounds(m.next_run().is_some(), figures(&m.rounds).len()),
+        false => few_rounds(m.next_run().is_some(), round_figures(&m.rounds).len()),
     }
 }
 
@@ -131,7 +131,7 @@ fn tail(m: &Measurement) -> String {
 pub(super) const SIGN: &str = "! beside a figure: unstable or degraded; the reason stands under trust.";
 
 /// Returns the style of a figure that cannot be fully trusted.
-pub(super) fn sign(quality: &Quality) -> Option<Style> {
+pub(super) fn quality_style(quality: &Quality) -> Option<Style> {
     match quality.level {
         QualityLevel::Ok | QualityLevel::Unsupported => None,
         QualityLevel::Unstable => Some(WARNING),
@@ -140,16 +140,16 @@ pub(super) fn sign(quality: &Quality) -> Option<Style> {
 }
 
 /// Returns a figure, and a sign beside it if the figure cannot be fully trusted.
-pub(super) fn median(text: String, quality: &Quality) -> Text {
-    let text = Text::styled(BOLD, text);
-    sign(quality).into_iter().fold(text, |text, style| text.with(style, " !"))
+pub(super) fn figure_with_sign(text: String, quality: &Quality) -> Text {
+    let text = Text::in_style(BOLD, text);
+    quality_style(quality).into_iter().fold(text, |text, style| text.with_piece(style, " !"))
 }
 
 /// Returns the number of rounds of a figure without a `next` run, if there are only one or two: nothing speaks
 /// against the figure, but too few rounds confirm it.
 pub(super) fn few_rounds(next: bool, rounds: usize) -> Option<String> {
     // Of a single one no list is kept.
-    (!next && rounds < 3).then(|| counted(rounds.max(1) as u64, "round"))
+    (!next && rounds < 3).then(|| count_with_noun(rounds.max(1) as u64, "round"))
 }
 
 /// Returns how far a figure can be trusted, and the reason.
@@ -162,11 +162,11 @@ pub(super) fn trust(quality: &Quality, also: Option<&str>) -> Text {
     };
     let why = quality.text().filter(|_| quality.level != QualityLevel::Ok);
     let why = why.into_iter().chain(also.map(str::to_owned)).collect::<Vec<String>>().join("; ");
-    let text = Text::styled(style, word);
+    let text = Text::in_style(style, word);
     match quality.level {
         _ if why.is_empty() => text,
-        QualityLevel::Ok => text.with(PLAIN, format!(", {why}")),
-        _ => text.with(PLAIN, format!(": {}", with_remedy(&why, quality.remedy().as_deref()))),
+        QualityLevel::Ok => text.with_piece(PLAIN, format!(", {why}")),
+        _ => text.with_piece(PLAIN, format!(": {}", with_remedy(&why, quality.remedy().as_deref()))),
     }
 }
 
@@ -176,7 +176,7 @@ fn missing(report: &Report, family: &str, catalogue: &ProbeCatalogue) -> Vec<Ele
     let has_row = |m: &Measurement| in_rows.iter().any(|row| std::ptr::eq(*row, m));
     let aside = |m: &Measurement| !catalogue.has_single_events(family) && !has_row(m);
     let [missing, doubtful] = unmeasured::of_family(report, family, aside);
-    unmeasured::listed([(unmeasured::MISSING, missing), (unmeasured::ASIDE, doubtful)]).elements()
+    unmeasured::list_groups([(unmeasured::MISSING, missing), (unmeasured::ASIDE, doubtful)]).elements()
 }
 
 /// Returns the list of what each probe times between its stamps.
@@ -189,14 +189,16 @@ fn what_was_timed(report: &Report, family: &str, catalogue: &ProbeCatalogue) -> 
     }
     let entries: Vec<Element> = probes
         .into_iter()
-        .filter_map(|m| Some([element("dt").text(&m.probe), element("dd").text(catalogue.timed(m)?)]))
+        .filter_map(|m| {
+            Some([element("dt").with_text(&m.probe), element("dd").with_text(catalogue.timed(m)?)])
+        })
         .flatten()
         .collect();
-    (!entries.is_empty()).then(|| details("What was timed", element("dl").children(entries)))
+    (!entries.is_empty()).then(|| details_element("What was timed", element("dl").children(entries)))
 }
 
 /// Returns the pictures as parts of the page.
-fn pictures(all: &[NamedDrawing]) -> Vec<Element> {
+fn picture_elements(all: &[NamedDrawing]) -> Vec<Element> {
     all.iter().map(|picture| element("figure").child(drawn(&picture.drawing))).collect()
 }
 
@@ -204,9 +206,9 @@ fn pictures(all: &[NamedDrawing]) -> Vec<Element> {
 const LONGEST: usize = 20;
 
 /// The probes of a family.
-fn events(report: &Report, family: &str) -> Vec<Element> {
+fn event_elements(report: &Report, family: &str) -> Vec<Element> {
     let groups: Vec<ProbeEventGroup> =
-        events::groups(report).into_iter().filter(|group| family_of(group.probe) == family).collect();
+        events::event_groups(report).into_iter().filter(|group| family_of(group.probe) == family).collect();
     let mut parts: Vec<Element> = groups.iter().flat_map(|group| probe(report, group)).collect();
     parts.extend(longest(report, &groups));
     parts
@@ -214,23 +216,24 @@ fn events(report: &Report, family: &str) -> Vec<Element> {
 
 fn probe(report: &Report, group: &ProbeEventGroup) -> Vec<Element> {
     let doubts = group.singles.iter().chain(&group.merged).filter_map(|row| {
-        let reason = row.m.quality.text().or_else(|| row.m.reason().clone())?;
+        let reason = row.m.quality.text().or_else(|| row.m.joined_reasons().clone())?;
         Some(format!("{}: {reason}", row.label))
     });
-    let sure = groups::worst(group.whole())
+    let sure = groups::worst(group.whole_probe_rows())
         .into_iter()
         .filter_map(|row| Some(format!("{}: {}.", row.label, confidence_of(report, row.m)?)));
     let mut parts =
-        vec![element("h3").text(group.probe), element("p").text(groups::conditions(report, group))];
-    parts.extend(groups::table(group).elements());
-    let doubts = list(fold_cpus(doubts)).map(|list| list.with("class", "bad"));
+        vec![element("h3").with_text(group.probe), element("p").with_text(groups::conditions(report, group))];
+    parts.extend(groups::group_table(group).elements());
+    let doubts = list(fold_cpus(doubts)).map(|list| list.with_attr("class", "bad"));
     let ok = group.singles.iter().chain(&group.merged).all(|row| row.m.quality.level == QualityLevel::Ok);
-    let trust = element("p").text("Trust: ").child(element("span").with("class", "good").text("ok"));
-    parts.extend(doubts.or(ok.then(|| trust.text(", nothing was seen that distorts these rows."))));
+    let trust =
+        element("p").with_text("Trust: ").child(element("span").with_attr("class", "good").with_text("ok"));
+    parts.extend(doubts.or(ok.then(|| trust.with_text(", nothing was seen that distorts these rows."))));
     if let Some(sure) = list(sure) {
-        parts.extend([element("p").with("class", "legend").text(HOW_SURE), sure]);
+        parts.extend([element("p").with_attr("class", "legend").with_text(HOW_SURE), sure]);
     }
-    parts.extend(pictures(&figure::of_events(report, group)));
+    parts.extend(picture_elements(&figure::of_events(report, group)));
     parts
 }
 
@@ -251,9 +254,9 @@ fn longest(report: &Report, groups: &[ProbeEventGroup]) -> Vec<Element> {
         rows.right("longest", |outlier| format_time(outlier.value as f64)),
         rows.right("CPU", |outlier| outlier.cpu.to_string()),
         rows.right("s after the start", |outlier| format!("{:.3}", outlier.at as f64 / 1e9)),
-        rows.left("what took the time", |outlier| groups::causes(outlier)),
+        rows.left_aligned("what took the time", |outlier| groups::causes(outlier)),
     ]);
-    parts.push(element("h3").text("Longest events"));
+    parts.push(element("h3").with_text("Longest events"));
     parts.extend(table.elements());
     parts
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::golden::{self, check};
+use crate::golden::{self, check_golden};
 use crate::page::{POLICY, SCRIPT};
 use latscope_core::catalogue::{ProbeCatalogue, ProbeFacts, ids};
 use latscope_core::fixture;
@@ -20,7 +20,7 @@ fn catalogue() -> ProbeCatalogue {
 }
 
 fn page(of: &Report) -> String {
-    report(of, &[], &catalogue())
+    report_page(of, &[], &catalogue())
 }
 
 /// Returns a page with a line for each element, so that differences from the golden file are visible.
@@ -33,14 +33,14 @@ fn in_lines(page: &str) -> String {
 fn a_survey() {
     let mut survey = fixture::report();
     survey.findings = vec![Finding { text: "Loads cost <more> & more.".to_owned(), ..Finding::default() }];
-    check("survey.html", &in_lines(&page(&survey)));
+    check_golden("survey.html", &in_lines(&page(&survey)));
 }
 
 #[test]
 fn wake_ups_that_were_judged() {
     let mut wake = fixture::wake();
     judge_report(&mut wake, &[MetricCriterion::new("max", 50_000.0).unwrap()]);
-    check("wake.html", &in_lines(&page(&wake)));
+    check_golden("wake.html", &in_lines(&page(&wake)));
 }
 
 /// Returns a report in which every text that a file can hold is markup.
@@ -124,7 +124,7 @@ fn many_cpus() -> Report {
             m.title = format!("wake-up every 1.00 ms, CPU {cpu}");
             m.histogram.record(90_000 + 100 * cpu);
             m.blocks.iter_mut().for_each(|block| block.max += cpu * 7 % 1000);
-            m.settle();
+            m.derive_results();
             m
         })
         .chain(report.measurements.pop())

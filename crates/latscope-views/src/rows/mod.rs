@@ -1,11 +1,11 @@
 //! The rows of the survey, fastest to slowest, with what reference devices and
 //! other reports have for the same operation.
 
-use super::head::{named, unfinished, with_remedy};
+use super::head::{measured_part, report_name, with_remedy};
 use super::headline::{HeadlineSource, headline};
 use super::{DisplayOptions, Sort, machine_state};
 use crate::devices::DEVICES;
-pub use latscope_core::catalogue::families::of as family;
+pub use latscope_core::catalogue::families::of_probe as family;
 use latscope_core::catalogue::ids::MEMORY_LATENCY as CHASE;
 use latscope_core::catalogue::{ProbeCatalogue, families};
 use latscope_core::merged::is_merged;
@@ -91,7 +91,7 @@ pub(crate) fn reference_names(report: &Report, beside: &[&Report]) -> Vec<(Strin
         // A result of the same machine is told apart by the time it was made.
         let short =
             if taken { other.started.replace('T', " ").chars().take(16).collect() } else { name.to_owned() };
-        let (sign, why) = doubts(other);
+        let (sign, why) = report_doubts(other);
         let known =
             [Some(name), Some(&*other.started), program.as_deref().filter(|program| *program != name)];
         let known: Vec<&str> = known.into_iter().flatten().filter(|part| !part.is_empty()).collect();
@@ -101,11 +101,11 @@ pub(crate) fn reference_names(report: &Report, beside: &[&Report]) -> Vec<(Strin
 }
 
 /// Returns the sign and the reason for doubt about another report as a whole; both are empty without doubt.
-fn doubts(other: &Report) -> (&'static str, String) {
-    let early = unfinished(other).map(|text| format!("; INCOMPLETE: {text}"));
+fn report_doubts(other: &Report) -> (&'static str, String) {
+    let early = measured_part(other).map(|text| format!("; INCOMPLETE: {text}"));
     let busy = other.activity.as_ref().and_then(|account| match account.throttled() {
-        Some(quota) => Some(format!("; {}", quota.words())),
-        None => account.is_disturbed().then(|| format!("; {}", machine_state::state(account))),
+        Some(quota) => Some(format!("; {}", quota.format_throttling())),
+        None => account.is_disturbed().then(|| format!("; {}", machine_state::describe_state(account))),
     });
     let sign = match (&early, &busy) {
         (Some(_), _) => "~",
@@ -120,14 +120,14 @@ pub(crate) fn nothing_in_common(rows: &[SurveyRow], beside: &[&Report]) -> Vec<S
     let empty = |at: usize| rows.iter().all(|row| row.references[DEVICES.len() + at].is_none());
     let others = beside.iter().enumerate().filter(|(at, _)| empty(*at));
     let said = |(_, other): (usize, &&Report)| {
-        format!("no point is both here and in {}: nothing to compare", named(other))
+        format!("no point is both here and in {}: nothing to compare", report_name(other))
     };
     others.map(said).collect()
 }
 
 /// The rows of a report: its memory levels, and each measurement that wants a
 /// row and has a number; fastest first.
-pub fn rows(report: &Report, beside: &[&Report], catalogue: &ProbeCatalogue) -> Vec<SurveyRow> {
+pub fn survey_rows(report: &Report, beside: &[&Report], catalogue: &ProbeCatalogue) -> Vec<SurveyRow> {
     let others: Vec<ReportPointIndex> = beside.iter().map(|other| ReportPointIndex::new(other)).collect();
     let levels = level_rows(report);
     let chase = revision(report, CHASE);
@@ -142,7 +142,7 @@ pub fn rows(report: &Report, beside: &[&Report], catalogue: &ProbeCatalogue) -> 
 
 /// The rows in this order.
 pub(crate) fn sorted_rows(report: &Report, beside: &[&Report], options: &DisplayOptions) -> Vec<SurveyRow> {
-    let mut rows = rows(report, beside, options.catalogue);
+    let mut rows = survey_rows(report, beside, options.catalogue);
     if options.sort == Sort::Family {
         let place = |row: &SurveyRow| report.measurements.iter().position(|m| family(&m.probe) == row.family);
         rows.sort_by_cached_key(place);
@@ -165,8 +165,8 @@ pub(crate) fn headline_rows(
                 None => missing.push((
                     m.title.clone(),
                     with_remedy(
-                        m.reason().as_deref().unwrap_or("no sample was taken"),
-                        m.remedy().as_deref(),
+                        m.joined_reasons().as_deref().unwrap_or("no sample was taken"),
+                        m.joined_remedies().as_deref(),
                     ),
                 )),
             },
@@ -218,7 +218,7 @@ fn level_row(level: &LevelRow, chase: u32, others: &[ReportPointIndex]) -> Surve
 pub(super) fn level_label(level: &LevelRow) -> String {
     let name = &level.name;
     if level.agreement == Agreement::Memory || level.within.is_some() {
-        return level.title();
+        return level.read_title();
     }
     let Some(size) = level.capacity().map(format_size) else { return format!("{name} hit") };
     match (level.agreement, level.declared) {
@@ -241,7 +241,7 @@ fn measured_row(
         let reference = device.for_probe(&m.probe, &m.params).filter(|_| !longer)?;
         Some(published(reference, ns, m.work.map(|work| work.bytes_touched)))
     });
-    let beside = others.iter().map(|other| other.cell(report, m, ns));
+    let beside = others.iter().map(|other| other.reference_cell(report, m, ns));
     Some(SurveyRow {
         family: family(&m.probe).to_owned(),
         label: if m.title.is_empty() { m.probe.clone() } else { m.title.clone() },
@@ -251,8 +251,8 @@ fn measured_row(
         next: m.next_run().map(|next| (next.low, next.high)),
         cycles: m.summary.cycles,
         level: m.quality.level,
-        reason: m.reason().clone(),
-        remedy: m.remedy().clone(),
+        reason: m.joined_reasons().clone(),
+        remedy: m.joined_remedies().clone(),
         incomplete: m.incomplete,
         references: devices.chain(beside).collect(),
         rate: m.rate_touched(),
@@ -328,22 +328,23 @@ impl<'a> ReportPointIndex<'a> {
         let measured = report.measurements.iter().filter(|m| m.is_timed());
         let mut points = HashMap::new();
         for m in measured {
-            let place = place(&m.params);
+            let place = file_location(&m.params);
             // A file point answers for its own file system, and for any other
             // of its kind where that one is not there.
-            for key in [key(&m.params, place.name), key(&m.params, place.kind)] {
+            for key in [point_key(&m.params, place.name), point_key(&m.params, place.kind)] {
                 points.entry((m.probe.as_str(), key)).or_insert(m);
             }
         }
         ReportPointIndex { report, points, levels: level_rows(report), chase: revision(report, CHASE) }
     }
 
-    fn cell(&self, report: &Report, ours: &Measurement, ns: f64) -> Option<ReferenceCell> {
-        let here = place(&ours.params);
-        let exact = self.points.get(&(ours.probe.as_str(), key(&ours.params, here.name)));
+    fn reference_cell(&self, report: &Report, ours: &Measurement, ns: f64) -> Option<ReferenceCell> {
+        let here = file_location(&ours.params);
+        let exact = self.points.get(&(ours.probe.as_str(), point_key(&ours.params, here.name)));
         let theirs =
-            exact.or_else(|| self.points.get(&(ours.probe.as_str(), key(&ours.params, here.kind))))?;
-        let elsewhere = || format!("measured on {}, not on {}", place(&theirs.params).name, here.name);
+            exact.or_else(|| self.points.get(&(ours.probe.as_str(), point_key(&ours.params, here.kind))))?;
+        let elsewhere =
+            || format!("measured on {}, not on {}", file_location(&theirs.params).name, here.name);
         let differs = [
             differs_by_revision(ours.revision, theirs.revision),
             differs_by_batch(report.batch_target(ours), self.report.batch_target(theirs)),
@@ -380,7 +381,7 @@ fn differs_by_batch(ours: Option<u64>, theirs: Option<u64>) -> Option<String> {
 fn doubt(theirs: &Quality, incomplete: bool) -> Option<(&'static str, String)> {
     let reason = || theirs.text().unwrap_or_else(|| "no reason is given".to_owned());
     match theirs.level {
-        level if level.is_doubtful() => Some(("!", format!("{} there: {}", level.word(), reason()))),
+        level if level.is_doubtful() => Some(("!", format!("{} there: {}", level.level_name(), reason()))),
         _ => incomplete.then(|| ("~", "the run ended before it was measured in full there".to_owned())),
     }
 }
@@ -391,8 +392,8 @@ struct FilePointLocation<'a> {
     kind: &'static str,
 }
 
-fn place(params: &Params) -> FilePointLocation<'_> {
-    match params.get(param::FILESYSTEM).and_then(ParamValue::text) {
+fn file_location(params: &Params) -> FilePointLocation<'_> {
+    match params.get(param::FILESYSTEM).and_then(ParamValue::as_text) {
         Some(name @ "tmpfs") => FilePointLocation { name, kind: "in memory" },
         Some(name) => FilePointLocation { name, kind: "on a device" },
         _ => FilePointLocation { name: "", kind: "" },
@@ -401,7 +402,7 @@ fn place(params: &Params) -> FilePointLocation<'_> {
 
 /// Returns the key of a point. Directories and device names are left out: they differ from machine to machine
 /// and say nothing about the operation.
-fn key(params: &Params, place: &str) -> String {
+fn point_key(params: &Params, place: &str) -> String {
     let mut key = String::from(place);
     for (name, value) in params {
         if ![param::DIRECTORY, param::DEVICE, param::FILESYSTEM].contains(&name.as_str()) {

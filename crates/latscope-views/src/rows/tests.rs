@@ -10,7 +10,7 @@ use latscope_judge::levels::Edge;
 #[test]
 fn rows_go_from_fastest_to_slowest_and_have_a_cell_for_each_reference() {
     let (report, other) = (fixture::report(), fixture::other());
-    let rows = rows(&report, &[&other], catalogue());
+    let rows = survey_rows(&report, &[&other], catalogue());
     assert!(rows.is_sorted_by(|a, b| a.ns <= b.ns));
     let names = reference_names(&report, &[&other]);
     assert!(rows.iter().all(|row| row.references.len() == names.len()));
@@ -57,13 +57,13 @@ fn a_level_is_named_by_its_declared_size_unless_less_is_effective() {
 #[test]
 fn what_has_no_number_has_no_row() {
     let report = fixture::report();
-    assert!(rows(&report, &[], catalogue()).iter().all(|row| row.level != QualityLevel::Unsupported));
+    assert!(survey_rows(&report, &[], catalogue()).iter().all(|row| row.level != QualityLevel::Unsupported));
 }
 
 #[test]
 fn a_semaphore_round_trip_is_halved_for_the_phones() {
     let report = fixture::report();
-    let rows = rows(&report, &[], catalogue());
+    let rows = survey_rows(&report, &[], catalogue());
     let row = rows.iter().find(|row| row.label.starts_with("semaphore, same core")).unwrap();
     let phone = row.references[3].as_ref().unwrap();
     assert_eq!((phone.ns, phone.part), (3.2e3, 0.5));
@@ -76,9 +76,9 @@ fn a_result_in_doubt_is_marked_in_its_column_and_in_the_legend() {
     let report = fixture::report();
     let shown = |other: &Report| {
         let options = DisplayOptions { width: 400, ..DisplayOptions::default() };
-        let markdown = crate::markdown::markdown(&report, &[other], true, &options);
+        let markdown = crate::markdown::format_report(&report, &[other], true, &options);
         assert!(markdown.contains("= thinker, 2026"), "{markdown}");
-        crate::table::table(&report, &[other], &options)
+        crate::table::format_table(&report, &[other], &options)
     };
     let mut other = fixture::other();
     assert!(!shown(&other).contains("thinker~"));
@@ -98,7 +98,7 @@ fn a_result_in_doubt_is_marked_in_its_column_and_in_the_legend() {
     for (level, word) in [(QualityLevel::Unstable, "unstable"), (QualityLevel::Degraded, "degraded")] {
         let mut other = fixture::other();
         other.measurements.iter_mut().for_each(|m| m.lower(Reason::new(level, "x", "shaken", "")));
-        let rows = rows(&report, &[&other], catalogue());
+        let rows = survey_rows(&report, &[&other], catalogue());
         let row = rows.iter().find(|row| row.label.starts_with("add i64")).unwrap();
         let cell = row.references[4].as_ref().unwrap();
         assert_eq!((cell.sign, cell.note.as_deref()), ("!", Some(&*format!("{word} there: shaken"))));
@@ -110,14 +110,14 @@ fn directories_do_not_matter_but_file_systems_do() {
     let report = fixture::report();
     let mut other = fixture::report();
     for m in &mut other.measurements {
-        if m.is("filesystem", "ext4") {
+        if m.has_param("filesystem", "ext4") {
             m.params.insert("filesystem".to_owned(), "btrfs".into());
         }
         if m.params.contains_key("directory") {
             m.params.insert("directory".to_owned(), "/elsewhere".into());
         }
     }
-    let rows = rows(&report, &[&other], catalogue());
+    let rows = survey_rows(&report, &[&other], catalogue());
     let cell = |label: &str| {
         let row = rows.iter().find(|row| row.label == label).unwrap();
         row.references[4].clone().unwrap()
@@ -133,7 +133,7 @@ fn points_of_two_revisions_are_shown_as_two_things() {
     let report = fixture::report();
     let mut other = fixture::other();
     other.measurements.iter_mut().for_each(|m| m.revision = 2);
-    let rows = rows(&report, &[&other], catalogue());
+    let rows = survey_rows(&report, &[&other], catalogue());
     let cells: Vec<_> = rows.iter().filter_map(|row| row.references[4].as_ref()).collect();
     let told = |cell: &&&ReferenceCell| {
         let note = cell.note.as_deref().unwrap_or_default();
@@ -148,7 +148,7 @@ fn points_of_two_revisions_are_shown_as_two_things() {
 fn the_target_length_of_a_batch_matters_and_its_operations_do_not() {
     let report = fixture::report();
     let cell = |other: &Report| {
-        let rows = rows(&report, &[other], catalogue());
+        let rows = survey_rows(&report, &[other], catalogue());
         rows.iter().find(|row| row.label.starts_with("add i64")).unwrap().references[4].clone().unwrap()
     };
     let mut other = fixture::other();
@@ -170,7 +170,7 @@ fn where_the_next_run_is_expected_is_that_of_the_rounds() {
     let m = report.measurements.iter_mut().find(|m| m.row).unwrap();
     m.interval = Some(Prediction { low: 1.0, high: 2.0, level: 0.95 });
     let title = m.title.clone();
-    let rows = rows(&report, &[], catalogue());
+    let rows = survey_rows(&report, &[], catalogue());
     let told: Vec<&SurveyRow> = rows.iter().filter(|row| row.next.is_some()).collect();
     assert!(told.len() == 1 && told[0].label == title && told[0].next == Some((1.0, 2.0)), "{told:?}");
 }
@@ -191,7 +191,7 @@ fn a_cache_that_the_curve_does_not_show_is_named() {
     let report = fixture::report();
     assert!(unseen_levels(&report).is_empty(), "{:?}", unseen_levels(&report));
     let mut without = report.clone();
-    without.measurements.retain(|m| m.probe != CHASE || m.number("size") == Some(4096));
+    without.measurements.retain(|m| m.probe != CHASE || m.numeric_param("size") == Some(4096));
     let names: Vec<String> = unseen_levels(&without).into_iter().map(|(name, _)| name).collect();
     assert!(names.contains(&"L3 hit".to_owned()), "{names:?}");
     without.measurements.retain(|m| m.probe != CHASE);

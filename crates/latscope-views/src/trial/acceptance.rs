@@ -3,13 +3,13 @@
 use crate::column::ColumnBuilder;
 use crate::document::{DocumentBlock, DocumentTable, FACT, ViewDocument};
 use crate::style::PLAIN;
-use crate::verdicts::{mark, word};
+use crate::verdicts::{status_mark, status_word};
 use latscope_core::report::{Account, VerdictStatus};
 use latscope_core::units::{format_count, format_share, format_span, format_time};
 use latscope_judge::acceptance::{Acceptance, AcceptanceRow, HashedFile};
 
 /// Returns the table of the figures of each measurement of each run.
-fn table(record: &Acceptance) -> DocumentTable {
+fn figure_table(record: &Acceptance) -> DocumentTable {
     let rows = ColumnBuilder(&record.cells);
     let time = |ns: Option<f64>| ns.map(format_time).unwrap_or_default();
     let quantile = |name: &str, at: usize| rows.right(name, move |judged| time(judged.quantiles[at]));
@@ -17,8 +17,8 @@ fn table(record: &Acceptance) -> DocumentTable {
         format!("{} ({})", format_count(above), format_share(above as f64 / of.max(1) as f64))
     };
     let columns = vec![
-        rows.left("measurement", name),
-        rows.left("load", |judged| &judged.load),
+        rows.left_aligned("measurement", measurement_name),
+        rows.left_aligned("load", |judged| &judged.load),
         rows.right("events", |judged| format_count(judged.events)),
         rows.right("of them missed", |judged| format_count(judged.missed)),
         rows.right("time", |judged| judged.time_ns.map_or(String::new(), |ns| format_span(ns as f64))),
@@ -29,8 +29,10 @@ fn table(record: &Acceptance) -> DocumentTable {
         rows.right("max", |judged| time(judged.max)),
         rows.right("limit", |judged| time(judged.limit_ns)),
         rows.right("above the limit", |judged| judged.above.map(above).unwrap_or_default()),
-        rows.left("CPUs used by", |judged| judged.account.as_ref().map(account).unwrap_or_default()),
-        rows.left("verdict", |judged| judged.status.map_or("", word)),
+        rows.left_aligned("CPUs used by", |judged| {
+            judged.account.as_ref().map(format_account).unwrap_or_default()
+        }),
+        rows.left_aligned("verdict", |judged| judged.status.map_or("", status_word)),
     ];
     DocumentTable { notes: vec![record.rule.clone()], ..DocumentTable::new(columns) }
 }
@@ -46,19 +48,19 @@ fn circumstances(cells: &[AcceptanceRow]) -> DocumentTable {
     let interval =
         |judged: &AcceptanceRow| judged.interval_ns.map(|ns| format_time(ns as f64)).unwrap_or_default();
     DocumentTable::new(vec![
-        rows.left("measurement", name),
-        rows.left("load", |judged| &judged.load),
-        rows.left("began (UTC)", move |judged| second(&judged.started)),
-        rows.left("ended (UTC)", ended),
+        rows.left_aligned("measurement", measurement_name),
+        rows.left_aligned("load", |judged| &judged.load),
+        rows.left_aligned("began (UTC)", move |judged| second(&judged.started)),
+        rows.left_aligned("ended (UTC)", ended),
         rows.right("interval", interval),
-        rows.left("policy, priority", |judged| &judged.policy),
-        rows.left("CPUs", |judged| &judged.cpus),
-        rows.left("limits", |judged| judged.limits.join(", ")),
-        rows.left("result", |judged| &judged.file.name),
+        rows.left_aligned("policy, priority", |judged| &judged.policy),
+        rows.left_aligned("CPUs", |judged| &judged.cpus),
+        rows.left_aligned("limits", |judged| judged.limits.join(", ")),
+        rows.left_aligned("result", |judged| &judged.file.name),
     ])
 }
 
-fn name(judged: &AcceptanceRow) -> String {
+fn measurement_name(judged: &AcceptanceRow) -> String {
     let AcceptanceRow { measurement, title, .. } = judged;
     match judged.arm.as_str() {
         "" | "as-is" => format!("{measurement}: {title}"),
@@ -67,7 +69,7 @@ fn name(judged: &AcceptanceRow) -> String {
 }
 
 /// Returns the CPU time by user: `others 3 %, load 95 %`.
-fn account(account: &Account) -> String {
+fn format_account(account: &Account) -> String {
     let short = |share: f64| format_share((share * 1e3).round() / 1e3);
     let others = account.known_others().map_or_else(|| "not known".to_owned(), short);
     let mut said = vec![format!("others {others}")];
@@ -75,24 +77,25 @@ fn account(account: &Account) -> String {
     let known =
         known.into_iter().filter_map(|(name, share)| Some((name, share.filter(|share| *share > 0.0)?)));
     said.extend(known.map(|(name, share)| format!("{name} {}", short(share))));
-    said.extend(account.throttled().map(|quota| quota.words()));
+    said.extend(account.throttled().map(|quota| quota.format_throttling()));
     said.join(", ")
 }
 
 /// Returns the measurement of a row with its load and a text on it.
-fn line(judged: &AcceptanceRow, text: &str) -> String {
+fn format_line(judged: &AcceptanceRow, text: &str) -> String {
     let load = if judged.load.is_empty() { String::new() } else { format!(", load {}", judged.load) };
-    format!("{}{load}: {text}", name(judged))
+    format!("{}{load}: {text}", measurement_name(judged))
 }
 
 /// Headings and lists below the tables.
-fn lists(record: &Acceptance) -> Vec<(&'static str, Vec<String>)> {
+fn list_sections(record: &Acceptance) -> Vec<(&'static str, Vec<String>)> {
     let joined = |each: fn(&AcceptanceRow) -> &Vec<String>| -> Vec<String> {
         let rows = record.cells.iter().filter(|judged| !each(judged).is_empty());
-        rows.map(|judged| line(judged, &each(judged).join("; "))).collect()
+        rows.map(|judged| format_line(judged, &each(judged).join("; "))).collect()
     };
-    let stalls =
-        |judged: &AcceptanceRow| judged.stalls.iter().map(|text| line(judged, text)).collect::<Vec<_>>();
+    let stalls = |judged: &AcceptanceRow| {
+        judged.stalls.iter().map(|text| format_line(judged, text)).collect::<Vec<_>>()
+    };
     let lists = [
         ("What was tested", joined(|judged| &judged.checks)),
         ("What was not tested", record.not_tested.clone()),
@@ -123,15 +126,15 @@ fn hashes(cells: &[AcceptanceRow]) -> Vec<String> {
 const SIGNATURE: [&str; 3] = ["Date", "Name", "Signature"];
 
 /// Returns the record without a title and without the lines for the signature.
-pub(super) fn document(record: &Acceptance) -> ViewDocument {
-    let style = mark(record.status.unwrap_or(VerdictStatus::Pass)).style;
+pub(super) fn build_document(record: &Acceptance) -> ViewDocument {
+    let style = status_mark(record.status.unwrap_or(VerdictStatus::Pass)).style;
     let mut document = ViewDocument::default();
-    document.add(DocumentBlock::Text(style, record.sentence.clone()));
-    document.table(table(record));
-    document.heading(3, "How each run was made");
-    document.table(circumstances(&record.cells));
-    for (heading, lines) in lists(record) {
-        document.heading(3, heading);
+    document.add_block(DocumentBlock::Text(style, record.sentence.clone()));
+    document.add_table(figure_table(record));
+    document.add_heading(3, "How each run was made");
+    document.add_table(circumstances(&record.cells));
+    for (heading, lines) in list_sections(record) {
+        document.add_heading(3, heading);
         document.items(FACT, lines);
     }
     document
@@ -141,13 +144,13 @@ pub(super) fn document(record: &Acceptance) -> ViewDocument {
 pub(super) fn signature() -> ViewDocument {
     let mut document = ViewDocument::default();
     let lines = SIGNATURE.map(|name| format!("{name}: ...................."));
-    document.add(DocumentBlock::Text(PLAIN, lines.join("  ")));
+    document.add_block(DocumentBlock::Text(PLAIN, lines.join("  ")));
     document
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{TrialPage, html, markdown};
+    use super::super::{TrialPage, format_markdown, html};
     use super::*;
     use latscope_core::fixture;
     use latscope_judge::acceptance::{AcceptanceRun, AcceptanceScope, acceptance};
@@ -182,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_record_has_the_answer_the_figures_and_what_was_tested_and_not() {
-        let text = markdown(&page(&record()), false);
+        let text = format_markdown(&page(&record()), false);
         for part in [
             "## limits\n\n**A criterion is exceeded in 1 of 1 run.**",
             "| osadl: wake-up every 1.00 ms, all CPUs | c\\|pu | 60,003 | 3 | 30 s | ",
@@ -202,7 +205,7 @@ mod tests {
     #[test]
     fn nothing_stands_below_the_signature() {
         let record = record();
-        let text = markdown(&page(&record), false);
+        let text = format_markdown(&page(&record), false);
         assert!(
             text.contains("1 of 2 runs does not count")
                 && text.trim_end().ends_with("Signature: ....................")

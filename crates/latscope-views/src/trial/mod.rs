@@ -9,7 +9,7 @@ use crate::styled::{Text, wrap};
 use crate::{DisplayOptions, comparison};
 use anstyle::Style;
 use latscope_core::ordered::entry;
-use latscope_core::units::{counted, format_count, format_share, format_time};
+use latscope_core::units::{count_with_noun, format_count, format_share, format_time};
 use latscope_judge::acceptance::Acceptance;
 use latscope_judge::compare::ComparisonResult;
 use latscope_judge::trial::{TrialArmCell, TrialArmEffect, TrialArmRow, TrialVerdict};
@@ -34,7 +34,7 @@ pub fn paragraph(first: &str, text: &str, options: &DisplayOptions) -> String {
 }
 
 /// Returns how many medians and tails differ, and by how much.
-fn told(judged: &TrialArmEffect, points: &str) -> String {
+fn describe_effect(judged: &TrialArmEffect, points: &str) -> String {
     let medians = format!("{} faster and {} slower of {points}", judged.faster, judged.slower);
     let ratios = judged.ratios.map_or(String::new(), |[low, high]| match low == high {
         true => format!(" ({low:.3} times as long)"),
@@ -50,19 +50,19 @@ fn told(judged: &TrialArmEffect, points: &str) -> String {
 /// Returns a sentence or two on whether the change helps. Between two arms that are the same, a difference is a
 /// false one.
 pub fn answer(judged: &TrialArmEffect, name: &str, is_same: bool, margin: f64) -> String {
-    let points = counted(judged.compared as u64, "point");
+    let points = count_with_noun(judged.compared as u64, "point");
     let differs = matches!(judged.answer, TrialVerdict::Helps | TrialVerdict::Hurts | TrialVerdict::Mixed);
     if is_same && differs {
         return format!(
             "Both arms are the same, and yet {name} differs: {}. That is a false alarm, or this machine changes too \
              much for a trial.",
-            told(judged, &points)
+            describe_effect(judged, &points)
         );
     }
     match judged.answer {
-        TrialVerdict::Helps => format!("Yes: {name} is better: {}.", told(judged, &points)),
-        TrialVerdict::Hurts => format!("No: {name} is worse: {}.", told(judged, &points)),
-        TrialVerdict::Mixed => format!("Better and worse: {}.", told(judged, &points)),
+        TrialVerdict::Helps => format!("Yes: {name} is better: {}.", describe_effect(judged, &points)),
+        TrialVerdict::Hurts => format!("No: {name} is worse: {}.", describe_effect(judged, &points)),
+        TrialVerdict::Mixed => format!("Better and worse: {}.", describe_effect(judged, &points)),
         TrialVerdict::Same => {
             let all = if judged.compared == 1 {
                 "the median is the same".to_owned()
@@ -71,7 +71,7 @@ pub fn answer(judged: &TrialArmEffect, name: &str, is_same: bool, margin: f64) -
             };
             let tails = match judged.tails_unknown {
                 0 => String::new(),
-                unknown => format!("; {} cannot be decided", counted(unknown as u64, "tail")),
+                unknown => format!("; {} cannot be decided", count_with_noun(unknown as u64, "tail")),
             };
             format!("No difference: {all} within ±{}{tails}.", format_share(margin))
         }
@@ -98,7 +98,7 @@ pub fn answer(judged: &TrialArmEffect, name: &str, is_same: bool, margin: f64) -
 /// Returns advice on how many runs or rounds would decide the undecided points.
 fn more_runs(judged: &TrialArmEffect) -> String {
     let would = |option: &str, number: Option<usize>, points: usize| {
-        let points = counted(points as u64, if judged.told_is_of_tails() { "tail" } else { "point" });
+        let points = count_with_noun(points as u64, if judged.told_is_of_tails() { "tail" } else { "point" });
         number.map(|number| format!(" {option} {number} may tell {points}, by the spread so far."))
     };
     let runs = would("--runs", judged.runs, judged.told_by_runs);
@@ -114,43 +114,43 @@ fn more_runs(judged: &TrialArmEffect) -> String {
 }
 
 /// Returns the tables of measurements under loads, one a measurement; with `all` every row.
-fn table(cells: &[TrialArmCell], all: bool, options: &DisplayOptions) -> String {
-    document(cells, all).written(options)
+fn format_tables(cells: &[TrialArmCell], all: bool, options: &DisplayOptions) -> String {
+    build_document(cells, all).to_text(options)
 }
 
 /// Returns the tables as Markdown with every row or, if runs were judged, the record of the verdicts instead.
 fn record_or_tables(title: &str, cells: &[TrialArmCell], record: Option<&Acceptance>) -> String {
     let mut document = ViewDocument::default();
-    document.heading(1, title);
+    document.add_heading(1, title);
     document.append(match record {
-        Some(record) => acceptance::document(record),
-        None => self::document(cells, true),
+        Some(record) => acceptance::build_document(record),
+        None => self::build_document(cells, true),
     });
-    document.markdown()
+    document.to_markdown()
 }
 
 /// Returns a line a row as CSV, times in ns; a cell without runs has one line.
-pub fn csv(cells: &[TrialArmCell]) -> Vec<u8> {
+pub fn format_csv(cells: &[TrialArmCell]) -> Vec<u8> {
     let lines: Vec<TrialTableRow> = by_measurement(cells, true).into_iter().flatten().collect();
-    document::csv(&columns("", SHOWN, &lines))
+    document::columns_csv(&trial_columns("", SHOWN, &lines))
 }
 
-fn document(cells: &[TrialArmCell], all: bool) -> ViewDocument {
+fn build_document(cells: &[TrialArmCell], all: bool) -> ViewDocument {
     let mut document = ViewDocument::default();
     let arms = cells.iter().any(|cell| cell.arm != cells[0].arm);
     let arms = if arms { SHOWN } else { FILES };
     for (forms, all) in [(TERMINAL, all), (FILES, true)] {
         for lines in by_measurement(cells, all) {
             let name = &lines[0].cell.measurement;
-            let mut table = DocumentTable::new(columns(name, arms, &lines));
+            let mut table = DocumentTable::new(trial_columns(name, arms, &lines));
             let cut = lines.iter().filter(|line| line.more > 0);
             table.notes.extend(
                 cut.map(|line| {
                     format!("… and {} more of {} runs: --all shows them", line.more, line.cell.arm)
                 }),
             );
-            document.on(forms, DocumentBlock::Table(table));
-            document.on(forms, DocumentBlock::Gap);
+            document.add_in_forms(forms, DocumentBlock::Table(table));
+            document.add_in_forms(forms, DocumentBlock::Gap);
         }
     }
     let rows = || cells.iter().flat_map(|cell| &cell.rows);
@@ -158,14 +158,14 @@ fn document(cells: &[TrialArmCell], all: bool) -> ViewDocument {
         [(rows().any(|row| row.runs > 1), AGGREGATED), (rows().any(|row| row.with_missed), WITH_MISSED)]
     {
         if is_needed {
-            document.add(DocumentBlock::Text(DIM, note.to_owned()));
+            document.add_block(DocumentBlock::Text(DIM, note.to_owned()));
         }
     }
     document.items(NOTE, reasons(cells));
     document
 }
 
-fn columns(measurement: &str, arms: Forms, lines: &[TrialTableRow]) -> Vec<TableColumn> {
+fn trial_columns(measurement: &str, arms: Forms, lines: &[TrialTableRow]) -> Vec<TableColumn> {
     let rows = ColumnBuilder(lines);
     let count = |name: &'static str, field: fn(&TrialArmRow) -> usize| {
         rows.field(name, |line| line.row.map_or(0, field).to_string())
@@ -176,22 +176,23 @@ fn columns(measurement: &str, arms: Forms, lines: &[TrialTableRow]) -> Vec<Table
             let exact = ns.map(|ns| ns.to_string()).unwrap_or_default();
             Text::plain(ns.map(format_time).unwrap_or_default()).exact(exact)
         };
-        rows.right(name, cell).csv(name)
+        rows.right(name, cell).with_csv_field(name)
     };
     vec![
-        rows.left(measurement, |line| line.row.map_or("–", |row| &row.title)),
+        rows.left_aligned(measurement, |line| line.row.map_or("–", |row| &row.title)),
         rows.field("measurement", |line| &line.cell.measurement),
-        rows.left("load", |line| line.cell.load.as_deref().unwrap_or_default()).csv("load"),
-        rows.left("arm", |line| &line.cell.arm).on(arms).csv("arm"),
+        rows.left_aligned("load", |line| line.cell.load.as_deref().unwrap_or_default())
+            .with_csv_field("load"),
+        rows.left_aligned("arm", |line| &line.cell.arm).for_forms(arms).with_csv_field("arm"),
         rows.field("id", |line| line.row.map_or("", |row| &row.id)),
         rows.field("title", |line| line.row.map_or("", |row| &row.title)),
         rows.field("planned", |line| line.cell.planned.to_string()),
-        rows.right("runs", |line| line.runs()).csv("runs"),
+        rows.right("runs", |line| line.run_count()).with_csv_field("runs"),
         time("p50", |row| row.p50),
         time("p99", |row| row.p99),
         time("max", |row| row.max),
-        rows.right("missed", |line| line.missed()).csv("missed"),
-        rows.left("verdict", |line| line.verdict()),
+        rows.right("missed", |line| line.missed()).with_csv_field("missed"),
+        rows.left_aligned("verdict", |line| line.verdict_text()),
         count("held", |row| row.held),
         count("exceeded", |row| row.exceeded),
         count("inconclusive", |row| row.inconclusive),
@@ -213,11 +214,11 @@ fn reasons(cells: &[TrialArmCell]) -> Vec<String> {
     for (cell, why) in cells.iter().filter_map(|cell| Some((cell, cell.why.as_deref()?))) {
         entry(&mut all, why).push(cell);
     }
-    all.iter().map(|(why, found)| format!("{}: {why}", names(found, cells))).collect()
+    all.iter().map(|(why, found)| format!("{}: {why}", common_names(found, cells))).collect()
 }
 
 /// Returns what some cells have in common, if no other cell has it, else their names.
-fn names(found: &[&TrialArmCell], cells: &[TrialArmCell]) -> String {
+fn common_names(found: &[&TrialArmCell], cells: &[TrialArmCell]) -> String {
     let whole = |same: &dyn Fn(&TrialArmCell) -> bool| {
         let all = cells.iter().filter(|cell| same(cell)).count() == found.len();
         all && found.len() > 1 && found.iter().all(|cell| same(cell))
@@ -232,11 +233,11 @@ fn names(found: &[&TrialArmCell], cells: &[TrialArmCell]) -> String {
     if whole(&|cell| cell.arm == first.arm) {
         return format!("arm {}", first.arm);
     }
-    found.iter().map(|cell| name(cell)).collect::<Vec<_>>().join("; ")
+    found.iter().map(|cell| cell_name(cell)).collect::<Vec<_>>().join("; ")
 }
 
 /// A cell by its names: `wake, load network, arm with`.
-fn name(cell: &TrialArmCell) -> String {
+fn cell_name(cell: &TrialArmCell) -> String {
     let load = cell.load.as_ref().map(|load| format!(", load {load}")).unwrap_or_default();
     let arm = if cell.arm.is_empty() { String::new() } else { format!(", arm {}", cell.arm) };
     format!("{}{load}{arm}", cell.measurement)
@@ -251,7 +252,7 @@ struct TrialTableRow<'a> {
 }
 
 impl TrialTableRow<'_> {
-    fn runs(&self) -> Text {
+    fn run_count(&self) -> Text {
         let runs = self.row.map_or(self.cell.runs, |row| row.runs);
         Text::plain(runs.to_string()).exact(self.row.map_or(0, |row| row.runs))
     }
@@ -275,14 +276,14 @@ impl TrialTableRow<'_> {
         }
     }
 
-    fn verdict(&self) -> Text {
+    fn verdict_text(&self) -> Text {
         let (words, style) = self.words();
-        Text::styled(style, &words).with(WARNING, self.marked())
+        Text::in_style(style, &words).with_piece(WARNING, self.quality_suffix())
     }
 
     /// Returns the text to add if runs are degraded or unstable: the largest figure may be of one of them. Otherwise it
     /// is empty.
-    fn marked(&self) -> String {
+    fn quality_suffix(&self) -> String {
         match self.row {
             Some(row) if row.marked == row.runs && row.runs > 0 => " (degraded or unstable)".to_owned(),
             Some(row) if row.marked > 0 => format!(" (degraded or unstable in {})", row.marked),
@@ -367,7 +368,7 @@ impl TrialPage<'_> {
 }
 
 /// Returns the arms of a trial, what speaks against it, its table and comparisons for a terminal; with `all` every row.
-pub fn text(page: &TrialPage, all: bool, options: &DisplayOptions) -> String {
+pub fn format_text(page: &TrialPage, all: bool, options: &DisplayOptions) -> String {
     let title = if page.title.is_empty() { String::new() } else { format!("{}\n", page.title) };
     let mut out = title + &arms(&page.arms, options);
     if let Some(record) = page.record {
@@ -375,14 +376,14 @@ pub fn text(page: &TrialPage, all: bool, options: &DisplayOptions) -> String {
     }
     page.against.iter().for_each(|line| out += &paragraph("!  ", line, options));
     if page.is_table {
-        out += &format!("\n{}", table(page.cells, all, options));
+        out += &format!("\n{}", format_tables(page.cells, all, options));
     }
     for part in &page.parts {
         out += "\n";
         if let Some(heading) = &part.heading {
             out += &paragraph("", heading, options);
         }
-        out += &comparison::text(part.comparison, part.shows_all(all), options);
+        out += &comparison::format_text(part.comparison, part.shows_all(all), options);
         // One line, which scripts read.
         out += &format!("\n{}\n", part.words);
     }
@@ -390,7 +391,7 @@ pub fn text(page: &TrialPage, all: bool, options: &DisplayOptions) -> String {
 }
 
 /// Returns the same as Markdown.
-pub fn markdown(page: &TrialPage, all: bool) -> String {
+pub fn format_markdown(page: &TrialPage, all: bool) -> String {
     let mut out = String::new();
     let record = page.record.filter(|_| page.is_table);
     if page.is_table {
@@ -402,11 +403,11 @@ pub fn markdown(page: &TrialPage, all: bool) -> String {
     page.against.iter().for_each(|line| out += &format!("- {}\n", escape(line)));
     for part in &page.parts {
         let heading = part.heading.as_ref().map(|text| format!("### {}\n\n", escape(text)));
-        let body = comparison::markdown(part.comparison, part.shows_all(all));
+        let body = comparison::format_markdown(part.comparison, part.shows_all(all));
         out += &format!("\n{}{body}\n**{}**\n", heading.unwrap_or_default(), escape(&part.words));
     }
     if record.is_some() {
-        out += &format!("\n{}", acceptance::signature().markdown());
+        out += &format!("\n{}", acceptance::signature().to_markdown());
     }
     out
 }
@@ -414,40 +415,42 @@ pub fn markdown(page: &TrialPage, all: bool) -> String {
 /// Returns the page: the verdicts first, then what was run, the table of measurements, and each comparison in full.
 pub fn html(page: &TrialPage) -> String {
     let mut whole = ViewDocument::default();
-    whole.heading(1, page.title_or_usual());
+    whole.add_heading(1, page.title_or_usual());
     whole.items(FACT, [page.facts.clone()]);
     if let Some(record) = page.record {
-        whole.heading(2, "Acceptance");
-        whole.append(acceptance::document(record));
+        whole.add_heading(2, "Acceptance");
+        whole.append(acceptance::build_document(record));
     }
     if !page.parts.is_empty() {
-        whole.heading(2, "Verdict");
+        whole.add_heading(2, "Verdict");
     }
     for part in &page.parts {
         let heading = part.heading.as_ref().map(|text| format!("{text}: ")).unwrap_or_default();
-        whole.add(DocumentBlock::Text(style(part.answer), format!("{heading}{}", part.words)));
+        whole.add_block(DocumentBlock::Text(style(part.answer), format!("{heading}{}", part.words)));
     }
-    whole.heading(2, "What was run");
+    whole.add_heading(2, "What was run");
     whole.items(NOTE, page.against.iter().chain(&page.skipped).cloned());
     let arms = arms(&page.arms, &DisplayOptions { width: 1000, ..DisplayOptions::default() });
     whole.items(FACT, page.commands.iter().cloned().chain(arms.lines().map(str::to_owned)));
     if !page.cells.is_empty() {
-        whole.heading(2, "Measurements");
+        whole.add_heading(2, "Measurements");
         let rows: usize = page.cells.iter().map(|cell| cell.rows.len().max(1)).sum();
-        let tables = document(page.cells, true);
+        let tables = build_document(page.cells, true);
         match page.is_table {
             true => whole.append(tables),
-            false => whole.on(PAGE, DocumentBlock::Details(counted(rows as u64, "row"), tables)),
+            false => {
+                whole.add_in_forms(PAGE, DocumentBlock::Details(count_with_noun(rows as u64, "row"), tables))
+            }
         }
     }
     for part in &page.parts {
-        whole.heading(2, part.heading.as_deref().unwrap_or("The arms compared"));
+        whole.add_heading(2, part.heading.as_deref().unwrap_or("The arms compared"));
         whole.append(comparison::document(part.comparison, false));
     }
     if page.record.is_some() {
         whole.append(acceptance::signature());
     }
-    whole.page(page.title_or_usual())
+    whole.to_page(page.title_or_usual())
 }
 
 fn style(answer: TrialVerdict) -> Style {
@@ -532,7 +535,8 @@ mod tests {
 
     #[test]
     fn a_table_has_a_line_for_each_row_and_names_what_is_skipped() {
-        let text = table(&cells(), false, &DisplayOptions { width: 100, ..DisplayOptions::default() });
+        let text =
+            format_tables(&cells(), false, &DisplayOptions { width: 100, ..DisplayOptions::default() });
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         let line =
             |word: &str| text.lines().find(|line| line.contains(word)).unwrap_or_else(|| panic!("{text}"));
@@ -542,10 +546,10 @@ mod tests {
         assert!(text.contains("!  binder, load idle, arm as-is: skipped: no such | device"), "{text}");
         let mut more = cells();
         more.push(TrialArmCell { load: Some("cpu".to_owned()), ..more[2].clone() });
-        let text = table(&more, false, &DisplayOptions { width: 100, ..DisplayOptions::default() });
+        let text = format_tables(&more, false, &DisplayOptions { width: 100, ..DisplayOptions::default() });
         assert!(text.contains("!  binder: skipped: no such | device"), "{text}");
         assert!(text.contains("and 3 more") && !text.contains("  arm  "), "{text}");
-        let all = table(&cells(), true, &DisplayOptions { width: 100, ..DisplayOptions::default() });
+        let all = format_tables(&cells(), true, &DisplayOptions { width: 100, ..DisplayOptions::default() });
         assert!(!all.contains("more of"), "{all}");
     }
 
@@ -554,7 +558,7 @@ mod tests {
         let markdown = record_or_tables("a | title", &cells(), None);
         assert!(markdown.contains("## a \\| title") && markdown.contains("| exceeded in 2 |"), "{markdown}");
         assert!(markdown.contains("no such \\| device"), "{markdown}");
-        let csv = String::from_utf8(csv(&cells())).unwrap();
+        let csv = String::from_utf8(format_csv(&cells())).unwrap();
         assert_eq!(csv.lines().count(), 1 + 3 + MOST + 3);
         assert!(
             csv.lines()

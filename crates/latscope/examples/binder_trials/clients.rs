@@ -28,8 +28,9 @@ impl Ear {
 /// Calls as `kind` says.
 pub fn main(name: &str, kind: &str, payload: usize, words: &[&str]) -> Result<()> {
     let handle = handle(payload, words)?;
-    let ear = &mut Ear { says: worker::inherited(1)?.into(), waits: worker::inherited(2)?.into() };
-    let caught = (kind == "storm").then(SelfSignal::install).transpose()?;
+    let ear =
+        &mut Ear { says: worker::take_descriptor(1)?.into(), waits: worker::take_descriptor(2)?.into() };
+    let caught = (kind == "storm").then(SelfSignal::install_handler).transpose()?;
     let client = (transport(name)?.client)(handle);
     if kind == "no-server" {
         ensure!(matches!(client, Err(TransactionFailure::Gone)), "{:?}", client.err());
@@ -53,7 +54,7 @@ pub fn main(name: &str, kind: &str, payload: usize, words: &[&str]) -> Result<()
             ear.say("ready")?;
             ear.wait()?;
             same(client, payload, 1000)?;
-            let delivered = caught.as_ref().context("installed")?.delivered();
+            let delivered = caught.as_ref().context("installed")?.delivery_count();
             ear.say(&format!("{delivered} signals"))?;
             // Until no more are sent, they are to be caught.
             ear.wait()
@@ -116,7 +117,7 @@ fn backwards(client: &mut dyn TransactionClient, size: usize) -> Result<()> {
 fn one_way(client: &mut dyn TransactionClient) -> Result<()> {
     let mut count = [0; 8];
     for turn in 1..=500u64 {
-        client.send(&[1]).context("there is one way")??;
+        client.send_one_way(&[1]).context("there is one way")??;
         if turn.is_multiple_of(100) {
             // Requests that wait for an answer overtake those that do not.
             while u64::from_ne_bytes(count) < turn {
@@ -131,13 +132,13 @@ fn one_way(client: &mut dyn TransactionClient) -> Result<()> {
 fn threads(client: &mut dyn TransactionClient) -> Result<()> {
     same(client, 64, 10)?;
     for _ in 0..50 {
-        let mut own = client.another().context("ends for threads")??;
+        let mut own = client.clone_for_thread().context("ends for threads")??;
         let thread = std::thread::spawn(move || same(own.as_mut(), 64, 2));
         thread.join().expect("no panic")?;
     }
     let threads: Vec<_> = (0..4)
         .map(|_| {
-            let mut own = client.another().context("ends for threads")??;
+            let mut own = client.clone_for_thread().context("ends for threads")??;
             Ok(std::thread::spawn(move || same(own.as_mut(), 32, 200)))
         })
         .collect::<Result<_>>()?;
@@ -164,7 +165,7 @@ fn gone(client: &mut dyn TransactionClient, ear: &mut Ear) -> Result<()> {
     ensure!(outcome == Err(TransactionFailure::Gone), "{outcome:?}");
     let again = client.call(&[1; 16], &mut [0; 16]);
     ensure!(again == Err(TransactionFailure::Gone), "{again:?}");
-    let sent = client.send(&[1; 16]).context("there is one way")?;
+    let sent = client.send_one_way(&[1; 16]).context("there is one way")?;
     ensure!(sent == Err(TransactionFailure::Gone), "{sent:?}");
     ear.say("gone")
 }
@@ -189,7 +190,7 @@ fn full(client: &mut dyn TransactionClient, ear: &mut Ear) -> Result<()> {
     ear.wait()?;
     let mut sent = 0u64;
     let failure = loop {
-        match client.send(&bytes).context("there is one way")? {
+        match client.send_one_way(&bytes).context("there is one way")? {
             Ok(()) => sent += 1,
             Err(failure) => break failure,
         }
@@ -201,14 +202,14 @@ fn full(client: &mut dyn TransactionClient, ear: &mut Ear) -> Result<()> {
         client.call(&[2, 2], &mut count)?;
     }
     ensure!(u64::from_ne_bytes(count) == sent, "{count:?} instead of {sent}");
-    Ok(client.send(&bytes).context("there is one way")??)
+    Ok(client.send_one_way(&bytes).context("there is one way")??)
 }
 
 fn too_long(client: &mut dyn TransactionClient, payload: usize) -> Result<()> {
     for size in [0, payload + 1, payload * 2] {
         let outcome = client.call(&vec![0; size], &mut vec![0; size]);
         ensure!(matches!(outcome, Err(TransactionFailure::Refused(_))), "{size} bytes: {outcome:?}");
-        let outcome = client.send(&vec![0; size]).context("there is one way")?;
+        let outcome = client.send_one_way(&vec![0; size]).context("there is one way")?;
         ensure!(matches!(outcome, Err(TransactionFailure::Refused(_))), "{size} bytes: {outcome:?}");
     }
     same(client, payload, 2)

@@ -29,14 +29,14 @@ pub fn over_the_buffer() -> Result<()> {
 
 /// The kernel speaks the version that is spoken here.
 pub fn protocol() -> Result<()> {
-    let driver = BinderDriver::open(Path::new("/dev/binder"), 4096);
+    let driver = BinderDriver::open_device(Path::new("/dev/binder"), 4096);
     ensure!(driver.is_ok(), "{driver:?}");
     println!("protocol {PROTOCOL}");
     Ok(())
 }
 
 pub fn main(kind: &str) -> Result<()> {
-    let driver = BinderDriver::open(Path::new("/dev/binder"), 4096).ok().context("no binder")?;
+    let driver = BinderDriver::open_device(Path::new("/dev/binder"), 4096).ok().context("no binder")?;
     let mut port = Port::new(Arc::new(driver));
     match kind {
         "exhausted" => exhaust(&mut port),
@@ -71,7 +71,7 @@ fn exceed(port: &mut Port) -> Result<()> {
 
 /// The context manager's reply, or what the kernel says of the failure.
 fn ask(port: &mut Port, request: &[u8]) -> Result<std::result::Result<Incoming, Option<Errno>>> {
-    port.call(MANAGER, 0x77, 0, Payload::Flat(request))?;
+    port.call_handle(MANAGER, 0x77, 0, Payload::Flat(request))?;
     loop {
         while let Some(returned) = port.next() {
             match returned {
@@ -84,6 +84,6 @@ fn ask(port: &mut Port, request: &[u8]) -> Result<std::result::Result<Incoming, 
                 other => anyhow::bail!("{other:?}"),
             }
         }
-        port.read()?;
+        port.read_returns()?;
     }
 }

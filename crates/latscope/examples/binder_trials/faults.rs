@@ -88,7 +88,7 @@ pub fn server_died_early() -> Result<()> {
 
 /// A frozen server refuses, and serves when it is thawed.
 pub fn frozen() -> Result<()> {
-    let driver = BinderDriver::open(Path::new("/dev/binder"), 4096).ok().context("no binder")?;
+    let driver = BinderDriver::open_device(Path::new("/dev/binder"), 4096).ok().context("no binder")?;
     for transport in BOTH {
         let mut pair = Pair::start(transport, "echo", "refused", 64)?;
         pair.hear()?;

@@ -10,7 +10,7 @@ use std::process::Command;
 
 /// Becomes the context manager, or says why not.
 pub fn claim(path: &str) -> Result<()> {
-    let device = BinderDevice::named(path).context("no such device")?;
+    let device = BinderDevice::from_path(path).context("no such device")?;
     match Manager::claim(device) {
         Ok(_) => println!("claimed"),
         Err(refused) => println!("{refused} [{}]", refused.remedy),
@@ -28,7 +28,7 @@ fn another(path: &str, prepare: impl FnOnce(&mut Command)) -> Result<String> {
 }
 
 fn own(path: &str) -> Result<Manager> {
-    Ok(Manager::claim(BinderDevice::named(path).context("no such device")?)?)
+    Ok(Manager::claim(BinderDevice::from_path(path).context("no such device")?)?)
 }
 
 /// A second context manager reports the first one; without debugfs too.
@@ -79,7 +79,7 @@ pub fn no_memory() -> Result<()> {
 
 /// The context manager of others can be pinged; where there is none, that is said.
 pub fn service() -> Result<()> {
-    let none = BinderPinger::find("binder", Some("/dev/binder"), None)
+    let none = BinderPinger::find_service("binder", Some("/dev/binder"), None)
         .err()
         .context("no context manager should answer")?;
     println!("{none} [{}]", none.remedy);
@@ -88,7 +88,7 @@ pub fn service() -> Result<()> {
     // It is the manager for a while: find it.
     let found = (0..2000).find_map(|_| {
         std::thread::sleep(std::time::Duration::from_millis(1));
-        BinderPinger::find("binder", Some("/dev/binder"), None).ok()
+        BinderPinger::find_service("binder", Some("/dev/binder"), None).ok()
     });
     let mut pinger = found.context("the manager does not answer")?;
     pinger.ping()?;

@@ -13,7 +13,7 @@ pub fn main(name: &str, kind: &str, payload: usize, words: &[&str]) -> Result<()
     if kind == "late" {
         std::thread::sleep(Duration::from_millis(50));
     }
-    let _caught = (kind == "caught").then(SelfSignal::install).transpose()?;
+    let _caught = (kind == "caught").then(SelfSignal::install_handler).transpose()?;
     let mut server = (transport(name)?.server)(handle(payload, words)?)?;
     let mut service: Box<dyn RequestHandler> = match kind {
         "backwards" => Box::new(Backwards(Vec::new())),
@@ -22,14 +22,14 @@ pub fn main(name: &str, kind: &str, payload: usize, words: &[&str]) -> Result<()
         "facts" => Box::new(Facts([0; 16])),
         _ => Box::new(Echo),
     };
-    Ok(server.serve(service.as_mut())?)
+    Ok(server.serve_requests(service.as_mut())?)
 }
 
 /// Answers with the request.
 struct Echo;
 
 impl RequestHandler for Echo {
-    fn answer(&mut self, _: &[u8]) -> HandlerReply<'_> {
+    fn handle_request(&mut self, _: &[u8]) -> HandlerReply<'_> {
         HandlerReply::Echo
     }
 }
@@ -38,7 +38,7 @@ impl RequestHandler for Echo {
 struct Backwards(Vec<u8>);
 
 impl RequestHandler for Backwards {
-    fn answer(&mut self, request: &[u8]) -> HandlerReply<'_> {
+    fn handle_request(&mut self, request: &[u8]) -> HandlerReply<'_> {
         self.0.clear();
         self.0.extend(request.iter().rev());
         HandlerReply::Bytes(&self.0)
@@ -52,7 +52,7 @@ struct Count {
 }
 
 impl RequestHandler for Count {
-    fn answer(&mut self, request: &[u8]) -> HandlerReply<'_> {
+    fn handle_request(&mut self, request: &[u8]) -> HandlerReply<'_> {
         if request.len() == 2 {
             self.answer = self.seen.to_ne_bytes();
             return HandlerReply::Bytes(&self.answer);
@@ -66,7 +66,7 @@ impl RequestHandler for Count {
 struct Sleep;
 
 impl RequestHandler for Sleep {
-    fn answer(&mut self, _: &[u8]) -> HandlerReply<'_> {
+    fn handle_request(&mut self, _: &[u8]) -> HandlerReply<'_> {
         loop {
             std::thread::sleep(Duration::from_secs(3600));
         }
@@ -78,7 +78,7 @@ impl RequestHandler for Sleep {
 struct Facts([u8; 16]);
 
 impl RequestHandler for Facts {
-    fn answer(&mut self, _: &[u8]) -> HandlerReply<'_> {
+    fn handle_request(&mut self, _: &[u8]) -> HandlerReply<'_> {
         let (policy, priority) = match sched::policy() {
             Ok(ThreadSchedPolicy::Other) => (0, 0),
             Ok(ThreadSchedPolicy::Fifo(priority)) => (1, priority as i32),

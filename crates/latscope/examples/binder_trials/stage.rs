@@ -23,7 +23,7 @@ pub fn transport(name: &str) -> Result<&'static IpcTransport> {
 /// What a process was handed.
 pub fn handle(payload: usize, words: &[&str]) -> Result<EndpointHandle> {
     let words = words.iter().map(|word| (*word).to_owned()).collect();
-    Ok(EndpointHandle { descriptors: vec![worker::inherited(0)?], words, payload })
+    Ok(EndpointHandle { descriptors: vec![worker::take_descriptor(0)?], words, payload })
 }
 
 /// A server and a client that can talk to each other, and to us: the client
@@ -149,7 +149,7 @@ pub fn system_calls() -> Result<()> {
         let trace = follow(&[pair.client.id(), pair.server.id()])?;
         pair.go()?;
         pair.hear()?;
-        trace.set("tracing_on", "0")?;
+        trace.write_file("tracing_on", "0")?;
         let text = fs::read_to_string(trace.directory().join("trace"))?;
         for (side, pid, each) in [("client", pair.client.id(), 1), ("server", pair.server.id(), 2)] {
             let ours = format!("-{pid} ");
@@ -169,10 +169,10 @@ pub fn system_calls() -> Result<()> {
 
 /// A trace of the system calls of these processes.
 fn follow(pids: &[u32]) -> Result<TracefsInstance> {
-    let trace = TracefsInstance::create(&mut |_| Ok(()))?;
-    trace.set("buffer_size_kb", "2048")?;
+    let trace = TracefsInstance::create_with_journal(&mut |_| Ok(()))?;
+    trace.write_file("buffer_size_kb", "2048")?;
     let filter: Vec<String> = pids.iter().map(|pid| format!("common_pid == {pid}")).collect();
-    trace.set("events/raw_syscalls/sys_enter/filter", &filter.join(" || "))?;
+    trace.write_file("events/raw_syscalls/sys_enter/filter", &filter.join(" || "))?;
     trace.enable("raw_syscalls/sys_enter")?;
     Ok(trace)
 }

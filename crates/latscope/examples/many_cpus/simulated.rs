@@ -9,10 +9,12 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::{MeasurementPoint, Plan, Stop};
 use latscope_core::report::{Account, Contention, Measurement, Report, SampleBlock, Sampling};
 use latscope_core::statistics::SplitMix;
-use latscope_engine::planner::{RunRequest, plan};
+use latscope_engine::planner::{RunRequest, plan_probes};
 use latscope_engine::{collect, remaining};
 use latscope_judge::verdict::tested;
-use latscope_probes::{PlanInput, Probe, REGISTRY, SurveyProfile, all, catalogue, find, setup_s};
+use latscope_probes::{
+    PlanInput, Probe, REGISTRY, SurveyProfile, all_probes, catalogue, find_probe, setup_s,
+};
 use latscope_views::figure;
 
 /// Numbers of CPUs of the table.
@@ -39,12 +41,12 @@ impl Command {
             Command::Survey => ("survey", 8),
             Command::AllPairs => ("sync", 3),
         };
-        let mut probes: Vec<&'static Probe> = all().filter(|probe| !probe.by_name_only).collect();
+        let mut probes: Vec<&'static Probe> = all_probes().filter(|probe| !probe.by_name_only).collect();
         if self == Command::AllPairs {
             input.values.insert("all-pairs".to_owned(), vec!["yes".into()]);
             probes.retain(|probe| probe.id == ids::CORE_TO_CORE);
         }
-        plan(&REGISTRY, &probes, &RunRequest { rounds, ..RunRequest::new(job, input) }, &many(cpus))
+        plan_probes(&REGISTRY, &probes, &RunRequest { rounds, ..RunRequest::new(job, input) }, &many(cpus))
     }
 }
 
@@ -87,12 +89,12 @@ pub fn result(command: Command, cpus: u32) -> Report {
         for point in &step.points {
             measurements.push(measured(&stops, point, &machine, &mut random));
         }
-        let merged = collect::merged(&REGISTRY, &measurements[first..]);
+        let merged = collect::merge_points(&REGISTRY, &measurements[first..]);
         measurements.extend(merged);
     }
     let mut report =
         Report { plan, machine, measurements, findings: vec![], warnings: vec![], ..fixture::report() };
-    tested::note(&mut report);
+    tested::record_evidence(&mut report);
     report
 }
 
@@ -106,7 +108,7 @@ fn measured(
     for stop in &stops[1..] {
         whole.add_round(drawn(stop, point, machine, random));
     }
-    whole.settle();
+    whole.derive_results();
     whole
 }
 
@@ -115,7 +117,7 @@ const BLOCKS: [u64; 2] = [16, 256];
 
 /// A point in one round: samples within 5 % of 1 µs, the blocks and the account of CPU time that a round has.
 fn drawn(stop: &Stop, point: &MeasurementPoint, machine: &Machine, random: &mut SplitMix) -> Measurement {
-    let probe = find(&point.probe).expect("a planned probe is known");
+    let probe = find_probe(&point.probe).expect("a planned probe is known");
     let batches = probe.samples == ProbeSampleKind::Batches;
     let (sampling, tick_ps, most) = match batches {
         true => (Sampling::Batch { ops: 1000 }, 1, BLOCKS[0]),
@@ -154,7 +156,7 @@ fn drawn(stop: &Stop, point: &MeasurementPoint, machine: &Machine, random: &mut 
         blocks: (0..count / each).map(block).collect(),
         account: Some(account),
         contention: Some(contention),
-        ..Measurement::of(point.clone(), sampling, probe.times, histogram)
+        ..Measurement::from_samples(point.clone(), sampling, probe.times, histogram)
     }
 }
 

@@ -139,7 +139,7 @@ mod tests {
     fn help_and_the_probes_are_in_plain_words() {
         let mut texts = Vec::new();
         helps(&mut LatscopeArguments::command(), &mut texts);
-        for probe in latscope_probes::all() {
+        for probe in latscope_probes::all_probes() {
             texts.extend([probe.title, probe.timed].map(str::to_owned));
             texts.extend(probe.params.iter().map(|param| param.help.to_owned()));
         }
@@ -186,7 +186,7 @@ mod tests {
             let words = ["latscope", command, "--label", "board=a7", "--machine-id", "none"];
             let matches = LatscopeArguments::command().try_get_matches_from(words).unwrap();
             let names = NameArguments::from_arg_matches(matches.subcommand().unwrap().1).unwrap();
-            assert_eq!(names.labels().unwrap()["board"], "a7", "{command}");
+            assert_eq!(names.run_labels().unwrap()["board"], "a7", "{command}");
             assert_eq!(names.machine_id(), Some(None), "{command}");
         }
     }

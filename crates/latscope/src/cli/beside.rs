@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// A directory has no file of references, or a file is none; the text names file and entry.
-pub fn load(asked: &ReferencesArgument) -> Result<Vec<Reference>> {
+pub fn load_references(asked: &ReferencesArgument) -> Result<Vec<Reference>> {
     let mut all = references::built_in().to_vec();
     for directory in &asked.references {
         let entries = fs::read_dir(directory)
@@ -30,7 +30,7 @@ pub fn load(asked: &ReferencesArgument) -> Result<Vec<Reference>> {
         );
         files.sort();
         for file in files {
-            all.extend(references::read(&file.display().to_string(), &input::text(&file)?)?);
+            all.extend(references::parse_references(&file.display().to_string(), &input::read_text(&file)?)?);
         }
     }
     Ok(all)
@@ -55,8 +55,11 @@ impl References {
     ///
     /// # Errors
     /// A file of references cannot be read, or a word is neither a file nor a machine.
-    pub fn of<'a>(asked: &ReferencesArgument, beside: &'a [PathBuf]) -> Result<(References, Vec<&'a Path>)> {
-        let all = if asked.references.is_empty() { None } else { Some(load(asked)?) };
+    pub fn from_arguments<'a>(
+        asked: &ReferencesArgument,
+        beside: &'a [PathBuf],
+    ) -> Result<(References, Vec<&'a Path>)> {
+        let all = if asked.references.is_empty() { None } else { Some(load_references(asked)?) };
         let mut references = References { all, names: Vec::new(), nearest: false };
         let mut results = Vec::new();
         for path in beside {
@@ -82,18 +85,18 @@ impl References {
     }
 
     /// Returns the machine's place among those published, a sentence for each of its figures that many have.
-    pub fn standings(&self, report: &Report) -> Vec<String> {
-        references::standings(&ReferenceRowGroup::of(report, self.all()))
+    pub fn standing_sentences(&self, report: &Report) -> Vec<String> {
+        references::standings(&ReferenceRowGroup::for_report(report, self.all()))
     }
 
     /// Returns the figures that shall stand beside a result; `None` if none was asked for.
-    fn groups(&self, report: &Report) -> Option<Vec<ReferenceRowGroup<'_>>> {
+    fn selected_groups(&self, report: &Report) -> Option<Vec<ReferenceRowGroup<'_>>> {
         if !self.nearest && self.names.is_empty() {
             return None;
         }
         let is_named = |one: &Reference| self.names.iter().any(|name| one.is_of(name));
         let mut groups = Vec::new();
-        for mut group in ReferenceRowGroup::of(report, self.all()) {
+        for mut group in ReferenceRowGroup::for_report(report, self.all()) {
             let nearest = if self.nearest { group.clone().nearest().all } else { Vec::new() };
             group.all.retain(|one| is_named(one.reference) || nearest.contains(one));
             groups.extend(Some(group).filter(|group| !group.all.is_empty()));
@@ -102,12 +105,13 @@ impl References {
     }
 
     /// Returns the figures that shall stand beside a result, for a terminal; empty if none was asked for.
-    pub fn text(&self, report: &Report, options: &DisplayOptions) -> String {
-        self.groups(report).map_or(String::new(), |groups| views::beside(&groups, options))
+    pub fn render_text(&self, report: &Report, options: &DisplayOptions) -> String {
+        self.selected_groups(report)
+            .map_or(String::new(), |groups| views::format_comparison(&groups, options))
     }
 
     /// Returns the figures that shall stand beside a result, as Markdown; empty if none was asked for.
-    pub fn markdown(&self, report: &Report) -> String {
-        self.groups(report).map_or(String::new(), |groups| views::beside_markdown(&groups))
+    pub fn render_markdown(&self, report: &Report) -> String {
+        self.selected_groups(report).map_or(String::new(), |groups| views::beside_markdown(&groups))
     }
 }

@@ -7,7 +7,7 @@ use super::usage::{did_you_mean, of_parser};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgMatches, Args, Command};
 use latscope_core::report::VerdictStatus;
-use latscope_core::units::{counted, format_share};
+use latscope_core::units::{count_with_noun, format_share};
 use latscope_judge::gate::sequential::{Decision, Sequential};
 use latscope_judge::gate::{self, GateBudget, GateCheck, GateResult};
 use latscope_judge::runs::RunResult;
@@ -82,7 +82,7 @@ pub struct BisectArguments {
 ///
 /// # Errors
 /// `run` fails or panics.
-pub fn guarded(run: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
+pub fn catch_panic(run: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| bail!("a defect of latscope: please report it"))
 }
 
@@ -96,36 +96,36 @@ const BUSY: f64 = 0.25;
 ///
 /// # Errors
 /// The command cannot be carried out, the budget cannot be read, or a run leaves no result.
-pub fn run(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
+pub fn run_bisect(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
     let budget = checked_budget(asked)?;
     let place =
         tempfile::Builder::new().prefix("latscope-bisect-").tempdir().context("no temporary directory")?;
     let file = place.path().join("result.json");
-    let words = words(&asked.command, &file, whole)?;
+    let words = build_command_line(&asked.command, &file, whole)?;
     let waited: Vec<i32> = TERMINATION.into_iter().chain([Signal::CHILD.as_raw()]).collect();
     let signals = SignalFd::block(&waited).context("signals cannot be waited for")?;
     let (mut seen, mut hard) = (Sequential::default(), 0);
     for number in 1..=asked.runs {
-        let (ended, signal) = measured(&words, &signals)?;
+        let (ended, signal) = run_own_binary(&words, &signals)?;
         if let Some(signal) = signal {
-            eprintln!("ended by {}", signal::name(signal));
+            eprintln!("ended by {}", signal::signal_name(signal));
             return Ok(ExitCode::from(128u8.saturating_add(signal as u8)));
         }
-        let gate = judged(&budget, &file, ended, asked.accept_busy)?;
+        let gate = judge_run(&budget, &file, ended, asked.accept_busy)?;
         match gate.status {
             VerdictStatus::Pass => seen.good += 1,
             VerdictStatus::Exceeded => seen.bad += 1,
             VerdictStatus::Inconclusive => {}
         }
         let left = asked.runs - number;
-        say(number, &gate, &seen, left);
+        print_run(number, &gate, &seen, left);
         hard += usize::from(gate.checks.iter().any(GateCheck::is_final));
         if let Some(why) = hopeless(&gate).filter(|_| number == 1) {
             bail!("no run of this command can hold the budget: {why}");
         }
         match if hard >= CONFIRMED { Some(Decision::Bad) } else { seen.decision() } {
-            Some(Decision::Good) => return end("good", &seen, number, ExitCode::SUCCESS),
-            Some(Decision::Bad) => return end("bad", &seen, number, BAD.into()),
+            Some(Decision::Good) => return print_verdict("good", &seen, number, ExitCode::SUCCESS),
+            Some(Decision::Bad) => return print_verdict("bad", &seen, number, BAD.into()),
             None if seen.fewest_left() as u64 > left => break,
             None => {}
         }
@@ -135,7 +135,7 @@ pub fn run(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
         "{} good and {} bad among {} judged; --runs {} allows more",
         seen.good,
         seen.bad,
-        counted(ran as u64, "run"),
+        count_with_noun(ran as u64, "run"),
         asked.runs * 2
     )))
 }
@@ -144,7 +144,7 @@ pub fn run(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
 fn checked_budget(asked: &BisectArguments) -> Result<GateBudget> {
     let fewest = Sequential::lead() as u64;
     ensure!(asked.runs >= fewest, "--runs {}: {fewest} runs that agree are needed", asked.runs);
-    let budget = budget::load(&asked.budget, [])?;
+    let budget = budget::load_budget(&asked.budget, [])?;
     if let Some(limit) = budget.relative() {
         bail!(
             "limit {} ({}) is relative to a baseline, and each run is judged alone",
@@ -183,14 +183,15 @@ fn hopeless(gate: &GateResult) -> Option<String> {
     Some(format!("{}: {text} ({remedy})", check.id))
 }
 
-fn end(verdict: &str, seen: &Sequential, runs: u64, code: ExitCode) -> Result<ExitCode> {
-    let text = format!("{verdict}: {} good and {} bad of {}\n", seen.good, seen.bad, counted(runs, "run"));
-    unless_unread(latscope_process::stdout::write(&text).map_err(Into::into))?;
+fn print_verdict(verdict: &str, seen: &Sequential, runs: u64, code: ExitCode) -> Result<ExitCode> {
+    let text =
+        format!("{verdict}: {} good and {} bad of {}\n", seen.good, seen.bad, count_with_noun(runs, "run"));
+    unless_unread(latscope_process::stdout::write_text(&text).map_err(Into::into))?;
     Ok(code)
 }
 
 /// Prints a line about a run to stderr.
-fn say(number: u64, gate: &GateResult, seen: &Sequential, left: u64) {
+fn print_run(number: u64, gate: &GateResult, seen: &Sequential, left: u64) {
     let word = match gate.status {
         VerdictStatus::Pass => "good",
         VerdictStatus::Exceeded => "bad",
@@ -202,7 +203,7 @@ fn say(number: u64, gate: &GateResult, seen: &Sequential, left: u64) {
 }
 
 /// The words of a run: those that were asked for, which must be of a command that measures, and where its result goes.
-fn words(command: &[String], file: &Path, whole: Command) -> Result<Vec<String>> {
+fn build_command_line(command: &[String], file: &Path, whole: Command) -> Result<Vec<String>> {
     let file = file.to_str().context("the temporary directory has no name in UTF-8")?;
     let name = command.first().map_or("", String::as_str);
     let measuring = || latscope_probes::FAMILIES.iter().map(|family| family.name).chain(["survey", "mem"]);
@@ -232,7 +233,7 @@ fn words(command: &[String], file: &Path, whole: Command) -> Result<Vec<String>>
 }
 
 /// Runs our own binary; a signal to this process is passed on, and ends both.
-fn measured(words: &[String], signals: &SignalFd) -> Result<(ExitStatus, Option<i32>)> {
+fn run_own_binary(words: &[String], signals: &SignalFd) -> Result<(ExitStatus, Option<i32>)> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let mut child = worker::spawn(&words, &[], Lifetime::WithParent).context("cannot start latscope")?;
     let mut told = None;
@@ -257,7 +258,7 @@ fn pass_on(child: &Child, signal: i32) {
 }
 
 /// The result of a run, judged.
-fn judged(budget: &GateBudget, file: &Path, ended: ExitStatus, accept_busy: bool) -> Result<GateResult> {
+fn judge_run(budget: &GateBudget, file: &Path, ended: ExitStatus, accept_busy: bool) -> Result<GateResult> {
     let done = [0, 2, 3].map(Some).contains(&ended.code());
     ensure!(done, CannotTell(format!("the run failed ({ended})")));
     let text = fs::read(file).map_err(|why| CannotTell(format!("the run left no result: {why}")))?;
@@ -267,7 +268,7 @@ fn judged(budget: &GateBudget, file: &Path, ended: ExitStatus, accept_busy: bool
     let busy = run.report.activity.as_ref().map(|account| account.others).filter(|others| *others > BUSY);
     let judges = run.report.measurements.iter().any(|m| m.verdict.is_some());
     ensure!(!judges, "the command has criteria of its own: write them in the budget, which decides");
-    let mut gate = gate::judge(budget, &[("this run".to_owned(), run)], &[]);
+    let mut gate = gate::judge_runs(budget, &[("this run".to_owned(), run)], &[]);
     if let Some(others) = busy.filter(|_| !accept_busy) {
         gate.distrust(&format!("other processes used {} of the CPUs", format_share(others)));
     }
@@ -287,13 +288,13 @@ mod tests {
         let file = place.path().join("run.json");
         let limits = place.path().join("budget.toml");
         fs::write(&limits, "[[limit]]\nprobe = 'wake.timer'\nmax = '1ns'").unwrap();
-        let budget = budget::load(&limits, []).unwrap();
+        let budget = budget::load_budget(&limits, []).unwrap();
         let status = |others: f64, accept_busy: bool| {
             let account = Account { others, ..Account::default() };
             let mut report = latscope_core::report::Report { activity: Some(account), ..fixture::wake() };
             report.measurements.iter_mut().for_each(|m| m.verdict = None);
             fs::write(&file, report.to_json()).unwrap();
-            judged(&budget, &file, ExitStatus::from_raw(0), accept_busy).unwrap().status
+            judge_run(&budget, &file, ExitStatus::from_raw(0), accept_busy).unwrap().status
         };
         assert_eq!(status(0.1, false), VerdictStatus::Exceeded);
         assert_eq!(status(0.6, false), VerdictStatus::Inconclusive);

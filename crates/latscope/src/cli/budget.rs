@@ -12,13 +12,13 @@ use std::path::Path;
 ///
 /// # Errors
 /// The file cannot be read, or is no budget; the text says what to write instead.
-pub fn load<'a>(path: &Path, runs: impl IntoIterator<Item = &'a RunResult>) -> Result<GateBudget> {
-    let name = input::name(path);
-    let text = input::text(path)?;
+pub fn load_budget<'a>(path: &Path, runs: impl IntoIterator<Item = &'a RunResult>) -> Result<GateBudget> {
+    let name = input::input_name(path);
+    let text = input::read_text(path)?;
     let table: BudgetFileTable = toml::from_str(&text).map_err(|error| syntax(&name, &text, &error))?;
-    let mut known = names();
+    let mut known = measured_names();
     runs.into_iter().for_each(|run| known.add_run(run));
-    GateBudget::read(&table, &known).map_err(|error| meant(&name, &error))
+    GateBudget::read_entries(&table, &known).map_err(|error| budget_error(&name, &error))
 }
 
 /// Error for a text that is no TOML, in one line.
@@ -32,15 +32,15 @@ fn syntax(name: &str, text: &str, error: &toml::de::Error) -> anyhow::Error {
     )
 }
 
-fn meant(name: &str, error: &BudgetError) -> anyhow::Error {
+fn budget_error(name: &str, error: &BudgetError) -> anyhow::Error {
     let near = error.misspelt().map(|(word, known)| did_you_mean(word, known.iter().map(String::as_str)));
     anyhow!("{name}: {error}{}", near.unwrap_or_default())
 }
 
 /// All that latscope measures.
-fn names() -> BudgetNameSet {
+fn measured_names() -> BudgetNameSet {
     let mut names = BudgetNameSet::default();
-    for probe in probes::all() {
+    for probe in probes::all_probes() {
         let kind = |takes: Takes| match takes {
             Takes::Size => BudgetParamKind::Size,
             Takes::Number | Takes::Nodes => BudgetParamKind::Number,

@@ -3,7 +3,7 @@
 use super::CommandExit;
 use super::input::check_once;
 use super::judged::JudgedArguments;
-use super::options::possible;
+use super::options::word_parser;
 use super::output::{check_distinct, unless_unread};
 use super::results::{self, Results};
 use anyhow::{Result, bail};
@@ -32,7 +32,7 @@ pub struct CompareArguments {
     #[arg(last = true, value_name = "B")]
     b: Vec<PathBuf>,
     /// Exit with 2 where a point is slower
-    #[arg(long, value_name = "VERDICT", value_parser = possible([("slower", "a point of B is slower than in A")]))]
+    #[arg(long, value_name = "VERDICT", value_parser = word_parser([("slower", "a point of B is slower than in A")]))]
     fail_on: Option<String>,
     /// Every point, not only those that differ
     #[arg(long)]
@@ -48,25 +48,25 @@ pub struct CompareArguments {
 ///
 /// # Errors
 /// A result cannot be read, `--only` names what no result has, or a view cannot be written.
-pub fn run(asked: &CompareArguments) -> Result<CommandExit> {
-    asked.judged.input.apply();
+pub fn compare_results(asked: &CompareArguments) -> Result<CommandExit> {
+    asked.judged.input.set_size_limit();
     if let Some(option) = asked.b.iter().find(|path| is_option(path)) {
         bail!("{} is an option: options stand before --, and only results of B behind it", option.display());
     }
-    check_distinct(&asked.judged.files.named(), asked.a.iter().chain(&asked.b).map(PathBuf::as_path))?;
+    check_distinct(&asked.judged.files.named_files(), asked.a.iter().chain(&asked.b).map(PathBuf::as_path))?;
     let (a, b) = sides(asked)?;
-    let (of_a, of_b) = (references(&a), references(&b));
+    let (of_a, of_b) = (result_refs(&a), result_refs(&b));
     let measured = of_a.iter().chain(&of_b).flat_map(|run| &run.report.measurements);
     let probes = measured.map(|m| m.probe.as_str()).collect();
     results::check_only(&asked.judged.only, &probes, "neither side has")?;
-    let mut found = compare::compare(&of_a, &of_b, &asked.judged.options());
+    let mut found = compare::compare_runs(&of_a, &of_b, &asked.judged.options());
     let machines = of_a.iter().chain(&of_b).map(|run| run.report.machine.name.as_str());
     found.remarks.extend(machines_not_known(machines));
     for (name, side) in [("A", &a), ("B", &b)] {
         found.remarks.extend(side.skipped.iter().map(|text| format!("{name}: {text}")));
     }
-    unless_unread(show(asked, &found))?;
-    Ok(exit(asked, &found))
+    unless_unread(show_comparison(asked, &found))?;
+    Ok(comparison_exit(asked, &found))
 }
 
 /// Returns true if a name that cannot be read was meant as an option.
@@ -82,24 +82,31 @@ fn sides(asked: &CompareArguments) -> Result<(Results, Results)> {
         (a, b) => (a, b),
     };
     check_once(a.iter().chain(b), "a file for one of both")?;
-    let (a, mut b) = (results::load(a)?, results::load(b)?);
+    let (a, mut b) = (results::load_results(a)?, results::load_results(b)?);
     b.leave_out(&a, " of A", "of B is in A")?;
     Ok((a, b))
 }
 
-fn references(side: &Results) -> Vec<&RunResult> {
+fn result_refs(side: &Results) -> Vec<&RunResult> {
     side.runs.iter().map(|(_, run)| run).collect()
 }
 
-fn show(asked: &CompareArguments, found: &ComparisonResult) -> Result<()> {
+fn show_comparison(asked: &CompareArguments, found: &ComparisonResult) -> Result<()> {
     let files = &asked.judged.files;
-    let text = |options: &DisplayOptions| views::text(found, asked.all, options);
-    let markdown = || views::markdown(found, asked.all);
-    files.show(asked.quiet, found, text, || views::csv(found), markdown, || views::html(found))
+    let text = |options: &DisplayOptions| views::format_text(found, asked.all, options);
+    let markdown = || views::format_markdown(found, asked.all);
+    files.show_comparison(
+        asked.quiet,
+        found,
+        text,
+        || views::format_csv(found),
+        markdown,
+        || views::html(found),
+    )
 }
 
 /// The end by `--fail-on`.
-fn exit(asked: &CompareArguments, found: &ComparisonResult) -> CommandExit {
+fn comparison_exit(asked: &CompareArguments, found: &ComparisonResult) -> CommandExit {
     if asked.fail_on.is_none() {
         return CommandExit::Done;
     }

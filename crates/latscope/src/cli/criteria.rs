@@ -1,7 +1,7 @@
 //! Criteria: what is asked of a result, and the exit code that comes of it.
 
 use super::exit::{self, CommandExit};
-use super::options::{Registered, possible};
+use super::options::{Registered, word_parser};
 use clap::builder::TypedValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command};
 use latscope_core::quality::{NO_PEER, NO_VALID_REPLY};
@@ -10,7 +10,7 @@ use latscope_core::units::format_share;
 use latscope_core::word::Meaning;
 use latscope_engine::outliers::FAILED_ACTIONS;
 use latscope_judge::verdict::{self, CallShareKind, CriterionError, Metric, MetricCriterion, QUANTILES};
-use latscope_views::{unfinished, unmet};
+use latscope_views::{measured_part, unmet};
 
 pub const HEADING: &str = "Criteria (exit code 2 or 3)";
 
@@ -56,7 +56,7 @@ impl<const MISSED: bool, const MESSAGES: bool> Criteria<MISSED, MESSAGES> {
 
 impl<const MISSED: bool, const MESSAGES: bool> Criteria<MISSED, MESSAGES> {
     /// Names of all criteria.
-    fn names() -> impl Iterator<Item = &'static str> {
+    fn criterion_names() -> impl Iterator<Item = &'static str> {
         Self::of_time().chain(Self::of_messages().map(|(name, _)| name))
     }
 
@@ -76,7 +76,7 @@ impl<const MISSED: bool, const MESSAGES: bool> Criteria<MISSED, MESSAGES> {
 }
 
 impl<const MISSED: bool, const MESSAGES: bool> Registered for Criteria<MISSED, MESSAGES> {
-    fn add(command: Command) -> Command {
+    fn add_options(command: Command) -> Command {
         Self::limits(command).arg(
             Arg::new(STOP)
                 .long("stop-when-exceeded")
@@ -86,8 +86,8 @@ impl<const MISSED: bool, const MESSAGES: bool> Registered for Criteria<MISSED, M
         )
     }
 
-    fn read(matches: &ArgMatches) -> Self {
-        let criteria = Self::names().filter_map(|name| matches.get_one(name).cloned()).collect();
+    fn read_options(matches: &ArgMatches) -> Self {
+        let criteria = Self::criterion_names().filter_map(|name| matches.get_one(name).cloned()).collect();
         Criteria { criteria, stop: matches.get_flag(STOP) }
     }
 }
@@ -105,35 +105,35 @@ pub struct Judging(Vec<MetricCriterion>);
 
 impl Judging {
     /// Ids of the options.
-    pub fn options() -> impl Iterator<Item = &'static str> {
-        AllCriteria::names().chain([SYNC, INHERITS])
+    pub fn option_ids() -> impl Iterator<Item = &'static str> {
+        AllCriteria::criterion_names().chain([SYNC, INHERITS])
     }
 
     /// Judges a result by the criteria, if there are any: its own no longer count.
-    pub fn judge(&self, report: &mut Report) {
+    pub fn apply_criteria(&self, report: &mut Report) {
         if self.0.is_empty() {
             return;
         }
-        report.plan.criteria = self.0.iter().map(MetricCriterion::planned).collect();
+        report.plan.criteria = self.0.iter().map(MetricCriterion::to_plan_criterion).collect();
         report.measurements.iter_mut().for_each(|m| m.verdict = None);
         verdict::judge_report(report, &self.0);
     }
 }
 
 impl Registered for Judging {
-    fn add(command: Command) -> Command {
+    fn add_options(command: Command) -> Command {
         let sync = Arg::new(SYNC).long(SYNC).value_name("PERCENT").value_parser(percent);
         let inherits = Arg::new(INHERITS).long(INHERITS).value_name("WHAT,…").value_delimiter(',');
         let inherits =
-            inherits.value_parser(possible(INHERITED).try_map(inheritance)).action(ArgAction::Append);
+            inherits.value_parser(word_parser(INHERITED).try_map(inheritance)).action(ArgAction::Append);
         AllCriteria::limits(command).args([
             sync.help(HELP_SYNC).help_heading(HEADING),
             inherits.help(HELP_INHERITS).help_heading(HEADING),
         ])
     }
 
-    fn read(matches: &ArgMatches) -> Self {
-        let limits = AllCriteria::names().chain([SYNC]);
+    fn read_options(matches: &ArgMatches) -> Self {
+        let limits = AllCriteria::criterion_names().chain([SYNC]);
         let limits = limits.filter_map(|name| matches.get_one::<MetricCriterion>(name).cloned());
         let inherits = matches.get_many::<MetricCriterion>(INHERITS).into_iter().flatten().cloned();
         Judging(limits.chain(inherits).collect())
@@ -162,14 +162,14 @@ pub struct CallCriteria {
         long,
         value_name = "WHAT,…",
         value_delimiter = ',',
-        value_parser = possible(INHERITED).try_map(inheritance),
+        value_parser = word_parser(INHERITED).try_map(inheritance),
         conflicts_with_all = ["throughput", "one_way", "inversion"]
     )]
     inherits: Vec<MetricCriterion>,
 }
 
 impl CallCriteria {
-    pub fn all(&self) -> impl Iterator<Item = MetricCriterion> {
+    pub fn all_criteria(&self) -> impl Iterator<Item = MetricCriterion> {
         self.sync.iter().chain(&self.inherits).cloned()
     }
 }
@@ -186,13 +186,13 @@ fn inheritance(what: String) -> Result<MetricCriterion, CriterionError> {
 }
 
 /// The end of a run, judged or not.
-pub fn exit(report: &Report) -> CommandExit {
+pub fn exit_for_report(report: &Report) -> CommandExit {
     let code = verdict::exit_code(verdict::report_status(report), verdict::is_cut_short(report));
     let failed = report.warnings.iter().find(|warning| FAILED_ACTIONS.contains(&warning.id.as_str()));
     let failed = failed.map(|warning| warning.text.clone()).or_else(|| unanswered(report));
     match failed.filter(|_| code == 0) {
         Some(reason) => CommandExit::Error(reason),
-        None => CommandExit::of_code(code, || reason(report)),
+        None => CommandExit::of_code(code, || failure_reason(report)),
     }
 }
 
@@ -203,7 +203,7 @@ fn unanswered(report: &Report) -> Option<String> {
         reasons.any(|reason| [NO_PEER, NO_VALID_REPLY].contains(&reason.id.as_str()))
     };
     let m = report.measurements.iter().find(silent)?;
-    Some(format!("{}: {}", m.title, m.reason().unwrap_or_default()))
+    Some(format!("{}: {}", m.title, m.joined_reasons().unwrap_or_default()))
 }
 
 /// The end of showing a result: by its verdict, if it has one.
@@ -211,7 +211,7 @@ pub fn of_verdict(report: &Report) -> CommandExit {
     match verdict::report_status(report) {
         Some(status) => {
             let code = verdict::exit_code(Some(status), verdict::is_cut_short(report));
-            CommandExit::of_code(code, || reason(report))
+            CommandExit::of_code(code, || failure_reason(report))
         }
         None if report.plan.criteria.is_empty() => CommandExit::Done,
         // What was asked for and has no answer has not passed.
@@ -220,9 +220,9 @@ pub fn of_verdict(report: &Report) -> CommandExit {
 }
 
 /// Reason why a report has not passed: the checks with its status, and the early end.
-fn reason(report: &Report) -> String {
+fn failure_reason(report: &Report) -> String {
     let checks = exit::first_of(&unmet(report));
-    let early = unfinished(report).map(|text| format!("incomplete: {text}"));
+    let early = measured_part(report).map(|text| format!("incomplete: {text}"));
     let parts = Some(checks).filter(|text| !text.is_empty()).into_iter().chain(early);
     let text = parts.collect::<Vec<_>>().join("; ");
     if text.is_empty() { "the run was cut short".to_owned() } else { text }

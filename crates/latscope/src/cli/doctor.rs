@@ -20,12 +20,12 @@ pub struct DoctorArguments {
 ///
 /// # Errors
 /// The output cannot be written.
-pub fn run(asked: &DoctorArguments) -> Result<CommandExit> {
+pub fn run_doctor(asked: &DoctorArguments) -> Result<CommandExit> {
     let catalogue = latscope_probes::catalogue();
-    let machine = redact::machine(latscope_machine::this_machine(&catalogue))?;
+    let machine = redact::redact_machine(latscope_machine::this_machine(&catalogue))?;
     write_json(&asked.to, &machine)?;
     show_text(asked.to.takes_stdout(), |options| {
-        latscope_views::doctor::text(&machine, &DisplayOptions { catalogue: &catalogue, ..*options })
+        latscope_views::doctor::format_checks(&machine, &DisplayOptions { catalogue: &catalogue, ..*options })
     })?;
     Ok(CommandExit::Done)
 }

@@ -56,7 +56,7 @@ impl CommandExit {
 
     /// Prints the reason in a line on stderr where no table has it: with `--quiet`, and with `--fail-on`, which views
     /// do not know. Returns the code for the process.
-    pub fn explained(self, matches: &ArgMatches) -> ExitCode {
+    pub fn explain_exit(self, matches: &ArgMatches) -> ExitCode {
         if let Some(reason) = self.reason().filter(|_| is_without_reason(matches)) {
             let line = reason.split_whitespace().collect::<Vec<_>>().join(" ");
             eprintln!("latscope: exit code {}: {line}", self.code());

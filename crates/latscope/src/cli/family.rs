@@ -3,14 +3,14 @@
 use super::measure::{self, Measures};
 use super::nodes;
 use super::options::{
-    DirectoryArgument, Dynamic, Registered, RunArguments, TimelineArgument, possible, time,
+    DirectoryArgument, Dynamic, Registered, RunArguments, TimelineArgument, parse_time_ns, word_parser,
 };
 use super::unlike;
 use anyhow::{Result, bail, ensure};
 use clap::builder::{TypedValueParser, ValueParser};
 use clap::{Arg, ArgMatches, Args, Command};
 use latscope_core::machine::Machine;
-use latscope_core::ordered::once;
+use latscope_core::ordered::unique_items;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Plan};
 use latscope_core::units::parse_size;
@@ -72,10 +72,10 @@ fn family_of(command: &Command) -> &'static Family {
 }
 
 impl Registered for FamilyOptions {
-    fn add(command: Command) -> Command {
+    fn add_options(command: Command) -> Command {
         let family = family_of(&command);
         let short = |probe: &Probe| probe.id.split_once('.').map_or(probe.id, |(_, name)| name);
-        let names = possible(family.probes.iter().map(|probe| (short(probe), probe.title)));
+        let names = word_parser(family.probes.iter().map(|probe| (short(probe), probe.title)));
         let id = move |name: String| {
             family.probes.iter().find(|probe| short(probe) == name).expect("it is a possible value").id
         };
@@ -93,13 +93,13 @@ impl Registered for FamilyOptions {
         if family.on_time_line { TimelineArgument::augment_args(command) } else { command }
     }
 
-    fn read(matches: &ArgMatches) -> FamilyOptions {
+    fn read_options(matches: &ArgMatches) -> FamilyOptions {
         let mut values: BTreeMap<String, Vec<ParamValue>> = BTreeMap::new();
         for name in matches.ids() {
             // No other option has such values.
             // A point is measured once, however often it was asked for.
             if let Ok(Some(of_option)) = matches.try_get_many::<ParamValue>(name.as_str()) {
-                values.insert(name.to_string(), once(of_option.cloned()));
+                values.insert(name.to_string(), unique_items(of_option.cloned()));
             }
         }
         let paths = |name| matches.try_get_many(name).ok().flatten().into_iter().flatten().cloned();
@@ -157,13 +157,15 @@ fn parameter_argument(Offered { param, help, choices }: Offered) -> Arg {
         ParamValueKind::Size => {
             ("SIZE,…", ValueParser::new(|text: &str| parse_size(text).map(ParamValue::Number)))
         }
-        ParamValueKind::Time => ("TIME,…", ValueParser::new(|text: &str| time(text).map(ParamValue::Number))),
+        ParamValueKind::Time => {
+            ("TIME,…", ValueParser::new(|text: &str| parse_time_ns(text).map(ParamValue::Number)))
+        }
         ParamValueKind::Number => {
             ("N,…", ValueParser::new(|text: &str| text.parse().map(ParamValue::Number)))
         }
-        ParamValueKind::Nodes => ("NODE,…", ValueParser::new(nodes::value)),
+        ParamValueKind::Nodes => ("NODE,…", ValueParser::new(nodes::parse_node)),
         ParamValueKind::Choice(_) | ParamValueKind::Stated => {
-            ("WORD,…", possible(choices).map(ParamValue::Text).into())
+            ("WORD,…", word_parser(choices).map(ParamValue::Text).into())
         }
     };
     let units = if matches!(param.kind, ParamValueKind::Size) {
@@ -187,16 +189,16 @@ impl FamilyArguments {
     ///
     /// # Errors
     /// A parameter that none of them has, or a value that it cannot have.
-    pub fn request(&self, family: &str, rounds: u32) -> Result<(Vec<&'static Probe>, RunRequest)> {
+    pub fn probe_request(&self, family: &str, rounds: u32) -> Result<(Vec<&'static Probe>, RunRequest)> {
         let usual = |probe: &&Probe| probe.family() == family && !probe.by_name_only;
         let named = |probe: &&Probe| self.asked.probes.contains(&probe.id);
         let wanted = |probe: &&Probe| if self.asked.probes.is_empty() { usual(probe) } else { named(probe) };
-        let probes: Vec<&'static Probe> = probe::all().filter(wanted).collect();
+        let probes: Vec<&'static Probe> = probe::all_probes().filter(wanted).collect();
         for (parameter, values) in &self.asked.values {
             check_used(family, &probes, parameter, values)?;
-            check(&probes, parameter, values)?;
+            check_values(&probes, parameter, values)?;
         }
-        let Defaults { directories, notes } = self.asked.directory.chosen(&probes)?;
+        let Defaults { directories, notes } = self.asked.directory.chosen_directories(&probes)?;
         let input = PlanInput {
             profile: self.profile.profile(),
             survey: false,
@@ -204,7 +206,7 @@ impl FamilyArguments {
             directories,
         };
         let timeline = self.asked.timeline.clone();
-        Ok((probes, RunRequest { notes, timeline, ..self.run.request(family, input, rounds) }))
+        Ok((probes, RunRequest { notes, timeline, ..self.run.run_request(family, input, rounds) }))
     }
 }
 
@@ -212,9 +214,9 @@ impl FamilyArguments {
 ///
 /// # Errors
 /// There is nothing to measure, or not with so many threads.
-pub fn plan(probes: &[&'static Probe], request: &RunRequest, machine: &Machine) -> Result<Plan> {
-    let machine = nodes::usable(request, machine)?;
-    let mut plan = planner::plan(&REGISTRY, probes, request, &machine);
+pub fn plan_request(probes: &[&'static Probe], request: &RunRequest, machine: &Machine) -> Result<Plan> {
+    let machine = nodes::machine_for_request(request, machine)?;
+    let mut plan = planner::plan_probes(&REGISTRY, probes, request, &machine);
     let notes = unlike::notes(probes, request, &machine, &plan);
     if plan.steps.is_empty() && notes.is_empty() {
         bail!("nothing to measure: the probes asked for have no points with these parameters");
@@ -240,8 +242,8 @@ impl Measures for PlainFamily<'_> {
     fn plan(&self, machine: &Machine) -> Result<Plan> {
         // Eyes read a time line; they need every event once.
         let (probes, request) =
-            self.1.request(self.0, if self.1.asked.timeline.is_some() { 1 } else { 3 })?;
-        plan(&probes, &request, machine)
+            self.1.probe_request(self.0, if self.1.asked.timeline.is_some() { 1 } else { 3 })?;
+        plan_request(&probes, &request, machine)
     }
 }
 
@@ -258,7 +260,7 @@ fn check_used(family: &str, probes: &[&Probe], parameter: &str, values: &[ParamV
     let Some(value) = values.iter().find(|value| !probes.iter().any(|probe| takes(probe, value))) else {
         return Ok(());
     };
-    let users = probe::all().filter(|probe| probe.family() == family && takes(probe, value));
+    let users = probe::all_probes().filter(|probe| probe.family() == family && takes(probe, value));
     let users: Vec<&str> = users.map(|probe| probe.id).collect();
     let knows = probes.iter().any(|probe| probe.params.iter().any(|param| param.name == parameter));
     let word = if knows { format!(" {value}") } else { String::new() };
@@ -266,7 +268,7 @@ fn check_used(family: &str, probes: &[&Probe], parameter: &str, values: &[ParamV
 }
 
 /// Largest value of a parameter that any of the probes with it takes.
-fn most(probes: &[&Probe], parameter: &str) -> u64 {
+fn largest_accepted(probes: &[&Probe], parameter: &str) -> u64 {
     let takes = |probe: &&&Probe| probe.params.iter().any(|param| param.name == parameter);
     let limit =
         |probe: &&Probe| probe.most.iter().find(|(name, _)| *name == parameter).map(|(_, most)| *most);
@@ -275,12 +277,12 @@ fn most(probes: &[&Probe], parameter: &str) -> u64 {
 }
 
 /// Refuses values that no machine, or not this one, can measure.
-fn check(probes: &[&Probe], parameter: &str, values: &[ParamValue]) -> Result<()> {
+fn check_values(probes: &[&Probe], parameter: &str, values: &[ParamValue]) -> Result<()> {
     let may_be_zero = probes.iter().any(|probe| probe.may_be_zero.contains(&parameter));
     let memory = rustix::system::sysinfo();
     let most = match parameter {
         param::SIZE => memory.totalram as u64 * u64::from(memory.mem_unit),
-        _ => most(probes, parameter),
+        _ => largest_accepted(probes, parameter),
     };
     for value in values {
         match value {
@@ -304,7 +306,7 @@ impl DirectoryArgument {
     ///
     /// # Errors
     /// A requested directory does not exist or cannot be written to, or no probe works in it.
-    pub fn chosen(&self, probes: &[&Probe]) -> Result<Defaults> {
+    pub fn chosen_directories(&self, probes: &[&Probe]) -> Result<Defaults> {
         let of: Vec<_> =
             FAMILIES.iter().filter(|family| family.in_directories).map(|family| family.name).collect();
         if !probes.iter().any(|probe| of.contains(&probe.family())) {
@@ -337,11 +339,12 @@ mod tests {
     #[test]
     fn a_value_above_a_limit_is_refused_with_the_limit() {
         let mut limits = 0;
-        for probe in probe::all() {
+        for probe in probe::all_probes() {
             for (parameter, most) in probe.most {
-                check(&[probe], parameter, &[ParamValue::Number(*most)]).unwrap();
-                let error =
-                    check(&[probe], parameter, &[ParamValue::Number(most + 1)]).unwrap_err().to_string();
+                check_values(&[probe], parameter, &[ParamValue::Number(*most)]).unwrap();
+                let error = check_values(&[probe], parameter, &[ParamValue::Number(most + 1)])
+                    .unwrap_err()
+                    .to_string();
                 assert!(
                     error.contains(&format!("--{parameter}")) && error.contains(&most.to_string()),
                     "{error}"

@@ -110,7 +110,7 @@ impl ForeignProgram {
         let (_, ours) =
             self.options.iter().find(|(theirs, _)| theirs.split(", ").any(|known| known == option))?;
         let name = &self.name;
-        let personality = match latscope_compat::find(name) {
+        let personality = match latscope_compat::find_program(name) {
             Some(_) => format!(" (`latscope as {name}` takes its options)"),
             None => String::new(),
         };

@@ -3,7 +3,9 @@
 use super::input::{InputArguments, check_once};
 use super::judged::percent;
 use super::options::JsonArgument;
-use super::output::{check_distinct, is_stdout, named, show_text, unless_unread, write, write_json};
+use super::output::{
+    check_distinct, is_stdout, requested_files, show_text, unless_unread, write_json, write_requested,
+};
 use super::results::{self, Results};
 use super::{CommandExit, budget, exit, redact};
 use anyhow::{Result, bail, ensure};
@@ -73,9 +75,13 @@ pub struct GateArguments {
 ///
 /// # Errors
 /// A result or the budget cannot be read, the budget names what does not exist, or a view cannot be written.
-pub fn run(asked: &GateArguments) -> Result<CommandExit> {
-    asked.input.apply();
-    let files = named(&[("json", &asked.json.json), ("junit", &asked.junit), ("markdown", &asked.markdown)]);
+pub fn run_gate(asked: &GateArguments) -> Result<CommandExit> {
+    asked.input.set_size_limit();
+    let files = requested_files(&[
+        ("json", &asked.json.json),
+        ("junit", &asked.junit),
+        ("markdown", &asked.markdown),
+    ]);
     let taken = files.iter().find(|(_, path)| is_stdout(path));
     if let Some((name, _)) = taken.filter(|_| asked.github || asked.all) {
         let option = if asked.github { "github" } else { "all" };
@@ -89,21 +95,21 @@ pub fn run(asked: &GateArguments) -> Result<CommandExit> {
     // What was learnt, and what a baseline is compared with, are runs.
     let of_runs = asked.learn || !asked.baseline.is_empty();
     let results =
-        if of_runs { results::load(&asked.results)? } else { results::load_judged(&asked.results)? };
+        if of_runs { results::load_results(&asked.results)? } else { results::load_judged(&asked.results)? };
     if asked.learn {
         return learn(&results, asked.margin);
     }
     let baseline = baseline(asked, &results)?;
-    let mut gate = judged(asked, &results, &baseline)?;
+    let mut gate = judge_results(asked, &results, &baseline)?;
     gate.remarks.extend(results.skipped);
-    results.lost.into_iter().for_each(|(file, why)| gate.lose(file, why));
+    results.lost.into_iter().for_each(|(file, why)| gate.add_unreadable(file, why));
     gate.remarks.extend(baseline.skipped.iter().map(|text| format!("baseline: {text}")));
-    unless_unread(show(asked, &gate, asked.quiet || taken.is_some()))?;
+    unless_unread(show_gate(asked, &gate, asked.quiet || taken.is_some()))?;
     Ok(CommandExit::of_status(gate.status, || exit::first_of(&unmet(&gate))))
 }
 
 /// The results, judged by the budget, or without one by the baseline.
-fn judged(asked: &GateArguments, results: &Results, baseline: &Results) -> Result<GateResult> {
+fn judge_results(asked: &GateArguments, results: &Results, baseline: &Results) -> Result<GateResult> {
     let accepted = Accepted { busy: asked.accept_busy, machine: asked.accept_machine };
     let Some(path) = &asked.budget else { return Ok(gate::against(&baseline.runs, &results.runs, accepted)) };
     let mut budget = budget(asked, path, results, baseline)?;
@@ -112,7 +118,7 @@ fn judged(asked: &GateArguments, results: &Results, baseline: &Results) -> Resul
     if hides {
         budget.machines.clear();
     }
-    let mut gate = gate::judge(&budget, &results.runs, &baseline.runs);
+    let mut gate = gate::judge_runs(&budget, &results.runs, &baseline.runs);
     if hides {
         let text = "redacted: whether the budget was learnt on these machines is not said";
         gate.warnings.push(text.to_owned());
@@ -146,13 +152,13 @@ fn baseline(asked: &GateArguments, results: &Results) -> Result<Results> {
     if asked.baseline.is_empty() {
         return Ok(Results::default());
     }
-    let mut baseline = results::load(&asked.baseline)?;
+    let mut baseline = results::load_results(&asked.baseline)?;
     baseline.leave_out(results, ", which is judged", "of the baseline is judged")?;
     Ok(baseline)
 }
 
 fn budget(asked: &GateArguments, path: &Path, results: &Results, baseline: &Results) -> Result<GateBudget> {
-    let budget = budget::load(path, results.runs.iter().chain(&baseline.runs).map(|(_, run)| run))?;
+    let budget = budget::load_budget(path, results.runs.iter().chain(&baseline.runs).map(|(_, run)| run))?;
     if let Some(limit) = budget.relative().filter(|_| asked.baseline.is_empty()) {
         bail!(
             "{}: limit {} ({}) is relative to a baseline: name results with --baseline",
@@ -164,12 +170,12 @@ fn budget(asked: &GateArguments, path: &Path, results: &Results, baseline: &Resu
     Ok(budget)
 }
 
-fn show(asked: &GateArguments, gate: &GateResult, taken: bool) -> Result<()> {
-    let text = show_text(taken, |options| views::text(gate, asked.all, options));
+fn show_gate(asked: &GateArguments, gate: &GateResult, taken: bool) -> Result<()> {
+    let text = show_text(taken, |options| views::format_text(gate, asked.all, options));
     let github = if asked.github { stdout::write_data(views::annotations(gate).as_bytes()) } else { Ok(()) };
     let json = write_json(&asked.json, gate);
-    let junit = write(&asked.junit, || views::junit(gate));
-    let markdown = write(&asked.markdown, || views::markdown(gate));
+    let junit = write_requested(&asked.junit, || views::junit(gate));
+    let markdown = write_requested(&asked.markdown, || views::format_markdown(gate));
     text.and(github.map_err(Into::into)).and(json).and(junit).and(markdown)
 }
 
@@ -192,6 +198,6 @@ fn learn(results: &Results, margin: f64) -> Result<CommandExit> {
     }
     let catalogue = latscope_probes::catalogue();
     latscope_process::eprintln!("{}", views::learnt_summary(&learnt, &runs[0].report, &catalogue));
-    stdout::write(&views::budget(&learnt, env!("CARGO_PKG_VERSION")))?;
+    stdout::write_text(&views::budget(&learnt, env!("CARGO_PKG_VERSION")))?;
     Ok(CommandExit::Done)
 }

@@ -57,7 +57,7 @@ const DOCUMENTS: [SchemaDocument; 7] = [
 ///
 /// # Errors
 /// The name is unknown or not used, or stdout is closed.
-pub fn run(asked: &GenerateArguments, mut command: Command) -> Result<CommandExit> {
+pub fn write_generated(asked: &GenerateArguments, mut command: Command) -> Result<CommandExit> {
     let mut out = Vec::new();
     let named = [Generated::Completions, Generated::Schema].contains(&asked.what);
     ensure!(named || asked.name.is_none(), "NAME is for `completions` and `schema`");
@@ -122,7 +122,7 @@ fn cells(probe: &Probe) -> [String; 5] {
     let params = params.collect::<Vec<_>>().join(", ");
     let turns = if probe.at_addresses { " ×16" } else { "" };
     let by = probe.by.map_or(String::new(), |by| format!("{}{turns}", by.word()));
-    [probe.timed.to_owned(), probe.times.words().to_owned(), by, params, probe.source.to_owned()]
+    [probe.timed.to_owned(), probe.times.display_name().to_owned(), by, params, probe.source.to_owned()]
 }
 
 /// Writes a single page for all commands: the subcommands follow the main part as sections.
@@ -155,13 +155,13 @@ mod tests {
     #[test]
     fn the_schemas_are_those_of_the_types() {
         let made = [
-            schema::of::<Report>(report::SCHEMA),
-            schema::of::<Plan>("plan of a run"),
-            schema::of::<Machine>("machine"),
-            schema::of::<ComparisonResult>(compare::SCHEMA),
-            schema::of::<TrialOutcome>(trial::SCHEMA),
-            schema::of::<GateResult>(gate::SCHEMA),
-            schema::of::<History>(history::SCHEMA),
+            schema::for_type::<Report>(report::SCHEMA),
+            schema::for_type::<Plan>("plan of a run"),
+            schema::for_type::<Machine>("machine"),
+            schema::for_type::<ComparisonResult>(compare::SCHEMA),
+            schema::for_type::<TrialOutcome>(trial::SCHEMA),
+            schema::for_type::<GateResult>(gate::SCHEMA),
+            schema::for_type::<History>(history::SCHEMA),
         ];
         for ((name, ..), made) in DOCUMENTS.iter().zip(made) {
             let made = json::pretty(&made);

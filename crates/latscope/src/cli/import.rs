@@ -4,12 +4,12 @@ use super::CommandExit;
 use super::input::{InputArguments, check_once};
 use super::options::JsonArgument;
 use super::output::{check_distinct, is_stdout};
-use super::results::{load_one, name};
+use super::results::{input_name, load_one};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use latscope_core::quality::QualityLevel;
 use latscope_core::report::Report;
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use latscope_engine::saver;
 use latscope_judge::imports::{FORMATS, ReadError};
 use latscope_process::{files, stdout};
@@ -37,13 +37,13 @@ pub struct ImportArguments {
 /// # Errors
 /// A file is of no program that is known, or damaged, or a result cannot be written. Nothing is written unless all
 /// can be read.
-pub fn run(asked: &ImportArguments) -> Result<CommandExit> {
-    asked.input.apply();
+pub fn import_files(asked: &ImportArguments) -> Result<CommandExit> {
+    asked.input.set_size_limit();
     check_once(&asked.files, "files for the others")?;
     let mut reports = Vec::new();
     for path in &asked.files {
-        let report = load_one(path).map_err(|error| unknown(path, error))?;
-        ensure!(report.imported.is_some(), "{} is a result of latscope already", name(path));
+        let report = load_one(path).map_err(|error| unknown_file_error(path, error))?;
+        ensure!(report.imported.is_some(), "{} is a result of latscope already", input_name(path));
         reports.push(report);
     }
     let to = destinations(asked)?;
@@ -51,15 +51,19 @@ pub fn run(asked: &ImportArguments) -> Result<CommandExit> {
         stdout::write_data(reports[0].to_json().as_bytes())?;
         return Ok(CommandExit::Done);
     }
-    let lines: Vec<String> =
-        asked.files.iter().zip(&reports).map(|(path, report)| described(&name(path), report)).collect();
-    to.iter().zip(&reports).try_for_each(|(path, report)| saver::save(path, report))?;
-    stdout::write(&lines.concat())?;
+    let lines: Vec<String> = asked
+        .files
+        .iter()
+        .zip(&reports)
+        .map(|(path, report)| describe_import(&input_name(path), report))
+        .collect();
+    to.iter().zip(&reports).try_for_each(|(path, report)| saver::save_report(path, report))?;
+    stdout::write_text(&lines.concat())?;
     Ok(CommandExit::Done)
 }
 
 /// The error of a file of an unknown program: which programs' files are read.
-fn unknown(path: &Path, error: anyhow::Error) -> anyhow::Error {
+fn unknown_file_error(path: &Path, error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref::<ReadError>() {
         Some(ReadError::Load(_)) => of_none(path, "it is no output that latscope reads"),
         Some(ReadError::Unread(what)) => of_none(path, what),
@@ -69,7 +73,7 @@ fn unknown(path: &Path, error: anyhow::Error) -> anyhow::Error {
 
 fn of_none(path: &Path, why: &str) -> anyhow::Error {
     let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-    anyhow::anyhow!("cannot use {}: {why} (choose one of {})", name(path), known.join(", "))
+    anyhow::anyhow!("cannot use {}: {why} (choose one of {})", input_name(path), known.join(", "))
 }
 
 /// The files to write: none, the one that was named, or one for each input in the directory that was named.
@@ -98,9 +102,9 @@ fn destinations(asked: &ImportArguments) -> Result<Vec<PathBuf>> {
 }
 
 /// `a.json: fio 3.33, 4 points; not known: …`.
-fn described(file: &str, report: &Report) -> String {
+fn describe_import(file: &str, report: &Report) -> String {
     let Some(imported) = &report.imported else { return String::new() };
-    let points = counted(report.measurements.len() as u64, "point");
+    let points = count_with_noun(report.measurements.len() as u64, "point");
     let warnings = report.warnings.iter().map(|warning| format!("  warning: {}\n", warning.text));
     let notes = report.plan.notes.iter().map(|note| format!("  note: {note}\n"));
     let empty = report.measurements.iter().filter(|m| m.quality.level == QualityLevel::Unsupported);

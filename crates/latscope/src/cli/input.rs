@@ -5,7 +5,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 use flate2::read::MultiGzDecoder;
 use latscope_core::units::format_size;
-use latscope_judge::imports::decoded;
+use latscope_judge::imports::decode_text;
 use latscope_process::clean::is_command;
 use latscope_process::files::{Looked, is_descriptor};
 use rustix::fs::{FileType, OFlags};
@@ -33,7 +33,7 @@ pub struct InputArguments {
 
 impl InputArguments {
     /// Sets for the whole process what may be read.
-    pub fn apply(&self) {
+    pub fn set_size_limit(&self) {
         UNLIMITED.store(self.any_size, Ordering::Relaxed);
     }
 }
@@ -44,7 +44,7 @@ pub fn is_stdout(path: &Path) -> bool {
 }
 
 /// The name of a file in messages.
-pub fn name(path: &Path) -> String {
+pub fn input_name(path: &Path) -> String {
     if is_stdout(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
@@ -63,7 +63,7 @@ pub fn check_once<'a>(paths: impl IntoIterator<Item = &'a PathBuf>, instead: &st
 /// # Errors
 /// The file cannot be read, is no plain file, or is too large; the text names it.
 pub fn result(path: &Path) -> Result<Vec<u8>> {
-    bytes(path, result_limit()).map(decoded).map(without_commands)
+    read_bytes(path, result_limit()).map(decode_text).map(without_commands)
 }
 
 /// Reads a result that a directory lists, as [`result`] does. A link is not followed: another user may have put it
@@ -72,8 +72,8 @@ pub fn result(path: &Path) -> Result<Vec<u8>> {
 /// # Errors
 /// As of [`result`].
 pub fn listed_result(path: &Path) -> Result<Vec<u8>> {
-    let looked = Looked::name(path).with_context(|| format!("cannot read {}", name(path)))?;
-    bytes_of(&looked, path, result_limit()).map(decoded).map(without_commands)
+    let looked = Looked::at_name(path).with_context(|| format!("cannot read {}", input_name(path)))?;
+    bytes_of(&looked, path, result_limit()).map(decode_text).map(without_commands)
 }
 
 /// The most bytes that a result may have.
@@ -85,24 +85,24 @@ fn result_limit() -> u64 {
 ///
 /// # Errors
 /// As of [`result`], or it is no text.
-pub fn text(path: &Path) -> Result<String> {
-    String::from_utf8(bytes(path, LIMIT)?)
-        .with_context(|| format!("cannot read {}: it is no text", name(path)))
+pub fn read_text(path: &Path) -> Result<String> {
+    String::from_utf8(read_bytes(path, LIMIT)?)
+        .with_context(|| format!("cannot read {}: it is no text", input_name(path)))
 }
 
 /// Reads a file up to a limit, and unpacks what begins as gzip does, whatever its name. It is looked at before it is
 /// opened: opening some devices acts, and opening a pipe waits.
-fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>> {
+fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>> {
     if is_stdout(path) {
-        return unpacked(limited(std::io::stdin().lock(), 0, path, limit)?, path, limit);
+        return unpack_gzip(limited(std::io::stdin().lock(), 0, path, limit)?, path, limit);
     }
-    let looked = Looked::at(path).with_context(|| format!("cannot read {}", name(path)))?;
+    let looked = Looked::at_target(path).with_context(|| format!("cannot read {}", input_name(path)))?;
     bytes_of(&looked, path, limit)
 }
 
 /// Reads the file that was looked at.
 fn bytes_of(looked: &Looked, path: &Path, limit: u64) -> Result<Vec<u8>> {
-    let cannot = || format!("cannot read {}", name(path));
+    let cannot = || format!("cannot read {}", input_name(path));
     let is_file = looked.kind() == FileType::RegularFile;
     ensure!(looked.kind() != FileType::Directory, "{}: it is a directory, choose files in it", cannot());
     // `<(…)` of a shell is a pipe that another process writes to.
@@ -111,11 +111,11 @@ fn bytes_of(looked: &Looked, path: &Path, limit: u64) -> Result<Vec<u8>> {
         "{}: it is no plain file: give what it has on standard input, as -",
         cannot()
     );
-    ensure!(!is_file || looked.length() <= limit, "{}", too_large(path));
+    ensure!(!is_file || looked.length_bytes() <= limit, "{}", too_large(path));
     // Another user may hold a lease of his file, which an open that waits would wait for.
     let flags = if is_file { OFlags::RDONLY | OFlags::NONBLOCK } else { OFlags::RDONLY };
     let file = looked.open(flags).with_context(cannot)?;
-    unpacked(limited(file, if is_file { looked.length() } else { 0 }, path, limit)?, path, limit)
+    unpack_gzip(limited(file, if is_file { looked.length_bytes() } else { 0 }, path, limit)?, path, limit)
 }
 
 /// The bytes by which gzip is recognised.
@@ -129,7 +129,7 @@ const HEAD: u64 = 4096;
 const OTHER_LIMIT: u64 = 16 << 20;
 
 /// Returns the text that gzip packed; any other text as it is.
-fn unpacked(text: Vec<u8>, path: &Path, limit: u64) -> Result<Vec<u8>> {
+fn unpack_gzip(text: Vec<u8>, path: &Path, limit: u64) -> Result<Vec<u8>> {
     if !text.starts_with(&GZIP) {
         return Ok(text);
     }
@@ -147,7 +147,7 @@ fn unpacked(text: Vec<u8>, path: &Path, limit: u64) -> Result<Vec<u8>> {
         _ if most == limit => bail!("{}", too_large(path)),
         _ => bail!(
             "{} has no JSON, and unpacks to more than {}: add --any-size to read it all the same",
-            name(path),
+            input_name(path),
             format_size(OTHER_LIMIT)
         ),
     }
@@ -159,7 +159,7 @@ fn unpack(packed: &mut impl Read, most: u64, out: &mut Vec<u8>, path: &Path) -> 
         .take(most)
         .read_to_end(out)
         .map_err(|_| anyhow!("what gzip packed there is damaged or cut off (measure it again)"))
-        .with_context(|| format!("cannot use {}", name(path)))?;
+        .with_context(|| format!("cannot use {}", input_name(path)))?;
     Ok(())
 }
 
@@ -169,13 +169,17 @@ fn limited(from: impl Read, expected: u64, path: &Path, limit: u64) -> Result<Ve
     let mut text = Vec::with_capacity(expected.min(limit).min(1 << 26) as usize + 1);
     from.take(limit.saturating_add(1))
         .read_to_end(&mut text)
-        .with_context(|| format!("cannot read {}", name(path)))?;
+        .with_context(|| format!("cannot read {}", input_name(path)))?;
     ensure!(text.len() as u64 <= limit, too_large(path));
     Ok(text)
 }
 
 fn too_large(path: &Path) -> String {
-    format!("{} has more than {}: add --any-size to read it all the same", name(path), format_size(LIMIT))
+    format!(
+        "{} has more than {}: add --any-size to read it all the same",
+        input_name(path),
+        format_size(LIMIT)
+    )
 }
 
 /// Returns true if a number is of a character that is replaced. In JSON it may be written as an escape.
@@ -269,12 +273,12 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("r.json");
         std::fs::write(&file, [b'x'; 100]).unwrap();
-        assert_eq!(bytes(&file, 100).unwrap().len(), 100);
-        assert!(bytes(&file, 99).unwrap_err().to_string().contains("--any-size"));
+        assert_eq!(read_bytes(&file, 100).unwrap().len(), 100);
+        assert!(read_bytes(&file, 99).unwrap_err().to_string().contains("--any-size"));
         let pipe = place.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         for special in [pipe.as_path(), Path::new("/dev/zero")] {
-            assert!(bytes(special, 99).unwrap_err().to_string().contains("no plain file"));
+            assert!(read_bytes(special, 99).unwrap_err().to_string().contains("no plain file"));
         }
         assert!(limited(std::io::repeat(1), 0, Path::new("-"), 50).is_err());
     }
@@ -299,18 +303,18 @@ mod tests {
     #[test]
     fn what_is_no_json_unpacks_to_little() {
         let most = OTHER_LIMIT as usize;
-        let unpack = |text: &[u8]| unpacked(packed(text), Path::new("a.gz"), LIMIT);
+        let unpack = |text: &[u8]| unpack_gzip(packed(text), Path::new("a.gz"), LIMIT);
         for byte in [0, b' ', b'x'] {
             let text = vec![byte; most + 1];
             assert_eq!(unpack(&text[1..]).unwrap().len(), most);
             let error = unpack(&text).unwrap_err().to_string();
             assert!(error.starts_with("a.gz has no JSON, and unpacks to more than 16 MiB"), "{error}");
-            assert_eq!(unpacked(packed(&text), Path::new("a.gz"), u64::MAX).unwrap().len(), most + 1);
+            assert_eq!(unpack_gzip(packed(&text), Path::new("a.gz"), u64::MAX).unwrap().len(), most + 1);
         }
         let json = [b"\n {".as_slice(), &vec![b' '; most]].concat();
         assert_eq!(unpack(&json).unwrap(), json);
         assert!(
-            unpacked(packed(b"abc"), Path::new("a.gz"), 2).unwrap_err().to_string().contains("--any-size")
+            unpack_gzip(packed(b"abc"), Path::new("a.gz"), 2).unwrap_err().to_string().contains("--any-size")
         );
     }
 
@@ -323,7 +327,7 @@ mod tests {
         assert!(whole.len() < 2000);
         let read = |content: &[u8], limit| {
             std::fs::write(&file, content).unwrap();
-            bytes(&file, limit).map_err(|error| format!("{error:#}"))
+            read_bytes(&file, limit).map_err(|error| format!("{error:#}"))
         };
         assert_eq!(read(&whole, 1 << 20).unwrap(), text);
         assert!(read(&whole, (1 << 20) - 1).unwrap_err().contains("--any-size"));

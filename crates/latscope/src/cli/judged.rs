@@ -2,7 +2,7 @@
 
 use super::input::InputArguments;
 use super::options::JsonArgument;
-use super::output::{is_stdout, named, show_text, write, write_json};
+use super::output::{is_stdout, requested_files, show_text, write_json, write_requested};
 use super::results;
 use anyhow::Result;
 use clap::Args;
@@ -19,7 +19,7 @@ pub struct JudgedArguments {
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "5%")]
     pub same: f64,
     /// Only these families or probes
-    #[arg(long, value_name = "FAMILY|PROBE,…", value_delimiter = ',', value_parser = results::wanted)]
+    #[arg(long, value_name = "FAMILY|PROBE,…", value_delimiter = ',', value_parser = results::parse_filter_name)]
     pub only: Vec<String>,
     /// Seed of the resampling
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=json::LARGEST), default_value_t = 1)]
@@ -59,8 +59,8 @@ pub struct ComparisonFiles {
 
 impl ComparisonFiles {
     /// The files to write, with the names of their options.
-    pub fn named(&self) -> Vec<(&'static str, &Path)> {
-        named(&[
+    pub fn named_files(&self) -> Vec<(&'static str, &Path)> {
+        requested_files(&[
             ("json", &self.json.json),
             ("csv", &self.csv),
             ("markdown", &self.markdown),
@@ -72,7 +72,7 @@ impl ComparisonFiles {
     ///
     /// # Errors
     /// The first one that failed.
-    pub fn show(
+    pub fn show_comparison(
         &self,
         quiet: bool,
         found: &impl Serialize,
@@ -81,12 +81,12 @@ impl ComparisonFiles {
         markdown: impl FnOnce() -> String,
         html: impl FnOnce() -> String,
     ) -> Result<()> {
-        let is_taken = quiet || self.named().iter().any(|(_, path)| is_stdout(path));
+        let is_taken = quiet || self.named_files().iter().any(|(_, path)| is_stdout(path));
         let text = show_text(is_taken, text);
         let json = write_json(&self.json, found);
-        let csv = write(&self.csv, csv);
-        let markdown = write(&self.markdown, markdown);
-        text.and(json).and(csv).and(markdown).and(write(&self.html, html))
+        let csv = write_requested(&self.csv, csv);
+        let markdown = write_requested(&self.markdown, markdown);
+        text.and(json).and(csv).and(markdown).and(write_requested(&self.html, html))
     }
 }
 

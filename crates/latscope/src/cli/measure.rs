@@ -12,7 +12,7 @@ use latscope_core::param;
 use latscope_core::plan::{MeasurementPoint, Plan, PlanStep};
 use latscope_core::quality::NO_VALID_REPLY;
 use latscope_core::report::{Report, VerdictStatus, Warning};
-use latscope_core::units::{counted, format_count};
+use latscope_core::units::{count_with_noun, format_count};
 use latscope_engine::observers::{Observer, ProgressDisplay, ProgressStyle, RunEvent};
 use latscope_engine::outliers::LOST_FILES;
 use latscope_engine::planner::RunRequest;
@@ -21,7 +21,7 @@ use latscope_engine::saver::{self, Saver};
 use latscope_judge::verdict::{self, MetricCriterion};
 use latscope_probes::{PlanInput, REGISTRY};
 use latscope_process::turn::{self, RunLock};
-use latscope_views::distortions;
+use latscope_views::distortion_lines;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -56,13 +56,13 @@ pub trait Measures {
     ///
     /// # Errors
     /// There is no terminal to show it on.
-    fn watcher(&self) -> Result<Box<dyn Observer>> {
+    fn create_observer(&self) -> Result<Box<dyn Observer>> {
         let style = self.run_arguments().progress;
         Ok(Box::new(ProgressDisplay::new(latscope_probes::setup_s).in_style(style)))
     }
 
     /// Adds findings to a result that was judged.
-    fn conclude(&self, _: &mut Report) {}
+    fn add_findings(&self, _: &mut Report) {}
 }
 
 /// The machine as it is, with a calibrated clock.
@@ -73,7 +73,7 @@ pub struct CalibratedMachine {
 
 impl CalibratedMachine {
     /// Looks at the machine and calibrates the clock.
-    pub fn survey() -> CalibratedMachine {
+    pub fn detect_machine() -> CalibratedMachine {
         let (timebase, clock) = Timebase::calibrate();
         CalibratedMachine {
             machine: Machine { clock, ..latscope_machine::this_machine(&latscope_probes::catalogue()) },
@@ -82,8 +82,8 @@ impl CalibratedMachine {
     }
 
     /// Looks at the machine, which has the identity that the user gave it.
-    fn named(arguments: &RunArguments) -> CalibratedMachine {
-        let mut environment = CalibratedMachine::survey();
+    fn from_arguments(arguments: &RunArguments) -> CalibratedMachine {
+        let mut environment = CalibratedMachine::detect_machine();
         if let Some(id) = arguments.names.machine_id() {
             environment.machine.id = id;
         }
@@ -94,7 +94,7 @@ impl CalibratedMachine {
     ///
     /// # Errors
     /// Nothing could be started.
-    pub fn run(
+    pub fn run_plan(
         self,
         plan: Plan,
         labels: BTreeMap<String, String>,
@@ -102,7 +102,7 @@ impl CalibratedMachine {
     ) -> Result<Report> {
         let CalibratedMachine { mut machine, timebase } = self;
         latscope_machine::measured_on(&mut machine, &plan.cpus, &latscope_probes::catalogue());
-        runner::run(MeasurementRun { registry: &REGISTRY, plan, machine, timebase, labels, observers })
+        runner::run_plan(MeasurementRun { registry: &REGISTRY, plan, machine, timebase, labels, observers })
     }
 }
 
@@ -111,11 +111,11 @@ impl CalibratedMachine {
 /// # Errors
 /// Bad arguments, nothing could be measured, or a file could not be written;
 /// in the latter case the table has been shown.
-pub fn run<M: Measures>(command: &M) -> Result<CommandExit> {
+pub fn run_measurement<M: Measures>(command: &M) -> Result<CommandExit> {
     let arguments = command.run_arguments();
-    let labels = arguments.names.labels()?;
-    let output = ReportOutput::of(&arguments.views, &[])?;
-    let environment = CalibratedMachine::named(arguments);
+    let labels = arguments.names.run_labels()?;
+    let output = ReportOutput::from_arguments(&arguments.views, &[])?;
+    let environment = CalibratedMachine::from_arguments(arguments);
     let machine = &environment.machine;
     arguments.cpus.iter().try_for_each(|cpus| check_cpus(&cpus.0, machine))?;
     let plan = judging(command, noting_rounds(command.plan(machine)?, arguments)?)?;
@@ -125,18 +125,18 @@ pub fn run<M: Measures>(command: &M) -> Result<CommandExit> {
         "--save-every is for --json FILE"
     );
     if arguments.dry_run {
-        return output.plan(&plan);
+        return output.show_plan(&plan);
     }
-    redact::check(&plan)?;
+    redact::check_plan_files(&plan)?;
     output.check_files(&plan)?;
     let _turn = turn(arguments)?;
     // While another one ran, its load was seen.
     let environment =
-        if arguments.turn.is_some() { CalibratedMachine::named(arguments) } else { environment };
+        if arguments.turn.is_some() { CalibratedMachine::from_arguments(arguments) } else { environment };
     let machine = &environment.machine;
     let warnings = command.warnings(&plan, machine);
     let silent = output.quiet() || arguments.progress == ProgressStyle::None;
-    let mut watcher = if silent { None } else { Some(command.watcher()?) };
+    let mut watcher = if silent { None } else { Some(command.create_observer()?) };
     let mut saver = match output.json_file() {
         Some(path) => {
             let every = Duration::from_nanos(arguments.save_every.unwrap_or(SAVE_EVERY));
@@ -152,17 +152,17 @@ pub fn run<M: Measures>(command: &M) -> Result<CommandExit> {
         observers.push(watcher.as_mut());
     }
     observers.extend(saver.iter_mut().map(|saver| saver as &mut dyn Observer));
-    let mut report = environment.run(plan, labels, observers)?;
+    let mut report = environment.run_plan(plan, labels, observers)?;
     report.warnings.extend(warnings);
-    command.conclude(&mut report);
-    let report = redact::report(report)?;
-    show(&report, &output, M::IN_FULL, earlier)?;
+    command.add_findings(&mut report);
+    let report = redact::redact_report(report)?;
+    show_report(&report, &output, M::IN_FULL, earlier)?;
     if silent && !output.shows_table() {
-        for line in distortions(&report) {
+        for line in distortion_lines(&report) {
             latscope_process::eprintln!("latscope: {line}");
         }
     }
-    Ok(criteria::exit(&report))
+    Ok(criteria::exit_for_report(&report))
 }
 
 /// Waits for other runs on this host as the user asked, and lets later ones wait for this one.
@@ -172,7 +172,7 @@ pub fn run<M: Measures>(command: &M) -> Result<CommandExit> {
 fn turn(arguments: &RunArguments) -> Result<RunLock> {
     let names = !arguments.redact && !redact::applies();
     match arguments.turn {
-        None => Ok(turn::begin()),
+        None => Ok(turn::begin_run()),
         Some(limit) => wait_for_turn(limit, names, arguments.views.quiet),
     }
 }
@@ -189,12 +189,13 @@ pub fn wait_for_turn(limit: u64, names: bool, quiet: bool) -> Result<RunLock> {
             eprintln!("latscope: waiting for {other}, at most {shown}");
         }
     };
-    turn::wait(limit, names, said).with_context(|| format!("--wait {shown}: this run has not begun"))
+    turn::wait_for_others(limit, names, said)
+        .with_context(|| format!("--wait {shown}: this run has not begun"))
 }
 
 impl RunArguments {
     /// Returns the request for a run, which has `rounds` rounds unless the user gave a number.
-    pub fn request(&self, job: &str, input: PlanInput, rounds: u32) -> RunRequest {
+    pub fn run_request(&self, job: &str, input: PlanInput, rounds: u32) -> RunRequest {
         RunRequest {
             cpus: self.cpus.as_ref().map(|list| list.0.clone()).unwrap_or_default(),
             seed: self.seed,
@@ -217,7 +218,7 @@ pub fn check_threads(plan: &Plan) -> Result<()> {
     let mut refused = None;
     for (step, point) in plan.steps.iter().flat_map(|step| step.points.iter().map(move |point| (step, point)))
     {
-        let exclusive = latscope_probes::find(&point.probe).map(|probe| probe.exclusive_cpus);
+        let exclusive = latscope_probes::find_probe(&point.probe).map(|probe| probe.exclusive_cpus);
         // Threads that are a load run beside the one that measures.
         let most = step.cpus.len() - usize::from(exclusive == Some(ExclusiveCpus::ThreadsAndOne));
         let takes_cpus = exclusive.is_some_and(|exclusive| exclusive != ExclusiveCpus::None);
@@ -231,7 +232,7 @@ pub fn check_threads(plan: &Plan) -> Result<()> {
         "--threads {}: {} takes a CPU for each, and this run may use {}: choose at most {most}, or allow more CPUs (--cpus, taskset)",
         threads(point),
         point.probe,
-        counted(step.cpus.len() as u64, "CPU")
+        count_with_noun(step.cpus.len() as u64, "CPU")
     )
 }
 
@@ -239,7 +240,7 @@ pub fn check_threads(plan: &Plan) -> Result<()> {
 ///
 /// # Errors
 /// A file could not be written, or nothing could be measured.
-fn show(report: &Report, output: &ReportOutput, in_full: bool, earlier: Option<&Path>) -> Result<()> {
+fn show_report(report: &Report, output: &ReportOutput, in_full: bool, earlier: Option<&Path>) -> Result<()> {
     let status = verdict::report_status(report);
     // That nothing came but what is wrong is a result.
     let judged = status == Some(VerdictStatus::Exceeded) || report.interrupted.is_some() && status.is_some();
@@ -247,8 +248,8 @@ fn show(report: &Report, output: &ReportOutput, in_full: bool, earlier: Option<&
     let kept = earlier.filter(|_| is_empty);
     // A reader may take the table late, or never: what is saved by then cannot be lost.
     let file = output.json_file().filter(|_| kept.is_none());
-    let saved = file.map_or(Ok(()), |path| saver::save(path, &output.saved_form(report)));
-    let shown = output::unless_unread(output.show(report, in_full, None));
+    let saved = file.map_or(Ok(()), |path| saver::save_report(path, &output.saved_form(report)));
+    let shown = output::unless_unread(output.show_report(report, in_full, None));
     saved.and(shown)?;
     if let Some(lost) = report.warnings.iter().find(|warning| LOST_FILES.contains(&warning.id.as_str())) {
         bail!("{}", lost.text);
@@ -260,8 +261,8 @@ fn show(report: &Report, output: &ReportOutput, in_full: bool, earlier: Option<&
         if let Some(interrupted) = &report.interrupted {
             bail!("interrupted by {} before anything was measured", interrupted.by);
         }
-        let first = report.measurements.iter().find(|m| m.reason().is_some());
-        let reason = first.and_then(|m| m.reason().clone()).unwrap_or_default();
+        let first = report.measurements.iter().find(|m| m.joined_reasons().is_some());
+        let reason = first.and_then(|m| m.joined_reasons().clone()).unwrap_or_default();
         match first.map(|m| &m.quality.reasons) {
             Some(reasons) if reasons.iter().any(|reason| reason.id == NO_VALID_REPLY) => bail!("{reason}"),
             _ if reason == "nothing was measured" => bail!("nothing could be measured"),
@@ -276,7 +277,7 @@ fn show(report: &Report, output: &ReportOutput, in_full: bool, earlier: Option<&
 /// # Errors
 /// Nothing is asked that could end the run.
 fn judging<M: Measures>(command: &M, plan: Plan) -> Result<Plan> {
-    let criteria: Vec<_> = command.criteria(&plan).iter().map(MetricCriterion::planned).collect();
+    let criteria: Vec<_> = command.criteria(&plan).iter().map(MetricCriterion::to_plan_criterion).collect();
     ensure!(
         !plan.stop_when_exceeded || !criteria.is_empty(),
         "--stop-when-exceeded requires a criterion, such as --max 100us"
@@ -297,7 +298,7 @@ fn noting_rounds(mut plan: Plan, arguments: &RunArguments) -> Result<Plan> {
         );
     }
     if asked > plan.rounds {
-        let (rounds, asked) = (counted(plan.rounds.into(), "round"), format_count(asked.into()));
+        let (rounds, asked) = (count_with_noun(plan.rounds.into(), "round"), format_count(asked.into()));
         plan.notes.push(format!("{rounds} and not {asked}: --count is for all rounds together"));
     }
     Ok(plan)

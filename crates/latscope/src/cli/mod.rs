@@ -81,10 +81,12 @@ pub fn main() -> ExitCode {
     signal::ignore(SIGXFSZ);
     stdout::spare_dumb_terminals();
     let arguments = usage::with_help_last(std::env::args_os().collect());
-    redact::apply(&arguments);
+    redact::enable_redaction(&arguments);
     // What goes wrong there says nothing about the commit.
     let is_bisecting = arguments.get(1).is_some_and(|word| word == bisect::NAME);
-    let command = || if is_bisecting { bisect::guarded(|| command(&arguments)) } else { command(&arguments) };
+    let command = || {
+        if is_bisecting { bisect::catch_panic(|| run_command(&arguments)) } else { run_command(&arguments) }
+    };
     let outcome = if latscope_os::worker::is_privileged_by_file() {
         Err(anyhow!(PRIVILEGED))
     } else {
@@ -101,7 +103,7 @@ pub fn main() -> ExitCode {
         }
         eprintln!(
             "latscope: {}",
-            usage::with_help(usage::plain(&error), &arguments, LatscopeArguments::command())
+            usage::with_help(usage::format_error(&error), &arguments, LatscopeArguments::command())
         );
         if is_bisecting { bisect::exit_code(&error) } else { ExitCode::FAILURE }
     })
@@ -123,7 +125,7 @@ fn inner(arguments: &[OsString]) -> Option<Result<ExitCode>> {
     let mut roles = ROLES.iter().copied().flatten();
     let role = roles.find(|role| arguments.get(1).is_some_and(|name| name == role.name))?;
     let rest: Vec<String> = arguments[2..].iter().map(|text| text.to_string_lossy().into_owned()).collect();
-    Some(role.run(&rest).map(|()| ExitCode::SUCCESS))
+    Some(role.run_role(&rest).map(|()| ExitCode::SUCCESS))
 }
 
 /// The command writes where its options say, and its processes do what their descriptors say: any user could have the
@@ -134,66 +136,68 @@ const PRIVILEGED: &str = "this file has capabilities, or a set-user-ID bit, by w
 /// Called by the name of an older tool.
 fn personality(arguments: &[OsString]) -> Option<Result<ExitCode>> {
     let name = compat::by_name(arguments.first()?)?;
-    Some(older::run(name, &arguments[1..]).map(ExitCode::from))
+    Some(older::run_older_tool(name, &arguments[1..]).map(ExitCode::from))
 }
 
-fn command(arguments: &[OsString]) -> Result<ExitCode> {
+fn run_command(arguments: &[OsString]) -> Result<ExitCode> {
     // Until the run listens, which reports what there is when it is to end.
-    let _ = signal::hold(&signal::TERMINATION);
+    let _ = signal::block_signals(&signal::TERMINATION);
     let matches = match LatscopeArguments::command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
-        Err(error) => return unparsed(&error, arguments),
+        Err(error) => return handle_parse_error(&error, arguments),
     };
     let parsed = match LatscopeArguments::from_arg_matches(&matches) {
         Ok(parsed) => parsed,
-        Err(error) => return unparsed(&error, arguments),
+        Err(error) => return handle_parse_error(&error, arguments),
     };
     let Some(command) = parsed.command else {
-        return Ok(with_what_is_left(measure::run(&parsed.survey)?).explained(&matches));
+        return Ok(with_what_is_left(measure::run_measurement(&parsed.survey)?).explain_exit(&matches));
     };
     // A trial listens when it begins to change something.
     if command.is_without_run() || matches!(command, LatscopeCommand::Trial(_) | LatscopeCommand::Run(_)) {
-        let _ = signal::release(&signal::TERMINATION);
+        let _ = signal::unblock_signals(&signal::TERMINATION);
     }
     if command.is_tracing() {
         tracefs::provide();
     }
     let measures = !command.is_without_run() || matches!(command, LatscopeCommand::Remote(_));
     let exit = match &command {
-        LatscopeCommand::Survey(asked) => measure::run(asked)?,
-        LatscopeCommand::Cpu(asked) => measure::run(&PlainFamily("cpu", asked))?,
-        LatscopeCommand::Memory(asked) => measure::run(&PlainFamily("memory", asked))?,
-        LatscopeCommand::Sync(asked) => measure::run(&PlainFamily("sync", asked))?,
-        LatscopeCommand::Thread(asked) => measure::run(&PlainFamily("thread", asked))?,
-        LatscopeCommand::Syscall(asked) => measure::run(&PlainFamily("syscall", asked))?,
-        LatscopeCommand::Process(asked) => measure::run(&PlainFamily("process", asked))?,
-        LatscopeCommand::File(asked) => measure::run(&PlainFamily("file", asked))?,
-        LatscopeCommand::Wake(asked) => measure::run(asked)?,
-        LatscopeCommand::Noise(asked) => measure::run(asked)?,
-        LatscopeCommand::Ipc(asked) => measure::run(asked)?,
-        LatscopeCommand::Remote(asked) => remote::run(asked)?,
-        LatscopeCommand::Doctor(asked) => doctor::run(asked)?,
-        LatscopeCommand::List(asked) => list::run(asked)?,
-        LatscopeCommand::References(asked) => references::run(asked)?,
-        LatscopeCommand::Show(asked) => show::run(asked)?,
-        LatscopeCommand::Compare(asked) => compare::run(asked)?,
+        LatscopeCommand::Survey(asked) => measure::run_measurement(asked)?,
+        LatscopeCommand::Cpu(asked) => measure::run_measurement(&PlainFamily("cpu", asked))?,
+        LatscopeCommand::Memory(asked) => measure::run_measurement(&PlainFamily("memory", asked))?,
+        LatscopeCommand::Sync(asked) => measure::run_measurement(&PlainFamily("sync", asked))?,
+        LatscopeCommand::Thread(asked) => measure::run_measurement(&PlainFamily("thread", asked))?,
+        LatscopeCommand::Syscall(asked) => measure::run_measurement(&PlainFamily("syscall", asked))?,
+        LatscopeCommand::Process(asked) => measure::run_measurement(&PlainFamily("process", asked))?,
+        LatscopeCommand::File(asked) => measure::run_measurement(&PlainFamily("file", asked))?,
+        LatscopeCommand::Wake(asked) => measure::run_measurement(asked)?,
+        LatscopeCommand::Noise(asked) => measure::run_measurement(asked)?,
+        LatscopeCommand::Ipc(asked) => measure::run_measurement(asked)?,
+        LatscopeCommand::Remote(asked) => remote::run_remote(asked)?,
+        LatscopeCommand::Doctor(asked) => doctor::run_doctor(asked)?,
+        LatscopeCommand::List(asked) => list::list_probes(asked)?,
+        LatscopeCommand::References(asked) => references::list_references(asked)?,
+        LatscopeCommand::Show(asked) => show::show_result(asked)?,
+        LatscopeCommand::Compare(asked) => compare::compare_results(asked)?,
         LatscopeCommand::Trial(asked) => trial::trial(asked)?,
         LatscopeCommand::Run(asked) => trial::run(asked)?,
-        LatscopeCommand::Gate(asked) => gate::run(asked)?,
-        LatscopeCommand::BisectCheck(asked) => return bisect::run(asked, LatscopeArguments::command()),
-        LatscopeCommand::Merge(asked) => merge::run(asked)?,
-        LatscopeCommand::Import(asked) => import::run(asked)?,
-        LatscopeCommand::History(asked) => history::run(asked)?,
-        LatscopeCommand::Selftest(asked) => selftest::run(asked)?,
-        LatscopeCommand::Generate(asked) => generate::run(asked, LatscopeArguments::command())?,
+        LatscopeCommand::Gate(asked) => gate::run_gate(asked)?,
+        LatscopeCommand::BisectCheck(asked) => {
+            return bisect::run_bisect(asked, LatscopeArguments::command());
+        }
+        LatscopeCommand::Merge(asked) => merge::merge_results(asked)?,
+        LatscopeCommand::Import(asked) => import::import_files(asked)?,
+        LatscopeCommand::History(asked) => history::run_history(asked)?,
+        LatscopeCommand::Selftest(asked) => selftest::run_selftest(asked)?,
+        LatscopeCommand::Generate(asked) => generate::write_generated(asked, LatscopeArguments::command())?,
         LatscopeCommand::As { call } => return older_tool(call),
     };
-    Ok(if measures { with_what_is_left(exit) } else { exit }.explained(&matches))
+    Ok(if measures { with_what_is_left(exit) } else { exit }.explain_exit(&matches))
 }
 
 /// The exit of a command that measures: it is not done on a machine that an earlier run left changed.
 fn with_what_is_left(exit: CommandExit) -> CommandExit {
-    let left = not_restored::found();
+    let left = not_restored::find_remaining();
     left.iter().for_each(|line| eprintln!("latscope: {line}"));
     match exit {
         CommandExit::Done if !left.is_empty() => {
@@ -207,7 +211,7 @@ fn with_what_is_left(exit: CommandExit) -> CommandExit {
 ///
 /// # Errors
 /// The words are not understood, or stdout cannot be written.
-fn unparsed(error: &clap::Error, arguments: &[OsString]) -> Result<ExitCode> {
+fn handle_parse_error(error: &clap::Error, arguments: &[OsString]) -> Result<ExitCode> {
     let histogram = usage::histogram(arguments);
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) && histogram.is_none() {
         stdout::write_styled(&error.render().ansi().to_string())?;
@@ -215,7 +219,7 @@ fn unparsed(error: &clap::Error, arguments: &[OsString]) -> Result<ExitCode> {
     }
     let message = usage::better_known(arguments, compat::by_name)
         .or(histogram)
-        .unwrap_or_else(|| usage::refused(error, arguments, &LatscopeArguments::command()));
+        .unwrap_or_else(|| usage::format_refusal(error, arguments, &LatscopeArguments::command()));
     bail!(usage::pointing_to_help(&message, arguments, LatscopeArguments::command()));
 }
 
@@ -223,10 +227,10 @@ fn unparsed(error: &clap::Error, arguments: &[OsString]) -> Result<ExitCode> {
 fn older_tool(call: &[OsString]) -> Result<ExitCode> {
     match call.split_first() {
         Some((name, rest)) if !["-h", "--help", "help"].iter().any(|word| name == word) => {
-            older::run(&name.to_string_lossy(), rest).map(ExitCode::from)
+            older::run_older_tool(&name.to_string_lossy(), rest).map(ExitCode::from)
         }
         _ => {
-            stdout::write(&compat::listing())?;
+            stdout::write_text(&compat::listing())?;
             Ok(ExitCode::SUCCESS)
         }
     }

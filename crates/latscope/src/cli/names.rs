@@ -12,7 +12,7 @@ pub struct NameArguments {
     #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
     label: Vec<(String, String)>,
     /// Save this as the machine's identity, or none (default: a keyed hash of /etc/machine-id)
-    #[arg(long, value_name = "TEXT|none", value_parser = name)]
+    #[arg(long, value_name = "TEXT|none", value_parser = parse_name)]
     machine_id: Option<String>,
 }
 
@@ -21,7 +21,7 @@ impl NameArguments {
     ///
     /// # Errors
     /// A key is given twice.
-    pub fn labels(&self) -> Result<BTreeMap<String, String>> {
+    pub fn run_labels(&self) -> Result<BTreeMap<String, String>> {
         let mut labels = BTreeMap::new();
         for (key, value) in &self.label {
             if labels.insert(key.clone(), value.clone()).is_some() {
@@ -46,14 +46,14 @@ fn label(text: &str) -> Result<(String, String), String> {
     if key.is_empty() || !key.chars().all(sound) {
         return Err("the key is made of letters, digits, \".\", \"_\" and \"-\"".to_owned());
     }
-    Ok((key.to_owned(), name(value)?))
+    Ok((key.to_owned(), parse_name(value)?))
 }
 
 /// The most bytes of a name. A result with texts much longer is not read again.
 const LONGEST: usize = 4096;
 
 /// Parses a text that is shown in one line: not empty, without control characters.
-fn name(text: &str) -> Result<String, String> {
+fn parse_name(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         return Err("the value is empty".to_owned());
     }
@@ -78,7 +78,7 @@ mod tests {
     fn labels_and_machines_are_as_given() {
         let given = read(&["--label", "board=a7", "--label", "boot=quiet isolcpus=1"]).unwrap();
         let expected = [("board", "a7"), ("boot", "quiet isolcpus=1")];
-        assert_eq!(given.labels().unwrap(), expected.map(|(k, v)| (k.to_owned(), v.to_owned())).into());
+        assert_eq!(given.run_labels().unwrap(), expected.map(|(k, v)| (k.to_owned(), v.to_owned())).into());
         assert_eq!(given.machine_id(), None);
         let machine = |text: &str| read(&["--machine-id", text]).unwrap().machine_id();
         assert_eq!(machine("none"), Some(None));
@@ -94,6 +94,6 @@ mod tests {
             assert!(read(&["--machine-id", text]).is_err(), "{text:?}");
         }
         let twice = read(&["--label", "board=a7", "--label", "board=a8"]).unwrap();
-        assert!(twice.labels().unwrap_err().to_string().contains("--label board is given twice"));
+        assert!(twice.run_labels().unwrap_err().to_string().contains("--label board is given twice"));
     }
 }

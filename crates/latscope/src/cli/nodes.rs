@@ -7,7 +7,7 @@ use latscope_core::plan::ParamValue;
 use latscope_engine::planner::RunRequest;
 
 /// Reads the number of a node, or `all`.
-pub(super) fn value(text: &str) -> Result<ParamValue, String> {
+pub(super) fn parse_node(text: &str) -> Result<ParamValue, String> {
     match text {
         "all" => Ok(text.into()),
         number => number
@@ -21,7 +21,7 @@ pub(super) fn value(text: &str) -> Result<ParamValue, String> {
 ///
 /// # Errors
 /// The machine lacks a node that was asked for, or the node has no memory or no CPU that the run may use.
-pub(super) fn usable(request: &RunRequest, machine: &Machine) -> Result<Machine> {
+pub(super) fn machine_for_request(request: &RunRequest, machine: &Machine) -> Result<Machine> {
     let mut machine = machine.clone();
     let asked = |name| request.input.values.get(name).into_iter().flatten();
     if asked(param::NODES).chain(asked(param::CPU_NODES)).next().is_none() {
@@ -70,7 +70,7 @@ mod tests {
         let machine = Machine { allowed: "0-2".parse().unwrap(), nodes, ..Machine::default() };
         let mut input = PlanInput::default();
         input.values.insert(name.to_owned(), vec![value.into()]);
-        usable(&RunRequest::new("memory", input), &machine).err().map(|error| error.to_string())
+        machine_for_request(&RunRequest::new("memory", input), &machine).err().map(|error| error.to_string())
     }
 
     #[test]
@@ -79,7 +79,7 @@ mod tests {
         assert!(error("nodes", 2).unwrap().ends_with("choose of 0, 1, 5"));
         assert_eq!(error("nodes", 1).unwrap(), "--nodes 1: this node has no memory");
         assert!(error("cpu-nodes", 5).unwrap().contains("no CPU"));
-        assert_eq!((value("3"), value("all")), (Ok(3.into()), Ok("all".into())));
-        assert!(value("near").is_err());
+        assert_eq!((parse_node("3"), parse_node("all")), (Ok(3.into()), Ok("all".into())));
+        assert!(parse_node("near").is_err());
     }
 }

@@ -44,9 +44,9 @@ impl Measures for NoiseArguments {
 
     fn plan(&self, machine: &Machine) -> Result<Plan> {
         // One long stretch: its maximum is what is asked for.
-        let (probes, request) = self.family.request("noise", 1)?;
+        let (probes, request) = self.family.probe_request("noise", 1)?;
         let request = RunRequest { on_threshold: self.outliers.rules()?, ..request };
-        let mut plan = family::plan(&probes, &request, machine)?;
+        let mut plan = family::plan_request(&probes, &request, machine)?;
         plan.stop_when_exceeded = self.criteria.stop;
         for rules in plan.steps.iter_mut().filter_map(|step| step.periodic.as_mut()) {
             rules.threshold = self.outliers.threshold;
@@ -60,8 +60,8 @@ impl Measures for NoiseArguments {
         self.criteria.with_threshold(self.outliers.threshold)
     }
 
-    fn watcher(&self) -> Result<Box<dyn Observer>> {
-        self.live.watcher(self.family.run.progress)
+    fn create_observer(&self) -> Result<Box<dyn Observer>> {
+        self.live.create_observer(self.family.run.progress)
     }
 }
 
@@ -69,7 +69,7 @@ impl Measures for NoiseArguments {
 fn note_rests(plan: &mut Plan) {
     let real_time =
         |step: &PlanStep| step.points.iter().any(|point| point.params.contains_key(param::PRIORITY));
-    let duty = Duty::here().filter(|_| plan.steps.iter().any(real_time));
+    let duty = Duty::for_this_machine().filter(|_| plan.steps.iter().any(real_time));
     plan.notes.extend(duty.map(|duty| {
         let rest = format_time(duty.rest.as_nanos() as f64);
         format!(

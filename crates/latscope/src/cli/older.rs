@@ -13,16 +13,16 @@ use std::ffi::OsString;
 ///
 /// # Errors
 /// There is no such tool, an option that latscope adds is wrong, or the tool has an error.
-pub fn run(name: &str, arguments: &[OsString]) -> Result<u8> {
+pub fn run_older_tool(name: &str, arguments: &[OsString]) -> Result<u8> {
     let context = PersonalityContext { variable: |name| std::env::var_os(name), ..context(arguments)? };
-    compat::find(name).ok_or_else(|| unknown(name))?.run(&context)
+    compat::find_program(name).ok_or_else(|| unknown_tool_error(name))?.run_program(&context)
 }
 
-fn unknown(name: &str) -> anyhow::Error {
+fn unknown_tool_error(name: &str) -> anyhow::Error {
     if let Some(refused) = REFUSED.iter().find(|refused| refused.name == name) {
         return anyhow!("{name} has no stand-in: {}", refused.instead);
     }
-    let near = did_you_mean(name, compat::all().map(|personality| personality.name()));
+    let near = did_you_mean(name, compat::all_programs().map(|personality| personality.name()));
     anyhow!("{name} is none of the programs latscope stands in for{near} (see `latscope as --help`)")
 }
 
@@ -58,7 +58,7 @@ fn context(arguments: &[OsString]) -> Result<PersonalityContext> {
         }
     }
     let given = Added::try_parse_from(added).map_err(|error| anyhow!(of_parser(&error.to_string())))?;
-    let (labels, machine_id) = (given.names.labels()?, given.names.machine_id());
+    let (labels, machine_id) = (given.names.run_labels()?, given.names.machine_id());
     let Added { save_every, dry_run, redact, .. } = given;
     Ok(PersonalityContext {
         labels,
@@ -105,9 +105,9 @@ mod tests {
 
     #[test]
     fn a_tool_without_a_personality_is_answered_with_the_nearest() {
-        let refused = run("lat_usleep", &[]).unwrap_err().to_string();
+        let refused = run_older_tool("lat_usleep", &[]).unwrap_err().to_string();
         assert!(refused.contains("latscope wake"), "{refused}");
-        let unknown = run("lat_mem", &[]).unwrap_err().to_string();
+        let unknown = run_older_tool("lat_mem", &[]).unwrap_err().to_string();
         assert!(unknown.contains("did you mean lat_mem_rd?"), "{unknown}");
     }
 }

@@ -69,7 +69,7 @@ pub struct ViewArguments {
     #[command(flatten)]
     pub json: JsonArgument,
     /// Leave a part out of --json
-    #[arg(long, value_name = "PART", value_parser = possible(PARTS), requires = "json")]
+    #[arg(long, value_name = "PART", value_parser = word_parser(PARTS), requires = "json")]
     pub without: Option<String>,
     /// Write all points as CSV
     #[arg(long, value_name = "FILE")]
@@ -178,9 +178,9 @@ pub struct DirectoryArgument {
 
 /// Options that follow from a registry.
 pub trait Registered: Sized {
-    fn add(command: Command) -> Command;
+    fn add_options(command: Command) -> Command;
 
-    fn read(matches: &ArgMatches) -> Self;
+    fn read_options(matches: &ArgMatches) -> Self;
 }
 
 /// Registered options, as an argument beside those that clap derives.
@@ -197,21 +197,21 @@ impl<T> Deref for Dynamic<T> {
 
 impl<T: Registered> Args for Dynamic<T> {
     fn augment_args(command: Command) -> Command {
-        T::add(command)
+        T::add_options(command)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        T::add(command)
+        T::add_options(command)
     }
 }
 
 impl<T: Registered> FromArgMatches for Dynamic<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Ok(Dynamic(T::read(matches)))
+        Ok(Dynamic(T::read_options(matches)))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.0 = T::read(matches);
+        self.0 = T::read_options(matches);
         Ok(())
     }
 }
@@ -235,11 +235,11 @@ impl ExplicitOptions {
 }
 
 impl Registered for ExplicitOptions {
-    fn add(command: Command) -> Command {
+    fn add_options(command: Command) -> Command {
         command
     }
 
-    fn read(matches: &ArgMatches) -> ExplicitOptions {
+    fn read_options(matches: &ArgMatches) -> ExplicitOptions {
         let given = matches.ids().map(|id| id.as_str());
         let given = given.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
         ExplicitOptions(given.map(str::to_owned).collect())
@@ -268,19 +268,19 @@ impl TypedValueParser for WordValueParser {
 }
 
 /// Reads one of these words, each of which the long help explains in a line.
-pub fn possible(words: impl IntoIterator<Item = Meaning>) -> WordValueParser {
+pub fn word_parser(words: impl IntoIterator<Item = Meaning>) -> WordValueParser {
     WordValueParser(words.into_iter().collect())
 }
 
 /// Reads one of these words as what it stands for.
 pub fn one_of<T: Copy + Send + Sync>(choices: &'static [(Meaning, T)]) -> impl TypedValueParser<Value = T> {
-    let words = possible(choices.iter().map(|(meaning, _)| *meaning));
+    let words = word_parser(choices.iter().map(|(meaning, _)| *meaning));
     words.map(|word| choices.iter().find(|((known, _), _)| *known == word).expect("it is a possible value").1)
 }
 
 /// Reads one of the words of a parameter.
-pub fn word<W: KeywordEnum + Send + Sync>() -> impl TypedValueParser<Value = W> {
-    possible(W::MEANINGS.iter().copied()).map(|word| W::named(&word).expect("it is a possible value"))
+pub fn keyword_parser<W: KeywordEnum + Send + Sync>() -> impl TypedValueParser<Value = W> {
+    word_parser(W::MEANINGS.iter().copied()).map(|word| W::from_word(&word).expect("it is a possible value"))
 }
 
 /// Reads a list of at least one CPU.
@@ -296,7 +296,7 @@ pub fn cpu_list(text: &str) -> Result<CpuList, String> {
 ///
 /// # Errors
 /// The text is no duration.
-pub fn time(text: &str) -> Result<u64, ParseError> {
+pub fn parse_time_ns(text: &str) -> Result<u64, ParseError> {
     parse_duration(text).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
@@ -305,7 +305,7 @@ pub fn time(text: &str) -> Result<u64, ParseError> {
 /// # Errors
 /// The text is no duration, or the duration is 0.
 pub fn some_time(text: &str) -> Result<u64, String> {
-    match time(text).map_err(|error| error.to_string())? {
+    match parse_time_ns(text).map_err(|error| error.to_string())? {
         0 => Err("it must be longer than 0".to_owned()),
         ns => Ok(ns),
     }

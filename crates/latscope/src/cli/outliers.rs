@@ -26,7 +26,7 @@ pub struct OutlierArguments {
     #[arg(long, conflicts_with = "blame")]
     no_blame: bool,
     /// Trace a further kernel event, and show it in the line of each late event; may be repeated
-    #[arg(long = "event", value_name = "SYSTEM:NAME", value_parser = event)]
+    #[arg(long = "event", value_name = "SYSTEM:NAME", value_parser = parse_event_name)]
     events: Vec<String>,
     /// Record the kernel stack of the thread that ran before each late one; costs up to 15 µs at each preemption
     #[arg(long)]
@@ -56,7 +56,7 @@ impl OutlierArguments {
         if !traced.is_usual() && (self.no_blame || self.threshold.is_none() && worst.is_none()) {
             bail!("--event, --stacks and --buffer require --threshold T or --blame");
         }
-        self.events.iter().try_for_each(|event| known(event))?;
+        self.events.iter().try_for_each(|event| check_event(event))?;
         if let Some(Err(refusal)) = self.buffer.map(check_buffer) {
             bail!("--buffer: {refusal}");
         }
@@ -85,7 +85,7 @@ impl OutlierArguments {
 }
 
 /// Reads the name of an event, `SYSTEM:NAME`.
-fn event(text: &str) -> Result<String, String> {
+fn parse_event_name(text: &str) -> Result<String, String> {
     let plain = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     match text.split_once(':') {
         Some((system, name)) if plain(system) && plain(name) => Ok(text.to_owned()),
@@ -94,7 +94,7 @@ fn event(text: &str) -> Result<String, String> {
 }
 
 /// Checks that the kernel has an event, as far as this process may see.
-fn known(event: &str) -> Result<()> {
+fn check_event(event: &str) -> Result<()> {
     match has_event(event) {
         Some(false) => bail!("this kernel has no event {event}: see available_events in tracefs"),
         _ => Ok(()),
@@ -148,9 +148,9 @@ mod tests {
         }
         let traced = of("--blame --stacks --buffer 16MiB").unwrap().unwrap().traced;
         assert_eq!((traced.stacks, traced.buffer), (true, Some(16 << 20)));
-        assert_eq!(event("sched:sched_stat_wait"), Ok("sched:sched_stat_wait".to_owned()));
+        assert_eq!(parse_event_name("sched:sched_stat_wait"), Ok("sched:sched_stat_wait".to_owned()));
         for none in ["sched", ":x", "x:", "../x:y", "a:b/c"] {
-            assert!(event(none).is_err(), "{none}");
+            assert!(parse_event_name(none).is_err(), "{none}");
         }
         assert_eq!(of("").unwrap(), None);
         assert_eq!(of("--blame").unwrap().unwrap().worst, Some(10));

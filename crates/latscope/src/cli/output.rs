@@ -12,7 +12,7 @@ use latscope_core::plan::Plan;
 use latscope_core::report::Report;
 use latscope_engine::saver;
 use latscope_judge::references;
-use latscope_judge::verdict::describe;
+use latscope_judge::verdict::describe_plan;
 use latscope_process::{files, stdout};
 use latscope_views::figure::{self, Picture};
 use latscope_views::{self as views, DisplayOptions};
@@ -35,8 +35,8 @@ impl<'a> ReportOutput<'a> {
     /// # Errors
     /// A result cannot be read, two outputs are to go to the same file or one to a file that is read, of which
     /// `inputs` are the others, or there is no table for an option of it.
-    pub fn of(to: &'a ViewArguments, inputs: &[&Path]) -> Result<ReportOutput<'a>> {
-        let (references, results) = References::of(&to.references, &to.beside)?;
+    pub fn from_arguments(to: &'a ViewArguments, inputs: &[&Path]) -> Result<ReportOutput<'a>> {
+        let (references, results) = References::from_arguments(&to.references, &to.beside)?;
         let beside = results.into_iter().map(load_without_blocks).collect::<Result<_>>()?;
         let output = ReportOutput { to, beside, catalogue: latscope_probes::catalogue(), references };
         check_distinct(
@@ -76,7 +76,7 @@ impl<'a> ReportOutput<'a> {
     /// Every option that names a file to write.
     fn files(&self) -> Vec<(&'static str, &'a Path)> {
         let to = self.to;
-        named(&[
+        requested_files(&[
             ("json", &to.json.json),
             ("csv", &to.csv),
             ("csv-long", &to.csv_long),
@@ -133,24 +133,24 @@ impl<'a> ReportOutput<'a> {
         }
         if let Some(path) = self.gallery() {
             ensure!(points().any(|point| self.has_picture(&point.probe)), nothing_for(path));
-            create(path)?;
-            saver::check(&path.join(PROBED))?;
+            create_directory(path)?;
+            saver::check_writable(&path.join(PROBED))?;
         }
         let files = self.files().into_iter().map(|(_, path)| path);
         let files = files.filter(|path| !is_stdout(path) && Some(*path) != self.gallery());
-        files.chain(files_of(plan).map(|(_, path)| path)).try_for_each(saver::check)
+        files.chain(files_of(plan).map(|(_, path)| path)).try_for_each(saver::check_writable)
     }
 
     /// Shows a plan instead of carrying it out.
     ///
     /// # Errors
     /// Stdout is closed.
-    pub fn plan(&self, plan: &Plan) -> Result<CommandExit> {
+    pub fn show_plan(&self, plan: &Plan) -> Result<CommandExit> {
         let text = match &self.to.json.json {
             Some(path) if is_stdout(path) => json::pretty(plan),
-            _ => describe(plan),
+            _ => describe_plan(plan),
         };
-        stdout::write(&text)?;
+        stdout::write_text(&text)?;
         Ok(CommandExit::Done)
     }
 
@@ -159,34 +159,37 @@ impl<'a> ReportOutput<'a> {
     ///
     /// # Errors
     /// The first one that failed.
-    pub fn show(&self, report: &Report, in_full: bool, saved: Option<&Path>) -> Result<()> {
+    pub fn show_report(&self, report: &Report, in_full: bool, saved: Option<&Path>) -> Result<()> {
         let to = self.to;
         let beside: Vec<&Report> = self.beside.iter().collect();
-        let table = if self.shows_table() { self.table(report, &beside, in_full, saved) } else { Ok(()) };
-        let draw = |(path, picture)| write_any(Some(path), || figure::document(report, picture));
+        let table =
+            if self.shows_table() { self.write_table(report, &beside, in_full, saved) } else { Ok(()) };
+        let draw = |(path, picture)| write_any(Some(path), || figure::svg_document(report, picture));
         let written = [
             table,
-            write(&to.csv, || views::csv::csv(report)),
-            write(&to.csv_long, || views::csv::long(report)),
-            write(&to.openmetrics, || views::openmetrics::openmetrics(report)),
-            write_signals(to.lava.as_deref(), || views::lava::lava(report)),
+            write_requested(&to.csv, || views::csv::report_csv(report)),
+            write_requested(&to.csv_long, || views::csv::long(report)),
+            write_requested(&to.openmetrics, || views::openmetrics::openmetrics(report)),
+            write_signals(to.lava.as_deref(), || views::lava::format_report(report)),
             write_any(to.csv_histogram.as_deref(), || views::csv::buckets(report)),
-            write(&to.markdown, || self.markdown(report, &beside, in_full)),
-            write(&to.html, || views::html::report(report, self.references.all(), &self.catalogue)),
-            write(&to.contribute, || references::contribution(report)),
+            write_requested(&to.markdown, || self.render_markdown(report, &beside, in_full)),
+            write_requested(&to.html, || {
+                views::html::report_page(report, self.references.all(), &self.catalogue)
+            }),
+            write_requested(&to.contribute, || references::contribution(report)),
             self.gallery().map_or(Ok(()), |path| gallery(path, report, &self.catalogue, to.quiet)),
             self.pictures().map(draw).fold(Ok(()), Result::and),
             match to.json.takes_stdout() {
-                true => write(&to.json.json, || self.saved_form(report).to_json()),
+                true => write_requested(&to.json.json, || self.saved_form(report).to_json()),
                 false => Ok(()),
             },
         ];
         written.into_iter().collect()
     }
 
-    fn markdown(&self, report: &Report, beside: &[&Report], in_full: bool) -> String {
-        views::markdown::markdown(report, beside, in_full, &self.options(false))
-            + &self.references.markdown(report)
+    fn render_markdown(&self, report: &Report, beside: &[&Report], in_full: bool) -> String {
+        views::markdown::format_report(report, beside, in_full, &self.options(false))
+            + &self.references.render_markdown(report)
     }
 
     /// Returns the report as it is written to `--json`: with the parts that are wanted.
@@ -207,42 +210,48 @@ impl<'a> ReportOutput<'a> {
 
     fn options(&self, color: bool) -> DisplayOptions<'_> {
         let sort = self.to.sort.unwrap_or_default();
-        DisplayOptions { width: width(), color, sort, catalogue: &self.catalogue }
+        DisplayOptions { width: terminal_width(), color, sort, catalogue: &self.catalogue }
     }
 
-    fn table(&self, report: &Report, beside: &[&Report], in_full: bool, saved: Option<&Path>) -> Result<()> {
+    fn write_table(
+        &self,
+        report: &Report,
+        beside: &[&Report],
+        in_full: bool,
+        saved: Option<&Path>,
+    ) -> Result<()> {
         let options = self.options(true);
         let wanted = self.shows_rows();
         let rows = report.measurements.iter().any(|m| m.row && m.summary.count > 0);
         let text = if views::groups::is_of_events(report, &self.catalogue) && !wanted {
-            views::groups::events(report, &options)
+            views::groups::format_events(report, &options)
         } else if in_full && !(wanted && rows) || self.without_rows(report) {
-            views::text::all(report, &options)
+            views::text::format_families(report, &options)
         } else if !wanted && views::overview::is_wanted(report, &self.catalogue) {
-            let rest = rest(saved.or(self.json_file()));
-            views::overview::overview(report, &self.references.standings(report), &rest, &options)
+            let rest = view_hints(saved.or(self.json_file()));
+            views::overview::overview(report, &self.references.standing_sentences(report), &rest, &options)
         } else {
             views::survey::survey(report, beside, &options)
         };
-        Ok(stdout::write_styled(&(text + &self.references.text(report, &options)))?)
+        Ok(stdout::write_styled(&(text + &self.references.render_text(report, &options)))?)
     }
 
     /// Returns true if all measurements are in curves, which have no rows in a table.
     fn without_rows(&self, report: &Report) -> bool {
         report.measurements.iter().any(|m| m.typical().is_some())
-            && views::rows::rows(report, &[], &self.catalogue).is_empty()
+            && views::rows::survey_rows(report, &[], &self.catalogue).is_empty()
     }
 
     /// Returns true if a point of a probe may have a picture: of its events, or one of its family.
     fn has_picture(&self, probe: &str) -> bool {
-        let family = self.catalogue.family(families::of(probe));
+        let family = self.catalogue.family(families::of_probe(probe));
         self.has_events(probe)
             || family.is_some_and(|facts| !facts.curves.is_empty() || !facts.bars.is_empty())
     }
 
     /// Returns true unless the samples of a probe are known to be batches, which have no single events.
     fn has_events(&self, probe: &str) -> bool {
-        self.catalogue.find(probe).is_none_or(|facts| facts.samples != ProbeSampleKind::Batches)
+        self.catalogue.find_probe(probe).is_none_or(|facts| facts.samples != ProbeSampleKind::Batches)
     }
 }
 
@@ -254,7 +263,7 @@ fn files_of(plan: &Plan) -> impl Iterator<Item = (&'static str, &Path)> {
 }
 
 /// Hints on how to see the rest of a result, by the file that it was saved in, if it was saved.
-fn rest(saved: Option<&Path>) -> Vec<String> {
+fn view_hints(saved: Option<&Path>) -> Vec<String> {
     let Some(path) = saved.filter(|path| !is_stdout(path)) else {
         return vec![
             "All rows: --table. A page with pictures: --html report.html. To save the result: --json result.json".to_owned(),
@@ -272,14 +281,14 @@ fn rest(saved: Option<&Path>) -> Vec<String> {
 /// Stdout is closed.
 pub fn show_text(is_taken: bool, text: impl FnOnce(&DisplayOptions) -> String) -> Result<()> {
     if !is_taken {
-        let options = DisplayOptions { width: width(), color: true, ..DisplayOptions::default() };
+        let options = DisplayOptions { width: terminal_width(), color: true, ..DisplayOptions::default() };
         stdout::write_styled(&text(&options))?;
     }
     Ok(())
 }
 
 /// Returns the files that were asked for, with the names of their options.
-pub fn named<'a>(files: &[(&'static str, &'a Option<PathBuf>)]) -> Vec<(&'static str, &'a Path)> {
+pub fn requested_files<'a>(files: &[(&'static str, &'a Option<PathBuf>)]) -> Vec<(&'static str, &'a Path)> {
     files.iter().filter_map(|(option, path)| Some((*option, path.as_deref()?))).collect()
 }
 
@@ -287,7 +296,7 @@ pub fn named<'a>(files: &[(&'static str, &'a Option<PathBuf>)]) -> Vec<(&'static
 ///
 /// # Errors
 /// The file or stdout cannot be written.
-pub fn write<T: Into<Vec<u8>>>(path: &Option<PathBuf>, view: impl FnOnce() -> T) -> Result<()> {
+pub fn write_requested<T: Into<Vec<u8>>>(path: &Option<PathBuf>, view: impl FnOnce() -> T) -> Result<()> {
     write_any(path.as_deref(), || Some(view()))
 }
 
@@ -314,17 +323,17 @@ pub fn write_json(to: &JsonArgument, value: &impl Serialize) -> Result<()> {
     if to.json.is_none() {
         return Ok(());
     }
-    let text = if to.takes_stdout() { json::pretty(value).into_bytes() } else { line(value)? };
-    write(&to.json, || text)
+    let text = if to.takes_stdout() { json::pretty(value).into_bytes() } else { json_line(value)? };
+    write_requested(&to.json, || text)
 }
 
 /// Returns the JSON of a value on one line, with its end.
 ///
 /// # Errors
 /// The value has no JSON form.
-pub fn line(value: &impl Serialize) -> Result<Vec<u8>> {
+pub fn json_line(value: &impl Serialize) -> Result<Vec<u8>> {
     let mut text = Vec::new();
-    json::write(&mut text, value)?;
+    json::write_value(&mut text, value)?;
     text.push(b'\n');
     Ok(text)
 }
@@ -337,7 +346,7 @@ fn is_directory(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().ends_with(b"/") || path.is_dir()
 }
 
-fn create(path: &Path) -> Result<()> {
+fn create_directory(path: &Path) -> Result<()> {
     files::create_directories(path)
         .with_context(|| format!("cannot make the directory {}: choose another one", path.display()))
 }
@@ -350,7 +359,7 @@ fn gallery(path: &Path, report: &Report, catalogue: &ProbeCatalogue, quiet: bool
         latscope_process::eprintln!("no picture for {}: {NO_PICTURE}", path.display());
         return Ok(());
     }
-    create(path)?;
+    create_directory(path)?;
     for picture in pictures {
         let file = path.join(picture.id).with_extension("svg");
         saver::replace_name(&file, figure::document_of(&picture.drawing).as_bytes())?;
@@ -375,7 +384,7 @@ fn nothing_for(path: &Path) -> String {
 pub fn check_distinct<'a>(files: &[(&str, &Path)], inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
     let mut known: Vec<(&str, PathBuf)> = Vec::new();
     for (name, path) in files {
-        let place = if is_stdout(path) { path.to_path_buf() } else { saver::place(path) };
+        let place = if is_stdout(path) { path.to_path_buf() } else { saver::absolute_path(path) };
         match known.iter().find(|(_, other)| *other == place) {
             Some((other, _)) if !saver::is_special(path) => {
                 let to =
@@ -406,7 +415,7 @@ pub fn replaces(output: &Path, input: &Path) -> bool {
 }
 
 /// Number of columns of the terminal; 100 if there is no terminal.
-pub fn width() -> usize {
+pub fn terminal_width() -> usize {
     let stdout = std::io::stdout();
     let terminal = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
     let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());

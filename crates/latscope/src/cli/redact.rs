@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use latscope_core::machine::Machine;
-use latscope_core::ordered::place;
+use latscope_core::ordered::index_or_push;
 use latscope_core::plan::Plan;
 use latscope_core::redact::Redactor;
 use latscope_core::report::Report;
@@ -21,7 +21,7 @@ pub const OPTION: &str = "--redact";
 
 /// Has this process redact if the option is among its arguments, wherever it stands: also what it prints on stderr,
 /// from the first message on. The arguments are not repeated either.
-pub fn apply(arguments: &[OsString]) {
+pub fn enable_redaction(arguments: &[OsString]) {
     if !arguments.iter().any(|word| word == OPTION) {
         return;
     }
@@ -36,17 +36,17 @@ pub fn apply(arguments: &[OsString]) {
 
 /// Returns a message as it may be printed.
 pub fn message(text: &str) -> String {
-    redacted(|redactor| redactor.sentence(text)).unwrap_or_else(|| text.to_owned())
+    with_redactor(|redactor| redactor.sentence(text)).unwrap_or_else(|| text.to_owned())
 }
 
 /// Returns the words of a command line as they may be shown and written.
-pub fn words(words: &[String]) -> Vec<String> {
-    redacted(|redactor| redactor.arguments(words)).unwrap_or_else(|| words.to_vec())
+pub fn redact_words(words: &[String]) -> Vec<String> {
+    with_redactor(|redactor| redactor.arguments(words)).unwrap_or_else(|| words.to_vec())
 }
 
 /// Returns a command of the user as it may be shown and written: another word for each.
-pub fn command(command: &str) -> String {
-    redacted(|redactor| redactor.command(command)).unwrap_or_else(|| command.to_owned())
+pub fn redact_command(command: &str) -> String {
+    with_redactor(|redactor| redactor.redact_command(command)).unwrap_or_else(|| command.to_owned())
 }
 
 fn lock() -> std::sync::MutexGuard<'static, Option<(Redactor, Vec<String>)>> {
@@ -54,7 +54,7 @@ fn lock() -> std::sync::MutexGuard<'static, Option<(Redactor, Vec<String>)>> {
 }
 
 /// Applies a function to the redactor; `None` if this process does not redact.
-fn redacted<T>(apply: impl FnOnce(&mut Redactor) -> T) -> Option<T> {
+fn with_redactor<T>(apply: impl FnOnce(&mut Redactor) -> T) -> Option<T> {
     lock().as_mut().map(|(redactor, _)| apply(redactor))
 }
 
@@ -67,16 +67,18 @@ pub fn applies() -> bool {
 ///
 /// # Errors
 /// A text that decides how the result is read would change.
-pub fn report(report: Report) -> Result<Report> {
-    redacted(|redactor| redactor.report(&report)).unwrap_or(Ok(report)).context("cannot redact this result")
+pub fn redact_report(report: Report) -> Result<Report> {
+    with_redactor(|redactor| redactor.redact_report(&report))
+        .unwrap_or(Ok(report))
+        .context("cannot redact this result")
 }
 
 /// Returns the run as it may be shown and written.
 ///
 /// # Errors
 /// As [`report`].
-pub fn run(mut run: RunResult) -> Result<RunResult> {
-    run.report = report(run.report)?;
+pub fn redact_run(mut run: RunResult) -> Result<RunResult> {
+    run.report = redact_report(run.report)?;
     Ok(run)
 }
 
@@ -84,16 +86,16 @@ pub fn run(mut run: RunResult) -> Result<RunResult> {
 ///
 /// # Errors
 /// As [`report`].
-pub fn machine(machine: Machine) -> Result<Machine> {
-    redacted(|redactor| redactor.machine(&machine))
+pub fn redact_machine(machine: Machine) -> Result<Machine> {
+    with_redactor(|redactor| redactor.redact_machine(&machine))
         .unwrap_or(Ok(machine))
         .context("cannot redact this machine")
 }
 
 /// Returns the name of a file as it may be shown and written.
-pub fn file(name: String) -> String {
+pub fn redact_file_name(name: String) -> String {
     let Some((_, files)) = &mut *lock() else { return name };
-    format!("result-{}", place(files, name) + 1)
+    format!("result-{}", index_or_push(files, name) + 1)
 }
 
 /// Returns a remark on a file as it may be shown and written.
@@ -102,7 +104,7 @@ pub fn remark(text: String, path: &Path) -> String {
         return text;
     }
     let name = path.display().to_string();
-    let redacted = file(name.clone());
+    let redacted = redact_file_name(name.clone());
     text.replace(&name, &redacted)
 }
 
@@ -110,7 +112,7 @@ pub fn remark(text: String, path: &Path) -> String {
 ///
 /// # Errors
 /// The plan has a file that is not redacted.
-pub fn check(plan: &Plan) -> Result<()> {
+pub fn check_plan_files(plan: &Plan) -> Result<()> {
     let trace = plan.on_threshold.as_ref().and_then(|rules| rules.trace_file.as_ref());
     let option = if plan.timeline.is_some() { "--timeline" } else { "a trace of outliers" };
     ensure!(

@@ -1,7 +1,7 @@
 //! Results from files: those of latscope, and the outputs of other programs, which are recognised by their content.
 
 use super::input;
-pub use super::input::{is_stdout, name};
+pub use super::input::{input_name, is_stdout};
 use super::redact;
 use super::usage::did_you_mean;
 use anyhow::{Context, Result, ensure};
@@ -52,7 +52,7 @@ impl Results {
 ///
 /// # Errors
 /// A named file cannot be read or is no result, or there is no result at all; the text names the file.
-pub fn load(paths: &[PathBuf]) -> Result<Results> {
+pub fn load_results(paths: &[PathBuf]) -> Result<Results> {
     load_by(paths, imports::read_run)
 }
 
@@ -77,24 +77,27 @@ fn load_by(paths: &[PathBuf], of_named: fn(&[u8]) -> Result<RunResult, ReadError
         }
     }
     let read = each_in_turn(&files, |(path, named)| {
-        let run = if *named { read(path, of_named) } else { read_listed(path, imports::read_run) };
-        run.and_then(redact::run)
+        let run = if *named { read_result(path, of_named) } else { read_listed(path, imports::read_run) };
+        run.and_then(redact::redact_run)
     });
     for ((path, named), run) in files.iter().zip(read) {
         match run {
-            Ok(run) => results.runs.push((redact::file(name(path)), run)),
+            Ok(run) => results.runs.push((redact::redact_file_name(input_name(path)), run)),
             Err(error) if *named => return Err(error),
             Err(error) => {
                 if let Some(said) = skipped(path, &error) {
                     results.skipped.push(redact::remark(said, path));
                 }
                 if is_lost(path, &error) {
-                    results.lost.push((redact::file(name(path)), format!("{:#}", error.root_cause())));
+                    results.lost.push((
+                        redact::redact_file_name(input_name(path)),
+                        format!("{:#}", error.root_cause()),
+                    ));
                 }
             }
         }
     }
-    let (runs, twice) = runs::once(results.runs);
+    let (runs, twice) = runs::remove_duplicates(results.runs);
     (results.runs, results.skipped) = (runs, results.skipped.into_iter().chain(twice).collect());
     let lost = || results.lost.iter().map(|(file, why)| format!("{file}: {why}")).collect();
     ensure!(!results.runs.is_empty(), "{}", nothing_in(paths, lost()));
@@ -106,7 +109,7 @@ const NAMED: usize = 3;
 
 /// The error of paths without a result, with their files that cannot be read, and why.
 pub fn nothing_in(paths: &[PathBuf], mut lost: Vec<String>) -> String {
-    let names: Vec<String> = paths.iter().map(|path| name(path)).collect();
+    let names: Vec<String> = paths.iter().map(|path| input_name(path)).collect();
     let there = format!("there is no result in {}", names.join(", "));
     if lost.is_empty() {
         return there + " (choose files that --json wrote)";
@@ -158,7 +161,7 @@ pub fn of_directory(path: &Path, skipped: &mut Vec<String>) -> Result<Vec<PathBu
 
 /// Reads files of a directory on two threads; what `each` makes of each, in order. Only that is kept.
 pub fn read_each<T: Send>(files: &[&Path], each: impl Fn(&Path, Result<RunResult>) -> T + Sync) -> Vec<T> {
-    each_in_turn(files, |path| each(path, read_listed(path, imports::read_run).and_then(redact::run)))
+    each_in_turn(files, |path| each(path, read_listed(path, imports::read_run).and_then(redact::redact_run)))
 }
 
 /// Takes items on two threads; what `each` makes of each, in order.
@@ -187,7 +190,7 @@ fn each_in_turn<I: Sync, T: Send>(items: &[I], each: impl Fn(&I) -> T + Sync) ->
 /// # Errors
 /// The file cannot be read, or is no result; the text names it.
 pub fn load_one(path: &Path) -> Result<Report> {
-    read(path, imports::read_report).map(doubted).and_then(redact::report)
+    read_result(path, imports::read_report).map(add_doubts).and_then(redact::redact_report)
 }
 
 /// Reads a result that a directory lists as [`load_one`] does.
@@ -195,7 +198,7 @@ pub fn load_one(path: &Path) -> Result<Report> {
 /// # Errors
 /// The file cannot be read, is none any more, or is no result; the text names it.
 pub fn load_listed(path: &Path) -> Result<Report> {
-    read_listed(path, imports::read_report).map(doubted).and_then(redact::report)
+    read_listed(path, imports::read_report).map(add_doubts).and_then(redact::redact_report)
 }
 
 /// Reads a result in full but for its samples in order of time.
@@ -203,23 +206,23 @@ pub fn load_listed(path: &Path) -> Result<Report> {
 /// # Errors
 /// The file cannot be read, or is no result: as for [`load_one`].
 pub fn load_without_blocks(path: &Path) -> Result<Report> {
-    read(path, imports::read_report_without_blocks).map(doubted).and_then(redact::report)
+    read_result(path, imports::read_report_without_blocks).map(add_doubts).and_then(redact::redact_report)
 }
 
 /// Adds what speaks against the time of a result, and against its shares.
-fn doubted(mut report: Report) -> Report {
-    imports::doubt(&mut report, SystemTime::now());
+fn add_doubts(mut report: Report) -> Report {
+    imports::warn_if_doubtful(&mut report, SystemTime::now());
     report
 }
 
 /// Makes a result of a file, also of one of another program.
-fn read<T>(path: &Path, of: fn(&[u8]) -> Result<T, ReadError>) -> Result<T> {
-    of(&input::result(path)?).with_context(|| format!("cannot use {}", name(path)))
+fn read_result<T>(path: &Path, of: fn(&[u8]) -> Result<T, ReadError>) -> Result<T> {
+    of(&input::result(path)?).with_context(|| format!("cannot use {}", input_name(path)))
 }
 
 /// Makes a result of a file that a directory lists.
 fn read_listed<T>(path: &Path, of: fn(&[u8]) -> Result<T, ReadError>) -> Result<T> {
-    of(&input::listed_result(path)?).with_context(|| format!("cannot use {}", name(path)))
+    of(&input::listed_result(path)?).with_context(|| format!("cannot use {}", input_name(path)))
 }
 
 /// The path of a file, or with `.gz` behind it if only that is there.
@@ -236,7 +239,7 @@ pub const TRIAL: &str = "trial.json";
 ///
 /// # Errors
 /// The name is empty.
-pub fn wanted(text: &str) -> Result<String, String> {
+pub fn parse_filter_name(text: &str) -> Result<String, String> {
     let name = text.trim();
     let missing = || "a family or a probe is missing, such as sync or sync.mutex".to_owned();
     if name.is_empty() { Err(missing()) } else { Ok(name.to_owned()) }

@@ -35,7 +35,7 @@ fn directory(asked: &ShowArguments) -> Result<CommandExit> {
         saved::is_trial(&asked.result),
         "cannot read {path}: it is a directory, and none of a trial: choose a file in it, or `latscope history {path}`"
     );
-    let of_results: Vec<&str> = OF_RESULTS.into_iter().chain(Judging::options()).collect();
+    let of_results: Vec<&str> = OF_RESULTS.into_iter().chain(Judging::option_ids()).collect();
     asked.given.refuse(&of_results, "is for a single result: choose a file of the directory")?;
     let to = &asked.views;
     let files = ComparisonFiles {
@@ -44,8 +44,8 @@ fn directory(asked: &ShowArguments) -> Result<CommandExit> {
         markdown: to.markdown.clone(),
         html: to.html.clone(),
     };
-    check_distinct(&files.named(), [asked.result.as_path(), &asked.result.join(results::TRIAL)])?;
-    saved::show(&asked.result, TrialOutputOptions { files: &files, all: asked.all, quiet: to.quiet })
+    check_distinct(&files.named_files(), [asked.result.as_path(), &asked.result.join(results::TRIAL)])?;
+    saved::show_saved(&asked.result, TrialOutputOptions { files: &files, all: asked.all, quiet: to.quiet })
 }
 
 /// Options that a trial has no view for.
@@ -58,20 +58,20 @@ const OF_RESULTS: [&str; 12] = [
 ///
 /// # Errors
 /// The file cannot be read or is not a result, or a view cannot be written.
-pub fn run(asked: &ShowArguments) -> Result<CommandExit> {
-    asked.input.apply();
+pub fn show_result(asked: &ShowArguments) -> Result<CommandExit> {
+    asked.input.set_size_limit();
     if asked.result.is_dir() {
         return directory(asked);
     }
-    let output = ReportOutput::of(&asked.views, &[&asked.result])?;
+    let output = ReportOutput::from_arguments(&asked.views, &[&asked.result])?;
     ensure!(!asked.all || !asked.views.table, "--all shows every point, and --table the rows: choose one");
     ensure!(!asked.all || output.shows_table(), "--all is for the table, and it is not shown");
     let load = if output.uses_blocks() { results::load_one } else { results::load_without_blocks };
     let mut report = load(&asked.result)?;
-    asked.judging.judge(&mut report);
-    output.show(&report, asked.all, Some(&asked.result))?;
+    asked.judging.apply_criteria(&mut report);
+    output.show_report(&report, asked.all, Some(&asked.result))?;
     if let Some(path) = output.json_file() {
-        latscope_engine::saver::save(path, &output.saved_form(&report))?;
+        latscope_engine::saver::save_report(path, &output.saved_form(&report))?;
     }
     // A result that was judged is as good as when it was measured: also one of a run that was killed.
     Ok(criteria::of_verdict(&report))

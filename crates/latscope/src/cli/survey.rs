@@ -22,7 +22,7 @@ pub struct SurveyArguments {
     #[command(flatten)]
     profile: ProfileArguments,
     /// Only these families or probes
-    #[arg(long, value_name = "FAMILY,…", value_delimiter = ',', value_parser = super::results::wanted)]
+    #[arg(long, value_name = "FAMILY,…", value_delimiter = ',', value_parser = super::results::parse_filter_name)]
     only: Vec<String>,
     #[command(flatten)]
     directory: DirectoryArgument,
@@ -38,23 +38,28 @@ impl Measures for SurveyArguments {
     }
 
     fn plan(&self, machine: &Machine) -> Result<Plan> {
-        let probes = chosen(&self.only)?;
-        let Defaults { directories, notes } = self.directory.chosen(&probes)?;
+        let probes = select_probes(&self.only)?;
+        let Defaults { directories, notes } = self.directory.chosen_directories(&probes)?;
         let profile = self.profile.profile();
         let input = PlanInput { profile, survey: true, directories, ..PlanInput::default() };
         let rounds = if profile == SurveyProfile::Quick { 3 } else { 8 };
-        family::plan(&probes, &RunRequest { notes, ..self.run.request("survey", input, rounds) }, machine)
+        family::plan_request(
+            &probes,
+            &RunRequest { notes, ..self.run.run_request("survey", input, rounds) },
+            machine,
+        )
     }
 }
 
 /// The probes of families and probe ids, in the order of the registry; without any, the usual ones.
-fn chosen(names: &[String]) -> Result<Vec<&'static Probe>> {
+fn select_probes(names: &[String]) -> Result<Vec<&'static Probe>> {
     let mut wanted = Vec::new();
     for name in names {
         let name = if name == "mem" { "memory" } else { name };
-        if !probe::all().any(|probe| probe.id == name || probe.family() == name) {
+        if !probe::all_probes().any(|probe| probe.id == name || probe.family() == name) {
             let families: Vec<_> = FAMILIES.iter().map(|family| family.name).collect();
-            let near = did_you_mean(name, families.iter().copied().chain(probe::all().map(|probe| probe.id)));
+            let near =
+                did_you_mean(name, families.iter().copied().chain(probe::all_probes().map(|probe| probe.id)));
             bail!(
                 "--only {name:?} is no family or probe: choose of {}, or an id that `latscope list` shows{near}",
                 families.join(", ")
@@ -66,5 +71,5 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Probe>> {
         let usual = wanted.is_empty() || wanted.contains(&probe.family());
         wanted.contains(&probe.id) || usual && !probe.by_name_only
     };
-    Ok(probe::all().filter(is_wanted).collect())
+    Ok(probe::all_probes().filter(is_wanted).collect())
 }

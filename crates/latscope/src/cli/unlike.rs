@@ -34,10 +34,11 @@ pub(super) fn notes(probes: &[&Probe], request: &RunRequest, machine: &Machine, 
             // The usual value is measured, though no point states it.
             let unstated = UNSTATED.contains(&param.name)
                 && points.iter().any(|point| !point.params.contains_key(param.name));
-            let noted = |value: &&ParamValue| takes(param, value) && (planned.contains(value) || !unstated);
+            let noted =
+                |value: &&ParamValue| accepts_value(param, value) && (planned.contains(value) || !unstated);
             let asked: Vec<&ParamValue> = asked.iter().filter(noted).collect();
             let values = ProbeParamValues { probe, param, asked, planned };
-            notes.extend(values.rounded());
+            notes.extend(values.rounding_note());
             notes.extend(values.left_out(&request.input, machine));
         }
     }
@@ -48,7 +49,7 @@ pub(super) fn notes(probes: &[&Probe], request: &RunRequest, machine: &Machine, 
 const UNSTATED: [&str; 3] = [param::BUFFER, param::BY, param::PAGES];
 
 /// Returns true unless the value is a word of other probes.
-fn takes(param: &Param, value: &ParamValue) -> bool {
+fn accepts_value(param: &Param, value: &ParamValue) -> bool {
     match (param.kind, value) {
         (ParamValueKind::Choice(words), ParamValue::Text(word)) => {
             words.iter().any(|(known, _)| known == word)
@@ -68,11 +69,11 @@ struct ProbeParamValues<'a> {
 
 impl ProbeParamValues<'_> {
     /// Returns a note on values in whose place smaller ones are measured. Only sizes and numbers have such.
-    fn rounded(&self) -> Option<String> {
+    fn rounding_note(&self) -> Option<String> {
         let rounds = self.asked.iter().any(|value| !self.planned.contains(value) && self.has_less(value));
         let unasked = self.planned.iter().any(|value| !self.asked.contains(value));
         let measured: Vec<&ParamValue> = self.planned.iter().copied().collect();
-        let (id, name, measured) = (self.probe.id, self.param.name, listed(self.param, &measured));
+        let (id, name, measured) = (self.probe.id, self.param.name, join_values(self.param, &measured));
         match self.param.kind {
             ParamValueKind::Size if rounds || unasked => {
                 Some(format!("--{name}: {id} rounds it down and measures {measured}"))
@@ -95,9 +96,10 @@ impl ProbeParamValues<'_> {
         let mut missing = self.asked.clone();
         missing.retain(|value| !(self.planned.contains(value) || has_place && self.has_less(value)));
         let least = self.smallest(missing.iter().max()?, input, machine);
-        let least = least.map(|least| format!(": it takes {} or more", text(self.param, &least.into())));
+        let least =
+            least.map(|least| format!(": it takes {} or more", format_argument(self.param, &least.into())));
         let (least, name, id) = (least.unwrap_or_default(), self.param.name, self.probe.id);
-        Some(format!("--{name} {}: {id} has no row of that{least}", listed(self.param, &missing)))
+        Some(format!("--{name} {}: {id} has no row of that{least}", join_values(self.param, &missing)))
     }
 
     /// Smallest size that the probe measures above `value`, with the other values as they were asked for.
@@ -105,13 +107,13 @@ impl ProbeParamValues<'_> {
         let name = self.param.name;
         let mut input = input.clone();
         let mut size = value
-            .number()
+            .as_number()
             .filter(|_| self.param.kind == ParamValueKind::Size)?
             .checked_next_power_of_two()?;
         while size < 1 << 40 {
             input.values.insert(name.to_owned(), vec![size.into()]);
             let points = (self.probe.plan)(self.probe, &input, machine);
-            if let Some(least) = points.iter().filter_map(|point| point.params.get(name)?.number()).min() {
+            if let Some(least) = points.iter().filter_map(|point| point.params.get(name)?.as_number()).min() {
                 return Some(least);
             }
             size *= 2;
@@ -121,7 +123,7 @@ impl ProbeParamValues<'_> {
 }
 
 /// Returns a value as it is given on the command line.
-fn text(param: &Param, value: &ParamValue) -> String {
+fn format_argument(param: &Param, value: &ParamValue) -> String {
     match value {
         ParamValue::Number(bytes) if param.kind == ParamValueKind::Size => {
             let whole = parse_size(&format_size(*bytes)).is_ok_and(|size| size == *bytes);
@@ -132,8 +134,8 @@ fn text(param: &Param, value: &ParamValue) -> String {
 }
 
 /// Texts with commas, and `and` before the last.
-fn listed(param: &Param, values: &[&ParamValue]) -> String {
-    let texts: Vec<String> = values.iter().map(|value| text(param, value)).collect();
+fn join_values(param: &Param, values: &[&ParamValue]) -> String {
+    let texts: Vec<String> = values.iter().map(|value| format_argument(param, value)).collect();
     match texts.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
         _ => texts.concat(),
@@ -144,7 +146,7 @@ fn listed(param: &Param, values: &[&ParamValue]) -> String {
 mod tests {
     use super::super::family;
     use super::*;
-    use latscope_probes::find;
+    use latscope_probes::find_probe;
 
     /// The notes on a request to a probe, or the error that nothing is left to measure.
     fn said(probe: &str, values: &[(&str, &str)]) -> Result<Vec<String>, String> {
@@ -154,7 +156,8 @@ mod tests {
             input.values.insert((*name).to_owned(), values.collect());
         }
         let machine = Machine { allowed: "0-1".parse().unwrap(), ..Machine::default() };
-        let plan = family::plan(&[find(probe).unwrap()], &RunRequest::new("memory", input), &machine);
+        let plan =
+            family::plan_request(&[find_probe(probe).unwrap()], &RunRequest::new("memory", input), &machine);
         plan.map(|plan| plan.notes).map_err(|error| error.to_string())
     }
 

@@ -51,9 +51,9 @@ pub fn better_known(words: &[OsString], tool: fn(&OsStr) -> Option<&'static str>
 }
 
 /// The parser's message, with what the option of another program is called here.
-pub fn refused(error: &clap::Error, words: &[OsString], whole: &Command) -> String {
+pub fn format_refusal(error: &clap::Error, words: &[OsString], whole: &Command) -> String {
     let message = of_parser(&error.to_string());
-    if let Some(joined) = joined(&message, words) {
+    if let Some(joined) = lava_option_hint(&message, words) {
         return joined;
     }
     let command = words.get(1).and_then(|word| word.to_str()).unwrap_or_default();
@@ -66,7 +66,7 @@ pub fn refused(error: &clap::Error, words: &[OsString], whole: &Command) -> Stri
 
 /// Hint on a file of `--lava`, which is optional and therefore stands behind `=`, if the parser took it for
 /// another word.
-fn joined(message: &str, words: &[OsString]) -> Option<String> {
+fn lava_option_hint(message: &str, words: &[OsString]) -> Option<String> {
     let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
     let apart = |pair: &[&str]| {
         pair[0] == "--lava" && !pair[1].starts_with('-') && message.contains(&format!("'{}'", pair[1]))
@@ -116,7 +116,7 @@ fn called(words: &[OsString], whole: Command) -> (String, Command) {
 
 /// An error with its causes, in plain words: the number of a system's error
 /// says nothing beside its text.
-pub fn plain(error: &anyhow::Error) -> String {
+pub fn format_error(error: &anyhow::Error) -> String {
     let mut text = format!("{error:#}");
     while let Some(at) = text.find(" (os error ") {
         let end = text[at..].find(')').map_or(text.len(), |end| at + end + 1);
@@ -181,7 +181,7 @@ mod tests {
         let refused = |words: &str| {
             let words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
             let error = LatscopeArguments::command().try_get_matches_from(&words).unwrap_err();
-            super::refused(&error, &words, &LatscopeArguments::command())
+            super::format_refusal(&error, &words, &LatscopeArguments::command())
         };
         let joined = "--lava lv: write the file behind an equals sign, as in --lava=lv";
         for words in ["latscope wake --lava lv", "latscope show r.json --lava lv", "latscope --lava lv"] {
@@ -215,6 +215,6 @@ mod tests {
     fn causes_are_plain() {
         let system = std::io::Error::from_raw_os_error(2);
         let error = anyhow::Error::from(system).context("cannot read x");
-        assert_eq!(plain(&error), "cannot read x: no such file or directory");
+        assert_eq!(format_error(&error), "cannot read x: no such file or directory");
     }
 }

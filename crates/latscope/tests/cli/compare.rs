@@ -25,7 +25,7 @@ fn report(name: &str, at: usize, factor: f64) -> Report {
             ..RoundSummary::default()
         };
         m.rounds = (0..4).map(round).collect();
-        m.settle();
+        m.derive_results();
     }
     report
 }

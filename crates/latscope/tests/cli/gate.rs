@@ -306,7 +306,7 @@ fn side(place: &Place, name: &str, runs: usize, factor: f64) -> String {
                 ..Default::default()
             };
             m.rounds = (0..4).map(round).collect();
-            m.settle();
+            m.derive_results();
         }
         fs::write(format!("{directory}/{at}.json"), report.to_json()).unwrap();
     }

@@ -18,7 +18,7 @@ fn report(name: &str, at: usize, factor: f64) -> Report {
         let by = if m.probe.starts_with("sync.") { factor } else { 1.0 };
         let p50 = m.summary.p50.map(|ns| ns * by * (1.0 + 0.003 * ((at * 7919) % 101) as f64 / 101.0));
         m.rounds = (0..4).map(|_| RoundSummary { count: 9, p50, ..RoundSummary::default() }).collect();
-        m.settle();
+        m.derive_results();
     }
     report
 }

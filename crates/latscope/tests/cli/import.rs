@@ -192,7 +192,7 @@ fn counts_of_quadrillions_and_foreign_fields_of_any_depth_are_compared() {
                     [5_000u64, 9_000].map(|value| (bucket_of(value).unwrap(), 4_000_000_000_000_000));
                 let totals = Totals { overflow: 0, min: 5_000, max: 9_000, sum: u64::MAX };
                 (m.histogram, m.corrected) = (Histogram::from_counts(1000, counts, totals), None);
-                m.settle();
+                m.derive_results();
             }
             let mut text = report.to_json().trim_end().to_owned();
             text.pop();

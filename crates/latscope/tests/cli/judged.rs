@@ -18,7 +18,7 @@ fn lossy(place: &Place, losses: f64, late: f64) -> String {
     (m.corrected, m.rounds) = (None, Vec::new());
     m.params.insert("timeout".to_owned(), 50_000_000u64.into());
     m = with_value(with_value(m, "losses", losses), "late", late);
-    m.settle();
+    m.derive_results();
     report.measurements = vec![m];
     place.file("lossy.json", report.to_json())
 }

@@ -88,7 +88,7 @@ fn assert_silent(words: &[&str]) -> crate::support::Ran {
 #[test]
 fn a_secret_in_every_text_of_a_result_is_in_no_view_of_it() {
     let place = Place::new();
-    let text = latscope_core::redact::planted::report(SECRET).to_json();
+    let text = latscope_core::redact::planted::planted_report(SECRET).to_json();
     let (planted, made) = (place.file("s3cr3t.json", text), place.directory("made"));
     let file = |name: &str| format!("{made}/{name}");
     for option in ["html", "csv", "csv-long", "csv-histogram", "markdown", "openmetrics", "lava", "svg"] {

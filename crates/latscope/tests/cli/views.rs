@@ -363,7 +363,7 @@ fn a_page_has_every_row_and_needs_nothing_else() {
         let title = m["title"].as_str().unwrap().replace('&', "&amp;").replace('\'', "&#39;");
         assert!(text.contains(&title), "{title}");
     }
-    let mutex = latscope_probes::find("sync.mutex").unwrap();
+    let mutex = latscope_probes::find_probe("sync.mutex").unwrap();
     assert!(text.contains(mutex.timed), "{}", mutex.timed);
 }
 

@@ -4,7 +4,7 @@ use super::synthetic::job;
 use super::{CASES, labelled};
 use latscope_compat::getopt::CommandLineRefusal;
 use latscope_compat::lmbench::page::LmbenchOutput;
-use latscope_compat::lmbench::{PROGRAMS, answer, find};
+use latscope_compat::lmbench::{PROGRAMS, answer, find_program};
 use latscope_compat::{PersonalityContext, REFUSED, by_name};
 use latscope_core::plan::ParamValue;
 use latscope_core::report::Report;
@@ -13,10 +13,10 @@ use std::path::Path;
 
 /// Refusal of a call, and the answer of the program.
 fn refused(words: &[&str]) -> (CommandLineRefusal, LmbenchOutput) {
-    let program = find(words[0]).unwrap();
+    let program = find_program(words[0]).unwrap();
     let context =
         PersonalityContext { name: program.name, ..PersonalityContext::new(words[1..].iter().copied()) };
-    let refusal = program.read(&context).unwrap_err();
+    let refusal = program.read_call(&context).unwrap_err();
     let answer = answer(&context, &refusal, &program.usage());
     (refusal, answer)
 }
@@ -86,7 +86,7 @@ fn parallelism_goes_to_the_probes_that_know_it() {
 fn the_environment_places_the_endpoints() {
     let placed = |variable: fn(&str) -> Option<OsString>| {
         let context = PersonalityContext { variable, ..PersonalityContext::new([""; 0]) };
-        let job = find("lat_pipe").unwrap().read(&context);
+        let job = find_program("lat_pipe").unwrap().read_call(&context);
         job.map(|job| job.queries[0].params["placement"].clone())
     };
     assert_eq!(placed(|_| None), Ok("free".into()));
@@ -119,7 +119,7 @@ fn what_a_call_names_is_what_is_measured() {
         assert_eq!(job(words).queries[0].params.get(parameter), Some(&value.into()), "{words:?}");
     }
     let alone = PersonalityContext { variable: |_| Some("SINGLE".into()), ..PersonalityContext::new(["2"]) };
-    let ring = find("lat_ctx").unwrap().read(&alone).unwrap();
+    let ring = find_program("lat_ctx").unwrap().read_call(&alone).unwrap();
     assert!(!ring.queries[0].params.contains_key("placement"));
 }
 
@@ -217,7 +217,7 @@ fn a_dry_run_of_every_program_prints_its_plan_and_nothing_else() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("XXX");
     std::fs::File::create(&file).unwrap().set_len(1 << 30).unwrap();
-    for name in latscope_compat::all().map(|program| program.name()) {
+    for name in latscope_compat::all_programs().map(|program| program.name()) {
         let cases = CASES.iter().map(|(_, words)| words).chain(OTHERS);
         let words = cases.into_iter().find(|words| words[0] == name).unwrap_or_else(|| panic!("{name}"));
         let named = |word: &&str| word.replace("/var/tmp/XXX", file.to_str().unwrap());

@@ -1,7 +1,7 @@
 //! Results of an imaginary machine, in which every figure follows from the query.
 
 use latscope_compat::PersonalityContext;
-use latscope_compat::lmbench::find;
+use latscope_compat::lmbench::find_program;
 use latscope_compat::lmbench::job::{LmbenchJob, PointQuery};
 use latscope_compat::lmbench::page::{LmbenchOutput, LmbenchPage};
 use latscope_core::histogram::Histogram;
@@ -15,7 +15,7 @@ use latscope_probes::{PlanInput, SurveyProfile};
 use std::collections::BTreeMap;
 
 fn number(query: &PointQuery, name: &str) -> Option<f64> {
-    query.params.get(name)?.number().map(|number| number as f64)
+    query.params.get(name)?.as_number().map(|number| number as f64)
 }
 
 /// Time on an imaginary machine, in ns. A load takes 1 up to 48 KiB, and 4.125 beyond. The TLB has 80 pages. Up to 8
@@ -92,7 +92,7 @@ pub fn measured(query: &PointQuery) -> Measurement {
             _ => BTreeMap::new(),
         },
         work: work(query),
-        ..Measurement::of(point, sampling, times, Histogram::new(1))
+        ..Measurement::from_samples(point, sampling, times, Histogram::new(1))
     }
 }
 
@@ -107,7 +107,7 @@ pub fn printed(job: LmbenchJob, measurements: Vec<Measurement>) -> LmbenchPage {
         row: false,
     };
     let points = job.queries.iter().map(point).collect();
-    let step = PlanStep::new("", points, Vec::new(), SurveyProfile::Normal.stop());
+    let step = PlanStep::new("", points, Vec::new(), SurveyProfile::Normal.stop_conditions());
     let request = RunRequest::new("", PlanInput::default());
     let plan = planner::of_steps(vec![step], &request, &Machine::default());
     let report = Report::new(ToolVersion::default(), String::new(), plan, Machine::default());
@@ -115,9 +115,9 @@ pub fn printed(job: LmbenchJob, measurements: Vec<Measurement>) -> LmbenchPage {
 }
 
 pub fn job(words: &[&str]) -> LmbenchJob {
-    let program = find(words[0]).unwrap_or_else(|| panic!("{} is a personality", words[0]));
+    let program = find_program(words[0]).unwrap_or_else(|| panic!("{} is a personality", words[0]));
     program
-        .read(&PersonalityContext::new(words[1..].iter().copied()))
+        .read_call(&PersonalityContext::new(words[1..].iter().copied()))
         .unwrap_or_else(|error| panic!("{words:?}: {error}"))
 }
 

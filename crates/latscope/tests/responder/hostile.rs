@@ -27,7 +27,7 @@ impl Random {
 
 /// Changes the words that do the most harm: those of rings, of the table, and of messages.
 fn attack(responder: &Responder, random: &mut Random) {
-    let [receive, transmit] = responder.layout.rings().unwrap();
+    let [receive, transmit] = responder.layout.ring_layouts().unwrap();
     let ring = if random.below(2) == 0 { receive } else { transmit };
     let entry = random.below(ring.num().into());
     let word = random.next() as u32;

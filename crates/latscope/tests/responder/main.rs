@@ -58,7 +58,7 @@ fn every_endpoint_is_announced_and_replies() {
         let mut host = responder.host();
         assert_eq!(responder.announced(&mut host), NAMES, "{way:?}");
         for word in PingWordSize::ALL {
-            let ping = ShortPing { number: 9 }.write(word, &mut [0; ShortPing::SIZE]).to_vec();
+            let ping = ShortPing { number: 9 }.write_ping(word, &mut [0; ShortPing::SIZE]).to_vec();
             assert_eq!(responder.ask(&mut host, RpmsgService::Ping, &ping), ping);
         }
         for service in [RpmsgService::Pty, RpmsgService::Bandwidth] {
@@ -83,11 +83,11 @@ fn long_pings_come_back_in_order() {
         let ping = LongPing { form, word };
         for index in 0..ping.packets() {
             let mut room = [0; LongPing::PACKET];
-            assert!(responder.send(&mut host, RpmsgService::LongPing, ping.write(index, &mut room)));
+            assert!(responder.send(&mut host, RpmsgService::LongPing, ping.write_packet(index, &mut room)));
         }
         let mut assembler = LongPingAssembler::new(ping);
         let whole: Vec<bool> =
-            (0..packets).map(|_| assembler.receive(&responder.receive(&mut host).1)).collect();
+            (0..packets).map(|_| assembler.receive_packet(&responder.receive(&mut host).1)).collect();
         assert_eq!(whole.iter().position(|whole| *whole), Some(packets - 1), "{ping:?}");
         let tally = assembler.tally();
         assert_eq!((tally.received as usize, tally.reordered, tally.mismatched), (packets, 0, 0), "{ping:?}");
@@ -97,10 +97,11 @@ fn long_pings_come_back_in_order() {
 #[test]
 fn what_is_not_sound_gets_no_reply_and_is_counted() {
     let (responder, mut host) = Responder::ready(RpmsgWindow::OPENAMP, Way::Events);
-    let mut ping = ShortPing { number: 1 }.write(PingWordSize::Eight, &mut [0; ShortPing::SIZE]).to_vec();
+    let mut ping =
+        ShortPing { number: 1 }.write_ping(PingWordSize::Eight, &mut [0; ShortPing::SIZE]).to_vec();
     ping[47] = 1;
     let mut packet = LongPing { form: LongPingDivision::Exact, word: PingWordSize::Eight }
-        .write(0, &mut [0; 480])
+        .write_packet(0, &mut [0; 480])
         .to_vec();
     packet[479] = 1;
     for (service, payload) in [
@@ -114,7 +115,7 @@ fn what_is_not_sound_gets_no_reply_and_is_counted() {
         assert!(responder.send(&mut host, service, payload));
     }
     for address in [0, 53, 0x3FF, 0x406, u32::MAX] {
-        host.send(OURS, address, b"x").unwrap();
+        host.send_message(OURS, address, b"x").unwrap();
     }
     // Messages are taken in order: when the last is replied to, all were.
     assert_eq!(responder.ask(&mut host, RpmsgService::Pty, b"last"), b"last");
@@ -132,7 +133,7 @@ fn a_message_that_is_longer_than_its_buffer_gets_no_reply() {
     // The first message is in the first buffer. Its descriptor says 20 bytes, now its header says more.
     responder.memory.store_u16(responder.layout.pools[1].at + 12, 5).unwrap();
     assert!(responder.step());
-    assert_eq!(host.receive(&mut [0; 496]), Ok(None));
+    assert_eq!(host.receive_message(&mut [0; 496]), Ok(None));
     assert!(responder.send(&mut host, RpmsgService::Pty, b"next"));
     assert!(responder.step());
     assert_eq!(responder.receive(&mut host).1, b"next");
@@ -148,13 +149,13 @@ fn indices_wrap() {
         // More than an index has values, as many at once as there are buffers.
         while received < 70_000 {
             let mut room = [0; 64];
-            block::write(sent, &mut room);
+            block::write_block(sent, &mut room);
             if sent < 70_000 && responder.send(&mut host, RpmsgService::Bandwidth, &room) {
                 sent += 1;
                 continue;
             }
             let (_, payload) = responder.receive(&mut host);
-            assert_eq!(block::parse(&payload), Ok(received), "{way:?}");
+            assert_eq!(block::verify_block(&payload), Ok(received), "{way:?}");
             received += 1;
         }
         let counts = responder.end();
@@ -170,7 +171,7 @@ fn a_sink_gives_a_receipt_when_asked() {
         eventually("a buffer", || responder.send(&mut host, RpmsgService::Sink, payload).then_some(()));
     };
     for sequence in 0..1000 {
-        block::write(sequence << 40, &mut data);
+        block::write_block(sequence << 40, &mut data);
         send(&data);
     }
     send(&data[..9]);
@@ -315,7 +316,7 @@ fn a_host_that_did_not_accept_the_name_service_hears_no_names_and_is_answered() 
     assert_eq!(responder.memory.load_u32(0x24), Ok(1), "our host accepts it");
     responder.memory.store_u32(0x24, 0b10).unwrap();
     assert!(responder.step());
-    assert_eq!(host.receive(&mut [0; 496]), Ok(None));
+    assert_eq!(host.receive_message(&mut [0; 496]), Ok(None));
     assert!(responder.send(&mut host, RpmsgService::Pty, b"knock"));
     assert!(responder.step());
     assert_eq!(responder.receive(&mut host), (RpmsgService::Pty.address(), b"knock".to_vec()));
@@ -349,8 +350,8 @@ fn a_configuration_that_ends_behind_the_table_is_a_fault() {
 #[test]
 fn names_of_the_host_are_not_unknown_messages() {
     let (responder, mut host) = Responder::ready(RpmsgWindow::OPENAMP, Way::Poll);
-    let goodbye = Announcement { name: RpmsgService::Pty.name(), address: OURS, destroyed: true };
-    host.send(OURS, NAME_SERVICE, &goodbye.bytes()).unwrap();
+    let goodbye = Announcement { name: RpmsgService::Pty.endpoint_name(), address: OURS, destroyed: true };
+    host.send_message(OURS, NAME_SERVICE, &goodbye.encode_bytes()).unwrap();
     assert_eq!(responder.ask(&mut host, RpmsgService::Pty, b"last"), b"last");
     let counts = responder.end();
     assert_eq!((counts["unknown"], counts["replied"]), (0, 1));

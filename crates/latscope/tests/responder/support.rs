@@ -147,7 +147,7 @@ impl Drop for Responder {
 
 impl Responder {
     fn spawn(program: &Path, layout: RpmsgWindow, words: &[OsString], kicks: Kicks) -> Responder {
-        let memory = Mapped::create(layout.size.next_multiple_of(4096)).unwrap();
+        let memory = Mapped::create_zeroed(layout.size.next_multiple_of(4096)).unwrap();
         layout.reset(&memory).unwrap();
         Responder::join(program, layout, memory, words, kicks)
     }
@@ -232,7 +232,7 @@ impl Responder {
 
     /// Sends a message. Returns false if there is no buffer.
     pub fn send(&self, host: &mut RpmsgHost<Mapped, 256>, service: RpmsgService, payload: &[u8]) -> bool {
-        match host.send(OURS, service.address(), payload) {
+        match host.send_message(OURS, service.address(), payload) {
             Ok(kick) => {
                 if kick {
                     self.kicks.send();
@@ -248,14 +248,14 @@ impl Responder {
     pub fn receive(&self, host: &mut RpmsgHost<Mapped, 256>) -> (u32, Vec<u8>) {
         let mut room = [0; 4096];
         eventually("a message", || {
-            let received = host.receive(&mut room).unwrap();
+            let received = host.receive_message(&mut room).unwrap();
             if let Some(received) = received {
                 if received.kick {
                     self.kicks.send();
                 }
                 return Some((received.header.source, room[..received.length].to_vec()));
             }
-            if !host.listen(RpmsgLinkEvent::Message).unwrap() {
+            if !host.request_kick(RpmsgLinkEvent::Message).unwrap() {
                 self.kicks.wait();
             }
             None
@@ -277,7 +277,7 @@ impl Responder {
             let (source, payload) = self.receive(host);
             let header =
                 latscope_rpmsg::header::RpmsgHeader { source, destination: 53, length: 40, flags: 0 };
-            endpoints.receive(&header, &payload).unwrap().unwrap();
+            endpoints.handle_message(&header, &payload).unwrap().unwrap();
         }
         endpoints.theirs().map(|(name, at)| format!("{name} {at:#x}")).collect()
     }
@@ -330,5 +330,5 @@ pub fn faults(counts: &BTreeMap<String, u64>) -> u64 {
 /// Overwrites bytes of the window with others.
 pub fn scribble(memory: &Mapped, at: usize, bytes: &[u8]) {
     let room = memory.size().saturating_sub(at);
-    memory.write(at, &bytes[..bytes.len().min(room)]).unwrap();
+    memory.write_bytes(at, &bytes[..bytes.len().min(room)]).unwrap();
 }

@@ -49,10 +49,10 @@ fn record(linear: Linear, cycles: u64) -> LinearRecord {
 /// Text that a run prints on stdout, from imaginary figures.
 fn transcript(words: &str) -> String {
     let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
-    let options = CYCLICTEST.read(&PersonalityContext::new(arguments.clone())).unwrap();
-    let plan = setup::plan(&options, &machine(), None).unwrap();
+    let options = CYCLICTEST.read_call(&PersonalityContext::new(arguments.clone())).unwrap();
+    let plan = setup::plan_run(&options, &machine(), None).unwrap();
     let step = &plan.steps[0];
-    let fixed: Vec<Fixed> = step.points.iter().map(Fixed::of).collect();
+    let fixed: Vec<Fixed> = step.points.iter().map(Fixed::of_point).collect();
     let broken = options.common.break_above == Some(1);
     let cycles = if broken { 1 } else { options.loops.unwrap() };
     let linear = step.periodic.as_ref().unwrap().linear;
@@ -62,7 +62,7 @@ fn transcript(words: &str) -> String {
     let stream: Vec<Exceedance> = (0..cycles)
         .map(|turn| Exceedance { turn, at: turn * 1_000_000 + 12_440_239_221_000, value: 12_900 })
         .collect();
-    let lines = samples.take(0, &stream, 0);
+    let lines = samples.process_samples(0, &stream, 0);
     let spikes = if options.spike.is_some() { samples.spikes(0) } else { Spikes::default() };
     let outcome =
         CyclictestOutcome { rows, records, spikes, broken: broken.then_some((0, 12_900)), smi: None };
@@ -74,7 +74,7 @@ fn transcript(words: &str) -> String {
     };
     let frames = frames(&options, &fixed, &outcome.rows);
     let json = options.common.json.as_ref().map_or(String::new(), |_| {
-        let head = RtTestsJsonHeader::here(
+        let head = RtTestsJsonHeader::for_finished_run(
             "cyclictest",
             &arguments,
             options.common.release.printed(),
@@ -82,14 +82,14 @@ fn transcript(words: &str) -> String {
         );
         let missed = vec![0; fixed.len()];
         let threads = (&fixed[..], &outcome.rows[..], &missed[..]);
-        head.file(&json::threads(
+        head.format_file(&json::format_threads(
             (options.common.release, options.unit),
             &machine(),
             threads,
             &outcome.records,
         ))
     });
-    cpus + &held + &intervals + &lines + &frames + &json + &page::end(&options, &fixed, &outcome)
+    cpus + &held + &intervals + &lines + &frames + &json + &page::format_end(&options, &fixed, &outcome)
 }
 
 fn frames(options: &CyclictestOptions, fixed: &[Fixed], rows: &[RtThreadRow]) -> String {
@@ -97,7 +97,8 @@ fn frames(options: &CyclictestOptions, fixed: &[Fixed], rows: &[RtThreadRow]) ->
         return String::new();
     }
     let frame = |rows: &[RtThreadRow]| {
-        status::header(options, "0.50 0.60 0.70 1/100 4001") + &status::lines(options.unit, fixed, rows, None)
+        status::header(options, "0.50 0.60 0.70 1/100 4001")
+            + &status::format_thread_lines(options.unit, fixed, rows, None)
     };
     let up = status::up(fixed.len());
     let end = if options.refresh_on_max { up.clone() + &status::down(fixed.len()) } else { String::new() };
@@ -106,7 +107,7 @@ fn frames(options: &CyclictestOptions, fixed: &[Fixed], rows: &[RtThreadRow]) ->
 
 fn oslat(words: &str) -> String {
     use latscope_compat::rt::oslat::{OSLAT, text};
-    let options = OSLAT.read(&PersonalityContext::new(words.split_whitespace())).unwrap();
+    let options = OSLAT.read_call(&PersonalityContext::new(words.split_whitespace())).unwrap();
     if options.version {
         return "oslat V 2.40\n".to_owned();
     }
@@ -116,12 +117,12 @@ fn oslat(words: &str) -> String {
     };
     let cores: Vec<text::Core> = vec![core(0)];
     let json = options.common.json.as_ref().map_or(String::new(), |_| {
-        let head = RtTestsJsonHeader::here("oslat", &[], "2.40", SystemTime::UNIX_EPOCH);
-        head.file(&text::json(&options, 2597, &cores))
+        let head = RtTestsJsonHeader::for_finished_run("oslat", &[], "2.40", SystemTime::UNIX_EPOCH);
+        head.format_file(&text::format_json(&options, 2597, &cores))
     });
     "oslat V 2.40\n".to_owned()
-        + &text::before(&options, cores.len())
-        + &text::after(&options, 2597, &cores)
+        + &text::format_preamble(&options, cores.len())
+        + &text::format_results(&options, 2597, &cores)
         + &json
 }
 
@@ -130,24 +131,25 @@ fn cyclicdeadline(words: &str) -> String {
     let reserved =
         [Reservation { runtime: 6000, deadline: 10_000 }, Reservation { runtime: 6300, deadline: 10_500 }];
     let (reserved, rows) = (&reserved[..], &[row(4000, 100), row(4001, 95)][..]);
-    let lines = text::lines(reserved, rows);
+    let lines = text::format_status(reserved, rows);
     let frames = if words.contains("-q") { lines } else { format!("{lines}\x1b[2A{lines}\x1b[2A\x1b[4B") };
     let broken = words.contains("-b").then_some((0, 17_000));
     let json = if words.contains("--json") {
-        RtTestsJsonHeader::here("cyclicdeadline", &[], "2.40", SystemTime::UNIX_EPOCH).file(&text::json(rows))
+        RtTestsJsonHeader::for_finished_run("cyclicdeadline", &[], "2.40", SystemTime::UNIX_EPOCH)
+            .format_file(&text::format_json(rows))
     } else {
         String::new()
     };
-    text::before(true, reserved)
+    text::format_preamble(true, reserved)
         + &text::introduction(3999, reserved, rows)
         + &frames
-        + &text::broken(rows, broken)
+        + &text::format_break(rows, broken)
         + &json
 }
 
 fn pairs(program: &PersonalityProgram<PairsOptions>, name: &str, words: &str) -> String {
     let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
-    let options = program.read(&PersonalityContext::new(arguments.clone())).unwrap();
+    let options = program.read_call(&PersonalityContext::new(arguments.clone())).unwrap();
     let rules = pairs::rules(&options, &machine()).unwrap();
     let broken = options.common.break_above == Some(1);
     let cycles = if broken { 1 } else { options.loops.unwrap() };
@@ -168,7 +170,8 @@ fn pairs(program: &PersonalityProgram<PairsOptions>, name: &str, words: &str) ->
         .map(|n| PacedEndpointPair { rules: &rules[2 * n], receiver: all[2 * n], sender: all[2 * n + 1] })
         .collect();
     let circle = name == "signaltest";
-    let lines = if circle { text::circle(options.priority, &all) } else { text::pairs(&pairs, timeouts) };
+    let lines =
+        if circle { text::circle(options.priority, &all) } else { text::format_pairs(&pairs, timeouts) };
     let (up, down) = (text::up(endpoints), text::down(endpoints + 2));
     let load = "0.50 0.60 0.70 1/100 4001";
     let drawn = match (options.common.quiet, options.verbose, circle) {
@@ -181,18 +184,18 @@ fn pairs(program: &PersonalityProgram<PairsOptions>, name: &str, words: &str) ->
         (.., false) => format!("{lines}{up}{lines}{up}{down}"),
     };
     let json = if circle { text::circle_json(&all) } else { text::pairs_json(&pairs, timeouts) };
-    let json = options
-        .common
-        .json
-        .map(|_| RtTestsJsonHeader::here(name, &arguments, "2.40", SystemTime::UNIX_EPOCH).file(&json));
-    let broken = if broken && circle { text::broken(0) } else { String::new() };
+    let json = options.common.json.map(|_| {
+        RtTestsJsonHeader::for_finished_run(name, &arguments, "2.40", SystemTime::UNIX_EPOCH)
+            .format_file(&json)
+    });
+    let broken = if broken && circle { text::format_break(0) } else { String::new() };
     broken + &drawn + &json.unwrap_or_default()
 }
 
 fn hackbench(words: &str) -> String {
-    use latscope_compat::rt::hackbench::{HACKBENCH, after, before};
-    let options = HACKBENCH.read(&PersonalityContext::new(words.split_whitespace())).unwrap();
-    before(&options.message_groups) + &after(Duration::from_millis(1040))
+    use latscope_compat::rt::hackbench::{HACKBENCH, format_elapsed, format_preamble};
+    let options = HACKBENCH.read_call(&PersonalityContext::new(words.split_whitespace())).unwrap();
+    format_preamble(&options.message_groups) + &format_elapsed(Duration::from_millis(1040))
 }
 
 fn rendered(case: &Case) -> String {

@@ -59,26 +59,28 @@ impl ContestSide {
     ///
     /// # Errors
     /// The side does not run, or prints no figure.
-    pub fn run(&self, latscope: &LatscopeBinary, here: &PlaceholderValues) -> Result<Vec<f64>> {
+    pub fn run_side(&self, latscope: &LatscopeBinary, here: &PlaceholderValues) -> Result<Vec<f64>> {
         match self {
             ContestSide::Point(line, figures) => {
-                let point = latscope.point(&here.words(line)?)?;
-                let reason = point.reason().unwrap_or_else(|| "no figure".to_owned());
+                let point = latscope.measure_point(&here.fill_words(line)?)?;
+                let reason = point.joined_reasons().unwrap_or_else(|| "no figure".to_owned());
                 let found: Option<Vec<f64>> = figures.iter().map(|figure| figure(&point.summary)).collect();
                 found.with_context(|| format!("latscope {line}: {reason}"))
             }
-            ContestSide::Personality(line, figures) => read(&latscope.says(&here.words(line)?)?, figures),
-            ContestSide::Tool(line, figures) => read(&here.run(line)?, figures),
+            ContestSide::Personality(line, figures) => {
+                read_figures(&latscope.read_output(&here.fill_words(line)?)?, figures)
+            }
+            ContestSide::Tool(line, figures) => read_figures(&here.run_peer(line)?, figures),
             ContestSide::Served(server, line, figures) => {
-                let _server = Server::start(here, server)?;
-                read(&patiently(here, line)?, figures)
+                let _server = Server::start_server(here, server)?;
+                read_figures(&patiently(here, line)?, figures)
             }
         }
     }
 }
 
-fn read(output: &str, figures: &[ToolFigureLocator]) -> Result<Vec<f64>> {
-    let found: Option<Vec<f64>> = figures.iter().map(|figure| figure.read(output)).collect();
+fn read_figures(output: &str, figures: &[ToolFigureLocator]) -> Result<Vec<f64>> {
+    let found: Option<Vec<f64>> = figures.iter().map(|figure| figure.parse_figure(output)).collect();
     found.with_context(|| format!("no figure in: {}", output.lines().last().unwrap_or_default()))
 }
 
@@ -86,19 +88,19 @@ fn read(output: &str, figures: &[ToolFigureLocator]) -> Result<Vec<f64>> {
 fn patiently(here: &PlaceholderValues, line: &str) -> Result<String> {
     for _ in 0..20 {
         sleep(Duration::from_millis(100));
-        if let Ok(said) = here.run(line) {
+        if let Ok(said) = here.run_peer(line) {
             return Ok(said);
         }
     }
-    here.run(line)
+    here.run_peer(line)
 }
 
 /// Server that ends when this value is dropped.
 struct Server(Child);
 
 impl Server {
-    fn start(here: &PlaceholderValues, line: &str) -> Result<Server> {
-        let mut command = here.command(line)?;
+    fn start_server(here: &PlaceholderValues, line: &str) -> Result<Server> {
+        let mut command = here.peer_command(line)?;
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         match child.try_wait()? {
             Some(status) => bail!("{line} ended at once ({status})"),

@@ -72,13 +72,13 @@ impl VmPlacement {
     /// Runs both sides in turns, and prints the outcome. Returns true if each limit holds.
     pub fn take_turns(&self, pairs: usize) -> bool {
         eprint!("\r{} ", self.name);
-        let measured = self.boot(pairs);
+        let measured = self.run_in_vm(pairs);
         eprint!("\r{:40}\r", "");
         let (outcome, calls) = match measured {
             Ok(measured) => measured,
             Err(error) => return not_run(&format!("{error:#}")),
         };
-        let mut holds = outcome.print(PAYLOADS.iter().map(|(_, limit)| limit));
+        let mut holds = outcome.print_results(PAYLOADS.iter().map(|(_, limit)| limit));
         for (side, most) in SYSTEM_CALLS {
             match per_transaction(&calls, side) {
                 Some(found) => {
@@ -98,8 +98,8 @@ impl VmPlacement {
     }
 
     /// Boots once. Returns the turns, and the output of the trial of system calls.
-    fn boot(&self, pairs: usize) -> Result<(ContestOutcome, String)> {
-        let program = tools::place().join("bin").join(RSBINDER.program());
+    fn run_in_vm(&self, pairs: usize) -> Result<(ContestOutcome, String)> {
+        let program = tools::peers_dir().join("bin").join(RSBINDER.program());
         let trials = dist::example("binder_trials", "release")?;
         let programs = [program, trials].map(|path| path.to_string_lossy().into_owned());
         let machine = VirtualMachine {
@@ -119,7 +119,7 @@ impl VmPlacement {
         let ended = machine.run_patiently(&self.job(pairs))?;
         let mut outcome = ContestOutcome::default();
         for turn in 1..=pairs {
-            match read(&ended.out(), turn) {
+            match read_turn(&ended.out(), turn) {
                 Ok(turn) => outcome.turns.push(turn),
                 Err(error) => outcome.failures.push(format!("{error:#}")),
             }
@@ -150,20 +150,20 @@ impl VmPlacement {
 }
 
 /// Figures of both sides in a turn, in the order of the payloads.
-fn read(out: &Path, turn: usize) -> Result<Vec<(f64, f64)>> {
+fn read_turn(out: &Path, turn: usize) -> Result<Vec<(f64, f64)>> {
     let said = || fs::read_to_string(out.join(format!("{turn}.said"))).unwrap_or_default();
     let report = fs::read(out.join(format!("{turn}.json"))).with_context(said)?;
     let report = Report::from_json(&report)?;
     let of_payload = |bytes: u64| {
         let theirs = fs::read_to_string(out.join(format!("{turn}.{bytes}")))?;
-        let ours = ours(&report, bytes).context("latscope has no figure").with_context(said)?;
+        let ours = latscope_median(&report, bytes).context("latscope has no figure").with_context(said)?;
         Ok((ours, p50(&theirs).with_context(said)?))
     };
     PAYLOADS.iter().map(|(bytes, _)| of_payload(*bytes)).collect()
 }
 
-fn ours(report: &Report, bytes: u64) -> Option<f64> {
-    report.of_probe("ipc.binder").find(|m| m.number(param::PAYLOAD) == Some(bytes))?.summary.p50
+fn latscope_median(report: &Report, bytes: u64) -> Option<f64> {
+    report.of_probe("ipc.binder").find(|m| m.numeric_param(param::PAYLOAD) == Some(bytes))?.summary.p50
 }
 
 /// Median that rsbinder-ping prints.

@@ -145,8 +145,8 @@ pub fn take_turns<'a>(
             eprint!("\r{:40}\r{} {turn}/{pairs} ", "", contest.name);
             let hopeless = outcome.turns.is_empty().then(|| outcome.failures.first()).flatten();
             let once = || {
-                let ours = contest.ours.run(latscope, here)?;
-                anyhow::Ok(ours.into_iter().zip(contest.theirs.run(latscope, here)?).collect())
+                let ours = contest.ours.run_side(latscope, here)?;
+                anyhow::Ok(ours.into_iter().zip(contest.theirs.run_side(latscope, here)?).collect())
             };
             // More of the same will not mend what failed at first.
             match hopeless
@@ -174,7 +174,7 @@ mod tests {
         sockperf: ---> percentile 75.000 =    7.175\nsockperf: ---> percentile 50.000 =    6.810\n";
 
     fn read(figures: &[ToolFigureLocator], output: &str) -> Vec<Option<f64>> {
-        figures.iter().map(|figure| figure.read(output)).collect()
+        figures.iter().map(|figure| figure.parse_figure(output)).collect()
     }
 
     #[test]

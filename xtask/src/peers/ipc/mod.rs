@@ -7,7 +7,7 @@ mod emulated;
 pub mod here;
 
 use super::tools::{self, LatscopeBinary, PeerTool, PlaceholderValues};
-use super::{SEED, middle, verdict};
+use super::{SEED, limit_verdict, median_or_nan};
 use anyhow::{Result, bail};
 use contest::IpcContest;
 use emulated::VmPlacement;
@@ -18,13 +18,14 @@ use latscope_core::units::format_time;
 ///
 /// # Errors
 /// latscope cannot be built, a name is unknown, or tools are missing and this process is not root.
-pub fn run(only: &[String], pairs: usize) -> Result<bool> {
-    check(only)?;
+pub fn compare_contests(only: &[String], pairs: usize) -> Result<bool> {
+    check_names(only)?;
     let chosen = |name: &str| only.is_empty() || only.iter().any(|word| word == name);
     let contests: Vec<&IpcContest> = here::CONTESTS.iter().filter(|contest| chosen(contest.name)).collect();
     let places: Vec<&VmPlacement> = emulated::PLACES.iter().filter(|place| chosen(place.name)).collect();
     let of_places = (!places.is_empty()).then_some(&emulated::RSBINDER);
-    let lacking = tools::install(contests.iter().filter_map(|contest| contest.tool).chain(of_places))?;
+    let lacking =
+        tools::install_missing(contests.iter().filter_map(|contest| contest.tool).chain(of_places))?;
     let why = |tool: Option<&PeerTool>| {
         let lacks = |(program, _): &&(&str, String)| tool.is_some_and(|tool| tool.program() == *program);
         lacking.iter().find(lacks).map(|(program, why)| format!("{program} cannot be had: {why}"))
@@ -37,7 +38,7 @@ pub fn run(only: &[String], pairs: usize) -> Result<bool> {
         let (latscope, here) = (LatscopeBinary::build()?, PlaceholderValues::new()?);
         for (contest, outcome) in here::take_turns(&contests, &latscope, &here, pairs, |c| why(c.tool)) {
             println!("{}: {}", contest.name, contest.what);
-            holds &= outcome.print(contest.rows);
+            holds &= outcome.print_results(contest.rows);
             println!("  latscope {}\n  {}\n  differs: {}", contest.ours, contest.theirs, contest.differs);
         }
     }
@@ -52,7 +53,7 @@ pub fn run(only: &[String], pairs: usize) -> Result<bool> {
 }
 
 /// Refuses names that no contest has.
-fn check(only: &[String]) -> Result<()> {
+fn check_names(only: &[String]) -> Result<()> {
     let names = here::CONTESTS.iter().map(|c| c.name).chain(emulated::PLACES.iter().map(|p| p.name));
     let names: Vec<&str> = names.collect();
     match only.iter().find(|name| !names.contains(&name.as_str())) {
@@ -80,7 +81,7 @@ pub struct ContestOutcome {
 
 impl ContestOutcome {
     /// Prints the results. Returns true if every turn was measured and each limit holds.
-    pub fn print<'a>(&self, limits: impl IntoIterator<Item = &'a ContestLimit>) -> bool {
+    pub fn print_results<'a>(&self, limits: impl IntoIterator<Item = &'a ContestLimit>) -> bool {
         let mut holds = self.failures.is_empty();
         for (index, limit) in limits.into_iter().enumerate() {
             let pairs: Vec<(f64, f64)> = self.turns.iter().map(|turn| turn[index]).collect();
@@ -88,7 +89,7 @@ impl ContestOutcome {
                 holds = false;
                 continue;
             };
-            let judgement = verdict(ratio, interval, ConfidenceInterval { low: 0.0, high: limit.most });
+            let judgement = limit_verdict(ratio, interval, ConfidenceInterval { low: 0.0, high: limit.most });
             let judged = match limit.most.is_finite() {
                 true => format!("at most {:.2}: {judgement}", limit.most),
                 false => "no limit".to_owned(),
@@ -98,8 +99,8 @@ impl ContestOutcome {
                 limit.name,
                 interval.low,
                 interval.high,
-                format_time(middle(pairs.iter().map(|(ours, _)| *ours))),
-                format_time(middle(pairs.iter().map(|(_, theirs)| *theirs))),
+                format_time(median_or_nan(pairs.iter().map(|(ours, _)| *ours))),
+                format_time(median_or_nan(pairs.iter().map(|(_, theirs)| *theirs))),
             );
             holds &= judgement != "EXCEEDED";
         }
@@ -125,16 +126,16 @@ mod tests {
 
     #[test]
     fn every_limit_has_to_hold_in_every_turn() {
-        assert!(outcome([(9.0, 10.0), (5.0, 10.0)], &[]).print(LIMITS));
-        assert!(!outcome([(9.0, 10.0), (7.0, 10.0)], &[]).print(LIMITS));
-        assert!(!outcome([(9.0, 10.0), (5.0, 10.0)], &["no device"]).print(LIMITS));
-        assert!(!ContestOutcome::default().print(LIMITS));
+        assert!(outcome([(9.0, 10.0), (5.0, 10.0)], &[]).print_results(LIMITS));
+        assert!(!outcome([(9.0, 10.0), (7.0, 10.0)], &[]).print_results(LIMITS));
+        assert!(!outcome([(9.0, 10.0), (5.0, 10.0)], &["no device"]).print_results(LIMITS));
+        assert!(!ContestOutcome::default().print_results(LIMITS));
     }
 
     #[test]
     fn unknown_names_are_told_the_known_ones() {
-        let error = check(&["pipes".to_owned()]).unwrap_err().to_string();
+        let error = check_names(&["pipes".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("pipe-same-core, ") && error.contains("binder-same-core"), "{error}");
-        check(&["spin".to_owned(), "binder-two-cores".to_owned()]).unwrap();
+        check_names(&["spin".to_owned(), "binder-two-cores".to_owned()]).unwrap();
     }
 }

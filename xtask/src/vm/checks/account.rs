@@ -6,12 +6,12 @@ use latscope_core::report::Report;
 
 pub const CHECKS: &[VmCheck] = &[
     VmCheck::new("a quota of a control group of the second version is named first", ALL, QUOTA, |ran| {
-        ran.says("The run was limited to 0.50 CPU by its control group; throttled in ")?;
-        ensure!(!ran.said().contains("The machine was quiet"), "{}", ran.said());
+        ran.check_stdout("The run was limited to 0.50 CPU by its control group; throttled in ")?;
+        ensure!(!ran.output_text().contains("The machine was quiet"), "{}", ran.output_text());
         throttled(&ran.files.join("result.json"))
     }),
     VmCheck::new("latscope doctor finds a quota of a group above", ALL, DOCTOR, |ran| {
-        ran.says("0.50 CPUs: 50.0 ms of CPU time in each 100 ms")
+        ran.check_stdout("0.50 CPUs: 50.0 ms of CPU time in each 100 ms")
     }),
 ];
 

@@ -12,17 +12,17 @@ pub const CHECKS: &[VmCheck] = &[
     VmCheck::new("AOSP's libhwbinder_latency finds none in hwbinder", ALL, LATENCY, hwbinder_latency)
         .exits(1),
     VmCheck::new("AOSP's libhwbinder_latency inherits within a process", ALL, PASSTHROUGH, |ran| {
-        ensure!(json(ran)?["inheritance"] == "PASS", "{}", ran.said());
+        ensure!(parse_json(ran)?["inheritance"] == "PASS", "{}", ran.output_text());
         Ok(())
     }),
-    VmCheck::new("AOSP's libhwbinder_latency stops a trace at the first miss", ALL, TRACE, traced),
+    VmCheck::new("AOSP's libhwbinder_latency stops a trace at the first miss", ALL, TRACE, check_trace),
     // Fifteen pairs of processes, on an emulator whose clock may run fast.
     VmCheck::new("AOSP's libbinder_benchmark measures all sizes", ALL, BENCHMARK, |ran| {
         let found = benchmarks(ran, "BM_sendVec_binder/")?;
         ensure!(found == 15, "{found} sizes instead of 15");
         Ok(())
     })
-    .takes(300),
+    .with_time_limit(300),
     VmCheck::new("AOSP's libhwbinder_benchmark repeats what its filter takes", ALL, REPEATED, |ran| {
         let found = benchmarks(ran, "BM_sendVec_binderize/")?;
         ensure!(
@@ -32,10 +32,15 @@ pub const CHECKS: &[VmCheck] = &[
         Ok(())
     }),
     VmCheck::new("AOSP's libhwbinder_benchmark speaks as Android 8.0", ALL, OREO, |ran| {
-        ran.says("BM_sendVec_binderize/64k  ")?;
-        ran.says("\n---------------------------------------------------------------------\nBM_sendVec_binderize/1024  ")
+        ran.check_stdout("BM_sendVec_binderize/64k  ")?;
+        ran.check_stdout("\n---------------------------------------------------------------------\nBM_sendVec_binderize/1024  ")
     }),
-    VmCheck::new("AOSP's binderThroughputTest counts calls of its clients", ALL, THROUGHPUT, throughput),
+    VmCheck::new(
+        "AOSP's binderThroughputTest counts calls of its clients",
+        ALL,
+        THROUGHPUT,
+        check_throughput,
+    ),
 ];
 
 const SCHD_DBG: &str = "latscope as schd-dbg -i 50 -pair 2 -v";
@@ -51,15 +56,15 @@ const REPEATED: &str = "latscope as libhwbinder_benchmark --benchmark_filter='/(
 const OREO: &str = "latscope as libhwbinder_benchmark --benchmark_filter='/(1024|64k)$' --benchmark_min_time=5x --compat=8.0";
 const THROUGHPUT: &str = "latscope as binderThroughputTest -p -w 4 -i 200";
 
-fn json(ran: &Ran) -> Result<Value> {
-    serde_json::from_str(&ran.stdout).with_context(|| ran.said())
+fn parse_json(ran: &Ran) -> Result<Value> {
+    serde_json::from_str(&ran.stdout).with_context(|| ran.output_text())
 }
 
 /// Checks the figures of a latency test in which a normal thread serves each SCHED_FIFO call: one mismatch in each
 /// iteration.
 fn latency(ran: &Ran, server: &str, pairs: usize) -> Result<()> {
-    let page = json(ran)?;
-    ensure!(page["inheritance"] == "FAIL", "{}", ran.said());
+    let page = parse_json(ran)?;
+    ensure!(page["inheritance"] == "FAIL", "{}", ran.output_text());
     for pair in 0..pairs {
         let block = &page[format!("P{pair}")];
         ensure!(block["I"] == 100 && block["fifo_ms"]["avg"].as_f64() > Some(0.0), "P{pair}: {block}");
@@ -75,14 +80,14 @@ fn latency(ran: &Ran, server: &str, pairs: usize) -> Result<()> {
 
 fn hwbinder_latency(ran: &Ran) -> Result<()> {
     latency(ran, "hwbinder", 1)?;
-    let page = json(ran)?;
+    let page = parse_json(ran)?;
     let raw = page["fifo_0_data"].as_array().context("no raw data")?;
     ensure!(raw.len() == 50, "{} raw durations", raw.len());
-    ensure!(page["ALL"]["fifodis"]["p99"].as_f64() > Some(0.0), "{}", ran.said());
+    ensure!(page["ALL"]["fifodis"]["p99"].as_f64() > Some(0.0), "{}", ran.output_text());
     Ok(())
 }
 
-fn traced(ran: &Ran) -> Result<()> {
+fn check_trace(ran: &Ran) -> Result<()> {
     ran.prints("exit 1, on 0")?;
     ran.complains("deadline triggered: halt & stop trace\nlog:/sys/kernel/")?;
     ran.complains("tracing/trace\n")?;
@@ -94,7 +99,7 @@ fn traced(ran: &Ran) -> Result<()> {
 
 /// Checks that all rows of a benchmark were measured. Returns the number of rows.
 fn benchmarks(ran: &Ran, family: &str) -> Result<usize> {
-    let page = json(ran)?;
+    let page = parse_json(ran)?;
     let rows = page["benchmarks"].as_array().context("no rows")?;
     for row in rows {
         ensure!(row["name"].as_str().is_some_and(|name| name.starts_with(family)), "{row}");
@@ -103,9 +108,9 @@ fn benchmarks(ran: &Ran, family: &str) -> Result<usize> {
     Ok(rows.len())
 }
 
-fn throughput(ran: &Ran) -> Result<()> {
-    ran.says("Created BinderWorker3\n")?;
-    ran.says("\n50%: ")?;
+fn check_throughput(ran: &Ran) -> Result<()> {
+    ran.check_stdout("Created BinderWorker3\n")?;
+    ran.check_stdout("\n50%: ")?;
     let rate = ran.stdout.split("iterations per sec: ").nth(1).and_then(|rest| rest.lines().next());
     let rate: f64 = rate.context("no rate")?.parse()?;
     ensure!(rate > 0.0, "{rate} a second");

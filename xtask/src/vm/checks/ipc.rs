@@ -5,44 +5,48 @@ use anyhow::{Context, Result, ensure};
 use latscope_core::param;
 
 pub const CHECKS: &[VmCheck] = &[
-    VmCheck::new("latscope ipc measures binder", ALL, LATENCY, |ran| ran.measured("ipc.binder")),
-    VmCheck::new("latscope ipc measures hwbinder", ALL, SCATTER_GATHER, |ran| ran.measured("ipc.hwbinder")),
+    VmCheck::new("latscope ipc measures binder", ALL, LATENCY, |ran| ran.check_measured("ipc.binder")),
+    VmCheck::new("latscope ipc measures hwbinder", ALL, SCATTER_GATHER, |ran| {
+        ran.check_measured("ipc.hwbinder")
+    }),
     VmCheck::new("mainline binder passes on nice values and no policy", ALL, LATENCY, inheritance),
     VmCheck::new("pairs have contexts of their own or share one", ALL, PAIRS, |ran| {
-        ran.measured("ipc.binder")
+        ran.check_measured("ipc.binder")
     }),
     VmCheck::new("every payload comes back over binder", ALL, THROUGHPUT, |ran| {
-        let points = ran.result()?.of_probe("ipc.hwbinder").count();
+        let points = ran.parse_report()?.of_probe("ipc.hwbinder").count();
         ensure!(points == 8, "{points} points instead of four payloads, each alone and summed up");
-        ran.measured("ipc.hwbinder")
+        ran.check_measured("ipc.hwbinder")
     }),
-    VmCheck::new("binder's way of a request is measured", ALL, ONE_WAY, |ran| ran.measured("ipc.binder")),
+    VmCheck::new("binder's way of a request is measured", ALL, ONE_WAY, |ran| {
+        ran.check_measured("ipc.binder")
+    }),
     // The miss is the emulator's, which proves nothing: exit code 3.
-    VmCheck::new("a missed deadline over binder is traced", ALL, TRACE, traced).exits(3),
+    VmCheck::new("a missed deadline over binder is traced", ALL, TRACE, check_trace).exits(3),
     VmCheck::new("every transport is measured beside binder", ALL, EVERY, every),
-    VmCheck::new("the context manager is pinged", ALL, PING, |ran| ran.measured("ipc.binder")),
+    VmCheck::new("the context manager is pinged", ALL, PING, |ran| ran.check_measured("ipc.binder")),
     VmCheck::new("without a context manager there is none to ping", ALL, NOBODY, |ran| {
-        ran.says("/dev/binder has no context manager, so nothing is registered")
+        ran.check_stdout("/dev/binder has no context manager, so nothing is registered")
     })
     .exits(1),
     VmCheck::new("a service that is not there is named", ALL, NO_SERVICE, |ran| {
-        ran.says("no service no.such.service on /dev/binder")
+        ran.check_stdout("no service no.such.service on /dev/binder")
     })
     .exits(1),
     VmCheck::new("who holds the context manager is named", ALL, TAKEN, |ran| {
-        ran.says("/dev/binder has a context manager: latscope (process ")
+        ran.check_stdout("/dev/binder has a context manager: latscope (process ")
     }),
     VmCheck::new("without permission binder is not measured", ALL, UNPERMITTED, |ran| {
-        ran.says("no permission to open /dev/binder")
+        ran.check_stdout("no permission to open /dev/binder")
     })
     .exits(1),
     VmCheck::new("a server killed over binder is reported, and nothing is left", ALL, KILLED, |ran| {
-        ran.says("signal: 9 (SIGKILL)")?;
-        ran.says("left: 0")
+        ran.check_stdout("signal: 9 (SIGKILL)")?;
+        ran.check_stdout("left: 0")
     }),
     VmCheck::new("a run over binder that is killed leaves nothing", ALL, ENDED, |ran| {
-        ran.says("there: 2")?;
-        ran.says("left: 0")
+        ran.check_stdout("there: 2")?;
+        ran.check_stdout("left: 0")
     }),
     VmCheck::new("a lock with inheritance does not wait for the hog", ALL, INVERSION, inversion),
 ];
@@ -73,33 +77,34 @@ const ENDED: &str = "latscope ipc -t binder --caller other --duration 30s -q & r
                      wait $run; sleep 2; echo left: $(grep -l ^ipc/ /proc/[0-9]*/comm | wc -l)";
 const INVERSION: &str = "latscope ipc --inversion --count 5 --json -";
 
-fn value(ran: &Ran, caller: &str, name: &str) -> Result<f64> {
-    let report = ran.result()?;
-    let m = report.of_probe("ipc.binder").find(|m| m.is(param::CALLER, caller)).context("no such row")?;
-    let value = m.values.get(name).with_context(|| format!("no {name}: {:?}", m.reason()))?;
+fn row_value(ran: &Ran, caller: &str, name: &str) -> Result<f64> {
+    let report = ran.parse_report()?;
+    let m =
+        report.of_probe("ipc.binder").find(|m| m.has_param(param::CALLER, caller)).context("no such row")?;
+    let value = m.values.get(name).with_context(|| format!("no {name}: {:?}", m.joined_reasons()))?;
     Ok(value.value)
 }
 
 fn inheritance(ran: &Ran) -> Result<()> {
     for (what, inherited) in [("rt", 0.0), ("nice", 50.0)] {
-        let of = |name: &str| value(ran, "fifo", &format!("{what}-{name}"));
+        let of = |name: &str| row_value(ran, "fifo", &format!("{what}-{name}"));
         let found = (of("calls")?, of("inherited")?, of("restored")?);
         ensure!(found == (50.0, inherited, 50.0), "{what}: calls, inherited, restored: {found:?}");
     }
     Ok(())
 }
 
-fn traced(ran: &Ran) -> Result<()> {
-    let trace = std::fs::read_to_string(ran.files.join("miss.txt")).with_context(|| ran.said())?;
+fn check_trace(ran: &Ran) -> Result<()> {
+    let trace = std::fs::read_to_string(ran.files.join("miss.txt")).with_context(|| ran.output_text())?;
     ensure!(trace.contains("sched_switch"), "the trace has no switches");
-    let outliers: usize = ran.result()?.measurements.iter().map(|m| m.outliers.len()).sum();
-    ensure!(outliers > 0, "no outlier: {}", ran.said());
+    let outliers: usize = ran.parse_report()?.measurements.iter().map(|m| m.outliers.len()).sum();
+    ensure!(outliers > 0, "no outlier: {}", ran.output_text());
     Ok(())
 }
 
 fn inversion(ran: &Ran) -> Result<()> {
-    ran.measured("ipc.inversion")?;
-    let report = ran.result()?;
+    ran.check_measured("ipc.inversion")?;
+    let report = ran.parse_report()?;
     let shortest: Vec<Option<f64>> = report.of_probe("ipc.inversion").map(|m| m.summary.min).collect();
     let [Some(plain), Some(pi), Some(binder), Some(hwbinder)] = shortest[..] else {
         anyhow::bail!("not two locks and two transports: {shortest:?}")
@@ -111,11 +116,11 @@ fn inversion(ran: &Ran) -> Result<()> {
 }
 
 fn every(ran: &Ran) -> Result<()> {
-    let report = ran.result()?;
+    let report = ran.parse_report()?;
     let mut transports = 0;
     for m in report.measurements.iter().filter(|m| m.probe.starts_with("ipc.")) {
         transports += 1;
-        ensure!(m.summary.count > 0, "{}: {:?}", m.probe, m.reason());
+        ensure!(m.summary.count > 0, "{}: {:?}", m.probe, m.joined_reasons());
     }
     ensure!(transports >= 20, "only {transports} rows");
     Ok(())

@@ -21,7 +21,7 @@ use super::VmKernel;
 use super::boot::VirtualMachine;
 use crate::debian::AVAILABLE;
 use crate::dist;
-use crate::shell::quoted;
+use crate::shell::quote_word;
 use anyhow::{Context, Result, bail, ensure};
 pub use ran::Ran;
 use std::fmt::Write;
@@ -45,8 +45,8 @@ pub const ALL: &[VmKernel] = &[VmKernel::Rt, VmKernel::Std, VmKernel::Rt612];
 /// Kernels with PREEMPT_RT, which also have the tracers timerlat and osnoise.
 pub const REAL_TIME: &[VmKernel] = &[VmKernel::Rt, VmKernel::Rt612];
 
-/// Longest time of a command in s, unless [`VmCheck::takes`] sets another. An emulated machine is slow next to other
-/// work.
+/// Longest time of a command in s, unless [`VmCheck::with_time_limit`] sets another. An emulated machine is slow next
+/// to other work.
 const LIMIT: u32 = 180;
 
 /// Command to run in the VM, and the conditions on its outcome.
@@ -78,7 +78,7 @@ impl VmCheck {
     }
 
     /// Returns this test for a command that may take up to so many seconds.
-    pub const fn takes(self, limit: u32) -> VmCheck {
+    pub const fn with_time_limit(self, limit: u32) -> VmCheck {
         VmCheck { limit, ..self }
     }
 
@@ -86,9 +86,9 @@ impl VmCheck {
     ///
     /// # Errors
     /// The error names the condition that does not hold.
-    pub fn judge(&self, ran: &Ran) -> Result<()> {
+    pub fn check_outcome(&self, ran: &Ran) -> Result<()> {
         if ran.status != self.status {
-            bail!("exit status {} instead of {}: {}", ran.status, self.status, ran.said());
+            bail!("exit status {} instead of {}: {}", ran.status, self.status, ran.output_text());
         }
         (self.holds)(ran)
     }
@@ -98,9 +98,9 @@ impl VmCheck {
 ///
 /// # Errors
 /// No test has this name.
-pub fn report(word: &str, kernels: &[VmKernel], profile: &str) -> Result<ExitCode> {
+pub fn run_and_report(word: &str, kernels: &[VmKernel], profile: &str) -> Result<ExitCode> {
     let (mut passed, mut failed) = (0, 0);
-    run(word, kernels, profile, |name, outcome| match outcome {
+    run_matching(word, kernels, profile, |name, outcome| match outcome {
         Ok(()) => (println!("{name} ... ok"), passed += 1).1,
         Err(error) => (println!("{name} ... FAILED: {error:#}"), failed += 1).1,
     });
@@ -117,12 +117,12 @@ pub fn run_all(each: impl FnMut(&str, Result<()>)) -> Result<(), &'static str> {
     if !AVAILABLE {
         return Err("tests in the VM: it is an x86-64 machine, this is not");
     }
-    run("", ALL, dist::PROFILE, each);
+    run_matching("", ALL, dist::PROFILE, each);
     Ok(())
 }
 
 /// Runs the tests with a word in their name. Passes the name and the outcome of each to `each`.
-fn run(word: &str, kernels: &[VmKernel], profile: &str, mut each: impl FnMut(&str, Result<()>)) {
+fn run_matching(word: &str, kernels: &[VmKernel], profile: &str, mut each: impl FnMut(&str, Result<()>)) {
     for kernel in kernels {
         let wanted = |check: &&VmCheck| check.kernels.contains(kernel) && check.name.contains(word);
         let usual = FAMILIES.iter().copied().flatten().filter(wanted).collect::<Vec<_>>();
@@ -130,7 +130,7 @@ fn run(word: &str, kernels: &[VmKernel], profile: &str, mut each: impl FnMut(&st
         let machines = [("", usual, usual_shape as VmAdjustment), (" of four nodes", of_nodes, nodes::shape)];
         for (machine, chosen, shape) in machines.into_iter().filter(|(_, chosen, _)| !chosen.is_empty()) {
             for (check, outcome) in
-                chosen.iter().zip(outcomes(&chosen, |checks| boot(*kernel, checks, profile, shape)))
+                chosen.iter().zip(outcomes(&chosen, |checks| run_in_machine(*kernel, checks, profile, shape)))
             {
                 each(&format!("VM {kernel}{machine}: {}", check.name), outcome);
             }
@@ -163,7 +163,12 @@ type VmAdjustment = fn(&mut VirtualMachine);
 fn usual_shape(_: &mut VirtualMachine) {}
 
 /// Runs tests under a single kernel, on a machine of this shape. Returns the outcome of each.
-fn boot(kernel: VmKernel, checks: &[&VmCheck], profile: &str, shape: VmAdjustment) -> Vec<Result<()>> {
+fn run_in_machine(
+    kernel: VmKernel,
+    checks: &[&VmCheck],
+    profile: &str,
+    shape: VmAdjustment,
+) -> Vec<Result<()>> {
     let trials = match dist::example("binder_trials", profile) {
         Ok(trials) => trials.to_string_lossy().into_owned(),
         Err(error) => return checks.iter().map(|_| Err(anyhow::anyhow!("{error:#}"))).collect(),
@@ -185,8 +190,9 @@ fn boot(kernel: VmKernel, checks: &[&VmCheck], profile: &str, shape: VmAdjustmen
     match machine.run_patiently(&script(checks)) {
         Ok(ended) => (0..checks.len())
             .map(|index| {
-                let ran = Ran::read(&ended.out().join(index.to_string())).context("it did not run")?;
-                checks[index].judge(&ran)
+                let ran =
+                    Ran::read_outcome(&ended.out().join(index.to_string())).context("it did not run")?;
+                checks[index].check_outcome(&ran)
             })
             .collect(),
         Err(error) => checks.iter().map(|_| Err(anyhow::anyhow!("{error:#}"))).collect(),
@@ -199,8 +205,8 @@ fn boot(kernel: VmKernel, checks: &[&VmCheck], profile: &str, shape: VmAdjustmen
 pub fn script(checks: &[&VmCheck]) -> String {
     let mut script = String::new();
     for (index, check) in checks.iter().enumerate() {
-        let (command, limit) = (quoted(check.command), check.limit);
-        let _ = writeln!(script, "echo {} >/dev/console", quoted(check.name));
+        let (command, limit) = (quote_word(check.command), check.limit);
+        let _ = writeln!(script, "echo {} >/dev/console", quote_word(check.name));
         let _ = writeln!(script, "mkdir -p /out/{index}/files && cd /out/{index}/files");
         let _ =
             writeln!(script, "timeout {limit} sh -c {command} >../stdout 2>../stderr; echo $? >../status");
@@ -213,14 +219,15 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    const FAILS: VmCheck = VmCheck::new("a", ALL, "echo out; echo err >&2; exit 2", |ran| ran.says("out"));
+    const FAILS: VmCheck =
+        VmCheck::new("a", ALL, "echo out; echo err >&2; exit 2", |ran| ran.check_stdout("out"));
 
     fn ran(check: &VmCheck) -> Ran {
         let place = tempfile::tempdir().unwrap();
         let script = script(&[check]).replace("/out/", &format!("{}/", place.path().display()));
         let script = script.replace("/dev/console", "/dev/null");
         crate::shell::output(std::process::Command::new("sh").args(["-c", &script])).unwrap();
-        Ran::read(&place.path().join("0")).unwrap()
+        Ran::read_outcome(&place.path().join("0")).unwrap()
     }
 
     #[test]
@@ -245,9 +252,9 @@ mod tests {
     fn the_exit_status_is_judged_before_what_was_said() {
         let ran = ran(&FAILS);
         assert_eq!((ran.status, ran.stdout.as_str(), ran.stderr.as_str()), (2, "out\n", "err\n"));
-        let error = FAILS.judge(&ran).unwrap_err().to_string();
+        let error = FAILS.check_outcome(&ran).unwrap_err().to_string();
         assert_eq!(error, "exit status 2 instead of 0: out\nerr\n");
-        VmCheck { status: 2, ..FAILS }.judge(&ran).unwrap();
+        VmCheck { status: 2, ..FAILS }.check_outcome(&ran).unwrap();
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub const CHECKS: &[VmCheck] = &[
         &[VmKernel::Std],
         PLACED,
         |ran| {
-            let report = ran.result()?;
+            let report = ran.parse_report()?;
             let pairs: BTreeSet<_> = report.measurements.iter().map(Measurement::nodes).collect();
             ensure!(pairs.len() == NODES_WITH_CPUS * NODES, "pairs of nodes: {pairs:?}");
             // Idle and single loads, on small and huge pages.
@@ -25,23 +25,23 @@ pub const CHECKS: &[VmCheck] = &[
                 report.machine.nodes
             );
             ensure!(report.machine.claimed_latency(0, 3) == Some(190), "{:?}", report.machine.nodes);
-            report.measurements.iter().try_for_each(placed)
+            report.measurements.iter().try_for_each(check_placement)
         },
     )
-    .takes(300),
+    .with_time_limit(300),
     VmCheck::new("the matrix of nodes is one screen", &[VmKernel::Std], SCREEN, |ran| {
         // The columns are as wide as their cells.
         let head = ran.stdout.lines().find(|line| line.contains("CPUs of node")).unwrap_or_default();
         let found: Vec<&str> = head.split_whitespace().collect();
         let columns = "CPUs of node memory 0 memory 1 memory 2 memory 3";
         ensure!(found.join(" ") == columns, "{head:?} in: {}", ran.stdout);
-        ran.says("behind · what firmware states")?;
+        ran.check_stdout("behind · what firmware states")?;
         ensure!(ran.stdout.lines().count() <= 50, "{}", ran.stdout);
         Ok(())
     })
-    .takes(300),
+    .with_time_limit(300),
     VmCheck::new("each class of pairs of CPUs has its row", &[VmKernel::Std], PAIRS, |ran| {
-        let report = ran.result()?;
+        let report = ran.parse_report()?;
         for class in ["other node", "other package"] {
             let title = format!("core to core, {class}, cas");
             ensure!(
@@ -52,7 +52,7 @@ pub const CHECKS: &[VmCheck] = &[
         }
         Ok(())
     })
-    .takes(300),
+    .with_time_limit(300),
 ];
 
 const NODES: usize = 4;
@@ -63,11 +63,11 @@ const SCREEN: &str = "latscope memory latency --nodes all --pages 4KiB --size 8M
 const PAIRS: &str = "latscope survey --quick --rounds 1 --only sync.core-to-core --quiet --json -";
 
 /// Checks that all pages of a point are on its node, by what move_pages(2) said.
-fn placed(m: &Measurement) -> Result<()> {
+fn check_placement(m: &Measurement) -> Result<()> {
     let pages = |name| m.values.get(name).map_or(-1.0, |value| value.value);
     let (there, elsewhere) = (pages("pages-on-node"), pages("pages-elsewhere"));
     ensure!(there >= 2048.0 && elsewhere == 0.0, "{}: {there} pages there, {elsewhere} elsewhere", m.title);
-    let bound = m.text(param::BOUND);
+    let bound = m.text_param(param::BOUND);
     let wanted = m.nodes().map(|(_, node)| format!("bind {node}"));
     ensure!(bound == wanted.as_deref(), "{}: {bound:?}", m.title);
     Ok(())

@@ -86,23 +86,23 @@ const KILLED: &str = concat!(
 
 /// Checks that a probe was measured, and has these values.
 fn values(ran: &Ran, probe: &str, names: &[&str]) -> Result<()> {
-    let report = ran.result()?;
+    let report = ran.parse_report()?;
     ensure!(report.of_probe(probe).next().is_some(), "no {probe} in the result");
     for m in report.of_probe(probe) {
         let missing = names.iter().find(|name| !m.values.contains_key(**name));
-        ensure!(missing.is_none(), "{probe} has no {missing:?}: {:?} {:?}", m.values, m.reason());
+        ensure!(missing.is_none(), "{probe} has no {missing:?}: {:?} {:?}", m.values, m.joined_reasons());
     }
     Ok(())
 }
 
 /// Checks that timerlat measured these parts of an activation.
 fn contexts(ran: &Ran, names: &[&str]) -> Result<()> {
-    let report = ran.result()?;
+    let report = ran.parse_report()?;
     let told = |name: &&str| {
-        let mut of_context = report.of_probe("wake.timerlat").filter(|m| m.is(param::CONTEXT, name));
+        let mut of_context = report.of_probe("wake.timerlat").filter(|m| m.has_param(param::CONTEXT, name));
         of_context.any(|m| m.summary.count > 0)
     };
     let missing = names.iter().find(|name| !told(name));
-    ensure!(missing.is_none(), "{missing:?} is not told: {}", ran.said());
+    ensure!(missing.is_none(), "{missing:?} is not told: {}", ran.output_text());
     Ok(())
 }

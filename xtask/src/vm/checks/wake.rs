@@ -6,31 +6,33 @@ use anyhow::{Context, Result, ensure};
 
 pub const CHECKS: &[VmCheck] = &[
     VmCheck::new("latscope wake measures every CPU", ALL, "latscope wake --duration 1s --json -", |ran| {
-        let points = ran.result()?.of_probe("wake.timer").count();
+        let points = ran.parse_report()?.of_probe("wake.timer").count();
         ensure!(points == 3, "{points} points instead of two CPUs and both together: {}", ran.stdout);
-        ran.measured("wake.timer")
+        ran.check_measured("wake.timer")
     }),
     VmCheck::new("latscope wake measures under SCHED_DEADLINE", ALL, DEADLINE, |ran| {
-        ran.measured("wake.timer")
+        ran.check_measured("wake.timer")
     }),
     VmCheck::new("a thread of SCHED_DEADLINE can sleep by sched_yield", ALL, YIELD, |ran| {
-        ran.measured("wake.timer")
+        ran.check_measured("wake.timer")
     }),
-    VmCheck::new("late wake-ups are explained", REAL_TIME, BLAME, explained).exits(3),
+    VmCheck::new("late wake-ups are explained", REAL_TIME, BLAME, check_explanations).exits(3),
     VmCheck::new(
         "injected preemptions are found, with their thread",
         &[VmKernel::Rt612],
         INJECTED_PREEMPTIONS,
         injected_preemptions,
     ),
-    VmCheck::new("the kernel has the tracer timerlat", REAL_TIME, TRACERS, |ran| ran.says("timerlat")),
-    VmCheck::new("the kernel has the tracer osnoise", REAL_TIME, TRACERS, |ran| ran.says("osnoise")),
-    VmCheck::new("timerlat measures", REAL_TIME, TIMERLAT, |ran| ran.says("timer_latency")),
+    VmCheck::new("the kernel has the tracer timerlat", REAL_TIME, TRACERS, |ran| {
+        ran.check_stdout("timerlat")
+    }),
+    VmCheck::new("the kernel has the tracer osnoise", REAL_TIME, TRACERS, |ran| ran.check_stdout("osnoise")),
+    VmCheck::new("timerlat measures", REAL_TIME, TIMERLAT, |ran| ran.check_stdout("timer_latency")),
     VmCheck::new(
         "timerlat can wake threads of a program",
         &[VmKernel::Rt612],
         "ls /sys/kernel/tracing/osnoise/per_cpu/cpu0",
-        |ran| ran.says("timerlat_fd"),
+        |ran| ran.check_stdout("timerlat_fd"),
     ),
 ];
 
@@ -42,8 +44,8 @@ const YIELD: &str = "latscope wake --policy deadline --method yield --duration 1
 const BLAME: &str = "latscope wake --duration 1s --threshold 1ns --json -";
 
 /// Checks that outliers have causes that add up to their length.
-fn explained(ran: &Ran) -> Result<()> {
-    let report = ran.result()?;
+fn check_explanations(ran: &Ran) -> Result<()> {
+    let report = ran.parse_report()?;
     let outliers = report.of_probe("wake.timer").flat_map(|m| &m.outliers);
     let explained: Vec<_> = outliers.filter(|outlier| !outlier.cause.is_empty()).collect();
     ensure!(!explained.is_empty(), "nothing is explained: {:?}", report.warnings);
@@ -59,7 +61,7 @@ fn explained(ran: &Ran) -> Result<()> {
 const INJECTED_PREEMPTIONS: &str = "latscope selftest wake; true";
 
 fn injected_preemptions(ran: &Ran) -> Result<()> {
-    injected_preemptions::most_are_found(&ran.stdout).with_context(|| ran.said())
+    injected_preemptions::most_are_found(&ran.stdout).with_context(|| ran.output_text())
 }
 
 const TRACERS: &str = "cat /sys/kernel/tracing/available_tracers";

@@ -5,7 +5,7 @@ use crate::binder_tests::words::AndroidOutputVersion;
 use std::fmt::Write;
 
 /// Returns the table of the given runs.
-pub fn text(layout: AndroidOutputVersion, runs: &[&BinderBenchmarkRow]) -> String {
+pub fn format_table(layout: AndroidOutputVersion, runs: &[&BinderBenchmarkRow]) -> String {
     let width = runs.iter().map(|run| run.full_name().len()).max().unwrap_or(0).max(10);
     let mut text = match layout {
         AndroidOutputVersion::Current => {
@@ -35,13 +35,13 @@ fn cells(layout: AndroidOutputVersion, run: &BinderBenchmarkRow) -> String {
             format!("{:>10.2} %    {:>10.2} %    {:>10}", 100.0 * real, 100.0 * cpu, run.iterations)
         }
         (None, AndroidOutputVersion::Current) => {
-            format!("{} ns   {} ns   {:>10}", time(real), time(cpu), run.iterations)
+            format!("{} ns   {} ns   {:>10}", format_ns(real), format_ns(cpu), run.iterations)
         }
     }
 }
 
 /// Formats a time in ns. The fewer digits there are before the point, the more follow it.
-fn time(ns: f64) -> String {
+fn format_ns(ns: f64) -> String {
     let decimals = match ns {
         _ if ns < 1.0 => 3,
         _ if ns < 10.0 => 2,
@@ -80,9 +80,9 @@ mod tests {
         let chosen = runs::benchmarks("BM_sendVec_binderize", AndroidOutputVersion::Oreo, None);
         let sample =
             |(iterations, real, cpu)| vec![BinderBenchmarkSample { iterations, real, cpu, error: None }];
-        let runs = runs::all(&chosen, &OREO.map(sample));
+        let runs = runs::all_rows(&chosen, &OREO.map(sample));
         assert_eq!(
-            text(AndroidOutputVersion::Oreo, &runs.iter().collect::<Vec<_>>()),
+            format_table(AndroidOutputVersion::Oreo, &runs.iter().collect::<Vec<_>>()),
             include_str!("oreo.txt")
         );
     }
@@ -91,7 +91,7 @@ mod tests {
     fn current_versions_have_a_rule_on_both_sides() {
         let runs = super::super::json::tests::runs();
         assert_eq!(
-            text(AndroidOutputVersion::Current, &runs.iter().collect::<Vec<_>>()),
+            format_table(AndroidOutputVersion::Current, &runs.iter().collect::<Vec<_>>()),
             include_str!("current.txt")
         );
     }

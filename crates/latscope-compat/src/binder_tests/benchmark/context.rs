@@ -30,7 +30,7 @@ pub struct BenchmarkContext {
 
 impl BenchmarkContext {
     /// Returns the description of this machine, as it is now.
-    pub fn here(executable: &str, machine: &Machine) -> BenchmarkContext {
+    pub fn of_this_machine(executable: &str, machine: &Machine) -> BenchmarkContext {
         let date = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let governed = |cpu: &u32| {
             let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
@@ -52,7 +52,7 @@ impl BenchmarkContext {
     }
 
     /// Text of the description, as the console has it.
-    pub fn text(&self, layout: AndroidOutputVersion) -> String {
+    pub fn format_console(&self, layout: AndroidOutputVersion) -> String {
         let run = format!("Run on ({} X {} MHz CPU s)\n", self.cpus, self.megahertz);
         let mut text = match layout {
             AndroidOutputVersion::Oreo => run + &self.date_of(layout) + "\n",

@@ -17,7 +17,7 @@ impl BenchmarkFilter {
     ///
     /// # Errors
     /// The text is no regular expression.
-    pub fn read(text: &str) -> Result<Option<BenchmarkFilter>> {
+    pub fn parse_filter(text: &str) -> Result<Option<BenchmarkFilter>> {
         if text.is_empty() || text == "all" {
             return Ok(None);
         }
@@ -29,7 +29,7 @@ impl BenchmarkFilter {
     }
 
     /// Returns true if a benchmark of this name is to run.
-    pub fn takes(&self, name: &str) -> bool {
+    pub fn selects_name(&self, name: &str) -> bool {
         self.pattern.is_match(name) != self.others
     }
 }

@@ -3,8 +3,8 @@
 use super::BinderBenchmark;
 use super::filter::BenchmarkFilter;
 use super::runs::{BinderBenchmarkRow, BinderBenchmarkRowKind};
-use crate::binder_tests::words::{BinderCommonOptions, SWITCH, number, option, switch};
-use crate::getopt::{CommandLineRefusal, OptionOccurrence, ProgramOption, Takes, part, put, value};
+use crate::binder_tests::words::{BinderCommonOptions, SWITCH, option, parse_in_range, parse_switch};
+use crate::getopt::{CommandLineRefusal, OptionOccurrence, ProgramOption, Takes, part, set_field, value};
 use std::path::PathBuf;
 
 /// Form of the output.
@@ -58,7 +58,7 @@ pub struct BenchmarkOptions {
 
 impl BenchmarkOptions {
     /// Returns the options of a call of a program without arguments.
-    pub fn of(bench: &'static BinderBenchmark) -> BenchmarkOptions {
+    pub fn for_benchmark(bench: &'static BinderBenchmark) -> BenchmarkOptions {
         BenchmarkOptions {
             bench,
             format: BenchmarkFormat::Console,
@@ -81,7 +81,7 @@ part!(BenchmarkOptions, common: BinderCommonOptions);
 const FORMAT: (Takes, &str) = value("console|json|csv");
 
 /// Returns an option that has no effect.
-const fn nothing(
+const fn ignored_option(
     name: &'static str,
     takes: (Takes, &'static str),
     help: &'static str,
@@ -93,26 +93,26 @@ const fn nothing(
 #[rustfmt::skip]
 static SPECS: [ProgramOption<BenchmarkOptions>; 21] = [
     option("-m", value("PASSTHROUGH"), "call within the process; any other word: over hwbinder",
-        |o, given| put(&mut o.passthrough, Ok(given.text() == "PASSTHROUGH"))),
-    option("--benchmark_list_tests", SWITCH, "print the names, and measure nothing", |o, given| put(&mut o.list, switch(given))),
-    option("--benchmark_filter", value("REGEX"), "only those that match; -REGEX: that do not", |o, given| put(&mut o.filter, filter(given.text()))),
-    option("--benchmark_min_time", value("T"), "seconds of each, as 0.5 or 0.5s, or calls, as 100x [0.5]", |o, given| put(&mut o.length, length(given.text()))),
-    option("--benchmark_repetitions", value("N"), "so many rounds over all of them [1]", |o, given| put(&mut o.repetitions, number(given, 1..=1000))),
+        |o, given| set_field(&mut o.passthrough, Ok(given.value_text() == "PASSTHROUGH"))),
+    option("--benchmark_list_tests", SWITCH, "print the names, and measure nothing", |o, given| set_field(&mut o.list, parse_switch(given))),
+    option("--benchmark_filter", value("REGEX"), "only those that match; -REGEX: that do not", |o, given| set_field(&mut o.filter, filter(given.value_text()))),
+    option("--benchmark_min_time", value("T"), "seconds of each, as 0.5 or 0.5s, or calls, as 100x [0.5]", |o, given| set_field(&mut o.length, length(given.value_text()))),
+    option("--benchmark_repetitions", value("N"), "so many rounds over all of them [1]", |o, given| set_field(&mut o.repetitions, parse_in_range(given, 1..=1000))),
     option("--benchmark_report_aggregates_only", SWITCH, "of repetitions only mean, median, stddev, cv",
-        |o, given| put(&mut o.aggregates_only, switch(given))),
+        |o, given| set_field(&mut o.aggregates_only, parse_switch(given))),
     option("--benchmark_display_aggregates_only", SWITCH, "the same, but the file has all",
-        |o, given| put(&mut o.display_aggregates_only, switch(given))),
-    option("--benchmark_format", FORMAT, "of stdout [console]", |o, given| put(&mut o.format, format(given))),
-    option("--benchmark_out", value("FILE"), "write them to a file, too", |o, given| put(&mut o.out, given.path())),
-    option("--benchmark_out_format", FORMAT, "of that file [json]", |o, given| put(&mut o.out_format, format(given))),
-    nothing("--benchmark_color", value("auto|true|false"), "no effect: there is no colour"),
-    nothing("--benchmark_counters_tabular", SWITCH, "no effect: there are no counters"),
-    nothing("--benchmark_enable_random_interleaving", SWITCH, "no effect: repetitions are rounds over all of them"),
-    nothing("--benchmark_min_warmup_time", value("S"), "no effect: the first 100 calls are never recorded"),
+        |o, given| set_field(&mut o.display_aggregates_only, parse_switch(given))),
+    option("--benchmark_format", FORMAT, "of stdout [console]", |o, given| set_field(&mut o.format, format(given))),
+    option("--benchmark_out", value("FILE"), "write them to a file, too", |o, given| set_field(&mut o.out, given.path())),
+    option("--benchmark_out_format", FORMAT, "of that file [json]", |o, given| set_field(&mut o.out_format, format(given))),
+    ignored_option("--benchmark_color", value("auto|true|false"), "no effect: there is no colour"),
+    ignored_option("--benchmark_counters_tabular", SWITCH, "no effect: there are no counters"),
+    ignored_option("--benchmark_enable_random_interleaving", SWITCH, "no effect: repetitions are rounds over all of them"),
+    ignored_option("--benchmark_min_warmup_time", value("S"), "no effect: the first 100 calls are never recorded"),
     option("--benchmark_dry_run", SWITCH, "one call of each",
         dry_run),
     option("--benchmark_time_unit", value("ns"), "only ns", |_, given| time_unit(given)),
-    nothing("--v", value("N"), "no effect"),
+    ignored_option("--v", value("N"), "no effect"),
     ProgramOption::TRANSPORT,
     ProgramOption::LAYOUT,
     ProgramOption::SAVED,
@@ -126,7 +126,7 @@ pub(super) const fn specs(bench: &BinderBenchmark) -> &'static [ProgramOption<Be
 
 impl BenchmarkOptions {
     /// Returns true if a run is printed on stdout.
-    pub fn shows(&self, run: &BinderBenchmarkRow) -> bool {
+    pub fn is_printed(&self, run: &BinderBenchmarkRow) -> bool {
         self.keeps(run) && !(self.display_aggregates_only && self.is_single(run))
     }
 
@@ -143,7 +143,7 @@ impl BenchmarkOptions {
 }
 
 fn format(given: &OptionOccurrence) -> Result<BenchmarkFormat, CommandLineRefusal> {
-    match given.text() {
+    match given.value_text() {
         "console" => Ok(BenchmarkFormat::Console),
         "json" => Ok(BenchmarkFormat::Json),
         "csv" => Ok(BenchmarkFormat::Csv),
@@ -154,21 +154,21 @@ fn format(given: &OptionOccurrence) -> Result<BenchmarkFormat, CommandLineRefusa
 }
 
 fn dry_run(options: &mut BenchmarkOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
-    if switch(given)? {
+    if parse_switch(given)? {
         options.length = BenchmarkRunLength::Iterations(1);
     }
     Ok(())
 }
 
 fn time_unit(given: &OptionOccurrence) -> Result<(), CommandLineRefusal> {
-    match given.text() {
+    match given.value_text() {
         "ns" => Ok(()),
         unit => Err(CommandLineRefusal::Usage(format!("{}={unit}: only ns is covered", given.name))),
     }
 }
 
 fn filter(text: &str) -> Result<Option<BenchmarkFilter>, CommandLineRefusal> {
-    BenchmarkFilter::read(text).map_err(|error| CommandLineRefusal::Usage(format!("{error:#}")))
+    BenchmarkFilter::parse_filter(text).map_err(|error| CommandLineRefusal::Usage(format!("{error:#}")))
 }
 
 /// Parses a length: `0.5`, `0.5s`, `100x`.
@@ -193,7 +193,7 @@ mod tests {
     use crate::context::PersonalityContext;
 
     fn read(line: &str) -> Result<BenchmarkOptions, CommandLineRefusal> {
-        LIBHWBINDER_BENCHMARK.read(&PersonalityContext::new(line.split_whitespace()))
+        LIBHWBINDER_BENCHMARK.read_call(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
             read(&format!("--benchmark_filter={filter}"))
                 .unwrap()
                 .filter
-                .is_none_or(|filter| filter.takes(name))
+                .is_none_or(|filter| filter.selects_name(name))
         };
         assert!(
             takes("ize/(4|8)$", "BM_sendVec_binderize/8") && !takes("ize/(4|8)$", "BM_sendVec_binderize/64")
@@ -242,6 +242,6 @@ mod tests {
             let text = format!("{:#}", read(line).unwrap_err());
             assert!(text.contains(said) && !text.contains('\n'), "{line}: {text}");
         }
-        assert!(LIBBINDER_BENCHMARK.read(&PersonalityContext::new(["-m", "PASSTHROUGH"])).is_err());
+        assert!(LIBBINDER_BENCHMARK.read_call(&PersonalityContext::new(["-m", "PASSTHROUGH"])).is_err());
     }
 }

@@ -78,7 +78,7 @@ impl RepetitionStatistic {
         }
     }
 
-    fn of(self, values: &[f64]) -> f64 {
+    fn compute_statistic(self, values: &[f64]) -> f64 {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         match self {
@@ -88,7 +88,7 @@ impl RepetitionStatistic {
                 (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt()
             }
             RepetitionStatistic::Variation if mean == 0.0 => 0.0,
-            RepetitionStatistic::Variation => RepetitionStatistic::Deviation.of(values) / mean,
+            RepetitionStatistic::Variation => RepetitionStatistic::Deviation.compute_statistic(values) / mean,
         }
     }
 }
@@ -120,20 +120,20 @@ pub fn benchmarks(
     };
     let all =
         (2..=16).map(|power| 1 << power).map(|payload| (format!("{family}/{}", size(payload)), payload));
-    all.filter(|(name, _)| filter.is_none_or(|filter| filter.takes(name))).collect()
+    all.filter(|(name, _)| filter.is_none_or(|filter| filter.selects_name(name))).collect()
 }
 
 /// Returns all rows: for each benchmark its repetitions, then their statistics.
-pub fn all(chosen: &[(String, u64)], samples: &[Vec<BinderBenchmarkSample>]) -> Vec<BinderBenchmarkRow> {
+pub fn all_rows(chosen: &[(String, u64)], samples: &[Vec<BinderBenchmarkSample>]) -> Vec<BinderBenchmarkRow> {
     let mut all = Vec::new();
     for (index, ((name, _), samples)) in chosen.iter().zip(samples).enumerate() {
-        all.extend(rows(name, index, samples));
+        all.extend(benchmark_rows(name, index, samples));
     }
     all
 }
 
 /// Returns the rows of a benchmark.
-fn rows(name: &str, index: usize, samples: &[BinderBenchmarkSample]) -> Vec<BinderBenchmarkRow> {
+fn benchmark_rows(name: &str, index: usize, samples: &[BinderBenchmarkSample]) -> Vec<BinderBenchmarkRow> {
     let count = samples.len() as u64;
     let run = |kind, sample: &BinderBenchmarkSample| BinderBenchmarkRow {
         name: name.to_owned(),
@@ -155,7 +155,7 @@ fn rows(name: &str, index: usize, samples: &[BinderBenchmarkSample]) -> Vec<Bind
         let [real, cpu]: [Vec<f64>; 2] =
             [good.iter().map(|sample| sample.real).collect(), good.iter().map(|sample| sample.cpu).collect()];
         runs.extend(RepetitionStatistic::ALL.map(|statistic| {
-            let (real, cpu) = (statistic.of(&real), statistic.of(&cpu));
+            let (real, cpu) = (statistic.compute_statistic(&real), statistic.compute_statistic(&cpu));
             let sample = BinderBenchmarkSample { iterations: good.len() as u64, real, cpu, error: None };
             run(BinderBenchmarkRowKind::Aggregate(statistic), &sample)
         }));
@@ -184,7 +184,7 @@ mod tests {
     fn repetitions_have_statistics() {
         let sample = |real| BinderBenchmarkSample { iterations: 10, real, cpu: real / 2.0, error: None };
         let chosen = [("BM/4".to_owned(), 4)];
-        let runs = all(&chosen, &[vec![sample(10.0), sample(40.0), sample(16.0)]]);
+        let runs = all_rows(&chosen, &[vec![sample(10.0), sample(40.0), sample(16.0)]]);
         let found: Vec<(String, f64, u64)> =
             runs[3..].iter().map(|run| (run.full_name(), run.real, run.iterations)).collect();
         let deviation = (144.0f64 + 324.0 + 36.0).sqrt() / 2f64.sqrt();
@@ -192,14 +192,14 @@ mod tests {
         assert_eq!(found[1], ("BM/4_median".to_owned(), 16.0, 3));
         assert!((found[2].1 - deviation).abs() < 1e-9 && (found[3].1 - deviation / 22.0).abs() < 1e-9);
         assert!(runs[6].is_ratio());
-        assert_eq!(all(&chosen, &[vec![sample(10.0)]]).len(), 1);
+        assert_eq!(all_rows(&chosen, &[vec![sample(10.0)]]).len(), 1);
     }
 
     #[test]
     fn what_was_not_measured_is_in_no_statistic() {
         let failed =
             BinderBenchmarkSample { error: Some("no room".to_owned()), ..BinderBenchmarkSample::default() };
-        let runs = all(
+        let runs = all_rows(
             &[("BM/4".to_owned(), 4)],
             &[vec![failed, BinderBenchmarkSample { real: 5.0, ..BinderBenchmarkSample::default() }]],
         );

@@ -13,8 +13,8 @@ pub struct Main(pub TransactionHop);
 
 impl Main {
     /// Returns the present state of this thread.
-    pub fn here() -> Main {
-        let state = sched::state(0).unwrap_or_default();
+    pub fn of_this_thread() -> Main {
+        let state = sched::thread_state(0).unwrap_or_default();
         Main(TransactionHop {
             role: "main".to_owned(),
             pid: std::process::id(),
@@ -28,20 +28,25 @@ impl Main {
 }
 
 /// Returns the whole text: the processes at their begin, then each call of each pair.
-pub fn text(test: &Test, layout: AndroidOutputVersion, main: &Main, pairs: &[CallerHopPair]) -> String {
+pub fn format_hops(
+    test: &Test,
+    layout: AndroidOutputVersion,
+    main: &Main,
+    pairs: &[CallerHopPair],
+) -> String {
     let began = |role: &'static str| {
         pairs.iter().flat_map(move |(fifo, _)| fifo.iter().filter(move |hop| hop.role == role))
     };
-    let servers: String = began("service").map(|hop| dump(test.server, hop, layout)).collect();
-    let mut main = dump("main", &main.0, layout);
+    let servers: String = began("service").map(|hop| format_hop(test.server, hop, layout)).collect();
+    let mut main = format_hop("main", &main.0, layout);
     if layout == AndroidOutputVersion::Oreo {
         // There a dump of the main process ends before its policy.
         main.truncate(main.trim_end().rfind('\n').map_or(0, |at| at + 1));
     }
     let mut text = if test.fuller { servers + &main } else { main + &servers };
-    began("client").for_each(|hop| text += &dump("client", hop, layout));
+    began("client").for_each(|hop| text += &format_hop("client", hop, layout));
     for (fifo, other) in pairs {
-        let (fifo, other) = (turns(fifo), turns(other));
+        let (fifo, other) = (split_calls(fifo), split_calls(other));
         for turn in 0..fifo.len().max(other.len()) {
             for call in [fifo.get(turn), other.get(turn)].into_iter().flatten() {
                 text += &call_text(test, layout, call);
@@ -52,7 +57,7 @@ pub fn text(test: &Test, layout: AndroidOutputVersion, main: &Main, pairs: &[Cal
 }
 
 /// Hops of each call: its caller, and the serving thread that reported its own state.
-fn turns(hops: &[TransactionHop]) -> Vec<&[TransactionHop]> {
+fn split_calls(hops: &[TransactionHop]) -> Vec<&[TransactionHop]> {
     let from = hops.iter().position(|hop| hop.role.ends_with("-caller")).unwrap_or(hops.len());
     let calls = &hops[from..];
     let begins: Vec<usize> = (0..calls.len()).filter(|at| calls[*at].role.ends_with("-caller")).collect();
@@ -62,9 +67,9 @@ fn turns(hops: &[TransactionHop]) -> Vec<&[TransactionHop]> {
 
 fn call_text(test: &Test, layout: AndroidOutputVersion, call: &[TransactionHop]) -> String {
     let [caller, servers @ ..] = call else { return String::new() };
-    let mut text = dump(&caller.role, caller, layout);
+    let mut text = format_hop(&caller.role, caller, layout);
     for server in servers {
-        text += &dump(test.transport, server, layout);
+        text += &format_hop(test.transport, server, layout);
         if server.priority != caller.priority {
             text += &format!("err priority_caller:{}, priority:{}\n", caller.priority, server.priority);
         }
@@ -72,7 +77,7 @@ fn call_text(test: &Test, layout: AndroidOutputVersion, call: &[TransactionHop])
     text
 }
 
-fn dump(name: &str, hop: &TransactionHop, layout: AndroidOutputVersion) -> String {
+fn format_hop(name: &str, hop: &TransactionHop, layout: AndroidOutputVersion) -> String {
     let TransactionHop { pid, tid, cpu, priority, .. } = hop;
     let policy = match hop.policy {
         0 => "SCHED_OTHER",
@@ -115,14 +120,14 @@ mod tests {
     #[test]
     fn android_8_told_it_so() {
         let (main, fifo, other) = sample(FIFO);
-        let text = text(&HWBINDER, AndroidOutputVersion::Oreo, &main, &[(&fifo, &other)]);
+        let text = format_hops(&HWBINDER, AndroidOutputVersion::Oreo, &main, &[(&fifo, &other)]);
         assert_eq!(text, include_str!("oreo-verbose.txt"));
     }
 
     #[test]
     fn a_priority_that_was_not_inherited_is_told() {
         let (main, fifo, other) = sample(OTHER);
-        let text = text(&BINDER, AndroidOutputVersion::Current, &main, &[(&fifo, &other)]);
+        let text = format_hops(&BINDER, AndroidOutputVersion::Current, &main, &[(&fifo, &other)]);
         assert!(text.contains(
             "binder       pid: 8674 tid: 8676 cpu: 0\nSCHED_OTHER 0\nerr priority_caller:99, priority:0\n"
         ));
@@ -133,7 +138,7 @@ mod tests {
     #[test]
     fn a_known_policy_has_its_name() {
         let (main, fifo, other) = sample(FIFO);
-        let text = text(&HWBINDER, AndroidOutputVersion::Current, &main, &[(&fifo, &other)]);
+        let text = format_hops(&HWBINDER, AndroidOutputVersion::Current, &main, &[(&fifo, &other)]);
         assert!(!text.contains("???") && text.contains("SCHED_FIFO  99"), "{text}");
     }
 }

@@ -5,7 +5,7 @@ pub mod hops;
 pub mod options;
 pub mod text;
 
-use super::measure::{self, BinderRunEnvironment, lost, of_pairs, value};
+use super::measure::{self, BinderRunEnvironment, failed_calls, of_pairs, value_or_zero};
 use super::words;
 use crate::context::PersonalityContext;
 use crate::environment;
@@ -20,7 +20,7 @@ use latscope_probes::ipc::passthrough;
 use latscope_probes::ipc::point::Caller;
 use latscope_probes::ipc::setup::{IpcStepSetup, usual_rules};
 use latscope_process::eprint;
-use latscope_process::stdout::print;
+use latscope_process::stdout::print_text;
 use options::LatencyOptions;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -44,20 +44,20 @@ pub static BINDER: Test = Test { transport: "binder", server: "server", fuller: 
 pub static HWBINDER: Test = Test { transport: "hwbinder", server: "service", fuller: true };
 
 /// Program `schd-dbg`.
-pub static SCHD_DBG: PersonalityProgram<LatencyOptions> = words::program(
+pub static SCHD_DBG: PersonalityProgram<LatencyOptions> = words::define_program(
     "schd-dbg",
     "binder latency, deadline, sync and inheritance",
     &options::BINDER,
-    |context| words::usual(LatencyOptions::of(&BINDER), context),
+    |context| words::usual(LatencyOptions::for_test(&BINDER), context),
     carry_out,
 );
 
 /// Program `libhwbinder_latency`.
-pub static LIBHWBINDER_LATENCY: PersonalityProgram<LatencyOptions> = words::program(
+pub static LIBHWBINDER_LATENCY: PersonalityProgram<LatencyOptions> = words::define_program(
     "libhwbinder_latency",
     "hwbinder latency, deadline, sync and inheritance",
     &options::HWBINDER,
-    |context| words::usual(LatencyOptions::of(&HWBINDER), context),
+    |context| words::usual(LatencyOptions::for_test(&HWBINDER), context),
     carry_out,
 );
 
@@ -73,26 +73,26 @@ fn carry_out(options: &LatencyOptions, context: &PersonalityContext) -> Result<u
     let transport = measure::transport(&options.common, usual)?;
     let trace = options.trace.then(recorded_trace).transpose()?;
     let real_time = environment::may_be_real_time(PRIORITY).is_ok();
-    let environment = BinderRunEnvironment::survey(context);
-    let setup = setup(options, IpcStepSetup::usual(transport, &environment.machine));
+    let environment = BinderRunEnvironment::of_this_machine(context);
+    let setup = step_setup(options, IpcStepSetup::for_transport(transport, &environment.machine));
     let mut raw = FifoLatencyObserver { pairs: vec![Vec::new(); options.pairs as usize], lost: 0 };
     let observer: Option<&mut dyn Observer> = if options.raw_data { Some(&mut raw) } else { None };
-    let plan = environment.plan(vec![setup.step()], trace.as_deref().map(stop));
-    if context.shows(&plan) {
+    let plan = environment.plan(vec![setup.plan_step()], trace.as_deref().map(stop_at_miss));
+    if context.show_dry_run(&plan) {
         return Ok(0);
     }
-    let main = Main::here();
+    let main = Main::of_this_thread();
     let report = environment.carry_out(plan, observer, &options.common)?;
     if options.verbose {
-        tell(context, options, &main, &report);
+        print_hops(context, options, &main, &report);
     }
     if raw.lost > 0 {
         let text = format!("-raw_data lacks {} calls that came faster than they could be taken", raw.lost);
-        context.note(&text);
+        context.print_note(&text);
     }
     let page = page(options, &report, real_time, options.raw_data.then_some(raw.pairs));
-    print(&page.text(test, options.common.layout));
-    Ok(verdict(context, options, &report, &page, trace.as_deref()))
+    print_text(&page.format_page(test, options.common.layout));
+    Ok(print_verdict(context, options, &report, &page, trace.as_deref()))
 }
 
 /// Directory of the trace that is being recorded, which the first miss stops.
@@ -116,20 +116,20 @@ fn log(directory: &Path) -> PathBuf {
 }
 
 /// Actions at the first miss: mark the trace, and stop.
-fn stop(trace: &Path) -> OnThreshold {
+fn stop_at_miss(trace: &Path) -> OnThreshold {
     OnThreshold { actions: vec![Action::MarkTrace(trace.to_owned()), Action::Stop], ..OnThreshold::default() }
 }
 
 /// Prints on stderr which processes and threads took part in each call.
-fn tell(context: &PersonalityContext, options: &LatencyOptions, main: &Main, report: &Report) {
-    eprint!("{}", hops::text(options.test, options.common.layout, main, &pairs_of_hops(report)));
+fn print_hops(context: &PersonalityContext, options: &LatencyOptions, main: &Main, report: &Report) {
+    eprint!("{}", hops::format_hops(options.test, options.common.layout, main, &pairs_of_hops(report)));
     if options.iterations > TOLD {
-        context.note(&format!("-v prints the first {TOLD} turns"));
+        context.print_note(&format!("-v prints the first {TOLD} turns"));
     }
 }
 
 /// Setup with a point for each caller of each pair, SCHED_FIFO first.
-fn setup(options: &LatencyOptions, usual: IpcStepSetup) -> IpcStepSetup {
+fn step_setup(options: &LatencyOptions, usual: IpcStepSetup) -> IpcStepSetup {
     let rules = Periodic {
         warm_up: 0,
         threshold: options.trace.then_some(options.deadline_ns()),
@@ -184,8 +184,8 @@ fn times(m: &Measurement) -> CallTimes {
 }
 
 /// Rows of one caller: of each pair, then of all.
-fn rows<'a>(report: &'a Report, caller: &str) -> Vec<&'a Measurement> {
-    let is = |m: &&Measurement| m.text(param::CALLER) == Some(caller);
+fn caller_rows<'a>(report: &'a Report, caller: &str) -> Vec<&'a Measurement> {
+    let is = |m: &&Measurement| m.text_param(param::CALLER) == Some(caller);
     report.measurements.iter().filter(is).collect()
 }
 
@@ -195,9 +195,9 @@ fn page(
     real_time: bool,
     raw: Option<Vec<Vec<u64>>>,
 ) -> BinderLatencyPage {
-    let (fifo, other) = (rows(report, "fifo"), rows(report, "other"));
+    let (fifo, other) = (caller_rows(report, "fifo"), caller_rows(report, "other"));
     let pairs: Vec<BinderPairStatistics> =
-        fifo.iter().zip(&other).map(|(fifo, other)| pair(fifo, other)).collect();
+        fifo.iter().zip(&other).map(|(fifo, other)| pair_statistics(fifo, other)).collect();
     BinderLatencyPage {
         pairs: options.pairs,
         iterations: options.iterations,
@@ -212,7 +212,7 @@ fn page(
 /// Verdict over all calls. It is a pass only if the servers reported on each call.
 fn inheritance(report: &Report, real_time: bool) -> Inheritance {
     let told = of_pairs(report).all(|m| m.summary.count > 0 && m.values.contains_key("uninherited"));
-    let failed = of_pairs(report).map(|m| value(m, "uninherited") as u64).sum();
+    let failed = of_pairs(report).map(|m| value_or_zero(m, "uninherited") as u64).sum();
     match (real_time, told, failed) {
         (false, ..) => Inheritance::Skipped("no call was made by a real-time thread"),
         (_, false, 0) => Inheritance::Skipped("it is not known of all calls how they were served"),
@@ -221,11 +221,12 @@ fn inheritance(report: &Report, real_time: bool) -> Inheritance {
     }
 }
 
-fn pair(fifo: &Measurement, other: &Measurement) -> BinderPairStatistics {
-    let both = |name: &str| (value(fifo, name) + value(other, name)) as u64;
-    let synced = |m: &Measurement| (value(m, "sync") * value(m, "sync-of") / 100.0).round() as u64;
+fn pair_statistics(fifo: &Measurement, other: &Measurement) -> BinderPairStatistics {
+    let both = |name: &str| (value_or_zero(fifo, name) + value_or_zero(other, name)) as u64;
+    let synced =
+        |m: &Measurement| (value_or_zero(m, "sync") * value_or_zero(m, "sync-of") / 100.0).round() as u64;
     BinderPairStatistics {
-        name: fifo.number(param::PAIR).map_or("ALL".to_owned(), |pair| format!("P{pair}")),
+        name: fifo.numeric_param(param::PAIR).map_or("ALL".to_owned(), |pair| format!("P{pair}")),
         synced: synced(fifo) + synced(other),
         judged: both("sync-of"),
         other: times(other),
@@ -235,33 +236,33 @@ fn pair(fifo: &Measurement, other: &Measurement) -> BinderPairStatistics {
 
 /// Hops of each pair: those of its SCHED_FIFO caller, and those of its normal caller.
 fn pairs_of_hops(report: &Report) -> Vec<hops::CallerHopPair<'_>> {
-    let hops = |caller| rows(report, caller).into_iter().map(|m| m.hops.as_slice());
+    let hops = |caller| caller_rows(report, caller).into_iter().map(|m| m.hops.as_slice());
     hops("fifo").zip(hops("other")).filter(|(fifo, _)| !fifo.is_empty()).collect()
 }
 
 /// Prints notes on what the text does not show, and returns the exit code.
-fn verdict(
+fn print_verdict(
     context: &PersonalityContext,
     options: &LatencyOptions,
     report: &Report,
     page: &BinderLatencyPage,
     trace: Option<&Path>,
 ) -> u8 {
-    let failed = of_pairs(report).map(lost).sum::<u64>() > 0;
+    let failed = of_pairs(report).map(failed_calls).sum::<u64>() > 0;
     let short = of_pairs(report).any(|m| m.summary.count < options.iterations);
     let measured: Vec<Measurement> = of_pairs(report).cloned().collect();
     if let Some(directory) = trace.filter(|_| environment::first_exceedance(&measured).is_some()) {
         // Behind the page, which stays valid JSON.
         eprint!("deadline triggered: halt & stop trace\nlog:{}\n", log(directory).display());
     } else if short {
-        context.note("it ended before all iterations were done");
+        context.print_note("it ended before all iterations were done");
     }
     match page.inheritance {
         Inheritance::Pass => {}
-        Inheritance::Fail { failed, calls } => context.note(&format!(
+        Inheritance::Fail { failed, calls } => context.print_note(&format!(
             "in {failed} of {calls} calls the server had another real-time priority than the caller"
         )),
-        Inheritance::Skipped(why) => context.note(&format!("inheritance is not judged: {why}")),
+        Inheritance::Skipped(why) => context.print_note(&format!("inheritance is not judged: {why}")),
     }
     u8::from(failed || short || page.inheritance != Inheritance::Pass)
 }

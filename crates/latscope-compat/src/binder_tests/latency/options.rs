@@ -1,8 +1,8 @@
 //! Command-line options of the latency tests.
 
 use super::Test;
-use crate::binder_tests::words::{BinderCommonOptions, number, option};
-use crate::getopt::{FLAG, ProgramOption, on, part, put, value};
+use crate::binder_tests::words::{BinderCommonOptions, option, parse_in_range};
+use crate::getopt::{FLAG, ProgramOption, part, set_field, set_flag, value};
 
 /// Values of the options of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct LatencyOptions {
 
 impl LatencyOptions {
     /// Returns the options of a call of a test without arguments.
-    pub fn of(test: &'static Test) -> LatencyOptions {
+    pub fn for_test(test: &'static Test) -> LatencyOptions {
         LatencyOptions {
             test,
             iterations: 100,
@@ -55,16 +55,16 @@ type LatencyOptionRow = ProgramOption<LatencyOptions>;
 
 #[rustfmt::skip]
 const ITERATIONS: LatencyOptionRow = option("-i", value("N"), "turns: in each a call by a SCHED_FIFO thread and one by a normal one [100]",
-    |o, given| put(&mut o.iterations, number(given, 1..=1_000_000_000)));
+    |o, given| set_field(&mut o.iterations, parse_in_range(given, 1..=1_000_000_000)));
 #[rustfmt::skip]
-const PAIRS: LatencyOptionRow = option("-pair", value("N"), "pairs of a server and a client process [1]", |o, given| put(&mut o.pairs, number(given, 1..=1024)));
+const PAIRS: LatencyOptionRow = option("-pair", value("N"), "pairs of a server and a client process [1]", |o, given| set_field(&mut o.pairs, parse_in_range(given, 1..=1024)));
 #[rustfmt::skip]
 const DEADLINE: LatencyOptionRow = option("-deadline_us", value("US"), "a call that takes longer is a miss [2500]",
-    |o, given| put(&mut o.deadline_us, number(given, 0..=1_000_000_000)));
+    |o, given| set_field(&mut o.deadline_us, parse_in_range(given, 0..=1_000_000_000)));
 #[rustfmt::skip]
-const VERBOSE: LatencyOptionRow = option("-v", FLAG, "print who took part in each call, on stderr", |o, _| on(&mut o.verbose));
+const VERBOSE: LatencyOptionRow = option("-v", FLAG, "print who took part in each call, on stderr", |o, _| set_flag(&mut o.verbose));
 #[rustfmt::skip]
-const TRACE: LatencyOptionRow = option("-trace", FLAG, "end at the first miss, and stop the trace that is being recorded", |o, _| on(&mut o.trace));
+const TRACE: LatencyOptionRow = option("-trace", FLAG, "end at the first miss, and stop the trace that is being recorded", |o, _| set_flag(&mut o.trace));
 
 /// Options of the test over binder.
 #[rustfmt::skip]
@@ -76,14 +76,14 @@ pub static BINDER: [LatencyOptionRow; 9] =
 pub static HWBINDER: [LatencyOptionRow; 13] = [
     ITERATIONS,
     PAIRS,
-    option("-w", value("N"), "the same as -pair", |o, given| put(&mut o.pairs, number(given, 1..=1024))),
+    option("-w", value("N"), "the same as -pair", |o, given| set_field(&mut o.pairs, parse_in_range(given, 1..=1024))),
     DEADLINE,
     VERBOSE,
     TRACE,
-    option("-raw_data", FLAG, "add all durations of SCHED_FIFO calls, ns", |o, _| on(&mut o.raw_data)),
+    option("-raw_data", FLAG, "add all durations of SCHED_FIFO calls, ns", |o, _| set_flag(&mut o.raw_data)),
     option("-m", value("PASSTHROUGH"), "call within the process; any other word: over hwbinder",
-        |o, given| put(&mut o.passthrough, Ok(given.text() == "PASSTHROUGH"))),
-    option("-h", FLAG, "this text", |o, _| on(&mut o.common.help)),
+        |o, given| set_field(&mut o.passthrough, Ok(given.value_text() == "PASSTHROUGH"))),
+    option("-h", FLAG, "this text", |o, _| set_flag(&mut o.common.help)),
     ProgramOption::TRANSPORT,
     ProgramOption::LAYOUT,
     ProgramOption::SAVED,
@@ -103,7 +103,7 @@ mod tests {
         program: &PersonalityProgram<LatencyOptions>,
         line: &str,
     ) -> Result<LatencyOptions, CommandLineRefusal> {
-        program.read(&PersonalityContext::new(line.split_whitespace()))
+        program.read_call(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]

@@ -89,7 +89,7 @@ const THEIRS: Digits = Digits { times: 2, met: 5, sync: 6 };
 
 impl BinderLatencyPage {
     /// Returns the text as a program prints it.
-    pub fn text(&self, test: &Test, layout: AndroidOutputVersion) -> String {
+    pub fn format_page(&self, test: &Test, layout: AndroidOutputVersion) -> String {
         let fuller = test.fuller && layout == AndroidOutputVersion::Current;
         let BinderLatencyPage { pairs, iterations, deadline_us, .. } = self;
         let mut text = format!(
@@ -106,7 +106,7 @@ impl BinderLatencyPage {
         let (all, single): (Vec<&BinderPairStatistics>, Vec<&BinderPairStatistics>) =
             self.blocks.iter().partition(|pair| pair.name == "ALL");
         let all = all.into_iter().filter(|_| fuller);
-        all.chain(single).for_each(|pair| text += &pair.text(test, layout));
+        all.chain(single).for_each(|pair| text += &pair.format_pair(test, layout));
         let verdict = match self.inheritance {
             Inheritance::Pass => "PASS",
             Inheritance::Fail { .. } => "FAIL",
@@ -117,7 +117,7 @@ impl BinderLatencyPage {
 }
 
 impl BinderPairStatistics {
-    fn text(&self, test: &Test, layout: AndroidOutputVersion) -> String {
+    fn format_pair(&self, test: &Test, layout: AndroidOutputVersion) -> String {
         let digits = if layout == AndroidOutputVersion::Oreo { THEIRS } else { OURS };
         let calls = self.other.calls + self.fifo.calls;
         // Theirs is of all calls, which is what S and I beside it say.
@@ -137,8 +137,8 @@ impl BinderPairStatistics {
             general(ratio, digits.sync)
         );
         let separator = if test.fuller { ", " } else { "," };
-        text += &format!("  \"other_ms\":{},\n", self.other.text(&digits, separator));
-        text += &format!("  \"fifo_ms\": {}", self.fifo.text(&digits, separator));
+        text += &format!("  \"other_ms\":{},\n", self.other.format_times(&digits, separator));
+        text += &format!("  \"fifo_ms\": {}", self.fifo.format_times(&digits, separator));
         if test.fuller && layout == AndroidOutputVersion::Current {
             text += &format!(",\n  \"otherdis\":{},\n", self.other.percentiles(&digits));
             text += &format!("  \"fifodis\": {}", self.fifo.percentiles(&digits));
@@ -153,7 +153,7 @@ fn ms(ns: Option<f64>, digits: &Digits) -> String {
 }
 
 impl CallTimes {
-    fn text(&self, digits: &Digits, separator: &str) -> String {
+    fn format_times(&self, digits: &Digits, separator: &str) -> String {
         let width = digits.times + 2;
         let [average, worst, best] = [self.mean, self.worst, self.best].map(|ns| ms(ns, digits));
         let met = general(1.0 - self.misses as f64 / self.calls as f64, digits.met);
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn android_8_printed_this() {
-        assert_eq!(sample().text(&HWBINDER, AndroidOutputVersion::Oreo), include_str!("oreo.txt"));
+        assert_eq!(sample().format_page(&HWBINDER, AndroidOutputVersion::Oreo), include_str!("oreo.txt"));
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
         let blocks = vec![page.blocks[0].clone(), page.blocks[3].clone()];
         let raw = Some(vec![vec![51_000, 49_990], vec![]]);
         let page = BinderLatencyPage { blocks, raw, ..page };
-        let text = page.text(&HWBINDER, AndroidOutputVersion::Current);
+        let text = page.format_page(&HWBINDER, AndroidOutputVersion::Current);
         assert_eq!(text, include_str!("current.txt"));
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(json["ALL"]["otherdis"]["p50"], 0.15012);
@@ -224,7 +224,8 @@ mod tests {
     fn schd_dbg_has_no_blanks_and_no_sum() {
         let page = BinderLatencyPage { blocks: sample().blocks.split_off(2), ..sample() };
         let inheritance = Inheritance::Fail { failed: 3, calls: 9 };
-        let text = BinderLatencyPage { inheritance, ..page }.text(&BINDER, AndroidOutputVersion::Current);
+        let text =
+            BinderLatencyPage { inheritance, ..page }.format_page(&BINDER, AndroidOutputVersion::Current);
         let expected = "{\n\"cfg\":{\"pair\":3,\"iterations\":5000,\"deadline_us\":2500},\n\
             \"P2\":{\"SYNC\":\"GOOD\",\"S\":9369,\"I\":10000,\"R\":0.9369,\n  \
             \"other_ms\":{ \"avg\":0.19   ,\"wst\":4.8    ,\"bst\":0.055  ,\"miss\":6,\"meetR\":0.9988},\n  \
@@ -238,16 +239,16 @@ mod tests {
         let moved = BinderPairStatistics { judged: 9_800, ..sample().blocks[0].clone() };
         let page = BinderLatencyPage { blocks: vec![moved], ..sample() };
         let ratio = |layout| {
-            let json: serde_json::Value = serde_json::from_str(&page.text(&BINDER, layout)).unwrap();
+            let json: serde_json::Value = serde_json::from_str(&page.format_page(&BINDER, layout)).unwrap();
             json["P0"]["R"].as_f64().unwrap()
         };
         assert_eq!(ratio(AndroidOutputVersion::Oreo), 0.9352);
         assert_eq!(ratio(AndroidOutputVersion::Current), 0.954285714);
         assert!(
-            page.text(&BINDER, AndroidOutputVersion::Current)
+            page.format_page(&BINDER, AndroidOutputVersion::Current)
                 .contains("\"I\":10000,\"judged\":9800,\"R\":0.954285714")
         );
-        assert!(!page.text(&BINDER, AndroidOutputVersion::Oreo).contains("judged"));
+        assert!(!page.format_page(&BINDER, AndroidOutputVersion::Oreo).contains("judged"));
     }
 
     #[test]
@@ -256,7 +257,7 @@ mod tests {
         let page =
             BinderLatencyPage { blocks: vec![empty], inheritance: Inheritance::Skipped(""), ..sample() };
         let json: serde_json::Value =
-            serde_json::from_str(&page.text(&HWBINDER, AndroidOutputVersion::Current)).unwrap();
+            serde_json::from_str(&page.format_page(&HWBINDER, AndroidOutputVersion::Current)).unwrap();
         assert_eq!((&json["P0"]["SYNC"], &json["P0"]["R"]), (&"UNKNOWN".into(), &serde_json::Value::Null));
         assert_eq!(json["inheritance"], "SKIPPED");
     }

@@ -2,10 +2,10 @@
 
 pub mod text;
 
-use super::measure::{self, BinderRunEnvironment, lost, of_pairs};
+use super::measure::{self, BinderRunEnvironment, failed_calls, of_pairs};
 use super::words::{self, AOSP, BinderCommonOptions};
 use crate::context::PersonalityContext;
-use crate::getopt::{CommandLineRefusal, FLAG, ProgramCall, ProgramOption, on, part, put, value};
+use crate::getopt::{CommandLineRefusal, FLAG, ProgramCall, ProgramOption, part, set_field, set_flag, value};
 use crate::personality::PersonalityProgram;
 use anyhow::Result;
 use latscope_core::catalogue::RUN_ELAPSED;
@@ -14,7 +14,7 @@ use latscope_core::plan::Periodic;
 use latscope_core::report::Report;
 use latscope_probes::ipc::point::Caller;
 use latscope_probes::ipc::setup::{IpcStepSetup, usual_rules};
-use latscope_process::stdout::print;
+use latscope_process::stdout::print_text;
 use smart_default::SmartDefault;
 use text::ThroughputStatistics;
 
@@ -26,7 +26,7 @@ pub static THROUGHPUT: PersonalityProgram<ThroughputOptions> = PersonalityProgra
         "binder transactions a second, by processes that call each other",
         &AOSP,
         SPECS,
-        settle,
+        resolve_options,
         carry_out,
     )
 };
@@ -58,13 +58,13 @@ part!(ThroughputOptions, common: BinderCommonOptions);
 /// All options of `binderThroughputTest`.
 #[rustfmt::skip]
 pub static SPECS: &[ProgramOption<ThroughputOptions>] = &[
-    words::option("-w", value("N"), "workers [2]", |o, given| put(&mut o.workers, words::number(given, 1..=1024))),
-    words::option("-i", value("N"), "calls of each [10000]", |o, given| put(&mut o.iterations, words::number(given, 1..=1_000_000_000))),
-    words::option("-s", value("N"), "bytes of a request, and of its reply [0, which is 4]", |o, given| put(&mut o.payload, words::number(given, 0..=64 << 20))),
-    words::option("-p", FLAG, "half of the workers serve the other half", |o, _| on(&mut o.pairs)),
+    words::option("-w", value("N"), "workers [2]", |o, given| set_field(&mut o.workers, words::parse_in_range(given, 1..=1024))),
+    words::option("-i", value("N"), "calls of each [10000]", |o, given| set_field(&mut o.iterations, words::parse_in_range(given, 1..=1_000_000_000))),
+    words::option("-s", value("N"), "bytes of a request, and of its reply [0, which is 4]", |o, given| set_field(&mut o.payload, words::parse_in_range(given, 0..=64 << 20))),
+    words::option("-p", FLAG, "half of the workers serve the other half", |o, _| set_flag(&mut o.pairs)),
     words::option("-m", value("US"), "say what share of the calls took longer [50000]",
-        |o, given| put(&mut o.most_us, words::number(given, 1..=1_000_000_000))),
-    words::option("-t", FLAG, "a round before, whose longest call, doubled, is taken for -m", |o, _| on(&mut o.training)),
+        |o, given| set_field(&mut o.most_us, words::parse_in_range(given, 1..=1_000_000_000))),
+    words::option("-t", FLAG, "a round before, whose longest call, doubled, is taken for -m", |o, _| set_flag(&mut o.training)),
     ProgramOption::TRANSPORT,
     ProgramOption::LAYOUT,
     ProgramOption::SAVED,
@@ -72,13 +72,13 @@ pub static SPECS: &[ProgramOption<ThroughputOptions>] = &[
 ];
 
 /// Checks that the workers can be split into pairs.
-fn settle(call: ProgramCall<ThroughputOptions>) -> Result<ThroughputOptions, CommandLineRefusal> {
+fn resolve_options(call: ProgramCall<ThroughputOptions>) -> Result<ThroughputOptions, CommandLineRefusal> {
     let ThroughputOptions { pairs, workers, .. } = call.options;
     if pairs && !workers.is_multiple_of(2) {
         let text = format!("-w {workers} cannot be split into pairs: choose an even number");
         return Err(CommandLineRefusal::Usage(text));
     }
-    words::settle(call)
+    words::resolve_options(call)
 }
 
 impl ThroughputOptions {
@@ -90,37 +90,37 @@ impl ThroughputOptions {
 
 fn carry_out(options: &ThroughputOptions, context: &PersonalityContext) -> Result<u8> {
     let transport = measure::transport(&options.common, "binder")?;
-    let environment = BinderRunEnvironment::survey(context);
+    let environment = BinderRunEnvironment::of_this_machine(context);
     let plan = |most: u64| {
-        let setup = setup(options, most, IpcStepSetup::usual(transport, &environment.machine));
-        environment.plan(vec![setup.step()], None)
+        let setup = step_setup(options, most, IpcStepSetup::for_transport(transport, &environment.machine));
+        environment.plan(vec![setup.plan_step()], None)
     };
     let round = |most: u64| environment.carry_out(plan(most), None, &options.common);
     let mut most = options.most_us * 1000;
-    if context.shows(&plan(most)) {
+    if context.show_dry_run(&plan(most)) {
         return Ok(0);
     }
     if options.training {
-        print("Start training round\n");
-        let figures = figures(&round(most)?);
-        print(&(text::round(options.workers, &figures) + &text::trained(&figures)));
+        print_text("Start training round\n");
+        let figures = collect_statistics(&round(most)?);
+        print_text(&(text::round(options.workers, &figures) + &text::format_training(&figures)));
         most = 2 * figures.worst as u64;
     }
     let report = round(most)?;
-    let figures = figures(&report);
-    print(&(text::round(options.workers, &figures) + &text::figures(&figures)));
+    let figures = collect_statistics(&report);
+    print_text(&(text::round(options.workers, &figures) + &text::format_figures(&figures)));
     if !options.pairs {
-        context.note("each worker calls a server process of its own, not another worker at random");
+        context.print_note("each worker calls a server process of its own, not another worker at random");
     }
     let short = of_pairs(&report).any(|m| m.summary.count < options.iterations);
     if short {
-        context.note("it ended before all iterations were done");
+        context.print_note("it ended before all iterations were done");
     }
-    Ok(u8::from(short || of_pairs(&report).map(lost).sum::<u64>() > 0))
+    Ok(u8::from(short || of_pairs(&report).map(failed_calls).sum::<u64>() > 0))
 }
 
 /// Setup with a pair of processes for each worker that calls.
-fn setup(options: &ThroughputOptions, most: u64, usual: IpcStepSetup) -> IpcStepSetup {
+fn step_setup(options: &ThroughputOptions, most: u64, usual: IpcStepSetup) -> IpcStepSetup {
     IpcStepSetup {
         callers: vec![Caller::Other],
         pairs: options.callers(),
@@ -135,10 +135,10 @@ fn setup(options: &ThroughputOptions, most: u64, usual: IpcStepSetup) -> IpcStep
 /// Least number of bytes in a request, which lets a stale reply be noticed.
 const LEAST: u64 = 4;
 
-fn figures(report: &Report) -> ThroughputStatistics {
+fn collect_statistics(report: &Report) -> ThroughputStatistics {
     let mut histogram = Histogram::new(of_pairs(report).next().map_or(1000, |m| m.histogram.tick_ps()));
     of_pairs(report).for_each(|m| histogram.merge(&m.histogram));
-    let longest = |name| of_pairs(report).map(|m| measure::value(m, name)).fold(0.0, f64::max);
+    let longest = |name| of_pairs(report).map(|m| measure::value_or_zero(m, name)).fold(0.0, f64::max);
     let elapsed = longest(RUN_ELAPSED).max(longest("elapsed"));
     let quantile = |q| histogram.quantile(q).unwrap_or(f64::NAN);
     ThroughputStatistics {
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Result<ThroughputOptions, CommandLineRefusal> {
-        THROUGHPUT.read(&PersonalityContext::new(line.split_whitespace()))
+        THROUGHPUT.read_call(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]

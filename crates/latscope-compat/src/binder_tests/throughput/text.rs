@@ -36,12 +36,12 @@ fn ms(ns: f64) -> String {
 }
 
 /// Text printed after the training round.
-pub(crate) fn trained(figures: &ThroughputStatistics) -> String {
+pub(crate) fn format_training(figures: &ThroughputStatistics) -> String {
     format!("Max latency during training: {}ms\nCompleted training round\n\n", ms(figures.worst))
 }
 
 /// Text with the figures of a round.
-pub fn figures(figures: &ThroughputStatistics) -> String {
+pub fn format_figures(figures: &ThroughputStatistics) -> String {
     let mut text = String::new();
     if figures.misses > 0 {
         let share = 100.0 * figures.misses as f64 / figures.calls as f64;
@@ -84,15 +84,18 @@ mod tests {
             "Created BinderWorker0\nCreated BinderWorker1\nwaiting for workers to complete\niterations per sec: 8000\n\
              collecting results\nkilling workers\n"
         );
-        assert_eq!(trained(&sample()), "Max latency during training: 2.8ms\nCompleted training round\n\n");
+        assert_eq!(
+            format_training(&sample()),
+            "Max latency during training: 2.8ms\nCompleted training round\n\n"
+        );
     }
 
     #[test]
     fn times_are_ms_and_a_share_is_a_percentage() {
         let text =
             "average:0.0531ms worst:2.8ms best:0.03125ms\n50%: 0.05 90%: 0.061 95%: 0.0705 99%: 0.12 \n";
-        assert_eq!(figures(&sample()), text);
-        let warned = figures(&ThroughputStatistics { misses: 100, ..sample() });
+        assert_eq!(format_figures(&sample()), text);
+        let warned = format_figures(&ThroughputStatistics { misses: 100, ..sample() });
         let warning = "0.5% of transactions took longer than estimated max latency. Consider setting -m to be higher \
                        than 2800 microseconds\n";
         assert_eq!(warned, format!("{warning}{text}"));

@@ -4,8 +4,8 @@ pub mod options;
 pub mod text;
 
 use super::cyclictest::histogram::{self, HistogramBlockStyle};
-use super::cyclictest::setup::above;
-use super::options::{RT_TESTS, settle};
+use super::cyclictest::setup::threshold_ns;
+use super::options::{RT_TESTS, resolve_options};
 use super::row::{RtFigureUnit, RtThreadRow};
 use super::{cpuset, json};
 use crate::context::{PersonalityContext, ReportSaveOutcome};
@@ -20,7 +20,7 @@ use latscope_engine::observers::{Observer, RunEvent};
 use latscope_probes::wake::setup::WakeStepSetup;
 use latscope_probes::wake::thread::{WakeMethod, WakeThreadPolicy, WakeThreadSettings};
 use latscope_probes::wake::timer;
-use latscope_process::stdout::{Stdout, print};
+use latscope_process::stdout::{Stdout, print_text};
 use options::{CyclicdeadlineOptions, SPECS};
 use std::io::Write;
 use std::path::Path;
@@ -33,41 +33,41 @@ pub static CYCLICDEADLINE: PersonalityProgram<CyclicdeadlineOptions> = Personali
     "wake-up latency under SCHED_DEADLINE",
     &RT_TESTS,
     SPECS,
-    settle,
+    resolve_options,
     carry_out,
 );
 
 fn carry_out(options: &CyclicdeadlineOptions, context: &PersonalityContext) -> Result<u8> {
-    context.introduce(&options.common.notes);
+    context.print_notes(&options.common.notes);
     let started = SystemTime::now();
-    let (machine, timebase) = environment::here();
-    let plan = plan(options, &machine, options.common.trace()?.as_deref())?;
-    if context.shows(&plan) {
+    let (machine, timebase) = environment::snapshot_machine();
+    let plan = plan_threads(options, &machine, options.common.trace()?.as_deref())?;
+    if context.show_dry_run(&plan) {
         return Ok(0);
     }
-    if let Some(code) = json::unwritable(&options.common) {
+    if let Some(code) = json::check_writable(&options.common) {
         return Ok(code);
     }
-    let reserved: Vec<Reservation> = plan.steps[0].points.iter().map(Reservation::of).collect();
-    print(&text::before(!matches!(options.affinity, Some(None)), &reserved));
+    let reserved: Vec<Reservation> = plan.steps[0].points.iter().map(Reservation::of_point).collect();
+    print_text(&text::format_preamble(!matches!(options.affinity, Some(None)), &reserved));
     let mut screen = CyclicdeadlineScreen::new(options, &reserved, Stdout);
     let result = options.common.result.as_deref();
     let ReportSaveOutcome { report, saved } =
-        context.measure(plan, machine, timebase, vec![&mut screen], result)?;
+        context.measure_plan(plan, machine, timebase, vec![&mut screen], result)?;
     let measured = &report.measurements[..reserved.len()];
-    if !environment::doubt(context, measured) {
+    if !environment::note_doubts(context, measured) {
         return Ok(1);
     }
     early(context, measured);
-    screen.finish();
+    screen.print_end();
     let rows = screen.rows;
     let broken = environment::first_exceedance(measured);
-    print(&(text::broken(&rows, broken) + &histogram(options, measured, &rows)));
-    if !json::write_run(context, &options.common, started, || text::json(&rows)) {
-        return Ok(json::unwritten(&options.common));
+    print_text(&(text::format_break(&rows, broken) + &histogram(options, measured, &rows)));
+    if !json::write_run(context, &options.common, started, || text::format_json(&rows)) {
+        return Ok(json::write_failure_code(&options.common));
     }
     saved?;
-    Ok(options.common.exit(broken.is_some(), &report))
+    Ok(options.common.exit_code(broken.is_some(), &report))
 }
 
 /// Prints a note if wake-ups came before the assumed begin of a period. The begin is taken from the earliest wake-up so
@@ -75,7 +75,7 @@ fn carry_out(options: &CyclicdeadlineOptions, context: &PersonalityContext) -> R
 fn early(context: &PersonalityContext, measured: &[Measurement]) {
     let early: f64 = measured.iter().filter_map(|m| m.values.get("early")).map(|value| value.value).sum();
     if early > 0.0 {
-        context.note(&format!(
+        context.print_note(&format!(
             "the begin of the periods is taken from the earliest wake-up so far: {early} came before it and count as 0, \
              and those before them are too small by as much"
         ));
@@ -94,21 +94,21 @@ fn histogram(options: &CyclicdeadlineOptions, measured: &[Measurement], rows: &[
 
 /// Share of its period that a thread reserves, in %. The threads together get 80 % of all CPUs, and none gets more
 /// than 60 %.
-fn share(threads: u64, cpus: u64) -> u64 {
+fn reserved_percent(threads: u64, cpus: u64) -> u64 {
     (80 * cpus / threads).min(60)
 }
 
-fn plan(
+fn plan_threads(
     options: &CyclicdeadlineOptions,
     machine: &Machine,
     trace: Option<&Path>,
 ) -> Result<Plan, CommandLineRefusal> {
     let cpus = machine.allowed.0.len() as u64;
     if let Some(Some(set)) = &options.affinity {
-        covers_all(&cpuset::parse(set, machine)?, machine)?;
+        covers_all(&cpuset::parse_cpu_set(set, machine)?, machine)?;
     }
     let count = if options.affinity == Some(None) { cpus } else { options.threads };
-    let share = share(count, cpus);
+    let share = reserved_percent(count, cpus);
     if share == 0 {
         return Err(CommandLineRefusal::Fatal(format!(
             "FATAL: {count} threads leave each less than 1 % of {cpus} CPUs"
@@ -118,7 +118,7 @@ fn plan(
         let interval = (options.interval + index * options.step) * 1000;
         let policy =
             WakeThreadPolicy::Deadline { runtime: (interval / 100 * share).max(1024), deadline: interval };
-        WakeThreadSettings { interval, policy, method: WakeMethod::Yield, ..timer::usual(index, None) }
+        WakeThreadSettings { interval, policy, method: WakeMethod::Yield, ..timer::usual_thread(index, None) }
     };
     let setup = WakeStepSetup {
         threads: (0..count).map(thread).collect(),
@@ -128,8 +128,8 @@ fn plan(
         conditions: Conditions { lock_memory: true, cpu_dma_latency: None, scratch_in: None },
         seed: 1,
     };
-    Ok(environment::plan(
-        setup.step(),
+    Ok(environment::plan_single_step(
+        setup.plan_step(),
         CYCLICDEADLINE.name,
         options.common.break_above.is_some(),
         trace,
@@ -139,7 +139,7 @@ fn plan(
 
 fn rules(options: &CyclicdeadlineOptions) -> Periodic {
     Periodic {
-        threshold: options.common.break_above.map(|limit| above(limit, RtFigureUnit::Us)),
+        threshold: options.common.break_above.map(|limit| threshold_ns(limit, RtFigureUnit::Us)),
         stop_at_threshold: options.common.break_above.is_some(),
         corrected: options.common.result.is_some(),
         linear: options.histogram.map(|buckets| Linear { buckets, tick_ns: 1000 }),
@@ -192,7 +192,7 @@ impl<'a, W: Write> CyclicdeadlineScreen<'a, W> {
         }
     }
 
-    fn print(&mut self, text: &str) {
+    fn print_text(&mut self, text: &str) {
         let printed = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         self.gone |= printed.is_err();
     }
@@ -201,26 +201,26 @@ impl<'a, W: Write> CyclicdeadlineScreen<'a, W> {
         self.drawn.map_or_else(String::new, |_| format!("\x1b[{}A", self.reserved.len()))
     }
 
-    fn introduce(&mut self) {
+    fn print_introduction(&mut self) {
         if !std::mem::replace(&mut self.introduced, true) {
             let text = text::introduction(std::process::id(), self.reserved, &self.rows);
-            self.print(&text);
+            self.print_text(&text);
         }
     }
 
-    fn draw(&mut self) {
-        let frame = self.up() + &text::lines(self.reserved, &self.rows);
-        self.print(&frame);
+    fn draw_frame(&mut self) {
+        let frame = self.up() + &text::format_status(self.reserved, &self.rows);
+        self.print_text(&frame);
         self.drawn = Some(Instant::now());
     }
 
     /// Prints the last frame and the last lines.
-    fn finish(&mut self) {
-        self.introduce();
-        self.draw();
+    fn print_end(&mut self) {
+        self.print_introduction();
+        self.draw_frame();
         if !self.quiet {
             let end = self.up() + &format!("\x1b[{}B", self.reserved.len() + 2);
-            self.print(&end);
+            self.print_text(&end);
         }
     }
 }
@@ -228,13 +228,13 @@ impl<'a, W: Write> CyclicdeadlineScreen<'a, W> {
 impl<W: Write> Observer for CyclicdeadlineScreen<'_, W> {
     fn observe(&mut self, event: &RunEvent) {
         let RunEvent::Snapshot(live) = event else { return };
-        self.rows = live.points.iter().take(self.reserved.len()).map(RtThreadRow::of).collect();
+        self.rows = live.points.iter().take(self.reserved.len()).map(RtThreadRow::from_snapshot).collect();
         let there = self.rows.iter().all(|row| row.cycles > 0);
         if there {
-            self.introduce();
+            self.print_introduction();
         }
         if there && !self.quiet && self.drawn.is_none_or(|drawn| drawn.elapsed() >= FRAME) {
-            self.draw();
+            self.draw_frame();
         }
     }
 
@@ -255,20 +255,24 @@ mod tests {
     fn planned(line: &str) -> Result<Plan, CommandLineRefusal> {
         let list = |text: &str| text.parse::<CpuList>().unwrap();
         let machine = Machine { online: list("0-1"), allowed: list("0-1"), ..Machine::default() };
-        plan(&CYCLICDEADLINE.read(&PersonalityContext::new(line.split_whitespace())).unwrap(), &machine, None)
+        plan_threads(
+            &CYCLICDEADLINE.read_call(&PersonalityContext::new(line.split_whitespace())).unwrap(),
+            &machine,
+            None,
+        )
     }
 
     #[test]
     fn reservations_share_what_there_is() {
         let reserved = |line: &str| {
             let plan = planned(line).unwrap();
-            let all: Vec<_> = plan.steps[0].points.iter().map(Reservation::of).collect();
+            let all: Vec<_> = plan.steps[0].points.iter().map(Reservation::of_point).collect();
             all.iter().map(|one| (one.runtime, one.deadline)).collect::<Vec<_>>()
         };
         assert_eq!(reserved("-i 10000 -t 2"), [(6000, 10_000), (6300, 10_500)]);
         assert_eq!(reserved("-i 10000 -t 3 -s 0")[2], (5300, 10_000));
         assert_eq!(reserved("-i 10000 -a").len(), 2);
-        assert_eq!([4, 5, 6, 8].map(|threads| share(threads, 2)), [40, 32, 26, 20]);
+        assert_eq!([4, 5, 6, 8].map(|threads| reserved_percent(threads, 2)), [40, 32, 26, 20]);
     }
 
     #[test]
@@ -283,8 +287,8 @@ mod tests {
         let reserved = [Reservation { runtime: 600, deadline: 1000 }; 2];
         let mut out = Vec::new();
         let mut screen = CyclicdeadlineScreen::new(&CyclicdeadlineOptions::default(), &reserved, &mut out);
-        screen.draw();
-        screen.finish();
+        screen.draw_frame();
+        screen.print_end();
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("\x1b[2AT: 0 (") && text.ends_with("\n\x1b[2A\x1b[4B"), "{text:?}");
     }

@@ -1,6 +1,6 @@
 //! Command-line options of cyclicdeadline.
 
-use crate::getopt::{ProgramOption, part, perhaps, put, value};
+use crate::getopt::{ProgramOption, part, perhaps, set_field, value};
 use crate::rt::cpuset::is_set;
 use crate::rt::options::RtTestsCommonOptions;
 use smart_default::SmartDefault;
@@ -29,19 +29,19 @@ part!(CyclicdeadlineOptions, common: RtTestsCommonOptions);
 
 #[rustfmt::skip]
 const AFFINITY: ProgramOption<CyclicdeadlineOptions> = ProgramOption::new(Some('a'), "affinity", perhaps("SET", is_set), "a thread on each CPU; SET must be all",
-    |o, given| put(&mut o.affinity, Ok(Some(given.value.clone()))));
+    |o, given| set_field(&mut o.affinity, Ok(Some(given.value.clone()))));
 #[rustfmt::skip]
 const INTERVAL: ProgramOption<CyclicdeadlineOptions> = ProgramOption::new(Some('i'), "interval", value("US"), "period of the first thread [1000]",
-    |o, given| put(&mut o.interval, given.positive()));
+    |o, given| set_field(&mut o.interval, given.positive()));
 #[rustfmt::skip]
 const STEP: ProgramOption<CyclicdeadlineOptions> = ProgramOption::new(Some('s'), "step", value("US"), "each further thread's period is longer by US [500]",
-    |o, given| put(&mut o.step, given.count()));
+    |o, given| set_field(&mut o.step, given.parse_count()));
 #[rustfmt::skip]
 const THREADS: ProgramOption<CyclicdeadlineOptions> = ProgramOption::new(Some('t'), "threads", value("N"), "number of threads [1]",
-    |o, given| put(&mut o.threads, given.count().map(|count| count.max(1))));
+    |o, given| set_field(&mut o.threads, given.parse_count().map(|count| count.max(1))));
 #[rustfmt::skip]
 const HISTOGRAM: ProgramOption<CyclicdeadlineOptions> = ProgramOption::new(Some('h'), "histogram", value("US"), "print a histogram with US buckets of 1 us",
-    |o, given| put(&mut o.histogram, given.positive().map(|buckets| Some(buckets.min(1_000_000)))));
+    |o, given| set_field(&mut o.histogram, given.positive().map(|buckets| Some(buckets.min(1_000_000)))));
 const DURATION: ProgramOption<CyclicdeadlineOptions> =
     ProgramOption::DURATION.saying("seconds, or with m, h, d minutes, hours, days");
 const COMPAT: ProgramOption<CyclicdeadlineOptions> =
@@ -74,7 +74,7 @@ mod tests {
     use crate::getopt::{CommandLineRefusal, Takes};
 
     fn read(line: &str) -> Result<CyclicdeadlineOptions, CommandLineRefusal> {
-        CYCLICDEADLINE.read(&PersonalityContext::new(line.split_whitespace()))
+        CYCLICDEADLINE.read_call(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub struct Reservation {
 
 impl Reservation {
     /// Returns the reservation of the thread of a point.
-    pub fn of(point: &MeasurementPoint) -> Reservation {
+    pub fn of_point(point: &MeasurementPoint) -> Reservation {
         let thread = WakeThreadSettings::read(point).expect("a thread was planned");
         let runtime = match thread.policy {
             WakeThreadPolicy::Deadline { runtime, .. } => runtime,
@@ -28,7 +28,7 @@ impl Reservation {
 }
 
 /// Lines printed before the threads begin. The activations only measure the time: the work that is "tested" takes none.
-pub fn before(all: bool, reserved: &[Reservation]) -> String {
+pub fn format_preamble(all: bool, reserved: &[Reservation]) -> String {
     let mut text = String::from(if all { "Using all CPUS\n" } else { "" });
     for Reservation { runtime, deadline } in reserved {
         let _ = write!(text, "interval: {runtime}:{deadline}\n  Tested at 0us of {runtime}us\n");
@@ -50,10 +50,10 @@ pub fn introduction(main: u32, reserved: &[Reservation], rows: &[RtThreadRow]) -
 }
 
 /// Status lines, one for each thread.
-pub fn lines(reserved: &[Reservation], rows: &[RtThreadRow]) -> String {
+pub fn format_status(reserved: &[Reservation], rows: &[RtThreadRow]) -> String {
     let mut text = String::new();
     for (index, (reservation, row)) in reserved.iter().zip(rows).enumerate() {
-        let us = |ns: u64| RtFigureUnit::Us.cut(ns);
+        let us = |ns: u64| RtFigureUnit::Us.truncate_ns(ns);
         let _ = writeln!(
             text,
             "T:{index:2} ({:5}) I:{} C:{:7} Min:{:7} Act:{:5} Avg:{:5} Max:{:8}",
@@ -70,14 +70,18 @@ pub fn lines(reserved: &[Reservation], rows: &[RtThreadRow]) -> String {
 }
 
 /// Lines about a run that `-b` ended.
-pub fn broken(rows: &[RtThreadRow], broken: Option<(usize, u64)>) -> String {
+pub fn format_break(rows: &[RtThreadRow], broken: Option<(usize, u64)>) -> String {
     broken.map_or_else(String::new, |(thread, ns)| {
-        format!("# Break thread: {}\n# Break value: {}\n", rows[thread].thread, RtFigureUnit::Us.cut(ns))
+        format!(
+            "# Break thread: {}\n# Break value: {}\n",
+            rows[thread].thread,
+            RtFigureUnit::Us.truncate_ns(ns)
+        )
     })
 }
 
 /// Part of the JSON after the common head.
-pub fn json(rows: &[RtThreadRow]) -> String {
+pub fn format_json(rows: &[RtThreadRow]) -> String {
     let threads: Vec<String> = rows.iter().enumerate().map(thread_json).collect();
     format!(
         "  \"num_threads\": {},\n  \"resolution_in_ns\": 0,\n  \"thread\": {{\n{}\n  }}\n",
@@ -91,7 +95,7 @@ fn thread_json((index, row): (usize, &RtThreadRow)) -> String {
         "    \"{index}\": {{\n\t \"cycles\": {},\n\t \"min\": {},\n\t \"max\": {},\n\t \"avg\": {:.2}\n    }}",
         row.cycles,
         row.min_in(RtFigureUnit::Us),
-        RtFigureUnit::Us.cut(row.max),
+        RtFigureUnit::Us.truncate_ns(row.max),
         row.mean / 1000.0
     )
 }
@@ -109,7 +113,7 @@ mod tests {
     #[test]
     fn the_lines_of_a_run() {
         assert_eq!(
-            before(true, &RESERVED),
+            format_preamble(true, &RESERVED),
             "Using all CPUS\ninterval: 6000:10000\n  Tested at 0us of 6000us\n"
         );
         assert_eq!(
@@ -117,15 +121,15 @@ mod tests {
             "deadline thread 3599\nmain thread 3598\nthread[3599] runtime=6000us deadline=10000us\n"
         );
         assert_eq!(
-            lines(&RESERVED, &rows()),
+            format_status(&RESERVED, &rows()),
             "T: 0 ( 3599) I:10000 C:    101 Min:      1 Act:    5 Avg:   44 Max:     835\n"
         );
-        assert_eq!(broken(&rows(), Some((0, 9_999))), "# Break thread: 3599\n# Break value: 9\n");
+        assert_eq!(format_break(&rows(), Some((0, 9_999))), "# Break thread: 3599\n# Break value: 9\n");
     }
 
     #[test]
     fn the_json_has_the_same_figures() {
-        let json: serde_json::Value = serde_json::from_str(&format!("{{{}}}", json(&rows()))).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&format!("{{{}}}", format_json(&rows()))).unwrap();
         let one = &json["thread"]["0"];
         assert_eq!((&one["cycles"], &one["max"], &one["avg"]), (&101.into(), &835.into(), &44.07.into()));
     }

@@ -19,7 +19,7 @@ pub struct HistogramBlockStyle {
 
 impl HistogramBlockStyle {
     /// Returns the form that a call asks for.
-    pub fn of(options: &CyclictestOptions) -> HistogramBlockStyle {
+    pub fn from_options(options: &CyclictestOptions) -> HistogramBlockStyle {
         HistogramBlockStyle {
             release: options.common.release,
             summary_column: options.summary_column,
@@ -46,26 +46,26 @@ pub fn block(
     let summed = style.summed(records.len());
     let mut totals = vec![0; records.len() + 1];
     for bucket in 0..buckets {
-        let counts = with_sum(counts(records, bucket), summed);
+        let counts = with_sum(bucket_counts(records, bucket), summed);
         totals.iter_mut().zip(&counts).for_each(|(total, count)| *total += count);
         if style.release == Release::V2_10 && counts.iter().all(|count| *count == 0) {
             continue;
         }
-        let _ = writeln!(text, "{bucket:06} {}", joined(&counts, 6, "\t"));
+        let _ = writeln!(text, "{bucket:06} {}", join_padded(&counts, 6, "\t"));
     }
     if style.release == Release::V2_4 {
         totals.truncate(records.len() + usize::from(summed));
-        let _ = writeln!(text, "# Total: {}", joined(&totals, 9, " "));
+        let _ = writeln!(text, "# Total: {}", join_padded(&totals, 9, " "));
     }
     summary(&mut text, style, records, rows, summed);
     if let Some(counts) = smi {
-        let _ = writeln!(text, "# SMIs: {}", joined(counts, 5, " "));
+        let _ = writeln!(text, "# SMIs: {}", join_padded(counts, 5, " "));
     }
     text.push('\n');
     text
 }
 
-fn counts(records: &[LinearRecord], bucket: u64) -> Vec<u64> {
+fn bucket_counts(records: &[LinearRecord], bucket: u64) -> Vec<u64> {
     records.iter().map(|record| record.counts.get(bucket as usize).copied().unwrap_or(0)).collect()
 }
 
@@ -76,7 +76,7 @@ fn with_sum(mut counts: Vec<u64>, summed: bool) -> Vec<u64> {
     counts
 }
 
-fn joined(numbers: &[u64], width: usize, between: &str) -> String {
+fn join_padded(numbers: &[u64], width: usize, between: &str) -> String {
     numbers.iter().map(|number| format!("{number:0width$}")).collect::<Vec<_>>().join(between)
 }
 
@@ -89,11 +89,11 @@ fn summary(
 ) {
     let each = |of: &dyn Fn(&RtThreadRow) -> u64| rows.iter().map(of).collect::<Vec<u64>>();
     let mut line = |name: &str, numbers: &[u64]| {
-        let _ = writeln!(text, "# {name}: {}", joined(numbers, 5, " "));
+        let _ = writeln!(text, "# {name}: {}", join_padded(numbers, 5, " "));
     };
     line("Min Latencies", &each(&|row| row.min_in(style.unit)));
     line("Avg Latencies", &each(&|row| row.average_in(style.unit)));
-    let mut largest = each(&|row| style.unit.cut(row.max));
+    let mut largest = each(&|row| style.unit.truncate_ns(row.max));
     largest.extend(summed.then(|| largest.iter().max().copied().unwrap_or(0)));
     line("Max Latencies", &largest);
     let overflows = records.iter().map(|record| record.overflow).collect();

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// There is no cpuidle driver, or its switches cannot be written.
 pub fn restrict(root: &Path, cpus: &[u32], deepest: i64, guardian: &Guardian) -> Result<()> {
     for cpu in cpus {
-        let switches = switches(root, *cpu, deepest)?;
+        let switches = switch_paths(root, *cpu, deepest)?;
         for path in switches {
             let before = fs::read_to_string(&path)?;
             // Undone when the guardian is dropped, with the rest of its journal.
@@ -25,7 +25,7 @@ pub fn restrict(root: &Path, cpus: &[u32], deepest: i64, guardian: &Guardian) ->
 }
 
 /// Paths of the switches of a CPU's idle states above `deepest`.
-fn switches(root: &Path, cpu: u32, deepest: i64) -> Result<Vec<PathBuf>> {
+fn switch_paths(root: &Path, cpu: u32, deepest: i64) -> Result<Vec<PathBuf>> {
     let directory = root.join(format!("cpu{cpu}/cpuidle"));
     let missing = || {
         let text = "FATAL: --deepest-idle-state needs a cpuidle driver, and this machine has none (a virtual machine's \
@@ -61,7 +61,7 @@ mod tests {
     fn only_the_states_above_are_meant() {
         let root = tree();
         let names = |deepest| {
-            let found = switches(root.path(), 1, deepest).unwrap();
+            let found = switch_paths(root.path(), 1, deepest).unwrap();
             found
                 .iter()
                 .map(|path| path.parent().unwrap().file_name().unwrap().to_owned())
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn without_a_driver_it_says_so_in_a_line() {
-        let text = switches(tree().path(), 0, 1).unwrap_err().to_string();
+        let text = switch_paths(tree().path(), 0, 1).unwrap_err().to_string();
         assert!(text.contains("cpuidle driver") && !text.contains('\n'), "{text}");
     }
 }

@@ -2,14 +2,14 @@
 //! cyclictest does not count.
 
 use super::status::Fixed;
-use crate::rt::json::counts;
+use crate::rt::json::format_counts;
 use crate::rt::options::Release;
 use crate::rt::row::{RtFigureUnit, RtThreadRow};
 use latscope_core::machine::Machine;
 use latscope_core::report::LinearRecord;
 
 /// JSON of all threads, each with the number of activations that it `missed`. `records` is empty without `-h`.
-pub fn threads(
+pub fn format_threads(
     (release, unit): (Release, RtFigureUnit),
     machine: &Machine,
     (fixed, rows, missed): (&[Fixed], &[RtThreadRow], &[u64]),
@@ -21,7 +21,7 @@ pub fn threads(
             (None, Release::V2_10) => String::new(),
             (record, _) => {
                 let values = record.map_or(&[][..], |record| &record.counts);
-                format!("      \"histogram\": {},\n", counts((0..).zip(values.iter().copied())))
+                format!("      \"histogram\": {},\n", format_counts((0..).zip(values.iter().copied())))
             }
         };
         all.push(format!(
@@ -29,8 +29,8 @@ pub fn threads(
              \"avg\": {:.2},\n      \"cpu\": {},\n      \"node\": {}\n    }}",
             row.cycles,
             row.min_in(unit),
-            unit.cut(row.max),
-            row.mean / unit.ns() as f64,
+            unit.truncate_ns(row.max),
+            row.mean / unit.size_ns() as f64,
             fixed.cpu.map_or(-1, i64::from),
             node(fixed.cpu, machine),
         ));
@@ -69,8 +69,12 @@ mod tests {
             cpus: vec![latscope_core::machine::CpuTopology { id: 1, node: 3, ..Default::default() }],
             ..Machine::default()
         };
-        let text =
-            threads((release, RtFigureUnit::Us), &machine, (&[fixed, anywhere], &[row; 2], &[0, 3]), records);
+        let text = format_threads(
+            (release, RtFigureUnit::Us),
+            &machine,
+            (&[fixed, anywhere], &[row; 2], &[0, 3]),
+            records,
+        );
         serde_json::from_str(&format!("{{\n{text}}}")).unwrap()
     }
 

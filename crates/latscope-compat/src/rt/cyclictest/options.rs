@@ -1,8 +1,8 @@
 //! Command-line options of cyclictest.
 
 use crate::getopt::{
-    CommandLineRefusal, FLAG, OptionOccurrence, ProgramCall, ProgramOption, Takes, is_count, number, on,
-    part, perhaps, put, value,
+    CommandLineRefusal, FLAG, OptionOccurrence, ProgramCall, ProgramOption, Takes, is_count,
+    parse_leading_number, part, perhaps, set_field, set_flag, value,
 };
 use crate::rt::cpuset::is_set;
 use crate::rt::options::{self, RtTestsCommonOptions};
@@ -139,59 +139,59 @@ pub static SPECS: &[ProgramOption<CyclictestOptions>] = &[
     ProgramOption::new(Some('a'), "affinity", perhaps("SET", is_set), "threads in turn on the CPUs of SET, or on all", affinity),
     ProgramOption::new(Some('A'), "aligned", perhaps("US", is_count), "threads begin together, US apart", |o, given| aligned(o, given, false)),
     ProgramOption::BREAK,
-    ProgramOption::new(Some('c'), "clock", value("N"), "0 CLOCK_MONOTONIC, 1 CLOCK_REALTIME [0]", |o, given| put(&mut o.clock, clock(given.text()))),
-    ProgramOption::new(None, "default-system", FLAG, "do not keep CPUs from deep sleep", |o, _| on(&mut o.leave_system)),
+    ProgramOption::new(Some('c'), "clock", value("N"), "0 CLOCK_MONOTONIC, 1 CLOCK_REALTIME [0]", |o, given| set_field(&mut o.clock, clock(given.value_text()))),
+    ProgramOption::new(None, "default-system", FLAG, "do not keep CPUs from deep sleep", |o, _| set_flag(&mut o.leave_system)),
     ProgramOption::new(None, "deepest-idle-state", value("N"), "keep the CPUs used from idle states above N; -1: from all",
-        |o, given| put(&mut o.deepest_idle_state, given.signed().map(Some))),
+        |o, given| set_field(&mut o.deepest_idle_state, given.signed().map(Some))),
     ProgramOption::new(Some('d'), "distance", value("US"), "each further thread's interval is longer by US [500; 0 with -h]",
-        |o, given| put(&mut o.distance, given.count().map(Some))),
+        |o, given| set_field(&mut o.distance, given.parse_count().map(Some))),
     ProgramOption::DURATION,
-    ProgramOption::new(Some('F'), "fifo", value("PATH"), "write the status lines to each reader of a FIFO", |o, given| put(&mut o.fifo, given.path())),
+    ProgramOption::new(Some('F'), "fifo", value("PATH"), "write the status lines to each reader of a FIFO", |o, given| set_field(&mut o.fifo, given.path())),
     ProgramOption::new(Some('h'), "histogram", value("US"), "print a histogram with US buckets (of 1 us; with -N, 1 ns)", histogram),
     ProgramOption::new(Some('H'), "histofall", value("US"), "the same with a column for all threads",
-        |o, given| on(&mut o.summary_column).and(histogram(o, given))),
-    ProgramOption::new(None, "histfile", value("PATH"), "print the histogram to PATH", |o, given| put(&mut o.histogram_file, given.path())),
-    ProgramOption::new(Some('i'), "interval", value("US"), "interval of the first thread [1000]", |o, given| put(&mut o.interval, given.positive().map(Some))),
+        |o, given| set_flag(&mut o.summary_column).and(histogram(o, given))),
+    ProgramOption::new(None, "histfile", value("PATH"), "print the histogram to PATH", |o, given| set_field(&mut o.histogram_file, given.path())),
+    ProgramOption::new(Some('i'), "interval", value("US"), "interval of the first thread [1000]", |o, given| set_field(&mut o.interval, given.positive().map(Some))),
     ProgramOption::JSON,
-    ProgramOption::new(None, "laptop", FLAG, "do not keep CPUs from deep sleep, and say so", |o, _| on(&mut o.laptop).and(on(&mut o.leave_system))),
-    ProgramOption::new(None, "latency", value("US"), "hold /dev/cpu_dma_latency at US [0]", |o, given| put(&mut o.latency, latency(given))),
-    ProgramOption::new(Some('l'), "loops", value("N"), "end when a thread has had N cycles [0: endless]", |o, given| put(&mut o.loops, given.limit())),
-    ProgramOption::new(None, "mainaffinity", value("SET"), "CPUs of the thread that prints", |o, given| put(&mut o.main_affinity, Ok(given.value.clone()))),
-    ProgramOption::new(Some('m'), "mlockall", FLAG, "lock memory", |o, _| on(&mut o.lock_memory)),
-    ProgramOption::new(Some('M'), "refresh_on_max", FLAG, "print the status only when a maximum grows", |o, _| on(&mut o.refresh_on_max)),
-    ProgramOption::new(Some('N'), "nsecs", FLAG, "figures in ns instead of us", |o, _| put(&mut o.unit, Ok(RtFigureUnit::Ns))),
-    ProgramOption::new(Some('o'), "oscope", value("N"), "with -v only the largest of N samples", |o, given| put(&mut o.oscilloscope, given.positive())),
-    ProgramOption::new(Some('p'), "priority", value("PRIO"), "real-time priority", |o, given| put(&mut o.priority, priority(given.text()))),
+    ProgramOption::new(None, "laptop", FLAG, "do not keep CPUs from deep sleep, and say so", |o, _| set_flag(&mut o.laptop).and(set_flag(&mut o.leave_system))),
+    ProgramOption::new(None, "latency", value("US"), "hold /dev/cpu_dma_latency at US [0]", |o, given| set_field(&mut o.latency, latency(given))),
+    ProgramOption::new(Some('l'), "loops", value("N"), "end when a thread has had N cycles [0: endless]", |o, given| set_field(&mut o.loops, given.parse_limit())),
+    ProgramOption::new(None, "mainaffinity", value("SET"), "CPUs of the thread that prints", |o, given| set_field(&mut o.main_affinity, Ok(given.value.clone()))),
+    ProgramOption::new(Some('m'), "mlockall", FLAG, "lock memory", |o, _| set_flag(&mut o.lock_memory)),
+    ProgramOption::new(Some('M'), "refresh_on_max", FLAG, "print the status only when a maximum grows", |o, _| set_flag(&mut o.refresh_on_max)),
+    ProgramOption::new(Some('N'), "nsecs", FLAG, "figures in ns instead of us", |o, _| set_field(&mut o.unit, Ok(RtFigureUnit::Ns))),
+    ProgramOption::new(Some('o'), "oscope", value("N"), "with -v only the largest of N samples", |o, given| set_field(&mut o.oscilloscope, given.positive())),
+    ProgramOption::new(Some('p'), "priority", value("PRIO"), "real-time priority", |o, given| set_field(&mut o.priority, priority(given.value_text()))),
     ProgramOption::new(None, "policy", value("NAME"), "other, normal, batch, idle, fifo or rr", policy),
-    ProgramOption::new(None, "priospread", FLAG, "each further thread's priority is lower by 1", |o, _| on(&mut o.spread)),
+    ProgramOption::new(None, "priospread", FLAG, "each further thread's priority is lower by 1", |o, _| set_flag(&mut o.spread)),
     ProgramOption::QUIET,
-    ProgramOption::new(Some('r'), "relative", FLAG, "sleep for a time from now", |o, _| on(&mut o.relative)),
-    ProgramOption::new(Some('R'), "resolution", FLAG, "measure the resolution of the clock", |o, _| on(&mut o.resolution)),
+    ProgramOption::new(Some('r'), "relative", FLAG, "sleep for a time from now", |o, _| set_flag(&mut o.relative)),
+    ProgramOption::new(Some('R'), "resolution", FLAG, "measure the resolution of the clock", |o, _| set_flag(&mut o.resolution)),
     ProgramOption::new(None, "secaligned", perhaps("US", is_count), "threads begin on a full second, and US later", |o, given| aligned(o, given, true)),
-    ProgramOption::new(Some('s'), "system", FLAG, "sleep with nanosleep", |o, _| on(&mut o.system)),
+    ProgramOption::new(Some('s'), "system", FLAG, "sleep with nanosleep", |o, _| set_flag(&mut o.system)),
     ProgramOption::new(Some('S'), "smp", FLAG, "as -a -t", smp),
-    ProgramOption::new(None, "smi", FLAG, "count system management interrupts (Intel, as root)", |o, _| on(&mut o.smi)),
-    ProgramOption::new(None, "spike", value("US"), "list the samples above US", |o, given| put(&mut o.spike, given.limit())),
+    ProgramOption::new(None, "smi", FLAG, "count system management interrupts (Intel, as root)", |o, _| set_flag(&mut o.smi)),
+    ProgramOption::new(None, "spike", value("US"), "list the samples above US", |o, given| set_field(&mut o.spike, given.parse_limit())),
     ProgramOption::new(None, "spike-nodes", value("N"), "at most N of them [1024]",
-        |o, given| put(&mut o.spike_nodes, given.count().map(|nodes| nodes.clamp(1, 1 << 20) as usize))),
+        |o, given| set_field(&mut o.spike_nodes, given.parse_count().map(|nodes| nodes.clamp(1, 1 << 20) as usize))),
     ProgramOption::new(Some('t'), "threads", perhaps("N", is_count), "number of threads [1; without N, one a CPU]", threads),
     ProgramOption::MARK,
     // Output is never kept back, and there is nothing to debug.
     ProgramOption::new(Some('u'), "unbuffered", FLAG, "always so", |_, _| Ok(())),
-    ProgramOption::new(Some('v'), "verbose", FLAG, "print every sample: thread, cycle, value", |o, _| on(&mut o.verbose)),
-    ProgramOption::new(Some('x'), "posix_timers", FLAG, "sleep with POSIX timers", |o, _| on(&mut o.posix_timers)),
+    ProgramOption::new(Some('v'), "verbose", FLAG, "print every sample: thread, cycle, value", |o, _| set_flag(&mut o.verbose)),
+    ProgramOption::new(Some('x'), "posix_timers", FLAG, "sleep with POSIX timers", |o, _| set_flag(&mut o.posix_timers)),
     ProgramOption::new(None, "dbg_cyclictest", FLAG, "no effect", |_, _| Ok(())),
     ProgramOption::LONG_HELP,
     ProgramOption::COMPAT,
     ProgramOption::STRICT.saying("exit code 2 when -b ended the run, 3 when the result is inconclusive"),
     ProgramOption::RESULT.saying("save latscope's result too: quantiles, missed activations"),
-    ProgramOption::new(None, "timeline", value("FILE"), "record what each thread did, for Perfetto", |o: &mut CyclictestOptions, given| put(&mut o.timeline, given.path())).ours(),
+    ProgramOption::new(None, "timeline", value("FILE"), "record what each thread did, for Perfetto", |o: &mut CyclictestOptions, given| set_field(&mut o.timeline, given.path())).mark_added(),
     ProgramOption::new(Some('n'), "nanosleep", FLAG, "", |_, given| given.retired("clock_nanosleep is the default")).retired(),
     ProgramOption::new(Some('y'), "", value("POLICY"), "",
-        |o, given| policy(o, given).and(given.retired(&format!("taken as --policy={}", given.text())))).retired(),
+        |o, given| policy(o, given).and(given.retired(&format!("taken as --policy={}", given.value_text())))).retired(),
     ProgramOption::new(Some('e'), "", value("US"), "", |o: &mut CyclictestOptions, given| {
-        put(&mut o.latency, latency(given))?;
-        given.retired(&format!("taken as --latency={}", given.text()))
+        set_field(&mut o.latency, latency(given))?;
+        given.retired(&format!("taken as --latency={}", given.value_text()))
     }).retired(),
     ProgramOption::new(Some('U'), "numa", FLAG, "", |_, given| given.retired("memory is taken from the node of the thread anyway")).retired(),
     retired('f', "ftrace", FLAG),
@@ -209,14 +209,16 @@ pub static SPECS: &[ProgramOption<CyclictestOptions>] = &[
 ];
 
 /// Applies the rules by which options affect each other.
-pub(super) fn settle(call: ProgramCall<CyclictestOptions>) -> Result<CyclictestOptions, CommandLineRefusal> {
-    let mut options = options::settle(call)?;
-    options.settle()?;
+pub(super) fn resolve_options(
+    call: ProgramCall<CyclictestOptions>,
+) -> Result<CyclictestOptions, CommandLineRefusal> {
+    let mut options = options::resolve_options(call)?;
+    options.resolve_conflicts()?;
     Ok(options)
 }
 
 impl CyclictestOptions {
-    fn settle(&mut self) -> Result<(), CommandLineRefusal> {
+    fn resolve_conflicts(&mut self) -> Result<(), CommandLineRefusal> {
         let real_time = matches!(self.policy, Some(CyclictestPolicy::Fifo | CyclictestPolicy::RoundRobin));
         if self.priority > 0 && !real_time {
             self.policy = Some(CyclictestPolicy::Fifo);
@@ -225,15 +227,15 @@ impl CyclictestOptions {
             self.warnings.push(format!("defaulting realtime priority to {DEFAULT_PRIORITY}"));
         }
         if self.histogram.is_some() && self.distance.is_some_and(|distance| distance > 0) {
-            self.warn("distance is ignored and set to 0, if histogram enabled");
+            self.add_warning("distance is ignored and set to 0, if histogram enabled");
         }
         if self.system && self.posix_timers {
-            self.warn("The system option requires clock_nanosleep");
-            self.warn("and is not compatible with posix_timers");
-            self.warn("Using clock_nanosleep");
+            self.add_warning("The system option requires clock_nanosleep");
+            self.add_warning("and is not compatible with posix_timers");
+            self.add_warning("Using clock_nanosleep");
         }
         if self.laptop {
-            self.warn("not setting cpu_dma_latency to save battery power");
+            self.add_warning("not setting cpu_dma_latency to save battery power");
         }
         if self.smi && self.affinity == Affinity::Any {
             return Err(CommandLineRefusal::Fatal(
@@ -243,14 +245,14 @@ impl CyclictestOptions {
         Ok(())
     }
 
-    fn warn(&mut self, text: &str) {
+    fn add_warning(&mut self, text: &str) {
         self.warnings.push(format!("WARN: {text}"));
     }
 }
 
 fn affinity(options: &mut CyclictestOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
     match options.smp {
-        true => options.warn("-a ignored due to smp mode"),
+        true => options.add_warning("-a ignored due to smp mode"),
         false => options.affinity = given.value.clone().map_or(Affinity::Each, Affinity::Set),
     }
     Ok(())
@@ -258,7 +260,7 @@ fn affinity(options: &mut CyclictestOptions, given: &mut OptionOccurrence) -> Re
 
 fn threads(options: &mut CyclictestOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
     match options.smp {
-        true => options.warn("-t ignored due to smp mode"),
+        true => options.add_warning("-t ignored due to smp mode"),
         false => options.threads = Some(amount(given)),
     }
     Ok(())
@@ -266,7 +268,7 @@ fn threads(options: &mut CyclictestOptions, given: &mut OptionOccurrence) -> Res
 
 /// Number at the beginning of the value, without its sign; 0 if there is no number.
 fn amount(given: &OptionOccurrence) -> u64 {
-    number(given.text()).map_or(0, |(number, _)| number.unsigned_abs())
+    parse_leading_number(given.value_text()).map_or(0, |(number, _)| number.unsigned_abs())
 }
 
 fn smp(options: &mut CyclictestOptions, _: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
@@ -294,7 +296,7 @@ fn histogram(
     options: &mut CyclictestOptions,
     given: &mut OptionOccurrence,
 ) -> Result<(), CommandLineRefusal> {
-    put(&mut options.histogram, given.positive().map(|buckets| Some(buckets.min(MOST_BUCKETS))))
+    set_field(&mut options.histogram, given.positive().map(|buckets| Some(buckets.min(MOST_BUCKETS))))
 }
 
 fn latency(given: &mut OptionOccurrence) -> Result<i32, CommandLineRefusal> {
@@ -302,13 +304,13 @@ fn latency(given: &mut OptionOccurrence) -> Result<i32, CommandLineRefusal> {
 }
 
 fn priority(text: &str) -> Result<u32, CommandLineRefusal> {
-    let priority = number(text).map(|(priority, _)| priority).filter(|p| (0..=99).contains(p));
+    let priority = parse_leading_number(text).map(|(priority, _)| priority).filter(|p| (0..=99).contains(p));
     let wrong = || CommandLineRefusal::Usage(format!("-p {text} is no priority: they go from 0 to 99"));
     Ok(priority.ok_or_else(wrong)? as u32)
 }
 
 fn clock(text: &str) -> Result<Option<ClockName>, CommandLineRefusal> {
-    match number(text) {
+    match parse_leading_number(text) {
         Some((0, _)) => Ok(Some(ClockName::Monotonic)),
         Some((1, _)) => Ok(Some(ClockName::Realtime)),
         _ => Err(CommandLineRefusal::Usage(format!("-c {text} is no clock: 0 is MONOTONIC, 1 REALTIME"))),
@@ -317,14 +319,14 @@ fn clock(text: &str) -> Result<Option<ClockName>, CommandLineRefusal> {
 
 /// Sets the policy. Threads with an unknown policy run under the normal one.
 fn policy(options: &mut CyclictestOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
-    options.policy = Some(match given.text().to_ascii_lowercase().as_str() {
+    options.policy = Some(match given.value_text().to_ascii_lowercase().as_str() {
         "other" | "normal" => CyclictestPolicy::Other,
         "batch" => CyclictestPolicy::Batch,
         "idle" => CyclictestPolicy::Idle,
         "fifo" => CyclictestPolicy::Fifo,
         "rr" => CyclictestPolicy::RoundRobin,
         _ => {
-            given.note(format!("there is no policy {:?}: threads run as other", given.text()));
+            given.add_note(format!("there is no policy {:?}: threads run as other", given.value_text()));
             CyclictestPolicy::Other
         }
     });
@@ -346,7 +348,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(line: &str) -> Result<CyclictestOptions, CommandLineRefusal> {
-        CYCLICTEST.read(&PersonalityContext::new(line.split_whitespace()))
+        CYCLICTEST.read_call(&PersonalityContext::new(line.split_whitespace()))
     }
 
     fn specs() -> impl Iterator<Item = &'static Spec> {

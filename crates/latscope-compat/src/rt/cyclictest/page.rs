@@ -32,23 +32,23 @@ pub struct Spikes {
 }
 
 /// Text on stdout after the last frame and the JSON.
-pub fn end(options: &CyclictestOptions, fixed: &[Fixed], outcome: &CyclictestOutcome) -> String {
+pub fn format_end(options: &CyclictestOptions, fixed: &[Fixed], outcome: &CyclictestOutcome) -> String {
     let mut text = String::new();
     if options.common.quiet && options.histogram.is_none() {
-        text += &status::lines(options.unit, fixed, &outcome.rows, outcome.smi.as_deref());
+        text += &status::format_thread_lines(options.unit, fixed, &outcome.rows, outcome.smi.as_deref());
     }
     text += &spikes(&outcome.spikes, options.unit);
     if options.histogram_file.is_none() {
         text += &histogram(options, outcome);
     }
-    text + &threads(options, outcome)
+    text + &format_thread_ids(options, outcome)
 }
 
 /// Histogram block; empty if no histogram is asked for.
 pub fn histogram(options: &CyclictestOptions, outcome: &CyclictestOutcome) -> String {
     options.histogram.map_or_else(String::new, |buckets| {
         histogram::block(
-            HistogramBlockStyle::of(options),
+            HistogramBlockStyle::from_options(options),
             buckets,
             &outcome.records,
             &outcome.rows,
@@ -63,13 +63,13 @@ fn spikes(spikes: &Spikes, unit: RtFigureUnit) -> String {
     }
     let mut text = String::from("\n");
     for (at, thread, value) in &spikes.first {
-        let _ = writeln!(text, "T:{thread:2} Spike:{:8}: TS: {:12}", unit.cut(*value), at / 1000);
+        let _ = writeln!(text, "T:{thread:2} Spike:{:8}: TS: {:12}", unit.truncate_ns(*value), at / 1000);
     }
     let _ = writeln!(text, "spikes = {}\n", spikes.count);
     text
 }
 
-fn threads(options: &CyclictestOptions, outcome: &CyclictestOutcome) -> String {
+fn format_thread_ids(options: &CyclictestOptions, outcome: &CyclictestOutcome) -> String {
     if options.common.break_above.is_none() {
         return String::new();
     }
@@ -78,7 +78,7 @@ fn threads(options: &CyclictestOptions, outcome: &CyclictestOutcome) -> String {
     text.push('\n');
     if let Some((thread, value)) = outcome.broken {
         let _ = writeln!(text, "# Break thread: {}", outcome.rows[thread].thread);
-        let _ = writeln!(text, "# Break value: {}", options.unit.cut(value));
+        let _ = writeln!(text, "# Break value: {}", options.unit.truncate_ns(value));
     }
     text
 }
@@ -135,19 +135,20 @@ mod tests {
             },
             ..CyclictestOptions::default()
         };
-        let text = end(&options, &fixed(), &outcome());
+        let text = format_end(&options, &fixed(), &outcome());
         assert!(
             text.ends_with("# Thread Ids: 00812 00813\n# Break thread: 813\n# Break value: 15\n"),
             "{text}"
         );
-        let unbroken = end(&options, &fixed(), &CyclictestOutcome { broken: None, ..outcome() });
+        let unbroken = format_end(&options, &fixed(), &CyclictestOutcome { broken: None, ..outcome() });
         assert!(unbroken.ends_with("# Thread Ids: 00812 00813\n"), "{unbroken}");
     }
 
     #[test]
     fn spikes_are_listed_as_far_as_they_were_kept_and_counted_all() {
         let spikes = Spikes { count: 20, first: vec![(14_284_476_039_999, 0, 5_748_900)] };
-        let text = end(&CyclictestOptions::default(), &fixed(), &CyclictestOutcome { spikes, ..outcome() });
+        let text =
+            format_end(&CyclictestOptions::default(), &fixed(), &CyclictestOutcome { spikes, ..outcome() });
         assert_eq!(text, "\nT: 0 Spike:    5748: TS:  14284476039\nspikes = 20\n\n");
     }
 

@@ -28,12 +28,12 @@ impl Fifo {
     ///
     /// # Errors
     /// Something other than a FIFO is there, or the FIFO cannot be created.
-    pub fn create(path: &Path) -> io::Result<Fifo> {
-        let held = HeldDirectory::of(path)?;
-        let look = || Looked::name(&held.at(path));
+    pub fn create_or_reuse(path: &Path) -> io::Result<Fifo> {
+        let held = HeldDirectory::of_file(path)?;
+        let look = || Looked::at_name(&held.path_to(path));
         let there = look().is_ok_and(|looked| looked.kind() == FileType::Fifo);
         if !there {
-            mknodat(CWD, held.at(path), FileType::Fifo, Mode::from_raw_mode(0o644), 0)?;
+            mknodat(CWD, held.path_to(path), FileType::Fifo, Mode::from_raw_mode(0o644), 0)?;
         }
         let looked = look()?;
         if looked.kind() != FileType::Fifo {
@@ -48,7 +48,7 @@ impl Fifo {
     }
 
     /// Writes the lines to a reader, if one waits. Looks for a reader at most twice a second.
-    pub fn offer(&mut self, lines: &str) {
+    pub fn write_to_reader(&mut self, lines: &str) {
         if self.tried.is_some_and(|tried| tried.elapsed() < PAUSE) {
             return;
         }
@@ -63,7 +63,7 @@ impl Fifo {
 impl Drop for Fifo {
     fn drop(&mut self) {
         if self.made {
-            let _ = std::fs::remove_file(self.directory.at(&self.path));
+            let _ = std::fs::remove_file(self.directory.path_to(&self.path));
         }
     }
 }
@@ -93,7 +93,7 @@ impl CyclictestStatusFile {
     }
 
     /// Writes a text to the board.
-    pub fn put(&self, text: &str) {
+    pub fn write_status(&self, text: &str) {
         // A reader sees that it is old.
         let _ = self.file.set_len(0).and_then(|()| self.file.write_all_at(text.as_bytes(), 0));
     }
@@ -113,20 +113,20 @@ mod tests {
     fn a_reader_of_the_fifo_gets_the_lines_and_the_fifo_goes_away() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("fifo");
-        let mut fifo = Fifo::create(&path).unwrap();
+        let mut fifo = Fifo::create_or_reuse(&path).unwrap();
         // Another's is used, and stays.
-        drop(Fifo::create(&path).unwrap());
+        drop(Fifo::create_or_reuse(&path).unwrap());
         assert!(path.exists());
         let file = directory.path().join("file");
         std::fs::write(&file, "").unwrap();
-        assert!(Fifo::create(&file).is_err());
-        fifo.offer("unread\n");
+        assert!(Fifo::create_or_reuse(&file).is_err());
+        fifo.write_to_reader("unread\n");
         fifo.tried = None;
         let mut reader = rustix::fs::open(&path, rustix::fs::OFlags::NONBLOCK, rustix::fs::Mode::empty())
             .map(File::from)
             .unwrap();
-        fifo.offer("T: 0\n");
-        fifo.offer("too soon\n");
+        fifo.write_to_reader("T: 0\n");
+        fifo.write_to_reader("too soon\n");
         let mut text = String::new();
         io::Read::read_to_string(&mut reader, &mut text).unwrap();
         assert_eq!(text, "T: 0\n");
@@ -141,7 +141,7 @@ mod tests {
         std::fs::write(&path, "stale").unwrap();
         let board = CyclictestStatusFile::create(path.clone()).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
-        board.put("status");
+        board.write_status("status");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "status");
         drop(board);
         assert!(!path.exists());

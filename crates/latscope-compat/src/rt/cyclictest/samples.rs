@@ -2,7 +2,7 @@
 
 use super::options::CyclictestOptions;
 use super::page::Spikes;
-use super::setup::above;
+use super::setup::threshold_ns;
 use crate::rt::row::RtFigureUnit;
 use latscope_core::report::Exceedance;
 use std::fmt::Write;
@@ -37,7 +37,7 @@ impl CyclictestSamples {
             unit: options.unit,
             groups: options.oscilloscope,
             scopes: vec![Scope::default(); threads],
-            spike: options.spike.map(|limit| above(limit, options.unit)),
+            spike: options.spike.map(|limit| threshold_ns(limit, options.unit)),
             most: options.spike_nodes,
             spikes: Spikes::default(),
             lost: 0,
@@ -45,15 +45,15 @@ impl CyclictestSamples {
     }
 
     /// Takes samples of a thread, and returns the lines to print for them.
-    pub fn take(&mut self, thread: usize, samples: &[Exceedance], lost: u64) -> String {
+    pub fn process_samples(&mut self, thread: usize, samples: &[Exceedance], lost: u64) -> String {
         let mut lines = String::new();
         self.lost += lost;
         for sample in samples {
             if self.spike.is_some_and(|limit| sample.value > limit) {
                 self.spike(thread, *sample);
             }
-            if let Some(shown) = self.verbose.then(|| self.reduced(thread, *sample)).flatten() {
-                let value = self.unit.cut(shown.value);
+            if let Some(shown) = self.verbose.then(|| self.largest_of_group(thread, *sample)).flatten() {
+                let value = self.unit.truncate_ns(shown.value);
                 let _ = writeln!(lines, "{thread:8}:{:8}:{value:8}", shown.turn);
             }
         }
@@ -70,7 +70,7 @@ impl CyclictestSamples {
     }
 
     /// Returns the largest sample of a group once the group is complete.
-    fn reduced(&mut self, thread: usize, sample: Exceedance) -> Option<Exceedance> {
+    fn largest_of_group(&mut self, thread: usize, sample: Exceedance) -> Option<Exceedance> {
         let scope = &mut self.scopes[thread];
         if scope.largest.is_none_or(|largest| sample.value > largest.value) {
             scope.largest = Some(sample);
@@ -112,7 +112,7 @@ mod tests {
     fn every_sample_is_a_line_of_thread_cycle_and_value() {
         let mut all = CyclictestSamples::new(&options(|o| o.verbose = true), 2);
         assert_eq!(
-            all.take(1, &samples(&[14_900, 3_000]), 0),
+            all.process_samples(1, &samples(&[14_900, 3_000]), 0),
             "       1:       0:      14\n       1:       1:       3\n"
         );
     }
@@ -120,10 +120,13 @@ mod tests {
     #[test]
     fn an_oscilloscope_shows_the_largest_of_a_group_and_its_cycle() {
         let mut all = CyclictestSamples::new(&options(|o| (o.verbose, o.oscilloscope) = (true, 3)), 1);
-        assert_eq!(all.take(0, &samples(&[1000, 5000, 2000, 9000]), 0), "       0:       1:       5\n");
-        assert_eq!(all.take(0, &[Exceedance { turn: 4, at: 0, value: 0 }], 0), "");
         assert_eq!(
-            all.take(0, &[Exceedance { turn: 5, at: 0, value: 0 }], 0),
+            all.process_samples(0, &samples(&[1000, 5000, 2000, 9000]), 0),
+            "       0:       1:       5\n"
+        );
+        assert_eq!(all.process_samples(0, &[Exceedance { turn: 4, at: 0, value: 0 }], 0), "");
+        assert_eq!(
+            all.process_samples(0, &[Exceedance { turn: 5, at: 0, value: 0 }], 0),
             "       0:       3:       9\n"
         );
     }
@@ -131,8 +134,8 @@ mod tests {
     #[test]
     fn spikes_are_above_the_limit_in_whole_units_and_the_first_are_kept() {
         let mut all = CyclictestSamples::new(&options(|o| o.spike = Some(5)), 2);
-        assert_eq!(all.take(1, &samples(&[5_999, 6_000, 1, 7_000, 8_000]), 3), "");
-        all.take(0, &samples(&[9_000]), 0);
+        assert_eq!(all.process_samples(1, &samples(&[5_999, 6_000, 1, 7_000, 8_000]), 3), "");
+        all.process_samples(0, &samples(&[9_000]), 0);
         assert_eq!(all.lost, 3);
         assert_eq!(all.spikes(100), Spikes { count: 4, first: vec![(100, 0, 9_000), (110, 1, 6_000)] });
     }

@@ -89,24 +89,24 @@ impl<'a, W: Write> CyclictestScreen<'a, W> {
 
     /// Counts of `--smi`, one for each thread.
     pub fn smi(&self) -> Option<Vec<u64>> {
-        self.smi.as_ref().map(Smi::counts)
+        self.smi.as_ref().map(Smi::interrupt_counts)
     }
 
-    fn lines(&self) -> String {
-        status::lines(self.options.unit, self.fixed, &self.rows, self.smi().as_deref())
+    fn status_lines(&self) -> String {
+        status::format_thread_lines(self.options.unit, self.fixed, &self.rows, self.smi().as_deref())
     }
 
     /// Prints a text. The run ends if the reader of stdout is gone.
-    fn print(&mut self, text: &str) {
+    fn print_text(&mut self, text: &str) {
         let printed = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         self.gone |= printed.is_err();
     }
 
-    fn draw(&mut self) {
+    fn draw_frame(&mut self) {
         let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let up = if self.drawn.is_some() { status::up(self.fixed.len()) } else { String::new() };
-        let frame = up + &status::header(self.options, &load) + &self.lines();
-        self.print(&frame);
+        let frame = up + &status::header(self.options, &load) + &self.status_lines();
+        self.print_text(&frame);
         self.drawn = Some(Instant::now());
         self.maxima = self.rows.iter().map(|row| row.max).collect();
     }
@@ -119,24 +119,24 @@ impl<'a, W: Write> CyclictestScreen<'a, W> {
     }
 
     /// Draws the last frame.
-    pub fn finish(&mut self) {
+    pub fn draw_last_frame(&mut self) {
         if !self.draws() {
             return;
         }
         if self.due(true) {
-            self.draw();
+            self.draw_frame();
         }
         if self.options.refresh_on_max {
             let threads = self.fixed.len();
-            self.print(&(status::up(threads) + &status::down(threads)));
+            self.print_text(&(status::up(threads) + &status::down(threads)));
         }
     }
 
-    fn answer(&mut self) {
+    fn answer_signals(&mut self) {
         for signal in std::mem::take(&mut self.asked) {
-            let text = status::framed(&self.lines());
+            let text = status::frame_status(&self.status_lines());
             match (signal, &self.board) {
-                (SIGUSR2, Some(board)) => board.put(&text),
+                (SIGUSR2, Some(board)) => board.write_status(&text),
                 (SIGUSR2, None) => {}
                 _ => {
                     let _ = Stderr.write_all(text.as_bytes());
@@ -150,13 +150,13 @@ impl<'a, W: Write> CyclictestScreen<'a, W> {
         if let Some(cpus) = self.main.take() {
             let _ = sched::pin(&cpus);
         }
-        self.answer();
-        let lines = self.fifo.is_some().then(|| self.lines());
+        self.answer_signals();
+        let lines = self.fifo.is_some().then(|| self.status_lines());
         if let (Some(fifo), Some(lines)) = (&mut self.fifo, lines) {
-            fifo.offer(&lines);
+            fifo.write_to_reader(&lines);
         }
         if self.draws() && self.due(false) {
-            self.draw();
+            self.draw_frame();
         }
     }
 }
@@ -165,13 +165,14 @@ impl<W: Write> Observer for CyclictestScreen<'_, W> {
     fn observe(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Snapshot(live) => {
-                self.rows = live.points.iter().take(self.fixed.len()).map(RtThreadRow::of).collect();
+                self.rows =
+                    live.points.iter().take(self.fixed.len()).map(RtThreadRow::from_snapshot).collect();
                 self.snapshot();
             }
             RunEvent::Samples { point, samples, lost } => {
-                let lines = self.samples.take(*point, samples, *lost);
+                let lines = self.samples.process_samples(*point, samples, *lost);
                 if !lines.is_empty() {
-                    self.print(&lines);
+                    self.print_text(&lines);
                 }
             }
             RunEvent::Signal(signal) => self.asked.push(*signal),
@@ -204,26 +205,26 @@ mod tests {
 
     fn step(threads: usize) -> PlanStep {
         let options = CyclictestOptions { threads: Some(threads as u64), ..CyclictestOptions::default() };
-        super::super::setup::setup(&options, &Default::default()).unwrap().step()
+        super::super::setup::step_setup(&options, &Default::default()).unwrap().plan_step()
     }
 
     /// Frames of a screen that sees these values, with one value for each snapshot.
     fn shown(options: &CyclictestOptions, values: &[u64]) -> String {
         let step = step(1);
-        let layout = HistogramSlotLayout::of(&step);
-        let slots = Slots::map(Slots::create(&layout).unwrap(), layout).unwrap();
+        let layout = HistogramSlotLayout::of_step(&step);
+        let slots = Slots::map_memfd(Slots::create_memfd(&layout).unwrap(), layout).unwrap();
         let mut writer = slots.writer(0, Sampling::Event);
         let fixed = [Fixed { priority: 5, interval: 1000, cpu: None }];
         let mut out = Vec::new();
         let mut screen = CyclictestScreen::new(options, &fixed, CyclictestOutputs::default(), &mut out);
         for value in values {
-            writer.record(*value, 0);
+            writer.record_value(*value, 0);
             let round = StepRound::of(&step, 0);
             let live = StepSnapshot { step: &step, points: vec![slots.snapshot(0)], round, began: 0, at: 0 };
             screen.drawn = screen.drawn.map(|drawn| drawn - FRAME);
             screen.observe(&RunEvent::Snapshot(&live));
         }
-        screen.finish();
+        screen.draw_last_frame();
         String::from_utf8(out).unwrap()
     }
 
@@ -275,7 +276,7 @@ mod tests {
         let options = CyclictestOptions::default();
         let mut screen = CyclictestScreen::new(&options, &[], CyclictestOutputs::default(), Gone);
         assert_eq!(screen.wants_end(), None);
-        screen.finish();
+        screen.draw_last_frame();
         assert!(screen.wants_end().is_some());
     }
 

@@ -23,7 +23,10 @@ const INTERVAL: u64 = 1000;
 ///
 /// # Errors
 /// A CPU does not exist, or the priorities would fall below the lowest.
-pub fn setup(options: &CyclictestOptions, machine: &Machine) -> Result<WakeStepSetup, CommandLineRefusal> {
+pub fn step_setup(
+    options: &CyclictestOptions,
+    machine: &Machine,
+) -> Result<WakeStepSetup, CommandLineRefusal> {
     Ok(WakeStepSetup {
         threads: threads(options, machine)?,
         periodic: periodic(options),
@@ -54,7 +57,7 @@ fn threads(
     let cpus: Vec<Option<u32>> = match &options.affinity {
         Affinity::Any => vec![None],
         Affinity::Each => allowed.iter().copied().map(Some).collect(),
-        Affinity::Set(text) => cpuset::parse(text, machine)?.into_iter().map(Some).collect(),
+        Affinity::Set(text) => cpuset::parse_cpu_set(text, machine)?.into_iter().map(Some).collect(),
     };
     let distance = if options.histogram.is_some() { 0 } else { options.distance.unwrap_or(DISTANCE) };
     let interval = options.interval.unwrap_or(INTERVAL);
@@ -68,7 +71,7 @@ fn threads(
                 policy: policy(options, index, count)?,
                 method: method(options),
                 clock: options.clock.unwrap_or(ClockName::Monotonic),
-                ..timer::usual(index, cpus[index as usize % cpus.len()])
+                ..timer::usual_thread(index, cpus[index as usize % cpus.len()])
             })
         })
         .collect()
@@ -108,7 +111,7 @@ fn method(options: &CyclictestOptions) -> WakeMethod {
 }
 
 fn periodic(options: &CyclictestOptions) -> Periodic {
-    let tick = options.unit.ns();
+    let tick = options.unit.size_ns();
     Periodic {
         warm_up: 0,
         end: PeriodicEndCondition::Any,
@@ -118,7 +121,7 @@ fn periodic(options: &CyclictestOptions) -> Periodic {
             (Some(apart), false) => Phase::Aligned(apart * 1000),
         },
         align_second: options.second_aligned,
-        threshold: options.common.break_above.map(|limit| above(limit, options.unit)),
+        threshold: options.common.break_above.map(|limit| threshold_ns(limit, options.unit)),
         stop_at_threshold: options.common.break_above.is_some(),
         corrected: options.common.result.is_some(),
         linear: options.histogram.map(|buckets| Linear { buckets, tick_ns: tick }),
@@ -128,21 +131,27 @@ fn periodic(options: &CyclictestOptions) -> Periodic {
 }
 
 /// Largest value in ns that is not above a limit when figures are cut off.
-pub fn above(limit: u64, unit: RtFigureUnit) -> u64 {
-    (limit + 1).saturating_mul(unit.ns()) - 1
+pub fn threshold_ns(limit: u64, unit: RtFigureUnit) -> u64 {
+    (limit + 1).saturating_mul(unit.size_ns()) - 1
 }
 
 /// Returns the whole plan.
 ///
 /// # Errors
-/// The errors are those of [`setup`].
-pub fn plan(
+/// The errors are those of [`step_setup`].
+pub fn plan_run(
     options: &CyclictestOptions,
     machine: &Machine,
     trace: Option<&Path>,
 ) -> Result<Plan, CommandLineRefusal> {
-    let step = setup(options, machine)?.step();
-    let plan = environment::plan(step, "cyclictest", options.common.break_above.is_some(), trace, machine);
+    let step = step_setup(options, machine)?.plan_step();
+    let plan = environment::plan_single_step(
+        step,
+        "cyclictest",
+        options.common.break_above.is_some(),
+        trace,
+        machine,
+    );
     Ok(Plan { timeline: options.timeline.clone(), ..plan })
 }
 
@@ -159,7 +168,10 @@ mod tests {
     }
 
     fn of(line: &str) -> Result<WakeStepSetup, CommandLineRefusal> {
-        setup(&CYCLICTEST.read(&PersonalityContext::new(line.split_whitespace())).unwrap(), &machine())
+        step_setup(
+            &CYCLICTEST.read_call(&PersonalityContext::new(line.split_whitespace())).unwrap(),
+            &machine(),
+        )
     }
 
     fn places(line: &str) -> Vec<(Option<u32>, u64, u32)> {
@@ -191,8 +203,8 @@ mod tests {
 
     #[test]
     fn figures_above_the_limit_are_cut_off_before_they_are_compared() {
-        assert_eq!(above(10, RtFigureUnit::Us), 10_999);
-        assert_eq!(above(10, RtFigureUnit::Ns), 10);
+        assert_eq!(threshold_ns(10, RtFigureUnit::Us), 10_999);
+        assert_eq!(threshold_ns(10, RtFigureUnit::Ns), 10);
         let periodic = of("-b 10").unwrap().periodic;
         assert_eq!((periodic.threshold, periodic.stop_at_threshold), (Some(10_999), true));
         assert_eq!(of("-b 0").unwrap().periodic.threshold, None);

@@ -20,14 +20,19 @@ pub struct Fixed {
 
 impl Fixed {
     /// Returns the properties of the thread of a point.
-    pub fn of(point: &MeasurementPoint) -> Fixed {
+    pub fn of_point(point: &MeasurementPoint) -> Fixed {
         let thread = WakeThreadSettings::read(point).expect("a thread was planned");
         Fixed { priority: thread.policy.priority(), interval: thread.interval / 1000, cpu: thread.cpu }
     }
 }
 
 /// Returns a line for each thread, with the count of system management interrupts where these are counted.
-pub fn lines(unit: RtFigureUnit, fixed: &[Fixed], rows: &[RtThreadRow], smi: Option<&[u64]>) -> String {
+pub fn format_thread_lines(
+    unit: RtFigureUnit,
+    fixed: &[Fixed],
+    rows: &[RtThreadRow],
+    smi: Option<&[u64]>,
+) -> String {
     let width = if unit == RtFigureUnit::Ns { 8 } else { 5 };
     let mut text = String::new();
     for (index, (fixed, row)) in fixed.iter().zip(rows).enumerate() {
@@ -39,9 +44,9 @@ pub fn lines(unit: RtFigureUnit, fixed: &[Fixed], rows: &[RtThreadRow], smi: Opt
             fixed.interval,
             row.cycles,
             row.min_in(unit),
-            unit.cut(row.last),
+            unit.truncate_ns(row.last),
             row.average_in(unit),
-            unit.cut(row.max),
+            unit.truncate_ns(row.max),
         );
         if let Some(count) = smi.and_then(|counts| counts.get(index)) {
             let _ = write!(text, " SMI:{count:8}");
@@ -77,7 +82,7 @@ pub fn down(threads: usize) -> String {
 }
 
 /// Text of the status in answer to a signal.
-pub(crate) fn framed(lines: &str) -> String {
+pub(crate) fn frame_status(lines: &str) -> String {
     let ruler = "#---------------------------\n";
     format!("{ruler}# cyclictest current status:\n{lines}{ruler}")
 }
@@ -100,13 +105,13 @@ mod tests {
         };
         let wide = RtThreadRow { thread: 1_234_567, cycles: 123_456_789, last: 123_456_000, ..row };
         assert_eq!(
-            lines(RtFigureUnit::Us, &[FIXED; 3], &[row, RtThreadRow::default(), wide], None),
+            format_thread_lines(RtFigureUnit::Us, &[FIXED; 3], &[row, RtThreadRow::default(), wide], None),
             "T: 0 (15429) P:95 I:1000 C:      8 Min:      6 Act:    7 Avg:   11 Max:      23\n\
              T: 1 (    0) P:95 I:1000 C:      0 Min:1000000 Act:    0 Avg:    0 Max:       0\n\
              T: 2 (1234567) P:95 I:1000 C:123456789 Min:      6 Act:123456 Avg:   11 Max:      23\n"
         );
         assert_eq!(
-            lines(RtFigureUnit::Ns, &[FIXED], &[row], Some(&[4])),
+            format_thread_lines(RtFigureUnit::Ns, &[FIXED], &[row], Some(&[4])),
             "T: 0 (15429) P:95 I:1000 C:      8 Min:   6900 Act:    7000 Avg:   11999 Max:   23000 SMI:       4\n"
         );
     }

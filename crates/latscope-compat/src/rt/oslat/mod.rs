@@ -3,7 +3,7 @@
 pub mod options;
 pub mod text;
 
-use super::options::{RT_TESTS, VERSION, settle};
+use super::options::{RT_TESTS, VERSION, resolve_options};
 use super::{cpuset, json};
 use crate::context::{PersonalityContext, ReportSaveOutcome};
 use crate::environment;
@@ -21,7 +21,7 @@ use latscope_os::sched;
 use latscope_probes::noise::BUSY;
 use latscope_probes::{PlanInput, REGISTRY};
 use latscope_process::eprintln;
-use latscope_process::stdout::print;
+use latscope_process::stdout::print_text;
 use options::{OslatOptions, SPECS};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,45 +29,51 @@ use std::time::SystemTime;
 use text::Core;
 
 /// Program `oslat`.
-pub static OSLAT: PersonalityProgram<OslatOptions> =
-    PersonalityProgram::new("oslat", "time stolen from busy loops", &RT_TESTS, SPECS, settle, carry_out);
+pub static OSLAT: PersonalityProgram<OslatOptions> = PersonalityProgram::new(
+    "oslat",
+    "time stolen from busy loops",
+    &RT_TESTS,
+    SPECS,
+    resolve_options,
+    carry_out,
+);
 
 fn carry_out(options: &OslatOptions, context: &PersonalityContext) -> Result<u8> {
     if options.version || !context.dry_run {
-        print(&format!("oslat V {}\n", VERSION));
+        print_text(&format!("oslat V {}\n", VERSION));
     }
     if options.version {
         return Ok(0);
     }
-    context.introduce(&options.common.notes);
+    context.print_notes(&options.common.notes);
     let started = SystemTime::now();
-    let (machine, timebase) = environment::here();
-    let planned = plan(options, &machine);
+    let (machine, timebase) = environment::snapshot_machine();
+    let planned = plan_loops(options, &machine);
     if let Ok(plan) = &planned
-        && context.shows(plan)
+        && context.show_dry_run(plan)
     {
         return Ok(0);
     }
-    if let Some(code) = json::unwritable(&options.common) {
+    if let Some(code) = json::check_writable(&options.common) {
         return Ok(code);
     }
     options.priority.map(environment::may_be_real_time).transpose()?;
-    let main = cpuset::parse(&options.main_cpu.to_string(), &machine)?;
+    let main = cpuset::parse_cpu_set(&options.main_cpu.to_string(), &machine)?;
     let plan = planned?;
     let watched = plan.steps[0].points.len();
-    print(&text::before(options, watched));
+    print_text(&text::format_preamble(options, watched));
     // A trace that cannot be written is not there to be stopped.
     let trace = options.trace_threshold.and_then(|_| environment::trace_directory().ok());
     let mut stopper = Stopper { main: Some(main), trace };
     let result = options.common.result.as_deref();
     let ReportSaveOutcome { report, saved } =
-        context.measure(plan, machine, timebase, vec![&mut stopper], result)?;
+        context.measure_plan(plan, machine, timebase, vec![&mut stopper], result)?;
     let measured = &report.measurements[..watched];
-    let there = environment::doubt(context, measured);
+    let there = environment::note_doubts(context, measured);
     let code = match environment::first_exceedance(measured) {
         _ if !there => 1,
-        Some((index, ns)) => stopped(options, cpu(&measured[index]), ns),
-        None => finish(options, context, started, &report, measured),
+        Some((index, ns)) => report_stop(options, cpu(&measured[index]), ns),
+        None => print_results(options, context, started, &report, measured),
     };
     saved?;
     Ok(code)
@@ -77,8 +83,8 @@ fn carry_out(options: &OslatOptions, context: &PersonalityContext) -> Result<u8>
 ///
 /// # Errors
 /// A CPU does not exist, or the process may not use it.
-fn plan(options: &OslatOptions, machine: &Machine) -> Result<Plan, CommandLineRefusal> {
-    let cpus = options.cpus.as_ref().map(|set| cpuset::parse(set, machine)).transpose()?;
+fn plan_loops(options: &OslatOptions, machine: &Machine) -> Result<Plan, CommandLineRefusal> {
+    let cpus = options.cpus.as_ref().map(|set| cpuset::parse_cpu_set(set, machine)).transpose()?;
     let outside = cpus.iter().flatten().find(|cpu| !machine.allowed.0.contains(cpu));
     if let Some(cpu) = outside {
         let text = format!(
@@ -99,7 +105,7 @@ fn plan(options: &OslatOptions, machine: &Machine) -> Result<Plan, CommandLineRe
             .map(|_| OnThreshold { actions: vec![Action::Stop], ..OnThreshold::default() }),
         ..RunRequest::new(OSLAT.name, input)
     };
-    let mut plan = planner::plan(&REGISTRY, &[&BUSY], &request, machine);
+    let mut plan = planner::plan_probes(&REGISTRY, &[&BUSY], &request, machine);
     for step in &mut plan.steps {
         if let Some(rules) = &mut step.periodic {
             rules.linear = Some(Linear { buckets: options.buckets, tick_ns: 1000 });
@@ -145,12 +151,12 @@ fn stop_trace(directory: &Path, cpu: u32, ns: u64) {
 }
 
 fn cpu(m: &Measurement) -> u32 {
-    m.number(param::CPU).map_or(0, |cpu| cpu as u32)
+    m.numeric_param(param::CPU).map_or(0, |cpu| cpu as u32)
 }
 
-fn stopped(options: &OslatOptions, cpu: u32, ns: u64) -> u8 {
+fn report_stop(options: &OslatOptions, cpu: u32, ns: u64) -> u8 {
     if !options.common.quiet {
-        print("Test starts...\n");
+        print_text("Test starts...\n");
     }
     eprintln!(
         "oslat: Trace threshold ({} us) triggered on cpu {cpu} with {} us!\nStopping the test.",
@@ -160,7 +166,7 @@ fn stopped(options: &OslatOptions, cpu: u32, ns: u64) -> u8 {
     if options.common.strict_exit { 2 } else { 1 }
 }
 
-fn finish(
+fn print_results(
     options: &OslatOptions,
     context: &PersonalityContext,
     started: SystemTime,
@@ -169,15 +175,15 @@ fn finish(
 ) -> u8 {
     let cores: Vec<Core> = measured.iter().map(|m| core(options, m)).collect();
     let megahertz = (report.machine.clock.frequency_hz / 1e6) as u64;
-    print(&text::after(options, megahertz, &cores));
-    let rest = || text::json(options, megahertz, &cores);
+    print_text(&text::format_results(options, megahertz, &cores));
+    let rest = || text::format_json(options, megahertz, &cores);
     match json::write_run(context, &options.common, started, rest) {
-        true => exit(options, report),
-        false => json::unwritten(&options.common),
+        true => exit_code(options, report),
+        false => json::write_failure_code(&options.common),
     }
 }
 
-fn exit(options: &OslatOptions, report: &Report) -> u8 {
+fn exit_code(options: &OslatOptions, report: &Report) -> u8 {
     if options.common.strict_exit {
         environment::strict_exit(options.trace_threshold.is_some(), false, report)
     } else {
@@ -201,7 +207,7 @@ fn core(options: &OslatOptions, m: &Measurement) -> Core {
         cpu: cpu(m),
         min: if counts[0] > 0 { 1 } else { reached(m.histogram.min()) },
         max: reached(m.histogram.max()),
-        mean: mean(&counts, beyond(&m.histogram, options.buckets)),
+        mean: mean(&counts, excess_us(&m.histogram, options.buckets)),
         seconds: value("watched"),
         counts,
     }
@@ -216,7 +222,7 @@ fn mean(counts: &[u64], beyond: f64) -> f64 {
 }
 
 /// Sum of the time by which gaps are longer than the last bucket, in µs.
-fn beyond(gaps: &Histogram, buckets: u64) -> f64 {
+fn excess_us(gaps: &Histogram, buckets: u64) -> f64 {
     let excess = |ns: f64, n: u64| ((ns / 1000.0).floor() + 1.0 - buckets as f64).max(0.0) * n as f64;
     let known: f64 = gaps.buckets_ns().map(|(low, high, n)| excess(f64::midpoint(low, high), n)).sum();
     known + excess(gaps.max().unwrap_or(0.0), gaps.overflow())
@@ -230,7 +236,8 @@ mod tests {
     fn planned(line: &str) -> Plan {
         let list = |text: &str| text.parse::<CpuList>().unwrap();
         let machine = Machine { online: list("0-3"), allowed: list("0-3"), ..Machine::default() };
-        plan(&OSLAT.read(&PersonalityContext::new(line.split_whitespace())).unwrap(), &machine).unwrap()
+        plan_loops(&OSLAT.read_call(&PersonalityContext::new(line.split_whitespace())).unwrap(), &machine)
+            .unwrap()
     }
 
     #[test]
@@ -253,7 +260,7 @@ mod tests {
         // Of 4 and 12 µs begun: the last bucket's edge, and 8 µs more.
         let mut gaps = Histogram::new(1000);
         [3_500, 11_500].into_iter().for_each(|ns| gaps.record(ns));
-        let beyond = beyond(&gaps, 4);
+        let beyond = excess_us(&gaps, 4);
         assert!((beyond - 8.0).abs() < 0.1, "{beyond}");
         assert_eq!(mean(&[0, 0, 0, 2], 8.0), 8.0);
     }

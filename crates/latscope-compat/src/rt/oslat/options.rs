@@ -1,6 +1,8 @@
 //! Command-line options of oslat.
 
-use crate::getopt::{CommandLineRefusal, FLAG, OptionOccurrence, ProgramOption, bytes, on, part, put, value};
+use crate::getopt::{
+    CommandLineRefusal, FLAG, OptionOccurrence, ProgramOption, parse_size, part, set_field, set_flag, value,
+};
 use crate::rt::options::RtTestsCommonOptions;
 use smart_default::SmartDefault;
 
@@ -39,44 +41,44 @@ part!(OslatOptions, common: RtTestsCommonOptions);
 #[rustfmt::skip]
 pub static SPECS: &[ProgramOption<OslatOptions>] = &[
     ProgramOption::new(Some('b'), "bucket-size", value("N"), "buckets of 1 us, 4 to 1024 [32]",
-        |o, given| put(&mut o.buckets, within(given, 4..=1024, "Illegal bucket size"))),
-    ProgramOption::new(Some('B'), "bias", FLAG, "add the least time of a turn to all labels", |o, _| on(&mut o.bias)),
-    ProgramOption::new(Some('c'), "cpu-list", value("SET"), "CPUs to watch [all]", |o, given| put(&mut o.cpus, Ok(given.value.clone()))),
+        |o, given| set_field(&mut o.buckets, require_in_range(given, 4..=1024, "Illegal bucket size"))),
+    ProgramOption::new(Some('B'), "bias", FLAG, "add the least time of a turn to all labels", |o, _| set_flag(&mut o.bias)),
+    ProgramOption::new(Some('c'), "cpu-list", value("SET"), "CPUs to watch [all]", |o, given| set_field(&mut o.cpus, Ok(given.value.clone()))),
     ProgramOption::new(Some('C'), "cpu-main-thread", value("CPU"), "CPU of the thread that waits [0]",
-        |o, given| put(&mut o.main_cpu, within(given, 0..=65_535, "Illegal core for main thread"))),
-    ProgramOption::new(Some('D'), "duration", value("T"), "seconds, or with m, h, d minutes, hours, days [1]", duration),
+        |o, given| set_field(&mut o.main_cpu, require_in_range(given, 0..=65_535, "Illegal core for main thread"))),
+    ProgramOption::new(Some('D'), "duration", value("T"), "seconds, or with m, h, d minutes, hours, days [1]", set_duration),
     ProgramOption::JSON,
     ProgramOption::new(Some('f'), "rtprio", value("PRIO"), "SCHED_FIFO with this priority",
-        |o, given| put(&mut o.priority, within(given, 1..=99, "Illegal RT priority").map(|priority| Some(priority as u32)))),
-    ProgramOption::new(Some('m'), "workload-mem", value("SIZE"), "no effect without a workload", |o, given| put(&mut o.memory, memory(given.text()))),
+        |o, given| set_field(&mut o.priority, require_in_range(given, 1..=99, "Illegal RT priority").map(|priority| Some(priority as u32)))),
+    ProgramOption::new(Some('m'), "workload-mem", value("SIZE"), "no effect without a workload", |o, given| set_field(&mut o.memory, memory(given.value_text()))),
     ProgramOption::QUIET,
-    ProgramOption::new(Some('s'), "single-preheat", FLAG, "no effect: the clock needs no pre-heating", |o, _| on(&mut o.single_preheat)),
+    ProgramOption::new(Some('s'), "single-preheat", FLAG, "no effect: the clock needs no pre-heating", |o, _| set_flag(&mut o.single_preheat)),
     ProgramOption::new(Some('T'), "trace-threshold", value("US"), "end at the first gap of US, mark and stop the trace",
-        |o, given| put(&mut o.trace_threshold, within(given, 1..=1 << 40, "Illegal trace threshold").map(Some))),
-    ProgramOption::new(Some('v'), "version", FLAG, "print the version", |o, _| on(&mut o.version)),
-    ProgramOption::new(Some('w'), "workload", value("NAME"), "no", |_, given| workload(given.text())),
-    ProgramOption::new(Some('z'), "zero-omit", FLAG, "leave out rows of zeros", |o, _| on(&mut o.zero_omit)),
+        |o, given| set_field(&mut o.trace_threshold, require_in_range(given, 1..=1 << 40, "Illegal trace threshold").map(Some))),
+    ProgramOption::new(Some('v'), "version", FLAG, "print the version", |o, _| set_flag(&mut o.version)),
+    ProgramOption::new(Some('w'), "workload", value("NAME"), "no", |_, given| workload(given.value_text())),
+    ProgramOption::new(Some('z'), "zero-omit", FLAG, "leave out rows of zeros", |o, _| set_flag(&mut o.zero_omit)),
     ProgramOption::HELP,
     ProgramOption::STRICT.saying("exit code 2 when -T ended the run"),
     ProgramOption::RESULT.saying("save latscope's result too: quantiles, who took the time"),
 ];
 
-fn duration(options: &mut OslatOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
-    match given.duration()? {
-        0 => Err(CommandLineRefusal::Fatal(format!("Illegal runtime: {}", given.text()))),
-        ns => put(&mut options.common.duration, Ok(Some(ns))),
+fn set_duration(options: &mut OslatOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
+    match given.parse_duration()? {
+        0 => Err(CommandLineRefusal::Fatal(format!("Illegal runtime: {}", given.value_text()))),
+        ns => set_field(&mut options.common.duration, Ok(Some(ns))),
     }
 }
 
-fn within(
+fn require_in_range(
     given: &OptionOccurrence,
     range: std::ops::RangeInclusive<u64>,
     what: &str,
 ) -> Result<u64, CommandLineRefusal> {
-    given.within(range.clone()).ok_or_else(|| {
+    given.number_in_range(range.clone()).ok_or_else(|| {
         CommandLineRefusal::Fatal(format!(
             "{what}: {} (should be: {}-{})",
-            given.text(),
+            given.value_text(),
             range.start(),
             range.end()
         ))
@@ -99,7 +101,7 @@ fn workload(name: &str) -> Result<(), CommandLineRefusal> {
 
 fn memory(text: &str) -> Result<u64, CommandLineRefusal> {
     let unknown = || CommandLineRefusal::Fatal(format!("Unknown workload memory size '{text}'."));
-    bytes(text).ok_or_else(unknown)
+    parse_size(text).ok_or_else(unknown)
 }
 
 #[cfg(test)]
@@ -110,7 +112,7 @@ mod tests {
     use crate::getopt::Takes;
 
     fn read(line: &str) -> Result<OslatOptions, CommandLineRefusal> {
-        OSLAT.read(&PersonalityContext::new(line.split_whitespace()))
+        OSLAT.read_call(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Output of oslat, made by pure functions.
 
 use super::options::OslatOptions;
-use crate::rt::json::counts;
+use crate::rt::json::format_counts;
 use std::fmt::Write;
 
 /// Figures of one CPU. The time of a turn counts as the next larger whole number of µs: a turn of 60 ns as 1.
@@ -22,7 +22,7 @@ pub struct Core {
 }
 
 /// Text printed before the run. `cpus` is the number of measured CPUs.
-pub fn before(options: &OslatOptions, cpus: usize) -> String {
+pub fn format_preamble(options: &OslatOptions, cpus: usize) -> String {
     if options.common.quiet {
         return String::new();
     }
@@ -49,7 +49,7 @@ fn bias(options: &OslatOptions, cores: &[Core]) -> u64 {
 }
 
 /// Text printed after the run.
-pub fn after(options: &OslatOptions, megahertz: u64, cores: &[Core]) -> String {
+pub fn format_results(options: &OslatOptions, megahertz: u64, cores: &[Core]) -> String {
     let bias = bias(options, cores);
     let mut text = bias_line(options, bias);
     if !options.common.quiet {
@@ -79,7 +79,7 @@ pub fn after(options: &OslatOptions, megahertz: u64, cores: &[Core]) -> String {
 }
 
 /// Part of the JSON after the common head.
-pub fn json(options: &OslatOptions, megahertz: u64, cores: &[Core]) -> String {
+pub fn format_json(options: &OslatOptions, megahertz: u64, cores: &[Core]) -> String {
     let bias = bias(options, cores);
     let threads: Vec<String> =
         cores.iter().enumerate().map(|(index, core)| core_json(index, core, megahertz, bias)).collect();
@@ -96,7 +96,7 @@ fn core_json(index: usize, core: &Core, megahertz: u64, bias: u64) -> String {
         core.mean + bias as f64,
         core.max,
         core.seconds,
-        counts(labelled)
+        format_counts(labelled)
     )
 }
 
@@ -117,7 +117,7 @@ mod tests {
     fn columns_are_cores() {
         let options = OslatOptions { buckets: 4, common: quiet(), ..OslatOptions::default() };
         assert_eq!(
-            after(&options, 2597, &[core(), Core { cpu: 4, ..core() }]),
+            format_results(&options, 2597, &[core(), Core { cpu: 4, ..core() }]),
             "        Core:\t 3 4\nCounter Freq:\t 2597 2597 (Mhz)\n    001 (us):\t 1000 1000\n    002 (us):\t 0 0\n    \
              003 (us):\t 2 2\n    004 (us):\t 7 7 (including overflows)\n     Minimum:\t 1 1 (us)\n     \
              Average:\t 1.060 1.060 (us)\n     Maximum:\t 812 812 (us)\n     Max-Min:\t 811 811 (us)\n    \
@@ -134,7 +134,7 @@ mod tests {
             bias: true,
             ..OslatOptions::default()
         };
-        let text = after(&options, 2597, &[core()]);
+        let text = format_results(&options, 2597, &[core()]);
         assert!(text.starts_with("Global bias set to 1 (us)\n"), "{text}");
         assert!(
             text.contains("    002 (us):\t 1000\n    004 (us):\t 2\n    005 (us):\t 7 (including"),
@@ -147,7 +147,7 @@ mod tests {
     fn the_json_names_the_same_buckets() {
         let options = OslatOptions { buckets: 4, ..OslatOptions::default() };
         let json: serde_json::Value =
-            serde_json::from_str(&format!("{{{}}}", json(&options, 2597, &[core()]))).unwrap();
+            serde_json::from_str(&format!("{{{}}}", format_json(&options, 2597, &[core()]))).unwrap();
         let one = &json["thread"]["0"];
         assert_eq!(
             (&one["cpu"], &one["histogram"]["4"], &one["avg"]),

@@ -74,7 +74,7 @@ pub struct PacedEndpointStatistics {
     pub mean: f64,
 }
 
-fn words(endpoints: usize) -> usize {
+fn word_count(endpoints: usize) -> usize {
     (1 + endpoints) * WORDS + KEPT
 }
 
@@ -83,17 +83,17 @@ impl PacedRunMemory {
     ///
     /// # Errors
     /// No memory or descriptors are left.
-    pub fn create(endpoints: usize) -> io::Result<PacedRunMemory> {
-        PacedRunMemory::open(shared::create(words(endpoints))?, endpoints)
+    pub fn for_endpoints(endpoints: usize) -> io::Result<PacedRunMemory> {
+        PacedRunMemory::from_descriptor(shared::create_memfd(word_count(endpoints))?, endpoints)
     }
 
     /// The board that another process has created.
     ///
     /// # Errors
     /// The memory is too short, or no more can be mapped.
-    pub fn open(descriptor: OwnedFd, endpoints: usize) -> io::Result<PacedRunMemory> {
+    pub fn from_descriptor(descriptor: OwnedFd, endpoints: usize) -> io::Result<PacedRunMemory> {
         Ok(PacedRunMemory {
-            counters: SharedCounters::map(&descriptor, words(endpoints))?,
+            counters: SharedCounters::map_memfd(&descriptor, word_count(endpoints))?,
             descriptor,
             endpoints,
         })
@@ -109,65 +109,66 @@ impl PacedRunMemory {
         self.endpoints
     }
 
-    pub(super) fn word(&self, endpoint: usize, word: PacedEndpointWord) -> &AtomicU64 {
+    pub(super) fn endpoint_word(&self, endpoint: usize, word: PacedEndpointWord) -> &AtomicU64 {
         &self.counters.as_slice()[(1 + endpoint) * WORDS + word as usize]
     }
 
-    fn common(&self, word: PacedSharedWord) -> &AtomicU64 {
+    fn shared_word(&self, word: PacedSharedWord) -> &AtomicU64 {
         &self.counters.as_slice()[word as usize]
     }
 
     /// Word that keeps a sample of the first endpoint.
-    pub(super) fn kept(&self, cycle: u64) -> &AtomicU64 {
+    pub(super) fn sample_word(&self, cycle: u64) -> &AtomicU64 {
         &self.counters.as_slice()[(1 + self.endpoints) * WORDS + cycle as usize % KEPT]
     }
 
     /// Sample of the first endpoint in a cycle, ns: of the latest [`KEPT`].
     pub fn sample(&self, cycle: u64) -> u64 {
-        self.kept(cycle).load(Ordering::Relaxed)
+        self.sample_word(cycle).load(Ordering::Relaxed)
     }
 
     /// Lets the senders begin.
-    pub(super) fn go(&self) {
-        self.common(PacedSharedWord::Go).store(1, Ordering::Release);
+    pub(super) fn start_senders(&self) {
+        self.shared_word(PacedSharedWord::Go).store(1, Ordering::Release);
     }
 
-    pub(super) fn gone(&self) -> bool {
-        self.common(PacedSharedWord::Go).load(Ordering::Acquire) != 0
+    pub(super) fn has_started(&self) -> bool {
+        self.shared_word(PacedSharedWord::Go).load(Ordering::Acquire) != 0
     }
 
     /// Ends the run for all endpoints.
-    pub(super) fn end(&self) {
-        self.common(PacedSharedWord::Over).store(1, Ordering::Release);
+    pub(super) fn end_run(&self) {
+        self.shared_word(PacedSharedWord::Over).store(1, Ordering::Release);
     }
 
     #[inline]
     pub(super) fn over(&self) -> bool {
-        self.common(PacedSharedWord::Over).load(Ordering::Relaxed) != 0
+        self.shared_word(PacedSharedWord::Over).load(Ordering::Relaxed) != 0
     }
 
     /// Ends the run because of an endpoint's latency; the first one counts.
     pub(super) fn exceed(&self, endpoint: usize) {
-        let word = self.common(PacedSharedWord::Broken);
+        let word = self.shared_word(PacedSharedWord::Broken);
         let _ = word.compare_exchange(0, endpoint as u64 + 1, Ordering::Relaxed, Ordering::Relaxed);
-        self.end();
+        self.end_run();
     }
 
     /// The endpoint whose latency was above the threshold.
-    pub fn broken(&self) -> Option<usize> {
-        (self.common(PacedSharedWord::Broken).load(Ordering::Relaxed) as usize).checked_sub(1)
+    pub fn exceeded_endpoint(&self) -> Option<usize> {
+        (self.shared_word(PacedSharedWord::Broken).load(Ordering::Relaxed) as usize).checked_sub(1)
     }
 
     /// The first error of an endpoint.
-    pub(super) fn failure(&self) -> Option<io::Error> {
-        let failed = |endpoint| self.word(endpoint, PacedEndpointWord::Failed).load(Ordering::Relaxed);
+    pub(super) fn first_error(&self) -> Option<io::Error> {
+        let failed =
+            |endpoint| self.endpoint_word(endpoint, PacedEndpointWord::Failed).load(Ordering::Relaxed);
         let code = (0..self.endpoints).map(failed).find(|code| *code != 0)?;
         Some(io::Error::from_raw_os_error(code as i32))
     }
 
     /// The figures of an endpoint so far.
-    pub fn figures(&self, endpoint: usize) -> PacedEndpointStatistics {
-        let word = |word| self.word(endpoint, word).load(Ordering::Relaxed);
+    pub fn endpoint_statistics(&self, endpoint: usize) -> PacedEndpointStatistics {
+        let word = |word| self.endpoint_word(endpoint, word).load(Ordering::Relaxed);
         let samples = word(PacedEndpointWord::Samples);
         PacedEndpointStatistics {
             thread: word(PacedEndpointWord::Address) as u32,

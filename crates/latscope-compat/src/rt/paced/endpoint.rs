@@ -1,7 +1,7 @@
 //! Work of an endpoint, in a thread or a process of its own.
 
 use super::board::{PacedEndpointWord, PacedRunMemory};
-use super::means::{PacedWakeChannel, TIMED_OUT, address, introduce};
+use super::means::{PacedWakeChannel, TIMED_OUT, publish_wake_target, wake_target};
 use super::{MEMORY, PacedEndpointRules, PacedWakeMechanism, PacedWakeOrder};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::hold::hold;
@@ -9,7 +9,7 @@ use latscope_exchange::notify::counter::Lanes;
 use latscope_os::clock::monotonic_ns;
 use latscope_os::sched;
 use latscope_os::trace_marker::Marker;
-use latscope_os::worker::{die_with, inherited};
+use latscope_os::worker::{die_with, take_descriptor};
 use latscope_probes::wake::waiter::{Monotonic, sleep_until};
 use latscope_process::role::ProcessRole;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -39,17 +39,19 @@ const SECOND: u64 = 1_000_000_000;
 
 impl PacedEndpoint<'_> {
     /// Runs the endpoint until the run is over.
-    pub(super) fn live(&self) {
-        if let Err(error) = self.settle().and_then(|()| self.play()) {
+    pub(super) fn run_endpoint(&self) {
+        if let Err(error) = self.prepare_thread().and_then(|()| self.run_role()) {
             // A means that is taken away ends the run as well as its last sample does.
             let code = error.raw_os_error().filter(|_| !self.board.over());
-            self.board.word(self.index, PacedEndpointWord::Failed).store(code.unwrap_or(0) as u64, Relaxed);
+            self.board
+                .endpoint_word(self.index, PacedEndpointWord::Failed)
+                .store(code.unwrap_or(0) as u64, Relaxed);
         }
-        self.board.end();
+        self.board.end_run();
         let _ = rustix::io::write(self.bell, &1u64.to_ne_bytes());
     }
 
-    fn settle(&self) -> io::Result<()> {
+    fn prepare_thread(&self) -> io::Result<()> {
         if let Some(cpu) = self.rules.cpu {
             sched::pin(&[cpu])?;
         }
@@ -63,30 +65,30 @@ impl PacedEndpoint<'_> {
                 }
             }
         }
-        Ok(introduce(self.board, self.index, self.rules.means)?)
+        Ok(publish_wake_target(self.board, self.index, self.rules.means)?)
     }
 
-    fn play(&self) -> io::Result<()> {
+    fn run_role(&self) -> io::Result<()> {
         match (self.rules.form, self.index % 2) {
             (PacedWakeOrder::Circle, _) => self.circle(),
-            (PacedWakeOrder::Pairs, 0) => self.receive(),
-            (PacedWakeOrder::Pairs, _) => self.send(),
+            (PacedWakeOrder::Pairs, 0) => self.run_receiver(),
+            (PacedWakeOrder::Pairs, _) => self.run_sender(),
         }
     }
 
     /// Waits until all are ready.
     fn await_go(&self) {
-        while !self.board.gone() && !self.board.over() {
+        while !self.board.has_started() && !self.board.over() {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
     /// Runs a sender. It goes straight from its sleep to the stamp, and from the message to its next sleep: on
     /// one CPU the receiver waits for that.
-    fn send(&self) -> io::Result<()> {
+    fn run_sender(&self) -> io::Result<()> {
         self.await_go();
-        let receiver = address(self.board, self.index - 1);
-        let stamp = self.board.word(self.index, PacedEndpointWord::Stamp);
+        let receiver = wake_target(self.board, self.index - 1);
+        let stamp = self.board.endpoint_word(self.index, PacedEndpointWord::Stamp);
         while !self.board.over() {
             self.note_cpu();
             if self.rules.delay > 0 {
@@ -95,26 +97,26 @@ impl PacedEndpoint<'_> {
                 );
             }
             stamp.store(monotonic_ns(), Release);
-            self.channel.wake(0, receiver)?;
-            self.channel.wait(1)?;
+            self.channel.wake_lane(0, receiver)?;
+            self.channel.wait_on_lane(1)?;
         }
         Ok(())
     }
 
-    fn receive(&self) -> io::Result<()> {
-        let (mut tally, mut due) = (PacedEndpointTally::of(self.rules)?, 0);
-        let stamp = self.board.word(self.index + 1, PacedEndpointWord::Stamp);
+    fn run_receiver(&self) -> io::Result<()> {
+        let (mut tally, mut due) = (PacedEndpointTally::for_rules(self.rules)?, 0);
+        let stamp = self.board.endpoint_word(self.index + 1, PacedEndpointWord::Stamp);
         let mut sender = None;
         loop {
-            self.wait()?;
+            self.await_message()?;
             let now = monotonic_ns();
             if self.board.over() {
                 return Ok(());
             }
             let latency = now.saturating_sub(stamp.load(Acquire));
-            tally.record(self, latency);
+            tally.record_sample(self, latency);
             self.note_cpu();
-            if self.ends(&tally, latency) {
+            if self.check_limits(&tally, latency) {
                 return Ok(());
             }
             // From the first message on; a late one swallows what was due meanwhile.
@@ -122,21 +124,21 @@ impl PacedEndpoint<'_> {
             if self.rules.interval > 0 {
                 sleep_until::<Monotonic>(due);
             }
-            let sender = *sender.get_or_insert_with(|| address(self.board, self.index + 1));
-            self.channel.wake(1, sender)?;
+            let sender = *sender.get_or_insert_with(|| wake_target(self.board, self.index + 1));
+            self.channel.wake_lane(1, sender)?;
         }
     }
 
     /// The receiver's wait, which may time out.
     #[inline]
-    fn wait(&self) -> io::Result<()> {
+    fn await_message(&self) -> io::Result<()> {
         if self.rules.timeout == 0 {
-            return Ok(self.channel.wait(0)?);
+            return Ok(self.channel.wait_on_lane(0)?);
         }
         loop {
             match self.channel.wait_for(0, self.rules.timeout) {
                 Err(TIMED_OUT) if !self.board.over() => {
-                    self.board.word(self.index, PacedEndpointWord::Timeouts).fetch_add(1, Relaxed);
+                    self.board.endpoint_word(self.index, PacedEndpointWord::Timeouts).fetch_add(1, Relaxed);
                 }
                 Err(TIMED_OUT) | Ok(()) => return Ok(()),
                 Err(error) => return Err(error.into()),
@@ -147,36 +149,36 @@ impl PacedEndpoint<'_> {
     /// Runs an endpoint of a circle. Each turn begins with the first endpoint, which may rest before it: a turn
     /// with a rest is no sample of the others.
     fn circle(&self) -> io::Result<()> {
-        let mut tally = PacedEndpointTally::of(self.rules)?;
+        let mut tally = PacedEndpointTally::for_rules(self.rules)?;
         if self.index == 0 {
             self.await_go();
         } else {
-            self.channel.wait(0)?;
-            tally.skip(self);
+            self.channel.wait_on_lane(0)?;
+            tally.count_cycle(self);
         }
-        let next = address(self.board, (self.index + 1) % self.board.endpoints());
+        let next = wake_target(self.board, (self.index + 1) % self.board.endpoints());
         for turn in 1.. {
             self.note_cpu();
             if self.index == 0 && turn % TURNS == 1 {
                 sleep_until::<Monotonic>(monotonic_ns() + REST_NS);
             }
             let sent = monotonic_ns();
-            self.channel.wake(0, next)?;
-            self.channel.wait(0)?;
+            self.channel.wake_lane(0, next)?;
+            self.channel.wait_on_lane(0)?;
             let latency = monotonic_ns() - sent;
             if self.board.over() {
                 break;
             }
             if self.index > 0 && turn % TURNS == 0 {
-                tally.skip(self);
+                tally.count_cycle(self);
                 continue;
             }
             if self.index == 0 {
-                self.board.kept(tally.cycles).store(latency, Relaxed);
+                self.board.sample_word(tally.cycles).store(latency, Relaxed);
             }
-            tally.record(self, latency);
+            tally.record_sample(self, latency);
             // When the first one has had its turns the others have had as many.
-            if self.ends(&tally, latency) && self.index == 0 {
+            if self.check_limits(&tally, latency) && self.index == 0 {
                 break;
             }
         }
@@ -185,12 +187,12 @@ impl PacedEndpoint<'_> {
 
     fn note_cpu(&self) {
         let cpu = rustix::thread::sched_getcpu() as u64;
-        self.board.word(self.index, PacedEndpointWord::Cpu).store(cpu + 1, Relaxed);
+        self.board.endpoint_word(self.index, PacedEndpointWord::Cpu).store(cpu + 1, Relaxed);
     }
 
     /// Returns true if the run ends with this sample.
     #[inline]
-    fn ends(&self, tally: &PacedEndpointTally, latency: u64) -> bool {
+    fn check_limits(&self, tally: &PacedEndpointTally, latency: u64) -> bool {
         let exceeded = latency > self.rules.threshold;
         if exceeded {
             self.exceed(tally, latency);
@@ -202,7 +204,7 @@ impl PacedEndpoint<'_> {
     fn exceed(&self, tally: &PacedEndpointTally, latency: u64) {
         if let Some((marker, switch)) = &tally.trace {
             let cpu = rustix::thread::sched_getcpu();
-            marker.note(format_args!("latscope: late by {latency} ns on CPU {cpu}"));
+            marker.write_note(format_args!("latscope: late by {latency} ns on CPU {cpu}"));
             let _ = rustix::io::write(switch, b"0");
         }
         self.board.exceed(self.index);
@@ -220,7 +222,7 @@ struct PacedEndpointTally {
 }
 
 impl PacedEndpointTally {
-    fn of(rules: &PacedEndpointRules) -> io::Result<PacedEndpointTally> {
+    fn for_rules(rules: &PacedEndpointRules) -> io::Result<PacedEndpointTally> {
         let open = |directory: &PathBuf| {
             let switch = OpenOptions::new().write(true).open(directory.join("tracing_on"))?;
             Ok((Marker::open(&directory.join("trace_marker"))?, switch))
@@ -230,24 +232,24 @@ impl PacedEndpointTally {
     }
 
     #[inline]
-    fn record(&mut self, endpoint: &PacedEndpoint, ns: u64) {
+    fn record_sample(&mut self, endpoint: &PacedEndpoint, ns: u64) {
         self.samples += 1;
         self.sum += ns;
         self.max = self.max.max(ns);
         self.min = if self.samples == 1 { ns } else { self.min.min(ns) };
-        let put = |word, value| endpoint.board.word(endpoint.index, word).store(value, Relaxed);
+        let put = |word, value| endpoint.board.endpoint_word(endpoint.index, word).store(value, Relaxed);
         put(PacedEndpointWord::Samples, self.samples);
         put(PacedEndpointWord::Last, ns);
         put(PacedEndpointWord::Min, self.min);
         put(PacedEndpointWord::Max, self.max);
         put(PacedEndpointWord::Sum, self.sum);
-        self.skip(endpoint);
+        self.count_cycle(endpoint);
     }
 
     /// Counts a message that is no sample.
-    fn skip(&mut self, endpoint: &PacedEndpoint) {
+    fn count_cycle(&mut self, endpoint: &PacedEndpoint) {
         self.cycles += 1;
-        endpoint.board.word(endpoint.index, PacedEndpointWord::Cycles).store(self.cycles, Release);
+        endpoint.board.endpoint_word(endpoint.index, PacedEndpointWord::Cycles).store(self.cycles, Release);
     }
 }
 
@@ -262,17 +264,19 @@ fn main(arguments: &[String]) -> Result<()> {
     die_with(parent.parse()?)?;
     let _ = rustix::thread::set_name(c"paced");
     let rules: PacedEndpointRules = serde_json::from_str(rules)?;
-    let (bell, board) = (inherited(0)?, PacedRunMemory::open(inherited(1)?, endpoints.parse()?)?);
+    let (bell, board) =
+        (take_descriptor(0)?, PacedRunMemory::from_descriptor(take_descriptor(1)?, endpoints.parse()?)?);
     let index: usize = index.parse()?;
     ensure!(index < board.endpoints(), "there is no endpoint {index}");
     let channel = match rules.means {
         PacedWakeMechanism::Semaphores => PacedWakeChannel::Semaphores(set.parse()?),
-        PacedWakeMechanism::Futexes => PacedWakeChannel::Futexes(Lanes::open(inherited(2)?)?),
+        PacedWakeMechanism::Futexes => PacedWakeChannel::Futexes(Lanes::map_existing(take_descriptor(2)?)?),
         PacedWakeMechanism::Signals => PacedWakeChannel::Signals,
         PacedWakeMechanism::Queues => anyhow::bail!("queues are for threads"),
     };
     // That it cannot be locked was reported by the process that started this.
     let _held = hold(&MEMORY);
-    PacedEndpoint { board: &board, index, rules: &rules, channel: &channel, bell: bell.as_fd() }.live();
-    board.failure().map_or(Ok(()), |error| Err(error).context("an endpoint failed"))
+    PacedEndpoint { board: &board, index, rules: &rules, channel: &channel, bell: bell.as_fd() }
+        .run_endpoint();
+    board.first_error().map_or(Ok(()), |error| Err(error).context("an endpoint failed"))
 }

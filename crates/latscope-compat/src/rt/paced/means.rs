@@ -30,7 +30,7 @@ const MESSAGE: usize = 8;
 
 impl PacedWakeChannel {
     /// Creates a channel. Also returns the objects that stay behind if they are not removed.
-    pub(super) fn create(
+    pub(super) fn create_with_leftovers(
         means: PacedWakeMechanism,
         scope: SharingScope,
     ) -> std::io::Result<(PacedWakeChannel, Leftovers)> {
@@ -39,7 +39,7 @@ impl PacedWakeChannel {
                 PacedWakeChannel::Queues([nameless_queue(1, MESSAGE)?, nameless_queue(1, MESSAGE)?])
             }
             PacedWakeMechanism::Semaphores => PacedWakeChannel::Semaphores(system_v::create_semaphores(2)?),
-            PacedWakeMechanism::Futexes => PacedWakeChannel::Futexes(Lanes::create(scope)?),
+            PacedWakeMechanism::Futexes => PacedWakeChannel::Futexes(Lanes::create_zeroed(scope)?),
             PacedWakeMechanism::Signals => PacedWakeChannel::Signals,
         };
         let left = match channel {
@@ -51,41 +51,42 @@ impl PacedWakeChannel {
 
     /// Wakes the thread that waits on a lane.
     #[inline]
-    pub(super) fn wake(&self, lane: usize, waiting: QueuedSignalTarget) -> Result<()> {
+    pub(super) fn wake_lane(&self, lane: usize, waiting: QueuedSignalTarget) -> Result<()> {
         match self {
             PacedWakeChannel::Queues(queues) => {
-                retry_on_intr(|| message_queue::send(&queues[lane], &[0; MESSAGE], Blocking::Yes))
+                retry_on_intr(|| message_queue::send_message(&queues[lane], &[0; MESSAGE], Blocking::Yes))
             }
             PacedWakeChannel::Semaphores(set) => system_v::change(*set, lane as u16, 1),
             PacedWakeChannel::Futexes(lanes) => {
-                lanes[lane].signal.give();
+                lanes[lane].signal.give_token();
                 Ok(())
             }
-            PacedWakeChannel::Signals => queued_signal::send(waiting),
+            PacedWakeChannel::Signals => queued_signal::send_signal(waiting),
         }
     }
 
     /// Waits on a lane.
     #[inline]
-    pub(super) fn wait(&self, lane: usize) -> Result<()> {
+    pub(super) fn wait_on_lane(&self, lane: usize) -> Result<()> {
         match self {
             PacedWakeChannel::Queues(queues) => {
                 let mut message = [0; MESSAGE];
-                retry_on_intr(|| message_queue::receive(&queues[lane], &mut message, Blocking::Yes)).map(drop)
+                retry_on_intr(|| message_queue::receive_message(&queues[lane], &mut message, Blocking::Yes))
+                    .map(drop)
             }
             PacedWakeChannel::Semaphores(set) => system_v::change(*set, lane as u16, -1),
             PacedWakeChannel::Futexes(lanes) => {
-                lanes[lane].signal.take();
+                lanes[lane].signal.take_token();
                 Ok(())
             }
-            PacedWakeChannel::Signals => queued_signal::wait(),
+            PacedWakeChannel::Signals => queued_signal::wait_signal(),
         }
     }
 
     /// Waits on a lane as [`wait`](PacedWakeChannel::wait) does, but for some seconds at most, where a timeout is
     /// possible: after them the error is `ETIMEDOUT`.
     pub(super) fn wait_for(&self, lane: usize, seconds: u64) -> Result<()> {
-        let PacedWakeChannel::Queues(queues) = self else { return self.wait(lane) };
+        let PacedWakeChannel::Queues(queues) = self else { return self.wait_on_lane(lane) };
         let now = clock_gettime(ClockId::Realtime);
         let end = Timespec { tv_sec: now.tv_sec.saturating_add_unsigned(seconds as _), ..now };
         retry_on_intr(|| message_queue::receive_until(&queues[lane], &mut [0; MESSAGE], &end)).map(drop)
@@ -93,13 +94,17 @@ impl PacedWakeChannel {
 }
 
 /// Address to wake, as it is on the board once the endpoint is ready.
-pub(super) fn address(board: &PacedRunMemory, endpoint: usize) -> QueuedSignalTarget {
-    let packed = board.word(endpoint, PacedEndpointWord::Address).load(Ordering::Acquire);
+pub(super) fn wake_target(board: &PacedRunMemory, endpoint: usize) -> QueuedSignalTarget {
+    let packed = board.endpoint_word(endpoint, PacedEndpointWord::Address).load(Ordering::Acquire);
     QueuedSignalTarget { process: (packed >> 32) as u32, thread: packed as u32 }
 }
 
 /// Puts the calling thread on the board as ready to be woken.
-pub(super) fn introduce(board: &PacedRunMemory, endpoint: usize, means: PacedWakeMechanism) -> Result<()> {
+pub(super) fn publish_wake_target(
+    board: &PacedRunMemory,
+    endpoint: usize,
+    means: PacedWakeMechanism,
+) -> Result<()> {
     let own = match means {
         PacedWakeMechanism::Signals => queued_signal::receiver()?,
         _ => QueuedSignalTarget {
@@ -108,7 +113,7 @@ pub(super) fn introduce(board: &PacedRunMemory, endpoint: usize, means: PacedWak
         },
     };
     let packed = u64::from(own.process) << 32 | u64::from(own.thread);
-    board.word(endpoint, PacedEndpointWord::Address).store(packed, Ordering::Release);
+    board.endpoint_word(endpoint, PacedEndpointWord::Address).store(packed, Ordering::Release);
     Ok(())
 }
 

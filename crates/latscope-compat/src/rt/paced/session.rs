@@ -56,28 +56,28 @@ impl Session {
     ///
     /// # Errors
     /// An endpoint cannot be set up.
-    pub fn begin(rules: Vec<PacedEndpointRules>, processes: bool) -> Result<Session> {
+    pub fn start_endpoints(rules: Vec<PacedEndpointRules>, processes: bool) -> Result<Session> {
         let signals = SignalFd::block(&TERMINATION).context("signals cannot be waited for")?;
-        let board = Arc::new(PacedRunMemory::create(rules.len()).context("no shared memory")?);
+        let board = Arc::new(PacedRunMemory::for_endpoints(rules.len()).context("no shared memory")?);
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let (children, left) = (Vec::new(), Vec::new());
         let mut session = Session { board, bell, signals, children, left, guardian: Guardian::default() };
         let form = rules.first().map_or(PacedWakeOrder::Pairs, |rules| rules.form);
         let together = if form == PacedWakeOrder::Circle { rules.len() } else { 2 };
         for (number, rules) in rules.chunks(together).enumerate() {
-            session.add(number * together, rules, processes)?;
+            session.add_endpoints(number * together, rules, processes)?;
         }
         session.await_all()?;
         std::thread::sleep(LEAD);
-        session.board.go();
+        session.board.start_senders();
         Ok(session)
     }
 
     /// Adds endpoints that share a channel.
-    fn add(&mut self, first: usize, rules: &[PacedEndpointRules], processes: bool) -> Result<()> {
+    fn add_endpoints(&mut self, first: usize, rules: &[PacedEndpointRules], processes: bool) -> Result<()> {
         let scope = if processes { SharingScope::Processes } else { SharingScope::Threads };
-        let (channel, left) =
-            PacedWakeChannel::create(rules[0].means, scope).context(rules[0].means.remedy())?;
+        let (channel, left) = PacedWakeChannel::create_with_leftovers(rules[0].means, scope)
+            .context(rules[0].means.exhaustion_error())?;
         for leftover in left.iter() {
             self.guardian.journal_leftover(leftover)?;
         }
@@ -102,7 +102,7 @@ impl Session {
             (self.board.clone(), self.bell.clone(), channel.clone(), rules.clone());
         let body = move || {
             PacedEndpoint { board: &board, index, rules: &rules, channel: &channel, bell: bell.as_fd() }
-                .live();
+                .run_endpoint();
         };
         let builder = std::thread::Builder::new().name(format!("paced/{index}")).stack_size(STACK_BYTES);
         builder.spawn(body).map(drop).context("no thread can be created")
@@ -131,11 +131,12 @@ impl Session {
     fn await_all(&mut self) -> Result<()> {
         let begun = Instant::now();
         let ready = |board: &PacedRunMemory| {
-            (0..board.endpoints())
-                .all(|endpoint| board.word(endpoint, PacedEndpointWord::Address).load(Ordering::Acquire) != 0)
+            (0..board.endpoints()).all(|endpoint| {
+                board.endpoint_word(endpoint, PacedEndpointWord::Address).load(Ordering::Acquire) != 0
+            })
         };
         while !ready(&self.board) {
-            self.check()?;
+            self.check_endpoints()?;
             if begun.elapsed() > READY_TIMEOUT {
                 bail!("not all are ready after {} s", READY_TIMEOUT.as_secs());
             }
@@ -148,8 +149,8 @@ impl Session {
     ///
     /// # Errors
     /// An endpoint failed or ended too early.
-    pub fn check(&mut self) -> Result<()> {
-        if let Some(error) = self.board.failure() {
+    pub fn check_endpoints(&mut self) -> Result<()> {
+        if let Some(error) = self.board.first_error() {
             return Err(error).context("an endpoint failed");
         }
         let died = self.children.iter_mut().find_map(|child| child.0.try_wait().ok().flatten());
@@ -168,7 +169,7 @@ impl Session {
     ///
     /// # Errors
     /// Waiting is refused.
-    pub fn wait(&self, time: Duration) -> Result<PacedWaitOutcome> {
+    pub fn wait_for_end(&self, time: Duration) -> Result<PacedWaitOutcome> {
         let mut fds = [PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&*self.bell, PollFlags::IN)];
         Ok(match poll(&mut fds, time)? {
             false => PacedWaitOutcome::Time,
@@ -178,8 +179,8 @@ impl Session {
     }
 
     /// Ends the run, so that its figures stay.
-    pub fn end(&self) {
-        self.board.end();
+    pub fn end_run(&self) {
+        self.board.end_run();
         // A sample that is just being put on the board.
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -187,7 +188,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.board.end();
+        self.board.end_run();
         self.children.clear();
         self.left.clear();
     }
@@ -214,13 +215,13 @@ mod tests {
     }
 
     fn finished(rules: Vec<PacedEndpointRules>) -> Session {
-        let mut session = Session::begin(rules, false).unwrap();
+        let mut session = Session::start_endpoints(rules, false).unwrap();
         let begun = Instant::now();
-        while session.wait(Duration::from_millis(100)).unwrap() == PacedWaitOutcome::Time {
-            session.check().unwrap();
+        while session.wait_for_end(Duration::from_millis(100)).unwrap() == PacedWaitOutcome::Time {
+            session.check_endpoints().unwrap();
             assert!(begun.elapsed() < READY_TIMEOUT, "it does not end");
         }
-        session.end();
+        session.end_run();
         session
     }
 
@@ -229,7 +230,8 @@ mod tests {
         // Semaphores need the guardian, which is our own binary.
         for means in [PacedWakeMechanism::Queues, PacedWakeMechanism::Futexes, PacedWakeMechanism::Signals] {
             let session = finished(vec![rules(means, PacedWakeOrder::Pairs); 2]);
-            let (receiver, sender) = (session.board().figures(0), session.board().figures(1));
+            let (receiver, sender) =
+                (session.board().endpoint_statistics(0), session.board().endpoint_statistics(1));
             assert_eq!((receiver.cycles, receiver.samples, sender.samples), (20, 20, 0), "{means:?}");
             assert!(receiver.min > 0 && receiver.min <= receiver.last && receiver.last <= receiver.max);
             assert!(receiver.min as f64 <= receiver.mean && receiver.mean <= receiver.max as f64);
@@ -240,7 +242,7 @@ mod tests {
     #[test]
     fn a_turn_with_a_rest_is_no_sample_of_the_others() {
         let session = finished(vec![rules(PacedWakeMechanism::Signals, PacedWakeOrder::Circle); 3]);
-        let all: Vec<_> = (0..3).map(|endpoint| session.board().figures(endpoint)).collect();
+        let all: Vec<_> = (0..3).map(|endpoint| session.board().endpoint_statistics(endpoint)).collect();
         assert_eq!(all.iter().map(|figures| figures.cycles).collect::<Vec<_>>(), [20; 3]);
         // The first message begins a turn, and the 17th came after a rest.
         assert_eq!(all.iter().map(|figures| figures.samples).collect::<Vec<_>>(), [20, 18, 18]);
@@ -256,7 +258,10 @@ mod tests {
             };
             2
         ]);
-        assert_eq!((session.board().broken(), session.board().figures(0).cycles), (Some(0), 1));
+        assert_eq!(
+            (session.board().exceeded_endpoint(), session.board().endpoint_statistics(0).cycles),
+            (Some(0), 1)
+        );
     }
 
     #[test]
@@ -265,7 +270,7 @@ mod tests {
             cpu: Some(8191),
             ..rules(PacedWakeMechanism::Futexes, PacedWakeOrder::Pairs)
         };
-        let text = format!("{:#}", Session::begin(vec![nowhere; 2], false).err().unwrap());
+        let text = format!("{:#}", Session::start_endpoints(vec![nowhere; 2], false).err().unwrap());
         assert!(text.starts_with("an endpoint failed: "), "{text}");
     }
 }

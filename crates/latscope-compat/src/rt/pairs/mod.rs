@@ -19,47 +19,56 @@ use latscope_bench::hold::hold;
 use latscope_core::machine::Machine;
 use latscope_core::report::VerdictStatus;
 use latscope_judge::verdict;
-use latscope_process::stdout::{Stdout, print};
+use latscope_process::stdout::{Stdout, print_text};
 use options::spec::*;
-use options::{PairsOptions, settle};
+use options::{PairsOptions, resolve_options};
 use std::io::Write;
 use std::time::{Duration, Instant, SystemTime};
 use text::PacedEndpointPair;
 
-const fn program(
+const fn define_program(
     name: &'static str,
     summary: &'static str,
     usual: fn(&PersonalityContext) -> Result<PairsOptions, CommandLineRefusal>,
     options: &'static [ProgramOption<PairsOptions>],
 ) -> PersonalityProgram<PairsOptions> {
-    PersonalityProgram { name, summary, suite: &RT_TESTS, form: "", options, usual, settle, carry_out }
+    PersonalityProgram {
+        name,
+        summary,
+        suite: &RT_TESTS,
+        form: "",
+        options,
+        usual,
+        settle: resolve_options,
+        carry_out,
+    }
 }
 
 /// Program for POSIX message queues.
 #[rustfmt::skip]
-pub static PMQTEST: PersonalityProgram<PairsOptions> = program("pmqtest", "POSIX message queues, one way, paced",
-    |_| Ok(PairsOptions::of(PacedWakeMechanism::Queues, PacedWakeOrder::Pairs)), &[
+pub static PMQTEST: PersonalityProgram<PairsOptions> = define_program("pmqtest", "POSIX message queues, one way, paced",
+    |_| Ok(PairsOptions::for_mechanism(PacedWakeMechanism::Queues, PacedWakeOrder::Pairs)), &[
         AFFINITY, ProgramOption::BREAK, DISTANCE, ProgramOption::DURATION, FORCE, ProgramOption::HELP, INTERVAL, ProgramOption::JSON, LOOPS, PRIORITY,
         ProgramOption::QUIET, SMP, THREADS, TIMEOUT, MARK, ProgramOption::STRICT,
     ]);
 
 /// Program for POSIX mutexes, or the primitives that these are made of.
 #[rustfmt::skip]
-pub static PTSEMATEST: PersonalityProgram<PairsOptions> = program("ptsematest", "mutexes between threads, one way, paced",
-    |_| Ok(PairsOptions::of(PacedWakeMechanism::Futexes, PacedWakeOrder::Pairs)), &[
+pub static PTSEMATEST: PersonalityProgram<PairsOptions> = define_program("ptsematest", "mutexes between threads, one way, paced",
+    |_| Ok(PairsOptions::for_mechanism(PacedWakeMechanism::Futexes, PacedWakeOrder::Pairs)), &[
         AFFINITY, ProgramOption::BREAK, DISTANCE, ProgramOption::DURATION, ProgramOption::HELP, INTERVAL, ProgramOption::JSON, LOOPS, PRIORITY,
         ProgramOption::QUIET, SMP, THREADS, MARK, ProgramOption::STRICT,
     ]);
 
 /// Program for System V semaphores.
 #[rustfmt::skip]
-pub static SVSEMATEST: PersonalityProgram<PairsOptions> = program("svsematest", "System V semaphores, one way, paced",
-    |_| Ok(PairsOptions::of(PacedWakeMechanism::Semaphores, PacedWakeOrder::Pairs)), FORKING);
+pub static SVSEMATEST: PersonalityProgram<PairsOptions> = define_program("svsematest", "System V semaphores, one way, paced",
+    |_| Ok(PairsOptions::for_mechanism(PacedWakeMechanism::Semaphores, PacedWakeOrder::Pairs)), FORKING);
 
 /// Program for signals between pairs.
 #[rustfmt::skip]
-pub static SIGWAITTEST: PersonalityProgram<PairsOptions> = program("sigwaittest", "signals, one way, paced",
-    |_| Ok(PairsOptions::of(PacedWakeMechanism::Signals, PacedWakeOrder::Pairs)), FORKING);
+pub static SIGWAITTEST: PersonalityProgram<PairsOptions> = define_program("sigwaittest", "signals, one way, paced",
+    |_| Ok(PairsOptions::for_mechanism(PacedWakeMechanism::Signals, PacedWakeOrder::Pairs)), FORKING);
 
 #[rustfmt::skip]
 const FORKING: &[ProgramOption<PairsOptions>] = &[
@@ -69,8 +78,8 @@ const FORKING: &[ProgramOption<PairsOptions>] = &[
 
 /// Program for signals in a circle.
 #[rustfmt::skip]
-pub static SIGNALTEST: PersonalityProgram<PairsOptions> = program("signaltest", "signals in a circle of threads",
-    |_| Ok(PairsOptions::of(PacedWakeMechanism::Signals, PacedWakeOrder::Circle)), &[
+pub static SIGNALTEST: PersonalityProgram<PairsOptions> = define_program("signaltest", "signals in a circle of threads",
+    |_| Ok(PairsOptions::for_mechanism(PacedWakeMechanism::Signals, PacedWakeOrder::Circle)), &[
         AFFINITY, ProgramOption::BREAK, ProgramOption::DURATION, ProgramOption::HELP, ProgramOption::JSON, LOOPS, LOCK, PRIORITY, ProgramOption::QUIET, SMP,
         CIRCLE, VERBOSE, MARK, ProgramOption::STRICT,
     ]);
@@ -82,17 +91,22 @@ const FRAME: Duration = Duration::from_millis(100);
 const SELDOM: Duration = Duration::from_secs(1);
 
 fn carry_out(options: &PairsOptions, context: &PersonalityContext) -> Result<u8> {
-    context.introduce(&options.common.notes);
+    context.print_notes(&options.common.notes);
     let started = SystemTime::now();
-    let (machine, _) = environment::here();
+    let (machine, _) = environment::snapshot_machine();
     let mut rules = rules(options, &machine)?;
     let of_each = if options.form == PacedWakeOrder::Pairs { 2 } else { 1 };
-    let titles = rules.iter().step_by(of_each).map(text::title).collect();
-    if context.shows(&environment::outline(context.name, "paced", titles, options.common.duration, &machine))
-    {
+    let titles = rules.iter().step_by(of_each).map(text::format_title).collect();
+    if context.show_dry_run(&environment::outline(
+        context.name,
+        "paced",
+        titles,
+        options.common.duration,
+        &machine,
+    )) {
         return Ok(0);
     }
-    if let Some(code) = json::unwritable(&options.common) {
+    if let Some(code) = json::check_writable(&options.common) {
         return Ok(code);
     }
     if options.priority > 0 {
@@ -103,17 +117,18 @@ fn carry_out(options: &PairsOptions, context: &PersonalityContext) -> Result<u8>
     let (_held, shortfalls) = hold(&MEMORY);
     shortfalls
         .iter()
-        .for_each(|shortfall| context.note(&format!("{} ({})", shortfall.reason, shortfall.remedy)));
-    let mut session = Session::begin(rules.clone(), options.fork)?;
+        .for_each(|shortfall| context.print_note(&format!("{} ({})", shortfall.reason, shortfall.remedy)));
+    let mut session = Session::start_endpoints(rules.clone(), options.fork)?;
     let mut screen = PairsScreen { context, options, rules: &rules, out: Stdout, drawn: false, told: 0 };
-    let interrupted = screen.watch(&mut session)?;
-    session.check()?;
+    let interrupted = screen.watch_run(&mut session)?;
+    session.check_endpoints()?;
     let board = session.board();
-    let (text, json, broken) = (screen.text(board), screen.json(board), board.broken());
-    screen.finish(board, &text);
+    let (text, json, broken) =
+        (screen.format_figures(board), screen.format_json(board), board.exceeded_endpoint());
+    screen.print_end(board, &text);
     drop(session);
     if !json::write_run(context, &options.common, started, || json) {
-        return Ok(json::unwritten(&options.common));
+        return Ok(json::write_failure_code(&options.common));
     }
     let status = if broken.is_some() { VerdictStatus::Exceeded } else { VerdictStatus::Pass };
     // Without an end of its own it is done when it is asked to end.
@@ -133,7 +148,7 @@ pub fn rules(
     machine: &Machine,
 ) -> Result<Vec<PacedEndpointRules>, CommandLineRefusal> {
     let cpus = match (&options.affinity, options.smp) {
-        (Some(Some(set)), _) => cpuset::parse(set, machine)?,
+        (Some(Some(set)), _) => cpuset::parse_cpu_set(set, machine)?,
         (Some(None), _) | (None, true) => machine.allowed.0.clone(),
         (None, false) => Vec::new(),
     };
@@ -184,85 +199,89 @@ struct PairsScreen<'a, W> {
 
 impl<W: Write> PairsScreen<'_, W> {
     /// Draws until the run is over. Returns true if the run was asked to end.
-    fn watch(&mut self, session: &mut Session) -> Result<bool> {
+    fn watch_run(&mut self, session: &mut Session) -> Result<bool> {
         let begun = Instant::now();
         let limit = self.options.common.duration.map_or(Duration::MAX, Duration::from_nanos);
         let draws = !self.options.common.quiet || self.options.verbose;
-        self.draw(session.board());
+        self.draw_frame(session.board());
         loop {
             let left = limit.saturating_sub(begun.elapsed());
-            let ended = session.wait(left.min(if draws { FRAME } else { SELDOM }))?;
+            let ended = session.wait_for_end(left.min(if draws { FRAME } else { SELDOM }))?;
             if ended != PacedWaitOutcome::Time || begun.elapsed() >= limit {
-                session.end();
+                session.end_run();
                 return Ok(ended == PacedWaitOutcome::Told);
             }
-            session.check()?;
-            if !self.draw(session.board()) {
-                session.end();
+            session.check_endpoints()?;
+            if !self.draw_frame(session.board()) {
+                session.end_run();
                 return Ok(true);
             }
         }
     }
 
     /// Draws one frame. Returns false if the reader of stdout is gone.
-    fn draw(&mut self, board: &PacedRunMemory) -> bool {
+    fn draw_frame(&mut self, board: &PacedRunMemory) -> bool {
         let text = match (self.options.verbose, self.options.common.quiet) {
-            (true, _) => self.samples(board),
+            (true, _) => self.take_sample_lines(board),
             (false, true) => return true,
-            (false, false) => self.frame(board),
+            (false, false) => self.format_frame(board),
         };
         self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).is_ok()
     }
 
-    fn frame(&mut self, board: &PacedRunMemory) -> String {
+    fn format_frame(&mut self, board: &PacedRunMemory) -> String {
         match self.options.form {
             // Not before all have something to show.
             PacedWakeOrder::Pairs
-                if (0..board.endpoints()).step_by(2).any(|endpoint| board.figures(endpoint).samples == 0) =>
+                if (0..board.endpoints())
+                    .step_by(2)
+                    .any(|endpoint| board.endpoint_statistics(endpoint).samples == 0) =>
             {
                 String::new()
             }
-            PacedWakeOrder::Pairs => self.text(board) + &text::up(board.endpoints()),
+            PacedWakeOrder::Pairs => self.format_figures(board) + &text::up(board.endpoints()),
             PacedWakeOrder::Circle => {
                 let up = if std::mem::replace(&mut self.drawn, true) { text::up(3) } else { String::new() };
                 let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-                up + &text::circle_frame(&load, self.rules[0].priority, board.figures(0))
+                up + &text::circle_frame(&load, self.rules[0].priority, board.endpoint_statistics(0))
             }
         }
     }
 
     /// Lines with the figures.
-    fn text(&self, board: &PacedRunMemory) -> String {
+    fn format_figures(&self, board: &PacedRunMemory) -> String {
         match self.options.form {
-            PacedWakeOrder::Pairs => text::pairs(&self.pairs(board), self.options.times_out()),
-            PacedWakeOrder::Circle => text::circle(self.rules[0].priority, &all(board)),
+            PacedWakeOrder::Pairs => {
+                text::format_pairs(&self.endpoint_pairs(board), self.options.times_out())
+            }
+            PacedWakeOrder::Circle => text::circle(self.rules[0].priority, &all_statistics(board)),
         }
     }
 
-    fn json(&self, board: &PacedRunMemory) -> String {
+    fn format_json(&self, board: &PacedRunMemory) -> String {
         match self.options.form {
-            PacedWakeOrder::Pairs => text::pairs_json(&self.pairs(board), self.options.times_out()),
-            PacedWakeOrder::Circle => text::circle_json(&all(board)),
+            PacedWakeOrder::Pairs => text::pairs_json(&self.endpoint_pairs(board), self.options.times_out()),
+            PacedWakeOrder::Circle => text::circle_json(&all_statistics(board)),
         }
     }
 
-    fn pairs(&self, board: &PacedRunMemory) -> Vec<PacedEndpointPair<'_>> {
+    fn endpoint_pairs(&self, board: &PacedRunMemory) -> Vec<PacedEndpointPair<'_>> {
         let receivers = (0..board.endpoints()).step_by(2);
         let pair = |endpoint: usize| PacedEndpointPair {
             rules: &self.rules[endpoint],
-            receiver: board.figures(endpoint),
-            sender: board.figures(endpoint + 1),
+            receiver: board.endpoint_statistics(endpoint),
+            sender: board.endpoint_statistics(endpoint + 1),
         };
         receivers.map(pair).collect()
     }
 
     /// Lines for the samples of `-v` that are not printed yet.
-    fn samples(&mut self, board: &PacedRunMemory) -> String {
-        let cycles = board.figures(0).cycles;
+    fn take_sample_lines(&mut self, board: &PacedRunMemory) -> String {
+        let cycles = board.endpoint_statistics(0).cycles;
         let kept = cycles.saturating_sub(KEPT as u64);
         if kept > self.told {
             let missing = kept - self.told;
-            self.context.note(&format!("{missing} samples came faster than they are printed"));
+            self.context.print_note(&format!("{missing} samples came faster than they are printed"));
             self.told = kept;
         }
         let text = (self.told..cycles).map(|cycle| text::sample(cycle, board.sample(cycle))).collect();
@@ -271,28 +290,28 @@ impl<W: Write> PairsScreen<'_, W> {
     }
 
     /// Prints the last lines.
-    fn finish(&mut self, board: &PacedRunMemory, text: &str) {
+    fn print_end(&mut self, board: &PacedRunMemory, text: &str) {
         let mut end = String::new();
         if self.options.form == PacedWakeOrder::Circle {
             if self.options.verbose {
-                end += &self.samples(board);
+                end += &self.take_sample_lines(board);
             } else if !self.options.common.quiet {
-                end += &self.frame(board);
+                end += &self.format_frame(board);
             }
-            if let Some(endpoint) = board.broken() {
-                end += &text::broken(endpoint);
+            if let Some(endpoint) = board.exceeded_endpoint() {
+                end += &text::format_break(endpoint);
             }
         }
         end += text;
         if self.options.form == PacedWakeOrder::Pairs && !self.options.common.quiet {
             end += &(text::up(board.endpoints()) + &text::down(board.endpoints() + 2));
         }
-        print(&end);
+        print_text(&end);
     }
 }
 
-fn all(board: &PacedRunMemory) -> Vec<PacedEndpointStatistics> {
-    (0..board.endpoints()).map(|endpoint| board.figures(endpoint)).collect()
+fn all_statistics(board: &PacedRunMemory) -> Vec<PacedEndpointStatistics> {
+    (0..board.endpoints()).map(|endpoint| board.endpoint_statistics(endpoint)).collect()
 }
 
 #[cfg(test)]
@@ -305,7 +324,7 @@ mod tests {
     ) -> Result<Vec<PacedEndpointRules>, CommandLineRefusal> {
         let cpus = || "0-1".parse().unwrap();
         let machine = Machine { online: cpus(), allowed: cpus(), ..Machine::default() };
-        rules(&program.read(&PersonalityContext::new(line.split_whitespace()))?, &machine)
+        rules(&program.read_call(&PersonalityContext::new(line.split_whitespace()))?, &machine)
     }
 
     /// Priority, interval in µs and CPU of each endpoint.

@@ -1,8 +1,8 @@
 //! Options of the programs for inter-process communication. They are alike, and each program has most of them.
 
 use crate::getopt::{
-    CommandLineRefusal, FLAG, OptionOccurrence, ProgramCall, ProgramOption, is_count, on, part, perhaps, put,
-    value,
+    CommandLineRefusal, FLAG, OptionOccurrence, ProgramCall, ProgramOption, is_count, part, perhaps,
+    set_field, set_flag, value,
 };
 use crate::rt::cpuset::is_set;
 use crate::rt::options::{self, RtTestsCommonOptions};
@@ -48,7 +48,7 @@ pub struct PairsOptions {
 
 impl PairsOptions {
     /// Returns the options of a call without arguments, of a program with these means and this form.
-    pub fn of(means: PacedWakeMechanism, form: PacedWakeOrder) -> PairsOptions {
+    pub fn for_mechanism(means: PacedWakeMechanism, form: PacedWakeOrder) -> PairsOptions {
         PairsOptions { means, form, ..PairsOptions::default() }
     }
 
@@ -67,35 +67,35 @@ pub(super) mod spec {
 
     pub(crate) type Row = ProgramOption<PairsOptions>;
     pub(crate) const AFFINITY: Row = ProgramOption::new(Some('a'), "affinity", perhaps("SET", is_set), "pairs in turn on the CPUs of SET, or on all",
-        |o, given| put(&mut o.affinity, Ok(Some(given.value.clone()))));
+        |o, given| set_field(&mut o.affinity, Ok(Some(given.value.clone()))));
     pub(crate) const DISTANCE: Row = ProgramOption::new(Some('d'), "distance", value("US"), "each further pair's interval is longer by US [500]",
-        |o, given| put(&mut o.distance, given.count()));
+        |o, given| set_field(&mut o.distance, given.parse_count()));
     pub(crate) const FORCE: Row = ProgramOption::new(Some('f'), "forcetimeout", value("S"), "the sender rests S seconds before each message; with -T",
-        |o, given| put(&mut o.force_timeout, given.count()));
+        |o, given| set_field(&mut o.force_timeout, given.parse_count()));
     pub(crate) const FORK: Row = ProgramOption::new(Some('f'), "fork", perhaps("", |_| false), "processes instead of threads", fork);
     pub(crate) const INTERVAL: Row = ProgramOption::new(Some('i'), "interval", value("US"), "interval of the first pair [1000]",
-        |o, given| put(&mut o.interval, given.count()));
+        |o, given| set_field(&mut o.interval, given.parse_count()));
     pub(crate) const LOOPS: Row = ProgramOption::new(Some('l'), "loops", value("N"), "end when a pair has had N messages [0: endless]",
-        |o, given| put(&mut o.loops, given.limit()));
+        |o, given| set_field(&mut o.loops, given.parse_limit()));
     // Memory is always locked.
     pub(crate) const LOCK: Row = ProgramOption::new(Some('m'), "mlockall", FLAG, "lock memory: always so", |_, _| Ok(()));
     pub(crate) const PRIORITY: Row = ProgramOption::new(Some('p'), "prio", value("PRIO"), "SCHED_FIFO; each further pair's priority is lower by 1",
-        |o, given| put(&mut o.priority, priority(given)));
-    pub(crate) const SMP: Row = ProgramOption::new(Some('S'), "smp", FLAG, "as -a -t, and one priority for all", |o, _| on(&mut o.smp));
+        |o, given| set_field(&mut o.priority, priority(given)));
+    pub(crate) const SMP: Row = ProgramOption::new(Some('S'), "smp", FLAG, "as -a -t, and one priority for all", |o, _| set_flag(&mut o.smp));
     pub(crate) const THREADS: Row = ProgramOption::new(Some('t'), "threads", perhaps("N", is_count), "number of pairs [1; without N, one a CPU]",
-        |o, given| put(&mut o.threads, if given.value.is_some() { threads(given, 0) } else { Ok(Some(0)) }));
+        |o, given| set_field(&mut o.threads, if given.value.is_some() { threads(given, 0) } else { Ok(Some(0)) }));
     pub(crate) const CIRCLE: Row = ProgramOption::new(Some('t'), "threads", value("N"), "number of threads [2]",
-        |o, given| put(&mut o.threads, threads(given, 2)));
+        |o, given| set_field(&mut o.threads, threads(given, 2)));
     pub(crate) const TIMEOUT: Row = ProgramOption::new(Some('T'), "timeout", value("S"), "the receiver waits S seconds at a time, and counts that",
-        |o, given| put(&mut o.timeout, given.count()));
+        |o, given| set_field(&mut o.timeout, given.parse_count()));
     pub(crate) const VERBOSE: Row = ProgramOption::new(Some('v'), "verbose", FLAG, "print every sample of the first thread: thread, cycle, value",
-        |o, _| on(&mut o.verbose));
-    pub(crate) const MARK: Row = ProgramOption::MARK.ours();
+        |o, _| set_flag(&mut o.verbose));
+    pub(crate) const MARK: Row = ProgramOption::MARK.mark_added();
 }
 
 /// Applies the rules by which options affect each other.
-pub(super) fn settle(call: ProgramCall<PairsOptions>) -> Result<PairsOptions, CommandLineRefusal> {
-    let mut options = options::settle(call)?;
+pub(super) fn resolve_options(call: ProgramCall<PairsOptions>) -> Result<PairsOptions, CommandLineRefusal> {
+    let mut options = options::resolve_options(call)?;
     if options.smp && options.threads.take().is_some() {
         options.common.notes.push("-t is ignored: -S has one on each CPU".to_owned());
     }
@@ -110,18 +110,18 @@ pub(super) fn settle(call: ProgramCall<PairsOptions>) -> Result<PairsOptions, Co
 fn fork(options: &mut PairsOptions, given: &mut OptionOccurrence) -> Result<(), CommandLineRefusal> {
     let which = |value| format!("-f {value}: which end a process is cannot be given from outside");
     given.value.as_ref().map_or(Ok(()), |value| Err(CommandLineRefusal::Usage(which(value))))?;
-    on(&mut options.fork)
+    set_flag(&mut options.fork)
 }
 
 fn priority(given: &mut OptionOccurrence) -> Result<u32, CommandLineRefusal> {
-    let priority = given.count()?;
+    let priority = given.parse_count()?;
     let wrong = || CommandLineRefusal::Usage(format!("-p {priority}: a priority is 0 to 99"));
     u32::try_from(priority).ok().filter(|number| *number <= 99).ok_or_else(wrong)
 }
 
 /// Parses a number of threads or pairs, from `least` to [`MOST`]. A circle has at least two threads.
 fn threads(given: &mut OptionOccurrence, least: u64) -> Result<Option<u64>, CommandLineRefusal> {
-    match given.count()? {
+    match given.parse_count()? {
         threads if threads < least => {
             Err(CommandLineRefusal::Usage(format!("-t {threads}: a circle has 2 threads at least")))
         }
@@ -150,7 +150,7 @@ mod tests {
         program: &PersonalityProgram<PairsOptions>,
         line: &str,
     ) -> Result<PairsOptions, CommandLineRefusal> {
-        program.read(&PersonalityContext::new(line.split_whitespace()))
+        program.read_call(&PersonalityContext::new(line.split_whitespace()))
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn cpu(figures: &PacedEndpointStatistics) -> i64 {
 }
 
 /// Returns two lines for each pair, with the receivers' timeouts where these are counted.
-pub fn pairs(all: &[PacedEndpointPair], timeouts: bool) -> String {
+pub fn format_pairs(all: &[PacedEndpointPair], timeouts: bool) -> String {
     let mut text = String::new();
     for (index, pair) in all.iter().enumerate() {
         let (receiver, sender, priority) = (&pair.receiver, &pair.sender, pair.rules.priority);
@@ -93,7 +93,7 @@ pub fn sample(cycle: u64, ns: u64) -> String {
 }
 
 /// Line about a run that `-b` ended.
-pub fn broken(endpoint: usize) -> String {
+pub fn format_break(endpoint: usize) -> String {
     format!("Thread {endpoint} exceeded trace limit.\n")
 }
 
@@ -157,7 +157,7 @@ pub fn down(lines: usize) -> String {
 }
 
 /// Title of a pair, or of a thread of the circle: means, interval, policy and CPU.
-pub(super) fn title(rules: &PacedEndpointRules) -> String {
+pub(super) fn format_title(rules: &PacedEndpointRules) -> String {
     let means = format!("{:?}", rules.means).to_lowercase();
     let every = format_time(rules.interval as f64);
     let policy = match rules.priority {

@@ -17,10 +17,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use sysfs::{Announced, Sysfs, number};
+use sysfs::{Announced, Sysfs, parse_address};
 
 pub(super) static CHAR: RemoteTransport =
-    RemoteTransport { name: "char", waits: &["poll"], ours: false, options: OPTIONS, open };
+    RemoteTransport { name: "char", waits: &["poll"], ours: false, options: OPTIONS, open: open_channel };
 
 const OPTIONS: &[RemoteOption] = &[
     RemoteOption::new(
@@ -62,19 +62,21 @@ const PAYLOAD: usize = 496;
 /// Time for a remote to announce its services, and for devices to appear.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(10);
 
-fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
+fn open_channel(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
     let sysfs = Sysfs(PathBuf::from("/sys"));
-    let processor = Processor::start(&sysfs, order.text("remoteproc"), order.text("firmware"))?;
-    let service = order.service.name().to_string();
-    let name = if order.text("endpoint").is_empty() { &service } else { order.text("endpoint") };
-    let asked = order.text("dst");
-    let asked = if asked.is_empty() { None } else { Some(number(asked).context("--dst is no address")?) };
-    let announced = |address| announced(&sysfs, name, address, order.patience.min(DEVICE_TIMEOUT));
-    let endpoint = match order.text(param::VIA) {
-        "bind" => bound(&sysfs, announced(asked)?, name)?,
+    let processor =
+        Processor::start_requested(&sysfs, order.text_param("remoteproc"), order.text_param("firmware"))?;
+    let service = order.service.endpoint_name().to_string();
+    let name = if order.text_param("endpoint").is_empty() { &service } else { order.text_param("endpoint") };
+    let asked = order.text_param("dst");
+    let asked =
+        if asked.is_empty() { None } else { Some(parse_address(asked).context("--dst is no address")?) };
+    let announced = |address| wait_for_channel(&sysfs, name, address, order.patience.min(DEVICE_TIMEOUT));
+    let endpoint = match order.text_param(param::VIA) {
+        "bind" => bind_device(&sysfs, announced(asked)?, name)?,
         "ioctl" => {
             let address = asked.map_or_else(|| Ok(announced(None)?.address), anyhow::Ok)?;
-            made(&sysfs, Path::new(order.text("ctrl")), name, address)?
+            create_device(&sysfs, Path::new(order.text_param("ctrl")), name, address)?
         }
         other => bail!("--via is ioctl or bind, not {other}"),
     };
@@ -82,38 +84,38 @@ fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
 }
 
 /// The channel, once the remote has announced it, which is waited for so long.
-fn announced(sysfs: &Sysfs, name: &str, address: Option<u32>, time: Duration) -> Result<Announced> {
+fn wait_for_channel(sysfs: &Sysfs, name: &str, address: Option<u32>, time: Duration) -> Result<Announced> {
     ensure!(
         sysfs.0.join("bus/rpmsg").exists(),
         "this kernel has no RPMsg: modprobe virtio_rpmsg_bus, or start the remote processor"
     );
-    until(time, || sysfs.announced(name, address)).ok_or_else(|| {
+    poll_until(time, || sysfs.find_channel(name, address)).ok_or_else(|| {
         let text = format!("no remote announces {name}: see /sys/bus/rpmsg/devices, or give --dst");
         RemoteAbsent(text).into()
     })
 }
 
 /// A device made by the control device.
-fn made(sysfs: &Sysfs, control: &Path, name: &str, address: u32) -> Result<RpmsgCharDevice> {
+fn create_device(sysfs: &Sysfs, control: &Path, name: &str, address: u32) -> Result<RpmsgCharDevice> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let opened = open_file(control, flags, Mode::empty())
         .with_context(|| format!("cannot open {} (modprobe rpmsg_ctrl, root)", control.display()))?;
     let before = sysfs.endpoints(name, address);
-    rpmsg_char::create(&opened, name, ANY, address)
+    rpmsg_char::create_endpoint(&opened, name, ANY, address)
         .with_context(|| format!("{} makes no endpoint", control.display()))?;
-    RpmsgCharDevice::appeared(sysfs, &before, name, address, RpmsgDeviceRemoval::Destroy)
+    RpmsgCharDevice::open_new_device(sysfs, &before, name, address, RpmsgDeviceRemoval::Destroy)
 }
 
 /// A device made of the channel itself.
-fn bound(sysfs: &Sysfs, channel: Announced, name: &str) -> Result<RpmsgCharDevice> {
+fn bind_device(sysfs: &Sysfs, channel: Announced, name: &str) -> Result<RpmsgCharDevice> {
     let before = sysfs.endpoints(name, channel.address);
     sysfs.bind(&channel.device)?;
     let undo = RpmsgDeviceRemoval::Unbind(channel.device);
-    RpmsgCharDevice::appeared(sysfs, &before, name, channel.address, undo)
+    RpmsgCharDevice::open_new_device(sysfs, &before, name, channel.address, undo)
 }
 
 /// Asks until there is an answer, or the time is up.
-fn until<T>(time: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+fn poll_until<T>(time: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let end = Instant::now() + time;
     loop {
         match ask() {
@@ -140,7 +142,7 @@ struct RpmsgCharDevice {
 impl RpmsgCharDevice {
     /// Opens the device that was not there before. The kernel does not return its number, and there may be an older
     /// device of the same name.
-    fn appeared(
+    fn open_new_device(
         sysfs: &Sysfs,
         before: &BTreeSet<String>,
         name: &str,
@@ -149,7 +151,7 @@ impl RpmsgCharDevice {
     ) -> Result<RpmsgCharDevice> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let mut refused = None;
-        let opened = until(DEVICE_TIMEOUT, || {
+        let opened = poll_until(DEVICE_TIMEOUT, || {
             let new = sysfs.endpoints(name, address).difference(before).next()?.clone();
             match open_file(Path::new("/dev").join(&new), flags, Mode::empty()) {
                 Ok(file) => Some((file, new)),
@@ -184,19 +186,19 @@ struct Processor {
 }
 
 impl Processor {
-    fn start(sysfs: &Sysfs, number: &str, firmware: &str) -> Result<Option<Processor>> {
+    fn start_requested(sysfs: &Sysfs, number: &str, firmware: &str) -> Result<Option<Processor>> {
         if number.is_empty() {
             ensure!(firmware.is_empty(), "--firmware is for a processor: give --remoteproc, too");
             return Ok(None);
         }
-        let started = sysfs.start(number, firmware)?;
+        let started = sysfs.start_processor(number, firmware)?;
         Ok(started.then(|| Processor { sysfs: sysfs.clone(), number: number.to_owned() }))
     }
 }
 
 impl Drop for Processor {
     fn drop(&mut self) {
-        let _ = self.sysfs.stop(&self.number);
+        let _ = self.sysfs.stop_processor(&self.number);
     }
 }
 
@@ -207,7 +209,7 @@ struct EndpointFile {
 }
 
 impl RemoteChannel for EndpointFile {
-    fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
+    fn send_message(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
         match rustix::io::write(&self.endpoint.file, message) {
             Ok(written) if written == message.len() => Ok(()),
             Ok(_) => Err(ChannelFailure::Unsent(Unsent::TooLong)),
@@ -217,7 +219,7 @@ impl RemoteChannel for EndpointFile {
         }
     }
 
-    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
+    fn receive_message(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
         loop {
             match rustix::io::read(&self.endpoint.file, &mut *into) {
                 // One message; what is longer than the buffer is discarded, and so is no echo.
@@ -237,9 +239,9 @@ impl RemoteChannel for EndpointFile {
         PAYLOAD
     }
 
-    fn ended(&mut self) -> Option<String> {
+    fn end_description(&mut self) -> Option<String> {
         let RpmsgCharDevice { name, sysfs, .. } = &self.endpoint;
-        (!sysfs.has(name)).then(|| format!("the remote is gone: so is /dev/{name}"))
+        (!sysfs.has_endpoint(name)).then(|| format!("the remote is gone: so is /dev/{name}"))
     }
 }
 

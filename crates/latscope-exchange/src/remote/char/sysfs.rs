@@ -20,11 +20,11 @@ pub(super) struct Announced {
 }
 
 impl Sysfs {
-    fn text(&self, path: impl AsRef<Path>) -> Option<String> {
+    fn read_text(&self, path: impl AsRef<Path>) -> Option<String> {
         Some(fs::read_to_string(self.0.join(path)).ok()?.trim().to_owned())
     }
 
-    fn set(&self, path: impl AsRef<Path>, value: &str) -> Result<()> {
+    fn write_value(&self, path: impl AsRef<Path>, value: &str) -> Result<()> {
         let path = self.0.join(path);
         fs::write(&path, value).with_context(|| format!("cannot write {value:?} to {}", path.display()))
     }
@@ -35,11 +35,11 @@ impl Sysfs {
     }
 
     /// Returns the channel of this name; if an address is given, the channel with that address.
-    pub(super) fn announced(&self, name: &str, address: Option<u32>) -> Option<Announced> {
+    pub(super) fn find_channel(&self, name: &str, address: Option<u32>) -> Option<Announced> {
         self.entries("bus/rpmsg/devices").into_iter().find_map(|device| {
             let place = Path::new("bus/rpmsg/devices").join(&device);
-            let announced = self.text(place.join("name"))?;
-            let remote = number(&self.text(place.join("dst"))?)?;
+            let announced = self.read_text(place.join("name"))?;
+            let remote = parse_address(&self.read_text(place.join("dst"))?)?;
             let matches = announced == name && address.is_none_or(|address| address == remote);
             matches.then_some(Announced { device, address: remote })
         })
@@ -49,8 +49,8 @@ impl Sysfs {
     pub(super) fn endpoints(&self, name: &str, address: u32) -> BTreeSet<String> {
         let endpoints = self.entries("class/rpmsg").into_iter().filter(|endpoint| {
             let place = Path::new("class/rpmsg").join(endpoint);
-            let remote = self.text(place.join("dst")).and_then(|text| number(&text));
-            self.text(place.join("name")).as_deref() == Some(name) && remote == Some(address)
+            let remote = self.read_text(place.join("dst")).and_then(|text| parse_address(&text));
+            self.read_text(place.join("name")).as_deref() == Some(name) && remote == Some(address)
         });
         endpoints.collect()
     }
@@ -64,8 +64,8 @@ impl Sysfs {
             !self.0.join("bus/rpmsg/devices").join(device).join("driver").exists(),
             "{device} has a driver already: use its device, or --via ioctl"
         );
-        self.set(override_of(device), DRIVER)?;
-        self.set(format!("bus/rpmsg/drivers/{DRIVER}/bind"), device)
+        self.write_value(override_of(device), DRIVER)?;
+        self.write_value(format!("bus/rpmsg/drivers/{DRIVER}/bind"), device)
             .context("is the module rpmsg_char loaded?")
     }
 
@@ -74,8 +74,8 @@ impl Sysfs {
     /// # Errors
     /// The channel no longer exists.
     pub(super) fn unbind(&self, device: &str) -> Result<()> {
-        self.set(format!("bus/rpmsg/drivers/{DRIVER}/unbind"), device)?;
-        self.set(override_of(device), "\n")
+        self.write_value(format!("bus/rpmsg/drivers/{DRIVER}/unbind"), device)?;
+        self.write_value(override_of(device), "\n")
     }
 
     /// Starts a remote processor with a firmware of `/lib/firmware`, unless it
@@ -83,13 +83,13 @@ impl Sysfs {
     ///
     /// # Errors
     /// There is no such processor, or it does not start.
-    pub(super) fn start(&self, processor: &str, firmware: &str) -> Result<bool> {
+    pub(super) fn start_processor(&self, processor: &str, firmware: &str) -> Result<bool> {
         let place = format!("class/remoteproc/remoteproc{processor}");
-        let state = self.text(format!("{place}/state"));
+        let state = self.read_text(format!("{place}/state"));
         let state =
             state.with_context(|| format!("there is no remote processor {processor} (/sys/{place})"))?;
         if state == "running" || state == "attached" {
-            let loaded = self.text(format!("{place}/firmware")).unwrap_or_default();
+            let loaded = self.read_text(format!("{place}/firmware")).unwrap_or_default();
             ensure!(
                 firmware.is_empty() || firmware == loaded,
                 "remote processor {processor} runs {loaded:?} already: stop it first"
@@ -97,21 +97,21 @@ impl Sysfs {
             return Ok(false);
         }
         if !firmware.is_empty() {
-            self.set(format!("{place}/firmware"), firmware)?;
+            self.write_value(format!("{place}/firmware"), firmware)?;
         }
-        self.set(format!("{place}/state"), "start").map(|()| true)
+        self.write_value(format!("{place}/state"), "start").map(|()| true)
     }
 
     /// Stops a remote processor.
     ///
     /// # Errors
     /// The processor does not stop.
-    pub(super) fn stop(&self, processor: &str) -> Result<()> {
-        self.set(format!("class/remoteproc/remoteproc{processor}/state"), "stop")
+    pub(super) fn stop_processor(&self, processor: &str) -> Result<()> {
+        self.write_value(format!("class/remoteproc/remoteproc{processor}/state"), "stop")
     }
 
     /// Returns true if an endpoint's device still exists.
-    pub(super) fn has(&self, endpoint: &str) -> bool {
+    pub(super) fn has_endpoint(&self, endpoint: &str) -> bool {
         !matches!(fs::symlink_metadata(self.0.join("class/rpmsg").join(endpoint)), Err(error) if error.kind() == ErrorKind::NotFound)
     }
 }
@@ -123,7 +123,7 @@ fn override_of(device: &str) -> String {
 }
 
 /// An address as sysfs shows it: any is -1 there. Also as a user writes it: 0x400.
-pub(super) fn number(text: &str) -> Option<u32> {
+pub(super) fn parse_address(text: &str) -> Option<u32> {
     match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
         None => text.parse::<u32>().ok().or_else(|| text.parse::<i32>().ok().map(|number| number as u32)),
@@ -167,10 +167,10 @@ mod tests {
     fn a_channel_is_found_by_name_and_by_address() {
         let (_place, sysfs) = tree();
         let found = Announced { device: "virtio0.rpc-ping.-1.1024".into(), address: 1024 };
-        assert_eq!(sysfs.announced("rpc-ping", None), Some(found.clone()));
-        assert_eq!(sysfs.announced("rpc-ping", Some(1024)), Some(found));
-        assert_eq!(sysfs.announced("rpc-ping", Some(7)), None);
-        assert_eq!(sysfs.announced("pty-ping", None), None);
+        assert_eq!(sysfs.find_channel("rpc-ping", None), Some(found.clone()));
+        assert_eq!(sysfs.find_channel("rpc-ping", Some(1024)), Some(found));
+        assert_eq!(sysfs.find_channel("rpc-ping", Some(7)), None);
+        assert_eq!(sysfs.find_channel("pty-ping", None), None);
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
         assert!(
             sysfs.endpoints("rpmsg-raw", 1024).is_empty() && sysfs.endpoints("rpc-ping", 1029).is_empty()
         );
-        assert!(sysfs.has("rpmsg0") && !sysfs.has("rpmsg1"));
+        assert!(sysfs.has_endpoint("rpmsg0") && !sysfs.has_endpoint("rpmsg1"));
     }
 
     #[test]
@@ -188,10 +188,10 @@ mod tests {
         let (_place, sysfs) = tree();
         let device = "virtio0.rpc-ping.-1.1024";
         sysfs.bind(device).unwrap();
-        assert_eq!(sysfs.text(override_of(device)).as_deref(), Some("rpmsg_chrdev"));
-        assert_eq!(sysfs.text("bus/rpmsg/drivers/rpmsg_chrdev/bind").as_deref(), Some(device));
+        assert_eq!(sysfs.read_text(override_of(device)).as_deref(), Some("rpmsg_chrdev"));
+        assert_eq!(sysfs.read_text("bus/rpmsg/drivers/rpmsg_chrdev/bind").as_deref(), Some(device));
         sysfs.unbind(device).unwrap();
-        assert_eq!(sysfs.text(override_of(device)).as_deref(), Some(""));
+        assert_eq!(sysfs.read_text(override_of(device)).as_deref(), Some(""));
         let taken = sysfs.bind("virtio0.rpmsg-raw.-1.1029").unwrap_err();
         assert!(taken.to_string().contains("driver already"), "{taken}");
     }
@@ -199,21 +199,21 @@ mod tests {
     #[test]
     fn a_processor_is_started_with_its_firmware_and_one_that_runs_is_left() {
         let (_place, sysfs) = tree();
-        assert!(sysfs.start("0", "new.elf").unwrap());
-        assert_eq!(sysfs.text("class/remoteproc/remoteproc0/firmware").as_deref(), Some("new.elf"));
-        assert_eq!(sysfs.text("class/remoteproc/remoteproc0/state").as_deref(), Some("start"));
-        sysfs.set("class/remoteproc/remoteproc0/state", "running\n").unwrap();
-        assert!(!sysfs.start("0", "new.elf").unwrap() && !sysfs.start("0", "").unwrap());
-        assert!(sysfs.start("0", "other.elf").unwrap_err().to_string().contains("stop it first"));
-        sysfs.stop("0").unwrap();
-        assert_eq!(sysfs.text("class/remoteproc/remoteproc0/state").as_deref(), Some("stop"));
-        assert!(sysfs.start("3", "").unwrap_err().to_string().contains("no remote processor 3"));
+        assert!(sysfs.start_processor("0", "new.elf").unwrap());
+        assert_eq!(sysfs.read_text("class/remoteproc/remoteproc0/firmware").as_deref(), Some("new.elf"));
+        assert_eq!(sysfs.read_text("class/remoteproc/remoteproc0/state").as_deref(), Some("start"));
+        sysfs.write_value("class/remoteproc/remoteproc0/state", "running\n").unwrap();
+        assert!(!sysfs.start_processor("0", "new.elf").unwrap() && !sysfs.start_processor("0", "").unwrap());
+        assert!(sysfs.start_processor("0", "other.elf").unwrap_err().to_string().contains("stop it first"));
+        sysfs.stop_processor("0").unwrap();
+        assert_eq!(sysfs.read_text("class/remoteproc/remoteproc0/state").as_deref(), Some("stop"));
+        assert!(sysfs.start_processor("3", "").unwrap_err().to_string().contains("no remote processor 3"));
     }
 
     #[test]
     fn addresses_are_read_as_sysfs_and_users_write_them() {
-        let read = ["1024", "0x400", "-1", "4294967295"].map(number);
+        let read = ["1024", "0x400", "-1", "4294967295"].map(parse_address);
         assert_eq!(read, [Some(1024), Some(1024), Some(u32::MAX), Some(u32::MAX)]);
-        assert_eq!(["", "rpc-ping", "0x"].map(number), [None; 3]);
+        assert_eq!(["", "rpc-ping", "0x"].map(parse_address), [None; 3]);
     }
 }

@@ -55,8 +55,8 @@ impl IvshmemMachine {
     /// # Errors
     /// There is no image, or QEMU does not start.
     pub(super) fn boot(setup: &IvshmemMachineSetup) -> Result<IvshmemMachine> {
-        let window = MemoryWindow::create(WINDOW)?;
-        let said = File::from(memory("latscope-said")?);
+        let window = MemoryWindow::create_zeroed(WINDOW)?;
+        let said = File::from(create_memfd("latscope-said")?);
         let image = image(setup.image)?;
         let shared = window.descriptor().try_clone_to_owned()?;
         let mut qemu = Command::new(setup.qemu);
@@ -67,7 +67,7 @@ impl IvshmemMachine {
         // Descriptors instead of names: nothing can be left behind.
         qemu.args(["-kernel", &inherited(0)]);
         let (doorbell, other) = if setup.doorbell {
-            let (doorbell, socket) = Doorbell::pair(&window)?;
+            let (doorbell, socket) = Doorbell::connected_pair(&window)?;
             let place = worker::FIRST_DESCRIPTOR + 1;
             qemu.args(["-chardev", &format!("socket,id=doorbell,fd={place}")]).args(DOORBELL);
             (Some(Rc::new(doorbell)), socket)
@@ -84,15 +84,15 @@ impl IvshmemMachine {
             other => other.with_context(|| format!("cannot start {}", setup.qemu))?,
         };
         let mut machine = IvshmemMachine { qemu: KilledOnDrop(qemu), window, doorbell, said };
-        machine.place(setup.cpus)?;
+        machine.pin_virtual_cpu(setup.cpus)?;
         Ok(machine)
     }
 
     /// Moves the thread of the virtual CPU to its CPU. The other threads stay on the CPU of this side, where they were
     /// started: they have nothing to do while this side is awake.
-    fn place(&mut self, [_, there]: [u32; 2]) -> Result<()> {
+    fn pin_virtual_cpu(&mut self, [_, there]: [u32; 2]) -> Result<()> {
         let tasks = format!("/proc/{}/task", self.qemu.0.id());
-        let thread = self.until("QEMU starts no virtual CPU", |_| {
+        let thread = self.poll_until("QEMU starts no virtual CPU", |_| {
             let mut of_cpu = std::fs::read_dir(&tasks).ok()?.flatten().filter(|task| {
                 let name = std::fs::read_to_string(task.path().join("comm"));
                 name.is_ok_and(|name| name.starts_with("CPU 0/"))
@@ -109,19 +109,19 @@ impl IvshmemMachine {
         if let Some(doorbell) = &self.doorbell {
             doorbell.kick()?;
         }
-        self.until("the image does not start", |_| {
+        self.poll_until("the image does not start", |_| {
             control.is_accepted(command).unwrap_or(false).then_some(())
         })
     }
 
     /// Waits until there is something.
-    fn until<T>(&mut self, what: &str, look: impl Fn(&IvshmemMachine) -> Option<T>) -> Result<T> {
+    fn poll_until<T>(&mut self, what: &str, look: impl Fn(&IvshmemMachine) -> Option<T>) -> Result<T> {
         let start = Instant::now();
         while start.elapsed() < TIMEOUT {
             if let Some(found) = look(self) {
                 return Ok(found);
             }
-            if let Some(end) = self.ended() {
+            if let Some(end) = self.exit_description() {
                 bail!("{end}");
             }
             std::thread::sleep(MILLISECOND);
@@ -130,7 +130,7 @@ impl IvshmemMachine {
     }
 
     /// Returns the exit status of QEMU and the last line of its output; `None` while it runs.
-    pub(super) fn ended(&mut self) -> Option<String> {
+    pub(super) fn exit_description(&mut self) -> Option<String> {
         let status = self.qemu.0.try_wait().ok().flatten()?;
         let mut bytes = vec![0; 4096];
         let length = self.said.read_at(&mut bytes, 0).unwrap_or(0);
@@ -182,12 +182,12 @@ fn image(file: &str) -> Result<OwnedFd> {
     if let Some(reason) = option_env!("LATSCOPE_NO_IMAGE") {
         bail!("this latscope was built without its image ({reason}): give one with --image");
     }
-    let mut image = File::from(memory("latscope-image")?);
+    let mut image = File::from(create_memfd("latscope-image")?);
     image.write_all(CARRIED)?;
     Ok(image.into())
 }
 
 /// A file without a name.
-fn memory(name: &str) -> Result<OwnedFd> {
+fn create_memfd(name: &str) -> Result<OwnedFd> {
     Ok(memfd_create(name, MemfdFlags::CLOEXEC)?)
 }

@@ -23,7 +23,7 @@ pub(super) static IVSHMEM: RemoteTransport = RemoteTransport {
     waits: &["spin", "doorbell"],
     ours: true,
     options: &[QEMU, ACCEL, IMAGE],
-    open,
+    open: open_channel,
 };
 
 const QEMU: RemoteOption =
@@ -45,32 +45,32 @@ const TCG: &str = "tcg";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Boots a machine that obeys one kind of order.
-fn boot(order: &ChannelRequest) -> Result<IvshmemMachine> {
+fn boot_machine(order: &ChannelRequest) -> Result<IvshmemMachine> {
     let &[here, there, ..] = order.cpus else { bail!("a host and a virtual CPU need two CPUs") };
-    let accelerator = order.text(ACCEL.name);
+    let accelerator = order.text_param(ACCEL.name);
     IvshmemMachine::boot(&IvshmemMachineSetup {
-        qemu: order.text(QEMU.name),
-        image: order.text(IMAGE.name),
+        qemu: order.text_param(QEMU.name),
+        image: order.text_param(IMAGE.name),
         accelerator,
-        doorbell: order.wait() == "doorbell",
+        doorbell: order.wait_mode() == "doorbell",
         cpus: [here, there],
     })
 }
 
-fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
-    let mut machine = boot(order)?;
+fn open_channel(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
+    let mut machine = boot_machine(order)?;
     let (window, doorbell) = (machine.window(), machine.doorbell());
     LAYOUT.reset(&window)?;
     machine.order(if doorbell.is_some() { Control::Doorbell } else { Control::Link })?;
     let kicks = doorbell.map_or(Kicks::SPIN, |doorbell| Kicks::new(Bell(doorbell), 0));
-    let guest = Guest { machine, emulated: order.text(ACCEL.name) != "kvm" };
+    let guest = Guest { machine, emulated: order.text_param(ACCEL.name) != "kvm" };
     let until = monotonic_ns() + CONNECT_TIMEOUT.as_nanos() as u64;
-    let rings = Rings::join(
+    let rings = Rings::connect_existing(
         &LAYOUT,
         window,
         kicks,
         Box::new(guest),
-        order.service.name(),
+        order.service.endpoint_name(),
         ServiceWait::until(until),
     )?;
     Ok(Box::new(rings))
@@ -81,12 +81,12 @@ fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
 /// # Errors
 /// The errors of the transport; the wait is `doorbell`, for which there are no single words.
 pub(super) fn mailbox(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
-    if order.wait() == "doorbell" {
+    if order.wait_mode() == "doorbell" {
         bail!("the image answers single words only when it polls: use --wait spin");
     }
-    let mut machine = boot(order)?;
+    let mut machine = boot_machine(order)?;
     machine.order(Control::Word)?;
-    let (control, emulated) = (machine.control()?, order.text(ACCEL.name) != "kvm");
+    let (control, emulated) = (machine.control()?, order.text_param(ACCEL.name) != "kvm");
     Ok(Box::new(words::IvshmemWordChannel::new(control, Guest { machine, emulated })))
 }
 
@@ -97,8 +97,8 @@ struct Guest {
 }
 
 impl Far for Guest {
-    fn ended(&mut self) -> Option<String> {
-        self.machine.ended()
+    fn describe_end(&mut self) -> Option<String> {
+        self.machine.exit_description()
     }
 
     fn distortion(&self) -> Option<&'static str> {
@@ -114,7 +114,7 @@ impl Notifier for Bell {
         self.0.kick()
     }
 
-    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
-        self.0.wait(timeout.unwrap_or(notify::FOREVER))
+    fn wait_for_peer(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        self.0.wait_for_kick(timeout.unwrap_or(notify::FOREVER))
     }
 }

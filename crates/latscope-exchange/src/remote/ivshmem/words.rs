@@ -25,17 +25,17 @@ impl IvshmemWordChannel {
 
 impl RemoteChannel for IvshmemWordChannel {
     #[inline]
-    fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
+    fn send_message(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
         let word = message.try_into().map_err(|_| ChannelFailure::Unsent(Unsent::TooLong))?;
         self.word = u64::from(u32::from_le_bytes(word)) * 0x1_0000_0001;
-        self.control.send(self.word).map_err(ChannelFailure::of)
+        self.control.send_word(self.word).map_err(ChannelFailure::from_fault)
     }
 
     #[inline]
-    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
+    fn receive_message(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
         let mut wait = KickWait::new(FOREVER, until);
-        while !self.control.is_echoed(self.word).map_err(ChannelFailure::of)? {
-            if wait.looked() == Next::Over {
+        while !self.control.is_echoed(self.word).map_err(ChannelFailure::from_fault)? {
+            if wait.next_action() == Next::Over {
                 return Err(ChannelFailure::Timeout);
             }
         }
@@ -51,8 +51,8 @@ impl RemoteChannel for IvshmemWordChannel {
         1
     }
 
-    fn ended(&mut self) -> Option<String> {
-        self.guest.ended()
+    fn end_description(&mut self) -> Option<String> {
+        self.guest.describe_end()
     }
 
     fn distortion(&self) -> Option<&'static str> {

@@ -54,12 +54,12 @@ impl<'a> Image<'a> {
     ///
     /// # Errors
     /// The memory cannot be mapped.
-    pub(super) fn load(&self, board: &dyn McsBoard) -> Result<()> {
+    pub(super) fn load_segments(&self, board: &dyn McsBoard) -> Result<()> {
         let start = self.span.0 - self.span.0 % PAGE;
         let size = (self.span.1 - start).next_multiple_of(PAGE);
-        let memory = board.map(start, size).context("the memory of the client OS cannot be mapped")?;
+        let memory = board.map_memory(start, size).context("the memory of the client OS cannot be mapped")?;
         for part in &self.parts {
-            memory.write(part.at, part.bytes)?;
+            memory.write_bytes(part.at, part.bytes)?;
             memory.clear(part.at + part.bytes.len(), part.size - part.bytes.len())?;
         }
         Ok(())

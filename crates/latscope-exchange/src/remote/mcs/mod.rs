@@ -26,7 +26,7 @@ pub(super) static MCS: RemoteTransport = RemoteTransport {
     waits: &["ipi"],
     ours: false,
     options: &[CPU, IMAGE, ADDRESS, ENTRY, SHARED, DEVICE],
-    open,
+    open: open_channel,
 };
 
 const CPU: RemoteOption =
@@ -63,7 +63,7 @@ fn layout(base: usize) -> RpmsgWindow {
     let rings = [ring(base + SIZE - STEP, 0), ring(base + SIZE - 2 * STEP, 1)];
     let pool = |at| RpmsgBufferPool { at, buffer: 512, count: 16 };
     RpmsgWindow {
-        table: ResourceTable::unwritten(table::NAME_SERVICE, rings, base),
+        table: ResourceTable::without_memory(table::NAME_SERVICE, rings, base),
         pools: [pool(base + STEP), pool(base + STEP + 16 * 512)],
         size: base + SIZE,
     }
@@ -78,16 +78,16 @@ struct McsClientSetup<'a> {
     shared: usize,
 }
 
-fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
-    let [cpu, image, device] = [CPU, IMAGE, DEVICE].map(|option| order.text(option.name));
-    if cpu.is_empty() || image.is_empty() || order.text(ADDRESS.name).is_empty() {
+fn open_channel(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
+    let [cpu, image, device] = [CPU, IMAGE, DEVICE].map(|option| order.text_param(option.name));
+    if cpu.is_empty() || image.is_empty() || order.text_param(ADDRESS.name).is_empty() {
         bail!("a client OS takes --mcs-cpu, --mcs-image and --mcs-address");
     }
     let setup = McsClientSetup {
         cpu: cpu.parse().with_context(|| format!("--mcs-cpu {cpu}: a CPU has a number"))?,
         image: Path::new(image),
         address: address(order, &ADDRESS)?,
-        entry: match order.text(ENTRY.name) {
+        entry: match order.text_param(ENTRY.name) {
             "" => None,
             _ => Some(address(order, &ENTRY)? as u64),
         },
@@ -97,13 +97,13 @@ fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
         format!("{device} cannot be opened: it takes openEuler's module mcs_km, and root")
     })?;
     let mut rings = connect(Rc::new(board), &setup, order.service, CONNECT_TIMEOUT, order.notice)?;
-    rings.follow(|order| Ok((order.service.name(), 0)), CONNECT_TIMEOUT);
+    rings.set_follow_rule(|order| Ok((order.service.endpoint_name(), 0)), CONNECT_TIMEOUT);
     Ok(Box::new(rings))
 }
 
 /// An address in hexadecimal digits.
 fn address(order: &ChannelRequest, option: &RemoteOption) -> Result<usize> {
-    let text = order.text(option.name);
+    let text = order.text_param(option.name);
     let digits = text.strip_prefix("0x").unwrap_or(text);
     let parsed = u32::from_str_radix(digits, 16).ok().and_then(|address| usize::try_from(address).ok());
     parsed.with_context(|| format!("--{} {text}: an address has up to eight hexadecimal digits", option.name))
@@ -138,17 +138,17 @@ fn connect(
     if image.span.0 < shared + SIZE && shared < image.span.1 {
         bail!("the client OS would be loaded over the shared memory");
     }
-    image.load(&*board)?;
-    let memory = board.map(shared, SIZE).context("the shared memory cannot be mapped")?;
+    image.load_segments(&*board)?;
+    let memory = board.map_memory(shared, SIZE).context("the shared memory cannot be mapped")?;
     memory.clear(shared, SIZE)?;
     let interrupts = Interrupts { board, cpu, entry, started: false };
     let until = monotonic_ns() + timeout.as_nanos() as u64;
-    Rings::join(
+    Rings::connect_existing(
         &layout(shared),
         memory,
         Kicks::new(interrupts, 0),
         Box::new(McsClientOs),
-        service.name(),
+        service.endpoint_name(),
         ServiceWait::until(until),
     )
 }
@@ -174,13 +174,13 @@ fn check_places(
         );
         return Ok(());
     };
-    within(&reserved, image.span.0, image.span.1, "the client OS")?;
-    within(&reserved, shared, shared + SIZE, "the shared memory")
+    check_range(&reserved, image.span.0, image.span.1, "the client OS")?;
+    check_range(&reserved, shared, shared + SIZE, "the shared memory")
 }
 
 /// Checks that a range that begins in the first of the reserved memories also ends there: the module does not check
 /// that. The module knows of further reserved memories, and refuses a range that begins in none.
-fn within(reserved: &Reserved, from: usize, to: usize, what: &str) -> Result<()> {
+fn check_range(reserved: &Reserved, from: usize, to: usize, what: &str) -> Result<()> {
     let end = reserved.address.saturating_add(reserved.size);
     if (reserved.address..end).contains(&(from as u64)) && to as u64 > end {
         bail!("{what} is at {from:#x} to {to:#x}, and reserved is {:#x} to {end:#x}", reserved.address);
@@ -201,12 +201,12 @@ impl Notifier for Interrupts {
         if std::mem::replace(&mut self.started, true) {
             self.board.notify(self.cpu)
         } else {
-            self.board.start(self.cpu, self.entry)
+            self.board.start_cpu(self.cpu, self.entry)
         }
     }
 
-    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
-        self.board.wait(timeout.unwrap_or(notify::FOREVER))
+    fn wait_for_peer(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        self.board.wait_for_client(timeout.unwrap_or(notify::FOREVER))
     }
 }
 
@@ -214,7 +214,7 @@ impl Notifier for Interrupts {
 struct McsClientOs;
 
 impl Far for McsClientOs {
-    fn ended(&mut self) -> Option<String> {
+    fn describe_end(&mut self) -> Option<String> {
         None
     }
 }

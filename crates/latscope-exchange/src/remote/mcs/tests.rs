@@ -91,7 +91,7 @@ impl McsBoard for Fake {
         }
     }
 
-    fn map(&self, address: usize, size: usize) -> io::Result<Mapped> {
+    fn map_memory(&self, address: usize, size: usize) -> io::Result<Mapped> {
         self.note(format!("map {address:#x}"));
         if (address as u64) < RESERVED.address {
             return Err(io::Error::from_raw_os_error(22));
@@ -99,7 +99,7 @@ impl McsBoard for Fake {
         self.mapped(address, size)
     }
 
-    fn start(&self, cpu: u32, entry: u64) -> io::Result<()> {
+    fn start_cpu(&self, cpu: u32, entry: u64) -> io::Result<()> {
         self.note(format!("start {cpu} at {entry:#x}"));
         let (to_client, to_host) = (self.to_client.try_clone()?, self.to_host.try_clone()?);
         let (memory, end) = (self.mapped(BASE, SIZE)?, Arc::clone(&self.end));
@@ -112,7 +112,7 @@ impl McsBoard for Fake {
         Ok(())
     }
 
-    fn wait(&self, timeout: Duration) -> io::Result<bool> {
+    fn wait_for_client(&self, timeout: Duration) -> io::Result<bool> {
         let ready = readable(&self.to_host, timeout)?;
         if ready {
             rustix::io::read(&self.to_host, &mut [0; 8])?;
@@ -134,7 +134,7 @@ fn client(memory: &Mapped, interrupt: &OwnedFd, to_host: &OwnedFd, end: &AtomicB
             rustix::io::write(to_host, &1u64.to_ne_bytes()).unwrap();
         }
         if progress.step.is_waiting()
-            && !echo.listen().unwrap()
+            && !echo.request_kick().unwrap()
             && readable(interrupt, Duration::from_millis(10)).unwrap()
         {
             rustix::io::read(interrupt, &mut [0; 8]).unwrap();
@@ -171,8 +171,8 @@ fn an_older_module_does_not_say_what_is_reserved_and_serves() {
     let (rings, notices) =
         connected(board(McsModuleVersion::Older), &setup(file.path()), RpmsgService::Pty, 20_000);
     let (mut rings, mut room) = (rings.unwrap(), [0; PAYLOAD]);
-    rings.send(b"to and fro").unwrap();
-    assert_eq!(rings.receive(&mut room, monotonic_ns() + 20 * SECOND).unwrap(), 10);
+    rings.send_message(b"to and fro").unwrap();
+    assert_eq!(rings.receive_message(&mut room, monotonic_ns() + 20 * SECOND).unwrap(), 10);
     assert!(notices.len() == 1 && notices[0].contains("--mcs-shared"), "{notices:?}");
     // latscope checks here what the module does not.
     let elsewhere = McsClientSetup { entry: Some(0x1000), ..setup(file.path()) };
@@ -192,7 +192,7 @@ fn all_rows_of_a_run_go_to_the_client_that_was_started_once() {
     std::fs::write(&file, b"a client").unwrap();
     let board = Rc::new(Fake::new());
     let mut rings = connected(board.clone(), &setup(file.path()), RpmsgService::Ping, 20_000).0.unwrap();
-    rings.follow(|order| Ok((order.service.name(), 0)), Duration::from_secs(20));
+    rings.set_follow_rule(|order| Ok((order.service.endpoint_name(), 0)), Duration::from_secs(20));
     let params = latscope_core::plan::Params::new();
     for service in [RpmsgService::Pty, RpmsgService::Bandwidth, RpmsgService::Pty] {
         let journal = |_: &_| Ok(());
@@ -201,8 +201,8 @@ fn all_rows_of_a_run_go_to_the_client_that_was_started_once() {
         let order = ChannelRequest { params: &params, service, cpus: &[], journal, patience, notice };
         rings.turn_to(&order).unwrap();
         let mut room = [0; PAYLOAD];
-        rings.send(b"here").unwrap();
-        assert_eq!(rings.receive(&mut room, monotonic_ns() + 20 * SECOND).unwrap(), 4);
+        rings.send_message(b"here").unwrap();
+        assert_eq!(rings.receive_message(&mut room, monotonic_ns() + 20 * SECOND).unwrap(), 4);
         assert_eq!(&room[..4], b"here");
     }
     let starts = board.calls().iter().filter(|call| call.starts_with("start")).count();
@@ -216,17 +216,17 @@ fn a_client_is_loaded_started_and_answers() {
     let board = Rc::new(Fake::new());
     // An earlier run.
     let shared = board.mapped(BASE, SIZE).unwrap();
-    shared.write(BASE, &vec![0xA5; SIZE]).unwrap();
+    shared.write_bytes(BASE, &vec![0xA5; SIZE]).unwrap();
     let mut rings = connected(board.clone(), &setup(file.path()), RpmsgService::Pty, 20_000).0.unwrap();
     assert_eq!(board.calls(), ["is 3 off", "map 0x7a000000", "map 0x70000000", "start 3 at 0x7a000000"]);
     let mut bytes = [0; 9];
-    board.mapped(LOADED, 4096).unwrap().read(LOADED, &mut bytes).unwrap();
+    board.mapped(LOADED, 4096).unwrap().read_bytes(LOADED, &mut bytes).unwrap();
     assert_eq!(&bytes, b"a client\0");
     let (until, mut room) = (monotonic_ns() + 20 * SECOND, [0; PAYLOAD]);
     for index in 0..1000 {
         let message = vec![index as u8; 1 + index % PAYLOAD];
-        rings.send(&message).unwrap();
-        let length = rings.receive(&mut room, until).unwrap();
+        rings.send_message(&message).unwrap();
+        let length = rings.receive_message(&mut room, until).unwrap();
         assert_eq!(&room[..length], message, "{index}");
     }
     assert_eq!((rings.faults(), rings.limit()), (0, PAYLOAD));

@@ -31,7 +31,7 @@ pub struct OpenampServiceTotals {
 
 impl OpenampServiceTotals {
     /// Returns these totals with those of another driver.
-    fn with(mut self, counts: RpmsgServiceCounts, faults: Faults) -> OpenampServiceTotals {
+    fn add_driver(mut self, counts: RpmsgServiceCounts, faults: Faults) -> OpenampServiceTotals {
         self.drivers += 1;
         self.counts += counts;
         self.faults += faults;
@@ -58,7 +58,7 @@ impl OpenampDevice {
     pub fn new(memory: &Path, socket: &Path, spin_ns: u64) -> Result<OpenampDevice> {
         // That process uses the memory.
         socket::unused(socket)?;
-        let (memory, name) = files::made(memory, &LAYOUT)?;
+        let (memory, name) = files::create_or_reuse(memory, &LAYOUT)?;
         let (names, served) = (Mutex::new([name, None]), Mutex::default());
         Ok(OpenampDevice { memory, socket: socket.to_owned(), spin_ns, served, names })
     }
@@ -85,7 +85,7 @@ impl OpenampDevice {
         let (stream, _) = listener.accept()?;
         // A second driver is refused: there is one pair of rings.
         drop(listener);
-        match self.serve(Kicks::new(OpenampKickSocket::new(stream)?, self.spin_ns)) {
+        match self.serve_driver(Kicks::new(OpenampKickSocket::new(stream)?, self.spin_ns)) {
             Err(error) if is_end(&error) => {}
             other => other?,
         }
@@ -98,22 +98,22 @@ impl OpenampDevice {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)[1] = name;
     }
 
-    fn serve(&self, mut kicks: Kicks) -> Result<()> {
+    fn serve_driver(&self, mut kicks: Kicks) -> Result<()> {
         loop {
             match LAYOUT.remote(self.memory.clone()) {
                 Ok(Some(mut remote)) => {
                     announce_demo(&mut remote, &mut kicks)?;
                     let (before, mut echo) = (self.served(), WindowEcho::new(remote));
-                    echo.describe("", concat!("latscope ", env!("CARGO_PKG_VERSION")));
+                    echo.describe_remote("", concat!("latscope ", env!("CARGO_PKG_VERSION")));
                     let mut tell = |echo: &WindowEcho| {
-                        let served = before.with(echo.counts(), echo.faults());
+                        let served = before.add_driver(echo.service_counts(), echo.faults());
                         *self.served.lock().unwrap_or_else(PoisonError::into_inner) = served;
                     };
-                    let ended = echo::serve(&mut echo, &mut kicks, &mut tell);
+                    let ended = echo::serve_host(&mut echo, &mut kicks, &mut tell);
                     tell(&echo);
                     ended?;
                 }
-                Ok(None) | Err(Fault::Stale) => drop(kicks.sleep(MILLISECOND)?),
+                Ok(None) | Err(Fault::Stale) => drop(kicks.wait_for_kick(MILLISECOND)?),
                 Err(fault) => return Err(fault.into()),
             }
         }
@@ -122,12 +122,12 @@ impl OpenampDevice {
 
 /// The name that OpenAMP's own ping looks for is that of an endpoint that echoes anything.
 fn announce_demo(remote: &mut RpmsgRemote<Memory>, kicks: &mut Kicks) -> io::Result<()> {
-    if !remote.names() {
+    if !remote.takes_announcements() {
         return Ok(());
     }
     let address = RpmsgService::Pty.address();
     let name = Announcement { name: DEMO, address, destroyed: false };
-    match remote.send(address, NAME_SERVICE, &name.bytes()) {
+    match remote.send_message(address, NAME_SERVICE, &name.encode_bytes()) {
         Ok(true) => kicks.kick(),
         // A driver without a buffer for a name is not OpenAMP's.
         Ok(false) | Err(_) => Ok(()),

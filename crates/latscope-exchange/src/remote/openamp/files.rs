@@ -19,7 +19,7 @@ use std::path::Path;
 /// # Errors
 /// There is no such memory, or it belongs to another user.
 pub(super) fn existing(path: &Path) -> Result<Memory> {
-    map(open_existing(path)?, path, 1)
+    map_file(open_existing(path)?, path, 1)
 }
 
 /// The file of such memory.
@@ -27,7 +27,7 @@ pub(super) fn existing(path: &Path) -> Result<Memory> {
 /// # Errors
 /// The errors of [`existing`].
 pub(in crate::remote) fn open_existing(path: &Path) -> Result<OwnedFd> {
-    open(path, OFlags::empty())
+    open_memory(path, OFlags::empty())
 }
 
 /// New memory, which stays.
@@ -38,9 +38,9 @@ pub(super) fn new(path: &Path, size: usize) -> Result<Memory> {
     if path.symlink_metadata().is_ok() {
         bail!("{} exists: remove it, if no process uses it", path.display());
     }
-    let file = open(path, OFlags::CREATE | OFlags::EXCL)?;
+    let file = open_memory(path, OFlags::CREATE | OFlags::EXCL)?;
     enlarge(&file, path, size)?;
-    map(file, path, size)
+    map_file(file, path, size)
 }
 
 /// Memory of the device, and its name if that is to be removed at the end.
@@ -51,20 +51,20 @@ type DeviceMemory = (Memory, Option<MadeName>);
 ///
 /// # Errors
 /// What is there is of another size, has other content, or is another user's.
-pub(super) fn made(path: &Path, layout: &RpmsgWindow) -> Result<DeviceMemory> {
+pub(super) fn create_or_reuse(path: &Path, layout: &RpmsgWindow) -> Result<DeviceMemory> {
     let create = OFlags::CREATE | OFlags::EXCL;
-    match MadeName::make(path, |held| Ok(openat(CWD, held.at(path), create | FLAGS, PRIVATE)?)) {
+    match MadeName::make(path, |held| Ok(openat(CWD, held.path_to(path), create | FLAGS, PRIVATE)?)) {
         Ok((file, name)) => {
             enlarge(&file, path, layout.size)?;
-            Ok((map(file, path, layout.size)?, Some(name)))
+            Ok((map_file(file, path, layout.size)?, Some(name)))
         }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => left(path, layout),
-        Err(error) => Err(unopened(path, &error)),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => reuse_leftover(path, layout),
+        Err(error) => Err(open_error(path, &error)),
     }
 }
 
 /// Memory that is there already, which nothing but this is for.
-fn left(path: &Path, layout: &RpmsgWindow) -> Result<DeviceMemory> {
+fn reuse_leftover(path: &Path, layout: &RpmsgWindow) -> Result<DeviceMemory> {
     let file = open_existing(path)?;
     let found = fstat(&file)?.st_size;
     if found != layout.size as i64 {
@@ -74,8 +74,8 @@ fn left(path: &Path, layout: &RpmsgWindow) -> Result<DeviceMemory> {
     let mut file = File::from(file);
     let mut content = vec![0; layout.size];
     file.read_exact(&mut content).with_context(|| format!("cannot read {}", path.display()))?;
-    let copy = Memory::create(layout.size)?;
-    copy.write(0, &content[..ResourceTable::SIZE])?;
+    let copy = Memory::create_zeroed(layout.size)?;
+    copy.write_bytes(0, &content[..ResourceTable::SIZE])?;
     let is_earlier = ResourceTable::parse(&copy) == Ok(layout.table);
     if !is_earlier && content.iter().any(|byte| *byte != 0) {
         bail!("{} has other content than the memory of an earlier run: {REMEDY}", path.display());
@@ -83,7 +83,7 @@ fn left(path: &Path, layout: &RpmsgWindow) -> Result<DeviceMemory> {
     let file = OwnedFd::from(file);
     let about = fstat(&file)?;
     let name = MadeName::take_over(path, |looked| is_earlier && looked.is_file(&about))?;
-    Ok((map(file, path, layout.size)?, name))
+    Ok((map_file(file, path, layout.size)?, name))
 }
 
 /// Remedy for a file that is not taken over.
@@ -99,11 +99,11 @@ const FLAGS: OFlags = OFlags::RDWR.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW
 /// Permissions of memory that is made: this user's alone.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-fn open(path: &Path, how: OFlags) -> Result<OwnedFd> {
-    let held = HeldDirectory::of(path);
+fn open_memory(path: &Path, how: OFlags) -> Result<OwnedFd> {
+    let held = HeldDirectory::of_file(path);
     let file = held
-        .and_then(|held| Ok(openat(CWD, held.at(path), FLAGS | how, PRIVATE)?))
-        .map_err(|error| unopened(path, &error))?;
+        .and_then(|held| Ok(openat(CWD, held.path_to(path), FLAGS | how, PRIVATE)?))
+        .map_err(|error| open_error(path, &error))?;
     let found = fstat(&file)?;
     let regular = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile && found.st_nlink == 1;
     if !regular || found.st_uid != geteuid().as_raw() {
@@ -113,7 +113,7 @@ fn open(path: &Path, how: OFlags) -> Result<OwnedFd> {
 }
 
 /// Error of memory that cannot be opened.
-fn unopened(path: &Path, error: &io::Error) -> anyhow::Error {
+fn open_error(path: &Path, error: &io::Error) -> anyhow::Error {
     let is_link = path.symlink_metadata().is_ok_and(|found| found.is_symlink());
     let why = if is_link && error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) {
         "it is a link, which is not followed: give the path of the file itself".to_owned()
@@ -123,10 +123,10 @@ fn unopened(path: &Path, error: &io::Error) -> anyhow::Error {
     anyhow!("cannot open the shared memory {}: {why}", path.display())
 }
 
-fn map(file: OwnedFd, path: &Path, size: usize) -> Result<Memory> {
+fn map_file(file: OwnedFd, path: &Path, size: usize) -> Result<Memory> {
     let found = fstat(&file)?.st_size;
     if found < size as i64 {
         bail!("{} has {found} bytes and not {size}: remove it, if no process uses it", path.display());
     }
-    Memory::map(file).with_context(|| format!("cannot map {}", path.display()))
+    Memory::map_file(file).with_context(|| format!("cannot map {}", path.display()))
 }

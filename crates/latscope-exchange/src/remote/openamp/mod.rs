@@ -28,8 +28,13 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The transport: this side is the driver.
-pub static OPENAMP: RemoteTransport =
-    RemoteTransport { name: "openamp", waits: WAITS, ours: false, options: &[SHM, SOCKET, ENDPOINT], open };
+pub static OPENAMP: RemoteTransport = RemoteTransport {
+    name: "openamp",
+    waits: WAITS,
+    ours: false,
+    options: &[SHM, SOCKET, ENDPOINT],
+    open: open_channel,
+};
 
 /// The ways to wait; the other side may have another.
 pub const WAITS: &[&str] = &["socket", "spin-then-park"];
@@ -69,21 +74,21 @@ const DEMO: RpmsgEndpointName = RpmsgEndpointName::new("rpmsg-openamp-demo-chann
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the name of the endpoint that an order is for, and the spin time before a sleep, ns.
-fn wanted(order: &ChannelRequest) -> Result<(RpmsgEndpointName, u64)> {
-    let name = match order.text(ENDPOINT.name) {
-        "" => order.service.name(),
+fn requested_endpoint(order: &ChannelRequest) -> Result<(RpmsgEndpointName, u64)> {
+    let name = match order.text_param(ENDPOINT.name) {
+        "" => order.service.endpoint_name(),
         text => RpmsgEndpointName::new(text).with_context(|| format!("{text}: a name has 1 to 31 bytes"))?,
     };
-    Ok((name, spin_ns(order.wait())))
+    Ok((name, spin_ns(order.wait_mode())))
 }
 
-fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
-    let (name, spin_ns) = wanted(order)?;
-    let (memory, socket) = (Path::new(order.text(SHM.name)), Path::new(order.text(SOCKET.name)));
+fn open_channel(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
+    let (name, spin_ns) = requested_endpoint(order)?;
+    let (memory, socket) = (Path::new(order.text_param(SHM.name)), Path::new(order.text_param(SOCKET.name)));
     let time = order.patience.min(CONNECT_TIMEOUT);
     let mut rings = drive(memory, socket, name, spin_ns, time, order.notice)?;
     // OpenAMP's own programs end after one driver: a run is one, however many rows it has.
-    rings.follow(wanted, CONNECT_TIMEOUT);
+    rings.set_follow_rule(requested_endpoint, CONNECT_TIMEOUT);
     Ok(Box::new(rings))
 }
 
@@ -109,7 +114,7 @@ fn drive(
     }
     let window = window(table, memory.size())?;
     let far = OpenampKickSocket::new(stream.try_clone()?)?;
-    Rings::join(
+    Rings::connect_existing(
         &window,
         memory,
         Kicks::new(OpenampKickSocket::new(stream)?, spin_ns),
@@ -130,7 +135,7 @@ pub const PAGE: u64 = 4096;
 ///
 /// # Errors
 /// The file exists or cannot be made, or there is no room for so many bytes.
-pub fn create(path: &Path, size: usize) -> Result<RpmsgWindow> {
+pub fn create_window(path: &Path, size: usize) -> Result<RpmsgWindow> {
     let layout = window(LAYOUT.table, size)?;
     layout.reset(&files::new(path, size)?)?;
     Ok(layout)
@@ -139,11 +144,11 @@ pub fn create(path: &Path, size: usize) -> Result<RpmsgWindow> {
 /// Returns the window of a table made by the other side: buffers are where OpenAMP has them, behind the rings.
 fn window(table: ResourceTable, size: usize) -> Result<RpmsgWindow> {
     let first = LAYOUT.pools[0].at;
-    let fits = |ring: &VirtqueueLayout| ring.end() <= first && usize::from(ring.num()) <= ENTRIES;
+    let fits = |ring: &VirtqueueLayout| ring.end_offset() <= first && usize::from(ring.num()) <= ENTRIES;
     let window = RpmsgWindow::of_table(table, first, size).with_context(|| {
         format!("the shared memory has {size} bytes, too few for buffers as long as its table has them")
     })?;
-    match window.rings() {
+    match window.ring_layouts() {
         Ok(rings) if rings.iter().all(fits) => Ok(window),
         _ => bail!("the table of the other side is not that of OpenAMP's machine for Linux"),
     }

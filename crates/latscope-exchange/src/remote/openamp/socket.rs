@@ -37,7 +37,7 @@ impl Notifier for OpenampKickSocket {
         }
     }
 
-    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+    fn wait_for_peer(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         if !readable(&self.0, timeout)? {
             return Ok(false);
         }
@@ -54,7 +54,7 @@ impl Notifier for OpenampKickSocket {
 const CLOSED: &str = "the other side closed the socket";
 
 impl Far for OpenampKickSocket {
-    fn ended(&mut self) -> Option<String> {
+    fn describe_end(&mut self) -> Option<String> {
         match recv(&self.0, &mut [0], RecvFlags::PEEK) {
             Ok((_, 0)) | Err(Errno::CONNRESET) => Some(CLOSED.into()),
             _ => None,
@@ -63,12 +63,12 @@ impl Far for OpenampKickSocket {
 }
 
 /// Error for a socket on which no process listens.
-fn absent(path: &Path) -> RemoteAbsent {
-    RemoteAbsent(format!("no process listens at {}: start one, {}", path.display(), remedy(path)))
+fn absence_error(path: &Path) -> RemoteAbsent {
+    RemoteAbsent(format!("no process listens at {}: start one, {}", path.display(), start_command(path)))
 }
 
 /// Returns the command that starts the side that a driver connects to.
-fn remedy(socket: &Path) -> String {
+fn start_command(socket: &Path) -> String {
     let at = if socket == Path::new(super::SOCKET.default) {
         String::new()
     } else {
@@ -97,13 +97,13 @@ pub(super) fn connect(path: &Path, time: Duration, waiting: &dyn Fn(&str)) -> Re
             Err(_) if path.metadata().is_ok_and(|found| !found.file_type().is_socket()) => {
                 bail!("{}", no_socket(path));
             }
-            Err(_) if start.elapsed() >= time => return Err(absent(path).into()),
+            Err(_) if start.elapsed() >= time => return Err(absence_error(path).into()),
             Err(_) if !told && start.elapsed() >= SILENCE => {
                 let left = time.saturating_sub(start.elapsed()).as_secs_f64().round();
                 waiting(&format!(
                     "waiting for a process that listens at {}, at most {left} s more: start {}",
                     path.display(),
-                    remedy(path)
+                    start_command(path)
                 ));
                 told = true;
             }
@@ -130,7 +130,7 @@ pub(super) fn listen(path: &Path) -> Result<(UnixListener, MadeName)> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error).with_context(cannot),
     }
-    MadeName::listen(path).with_context(cannot)
+    MadeName::listen_at(path).with_context(cannot)
 }
 
 fn no_socket(path: &Path) -> String {
@@ -143,7 +143,8 @@ fn no_socket(path: &Path) -> String {
 /// # Errors
 /// Another process has a socket of this path, or the directory cannot be entered.
 pub(super) fn unused(path: &Path) -> Result<()> {
-    let held = HeldDirectory::of(path).with_context(|| format!("cannot listen at {}", path.display()))?;
+    let held =
+        HeldDirectory::of_file(path).with_context(|| format!("cannot listen at {}", path.display()))?;
     let table = std::fs::read_to_string("/proc/net/unix").context("cannot see who listens where")?;
     let name = path.to_string_lossy();
     let is_here = |address: &str| address == name || is_in(&held, path, address);
@@ -164,7 +165,8 @@ fn is_in(held: &HeldDirectory, path: &Path, address: &str) -> bool {
             let directory = files::directory_of(address);
             // Of a process that ended there is no directory. One that must not be looked into could be this one.
             let is_there = held.is_at(directory);
-            let may_be = |error: io::Error| error.kind() != io::ErrorKind::NotFound && held.at(path).exists();
+            let may_be =
+                |error: io::Error| error.kind() != io::ErrorKind::NotFound && held.path_to(path).exists();
             let is_there = is_there.unwrap_or_else(may_be);
             address.file_name() == path.file_name() && is_there
         }
@@ -205,7 +207,7 @@ mod tests {
             assert!(line.contains("another process uses"), "{line}");
         }
         unused(&place.path().join("other")).unwrap();
-        let held = HeldDirectory::of(&path).unwrap();
+        let held = HeldDirectory::of_file(&path).unwrap();
         for address in ["/proc/self/fd/0/socket", "/proc/0/fd/0/socket", "/proc/1/fd/socket", "socket", ""] {
             assert!(!is_in(&held, &path, address), "{address}");
         }

@@ -57,8 +57,8 @@ fn echo(rings: &mut Rings, messages: usize) {
     let mut room = [0; PAYLOAD];
     for index in 0..messages {
         let message = vec![index as u8; 1 + index % PAYLOAD];
-        rings.send(&message).unwrap();
-        let length = rings.receive(&mut room, until).unwrap();
+        rings.send_message(&message).unwrap();
+        let length = rings.receive_message(&mut room, until).unwrap();
         assert_eq!(&room[..length], message, "{index}");
     }
 }
@@ -74,10 +74,10 @@ fn one_after_the_other(room: &OpenampDirectory) {
     let device = room.device().unwrap();
     thread::scope(|scope| {
         let server = scope.spawn(|| (0..3).try_for_each(|_| device.serve_one()));
-        for name in [RpmsgService::Pty.name(), RpmsgService::Bandwidth.name(), DEMO] {
+        for name in [RpmsgService::Pty.endpoint_name(), RpmsgService::Bandwidth.endpoint_name(), DEMO] {
             let mut rings = room.drive(name).unwrap();
             echo(&mut rings, 600);
-            assert_eq!((rings.faults(), rings.ended()), (0, None));
+            assert_eq!((rings.faults(), rings.end_description()), (0, None));
         }
         server.join().unwrap().unwrap();
     });
@@ -92,12 +92,12 @@ fn all_rows_of_a_run_go_to_a_device_that_serves_one_driver() {
     thread::scope(|scope| {
         let server = scope.spawn(|| device.serve_one());
         let mut rings = room.drive(DEMO).unwrap();
-        assert!(!rings.lasts());
-        rings.follow(wanted, LONG);
-        assert!(rings.lasts());
+        assert!(!rings.is_reusable());
+        rings.set_follow_rule(requested_endpoint, LONG);
+        assert!(rings.is_reusable());
         echo(&mut rings, 100);
         // A reply of an earlier row is none of the next.
-        rings.send(b"late").unwrap();
+        rings.send_message(b"late").unwrap();
         for (name, wait) in [("", "socket"), ("rpmsg-openamp-demo-channel", "spin-then-park"), ("", "socket")]
         {
             let params = [("wait", wait), ("endpoint", name)];
@@ -110,7 +110,7 @@ fn all_rows_of_a_run_go_to_a_device_that_serves_one_driver() {
             thread::sleep(Duration::from_millis(50));
             rings.turn_to(&order).unwrap();
             echo(&mut rings, 100);
-            assert_eq!((rings.faults(), rings.misaddressed(), rings.ended()), (0, 0, None));
+            assert_eq!((rings.faults(), rings.misaddressed(), rings.end_description()), (0, 0, None));
         }
         drop(rings);
         server.join().unwrap().unwrap();
@@ -125,14 +125,14 @@ fn a_remote_that_says_that_it_ends_is_named() {
     thread::scope(|scope| {
         let server = scope.spawn(|| device.serve_one());
         let mut rings = room.drive(DEMO).unwrap();
-        assert_eq!(rings.ended(), None);
+        assert_eq!(rings.end_description(), None);
         let ready = rings.table.status(&memory).unwrap();
         rings.table.set_status(&memory, ready | status::NEEDS_RESET).unwrap();
-        assert!(rings.ended().unwrap().contains("NEEDS_RESET"));
+        assert!(rings.end_description().unwrap().contains("NEEDS_RESET"));
         rings.table.set_status(&memory, ready).unwrap();
         let address = rings.endpoints.theirs().find(|(name, _)| *name == DEMO).unwrap().1;
-        rings.endpoints.hear(&Announcement { name: DEMO, address, destroyed: true });
-        let end = rings.ended().unwrap();
+        rings.endpoints.apply_announcement(&Announcement { name: DEMO, address, destroyed: true });
+        let end = rings.end_description().unwrap();
         assert!(end.contains("destroyed its channel rpmsg-openamp-demo-channel"), "{end}");
         drop(rings);
         server.join().unwrap().unwrap();
@@ -155,10 +155,10 @@ fn what_an_earlier_run_left_is_taken_over() {
     let room = OpenampDirectory::new();
     // A killed pair: rings in the middle of something, a ready driver, a socket without a listener.
     drop(UnixListener::bind(room.socket()).unwrap());
-    let (memory, name) = files::made(&room.memory(), &LAYOUT).unwrap();
+    let (memory, name) = files::create_or_reuse(&room.memory(), &LAYOUT).unwrap();
     std::mem::forget(name);
-    memory.write(0, &vec![0xA5; LAYOUT.size]).unwrap();
-    LAYOUT.table.write(&memory).unwrap();
+    memory.write_bytes(0, &vec![0xA5; LAYOUT.size]).unwrap();
+    LAYOUT.table.write_table(&memory).unwrap();
     LAYOUT.table.set_status(&memory, status::DRIVER_OK).unwrap();
     let device = room.device().unwrap();
     thread::scope(|scope| {
@@ -171,7 +171,7 @@ fn what_an_earlier_run_left_is_taken_over() {
 #[test]
 fn a_device_that_ends_before_it_answers_is_reported() {
     let room = OpenampDirectory::new();
-    let (memory, _own) = files::made(&room.memory(), &LAYOUT).unwrap();
+    let (memory, _own) = files::create_or_reuse(&room.memory(), &LAYOUT).unwrap();
     LAYOUT.reset(&memory).unwrap();
     let listener = UnixListener::bind(room.socket()).unwrap();
     thread::scope(|scope| {
@@ -183,7 +183,7 @@ fn a_device_that_ends_before_it_answers_is_reported() {
 
 /// Serves the first driver until it is to end.
 fn serve_until(room: &OpenampDirectory, end: &AtomicBool) {
-    let (memory, _own) = files::made(&room.memory(), &LAYOUT).unwrap();
+    let (memory, _own) = files::create_or_reuse(&room.memory(), &LAYOUT).unwrap();
     LAYOUT.reset(&memory).unwrap();
     let (listener, _name) = socket::listen(&room.socket()).unwrap();
     let _stream = listener.accept().unwrap();
@@ -203,12 +203,12 @@ fn a_device_that_ends_later_is_reported() {
     let (room, end) = (OpenampDirectory::new(), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| serve_until(&room, &end));
-        let mut rings = room.drive(RpmsgService::Pty.name()).unwrap();
+        let mut rings = room.drive(RpmsgService::Pty.endpoint_name()).unwrap();
         echo(&mut rings, 10);
         end.store(true, Ordering::Relaxed);
-        let failure = rings.receive(&mut [0; PAYLOAD], monotonic_ns() + 20 * SECOND).unwrap_err();
+        let failure = rings.receive_message(&mut [0; PAYLOAD], monotonic_ns() + 20 * SECOND).unwrap_err();
         assert!(matches!(failure, ChannelFailure::Io(_)), "{failure}");
-        assert!(rings.ended().unwrap().contains("closed the socket"));
+        assert!(rings.end_description().unwrap().contains("closed the socket"));
     });
 }
 
@@ -223,11 +223,11 @@ fn serve_as_openamp(
     config: &[u8],
     end: &AtomicBool,
 ) -> DriverHandshakeState {
-    let (memory, _own) = files::made(&room.memory(), &LAYOUT).unwrap();
+    let (memory, _own) = files::create_or_reuse(&room.memory(), &LAYOUT).unwrap();
     LAYOUT.reset(&memory).unwrap();
     memory.store_u32(0x20, offered).unwrap();
     memory.store_u32(0x28, config.len() as u32).unwrap();
-    memory.write(0x58, config).unwrap();
+    memory.write_bytes(0x58, config).unwrap();
     let (listener, _name) = socket::listen(&room.socket()).unwrap();
     let (stream, _) = listener.accept().unwrap();
     let mut kicks = OpenampKickSocket::new(stream).unwrap();
@@ -235,18 +235,18 @@ fn serve_as_openamp(
         thread::yield_now();
     }
     let seen = (memory.load_u32(0x24).unwrap(), memory.load_u8(0x2C).unwrap());
-    let mut remote = RpmsgRemote::new(&memory, LAYOUT.rings().unwrap()).unwrap();
+    let mut remote = RpmsgRemote::new(&memory, LAYOUT.ring_layouts().unwrap()).unwrap();
     if memory.load_u32(0x20).unwrap() & seen.0 & 1 != 0 {
         let name = Announcement { name: DEMO, address: 0x400, destroyed: false };
-        remote.send(0x400, NAME_SERVICE, &name.bytes()).unwrap();
+        remote.send_message(0x400, NAME_SERVICE, &name.encode_bytes()).unwrap();
         kicks.notify().unwrap();
     }
     let mut payload = [0; 8192];
     while !end.load(Ordering::Relaxed) {
-        let Ok(Some(message)) = remote.receive(&mut payload) else { continue };
+        let Ok(Some(message)) = remote.receive_message(&mut payload) else { continue };
         let (source, destination) = (message.header.source, message.header.destination);
         if destination == 0x400 {
-            remote.send(0x400, source, &payload[..message.length]).unwrap();
+            remote.send_message(0x400, source, &payload[..message.length]).unwrap();
             kicks.notify().unwrap();
         }
     }
@@ -273,8 +273,11 @@ fn a_device_that_announces_only_what_was_accepted_is_pinged() {
             echo(&mut rings, 600);
             assert_eq!((rings.faults(), rings.limit()), (0, limit));
             let long = vec![7; limit];
-            rings.send(&long).unwrap();
-            assert_eq!(rings.receive(&mut vec![0; 8192], monotonic_ns() + 20 * SECOND).unwrap(), limit);
+            rings.send_message(&long).unwrap();
+            assert_eq!(
+                rings.receive_message(&mut vec![0; 8192], monotonic_ns() + 20 * SECOND).unwrap(),
+                limit
+            );
             end.store(true, Ordering::Relaxed);
             assert_eq!(device.join().unwrap(), (accepted, 7));
         });
@@ -284,7 +287,7 @@ fn a_device_that_announces_only_what_was_accepted_is_pinged() {
 #[test]
 fn a_device_without_the_name_service_is_refused_at_once() {
     let room = OpenampDirectory::new();
-    let (memory, _own) = files::made(&room.memory(), &LAYOUT).unwrap();
+    let (memory, _own) = files::create_or_reuse(&room.memory(), &LAYOUT).unwrap();
     LAYOUT.reset(&memory).unwrap();
     memory.store_u32(0x20, 0b10).unwrap();
     let _listener = UnixListener::bind(room.socket()).unwrap();
@@ -355,7 +358,7 @@ fn files_that_are_not_ours_are_refused_and_stay() {
 fn a_file_of_the_user_is_neither_overwritten_nor_removed() {
     let room = OpenampDirectory::new();
     let ours = {
-        let (memory, _name) = files::made(&room.memory(), &LAYOUT).unwrap();
+        let (memory, _name) = files::create_or_reuse(&room.memory(), &LAYOUT).unwrap();
         LAYOUT.reset(&memory).unwrap();
         std::fs::read(room.memory()).unwrap()
     };
@@ -413,14 +416,18 @@ fn a_socket_that_is_none_and_a_service_that_is_not_there_are_named() {
 #[test]
 fn a_table_that_is_not_openamps_is_refused() {
     let room = OpenampDirectory::new();
-    let (memory, _own) = files::made(&room.memory(), &LAYOUT).unwrap();
+    let (memory, _own) = files::create_or_reuse(&room.memory(), &LAYOUT).unwrap();
     let _listener = UnixListener::bind(room.socket()).unwrap();
     let refused = |word: &str| {
         let line = format!("{:#}", room.drive(DEMO).err().unwrap());
         assert!(line.contains(word), "{line}");
     };
     refused("no resource table");
-    LAYOUT.table.with_buffers(BufferSizes { to_host: 0x10_0000, to_remote: 512 }).write(&memory).unwrap();
+    LAYOUT
+        .table
+        .with_buffers(BufferSizes { to_host: 0x10_0000, to_remote: 512 })
+        .write_table(&memory)
+        .unwrap();
     refused("too few for buffers");
     LAYOUT.reset(&memory).unwrap();
     // The second ring would be where the buffers are.

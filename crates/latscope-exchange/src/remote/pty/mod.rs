@@ -78,10 +78,10 @@ pub fn relay(
         back: PtyMessageBuffer::new(limit),
         tally: PtyRelayTotals::default(),
     };
-    let end = relay.run(signals)?;
+    let end = relay.run_loop(signals)?;
     let waiting = ioctl_fionread(&terminal.master).unwrap_or(0);
-    relay.tally.unsent = relay.there.left() as u64 + waiting;
-    relay.tally.unread = relay.back.left() as u64;
+    relay.tally.unsent = relay.there.remaining_len() as u64 + waiting;
+    relay.tally.unread = relay.back.remaining_len() as u64;
     Ok((relay.tally, end))
 }
 
@@ -97,15 +97,15 @@ impl PtyMessageBuffer {
         PtyMessageBuffer { bytes: vec![0; size], from: 0, to: 0 }
     }
 
-    fn left(&self) -> usize {
+    fn remaining_len(&self) -> usize {
         self.to - self.from
     }
 
-    fn rest(&self) -> &[u8] {
+    fn remaining_bytes(&self) -> &[u8] {
         &self.bytes[self.from..self.to]
     }
 
-    fn fill(&mut self, length: usize) {
+    fn set_length(&mut self, length: usize) {
         (self.from, self.to) = (0, length);
     }
 }
@@ -119,14 +119,16 @@ struct Relay<'a> {
 }
 
 impl Relay<'_> {
-    fn run(&mut self, signals: &SignalFd) -> Result<PtyRelayEnd> {
+    fn run_loop(&mut self, signals: &SignalFd) -> Result<PtyRelayEnd> {
         let mut looks = 0u32;
         loop {
-            let moved = match self.step() {
+            let moved = match self.move_bytes() {
                 Ok(moved) => moved,
                 Err(ChannelFailure::Io(error)) => return Err(error.into()),
                 Err(failure) => {
-                    return Ok(PtyRelayEnd::Remote(self.channel.ended().unwrap_or(failure.to_string())));
+                    return Ok(PtyRelayEnd::Remote(
+                        self.channel.end_description().unwrap_or(failure.to_string()),
+                    ));
                 }
             };
             looks = if moved { looks + 1 } else { 0 };
@@ -134,47 +136,47 @@ impl Relay<'_> {
                 if let Some(signal) = signals.next()? {
                     return Ok(PtyRelayEnd::Signal(signal));
                 }
-                if let Some(end) = self.channel.ended() {
+                if let Some(end) = self.channel.end_description() {
                     return Ok(PtyRelayEnd::Remote(end));
                 }
             }
             if !moved {
-                self.rest(signals)?;
+                self.wait_until_ready(signals)?;
             }
         }
     }
 
     /// Moves all bytes that can be moved; returns true if there were any.
-    fn step(&mut self) -> Result<bool, ChannelFailure> {
+    fn move_bytes(&mut self) -> Result<bool, ChannelFailure> {
         let mut moved = false;
-        if self.there.left() == 0 {
+        if self.there.remaining_len() == 0 {
             let length = no_wait(read(&self.terminal.master, &mut self.there.bytes[..]))?;
-            self.there.fill(length);
+            self.there.set_length(length);
         }
-        if self.there.left() > 0 {
-            match self.channel.send(self.there.rest()) {
+        if self.there.remaining_len() > 0 {
+            match self.channel.send_message(self.there.remaining_bytes()) {
                 Ok(()) => {
-                    count(&mut self.tally.there, self.there.left());
-                    self.there.fill(0);
+                    count_message(&mut self.tally.there, self.there.remaining_len());
+                    self.there.set_length(0);
                     moved = true;
                 }
                 Err(ChannelFailure::Unsent(Unsent::NoBuffer)) => {}
                 Err(failure) => return Err(failure),
             }
         }
-        if self.back.left() == 0 {
-            match self.channel.receive(&mut self.back.bytes, 0) {
+        if self.back.remaining_len() == 0 {
+            match self.channel.receive_message(&mut self.back.bytes, 0) {
                 Ok(length) => {
-                    count(&mut self.tally.back, length);
-                    self.back.fill(length);
+                    count_message(&mut self.tally.back, length);
+                    self.back.set_length(length);
                     moved = true;
                 }
                 Err(ChannelFailure::Timeout) => {}
                 Err(failure) => return Err(failure),
             }
         }
-        if self.back.left() > 0 {
-            let length = no_wait(write(&self.terminal.master, self.back.rest()))?;
+        if self.back.remaining_len() > 0 {
+            let length = no_wait(write(&self.terminal.master, self.back.remaining_bytes()))?;
             self.back.from += length;
             moved |= length > 0;
         }
@@ -182,20 +184,20 @@ impl Relay<'_> {
     }
 
     /// Sleeps until something can be moved.
-    fn rest(&mut self, signals: &SignalFd) -> Result<(), ChannelFailure> {
+    fn wait_until_ready(&mut self, signals: &SignalFd) -> Result<(), ChannelFailure> {
         let mut flags = PollFlags::empty();
-        if self.there.left() == 0 {
+        if self.there.remaining_len() == 0 {
             flags |= PollFlags::IN;
         }
-        if self.back.left() > 0 {
+        if self.back.remaining_len() > 0 {
             flags |= PollFlags::OUT;
         }
-        let stalled = self.there.left() > 0;
+        let stalled = self.there.remaining_len() > 0;
         let terminal = PollFd::from_borrowed_fd(self.terminal.master.as_fd(), flags);
         let signals = PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN);
-        match self.channel.alarm()? {
+        match self.channel.wake_source()? {
             // Nothing is taken from it before the last message has gone.
-            _ if self.back.left() > 0 => poll(&mut [terminal, signals], STALL)?,
+            _ if self.back.remaining_len() > 0 => poll(&mut [terminal, signals], STALL)?,
             MessageWakeSource::Now => return Ok(()),
             MessageWakeSource::Readable(remote) => {
                 let remote = PollFd::from_borrowed_fd(remote, PollFlags::IN);
@@ -207,7 +209,7 @@ impl Relay<'_> {
     }
 }
 
-fn count(flow: &mut Flow, length: usize) {
+fn count_message(flow: &mut Flow, length: usize) {
     flow.bytes += length as u64;
     flow.messages += 1;
 }
@@ -228,11 +230,15 @@ pub fn echo(terminal: &PseudoTerminal, signals: &SignalFd) -> Result<u64> {
     let mut held = PtyMessageBuffer::new(ROOM);
     let (mut bytes, mut looks) = (0, 0u32);
     loop {
-        if held.left() == 0 {
+        if held.remaining_len() == 0 {
             let length = no_wait(read(&terminal.master, &mut held.bytes[..]))?;
-            held.fill(length);
+            held.set_length(length);
         }
-        let length = if held.left() > 0 { no_wait(write(&terminal.master, held.rest()))? } else { 0 };
+        let length = if held.remaining_len() > 0 {
+            no_wait(write(&terminal.master, held.remaining_bytes()))?
+        } else {
+            0
+        };
         held.from += length;
         bytes += length as u64;
         looks = if length > 0 { looks + 1 } else { 0 };
@@ -245,7 +251,7 @@ pub fn echo(terminal: &PseudoTerminal, signals: &SignalFd) -> Result<u64> {
         if length > 0 {
             continue;
         }
-        let flags = if held.left() > 0 { PollFlags::OUT } else { PollFlags::IN };
+        let flags = if held.remaining_len() > 0 { PollFlags::OUT } else { PollFlags::IN };
         let terminal = PollFd::from_borrowed_fd(terminal.master.as_fd(), flags);
         let signals = PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN);
         poll(&mut [terminal, signals], WATCHDOG)?;

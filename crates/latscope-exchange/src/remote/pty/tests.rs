@@ -22,7 +22,7 @@ struct Near {
 }
 
 impl RemoteChannel for Near {
-    fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
+    fn send_message(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
         if self.messages.len() == self.buffers {
             return Err(ChannelFailure::Unsent(Unsent::NoBuffer));
         }
@@ -32,7 +32,7 @@ impl RemoteChannel for Near {
         Ok(())
     }
 
-    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
+    fn receive_message(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
         assert_eq!(until, 0, "the relay never waits for the remote alone");
         let message = self.messages.pop_front().ok_or(ChannelFailure::Timeout)?;
         into[..message.len()].copy_from_slice(&message);
@@ -43,7 +43,7 @@ impl RemoteChannel for Near {
         self.limit
     }
 
-    fn ended(&mut self) -> Option<String> {
+    fn end_description(&mut self) -> Option<String> {
         self.end.try_recv().ok().map(|()| "it was time".to_owned())
     }
 }

@@ -49,7 +49,7 @@ const LOOKS: u32 = 50;
 ///
 /// # Errors
 /// It is too short, or begins with other content.
-pub(super) fn check(file: impl AsFd, path: &Path) -> Result<()> {
+pub(super) fn check_window(file: impl AsFd, path: &Path) -> Result<()> {
     let length = fstat(&file)?.st_size;
     ensure!(
         length >= HEAD as i64,
@@ -87,11 +87,11 @@ impl RptunHeader {
         RptunHeader(memory.clone())
     }
 
-    fn load(&self, at: usize) -> Result<u32, Fault> {
+    fn load_word(&self, at: usize) -> Result<u32, Fault> {
         self.0.load_u32(BASE as usize + at)
     }
 
-    fn store(&self, at: usize, word: u32) -> Result<(), Fault> {
+    fn store_word(&self, at: usize, word: u32) -> Result<(), Fault> {
         self.0.store_u32(BASE as usize + at, word)
     }
 
@@ -99,13 +99,13 @@ impl RptunHeader {
     ///
     /// # Errors
     /// No slave is ready in time.
-    pub(super) fn meet(&self, time: Duration, path: &Path, waiting: &dyn Fn(&str)) -> Result<()> {
+    pub(super) fn wait_for_slave(&self, time: Duration, path: &Path, waiting: &dyn Fn(&str)) -> Result<()> {
         let start = Instant::now();
         let (mut was_reset, mut told) = (false, false);
         while !self.is_fresh()? {
             // Nothing is written before the table shows that this is a slave's window.
-            if !was_reset && self.load(MASTER)? != 0 && self.table().is_ok() {
-                self.store(MASTER_COMMAND, RESET)?;
+            if !was_reset && self.load_word(MASTER)? != 0 && self.read_table().is_ok() {
+                self.store_word(MASTER_COMMAND, RESET)?;
                 self.count_up()?;
                 was_reset = true;
             }
@@ -126,33 +126,33 @@ impl RptunHeader {
 
     /// Returns true if the slave has made its table, and waits for a master.
     fn is_fresh(&self) -> Result<bool, Fault> {
-        let is_fresh = self.load(MASTER)? == 0 && self.load(SLAVE_COMMAND)? == READY;
+        let is_fresh = self.load_word(MASTER)? == 0 && self.load_word(SLAVE_COMMAND)? == READY;
         // The table was written before.
         self.0.fence();
         Ok(is_fresh)
     }
 
     /// Takes the slave's command, and shows the slave that there is a master.
-    pub(super) fn begin(&self) -> Result<(), Fault> {
-        self.store(SLAVE_COMMAND, 0)?;
+    pub(super) fn announce_master(&self) -> Result<(), Fault> {
+        self.store_word(SLAVE_COMMAND, 0)?;
         self.0.fence();
-        self.store(MASTER + 4, 0)?;
-        self.store(MASTER, BASE)
+        self.store_word(MASTER + 4, 0)?;
+        self.store_word(MASTER, BASE)
     }
 
     /// Kicks the slave by counting up the master's counter.
     pub(super) fn count_up(&self) -> Result<(), Fault> {
         self.0.fence();
-        self.store(MASTER_COUNTER, self.load(MASTER_COUNTER)?.wrapping_add(1))
+        self.store_word(MASTER_COUNTER, self.load_word(MASTER_COUNTER)?.wrapping_add(1))
     }
 
     /// Returns the number of kicks by the slave.
     pub(super) fn sent_by_slave(&self) -> Result<u32, Fault> {
-        self.load(SLAVE_COUNTER)
+        self.load_word(SLAVE_COUNTER)
     }
 
     pub(super) fn has_panicked(&self) -> bool {
-        self.load(SLAVE_COMMAND).is_ok_and(|command| command & 0xFFFF_0000 == PANIC)
+        self.load_word(SLAVE_COMMAND).is_ok_and(|command| command & 0xFFFF_0000 == PANIC)
     }
 
     /// The RPMsg device of the table, and the memory that the table has for its rings and buffers: the n-th device
@@ -160,13 +160,13 @@ impl RptunHeader {
     ///
     /// # Errors
     /// The table has no RPMsg device or no memory for it, or these are not in the window.
-    pub(super) fn table(&self) -> Result<(ResourceTable, Range<usize>)> {
+    pub(super) fn read_table(&self) -> Result<(ResourceTable, Range<usize>)> {
         let start = BASE as usize + TABLE;
         let table =
             ResourceTable::parse_at(&self.0, start).context("the window has no resource table of RPMsg")?;
         let (mut devices, mut found, mut carveouts) = (0, None, Vec::new());
-        for index in 0..self.load(TABLE + 4)?.min(MOST_RESOURCES) as usize {
-            let offset = self.load(TABLE + 16 + 4 * index)?;
+        for index in 0..self.load_word(TABLE + 4)?.min(MOST_RESOURCES) as usize {
+            let offset = self.load_word(TABLE + 16 + 4 * index)?;
             let at = self.0.locate(start as u64 + u64::from(offset), 16)?;
             match self.0.load_u32(at)? {
                 CARVEOUT => carveouts.push((self.0.load_u32(at + 4)?, self.0.load_u32(at + 12)?)),

@@ -31,7 +31,7 @@ pub static RPTUN: RemoteTransport = RemoteTransport {
     waits: &["spin-then-park", "spin"],
     ours: false,
     options: &[PATH, ENDPOINT],
-    open,
+    open: open_channel,
 };
 
 const PATH: RemoteOption = RemoteOption::new("path", "FILE", "The file behind the window", "");
@@ -46,28 +46,28 @@ const ENDPOINT: RemoteOption = RemoteOption::new(
 /// Time for the slave to boot.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
-fn open(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
-    let name = match order.text(ENDPOINT.name) {
-        "" => order.service.name(),
+fn open_channel(order: &ChannelRequest) -> Result<Box<dyn RemoteChannel>> {
+    let name = match order.text_param(ENDPOINT.name) {
+        "" => order.service.endpoint_name(),
         text => RpmsgEndpointName::new(text).with_context(|| format!("{text}: a name has 1 to 31 bytes"))?,
     };
-    let path = order.text(PATH.name);
+    let path = order.text_param(PATH.name);
     if path.is_empty() {
         bail!("--transport rptun needs --path FILE, the memory behind the slave's ivshmem device");
     }
-    let spin_ns = match order.wait() {
+    let spin_ns = match order.wait_mode() {
         // Not for ever: the slave wants its counter to move, and who never sleeps does not kick.
         "spin" => super::kicks::FOREVER - 1,
         wait => spin_ns(wait),
     };
     let time = order.patience.min(CONNECT_TIMEOUT);
-    let rings = drive(Path::new(path), name, spin_ns, time, order.notice)?;
+    let rings = connect_slave(Path::new(path), name, spin_ns, time, order.notice)?;
     if name == ping::NAME { Ok(Box::new(ping::Framed::new(rings))) } else { Ok(Box::new(rings)) }
 }
 
 /// Becomes the master of the slave in this file, and connects to its endpoint of this name. Waits for both at most this
 /// time.
-fn drive(
+fn connect_slave(
     path: &Path,
     name: RpmsgEndpointName,
     spin_ns: u64,
@@ -76,33 +76,40 @@ fn drive(
 ) -> Result<Rings> {
     let until = monotonic_ns() + time.as_nanos() as u64;
     let file = files::open_existing(path)?;
-    header::check(&file, path)?;
+    header::check_window(&file, path)?;
     let memory =
         Memory::map_from(file, BASE as usize).with_context(|| format!("cannot map {}", path.display()))?;
     let header = RptunHeader::new(&memory);
-    header.meet(time, path, waiting)?;
+    header.wait_for_slave(time, path, waiting)?;
     let window = divide(&header, &memory)?;
-    header.begin()?;
+    header.announce_master()?;
     let until = until.max(monotonic_ns() + ANNOUNCED.as_nanos() as u64);
     let kicks = Kicks::new(Counters { header: header.clone(), seen: header.sent_by_slave()? }, spin_ns);
-    Rings::join(&window, memory, kicks, Box::new(header), name, ServiceWait { until, notice: waiting })
+    Rings::connect_existing(
+        &window,
+        memory,
+        kicks,
+        Box::new(header),
+        name,
+        ServiceWait { until, notice: waiting },
+    )
 }
 
 /// Places the rings and buffers in the part of the window that the table has for them.
 fn divide(header: &RptunHeader, memory: &Memory) -> Result<RpmsgWindow> {
-    let (table, room) = header.table()?;
+    let (table, room) = header.read_table()?;
     let mut at = room.start;
     let mut addresses = [0; 2];
     for (ring, address) in table.rings.iter().zip(&mut addresses) {
         at = at.next_multiple_of(64);
         *address = u32::try_from(at)?;
-        at = latscope_rpmsg::table::VringResource { address: *address, ..*ring }.layout()?.end();
+        at = latscope_rpmsg::table::VringResource { address: *address, ..*ring }.layout()?.end_offset();
     }
     let at = at.next_multiple_of(64);
     if at > room.end {
         bail!("the slave's table has no room for its own rings");
     }
-    let table = table.place(memory, addresses, BASE)?;
+    let table = table.place_rings(memory, addresses, BASE)?;
     Ok(RpmsgWindow::of_table(table, at, room.end)?)
 }
 
@@ -120,7 +127,7 @@ impl Notifier for Counters {
         self.header.count_up().map_err(io::Error::other)
     }
 
-    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+    fn wait_for_peer(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         let start = Instant::now();
         loop {
             let now = self.header.sent_by_slave().map_err(io::Error::other)?;
@@ -137,7 +144,7 @@ impl Notifier for Counters {
 }
 
 impl Far for RptunHeader {
-    fn ended(&mut self) -> Option<String> {
+    fn describe_end(&mut self) -> Option<String> {
         self.has_panicked().then(|| "it reports a panic".to_owned())
     }
 }

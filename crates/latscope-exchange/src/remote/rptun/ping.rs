@@ -27,20 +27,20 @@ impl Framed {
 }
 
 impl RemoteChannel for Framed {
-    fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
+    fn send_message(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
         let length = HEADER + message.len();
         let mut request = Vec::with_capacity(length);
         request.extend(REQUEST.to_le_bytes());
         request.extend((length as u32).to_le_bytes());
         request.extend(0_u64.to_le_bytes());
         request.extend(message);
-        self.rings.send(&request)
+        self.rings.send_message(&request)
     }
 
     /// Receives the data of an answer. A message that is no answer is passed on with its header, since it matches none
     /// of the messages that were sent.
-    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
-        let length = self.rings.receive(&mut self.message, until)?;
+    fn receive_message(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
+        let length = self.rings.receive_message(&mut self.message, until)?;
         let whole = &self.message[..length];
         let data = match whole.split_first_chunk() {
             Some((command, rest)) if u32::from_le_bytes(*command) == RESPONSE => {
@@ -53,8 +53,8 @@ impl RemoteChannel for Framed {
         Ok(length)
     }
 
-    fn alarm(&mut self) -> Result<MessageWakeSource<'_>, ChannelFailure> {
-        self.rings.alarm()
+    fn wake_source(&mut self) -> Result<MessageWakeSource<'_>, ChannelFailure> {
+        self.rings.wake_source()
     }
 
     fn limit(&self) -> usize {
@@ -77,8 +77,8 @@ impl RemoteChannel for Framed {
         self.rings.recovered()
     }
 
-    fn ended(&mut self) -> Option<String> {
-        self.rings.ended()
+    fn end_description(&mut self) -> Option<String> {
+        self.rings.end_description()
     }
 
     fn distortion(&self) -> Option<&'static str> {

@@ -51,7 +51,7 @@ impl Slave {
     }
 
     fn drive(&self, name: RpmsgEndpointName, time: Duration) -> Result<Rings> {
-        drive(&self.directory.path().join("window"), name, 0, time, &|_| ())
+        connect_slave(&self.directory.path().join("window"), name, 0, time, &|_| ())
     }
 
     fn load(&self, at: usize) -> u32 {
@@ -110,10 +110,11 @@ impl Slave {
         );
         let table = ResourceTable::parse_at(&self.memory, BASE as usize + TABLE).unwrap();
         let addresses = table.rings.map(|ring| ring.address + BASE);
-        let table = table.place(&self.memory, addresses, BASE).unwrap();
+        let table = table.place_rings(&self.memory, addresses, BASE).unwrap();
         let [to_host, from_host] = table.rings.map(|ring| ring.layout().unwrap());
         assert!(
-            to_host.end() <= BASE as usize + 0x2_01CC + 24 + 0x1_0000 && to_host.end() <= from_host.end()
+            to_host.end_offset() <= BASE as usize + 0x2_01CC + 24 + 0x1_0000
+                && to_host.end_offset() <= from_host.end_offset()
         );
         let window = RpmsgWindow { table, pools: RpmsgWindow::OPENAMP.pools, size: 0 };
         window.remote(self.memory.clone()).unwrap()
@@ -131,16 +132,16 @@ impl Slave {
     /// Serves as NuttX's own endpoint.
     fn ping(&self, mut remote: RpmsgRemote<Memory>) {
         let name = Announcement { name: ping::NAME, address: 0x400, destroyed: false };
-        remote.send(0x400, NAME_SERVICE, &name.bytes()).unwrap();
+        remote.send_message(0x400, NAME_SERVICE, &name.encode_bytes()).unwrap();
         let mut room = [0; PAYLOAD];
         while !self.is_over() && !self.is_to_reset() {
-            let Ok(Some(message)) = remote.receive(&mut room) else { continue };
+            let Ok(Some(message)) = remote.receive_message(&mut room) else { continue };
             let request = &mut room[..message.length];
             if message.header.destination != 0x400 || request[..4] != ping::REQUEST.to_le_bytes() {
                 continue;
             }
             request[..4].copy_from_slice(&ping::RESPONSE.to_le_bytes());
-            remote.send(0x400, message.header.source, request).unwrap();
+            remote.send_message(0x400, message.header.source, request).unwrap();
         }
     }
 }
@@ -166,8 +167,8 @@ fn echo(channel: &mut dyn RemoteChannel, messages: usize) {
     let mut room = [0; PAYLOAD];
     for index in 0..messages {
         let message = vec![index as u8; 1 + index % channel.limit()];
-        channel.send(&message).unwrap();
-        let length = channel.receive(&mut room, until).unwrap();
+        channel.send_message(&message).unwrap();
+        let length = channel.receive_message(&mut room, until).unwrap();
         assert_eq!(&room[..length], message, "{index}");
     }
 }
@@ -176,9 +177,9 @@ fn echo(channel: &mut dyn RemoteChannel, messages: usize) {
 fn every_master_after_the_first_resets_the_slave() {
     beside(Slave::echo, |slave| {
         for boots in 1..=3 {
-            let mut rings = slave.drive(RpmsgService::Pty.name(), LONG).unwrap();
+            let mut rings = slave.drive(RpmsgService::Pty.endpoint_name(), LONG).unwrap();
             echo(&mut rings, 600);
-            assert_eq!((rings.faults(), rings.ended(), rings.limit()), (0, None, PAYLOAD));
+            assert_eq!((rings.faults(), rings.end_description(), rings.limit()), (0, None, PAYLOAD));
             assert_eq!(slave.boots.load(Ordering::Relaxed), boots);
             assert!(slave.load(MASTER_COUNTER) > 0, "it was kicked");
         }
@@ -191,7 +192,7 @@ fn the_echo_of_nuttx_is_asked_by_its_own_header() {
         let mut channel = ping::Framed::new(slave.drive(ping::NAME, LONG).unwrap());
         assert_eq!(channel.limit(), PAYLOAD - ping::HEADER);
         echo(&mut channel, 600);
-        assert!(channel.faults() == 0 && channel.ended().is_none());
+        assert!(channel.faults() == 0 && channel.end_description().is_none());
     });
 }
 
@@ -206,10 +207,10 @@ fn a_slave_that_does_not_come_and_one_that_panics_are_reported() {
     assert!(slave.drive(ping::NAME, Duration::from_millis(20)).is_err());
     assert_eq!((slave.load(MASTER_COMMAND), slave.load(MASTER_COUNTER)), (RESET, 1));
     beside(Slave::echo, |slave| {
-        let mut rings = slave.drive(RpmsgService::Pty.name(), LONG).unwrap();
+        let mut rings = slave.drive(RpmsgService::Pty.endpoint_name(), LONG).unwrap();
         slave.store(SLAVE_COMMAND, 2 << 16);
-        assert!(rings.ended().unwrap().contains("panic"));
-        assert!(matches!(rings.receive(&mut [0; PAYLOAD], 1), Err(ChannelFailure::Timeout)));
+        assert!(rings.end_description().unwrap().contains("panic"));
+        assert!(matches!(rings.receive_message(&mut [0; PAYLOAD], 1), Err(ChannelFailure::Timeout)));
     });
 }
 
@@ -252,7 +253,7 @@ fn a_file_that_is_no_window_is_refused_at_once_and_stays_as_it_is() {
         (table, "no slave of rptun is ready"),
     ] {
         std::fs::write(&path, &content).unwrap();
-        let error = drive(&path, ping::NAME, 0, Duration::from_millis(20), &|_| ()).err().unwrap();
+        let error = connect_slave(&path, ping::NAME, 0, Duration::from_millis(20), &|_| ()).err().unwrap();
         let line = format!("{error:#}");
         assert!(line.contains(wanted) && !line.contains('\n'), "{line}");
         assert!(std::fs::read(&path).unwrap() == content, "{wanted}");

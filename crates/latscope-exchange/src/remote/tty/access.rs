@@ -18,13 +18,16 @@ const BSD_MASTERS: u32 = 2;
 ///
 /// # Errors
 /// The path is not of a terminal that can be opened, it is a master, or another program has it for itself.
-pub(super) fn open(path: &Path, name: &str) -> Result<OwnedFd> {
+pub(super) fn open_terminal(path: &Path, name: &str) -> Result<OwnedFd> {
     let failed = |error: io::Error| anyhow!("{name}: {error}");
-    let looked = Looked::at(path).map_err(failed)?;
+    let looked = Looked::at_target(path).map_err(failed)?;
     ensure!(looked.kind() == FileType::CharacterDevice, "{name} is not a terminal");
     let terminal = match looked.open(modes::OPEN) {
         Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => {
-            bail!("{}", taken(name, stat(path).ok().and_then(|found| openers::words(&found))))
+            bail!(
+                "{}",
+                describe_exclusive(name, stat(path).ok().and_then(|found| openers::describe_openers(&found)))
+            )
         }
         opened => OwnedFd::from(opened.map_err(failed)?),
     };
@@ -34,7 +37,7 @@ pub(super) fn open(path: &Path, name: &str) -> Result<OwnedFd> {
     );
     // The mark of a program that was killed stays. It counts as long as a process has the terminal open.
     let holders = openers(&terminal).filter(|_| is_exclusive(&terminal));
-    ensure!(holders.is_none(), "{}", taken(name, holders));
+    ensure!(holders.is_none(), "{}", describe_exclusive(name, holders));
     Ok(terminal)
 }
 
@@ -59,10 +62,10 @@ pub(super) fn check_is_free(terminal: &OwnedFd, name: &str, forced: bool) -> Res
 
 /// Other programs that have a terminal open, as far as this user can see them.
 pub(super) fn openers(terminal: &OwnedFd) -> Option<String> {
-    openers::words(&fstat(terminal).ok()?)
+    openers::describe_openers(&fstat(terminal).ok()?)
 }
 
-fn taken(name: &str, holders: Option<String>) -> String {
+fn describe_exclusive(name: &str, holders: Option<String>) -> String {
     let holders = holders.unwrap_or_else(|| "a program that this user cannot see".to_owned());
     format!("{name} is in exclusive use (TIOCEXCL) by {holders}: end it, or choose another terminal")
 }
@@ -73,7 +76,7 @@ pub(super) fn also_open(openers: &str, name: &str) -> String {
 }
 
 /// Sentence on modes that another program changed.
-pub(super) fn changed(name: &str, openers: Option<&str>) -> String {
+pub(super) fn describe_mode_change(name: &str, openers: Option<&str>) -> String {
     let open = openers.map(|openers| format!(", which is also open in {openers}")).unwrap_or_default();
     format!("another program changed the modes of {name}{open}")
 }

@@ -25,7 +25,7 @@ pub(super) enum TtyBlockMatch {
 
 impl TtyBlockTracker {
     /// Notes a block that was sent.
-    pub(super) fn send(&mut self, message: &[u8]) {
+    pub(super) fn record_sent(&mut self, message: &[u8]) {
         let Some(number) = message.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)) else { return };
         let first = self.sent.take().map_or(number, |(_, numbers)| *numbers.start());
         self.sent = Some((message.len(), first..=number));
@@ -33,7 +33,7 @@ impl TtyBlockTracker {
 
     /// Reads the beginning of the input. A block begins with the number of one that was sent, and ends after its
     /// length or where another begins.
-    pub(super) fn read(&self, input: &[u8]) -> TtyBlockMatch {
+    pub(super) fn match_input(&self, input: &[u8]) -> TtyBlockMatch {
         let Some((length, numbers)) = &self.sent else { return TtyBlockMatch::Foreign(input.len()) };
         let (length, header) = (*length, (*length).min(block::HEADER));
         let begins = |at: usize| {
@@ -48,7 +48,7 @@ impl TtyBlockTracker {
         }
         match input.get(..length) {
             None => TtyBlockMatch::Incomplete,
-            Some(whole) if block::parse(whole).is_ok() => TtyBlockMatch::Block(length),
+            Some(whole) if block::verify_block(whole).is_ok() => TtyBlockMatch::Block(length),
             Some(_) => TtyBlockMatch::Block(next().map_or(length, |at| at.min(length))),
         }
     }
@@ -60,24 +60,24 @@ mod tests {
 
     fn block(number: u64) -> Vec<u8> {
         let mut block = vec![0; 64];
-        block::write(number, &mut block);
+        block::write_block(number, &mut block);
         block
     }
 
     /// Reads all of the input: the numbers of sound blocks, how many others came, and the bytes of none.
     fn read(input: &[&[u8]]) -> (Vec<u64>, usize, usize) {
         let mut blocks = TtyBlockTracker::default();
-        (100..110).for_each(|number| blocks.send(&block(number)));
+        (100..110).for_each(|number| blocks.record_sent(&block(number)));
         let (mut rest, mut sound, mut others, mut foreign) = (&input.concat()[..], Vec::new(), 0, 0);
         loop {
-            let length = match blocks.read(rest) {
+            let length = match blocks.match_input(rest) {
                 TtyBlockMatch::Incomplete => return (sound, others, foreign + rest.len()),
                 TtyBlockMatch::Foreign(length) => {
                     foreign += length;
                     length
                 }
                 TtyBlockMatch::Block(length) => {
-                    match block::parse(&rest[..length]) {
+                    match block::verify_block(&rest[..length]) {
                         Ok(number) if length == 64 => sound.push(number),
                         _ => others += 1,
                     }

@@ -95,7 +95,7 @@ fn open(order: &ChannelRequest, framing: Framing) -> Result<Box<dyn RemoteChanne
         order.service != RpmsgService::Sink,
         "a terminal leads to an echo: there is only --direction echoed"
     );
-    let path = order.text(PATH.name);
+    let path = order.text_param(PATH.name);
     ensure!(!path.is_empty(), "a terminal is needed: --path /dev/pts/N, from `latscope remote serve --pty`");
     let mut terminal = Tty::open(Path::new(path), framing, order)?;
     // What another run left on its way belongs to none of ours. An end that is closed is told by the first message.
@@ -134,12 +134,12 @@ impl Tty {
         let name = path.display().to_string();
         // By another name it might be another one later.
         let path = path.canonicalize().with_context(|| name.clone())?;
-        let terminal = access::open(&path, &name)?;
-        let before = Modes::of(&terminal).map_err(|error| not_a_terminal(&name, &error))?;
-        access::check_is_free(&terminal, &name, order.has(&FORCE))?;
+        let terminal = access::open_terminal(&path, &name)?;
+        let before = Modes::of_terminal(&terminal).map_err(|error| not_a_terminal(&name, &error))?;
+        access::check_is_free(&terminal, &name, order.has_flag(&FORCE))?;
         let modes = match framing {
             Framing::Lengths | Framing::Blocks => before.raw(),
-            Framing::Lines => before.lines(),
+            Framing::Lines => before.without_echo(),
         };
         let openers = access::openers(&terminal);
         if let Some(openers) = &openers {
@@ -165,13 +165,13 @@ impl Tty {
             duplicates: 0,
             ended: None,
         };
-        modes.apply(&tty.terminal).with_context(|| tty.path.clone())?;
+        modes.apply_to(&tty.terminal).with_context(|| tty.path.clone())?;
         tcflush(&tty.terminal, QueueSelector::IOFlush).with_context(|| tty.path.clone())?;
         Ok(tty)
     }
 
     /// Writes the bytes for which the terminal had no room; returns true if all of them are written.
-    fn finish(&mut self) -> Result<bool, ChannelFailure> {
+    fn flush_unsent(&mut self) -> Result<bool, ChannelFailure> {
         if !self.unsent.is_empty() {
             let written = write(&self.terminal, &self.unsent);
             let length = self.no_wait(written)?;
@@ -182,12 +182,12 @@ impl Tty {
 
     /// Reads the available bytes; returns their number.
     fn fetch(&mut self) -> Result<usize, ChannelFailure> {
-        let length = match read(&self.terminal, self.input.room()) {
+        let length = match read(&self.terminal, self.input.free_space()) {
             // The end of a file: Ctrl-D of a line, or the other end is closed.
             Ok(0) if self.hung_up()? => return Err(self.gone(CLOSED)),
             found => self.no_wait(found)?,
         };
-        self.witness.receive(&self.input.bytes[self.input.to..self.input.to + length]);
+        self.witness.record_received(&self.input.bytes[self.input.to..self.input.to + length]);
         self.input.to += length;
         Ok(length)
     }
@@ -214,7 +214,7 @@ impl Tty {
     }
 
     /// Copies the next whole message, if it is there, to `into`, as far as there is room.
-    fn take(&mut self, into: &mut [u8]) -> Option<usize> {
+    fn take_message(&mut self, into: &mut [u8]) -> Option<usize> {
         if self.framing == Framing::Blocks { self.take_block(into) } else { self.take_reply(into) }
     }
 
@@ -222,30 +222,30 @@ impl Tty {
     fn take_reply(&mut self, into: &mut [u8]) -> Option<usize> {
         let newline = usize::from(self.framing == Framing::Lines);
         loop {
-            match self.replies.read(self.input.rest()) {
+            match self.replies.match_input(self.input.unread_bytes()) {
                 replies::TtyReplyMatch::Incomplete => return None,
                 replies::TtyReplyMatch::Again(length) => {
                     self.input.consume(length);
                     self.duplicates += 1;
                 }
                 replies::TtyReplyMatch::Reply(length, place) => {
-                    let taken = copy(&self.input.rest()[..length - newline], into);
+                    let taken = copy(&self.input.unread_bytes()[..length - newline], into);
                     self.input.consume(length);
-                    self.replies.answer(place);
+                    self.replies.mark_answered(place);
                     return Some(taken);
                 }
                 replies::TtyReplyMatch::Other => {
-                    let ahead = self.replies.ahead(self.input.rest());
+                    let ahead = self.replies.bytes_before_reply(self.input.unread_bytes());
                     if let Some(length) = ahead.filter(|_| self.framing == Framing::Lengths) {
                         self.input.consume(length);
                         self.blocks.foreign += length as u64;
                         continue;
                     }
                     let length = match self.framing {
-                        Framing::Lines => self.input.rest().iter().position(|byte| *byte == b'\n')?,
+                        Framing::Lines => self.input.unread_bytes().iter().position(|byte| *byte == b'\n')?,
                         _ => self.replies.expected(),
                     };
-                    let taken = copy(self.input.rest().get(..length)?, into);
+                    let taken = copy(self.input.unread_bytes().get(..length)?, into);
                     self.input.consume(length + newline);
                     if taken > 0 {
                         self.replies.spoil();
@@ -260,12 +260,14 @@ impl Tty {
 
     /// Clears the input of what answers nothing, before the next message: replies that come again, and strays.
     fn clear_input(&mut self) {
-        while let replies::TtyReplyMatch::Again(length) = self.replies.read(self.input.rest()) {
+        while let replies::TtyReplyMatch::Again(length) = self.replies.match_input(self.input.unread_bytes())
+        {
             self.input.consume(length);
             self.duplicates += 1;
         }
-        let awaited = self.replies.read(self.input.rest()) == replies::TtyReplyMatch::Incomplete;
-        if !awaited && !self.input.rest().is_empty() {
+        let awaited =
+            self.replies.match_input(self.input.unread_bytes()) == replies::TtyReplyMatch::Incomplete;
+        if !awaited && !self.input.unread_bytes().is_empty() {
             self.strays += 1;
             self.input.clear();
         }
@@ -274,14 +276,14 @@ impl Tty {
     /// Returns the next block, sound or not; bytes in front of it are skipped and counted.
     fn take_block(&mut self, into: &mut [u8]) -> Option<usize> {
         loop {
-            match self.blocks.read(self.input.rest()) {
+            match self.blocks.match_input(self.input.unread_bytes()) {
                 TtyBlockMatch::Incomplete | TtyBlockMatch::Foreign(0) => return None,
                 TtyBlockMatch::Foreign(length) => {
                     self.input.consume(length);
                     self.blocks.foreign += length as u64;
                 }
                 TtyBlockMatch::Block(length) => {
-                    let taken = copy(&self.input.rest()[..length], into);
+                    let taken = copy(&self.input.unread_bytes()[..length], into);
                     self.input.consume(length);
                     return Some(taken);
                 }
@@ -290,7 +292,7 @@ impl Tty {
     }
 
     /// Sleeps until something can be read, or written if something is to be.
-    fn rest(&self, ns: u64) -> Result<(), ChannelFailure> {
+    fn wait_until_ready(&self, ns: u64) -> Result<(), ChannelFailure> {
         let flags = if self.unsent.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
         poll(&mut [PollFd::new(&self.terminal, flags)], Duration::from_nanos(ns))?;
         Ok(())
@@ -298,14 +300,14 @@ impl Tty {
 }
 
 impl RemoteChannel for Tty {
-    fn send(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
+    fn send_message(&mut self, message: &[u8]) -> Result<(), ChannelFailure> {
         if message.len() > LIMIT {
             return Err(ChannelFailure::Unsent(Unsent::TooLong));
         }
         if self.framing != Framing::Blocks && self.replies.is_idle() {
             self.clear_input();
         }
-        if !self.finish()? {
+        if !self.flush_unsent()? {
             return Err(ChannelFailure::Unsent(Unsent::NoBuffer));
         }
         let line: Vec<u8>;
@@ -326,18 +328,18 @@ impl RemoteChannel for Tty {
                 }
             });
         }
-        self.witness.send(bytes);
+        self.witness.record_sent(bytes);
         self.unsent.extend(&bytes[length..]);
         match self.framing {
-            Framing::Blocks => self.blocks.send(message),
-            Framing::Lengths | Framing::Lines => self.replies.send(bytes),
+            Framing::Blocks => self.blocks.record_sent(message),
+            Framing::Lengths | Framing::Lines => self.replies.record_sent(bytes),
         }
         Ok(())
     }
 
-    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
+    fn receive_message(&mut self, into: &mut [u8], until: u64) -> Result<usize, ChannelFailure> {
         loop {
-            if let Some(length) = self.take(into) {
+            if let Some(length) = self.take_message(into) {
                 return Ok(length);
             }
             if self.input.is_full() {
@@ -349,16 +351,16 @@ impl RemoteChannel for Tty {
             if self.fetch()? > 0 {
                 continue;
             }
-            self.finish()?;
+            self.flush_unsent()?;
             match left {
                 0 => return Err(ChannelFailure::Timeout),
-                left => self.rest(left.min(LOOK))?,
+                left => self.wait_until_ready(left.min(LOOK))?,
             }
         }
     }
 
-    fn alarm(&mut self) -> Result<MessageWakeSource<'_>, ChannelFailure> {
-        Ok(if self.finish()? {
+    fn wake_source(&mut self) -> Result<MessageWakeSource<'_>, ChannelFailure> {
+        Ok(if self.flush_unsent()? {
             MessageWakeSource::Readable(self.terminal.as_fd())
         } else {
             MessageWakeSource::Unknown
@@ -371,7 +373,7 @@ impl RemoteChannel for Tty {
         let end = monotonic_ns() + REPLY_TIMEOUT.as_nanos() as u64;
         loop {
             self.input.clear();
-            self.rest(QUIET * MILLISECOND)?;
+            self.wait_until_ready(QUIET * MILLISECOND)?;
             if self.fetch()? == 0 || monotonic_ns() > end {
                 self.input.clear();
                 return Ok(());
@@ -396,20 +398,20 @@ impl RemoteChannel for Tty {
     }
 
     fn translation(&self) -> Option<String> {
-        self.witness.verdict()
+        self.witness.describe_changes()
     }
 
     fn interference(&self, failed: bool) -> Option<String> {
-        let changed = Modes::of(&self.terminal).is_ok_and(|modes| modes != self.modes);
+        let changed = Modes::of_terminal(&self.terminal).is_ok_and(|modes| modes != self.modes);
         let openers = access::openers(&self.terminal).or_else(|| self.openers.clone());
         match (changed, openers) {
-            (true, openers) => Some(access::changed(&self.path, openers.as_deref())),
+            (true, openers) => Some(access::describe_mode_change(&self.path, openers.as_deref())),
             (false, Some(openers)) if failed => Some(access::also_open(&openers, &self.path)),
             (false, _) => None,
         }
     }
 
-    fn ended(&mut self) -> Option<String> {
+    fn end_description(&mut self) -> Option<String> {
         self.ended.clone()
     }
 }
@@ -417,7 +419,7 @@ impl RemoteChannel for Tty {
 impl Drop for Tty {
     fn drop(&mut self) {
         // Before the modes are put back, which opens the terminal once more.
-        modes::release(&self.terminal);
+        modes::release_terminal(&self.terminal);
     }
 }
 
@@ -434,7 +436,7 @@ impl TtyInputBuffer {
         TtyInputBuffer { bytes: vec![0; ROOM].into(), from: 0, to: 0 }
     }
 
-    fn rest(&self) -> &[u8] {
+    fn unread_bytes(&self) -> &[u8] {
         &self.bytes[self.from..self.to]
     }
 
@@ -454,7 +456,7 @@ impl TtyInputBuffer {
     }
 
     /// Returns the free part of the buffer, where the next bytes go.
-    fn room(&mut self) -> &mut [u8] {
+    fn free_space(&mut self) -> &mut [u8] {
         if self.to == ROOM {
             self.bytes.copy_within(self.from..self.to, 0);
             (self.from, self.to) = (0, self.to - self.from);

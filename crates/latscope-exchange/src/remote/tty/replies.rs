@@ -32,7 +32,7 @@ pub(super) enum TtyReplyMatch {
 
 impl Replies {
     /// Notes a message that was sent, in the bytes that were written.
-    pub(super) fn send(&mut self, written: &[u8]) {
+    pub(super) fn record_sent(&mut self, written: &[u8]) {
         let spare = if self.answered.len() < REMEMBERED { None } else { self.answered.pop_front() };
         let mut message = spare.unwrap_or_default();
         message.clear();
@@ -52,7 +52,7 @@ impl Replies {
     }
 
     /// Reads the beginning of the input.
-    pub(super) fn read(&self, input: &[u8]) -> TtyReplyMatch {
+    pub(super) fn match_input(&self, input: &[u8]) -> TtyReplyMatch {
         let begins = |message: &Vec<u8>| !message.is_empty() && input.starts_with(message);
         if let Some(place) = self.owed.iter().position(begins) {
             return TtyReplyMatch::Reply(self.owed[place].len(), place);
@@ -66,7 +66,7 @@ impl Replies {
 
     /// Returns the number of bytes in front of the next reply, where that begins further on. A part of a reply counts
     /// if it cannot be there by chance.
-    pub(super) fn ahead(&self, input: &[u8]) -> Option<usize> {
+    pub(super) fn bytes_before_reply(&self, input: &[u8]) -> Option<usize> {
         let owed = self.owed.front()?;
         let least = owed.len().min(CERTAIN);
         let begins = |at: &usize| {
@@ -77,7 +77,7 @@ impl Replies {
     }
 
     /// Notes that the message at a place was answered.
-    pub(super) fn answer(&mut self, place: usize) {
+    pub(super) fn mark_answered(&mut self, place: usize) {
         self.answered.extend(self.owed.remove(place));
         if self.answered.len() > REMEMBERED {
             self.answered.pop_front();
@@ -102,52 +102,52 @@ mod tests {
     #[test]
     fn replies_are_told_from_copies_and_from_all_else() {
         let mut replies = Replies::default();
-        assert_eq!(replies.read(b"noise"), TtyReplyMatch::Other);
+        assert_eq!(replies.match_input(b"noise"), TtyReplyMatch::Other);
         for message in [b"first.", b"second", b"third."] {
-            replies.send(message);
+            replies.record_sent(message);
         }
-        assert_eq!(replies.read(b"first.second"), TtyReplyMatch::Reply(6, 0));
-        assert_eq!(replies.read(b"second"), TtyReplyMatch::Reply(6, 1), "it overtook the first");
-        replies.answer(0);
-        assert_eq!(replies.read(b"first.sec"), TtyReplyMatch::Again(6));
-        assert_eq!(replies.read(b"fir"), TtyReplyMatch::Incomplete);
-        assert_eq!(replies.read(b"firm"), TtyReplyMatch::Other);
-        assert_eq!(replies.read(b""), TtyReplyMatch::Other);
-        assert_eq!((replies.read(b"third."), replies.expected()), (TtyReplyMatch::Reply(6, 1), 6));
+        assert_eq!(replies.match_input(b"first.second"), TtyReplyMatch::Reply(6, 0));
+        assert_eq!(replies.match_input(b"second"), TtyReplyMatch::Reply(6, 1), "it overtook the first");
+        replies.mark_answered(0);
+        assert_eq!(replies.match_input(b"first.sec"), TtyReplyMatch::Again(6));
+        assert_eq!(replies.match_input(b"fir"), TtyReplyMatch::Incomplete);
+        assert_eq!(replies.match_input(b"firm"), TtyReplyMatch::Other);
+        assert_eq!(replies.match_input(b""), TtyReplyMatch::Other);
+        assert_eq!((replies.match_input(b"third."), replies.expected()), (TtyReplyMatch::Reply(6, 1), 6));
         replies.give_up();
-        assert!(replies.is_idle() && replies.read(b"second") == TtyReplyMatch::Other);
+        assert!(replies.is_idle() && replies.match_input(b"second") == TtyReplyMatch::Other);
         // A message that is sent again is awaited again.
-        replies.send(b"first.");
-        assert_eq!(replies.read(b"first."), TtyReplyMatch::Reply(6, 0));
+        replies.record_sent(b"first.");
+        assert_eq!(replies.match_input(b"first."), TtyReplyMatch::Reply(6, 0));
     }
 
     #[test]
     fn a_reply_behind_foreign_bytes_is_found() {
         let mut replies = Replies::default();
-        assert_eq!(replies.ahead(b"noise"), None);
-        replies.send(b"a message of ours");
-        assert_eq!(replies.ahead(b"login: a message of ours"), Some(7));
-        assert_eq!(replies.ahead(b"login: a messag"), Some(7), "the rest is on its way");
-        assert_eq!(replies.ahead(b"login: a"), None, "a single letter may be anything");
-        assert_eq!(replies.ahead(b"a massage of ours"), None);
+        assert_eq!(replies.bytes_before_reply(b"noise"), None);
+        replies.record_sent(b"a message of ours");
+        assert_eq!(replies.bytes_before_reply(b"login: a message of ours"), Some(7));
+        assert_eq!(replies.bytes_before_reply(b"login: a messag"), Some(7), "the rest is on its way");
+        assert_eq!(replies.bytes_before_reply(b"login: a"), None, "a single letter may be anything");
+        assert_eq!(replies.bytes_before_reply(b"a massage of ours"), None);
         replies.give_up();
-        replies.send(b"ab");
-        assert_eq!((replies.ahead(b"xab"), replies.ahead(b"xa")), (Some(1), None));
+        replies.record_sent(b"ab");
+        assert_eq!((replies.bytes_before_reply(b"xab"), replies.bytes_before_reply(b"xa")), (Some(1), None));
         replies.give_up();
-        replies.send(&[7; 20]);
-        assert_eq!(replies.ahead(&[7; 19]), None, "a part of it, and nothing in front");
+        replies.record_sent(&[7; 20]);
+        assert_eq!(replies.bytes_before_reply(&[7; 19]), None, "a part of it, and nothing in front");
     }
 
     #[test]
     fn a_bounded_number_of_answered_messages_is_remembered() {
         let mut replies = Replies::default();
         for number in 0..100u8 {
-            replies.send(&[number, 7]);
-            replies.answer(0);
+            replies.record_sent(&[number, 7]);
+            replies.mark_answered(0);
         }
         assert_eq!(replies.answered.len(), REMEMBERED);
         assert_eq!(
-            (replies.read(&[99, 7]), replies.read(&[3, 7])),
+            (replies.match_input(&[99, 7]), replies.match_input(&[3, 7])),
             (TtyReplyMatch::Again(2), TtyReplyMatch::Other)
         );
     }

@@ -66,7 +66,7 @@ fn echo(terminal: &PseudoTerminal, bytes: usize) {
 fn every_byte_goes_through_unharmed() {
     let terminal = PseudoTerminal::open().unwrap();
     // As a terminal is by default.
-    Modes::of(&terminal.slave).unwrap().lines().apply(&terminal.slave).unwrap();
+    Modes::of_terminal(&terminal.slave).unwrap().without_echo().apply_to(&terminal.slave).unwrap();
     let mut channel = channel(&terminal, Framing::Lengths);
     let all: Vec<u8> = (0..=255).collect();
     let commands = b"\x03\x04\x11\x13\x1a\x1c\x7f\x15\x17\r\n\xff\xff\0";
@@ -76,39 +76,39 @@ fn every_byte_goes_through_unharmed() {
         scope.spawn(|| echo(&terminal, bytes));
         let mut into = [0; LIMIT];
         for message in messages {
-            channel.send(message).unwrap();
-            let length = channel.receive(&mut into, soon()).unwrap();
+            channel.send_message(message).unwrap();
+            let length = channel.receive_message(&mut into, soon()).unwrap();
             assert_eq!(&into[..length], message);
         }
         assert!(
-            matches!(channel.receive(&mut into, 0), Err(ChannelFailure::Timeout)),
+            matches!(channel.receive_message(&mut into, 0), Err(ChannelFailure::Timeout)),
             "one look, and no more"
         );
     });
-    assert_eq!((channel.faults(), channel.ended()), (0, None));
+    assert_eq!((channel.faults(), channel.end_description()), (0, None));
 }
 
 #[test]
 fn modes_are_raw_while_it_is_used_and_restored_after() {
     let terminal = PseudoTerminal::open().unwrap();
-    let before = Modes::of(&terminal.slave).unwrap().lines();
-    before.apply(&terminal.slave).unwrap();
+    let before = Modes::of_terminal(&terminal.slave).unwrap().without_echo();
+    before.apply_to(&terminal.slave).unwrap();
     let journalled = std::cell::RefCell::new(Vec::new());
     let journal = |leftover: &Leftover| -> Result<()> {
-        assert_eq!(Modes::of(&terminal.slave).unwrap(), before, "journalled before it is made");
+        assert_eq!(Modes::of_terminal(&terminal.slave).unwrap(), before, "journalled before it is made");
         journalled.borrow_mut().push(leftover.clone());
         Ok(())
     };
     let channel = open_tty(&terminal.path, &journal).unwrap();
-    assert_eq!(Modes::of(&terminal.slave).unwrap(), before.raw());
+    assert_eq!(Modes::of_terminal(&terminal.slave).unwrap(), before.raw());
     drop(channel);
-    assert_eq!(Modes::of(&terminal.slave).unwrap(), before);
+    assert_eq!(Modes::of_terminal(&terminal.slave).unwrap(), before);
     let expected = Leftover::Modes(terminal.path.clone(), before, before.raw());
     assert_eq!(*journalled.borrow(), [expected]);
     // Without a guardian nothing is changed.
     let refused = open_tty(&terminal.path, &|_| anyhow::bail!("no guardian"));
     assert_eq!(refused.unwrap_err().to_string(), "no guardian");
-    assert_eq!(Modes::of(&terminal.slave).unwrap(), before);
+    assert_eq!(Modes::of_terminal(&terminal.slave).unwrap(), before);
 }
 
 #[test]
@@ -116,13 +116,13 @@ fn a_reply_may_come_in_pieces_and_several_at_once() {
     let terminal = PseudoTerminal::open().unwrap();
     let mut channel = channel(&terminal, Framing::Lengths);
     let mut into = [0; LIMIT];
-    channel.send(b"one").unwrap();
-    channel.send(b"three").unwrap();
+    channel.send_message(b"one").unwrap();
+    channel.send_message(b"three").unwrap();
     say(&terminal, b"on");
-    assert!(matches!(channel.receive(&mut into, a_moment()), Err(ChannelFailure::Timeout)));
+    assert!(matches!(channel.receive_message(&mut into, a_moment()), Err(ChannelFailure::Timeout)));
     say(&terminal, b"ethree");
     for expected in [&b"one"[..], b"three"] {
-        let length = channel.receive(&mut into, soon()).unwrap();
+        let length = channel.receive_message(&mut into, soon()).unwrap();
         assert_eq!(&into[..length], expected);
     }
 }
@@ -132,19 +132,19 @@ fn what_is_late_or_unasked_does_not_answer_what_follows() {
     let terminal = PseudoTerminal::open().unwrap();
     let mut channel = channel(&terminal, Framing::Lengths);
     let mut into = [0; LIMIT];
-    channel.send(b"lost").unwrap();
-    assert!(matches!(channel.receive(&mut into, a_moment()), Err(ChannelFailure::Timeout)));
+    channel.send_message(b"lost").unwrap();
+    assert!(matches!(channel.receive_message(&mut into, a_moment()), Err(ChannelFailure::Timeout)));
     say(&terminal, b"lo");
     channel.give_up().unwrap();
     assert_eq!(heard(&terminal), b"lost");
-    channel.send(b"next").unwrap();
+    channel.send_message(b"next").unwrap();
     say(&terminal, b"nextstray");
-    assert_eq!(channel.receive(&mut into, soon()).unwrap(), 4);
+    assert_eq!(channel.receive_message(&mut into, soon()).unwrap(), 4);
     assert_eq!(&into[..4], b"next");
     // It came with the reply, and is not taken for the next.
-    channel.send(b"more").unwrap();
+    channel.send_message(b"more").unwrap();
     say(&terminal, b"more");
-    assert_eq!(channel.receive(&mut into, soon()).unwrap(), 4);
+    assert_eq!(channel.receive_message(&mut into, soon()).unwrap(), 4);
     assert_eq!((&into[..4], channel.faults()), (&b"more"[..], 1));
 }
 
@@ -156,14 +156,14 @@ fn replies_behind_foreign_bytes_are_found() {
     let mut into = [0; LIMIT];
     for number in 0..5u8 {
         let message = [number; 48];
-        channel.send(&message).unwrap();
+        channel.send_message(&message).unwrap();
         heard(&terminal);
         say(&terminal, b"login: ");
         say(&terminal, &message[..30]);
         // It is taken for no reply before its rest is there.
-        assert!(matches!(channel.receive(&mut into, 0), Err(ChannelFailure::Timeout)));
+        assert!(matches!(channel.receive_message(&mut into, 0), Err(ChannelFailure::Timeout)));
         say(&terminal, &message[30..]);
-        assert_eq!(channel.receive(&mut into, soon()).unwrap(), 48);
+        assert_eq!(channel.receive_message(&mut into, soon()).unwrap(), 48);
         assert_eq!(into[..48], message);
     }
     assert_eq!((channel.foreign(), channel.faults()), (35, 0));
@@ -184,10 +184,10 @@ fn replies_that_come_again_are_counted_as_such() {
             ("fourth", format!("third{end}fourth{end}")),
         ];
         for (message, said) in rounds {
-            channel.send(message.as_bytes()).unwrap();
+            channel.send_message(message.as_bytes()).unwrap();
             heard(&terminal);
             say(&terminal, said.as_bytes());
-            let length = channel.receive(&mut into, soon()).unwrap();
+            let length = channel.receive_message(&mut into, soon()).unwrap();
             assert_eq!(String::from_utf8_lossy(&into[..length]), message, "{framing:?}");
         }
         assert_eq!((channel.duplicates(), channel.faults()), (3, 0), "{framing:?}");
@@ -203,23 +203,23 @@ fn both_sides_full_is_no_deadlock_and_costs_no_byte() {
     let block = |number: u32| [&number.to_le_bytes()[..], &[0x13; 1020]].concat();
     let mut sent = 0;
     // There is no reader: it fills, and does not wait. Parts of the last block are in it.
-    while channel.send(&block(sent)).is_ok() {
+    while channel.send_message(&block(sent)).is_ok() {
         sent += 1;
         assert!(sent < 10_000, "a terminal has an end");
     }
-    assert!(matches!(channel.send(&block(sent)), Err(ChannelFailure::Unsent(Unsent::NoBuffer))));
+    assert!(matches!(channel.send_message(&block(sent)), Err(ChannelFailure::Unsent(Unsent::NoBuffer))));
     assert!(sent >= 4, "{sent}");
     let bytes = sent as usize * 1024;
     thread::scope(|scope| {
         scope.spawn(|| echo(&terminal, bytes));
         let mut into = [0; LIMIT];
         for number in 0..sent {
-            let length = channel.receive(&mut into, soon()).unwrap();
+            let length = channel.receive_message(&mut into, soon()).unwrap();
             assert_eq!(&into[..length], block(number), "{number}");
         }
     });
     assert_eq!(channel.faults(), 0);
-    assert!(matches!(channel.send(&[0; LIMIT + 1]), Err(ChannelFailure::Unsent(Unsent::TooLong))));
+    assert!(matches!(channel.send_message(&[0; LIMIT + 1]), Err(ChannelFailure::Unsent(Unsent::TooLong))));
 }
 
 #[test]
@@ -227,13 +227,13 @@ fn an_end_that_closes_is_reported() {
     let terminal = PseudoTerminal::open().unwrap();
     let path = terminal.path.display().to_string();
     let mut channel = channel(&terminal, Framing::Lengths);
-    channel.send(b"ping").unwrap();
+    channel.send_message(b"ping").unwrap();
     drop(terminal);
     let mut into = [0; LIMIT];
-    let failure = channel.receive(&mut into, soon()).unwrap_err();
+    let failure = channel.receive_message(&mut into, soon()).unwrap_err();
     assert!(matches!(&failure, ChannelFailure::Gone(how) if how.starts_with(&path)), "{failure}");
-    assert!(channel.ended().unwrap().contains("other end"));
-    assert!(matches!(channel.send(b"ping"), Err(ChannelFailure::Gone(_))));
+    assert!(channel.end_description().unwrap().contains("other end"));
+    assert!(matches!(channel.send_message(b"ping"), Err(ChannelFailure::Gone(_))));
 }
 
 #[test]
@@ -241,13 +241,13 @@ fn lines_lose_what_the_terminal_takes_for_commands() {
     let through = |message: &[u8]| {
         let terminal = PseudoTerminal::open().unwrap();
         let mut channel = channel(&terminal, Framing::Lines);
-        channel.send(message).unwrap();
+        channel.send_message(message).unwrap();
         // What is typed comes with a carriage return.
         let typed = heard(&terminal);
         let kept = write(&terminal.master, &typed).unwrap();
         assert_eq!(kept, typed.len());
         let mut into = [0; LIMIT];
-        channel.receive(&mut into, a_moment()).ok().map(|length| into[..length].to_vec())
+        channel.receive_message(&mut into, a_moment()).ok().map(|length| into[..length].to_vec())
     };
     assert_eq!(through(b"Hello,world").as_deref(), Some(&b"Hello,world"[..]));
     assert_eq!(through(b"a\x03b").as_deref(), Some(&b"b"[..]), "a signal empties the line");
@@ -272,7 +272,7 @@ fn a_line_has_an_end_and_the_rest_of_a_longer_one_is_lost() {
                 rest = &rest[no_wait(write(&terminal.master, rest))..];
             }
         });
-        let length = channel.receive(&mut into, soon()).unwrap();
+        let length = channel.receive_message(&mut into, soon()).unwrap();
         assert_eq!(
             (length, &into[..length]),
             (4095, &[b'a'; 4095][..]),
@@ -289,14 +289,14 @@ fn no_wait(done: rustix::io::Result<usize>) -> usize {
 fn a_line_that_stops_the_output_ends_the_row() {
     let terminal = PseudoTerminal::open().unwrap();
     let mut channel = channel(&terminal, Framing::Lines);
-    channel.send(b"a\x13b").unwrap();
+    channel.send_message(b"a\x13b").unwrap();
     let typed = heard(&terminal);
     say(&terminal, &typed);
     let mut into = [0; LIMIT];
-    assert_eq!(channel.receive(&mut into, soon()).unwrap(), 2);
+    assert_eq!(channel.receive_message(&mut into, soon()).unwrap(), 2);
     let mut sent = 0;
     let failure = loop {
-        match channel.send(b"next") {
+        match channel.send_message(b"next") {
             Ok(()) => sent += 1,
             Err(failure) => break failure,
         }
@@ -339,13 +339,13 @@ fn no_wait_depends_on_the_minimum_that_another_program_set() {
     let (go, told) = std::sync::mpsc::channel::<()>();
     thread::spawn(move || {
         let mut channel = open_tty(&path, &|_| Ok(())).unwrap();
-        channel.send(b"ping").unwrap();
+        channel.send_message(b"ping").unwrap();
         opened.send(()).unwrap();
         told.recv().unwrap();
         let mut into = [0; LIMIT];
-        let silent = channel.receive(&mut into, a_moment());
+        let silent = channel.receive_message(&mut into, a_moment());
         assert!(matches!(silent, Err(ChannelFailure::Timeout)));
-        let length = channel.receive(&mut into, soon()).unwrap();
+        let length = channel.receive_message(&mut into, soon()).unwrap();
         done.send((into[..length].to_vec(), channel.interference(false))).unwrap();
     });
     ready.recv().unwrap();

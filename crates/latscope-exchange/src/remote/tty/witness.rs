@@ -25,15 +25,30 @@ struct Translation {
 }
 
 static TRANSLATIONS: &[Translation] = &[
-    Translation { what: "LF comes back as CR LF (onlcr)", apply: |byte, to| put(byte, to, b'\n', b"\r\n") },
-    Translation { what: "CR comes back as LF (icrnl)", apply: |byte, to| put(byte, to, b'\r', b"\n") },
-    Translation { what: "CR comes back as CR LF", apply: |byte, to| put(byte, to, b'\r', b"\r\n") },
+    Translation {
+        what: "LF comes back as CR LF (onlcr)",
+        apply: |byte, to| push_translated(byte, to, b'\n', b"\r\n"),
+    },
+    Translation {
+        what: "CR comes back as LF (icrnl)",
+        apply: |byte, to| push_translated(byte, to, b'\r', b"\n"),
+    },
+    Translation {
+        what: "CR comes back as CR LF",
+        apply: |byte, to| push_translated(byte, to, b'\r', b"\r\n"),
+    },
     Translation {
         what: "CR and LF come back as CR LF (icrnl, onlcr)",
-        apply: |byte, to| put(if byte == b'\r' { b'\n' } else { byte }, to, b'\n', b"\r\n"),
+        apply: |byte, to| push_translated(if byte == b'\r' { b'\n' } else { byte }, to, b'\n', b"\r\n"),
     },
-    Translation { what: "LF comes back as CR (inlcr)", apply: |byte, to| put(byte, to, b'\n', b"\r") },
-    Translation { what: "CR does not come back (igncr)", apply: |byte, to| put(byte, to, b'\r', b"") },
+    Translation {
+        what: "LF comes back as CR (inlcr)",
+        apply: |byte, to| push_translated(byte, to, b'\n', b"\r"),
+    },
+    Translation {
+        what: "CR does not come back (igncr)",
+        apply: |byte, to| push_translated(byte, to, b'\r', b""),
+    },
     Translation {
         what: "the highest bit of bytes is cleared (istrip)",
         apply: |byte, to| to.push(byte & 0x7f),
@@ -48,27 +63,27 @@ static TRANSLATIONS: &[Translation] = &[
     },
 ];
 
-fn put(byte: u8, to: &mut Vec<u8>, from: u8, into: &[u8]) {
+fn push_translated(byte: u8, to: &mut Vec<u8>, from: u8, into: &[u8]) {
     if byte == from { to.extend(into) } else { to.push(byte) }
 }
 
 impl Witness {
-    pub(super) fn send(&mut self, bytes: &[u8]) {
+    pub(super) fn record_sent(&mut self, bytes: &[u8]) {
         if self.sent.is_empty() {
             self.first = bytes.len();
         }
-        keep(&mut self.sent, bytes);
+        append_bounded(&mut self.sent, bytes);
     }
 
-    pub(super) fn receive(&mut self, bytes: &[u8]) {
+    pub(super) fn record_received(&mut self, bytes: &[u8]) {
         // What came before anything was sent is no reply.
         if !self.sent.is_empty() {
-            keep(&mut self.received, bytes);
+            append_bounded(&mut self.received, bytes);
         }
     }
 
     /// Returns a description of the changes that the other side makes to bytes, as far as the beginning shows them.
-    pub(super) fn verdict(&self) -> Option<String> {
+    pub(super) fn describe_changes(&self) -> Option<String> {
         let translated = self.translation().map(str::to_owned);
         let doubled =
             self.doubled().then(|| "each message comes back twice: it is echoed, and answered".to_owned());
@@ -78,14 +93,14 @@ impl Witness {
 
     /// The translation after which the two directions are alike for longer than as they are.
     fn translation(&self) -> Option<&'static str> {
-        let plain = common(&self.sent, &self.received);
+        let plain = common_length(&self.sent, &self.received);
         let mut best = (plain, None);
         for Translation { what, apply } in TRANSLATIONS {
             let mut translated = Vec::new();
             for byte in &self.sent {
                 apply(*byte, &mut translated);
             }
-            let length = common(&translated, &self.received);
+            let length = common_length(&translated, &self.received);
             if length > best.0 && length >= self.first.min(self.sent.len()) {
                 best = (length, Some(*what));
             }
@@ -103,13 +118,13 @@ impl Witness {
 }
 
 /// Returns how many bytes of `message` stand together in `received`, near its beginning.
-fn common(message: &[u8], received: &[u8]) -> usize {
+fn common_length(message: &[u8], received: &[u8]) -> usize {
     let Some(head) = message.get(..HEAD) else { return 0 };
     let at = received.windows(HEAD).take(BEFORE).position(|found| found == head);
     at.map_or(0, |at| message.iter().zip(&received[at..]).take_while(|(a, b)| a == b).count())
 }
 
-fn keep(kept: &mut Vec<u8>, bytes: &[u8]) {
+fn append_bounded(kept: &mut Vec<u8>, bytes: &[u8]) {
     let room = KEPT.saturating_sub(kept.len());
     kept.extend(&bytes[..bytes.len().min(room)]);
 }
@@ -122,7 +137,7 @@ mod tests {
     fn blocks() -> Vec<u8> {
         (5_000..5_003).fold(Vec::new(), |mut all, number| {
             let mut block = vec![0; 1024];
-            block::write(number, &mut block);
+            block::write_block(number, &mut block);
             all.extend(block);
             all
         })
@@ -130,10 +145,10 @@ mod tests {
 
     fn verdict(first: usize, sent: &[u8], received: &[u8]) -> Option<String> {
         let mut witness = Witness::default();
-        witness.receive(b"before anything was sent");
-        sent.chunks(first).for_each(|message| witness.send(message));
-        witness.receive(received);
-        witness.verdict()
+        witness.record_received(b"before anything was sent");
+        sent.chunks(first).for_each(|message| witness.record_sent(message));
+        witness.record_received(received);
+        witness.describe_changes()
     }
 
     #[test]

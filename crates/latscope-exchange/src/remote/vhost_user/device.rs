@@ -84,12 +84,12 @@ pub(super) struct RpmsgDevice {
 
 impl RpmsgDevice {
     /// Returns the descriptors whose events wake the device.
-    pub(super) fn kicks(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(super) fn kick_descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.queues.iter().filter_map(|queue| queue.kick.as_ref().map(AsFd::as_fd))
     }
 
     /// Takes the kicks of the guest; `which` is in the order of [`RpmsgDevice::kicks`].
-    pub(super) fn kicked(&mut self, which: &[bool]) {
+    pub(super) fn take_kicks(&mut self, which: &[bool]) {
         let kicks = self.queues.iter().filter_map(|queue| queue.kick.as_ref());
         for (kick, _) in kicks.zip(which).filter(|(_, kicked)| **kicked) {
             // Nothing to read is what a kick that came twice looks like.
@@ -102,7 +102,7 @@ impl RpmsgDevice {
     ///
     /// # Errors
     /// The guest cannot be notified.
-    pub(super) fn work(&mut self) -> Result<bool> {
+    pub(super) fn answer_guest(&mut self) -> Result<bool> {
         let Some(echo) = self.echo.as_mut().filter(|_| self.awake) else { return Ok(false) };
         let calls = self.queues.each_ref().map(|queue| queue.call.as_ref());
         for _ in 0..STEPS {
@@ -115,7 +115,7 @@ impl RpmsgDevice {
                 .filter_map(|(call, _)| *call)
                 .try_for_each(eventfd::signal)?;
             if progress.step.is_waiting() {
-                return Ok(echo.listen().unwrap_or(false));
+                return Ok(echo.request_kick().unwrap_or(false));
             }
         }
         Ok(true)
@@ -126,15 +126,15 @@ impl RpmsgDevice {
     /// # Errors
     /// The monitor asks for something that does not exist, or ends.
     pub(super) fn handle(&mut self, mut message: VhostUserMessage, monitor: &mut UnixStream) -> Result<()> {
-        let reply = self.reply(&mut message)?;
+        let reply = self.execute_request(&mut message)?;
         match reply {
-            Some(reply) => message.reply(monitor, &reply),
-            None if message.confirm => message.reply(monitor, &0u64.to_ne_bytes()),
+            Some(reply) => message.send_reply(monitor, &reply),
+            None if message.confirm => message.send_reply(monitor, &0u64.to_ne_bytes()),
             None => Ok(()),
         }
     }
 
-    fn reply(&mut self, message: &mut VhostUserMessage) -> Result<Option<Vec<u8>>> {
+    fn execute_request(&mut self, message: &mut VhostUserMessage) -> Result<Option<Vec<u8>>> {
         let number = |number: u64| Ok(Some(number.to_ne_bytes().to_vec()));
         match message.request {
             request::GET_FEATURES => return number(FEATURES),
@@ -144,62 +144,62 @@ impl RpmsgDevice {
             request::SET_FEATURES => self.accepted = accept(FEATURES, message)?,
             request::SET_PROTOCOL => drop(accept(PROTOCOL, message)?),
             request::SET_OWNER | request::SET_ERROR => {}
-            request::RESET_OWNER => self.stop(),
+            request::RESET_OWNER => self.stop_echo(),
             request::SET_MEMORY => {
-                self.stop();
-                self.guest = Some(Guest::map(message.regions()?)?);
+                self.stop_echo();
+                self.guest = Some(Guest::map_regions(message.regions()?)?);
             }
             request::SET_NUM => {
-                let (queue, num) = self.of(message.state()?)?;
+                let (queue, num) = self.select_ring(message.parse_ring_state()?)?;
                 queue.num = num;
             }
             request::SET_BASE => {
-                let (queue, position) = self.of(message.state()?)?;
+                let (queue, position) = self.select_ring(message.parse_ring_state()?)?;
                 queue.position = position as u16;
             }
             request::SET_ENABLED => {
-                let (queue, enabled) = self.of(message.state()?)?;
+                let (queue, enabled) = self.select_ring(message.parse_ring_state()?)?;
                 queue.enabled = enabled != 0;
                 if enabled == 0 {
-                    self.stop();
+                    self.stop_echo();
                 }
             }
             request::SET_ADDRESSES => {
-                let (queue, addresses) = self.of(message.addresses()?)?;
+                let (queue, addresses) = self.select_ring(message.addresses()?)?;
                 queue.addresses = Some(addresses);
             }
             request::SET_KICK => {
-                let (queue, kick) = self.of(message.descriptor()?)?;
+                let (queue, kick) = self.select_ring(message.take_descriptor()?)?;
                 queue.kick = kick;
             }
             request::SET_CALL => {
-                let (queue, call) = self.of(message.descriptor()?)?;
+                let (queue, call) = self.select_ring(message.take_descriptor()?)?;
                 queue.call = call;
             }
-            _ => message.unknown()?,
+            _ => message.reject_unknown()?,
         }
-        self.start()?;
+        self.start_echo()?;
         Ok(None)
     }
 
     /// Returns the ring of this index, and the value that comes with the index.
-    fn of<T>(&mut self, (index, said): (usize, T)) -> Result<(&mut VhostUserVring, T)> {
+    fn select_ring<T>(&mut self, (index, said): (usize, T)) -> Result<(&mut VhostUserVring, T)> {
         let queue = self.queues.get_mut(index).with_context(|| format!("RPMsg has no ring {index}"))?;
         Ok((queue, said))
     }
 
     /// Stops a ring, which stops both; where it is.
     fn position(&mut self, message: &VhostUserMessage) -> Result<Vec<u8>> {
-        self.stop();
-        let (index, _) = message.state()?;
-        let (queue, ()) = self.of((index, ()))?;
+        self.stop_echo();
+        let (index, _) = message.parse_ring_state()?;
+        let (queue, ()) = self.select_ring((index, ()))?;
         queue.kick = None;
         let state = [index as u32, queue.position.into()];
         Ok(state.map(u32::to_ne_bytes).as_flattened().to_vec())
     }
 
     /// Begins once all is known.
-    fn start(&mut self) -> Result<()> {
+    fn start_echo(&mut self) -> Result<()> {
         let Some(guest) = &self.guest else { return Ok(()) };
         if self.echo.is_some() || !self.queues.iter().all(VhostUserVring::is_ready) {
             return Ok(());
@@ -208,14 +208,15 @@ impl RpmsgDevice {
         let rings = [transmit.layout(guest)?, receive.layout(guest)?];
         let positions = [transmit.position, receive.position];
         // Bits above 31 are about virtio itself.
-        let remote = RpmsgRemote::resume(guest.clone(), rings, positions)?.negotiated(self.accepted as u32);
-        self.echo = Some(RpmsgEcho::with(remote, &RpmsgService::LINUX));
+        let remote =
+            RpmsgRemote::resume(guest.clone(), rings, positions)?.with_features(self.accepted as u32);
+        self.echo = Some(RpmsgEcho::with_services(remote, &RpmsgService::LINUX));
         self.awake = false;
         Ok(())
     }
 
     /// Ends the echo, and keeps where it was.
-    fn stop(&mut self) {
+    fn stop_echo(&mut self) {
         let Some(echo) = self.echo.take() else { return };
         for (queue, position) in self.queues.iter_mut().zip(echo.link().positions()) {
             queue.position = position;
@@ -225,15 +226,15 @@ impl RpmsgDevice {
     }
 
     /// Stops the device and returns its counts in one line.
-    pub(super) fn told(mut self) -> String {
-        self.stop();
+    pub(super) fn into_summary(mut self) -> String {
+        self.stop_echo();
         format!("{} replies, {} faults of the guest", self.replied, self.faults)
     }
 }
 
 /// The features that the message accepts of those that were offered.
 fn accept(offered: u64, message: &VhostUserMessage) -> Result<u64> {
-    let asked = message.number()?;
+    let asked = message.parse_number()?;
     ensure!(asked & !offered == 0, "features {asked:#x} were not offered");
     Ok(asked)
 }

@@ -26,9 +26,9 @@ impl Guest {
     ///
     /// # Errors
     /// A region is not in its file, or its addresses overflow.
-    pub(super) fn map(regions: Vec<(VhostMemoryRegion, OwnedFd)>) -> Result<Guest> {
+    pub(super) fn map_regions(regions: Vec<(VhostMemoryRegion, OwnedFd)>) -> Result<Guest> {
         let mapped: Result<Vec<VhostMemoryMapping>> =
-            regions.into_iter().map(|(region, file)| one(&region, file)).collect();
+            regions.into_iter().map(|(region, file)| map_region(&region, file)).collect();
         Ok(Guest(mapped?.into()))
     }
 
@@ -56,10 +56,10 @@ impl Guest {
     }
 }
 
-fn one(region: &VhostMemoryRegion, file: OwnedFd) -> Result<VhostMemoryMapping> {
+fn map_region(region: &VhostMemoryRegion, file: OwnedFd) -> Result<VhostMemoryMapping> {
     let (base, size) = (usize::try_from(region.guest)?, usize::try_from(region.size)?);
     ensure!(base.checked_add(size).is_some(), "a region of memory ends behind the last address");
-    let window = MemoryWindow::part(file, region.offset, size).with_context(|| {
+    let window = MemoryWindow::map_part(file, region.offset, size).with_context(|| {
         format!("the memory at {base:#x} cannot be mapped: is it shared (memory-backend-memfd)?")
     })?;
     Ok(VhostMemoryMapping { base, user: region.user, window })
@@ -89,8 +89,8 @@ impl RpmsgMemory for Guest {
         store_index(value: u16) -> ();
         load_u32() -> u32;
         store_u32(value: u32) -> ();
-        read(into: &mut [u8]) -> ();
-        write(from: &[u8]) -> ();
+        read_bytes(into: &mut [u8]) -> ();
+        write_bytes(from: &[u8]) -> ();
     }
 
     fn fence(&self) {
@@ -111,9 +111,10 @@ mod tests {
     use super::*;
 
     fn guest() -> Guest {
-        let file = || MemoryWindow::create(2 * 4096).unwrap().descriptor().try_clone_to_owned().unwrap();
+        let file =
+            || MemoryWindow::create_zeroed(2 * 4096).unwrap().descriptor().try_clone_to_owned().unwrap();
         let region = |guest, user, offset| VhostMemoryRegion { guest, size: 4096, user, offset };
-        Guest::map(vec![
+        Guest::map_regions(vec![
             (region(0x4000_0000, 0x7000_0000_0000, 0), file()),
             (region(0x4000_1000, 0x7100_0000_0000, 4096), file()),
             (region(0x8000_0000, 0x7200_0000_0000, 0), file()),
@@ -137,7 +138,7 @@ mod tests {
         for address in [0, 0x3fff_ffff, 0x4000_2000, 0x8000_1000, usize::MAX] {
             assert_eq!(guest.load_u8(address).map(drop), out, "{address:#x}");
         }
-        assert_eq!(guest.read(0x4000_0ffe, &mut [0; 4]), out);
+        assert_eq!(guest.read_bytes(0x4000_0ffe, &mut [0; 4]), out);
         assert_eq!(guest.locate(0x4000_0ff0, 0x20).map(drop), out);
         assert_eq!(guest.locate(0x4000_0ff0, 0x10), Ok(0x4000_0ff0));
         assert_eq!(guest.locate(u64::MAX, u32::MAX).map(drop), out);
@@ -147,8 +148,8 @@ mod tests {
 
     #[test]
     fn a_region_that_is_not_in_its_file_is_refused() {
-        let file = MemoryWindow::create(4096).unwrap().descriptor().try_clone_to_owned().unwrap();
+        let file = MemoryWindow::create_zeroed(4096).unwrap().descriptor().try_clone_to_owned().unwrap();
         let region = VhostMemoryRegion { guest: 0, size: 8192, user: 0, offset: 0 };
-        assert!(Guest::map(vec![(region, file)]).is_err());
+        assert!(Guest::map_regions(vec![(region, file)]).is_err());
     }
 }

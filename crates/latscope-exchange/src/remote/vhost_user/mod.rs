@@ -39,7 +39,7 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// The path is taken, or the monitor speaks another protocol.
-pub fn serve(path: &Path) -> Result<()> {
+pub fn serve_guest(path: &Path) -> Result<()> {
     let signals = SignalFd::block(&TERMINATION)?;
     let (listener, name) = bind(path)?;
     if readable(&[signals.as_fd(), listener.as_fd()], None)?[0] {
@@ -49,31 +49,33 @@ pub fn serve(path: &Path) -> Result<()> {
     // A second monitor finds no listener, not a socket that never answers.
     drop((listener, name));
     eprintln!("a virtual machine is connected");
-    let told = attend(monitor, &signals)?;
+    let told = serve_monitor(monitor, &signals)?;
     eprintln!("{told}");
     Ok(())
 }
 
 /// Serves a monitor, and returns a summary of the work.
-fn attend(mut monitor: UnixStream, signals: &SignalFd) -> Result<String> {
+fn serve_monitor(mut monitor: UnixStream, signals: &SignalFd) -> Result<String> {
     // One that stops in the middle of a message does not hold up a signal.
     monitor.set_read_timeout(Some(MESSAGE_TIMEOUT))?;
     monitor.set_write_timeout(Some(MESSAGE_TIMEOUT))?;
     let mut device = RpmsgDevice::default();
     loop {
-        let more = device.work()?;
-        let sources = [signals.as_fd(), monitor.as_fd()].into_iter().chain(device.kicks());
+        let more = device.answer_guest()?;
+        let sources = [signals.as_fd(), monitor.as_fd()].into_iter().chain(device.kick_descriptors());
         let sources: Vec<BorrowedFd> = sources.collect();
         let ready = readable(&sources, Some(if more { Duration::ZERO } else { WATCHDOG }))?;
         if ready[0] {
-            return Ok(device.told());
+            return Ok(device.into_summary());
         }
         let kicked = ready[2..].to_vec();
         if ready[1] {
-            let Some(message) = VhostUserMessage::receive(&mut monitor)? else { return Ok(device.told()) };
+            let Some(message) = VhostUserMessage::receive(&mut monitor)? else {
+                return Ok(device.into_summary());
+            };
             device.handle(message, &mut monitor)?;
         } else if kicked.contains(&true) {
-            device.kicked(&kicked);
+            device.take_kicks(&kicked);
         }
     }
 }
@@ -88,12 +90,12 @@ fn readable(descriptors: &[BorrowedFd], time: Option<Duration>) -> Result<Vec<bo
 
 /// Listens at a path where nothing is, or a socket without a listener. The socket goes with the name.
 fn bind(path: &Path) -> Result<(UnixListener, MadeName)> {
-    let listening = match MadeName::listen(path) {
+    let listening = match MadeName::listen_at(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             let left = MadeName::take_over(path, is_without_listener);
             let left = left.with_context(|| format!("cannot listen at {}", path.display()))?;
             drop(left.with_context(|| format!("{} is taken", path.display()))?);
-            MadeName::listen(path)
+            MadeName::listen_at(path)
         }
         listening => listening,
     };
@@ -103,6 +105,6 @@ fn bind(path: &Path) -> Result<(UnixListener, MadeName)> {
 /// Returns true if a file is a socket that no process listens to any more.
 fn is_without_listener(looked: &Looked) -> bool {
     // By what was looked at: another user can have put a link to another socket there since.
-    let refused = || UnixStream::connect(looked.itself()).map_err(|error| error.kind());
+    let refused = || UnixStream::connect(looked.exact_path()).map_err(|error| error.kind());
     looked.kind() == FileType::Socket && matches!(refused(), Err(io::ErrorKind::ConnectionRefused))
 }

@@ -2,7 +2,7 @@
 
 use super::memory::Guest;
 use super::wire::VhostMemoryRegion;
-use super::{attend, bind};
+use super::{bind, serve_monitor};
 use anyhow::Result;
 use latscope_os::signal::SignalFd;
 use latscope_os::window::MemoryWindow;
@@ -43,9 +43,9 @@ impl VhostUserFrontend {
     fn new() -> VhostUserFrontend {
         let (socket, theirs) = UnixStream::pair().unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let device = spawn(move || attend(theirs, &SignalFd::block(&[]).unwrap()));
+        let device = spawn(move || serve_monitor(theirs, &SignalFd::block(&[]).unwrap()));
         let new = || eventfd(0, EventfdFlags::CLOEXEC).unwrap();
-        let memory = MemoryWindow::create(SIZE as usize).unwrap();
+        let memory = MemoryWindow::create_zeroed(SIZE as usize).unwrap();
         VhostUserFrontend { socket, kicks: [new(), new()], calls: [new(), new()], memory, device }
     }
 
@@ -108,7 +108,8 @@ impl VhostUserFrontend {
     fn driver(&self) -> RpmsgHost<Guest, 16> {
         let region = VhostMemoryRegion { guest: BASE, size: SIZE, user: USER, offset: 0 };
         let guest =
-            Guest::map(vec![(region, self.memory.descriptor().try_clone_to_owned().unwrap())]).unwrap();
+            Guest::map_regions(vec![(region, self.memory.descriptor().try_clone_to_owned().unwrap())])
+                .unwrap();
         let rings = RINGS.map(|parts| {
             let [descriptors, available, used] = parts.map(|at| (BASE + at) as usize);
             VirtqueueLayout::parts(descriptors, available, used, ENTRIES).unwrap()
@@ -140,7 +141,7 @@ fn state(index: u32, number: u32) -> Vec<u8> {
 
 fn receive(host: &mut RpmsgHost<Guest, 16>, into: &mut [u8]) -> Received {
     for _ in 0..20_000 {
-        if let Some(received) = host.receive(into).unwrap() {
+        if let Some(received) = host.receive_message(into).unwrap() {
             return received;
         }
         std::thread::sleep(Duration::from_millis(1));
@@ -156,17 +157,17 @@ fn a_guest_hears_of_all_services_and_its_pings_come_back() {
     let (mut endpoints, mut room) = (Endpoints::<8>::default(), [0; 496]);
     for _ in RpmsgService::LINUX {
         let received = receive(&mut host, &mut room);
-        endpoints.receive(&received.header, &room[..received.length]).unwrap().unwrap();
+        endpoints.handle_message(&received.header, &room[..received.length]).unwrap().unwrap();
     }
     for service in RpmsgService::LINUX {
-        let ours = endpoints.open(service.name()).unwrap();
-        assert_eq!(endpoints.peer(ours), Some(service.address()), "{}", service.name());
-        endpoints.close(ours);
+        let ours = endpoints.open_endpoint(service.endpoint_name()).unwrap();
+        assert_eq!(endpoints.peer(ours), Some(service.address()), "{}", service.endpoint_name());
+        endpoints.close_endpoint(ours);
     }
     let mut ping = [0; ShortPing::SIZE];
-    let ping = ShortPing { number: 7 }.write(PingWordSize::Eight, &mut ping).to_vec();
+    let ping = ShortPing { number: 7 }.write_ping(PingWordSize::Eight, &mut ping).to_vec();
     for service in [RpmsgService::Ping, RpmsgService::Tty, RpmsgService::Raw] {
-        if host.send(0x500, service.address(), &ping).unwrap() {
+        if host.send_message(0x500, service.address(), &ping).unwrap() {
             monitor.kick(1);
         }
         let received = receive(&mut host, &mut room);
@@ -186,12 +187,12 @@ fn a_guest_that_did_not_accept_the_name_service_hears_no_names_and_is_answered()
     let mut monitor = VhostUserFrontend::new();
     monitor.begin_with(0x1_4000_0000);
     let mut host = monitor.driver();
-    if host.send(0x500, RpmsgService::Raw.address(), b"knock").unwrap() {
+    if host.send_message(0x500, RpmsgService::Raw.address(), b"knock").unwrap() {
         monitor.kick(1);
     }
     let received = receive(&mut host, &mut [0; 496]);
     assert_eq!((received.header.destination, received.header.source), (0x500, RpmsgService::Raw.address()));
-    assert_eq!(host.receive(&mut [0; 496]), Ok(None));
+    assert_eq!(host.receive_message(&mut [0; 496]), Ok(None));
     assert_eq!(monitor.ended().unwrap(), "1 replies, 0 faults of the guest");
 }
 
@@ -202,7 +203,7 @@ fn a_guest_that_writes_garbage_costs_faults_and_nothing_else() {
     drop(monitor.driver());
     for round in 0..200u64 {
         let noise: Vec<u8> = (0..0x8000u64).map(|at| (at.wrapping_mul(round * 2 + 1) >> 5) as u8).collect();
-        latscope_rpmsg::RpmsgMemory::write(&monitor.memory, 0, &noise).unwrap();
+        latscope_rpmsg::RpmsgMemory::write_bytes(&monitor.memory, 0, &noise).unwrap();
         monitor.kick(round as usize % 2);
         // It still listens to its monitor.
         assert_eq!(monitor.asked(17), 2);
@@ -275,7 +276,7 @@ fn a_file_that_another_user_chose_is_not_removed() {
 fn a_monitor_that_stops_in_the_middle_of_a_message_is_not_waited_for() {
     let (mut monitor, device) = UnixStream::pair().unwrap();
     std::io::Write::write_all(&mut monitor, &[1, 0, 0]).unwrap();
-    let served = spawn(move || attend(device, &SignalFd::block(&[10])?));
+    let served = spawn(move || serve_monitor(device, &SignalFd::block(&[10])?));
     assert!(served.join().unwrap().is_err());
     drop(monitor);
 }

@@ -69,7 +69,7 @@ impl VhostUserMessage {
         });
         let descriptors = rights.flatten().collect();
         stream.read_exact(&mut header[received.bytes..])?;
-        let [request, flags, length] = words(&header);
+        let [request, flags, length] = parse_words(&header);
         ensure!(flags & 3 == VERSION && flags & REPLY == 0, "this is not vhost-user, version {VERSION}");
         ensure!(length as usize <= LONGEST, "request {request} has {length} bytes");
         let mut payload = vec![0; length as usize];
@@ -78,7 +78,7 @@ impl VhostUserMessage {
     }
 
     /// Sends the answer to a request.
-    pub(super) fn reply(&self, stream: &mut UnixStream, payload: &[u8]) -> Result<()> {
+    pub(super) fn send_reply(&self, stream: &mut UnixStream, payload: &[u8]) -> Result<()> {
         let header = [self.request, VERSION | REPLY, payload.len() as u32].map(u32::to_ne_bytes);
         Ok(stream.write_all(&[header.as_flattened(), payload].concat())?)
     }
@@ -87,18 +87,18 @@ impl VhostUserMessage {
     ///
     /// # Errors
     /// The payload has another length.
-    pub(super) fn number(&self) -> Result<u64> {
+    pub(super) fn parse_number(&self) -> Result<u64> {
         let bytes = self.payload.as_slice().try_into();
-        Ok(u64::from_ne_bytes(bytes.ok().with_context(|| self.wrong())?))
+        Ok(u64::from_ne_bytes(bytes.ok().with_context(|| self.format_summary())?))
     }
 
     /// The payload, if it is a ring's index and a number.
     ///
     /// # Errors
     /// The payload has another length.
-    pub(super) fn state(&self) -> Result<(usize, u32)> {
-        ensure!(self.payload.len() == 8, self.wrong());
-        let [index, number] = words(&self.payload);
+    pub(super) fn parse_ring_state(&self) -> Result<(usize, u32)> {
+        ensure!(self.payload.len() == 8, self.format_summary());
+        let [index, number] = parse_words(&self.payload);
         Ok((index as usize, number))
     }
 
@@ -108,8 +108,8 @@ impl VhostUserMessage {
     /// # Errors
     /// The payload has another length.
     pub(super) fn addresses(&self) -> Result<(usize, [u64; 3])> {
-        ensure!(self.payload.len() == 40, self.wrong());
-        let [index, _flags] = words(&self.payload);
+        ensure!(self.payload.len() == 40, self.format_summary());
+        let [index, _flags] = parse_words(&self.payload);
         let [_, descriptors, used, available, _log] = longs(&self.payload);
         Ok((index as usize, [descriptors, used, available]))
     }
@@ -118,10 +118,10 @@ impl VhostUserMessage {
     ///
     /// # Errors
     /// The payload has another length.
-    pub(super) fn descriptor(&mut self) -> Result<(usize, Option<OwnedFd>)> {
+    pub(super) fn take_descriptor(&mut self) -> Result<(usize, Option<OwnedFd>)> {
         /// Bit in the number that is set if no descriptor comes along.
         const NONE: u64 = 1 << 8;
-        let number = self.number()?;
+        let number = self.parse_number()?;
         let descriptor = if number & NONE == 0 { self.descriptors.pop() } else { None };
         Ok(((number & 0xFF) as usize, descriptor))
     }
@@ -132,12 +132,12 @@ impl VhostUserMessage {
     /// The payload has another length, or there are not as many descriptors as regions.
     pub(super) fn regions(&mut self) -> Result<Vec<(VhostMemoryRegion, OwnedFd)>> {
         const SIZE: usize = 32;
-        ensure!(self.payload.len() >= 8, self.wrong());
-        let [count, _] = words(&self.payload);
+        ensure!(self.payload.len() >= 8, self.format_summary());
+        let [count, _] = parse_words(&self.payload);
         let bytes = &self.payload[8..];
         ensure!(
             bytes.len() >= count as usize * SIZE && self.descriptors.len() == count as usize,
-            self.wrong()
+            self.format_summary()
         );
         let regions = bytes.chunks_exact(SIZE).map(|bytes| {
             let [guest, size, user, offset] = longs(bytes);
@@ -146,7 +146,7 @@ impl VhostUserMessage {
         Ok(regions.zip(self.descriptors.drain(..)).collect())
     }
 
-    fn wrong(&self) -> String {
+    fn format_summary(&self) -> String {
         format!(
             "request {} of {} bytes, {} descriptors",
             self.request,
@@ -159,13 +159,13 @@ impl VhostUserMessage {
     ///
     /// # Errors
     /// The function always returns an error.
-    pub(super) fn unknown(&self) -> Result<()> {
-        bail!("the monitor asks what RPMsg does not need ({})", self.wrong())
+    pub(super) fn reject_unknown(&self) -> Result<()> {
+        bail!("the monitor asks what RPMsg does not need ({})", self.format_summary())
     }
 }
 
 /// The first words of a payload that is long enough; zeros where it is not.
-fn words<const N: usize>(bytes: &[u8]) -> [u32; N] {
+fn parse_words<const N: usize>(bytes: &[u8]) -> [u32; N] {
     let words = bytes.as_chunks::<4>().0;
     std::array::from_fn(|at| words.get(at).map_or(0, |word| u32::from_ne_bytes(*word)))
 }

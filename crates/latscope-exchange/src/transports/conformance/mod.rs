@@ -2,7 +2,7 @@
 
 mod processes;
 
-use super::{TRANSPORTS, named};
+use super::{TRANSPORTS, find_transport};
 use crate::skipped::{skipped, skipped_in_part};
 use crate::transaction::{EndpointHandle, IpcTransport, TransactionClient, TransactionFailure};
 use latscope_process::leftover::{Leftover, Leftovers};
@@ -23,7 +23,7 @@ struct ClientServerPair {
 
 impl ClientServerPair {
     /// `None` where this machine cannot: then the reason and the remedy are given.
-    fn start(transport: &IpcTransport, payload: usize) -> Option<ClientServerPair> {
+    fn start_pair(transport: &IpcTransport, payload: usize) -> Option<ClientServerPair> {
         let endpoint_pair = match transport.endpoint_pair(payload) {
             Ok(endpoint_pair) => endpoint_pair,
             Err(unavailable) => {
@@ -32,8 +32,8 @@ impl ClientServerPair {
                 return None;
             }
         };
-        let (server, client, leftovers) = shares(endpoint_pair, payload);
-        let server = TransportProcess::start(TransportProcessRole::Server, transport.name, server);
+        let (server, client, leftovers) = split_pair(endpoint_pair, payload);
+        let server = TransportProcess::start_role(TransportProcessRole::Server, transport.name, server);
         let client = Some((transport.client)(client).unwrap());
         Some(ClientServerPair { client, server, payload, leftovers })
     }
@@ -44,20 +44,20 @@ impl ClientServerPair {
 
     fn call(&mut self, kind: u8, length: usize) -> Result<Vec<u8>, TransactionFailure> {
         let mut reply = vec![0; self.payload];
-        let answer = self.client().call(&request(kind, 1, length), &mut reply)?;
+        let answer = self.client().call(&make_request(kind, 1, length), &mut reply)?;
         reply.truncate(answer);
         Ok(reply)
     }
 
     /// Ends the client, waits for the server to end, and returns the last report of the server.
-    fn end(mut self) -> String {
+    fn end_client(mut self) -> String {
         self.client = None;
-        self.server.ends()
+        self.server.wait_for_end()
     }
 }
 
 /// Runs a function that must end within the timeout, in a thread.
-fn soon<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
+fn run_with_timeout<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
     let (tell, told) = channel();
     thread::spawn(move || tell.send(what()));
     told.recv_timeout(TIMEOUT).expect("it hangs")
@@ -65,34 +65,34 @@ fn soon<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
 
 fn bytes_come_back_as_they_were(transport: &IpcTransport) {
     for size in [4, 31, 4096, 65_507, 65_536] {
-        let Some(mut pair) = ClientServerPair::start(transport, size) else {
+        let Some(mut pair) = ClientServerPair::start_pair(transport, size) else {
             assert!(size > 4096 || transport.name == "vsock", "{} is missing", transport.name);
             skipped_in_part(transport.name, &format!("it carries no {size} bytes here"));
             continue;
         };
         for turn in 0..50 {
-            let bytes = request(ECHO, turn, size);
+            let bytes = make_request(ECHO, turn, size);
             let mut reply = vec![0; size];
             assert_eq!(pair.client().call(&bytes, &mut reply), Ok(size));
             assert_eq!(reply, bytes, "{size} bytes, turn {turn}");
         }
-        pair.end();
+        pair.end_client();
     }
 }
 
 fn a_thousand_different_ones_are_answered(mut pair: ClientServerPair) {
     let payload = pair.payload;
     assert_eq!(call_on(pair.client(), payload, |turn| turn < 1_000), 1_000);
-    assert_eq!(pair.end(), "0");
+    assert_eq!(pair.end_client(), "0");
 }
 
 fn other_bytes_can_be_answered(mut pair: ClientServerPair) {
     for length in [4, 5, 1000, pair.payload] {
-        let mut expected = request(REVERSED, 1, length);
+        let mut expected = make_request(REVERSED, 1, length);
         expected.reverse();
         assert_eq!(pair.call(REVERSED, length).unwrap(), expected[1..]);
     }
-    pair.end();
+    pair.end_client();
 }
 
 fn what_is_too_long_is_refused_and_the_next_succeeds(mut pair: ClientServerPair) {
@@ -100,53 +100,55 @@ fn what_is_too_long_is_refused_and_the_next_succeeds(mut pair: ClientServerPair)
     let (over, mut reply) = (vec![ECHO; pair.payload + 1], [0; 16]);
     refused(pair.client().call(&over, &mut reply));
     refused(pair.client().call(&[], &mut reply));
-    refused(pair.client().call(&request(ECHO, 1, 17), &mut reply));
-    let longest = request(ECHO, 1, pair.payload);
+    refused(pair.client().call(&make_request(ECHO, 1, 17), &mut reply));
+    let longest = make_request(ECHO, 1, pair.payload);
     refused(pair.client().call(&longest, &mut reply));
-    let bytes = request(ECHO, 2, 16);
+    let bytes = make_request(ECHO, 2, 16);
     assert_eq!(pair.client().call(&bytes, &mut reply), Ok(16));
     assert_eq!(reply[..], bytes);
-    pair.end();
+    pair.end_client();
 }
 
 fn an_answer_over_the_limit_ends_the_server(mut pair: ClientServerPair) {
     let payload = pair.payload;
-    let (result, server) = soon(move || (pair.call(TOO_LONG, payload), pair.server.ends()));
+    let (result, server) =
+        run_with_timeout(move || (pair.call(TOO_LONG, payload), pair.server.wait_for_end()));
     assert_eq!(result, Err(TransactionFailure::Gone));
     assert!(server.contains("this endpoint pair is for"), "{server}");
 }
 
 fn a_server_killed_in_a_call_is_gone(mut pair: ClientServerPair) {
-    let results = soon(move || [pair.call(DIE, 4), pair.call(ECHO, 4), pair.call(ECHO, 4)]);
+    let results = run_with_timeout(move || [pair.call(DIE, 4), pair.call(ECHO, 4), pair.call(ECHO, 4)]);
     assert!(results.iter().all(|result| *result == Err(TransactionFailure::Gone)), "{results:?}");
 }
 
 fn a_server_killed_between_calls_is_gone(mut pair: ClientServerPair) {
     pair.call(ECHO, 4).unwrap();
     pair.server.kill();
-    assert_eq!(soon(move || pair.call(ECHO, 4)), Err(TransactionFailure::Gone));
+    assert_eq!(run_with_timeout(move || pair.call(ECHO, 4)), Err(TransactionFailure::Gone));
 }
 
 fn a_server_ends_with_its_killed_client(transport: &IpcTransport) {
-    let (server, client, _leftovers) = shares(transport.endpoint_pair(64).unwrap(), 64);
-    let mut server = TransportProcess::start(TransportProcessRole::Server, transport.name, server);
-    let mut client = TransportProcess::start(TransportProcessRole::Client, transport.name, client);
-    assert_eq!(client.says(), "calling");
+    let (server, client, _leftovers) = split_pair(transport.endpoint_pair(64).unwrap(), 64);
+    let mut server = TransportProcess::start_role(TransportProcessRole::Server, transport.name, server);
+    let mut client = TransportProcess::start_role(TransportProcessRole::Client, transport.name, client);
+    assert_eq!(client.next_line(), "calling");
     client.kill();
-    assert_eq!(server.ends(), "0");
+    assert_eq!(server.wait_for_end(), "0");
 }
 
 fn interruptions_do_no_harm(transport: &IpcTransport) {
-    let (server, client, _leftovers) = shares(transport.endpoint_pair(4096).unwrap(), 4096);
-    let mut server = TransportProcess::start(TransportProcessRole::StormyServer, transport.name, server);
-    let mut client = TransportProcess::start(TransportProcessRole::StormyClient, transport.name, client);
-    assert_eq!(client.ends(), "weathered");
-    assert_eq!(server.ends(), "0");
+    let (server, client, _leftovers) = split_pair(transport.endpoint_pair(4096).unwrap(), 4096);
+    let mut server = TransportProcess::start_role(TransportProcessRole::StormyServer, transport.name, server);
+    let mut client = TransportProcess::start_role(TransportProcessRole::StormyClient, transport.name, client);
+    assert_eq!(client.wait_for_end(), "weathered");
+    assert_eq!(server.wait_for_end(), "0");
 }
 
 /// Sends one-way requests and returns how many were sent: 0 where there are none.
 fn send_ahead(pair: &mut ClientServerPair, count: usize) -> usize {
-    let sent = (0..count).map_while(|turn| pair.client().send(&request(ONE_WAY, turn, 4 + turn % 600)));
+    let sent =
+        (0..count).map_while(|turn| pair.client().send_one_way(&make_request(ONE_WAY, turn, 4 + turn % 600)));
     sent.map(Result::unwrap).count()
 }
 
@@ -156,20 +158,20 @@ fn what_is_sent_ahead_arrives(mut pair: ClientServerPair) {
     }
     assert_eq!(pair.call(HOW_MANY, 4), Ok(300u32.to_ne_bytes().to_vec()));
     let over = vec![ONE_WAY; pair.payload + 1];
-    assert!(matches!(pair.client().send(&over), Some(Err(TransactionFailure::Refused(_)))));
+    assert!(matches!(pair.client().send_one_way(&over), Some(Err(TransactionFailure::Refused(_)))));
     // These the client does not wait for: they arrive nevertheless.
     send_ahead(&mut pair, 300);
-    assert_eq!(pair.end(), "600");
+    assert_eq!(pair.end_client(), "600");
 }
 
 fn a_sender_learns_of_the_end(mut pair: ClientServerPair) {
-    if pair.client().send(&request(HANG, 0, 4)).is_none() {
+    if pair.client().send_one_way(&make_request(HANG, 0, 4)).is_none() {
         return;
     }
     let (tell, told) = channel();
     let mut client = pair.client.take().unwrap();
     thread::spawn(move || {
-        let full = (0..).find_map(|turn| client.send(&request(ONE_WAY, turn, 512))?.err());
+        let full = (0..).find_map(|turn| client.send_one_way(&make_request(ONE_WAY, turn, 512))?.err());
         tell.send(full)
     });
     // Most likely the queue is full by now; the end is reported in any case.
@@ -180,9 +182,9 @@ fn a_sender_learns_of_the_end(mut pair: ClientServerPair) {
 
 fn nothing_is_left_after_a_kill(transport: &IpcTransport) {
     let nothing = EndpointHandle { descriptors: Vec::new(), words: Vec::new(), payload: 64 };
-    let mut starter = TransportProcess::start(TransportProcessRole::Starter, transport.name, nothing);
-    let left: Vec<Leftover> = serde_json::from_str(&starter.says()).unwrap();
-    assert_eq!(starter.says(), "calling");
+    let mut starter = TransportProcess::start_role(TransportProcessRole::Starter, transport.name, nothing);
+    let left: Vec<Leftover> = serde_json::from_str(&starter.next_line()).unwrap();
+    assert_eq!(starter.next_line(), "calling");
     starter.kill();
     for leftover in &left {
         assert!(is_there(leftover), "{leftover:?} was not removed");
@@ -230,7 +232,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 fn conforms(name: &str) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let transport = named(name).unwrap();
+    let transport = find_transport(name).unwrap();
     if let Err(unavailable) = transport.endpoint_pair(1) {
         assert!(!unavailable.reason.is_empty() && !unavailable.remedy.is_empty());
         return skipped(name, &format!("{unavailable}: {}", unavailable.remedy));
@@ -247,8 +249,8 @@ fn conforms(name: &str) {
         a_sender_learns_of_the_end,
     ];
     for check in checks {
-        let pair =
-            ClientServerPair::start(transport, 4096).expect("a endpoint pair that was possible a moment ago");
+        let pair = ClientServerPair::start_pair(transport, 4096)
+            .expect("a endpoint pair that was possible a moment ago");
         let left: Vec<Leftover> = pair.leftovers.iter().cloned().collect();
         assert!(left.iter().all(is_there));
         check(pair);

@@ -2,9 +2,9 @@
 //! client.
 
 use crate::transaction::{EndpointHandle, EndpointPair, HandlerReply, RequestHandler, TransactionClient};
-use crate::transports::named;
+use crate::transports::find_transport;
 use latscope_os::interruptions::{self, Interruptions};
-use latscope_os::worker::{self, Lifetime, inherited};
+use latscope_os::worker::{self, Lifetime, take_descriptor};
 use latscope_process::leftover::{Leftover, Leftovers};
 use rustix::fd::OwnedFd;
 use rustix::process::{Signal, getpid, kill_process};
@@ -68,7 +68,7 @@ impl Drop for TransportProcess {
 
 impl TransportProcess {
     /// Starts a process and hands it its share of an endpoint pair.
-    pub(super) fn start(
+    pub(super) fn start_role(
         role: TransportProcessRole,
         transport: &str,
         handle: EndpointHandle,
@@ -94,7 +94,7 @@ impl TransportProcess {
     }
 
     /// Returns the next line from the process.
-    pub(super) fn says(&mut self) -> String {
+    pub(super) fn next_line(&mut self) -> String {
         let mut line = String::new();
         self.control.read_line(&mut line).unwrap();
         line.trim().to_string()
@@ -107,7 +107,7 @@ impl TransportProcess {
     }
 
     /// Waits until the process has ended by itself, successfully, and returns the rest of its output.
-    pub(super) fn ends(&mut self) -> String {
+    pub(super) fn wait_for_end(&mut self) -> String {
         let mut said = String::new();
         self.control.read_to_string(&mut said).expect("it goes on and on");
         assert!(self.child.wait().unwrap().success());
@@ -116,7 +116,7 @@ impl TransportProcess {
 }
 
 /// Returns the shares of both processes, and the values that have to be kept.
-pub(super) fn shares(
+pub(super) fn split_pair(
     endpoint_pair: EndpointPair,
     payload: usize,
 ) -> (EndpointHandle, EndpointHandle, Leftovers) {
@@ -133,7 +133,7 @@ struct Obedient {
 }
 
 impl RequestHandler for Obedient {
-    fn answer(&mut self, request: &[u8]) -> HandlerReply<'_> {
+    fn handle_request(&mut self, request: &[u8]) -> HandlerReply<'_> {
         self.bytes = match request[0] {
             ECHO => return HandlerReply::Echo,
             REVERSED => request.iter().rev().skip(1).copied().collect(),
@@ -158,7 +158,7 @@ impl RequestHandler for Obedient {
 }
 
 /// A request of this kind, with contents that differ from turn to turn.
-pub(super) fn request(kind: u8, turn: usize, length: usize) -> Vec<u8> {
+pub(super) fn make_request(kind: u8, turn: usize, length: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> =
         (0..length).map(|at| (turn.wrapping_mul(31) + at * 7 + (at >> 8)) as u8).collect();
     bytes[0] = kind;
@@ -174,7 +174,7 @@ pub(super) fn call_on(
     let mut reply = vec![0; payload];
     let mut turn = 0;
     while go_on(turn) {
-        let request = request(ECHO, turn, 4 + turn % (payload - 3));
+        let request = make_request(ECHO, turn, 4 + turn % (payload - 3));
         let length = client.call(&request, &mut reply).unwrap();
         assert_eq!(reply[..length], request, "turn {turn}");
         turn += 1;
@@ -191,22 +191,22 @@ fn endpoint_process() {
     if !std::env::args().any(|argument| argument == MARK) {
         return the_service_does_what_it_is_asked();
     }
-    let control = UnixStream::from(inherited(0).unwrap());
+    let control = UnixStream::from(take_descriptor(0).unwrap());
     let mut control = BufReader::new(control);
     let mut line = String::new();
     control.read_line(&mut line).unwrap();
     let orders: TransportProcessSpec = serde_json::from_str(&line).unwrap();
-    let descriptors = (1..=orders.descriptors).map(|index| inherited(index).unwrap()).collect();
+    let descriptors = (1..=orders.descriptors).map(|index| take_descriptor(index).unwrap()).collect();
     let handle = EndpointHandle { descriptors, words: orders.words.clone(), payload: orders.payload };
     let said = match orders.role {
-        TransportProcessRole::Server => serve(&orders, handle),
+        TransportProcessRole::Server => run_server(&orders, handle),
         TransportProcessRole::StormyServer => {
-            let _storm = Interruptions::start(STORM).unwrap();
-            serve(&orders, handle)
+            let _storm = Interruptions::start_periodic(STORM).unwrap();
+            run_server(&orders, handle)
         }
         TransportProcessRole::Client => {
-            let mut client = (named(&orders.transport).unwrap().client)(handle).unwrap();
-            call_on(&mut *client, orders.payload, |turn| report(&mut control, turn)).to_string()
+            let mut client = (find_transport(&orders.transport).unwrap().client)(handle).unwrap();
+            call_on(&mut *client, orders.payload, |turn| report_calling(&mut control, turn)).to_string()
         }
         TransportProcessRole::StormyClient => stormy_client(&orders, handle),
         TransportProcessRole::Starter => starter(&orders, &mut control),
@@ -216,17 +216,17 @@ fn endpoint_process() {
 }
 
 /// Reports the beginning to a waiting test.
-fn report(control: &mut BufReader<UnixStream>, turn: usize) -> bool {
+fn report_calling(control: &mut BufReader<UnixStream>, turn: usize) -> bool {
     if turn == 10 {
         writeln!(control.get_mut(), "calling").unwrap();
     }
     true
 }
 
-fn serve(orders: &TransportProcessSpec, handle: EndpointHandle) -> String {
-    let mut server = (named(&orders.transport).unwrap().server)(handle).unwrap();
+fn run_server(orders: &TransportProcessSpec, handle: EndpointHandle) -> String {
+    let mut server = (find_transport(&orders.transport).unwrap().server)(handle).unwrap();
     let mut service = Obedient::default();
-    match server.serve(&mut service) {
+    match server.serve_requests(&mut service) {
         Ok(()) => service.one_way.to_string(),
         Err(failure) => failure.to_string(),
     }
@@ -234,31 +234,32 @@ fn serve(orders: &TransportProcessSpec, handle: EndpointHandle) -> String {
 
 /// Interrupted a hundred times, in a thousand calls at least.
 fn stormy_client(orders: &TransportProcessSpec, handle: EndpointHandle) -> String {
-    let mut client = (named(&orders.transport).unwrap().client)(handle).unwrap();
-    let _storm = Interruptions::start(STORM).unwrap();
+    let mut client = (find_transport(&orders.transport).unwrap().client)(handle).unwrap();
+    let _storm = Interruptions::start_periodic(STORM).unwrap();
     let begun = Instant::now();
-    let stormy = |turn| (turn < 1_000 || interruptions::count() < 100) && begun.elapsed() < TIMEOUT;
+    let stormy =
+        |turn| (turn < 1_000 || interruptions::interruption_count() < 100) && begun.elapsed() < TIMEOUT;
     call_on(&mut *client, orders.payload, stormy);
-    assert!(interruptions::count() >= 100);
+    assert!(interruptions::interruption_count() >= 100);
     String::from("weathered")
 }
 
 fn starter(orders: &TransportProcessSpec, control: &mut BufReader<UnixStream>) -> String {
-    let transport = named(&orders.transport).unwrap();
+    let transport = find_transport(&orders.transport).unwrap();
     let (server, client, leftovers) =
-        shares(transport.endpoint_pair(orders.payload).unwrap(), orders.payload);
+        split_pair(transport.endpoint_pair(orders.payload).unwrap(), orders.payload);
     let left: Vec<&Leftover> = leftovers.iter().collect();
     writeln!(control.get_mut(), "{}", serde_json::to_string(&left).unwrap()).unwrap();
-    let _server = TransportProcess::start(TransportProcessRole::Server, &orders.transport, server);
+    let _server = TransportProcess::start_role(TransportProcessRole::Server, &orders.transport, server);
     let mut client = (transport.client)(client).unwrap();
-    call_on(&mut *client, orders.payload, |turn| report(control, turn)).to_string()
+    call_on(&mut *client, orders.payload, |turn| report_calling(control, turn)).to_string()
 }
 
 fn the_service_does_what_it_is_asked() {
     let mut service = Obedient::default();
-    assert_eq!(service.answer(&[ECHO, 7]), HandlerReply::Echo);
-    assert_eq!(service.answer(&[REVERSED, 7, 8]), HandlerReply::Bytes(&[7, REVERSED]));
-    assert_eq!(service.answer(&[ONE_WAY]), HandlerReply::None);
-    assert_eq!(service.answer(&[HOW_MANY]), HandlerReply::Bytes(&1u32.to_ne_bytes()));
-    assert_eq!(service.answer(&[TOO_LONG, 0]), HandlerReply::Bytes(&[0; 4]));
+    assert_eq!(service.handle_request(&[ECHO, 7]), HandlerReply::Echo);
+    assert_eq!(service.handle_request(&[REVERSED, 7, 8]), HandlerReply::Bytes(&[7, REVERSED]));
+    assert_eq!(service.handle_request(&[ONE_WAY]), HandlerReply::None);
+    assert_eq!(service.handle_request(&[HOW_MANY]), HandlerReply::Bytes(&1u32.to_ne_bytes()));
+    assert_eq!(service.handle_request(&[TOO_LONG, 0]), HandlerReply::Bytes(&[0; 4]));
 }

@@ -32,14 +32,14 @@ pub(crate) fn settings(report: &Report, steps: Option<&BTreeSet<&str>>) -> Vec<(
     for step in report.plan.steps.iter().filter(|step| steps.is_none_or(|known| known.contains(&*step.name)))
     {
         for (path, value) in fields(&like_step, &object(step)) {
-            of_steps.entry(path).or_default().push(words(&value));
+            of_steps.entry(path).or_default().push(format_value(&value));
         }
     }
     let mut settings: BTreeMap<String, String> =
-        of_steps.into_iter().map(|(path, values)| (path, together(&values))).collect();
+        of_steps.into_iter().map(|(path, values)| (path, combine_values(&values))).collect();
     for (path, value) in fields(&like_plan, &object(&report.plan)) {
         let value = if FILES.contains(&&*path) { Value::Bool(!value.is_null()) } else { value };
-        settings.insert(path, words(&value));
+        settings.insert(path, format_value(&value));
     }
     if report.warnings.iter().any(|warning| warning.id == "no-blame") {
         settings.insert(BLAME.to_owned(), "not possible".to_owned());
@@ -132,23 +132,23 @@ fn fields(like: &Map<String, Value>, of: &Map<String, Value>) -> Vec<(String, Va
 }
 
 /// A value as text; what is not set is `no`.
-fn words(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         Value::Null | Value::Bool(false) => "no".to_owned(),
         Value::Bool(true) => "yes".to_owned(),
         Value::Number(number) => number.to_string(),
         Value::String(text) => text.clone(),
         Value::Array(all) if all.is_empty() => "no".to_owned(),
-        Value::Array(all) => all.iter().map(words).collect::<Vec<String>>().join(", "),
+        Value::Array(all) => all.iter().map(format_value).collect::<Vec<String>>().join(", "),
         Value::Object(all) => {
-            let fields = all.iter().map(|(name, value)| format!("{name} {}", words(value)));
+            let fields = all.iter().map(|(name, value)| format!("{name} {}", format_value(value)));
             fields.collect::<Vec<String>>().join(", ")
         }
     }
 }
 
 /// The values of several steps: one if they are alike, else each with the number of its steps.
-fn together(values: &[String]) -> String {
+fn combine_values(values: &[String]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for value in values {
         *counts.entry(value).or_insert(0) += 1;

@@ -28,7 +28,7 @@ fn changed(value: &Value, at: &str, changes: &mut Vec<(String, Value)>, whole: &
 }
 
 fn names(a: &Report, b: &Report) -> Vec<String> {
-    let [a, b] = [a, b].map(|report| RunResult::of(report.clone()));
+    let [a, b] = [a, b].map(|report| RunResult::from_report(report.clone()));
     differences(&[&a], &[&b]).into_iter().map(|one| one.what).collect()
 }
 

@@ -15,7 +15,7 @@ const MIB: u64 = 1 << 20;
 /// Findings with the facts on the probes of this version.
 fn findings(report: &Report) -> Vec<Finding> {
     static CATALOGUE: LazyLock<ProbeCatalogue> = LazyLock::new(latscope_probes::catalogue);
-    super::findings(report, &CATALOGUE)
+    super::collect_findings(report, &CATALOGUE)
 }
 
 /// The one finding of this id.
@@ -148,10 +148,10 @@ fn levels_are_told_with_capacity_time_and_cycles() {
 fn no_level_is_memory_where_a_declared_cache_has_room_for_it() {
     let title = |largest: u64, declared: u64| {
         let mut points = chase("random", "2MiB", 8, 32 * MIB, 0.0);
-        points.retain(|m| m.number("size").is_some_and(|size| size <= largest));
+        points.retain(|m| m.numeric_param("size").is_some_and(|size| size <= largest));
         let mut report = report(points);
         report.machine.caches[2].size = declared;
-        level_rows(&report).pop().unwrap().title()
+        level_rows(&report).pop().unwrap().read_title()
     };
     assert_eq!(title(512 * MIB, 32 * MIB), "memory read");
     assert_eq!(title(512 * MIB, 480 * MIB), "L3 or memory read");
@@ -162,11 +162,11 @@ fn no_level_is_memory_where_a_declared_cache_has_room_for_it() {
 fn what_ends_in_a_rise_far_beyond_the_second_cache_is_not_called_the_third() {
     let mut points = chase("random", "2MiB", 8, 32 * MIB, 0.0);
     // The curve rises once more and ends there: memory was not reached.
-    points.retain(|m| m.number("size").is_some_and(|size| size <= 40 * MIB));
+    points.retain(|m| m.numeric_param("size").is_some_and(|size| size <= 40 * MIB));
     let report = report(points);
     let rows = level_rows(&report);
     let last = rows.last().expect("a level");
-    assert_eq!((last.name.as_str(), last.title().as_str()), ("L3", "L3 or memory read"), "{rows:?}");
+    assert_eq!((last.name.as_str(), last.read_title().as_str()), ("L3", "L3 or memory read"), "{rows:?}");
     assert!(last.sizes.1 <= 24 * MIB, "at most three quarters of the cache: {:?}", last.sizes);
 }
 
@@ -219,7 +219,7 @@ fn a_cache_smaller_than_declared_is_claimed_by_rounds_that_agree_on_a_quiet_mach
 #[test]
 fn a_declared_cache_beyond_the_curve_is_not_called_unseen() {
     let mut report = report(chase("random", "2MiB", 8, 32 * MIB, 0.0));
-    report.measurements.retain(|m| m.number("size") <= Some(16 * MIB));
+    report.measurements.retain(|m| m.numeric_param("size") <= Some(16 * MIB));
     none(&report, "unseen-cache");
     report.measurements = chase("random", "2MiB", 8, MIB + 1, 0.0);
     assert!(only(&report, "unseen-cache").text.starts_with("L3 is declared as 32 MiB"));
@@ -228,7 +228,7 @@ fn a_declared_cache_beyond_the_curve_is_not_called_unseen() {
 #[test]
 fn a_curve_that_ends_early_says_that_memory_was_not_reached() {
     let mut report = report(chase("random", "2MiB", 8, 32 * MIB, 0.0));
-    report.measurements.retain(|m| m.number("size") <= Some(1450 << 10));
+    report.measurements.retain(|m| m.numeric_param("size") <= Some(1450 << 10));
     let text = only(&report, "cache-levels").text;
     assert!(text.contains("memory itself was not reached"), "{text}");
 }
@@ -485,7 +485,7 @@ fn counts_are_written_in_few_digits() {
     let cases =
         [(1.24, "1.2"), (170.4, "170"), (999.7, "1,000"), (15_432.0, "15,000"), (2.04e6, "2.0 million")];
     for (count, text) in cases {
-        assert_eq!(select::many(count), text);
+        assert_eq!(select::format_large_count(count), text);
     }
 }
 

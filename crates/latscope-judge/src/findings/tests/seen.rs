@@ -132,7 +132,7 @@ fn a_second_step_of_l2_is_no_tail() {
     let stepped = |rounds: usize| {
         let mut points = chase_of(&survey_sizes(), &vec![[32 * KIB, MIB, 32 * MIB]; rounds]);
         for m in &mut points {
-            let size = m.number("size").unwrap();
+            let size = m.numeric_param("size").unwrap();
             let slower = if (300 * KIB..MIB).contains(&size) { 2.0 } else { 1.0 };
             let medians: Vec<f64> = m.rounds.iter().filter_map(|round| Some(round.p50? * slower)).collect();
             *m = in_rounds(m.clone(), &medians);
@@ -197,7 +197,7 @@ fn pool(threads: u64, slowdowns: [f64; 8]) -> Measurement {
     for (round, slowdown) in m.rounds.iter_mut().zip(slowdowns) {
         round.values.insert("slowdown".to_owned(), slowdown);
     }
-    m.settle();
+    m.derive_results();
     m
 }
 
@@ -254,7 +254,7 @@ fn nothing_is_650_times_cheaper_than_a_thread_that_waited_for_a_cpu() {
     waited.contention =
         Some(Contention { wall_ns: 100, run_delay_ns: Some(60), distorts: true, ..Contention::default() });
     waited.account = Some(Account { wall_ns: 100, others: 0.97, ..Account::default() });
-    waited.settle();
+    waited.derive_results();
     let jumps = total(&[4.1e4, 3.9e6, 4.0e4, 4.0e6, 3.9e6, 4.2e4, 4.1e6, 4.0e4]);
     let two_rounds = total(&[3.96e6, 3.97e6]);
     let single = once(total(&[3.96e6]));
@@ -324,7 +324,7 @@ fn a_chase_that_was_interrupted_has_no_levels() {
     report.plan.steps = vec![PlanStep::new("memory.latency", chases, vec![0], stop)];
     report.finished = None;
     assert!(!level_rows(&report).is_empty(), "each size was measured");
-    let beyond = |m: &Measurement| m.probe == "memory.latency" && m.number("size") > Some(512 << 10);
+    let beyond = |m: &Measurement| m.probe == "memory.latency" && m.numeric_param("size") > Some(512 << 10);
     report.measurements.retain(|m| !beyond(m));
     assert!(level_rows(&report).is_empty());
     assert!(findings(&report).iter().all(|found| found.id != "cache-levels"));

@@ -3,8 +3,8 @@
 //! The figures and their spread are those of [`compare`]; one level of error is for the whole report. docs/gate.md has
 //! the rule and its calibration.
 
-use super::lost::{FEWEST, lost, of_sides, points};
-use super::{GateCheck, GateResult, Unjudged, assembled};
+use super::lost::{FEWEST, find_losses, of_sides, points_by_id};
+use super::{GateCheck, GateResult, Unjudged, assemble_result};
 use crate::compare::contrast::contrast;
 use crate::compare::environment::{EnvironmentDifference, differences};
 use crate::compare::ranks::MannWhitney;
@@ -15,7 +15,7 @@ use latscope_core::quality::QualityLevel;
 use latscope_core::report::{Sampling, VerdictStatus};
 use latscope_core::rounds::BETWEEN_RUNS;
 use latscope_core::statistics::{median, student};
-use latscope_core::units::{counted, format_time};
+use latscope_core::units::{count_with_noun, format_time};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ pub fn against(
     accepted: Accepted,
 ) -> GateResult {
     let Against { checks, unjudged, said } = of_all_points(baseline, runs, accepted);
-    let mut gate = assembled(checks, [baseline, runs]);
+    let mut gate = assemble_result(checks, [baseline, runs]);
     gate.remarks.insert(0, said);
     GateResult { unjudged, ..gate }
 }
@@ -82,8 +82,8 @@ pub(super) fn of_all_points(
             accept_busy: accepted.busy,
             ..compare::ComparisonOptions::default()
         };
-        let compared = compare::compare(a, b, &options);
-        let gone = lost(a, b, &compared);
+        let compared = compare::compare_runs(a, b, &options);
+        let gone = find_losses(a, b, &compared);
         unjudged = gone.unjudged;
         checks = gone.checks;
         match &compared.unlike {
@@ -91,7 +91,7 @@ pub(super) fn of_all_points(
             None => checks.extend(of_points([a, b], &compared, &mut unjudged)),
         }
     }
-    Against { checks, unjudged, said: described([a, b]) }
+    Against { checks, unjudged, said: describe_baseline([a, b]) }
 }
 
 /// Number of runs of a side.
@@ -104,7 +104,7 @@ fn too_few(sides: [&[&RunResult]; 2]) -> Option<GateCheck> {
     let missing =
         missing.into_iter().zip(["of the baseline", "to be judged"]).filter(|(missing, _)| *missing > 0);
     let missing: Vec<String> =
-        missing.map(|(missing, name)| format!("{} {name}", counted(missing, "run"))).collect();
+        missing.map(|(missing, name)| format!("{} {name}", count_with_noun(missing, "run"))).collect();
     let verb =
         if missing == ["1 run of the baseline"] || missing == ["1 run to be judged"] { "is" } else { "are" };
     let text =
@@ -146,7 +146,7 @@ fn machines(runs: &[&RunResult]) -> Vec<String> {
 }
 
 /// Returns a sentence about the baseline: number of runs, machine, kernel, times, and age at the first judged run.
-fn described([a, b]: [&[&RunResult]; 2]) -> String {
+fn describe_baseline([a, b]: [&[&RunResult]; 2]) -> String {
     let [first, last] =
         extremes(a.iter().map(|run| run.report.started.clone()).filter(|time| !time.is_empty()));
     let [judged, _] =
@@ -160,7 +160,7 @@ fn described([a, b]: [&[&RunResult]; 2]) -> String {
         age(&last, &judged).unwrap_or_default(),
     ];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    format!("baseline: {} of {}", counted(runs(a) as u64, "run"), parts.join(", "))
+    format!("baseline: {} of {}", count_with_noun(runs(a) as u64, "run"), parts.join(", "))
 }
 
 /// Seconds of a day.
@@ -172,14 +172,14 @@ fn age(last: &str, judged: &str) -> Option<String> {
     let age = time(judged)?.duration_since(time(last)?).ok()?.as_secs();
     let days = age / DAY;
     if days > 30 {
-        return Some(format!("{} old", counted(days, "day")));
+        return Some(format!("{} old", count_with_noun(days, "day")));
     }
     let unit = [DAY, 3600, 60].into_iter().find(|unit| age >= 24 * unit).unwrap_or(1);
     Some(format!("{} old", humantime::format_duration(Duration::from_secs(age / unit * unit))))
 }
 
 /// The medians that are judged; points that are not go to `unjudged`.
-fn medians<'a>(
+fn judged_medians<'a>(
     compared: &'a ComparisonResult,
     unjudged: &mut Vec<Unjudged>,
 ) -> Vec<(&'a ComparisonPoint, &'a Contrast)> {
@@ -187,7 +187,7 @@ fn medians<'a>(
     for point in &compared.points {
         let why = match &point.p50 {
             _ if point.level > QualityLevel::Ok => {
-                format!("{} ({})", point.level.word(), point.reasons.join(", "))
+                format!("{} ({})", point.level.level_name(), point.reasons.join(", "))
             }
             None => "a median is 0 or beyond the last bin".to_owned(),
             Some(p50) if p50.runs.iter().any(|runs| *runs < FEWEST) => "measured in too few runs".to_owned(),
@@ -207,7 +207,7 @@ fn maxima<'a>(
     sides: [&[&RunResult]; 2],
     compared: &'a ComparisonResult,
 ) -> Vec<(&'a ComparisonPoint, Contrast)> {
-    let [of_a, of_b] = sides.map(points);
+    let [of_a, of_b] = sides.map(points_by_id);
     let mut test = MannWhitney::default();
     let sound = compared.points.iter().filter(|point| point.level < QualityLevel::Degraded);
     let maxima = sound.filter_map(|point| {
@@ -232,14 +232,14 @@ fn of_points(
     compared: &ComparisonResult,
     unjudged: &mut Vec<Unjudged>,
 ) -> Vec<GateCheck> {
-    let medians = medians(compared, unjudged);
+    let medians = judged_medians(compared, unjudged);
     let maxima = maxima(sides, compared);
     let all = medians.len() + maxima.len();
-    let medians = medians
-        .into_iter()
-        .map(|(point, p50)| judged(point, "p50", p50, least_ratio(p50, point.margin, DEVIATIONS, all)));
+    let medians = medians.into_iter().map(|(point, p50)| {
+        check_contrast(point, "p50", p50, least_ratio(p50, point.margin, DEVIATIONS, all))
+    });
     let maxima = maxima.iter().map(|(point, max)| {
-        judged(point, "max", max, least_ratio(max, MARGIN_OF_MAXIMA, DEVIATIONS_OF_MAXIMA, all))
+        check_contrast(point, "max", max, least_ratio(max, MARGIN_OF_MAXIMA, DEVIATIONS_OF_MAXIMA, all))
     });
     medians.chain(maxima).collect()
 }
@@ -256,13 +256,13 @@ fn least_ratio(contrast: &Contrast, margin: f64, deviations: f64, all: usize) ->
     (1.0 + margin) * (deviation * chance.max(deviations)).exp()
 }
 
-fn judged(point: &ComparisonPoint, metric: &str, contrast: &Contrast, allowed: f64) -> GateCheck {
+fn check_contrast(point: &ComparisonPoint, metric: &str, contrast: &Contrast, allowed: f64) -> GateCheck {
     let is_slower = contrast.ratio > allowed;
     let (status, why) = if is_slower { (VerdictStatus::Exceeded, "") } else { (VerdictStatus::Pass, "not ") };
     let [a, b] = [contrast.a, contrast.b].map(format_time);
     let text = format!(
         "{b} in {}, and {a} in {} of the baseline: ratio {:.3}; {why}slower beyond chance, which is {allowed:.3}",
-        counted(contrast.runs[1] as u64, "run"),
+        count_with_noun(contrast.runs[1] as u64, "run"),
         contrast.runs[0],
         contrast.ratio
     );

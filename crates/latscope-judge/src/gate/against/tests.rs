@@ -90,7 +90,12 @@ fn what_vanishes_or_degrades_in_every_run_has_a_line_of_its_own() {
     let degraded = |runs: usize| {
         changed(side(5, 1.0), |at, report| {
             for m in report.measurements.iter_mut().filter(|m| at < runs && m.probe == "sync.mutex") {
-                m.quality.lower(Reason::new(QualityLevel::Degraded, "no-huge-pages", "none are given", ""));
+                m.quality.add_reason(Reason::new(
+                    QualityLevel::Degraded,
+                    "no-huge-pages",
+                    "none are given",
+                    "",
+                ));
             }
         })
     };
@@ -115,7 +120,7 @@ fn a_setting_that_is_worse_in_every_run_is_a_loss() {
     let with = |runs: usize, state: CheckState| {
         changed(side(5, 1.0), |at, report| {
             let state = if at < runs { state } else { CheckState::Good };
-            let (id, found) = ("clock-source".to_owned(), format!("it is {}", state.word()));
+            let (id, found) = ("clock-source".to_owned(), format!("it is {}", state.state_name()));
             report.machine.checks = vec![Setting { id, state, found, affects: Vec::new(), remedy: None }];
         })
     };
@@ -154,7 +159,7 @@ fn a_budget_of_absolute_limits_and_a_baseline_are_judged_together() {
     let with = |most: &str, factor: f64| {
         let (before, now) = (side(5, 1.0), side(5, factor));
         let budget = read(json!([{ "probe": "sync.mutex", "p50": most }]), &now).unwrap();
-        judge(&budget, &now, &before)
+        judge_runs(&budget, &now, &before)
     };
     let alone = judged(&side(5, 1.0), &side(5, 1.4));
     let both = with("10h", 1.4);

@@ -6,7 +6,7 @@ mod section;
 use super::bins::ImportHistogram;
 use super::checks::StatedNumber;
 use super::numbered_lines;
-use super::report::{ImportSource, UNEVENTFUL, finish, measurement, note_watched};
+use super::report::{ImportSource, UNEVENTFUL, finish_report, note_watched, sampled_point};
 use latscope_core::catalogue::ids;
 use latscope_core::histogram::{Histogram, HistogramBinning};
 use latscope_core::param;
@@ -36,7 +36,7 @@ const UNKNOWN: [&str; 2] = ["version of rtla", "size of a bin, taken from the di
 pub(super) fn timerlat(text: &str) -> Result<Report, String> {
     let unknown: Vec<&str> =
         UNKNOWN.into_iter().chain(["interval", "scheduling policy", "priority"]).collect();
-    read(text, TIMERLAT, "rtla timerlat", &unknown, |column| {
+    read_tracer(text, TIMERLAT, "rtla timerlat", &unknown, |column| {
         let (context, cpu) = column.split_once('-')?;
         let (word, words) = match context {
             "IRQ" => ("irq", "interrupt"),
@@ -56,7 +56,7 @@ pub(super) fn timerlat(text: &str) -> Result<Report, String> {
 /// The table is not complete.
 pub(super) fn osnoise(text: &str) -> Result<Report, String> {
     let unknown: Vec<&str> = UNKNOWN.into_iter().chain(["runtime", "period", "threshold"]).collect();
-    read(text, OSNOISE, "rtla osnoise", &unknown, |column| {
+    read_tracer(text, OSNOISE, "rtla osnoise", &unknown, |column| {
         let cpu: u64 = column.strip_prefix("CPU-")?.parse().ok()?;
         let params = params([(param::CPU, cpu.into())]);
         Some((ids::NOISE_OSNOISE, params, format!("osnoise on CPU {cpu}"), Semantics::Operation))
@@ -65,22 +65,28 @@ pub(super) fn osnoise(text: &str) -> Result<Report, String> {
 
 type RtlaColumnPoint = (&'static str, Params, String, Semantics);
 
-fn read(
+fn read_tracer(
     text: &str,
     heading: &str,
     program: &'static str,
     unknown: &[&str],
     name: impl Fn(&str) -> Option<RtlaColumnPoint>,
 ) -> Result<Report, String> {
-    let table = RtlaHistogramTable::read(text, heading)?;
+    let table = RtlaHistogramTable::read_table(text, heading)?;
     // The kernel counts osnoise, and rtla knows of each sample the lower end of its bin only.
     let is_osnoise = heading == OSNOISE;
-    let mut report = ImportSource { program, version: None, text, unknown }.report();
+    let mut report = ImportSource { program, version: None, text, unknown }.empty_report();
     let mut measurements = Vec::new();
     if table.columns.is_empty() {
         let title = "osnoise on all CPUs that were watched".to_owned();
         let nothing = Histogram::new(table.tick_ps);
-        measurements.push(measurement(ids::NOISE_OSNOISE, params([]), title, Semantics::Operation, nothing));
+        measurements.push(sampled_point(
+            ids::NOISE_OSNOISE,
+            params([]),
+            title,
+            Semantics::Operation,
+            nothing,
+        ));
     }
     for (at, column) in table.columns.iter().enumerate() {
         let (probe, params, title, times) =
@@ -90,8 +96,8 @@ fn read(
             let first = table.end.saturating_sub(BELOW.len() - 1);
             format!("lines {first} to {}, column {column}: {why}", table.end)
         };
-        let histogram = table.counted(at, is_osnoise).map_err(place)?;
-        measurements.push(measurement(probe, params, title, times, histogram));
+        let histogram = table.column_histogram(at, is_osnoise).map_err(place)?;
+        measurements.push(sampled_point(probe, params, title, times, histogram));
     }
     for (at, us) in &table.beyond {
         let text = format!("a latency of {us} µs ended the run, and the histogram lacks it");
@@ -118,7 +124,7 @@ fn read(
     if table.is_stopped {
         report.plan.notes.push("a latency above the threshold ended the run".to_owned());
     }
-    finish(report, measurements)
+    finish_report(report, measurements)
 }
 
 /// The table and the lines below it.
@@ -153,7 +159,7 @@ fn below(line: &str) -> Option<(usize, &str)> {
 }
 
 impl<'a> RtlaHistogramTable<'a> {
-    fn read(text: &'a str, heading: &str) -> Result<RtlaHistogramTable<'a>, String> {
+    fn read_table(text: &'a str, heading: &str) -> Result<RtlaHistogramTable<'a>, String> {
         let is_heading = |line: &str| line.trim() == heading;
         if let Some((number, _)) = numbered_lines(text).filter(|(_, line)| is_heading(line)).nth(1) {
             return Err(format!(
@@ -219,7 +225,7 @@ impl<'a> RtlaHistogramTable<'a> {
             let Some(first) = words.next() else { continue };
             if let Some((at, rest)) = below(line) {
                 let mut values: Vec<Option<StatedNumber>> =
-                    rest.split_whitespace().map(StatedNumber::of).collect();
+                    rest.split_whitespace().map(StatedNumber::from_word).collect();
                 if self.columns.is_empty() && values.iter().flatten().all(|number| number.value == 0.0) {
                     values.clear();
                 }
@@ -251,11 +257,13 @@ impl<'a> RtlaHistogramTable<'a> {
         let mut section: Option<CpuSection> = None;
         let mut analysis = StopAnalysis::default();
         for (number, line) in lines {
-            analysis.read(self, line);
+            analysis.read_line(self, line);
             match (line.split_whitespace().next(), &mut section) {
                 (None, _) => {}
-                (Some(ALL), None) => section = Some(CpuSection::of(self, number, line)?),
-                (Some(_), Some(section)) if section.next().is_some() => section.check(self, number, line)?,
+                (Some(ALL), None) => section = Some(CpuSection::read_heading(self, number, line)?),
+                (Some(_), Some(section)) if section.next().is_some() => {
+                    section.check_line(self, number, line)?
+                }
                 _ if is_message(line) => self.is_stopped |= line.contains(STOPPED),
                 // The analysis of the threshold, whose form differs between releases.
                 (Some(first), _)
@@ -282,15 +290,15 @@ impl<'a> RtlaHistogramTable<'a> {
 
     /// Size of a bin, in ticks. All rows are multiples of it, so that it is at most their greatest common divisor. If
     /// all is in the first bin, only the longest that the kernel counts bounds it.
-    pub(super) fn width(&self) -> u64 {
+    pub(super) fn bin_width(&self) -> u64 {
         let divisor = self.rows.iter().fold(0, |common, (value, _)| greatest_common_divisor(common, *value));
         let longest = LONGEST_PS / self.tick_ps;
         if divisor == 0 { longest } else { divisor.min(longest) }
     }
 
     /// The histogram of a column.
-    fn counted(&self, column: usize, extremes: bool) -> Result<Histogram, String> {
-        let whole = |line: usize| self.stated(line, column).and_then(StatedNumber::whole);
+    fn column_histogram(&self, column: usize, extremes: bool) -> Result<Histogram, String> {
+        let whole = |line: usize| self.stated(line, column).and_then(StatedNumber::whole_number);
         let (overflow, count) = whole(0).zip(whole(1)).ok_or("it has no number of events")?;
         let counts: Vec<(u64, u64)> =
             self.rows.iter().map(|(value, counts)| (*value, counts[column])).collect();
@@ -309,7 +317,7 @@ impl<'a> RtlaHistogramTable<'a> {
         let (min, max) = whole(2).zip(whole(4)).ok_or("it has no smallest and largest value")?;
         let counted = ImportHistogram {
             tick_ps: self.tick_ps,
-            bins: Some(HistogramBinning { extremes, ..HistogramBinning::of_width(self.width()) }),
+            bins: Some(HistogramBinning { extremes, ..HistogramBinning::of_width(self.bin_width()) }),
             counts: &counts,
             overflow,
             overflow_from: None,

@@ -19,7 +19,7 @@ pub(super) struct CpuSection<'a> {
 
 impl<'a> CpuSection<'a> {
     /// Reads the heading of the section, which has each context of the table once.
-    pub(super) fn of(
+    pub(super) fn read_heading(
         table: &RtlaHistogramTable,
         number: usize,
         heading: &'a str,
@@ -40,7 +40,7 @@ impl<'a> CpuSection<'a> {
     }
 
     /// Checks the next line of the section against the columns of the table.
-    pub(super) fn check(
+    pub(super) fn check_line(
         &mut self,
         table: &RtlaHistogramTable,
         number: usize,
@@ -49,7 +49,7 @@ impl<'a> CpuSection<'a> {
         let rest = line.trim_start().strip_prefix(SECTION[self.at]);
         let is_next = rest.is_some();
         let values: Vec<Option<StatedNumber>> =
-            rest.unwrap_or_default().split_whitespace().map(StatedNumber::of).collect();
+            rest.unwrap_or_default().split_whitespace().map(StatedNumber::from_word).collect();
         let agrees = |(context, stated): (&&str, &Option<StatedNumber>)| {
             match (self.expected(table, context), stated) {
                 (Some(expected), Some(stated)) if self.at == 2 => stated.agrees(expected),
@@ -120,7 +120,7 @@ pub(super) struct StopAnalysis<'a> {
 
 impl<'a> StopAnalysis<'a> {
     /// Reads a line of the analysis.
-    pub(super) fn read(&mut self, table: &RtlaHistogramTable, line: &'a str) {
+    pub(super) fn read_line(&mut self, table: &RtlaHistogramTable, line: &'a str) {
         if let Some(rest) = line.strip_prefix("## CPU ") {
             self.cpu = rest.split_whitespace().next();
         }
@@ -147,7 +147,7 @@ const PAIRS: [(&str, &str); 2] = [("IRQ", "Thr"), ("Thr", "Usr")];
 /// Checks that the contexts of a CPU can be of the same wake-ups: the second of a pair is as frequent as the first, and
 /// comes later. Older releases do not say what the trace lost, so that only half of the wake-ups must agree.
 pub(super) fn check_contexts(table: &RtlaHistogramTable) -> Result<(), String> {
-    let count = |at: usize| table.stated(1, at).and_then(StatedNumber::whole).unwrap_or(0);
+    let count = |at: usize| table.stated(1, at).and_then(StatedNumber::whole_number).unwrap_or(0);
     for (at, column) in table.columns.iter().enumerate() {
         let Some((context, cpu)) = column.split_once('-') else { continue };
         let Some((_, later)) = PAIRS.iter().find(|(first, _)| *first == context) else { continue };
@@ -163,8 +163,8 @@ pub(super) fn check_contexts(table: &RtlaHistogramTable) -> Result<(), String> {
                 "column {of_later} has {second_count} wake-ups, and {column} {first_count}: it is damaged"
             ));
         }
-        let least = table.stated(2, at).and_then(StatedNumber::whole).unwrap_or(0);
-        let is_earlier = |value: u64| value.saturating_add(table.width()) <= least;
+        let least = table.stated(2, at).and_then(StatedNumber::whole_number).unwrap_or(0);
+        let is_earlier = |value: u64| value.saturating_add(table.bin_width()) <= least;
         let earlier = table.rows.iter().filter(|(value, _)| is_earlier(*value));
         let earlier = earlier.fold(0u64, |sum, (_, counts)| sum.saturating_add(counts[second]));
         if earlier > tolerated {

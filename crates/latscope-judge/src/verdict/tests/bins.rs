@@ -18,7 +18,7 @@ fn in_bins(
     let totals = Totals { overflow, min: counts[0].0, max, sum: 0 };
     m.histogram = Histogram::from_counts(1_000_000, buckets, totals).in_bins(bins);
     m.probe = probe.to_owned();
-    m.summary = Summary::of(&m.histogram, &Summary::default());
+    m.summary = Summary::from_histogram(&m.histogram, &Summary::default());
     m.lower(Reason::new(QualityLevel::Ok, IMPORTED, "measured by rtla", ""));
     m
 }
@@ -123,7 +123,7 @@ fn counted(values: &[u64], bins: HistogramBinning, entries: u64) -> Measurement 
     let overflow = values.iter().filter(|ns| !inside(ns)).count() as u64;
     let totals = Totals { overflow, min, max, sum: values.iter().sum() };
     m.histogram = Histogram::from_counts(1000, counts, totals).in_bins(bins);
-    m.summary = Summary::of(&m.histogram, &Summary::default());
+    m.summary = Summary::from_histogram(&m.histogram, &Summary::default());
     m
 }
 
@@ -149,8 +149,8 @@ proptest! {
         }
         for quantile in &QUANTILES[..4] {
             match status(quantile.name) {
-                VerdictStatus::Pass => prop_assert!(Independent::of(&m).prove_at_most(k, n, quantile.above)),
-                VerdictStatus::Exceeded => prop_assert!(Independent::of(&m).prove_more(k, n, quantile.above)),
+                VerdictStatus::Pass => prop_assert!(Independent::from_measurement(&m).prove_at_most(k, n, quantile.above)),
+                VerdictStatus::Exceeded => prop_assert!(Independent::from_measurement(&m).prove_more(k, n, quantile.above)),
                 VerdictStatus::Inconclusive => {}
             }
             if let Some(least) = passes_from(&m, *quantile) {

@@ -85,7 +85,7 @@ fn losses_are_data_and_no_distortion() {
         let mut m = with_losses(replies, lost);
         let value = MeasuredQuantity { value: late, unit: "count".to_owned(), better: Better::Less };
         m.values.insert("late".to_owned(), value);
-        m.settle();
+        m.derive_results();
         m
     };
     for (replies, lost, late, expected) in [
@@ -125,7 +125,7 @@ fn a_reply_of_other_content_may_be_of_a_message_without_a_time() {
     let mut m = with_losses(5_000, 0.0);
     let value = MeasuredQuantity { value: 3.0, unit: "count".to_owned(), better: Better::Less };
     m.values.insert("mismatches".to_owned(), value);
-    m.settle();
+    m.derive_results();
     let check = one(&m, "max", 45e6);
     assert_eq!(check.status, VerdictStatus::Inconclusive);
     assert!(

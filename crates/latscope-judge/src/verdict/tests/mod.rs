@@ -25,13 +25,13 @@ fn of(values: &[(u64, u64)]) -> Measurement {
     for &(count, value) in values {
         (0..count).for_each(|_| histogram.record(value));
     }
-    let summary = Summary::of(&histogram, &Summary::default());
+    let summary = Summary::from_histogram(&histogram, &Summary::default());
     let tested = (summary.count > 0).then(|| Tested { time_ns: summary.count * 1_000_000, independent: 1.0 });
     latscope_core::testing::once(Measurement { sampling: Sampling::Event, histogram, summary, tested, ..m })
 }
 
 fn one(m: &Measurement, metric: &str, limit: f64) -> CriterionCheck {
-    let verdict = judge(m, &[MetricCriterion::new(metric, limit).unwrap()]);
+    let verdict = judge_measurement(m, &[MetricCriterion::new(metric, limit).unwrap()]);
     assert_eq!(verdict.status, verdict.checks[0].status);
     verdict.checks[0].clone()
 }
@@ -346,9 +346,9 @@ fn the_smallest_limit_that_passes_passes_and_none_below_does() {
 fn the_worst_check_decides() {
     let criteria = [("p99", 50_000.0), ("max", 1.0), ("faults", 0.0)];
     let criteria = criteria.map(|(name, limit)| MetricCriterion::new(name, limit).unwrap());
-    assert_eq!(judge(&events(60_000, 0), &criteria).status, VerdictStatus::Exceeded);
-    assert_eq!(judge(&events(60_000, 0), &criteria[..1]).status, VerdictStatus::Pass);
-    assert_eq!(judge(&events(60_000, 0), &[]).status, VerdictStatus::Pass);
+    assert_eq!(judge_measurement(&events(60_000, 0), &criteria).status, VerdictStatus::Exceeded);
+    assert_eq!(judge_measurement(&events(60_000, 0), &criteria[..1]).status, VerdictStatus::Pass);
+    assert_eq!(judge_measurement(&events(60_000, 0), &[]).status, VerdictStatus::Pass);
 }
 
 fn on_cpu(cpu: u64, interval: u64, above: u64) -> Measurement {
@@ -404,7 +404,7 @@ fn of_a_sum_of_one_that_one_is_judged_too_and_counts_once() {
     report.finished = Some(report.started.clone());
     judge_report(&mut report, &[MetricCriterion::new("max", 50_000.0).unwrap()]);
     assert!(report.measurements.iter().all(|m| m.verdict.is_some()));
-    assert_eq!(judged(&report).map(|(m, _)| is_merged(m)).collect::<Vec<_>>(), [false]);
+    assert_eq!(judged_measurements(&report).map(|(m, _)| is_merged(m)).collect::<Vec<_>>(), [false]);
     assert_eq!(report_status(&report), Some(VerdictStatus::Pass));
     report.finished = None;
     assert_eq!(report_status(&report), Some(VerdictStatus::Inconclusive));
@@ -431,9 +431,10 @@ fn criteria_are_read_with_their_limits() {
 fn a_plan_states_its_criteria_in_words() {
     let mut plan = fixture::report().plan;
     let criteria = [("max", 50_000.0), ("p99_9", 2e6), ("missed", 1_000.0), ("sync", 90.0)];
-    plan.criteria = criteria.map(|(name, limit)| MetricCriterion::new(name, limit).unwrap().planned()).into();
+    plan.criteria =
+        criteria.map(|(name, limit)| MetricCriterion::new(name, limit).unwrap().to_plan_criterion()).into();
     plan.notes = vec!["a note".to_owned()];
-    let text = describe(&plan);
+    let text = describe_plan(&plan);
     let end = "criterion: max ≤ 50.0 µs\ncriterion: p99.9 ≤ 2.00 ms\ncriterion: missed ≤ 1,000\n\
         criterion: sync ≥ 90 %\nnote: a note\n";
     assert!(text.ends_with(end), "{text}");

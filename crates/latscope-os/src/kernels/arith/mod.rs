@@ -144,7 +144,7 @@ pub fn latency(op: Op, number: Number) -> Option<ArithmeticKernel> {
 }
 
 /// Returns the kernel of independent operations; none where [`latency`] has none.
-pub fn throughput(op: Op, number: Number) -> Option<ArithmeticKernel> {
+pub fn throughput_kernel(op: Op, number: Number) -> Option<ArithmeticKernel> {
     kernel(machine::entry, ArithmeticMode::Throughput, op, number)
 }
 
@@ -250,7 +250,7 @@ mod tests {
         for &op in Op::ALL {
             for &number in Number::ALL {
                 let known = latency(op, number).is_some();
-                assert_eq!(known, throughput(op, number).is_some(), "{op} {number}");
+                assert_eq!(known, throughput_kernel(op, number).is_some(), "{op} {number}");
                 let optional = matches!(op, Op::Fma | Op::PopCount);
                 assert!(known == op.applies_to(number) || (optional && !known), "{op} {number}");
             }
@@ -263,12 +263,12 @@ mod tests {
     #[test]
     fn names_are_unique_and_lead_back() {
         for &op in Op::ALL {
-            assert_eq!(Op::named(op.word()), Some(op));
+            assert_eq!(Op::from_word(op.word()), Some(op));
         }
         for &number in Number::ALL {
-            assert_eq!(Number::named(number.word()), Some(number));
+            assert_eq!(Number::from_word(number.word()), Some(number));
         }
-        assert_eq!(Op::named("Add"), None);
+        assert_eq!(Op::from_word("Add"), None);
         assert_eq!(format!("{:>4}|{:<5}|", Op::Add, Number::I32), " add|i32  |");
     }
 

@@ -78,7 +78,7 @@ impl Width {
     }
 
     /// Returns the name of the instruction set on this architecture.
-    pub const fn name(self) -> &'static str {
+    pub const fn instruction_set(self) -> &'static str {
         match self {
             Self::Scalar => "scalar-64",
             Self::Bits128 if cfg!(target_arch = "aarch64") => "neon-128",
@@ -91,13 +91,13 @@ impl Width {
 
 impl std::fmt::Display for Width {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name())
+        f.pad(self.instruction_set())
     }
 }
 
-/// Makes one pass in the widest form there is: [`repeat`] with [`Width::widest`] and one pass.
-pub fn run(operation: Operation, step: BandwidthStride, destination: &mut [u64], source: &[u64]) -> u64 {
-    repeat(operation, step, Width::widest(), destination, source, 1)
+/// Makes one pass in the widest form there is: [`run_passes`] with [`Width::widest`] and one pass.
+pub fn run_pass(operation: Operation, step: BandwidthStride, destination: &mut [u64], source: &[u64]) -> u64 {
+    run_passes(operation, step, Width::widest(), destination, source, 1)
 }
 
 /// Makes `passes` passes, and returns the wrapping sum of what was read in all passes for [`Operation::Read`] (words
@@ -111,7 +111,7 @@ pub fn run(operation: Operation, step: BandwidthStride, destination: &mut [u64],
 ///
 /// Choose the source and the destination of a copy at different offsets modulo 4096, so that loads do not wait
 /// for earlier stores that look like theirs.
-pub fn repeat(
+pub fn run_passes(
     operation: Operation,
     step: BandwidthStride,
     width: Width,
@@ -277,7 +277,7 @@ mod tests {
     impl Region {
         fn new(offset: usize, words: usize, seed: u64) -> Self {
             let mut memory = vec![0; words + 16];
-            ShuffleGenerator::new(seed).fill(&mut memory);
+            ShuffleGenerator::new(seed).fill_words(&mut memory);
             let first = memory.as_ptr().addr().wrapping_neg() % 64 / 8 + offset;
             Self { memory, first, words }
         }
@@ -388,11 +388,11 @@ mod tests {
         let mut from = Region::new(0, 64, 2);
         let source = from.words();
         let sum: u64 = source.iter().fold(0, |sum, word| sum.wrapping_add(*word));
-        let read = repeat(Operation::Read, BandwidthStride::Every, Width::Bits512, to.words(), source, 3);
+        let read = run_passes(Operation::Read, BandwidthStride::Every, Width::Bits512, to.words(), source, 3);
         assert_eq!(read, sum.wrapping_mul(3));
-        assert_eq!(run(Operation::Read, BandwidthStride::Every, to.words(), source), sum);
+        assert_eq!(run_pass(Operation::Read, BandwidthStride::Every, to.words(), source), sum);
         let doubled: Vec<u32> = integers(to.words()).into_iter().map(|n| n << 3).collect();
-        repeat(Operation::Modify, BandwidthStride::Every, Width::widest(), to.words(), source, 3);
+        run_passes(Operation::Modify, BandwidthStride::Every, Width::widest(), to.words(), source, 3);
         assert_eq!(integers(to.words()), doubled);
     }
 
@@ -425,10 +425,10 @@ mod tests {
     #[test]
     fn names_lead_back() {
         for &operation in Operation::ALL {
-            assert_eq!(Operation::named(operation.word()), Some(operation));
+            assert_eq!(Operation::from_word(operation.word()), Some(operation));
         }
         for &step in BandwidthStride::ALL {
-            assert_eq!(BandwidthStride::named(step.word()), Some(step));
+            assert_eq!(BandwidthStride::from_word(step.word()), Some(step));
         }
         assert!(Width::Scalar.is_available());
     }

@@ -1,7 +1,7 @@
 //! A random cycle that grows with the size being swept, so that a sweep over many sizes costs no more than the
 //! largest of them.
 
-use super::{ChaseMap, WORD, address, words};
+use super::{ChaseMap, WORD, bytes_to_words, start_address};
 use crate::kernels::random::ShuffleGenerator;
 
 /// A random cycle over the first part of a region, which can be made longer.
@@ -23,8 +23,8 @@ impl<'m> GrowingChase<'m> {
     ///
     /// When `line` is not a positive multiple of the pointer size, or the region is smaller than one line.
     pub fn new(memory: &'m mut [usize], line: usize, seed: u64) -> Self {
-        assert!(memory.len() >= words(line), "the region is smaller than one line of {line} bytes");
-        memory[0] = address(memory);
+        assert!(memory.len() >= bytes_to_words(line), "the region is smaller than one line of {line} bytes");
+        memory[0] = start_address(memory);
         Self { memory, line, length: 1, random: ShuffleGenerator::new(seed) }
     }
 
@@ -36,7 +36,7 @@ impl<'m> GrowingChase<'m> {
     /// When the region is smaller than `bytes`.
     pub fn grow(&mut self, bytes: usize) -> ChaseMap<'_> {
         assert!(bytes <= self.memory.len() * WORD, "the region is smaller than {bytes} bytes");
-        let (step, base) = (self.line / WORD, address(self.memory));
+        let (step, base) = (self.line / WORD, start_address(self.memory));
         for element in self.length..bytes / self.line {
             let before = self.random.below(element as u64) as usize * step;
             self.memory[element * step] = self.memory[before];
@@ -61,7 +61,7 @@ mod tests {
             assert_eq!(map.len(), bytes / 64);
             let offsets: BTreeSet<usize> = map.offsets().collect();
             assert_eq!(offsets, (0..bytes / 64).map(|line| line * 64).collect());
-            assert_eq!(map.offset(map.walk(map.start(), 64 * map.len() as u64)), 0);
+            assert_eq!(map.offset(map.walk_from(map.start(), 64 * map.len() as u64)), 0);
         }
         assert_eq!(chase.grow(64).len(), 1024);
     }

@@ -16,7 +16,7 @@ pub const UNROLL: u64 = 64;
 /// The most chains that can be walked at once.
 pub const MAX_CHAINS: usize = 32;
 
-/// The most chains that [`Chains::walk`] keeps in registers.
+/// The most chains that [`Chains::walk_all`] keeps in registers.
 ///
 /// Beyond, each step also takes its cursor from the stack and puts it back. This store and load adds some five
 /// cycles to a step, which the other chains hide, but makes each step three operations in place of one: right
@@ -54,10 +54,10 @@ impl<'a> ChaseMap<'a> {
     ///
     /// When `line` is not a positive multiple of the pointer size, or the region is smaller than one line.
     pub fn random(memory: &'a mut [usize], line: usize, seed: u64) -> Self {
-        let step = words(line);
+        let step = bytes_to_words(line);
         let length = memory.len() / step;
         assert!(length > 0, "the region is smaller than one line of {line} bytes");
-        let base = address(memory);
+        let base = start_address(memory);
         for element in 0..length {
             memory[element * step] = base + element * line;
         }
@@ -79,7 +79,7 @@ impl<'a> ChaseMap<'a> {
     /// When `line` is not a positive multiple of the pointer size, when `window_bytes` is not a positive multiple
     /// of `line`, or the region is smaller than one line.
     pub fn window(memory: &'a mut [usize], line: usize, window_bytes: usize, seed: u64) -> Self {
-        let step = words(line);
+        let step = bytes_to_words(line);
         assert!(
             window_bytes > 0 && window_bytes.is_multiple_of(line),
             "a window of {window_bytes} bytes is not made of lines of {line} bytes"
@@ -109,13 +109,13 @@ impl<'a> ChaseMap<'a> {
     ///
     /// When `line` is not a positive multiple of the pointer size, when `page_bytes` is not a positive multiple of
     /// `line`, or the region is smaller than one page.
-    pub fn page(memory: &'a mut [usize], page_bytes: usize, line: usize, seed: u64) -> Self {
-        let step = words(line);
+    pub fn page_order(memory: &'a mut [usize], page_bytes: usize, line: usize, seed: u64) -> Self {
+        let step = bytes_to_words(line);
         assert!(
             page_bytes > 0 && page_bytes.is_multiple_of(line),
             "a page of {page_bytes} bytes is not made of lines of {line} bytes"
         );
-        let (per_page, lines) = (words(page_bytes), page_bytes / line);
+        let (per_page, lines) = (bytes_to_words(page_bytes), page_bytes / line);
         let length = memory.len() / per_page;
         assert!(length > 0, "the region is smaller than one page of {page_bytes} bytes");
         let mut pages: Vec<usize> = (0..length).collect();
@@ -133,7 +133,7 @@ impl<'a> ChaseMap<'a> {
     /// When `stride_bytes` is not a positive multiple of the pointer size, or the region is smaller than one
     /// stride.
     pub fn stride(memory: &'a mut [usize], stride_bytes: usize) -> Self {
-        let step = words(stride_bytes);
+        let step = bytes_to_words(stride_bytes);
         let length = memory.len() / step;
         assert!(length > 0, "the region is smaller than one stride of {stride_bytes} bytes");
         let start = write_cycle(memory, (0..length).map(|element| element * step));
@@ -170,7 +170,7 @@ impl<'a> ChaseMap<'a> {
 
     /// Returns the offsets in bytes of all elements, in the order of one walk around.
     pub fn offsets(&self) -> impl Iterator<Item = usize> + use<'a> {
-        let (memory, base) = (self.memory, address(self.memory));
+        let (memory, base) = (self.memory, start_address(self.memory));
         std::iter::successors(Some(self.start * WORD), move |offset| Some(memory[offset / WORD] - base))
             .take(self.length)
     }
@@ -179,7 +179,7 @@ impl<'a> ChaseMap<'a> {
     /// the place reached.
     ///
     /// The loop is [`UNROLL`] loads and nothing but a counter beside them, with no address arithmetic.
-    pub fn walk(&self, start: ChaseCursor<'a>, steps: u64) -> ChaseCursor<'a> {
+    pub fn walk_from(&self, start: ChaseCursor<'a>, steps: u64) -> ChaseCursor<'a> {
         let rounds = steps.div_ceil(UNROLL);
         if rounds == 0 {
             return start;
@@ -193,7 +193,7 @@ impl<'a> ChaseMap<'a> {
 
     /// Follows one pointer: a single load.
     #[inline(always)]
-    pub fn step(&self, from: ChaseCursor<'a>) -> ChaseCursor<'a> {
+    pub fn step_from(&self, from: ChaseCursor<'a>) -> ChaseCursor<'a> {
         // SAFETY: the cursor is on the cycle of a map, which is borrowed for 'a; its pointers lead to elements of the
         // map.
         unsafe {
@@ -221,7 +221,7 @@ impl<'a> Chains<'a> {
     ///
     /// When `line` is not a positive multiple of the pointer size, or the region is smaller than one line.
     pub fn random(memory: &'a mut [usize], line: usize, seed: u64) -> Self {
-        let step = words(line);
+        let step = bytes_to_words(line);
         let length = memory.len() / step;
         assert!(length > 0, "the region is smaller than one line of {line} bytes");
         // The order has the places: a walk to find them would take the latency of each load.
@@ -230,13 +230,13 @@ impl<'a> Chains<'a> {
         let start = write_cycle(memory, order.iter().map(|element| element * step));
         let map = ChaseMap::new(memory, start, length, length * line);
         let place = |chain: usize| order[(chain as u128 * length as u128 / MAX_CHAINS as u128) as usize];
-        let cursors = std::array::from_fn(|chain| address(map.memory) + place(chain) * line);
+        let cursors = std::array::from_fn(|chain| start_address(map.memory) + place(chain) * line);
         Chains { cursors, count: MAX_CHAINS, map }
     }
 
     /// Returns `chains` of these chains, spread as evenly as they can be; the number is brought into
     /// `1..=count()`.
-    pub fn thin(&self, chains: usize) -> Chains<'a> {
+    pub fn select_chains(&self, chains: usize) -> Chains<'a> {
         let count = chains.clamp(1, self.count);
         let mut cursors = [self.cursors[0]; MAX_CHAINS];
         for (chain, cursor) in cursors[..count].iter_mut().enumerate() {
@@ -257,7 +257,7 @@ impl<'a> Chains<'a> {
 
     /// Returns the offsets in bytes of the places from the start of the region.
     pub fn offsets(&self) -> impl Iterator<Item = usize> {
-        let base = address(self.map.memory);
+        let base = start_address(self.map.memory);
         self.cursors[..self.count].iter().map(move |cursor| cursor - base)
     }
 
@@ -265,7 +265,7 @@ impl<'a> Chains<'a> {
     /// chains together.
     ///
     /// One loop has a load of each chain in turn. See [`REGISTER_CHAINS`] for how the cursors are kept.
-    pub fn walk(&mut self, steps: u64) -> u64 {
+    pub fn walk_all(&mut self, steps: u64) -> u64 {
         let rounds = steps.div_ceil(UNROLL) * (UNROLL / ROUNDS);
         if rounds == 0 {
             return 0;
@@ -279,13 +279,13 @@ impl<'a> Chains<'a> {
     ///
     /// The lines ahead of each chain are then those whose last visit is longest ago, whatever was walked before.
     pub fn walk_around(&mut self) {
-        self.walk((self.map.length / self.count) as u64);
+        self.walk_all((self.map.length / self.count) as u64);
     }
 }
 
 /// Writes a cycle through these words in their order, and returns the first of them.
 fn write_cycle(memory: &mut [usize], order: impl IntoIterator<Item = usize>) -> usize {
-    let base = address(memory);
+    let base = start_address(memory);
     let mut order = order.into_iter();
     let first = order.next().unwrap_or(0);
     let mut last = first;
@@ -297,12 +297,12 @@ fn write_cycle(memory: &mut [usize], order: impl IntoIterator<Item = usize>) -> 
     first
 }
 
-fn address(memory: &[usize]) -> usize {
+fn start_address(memory: &[usize]) -> usize {
     memory.as_ptr().addr()
 }
 
 /// Returns `bytes` in words.
-fn words(bytes: usize) -> usize {
+fn bytes_to_words(bytes: usize) -> usize {
     assert!(
         bytes > 0 && bytes.is_multiple_of(WORD),
         "{bytes} bytes are not a positive multiple of the pointer size, {WORD}"

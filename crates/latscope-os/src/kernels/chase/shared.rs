@@ -16,13 +16,13 @@ pub struct SharedCycle<'a> {
 }
 
 impl<'a> SharedCycle<'a> {
-    /// Writes a cycle as [`ChaseMap::page`] does.
+    /// Writes a cycle as [`ChaseMap::page_order`] does.
     ///
     /// # Panics
     /// If a line has no room for a second word, or the number of pages is not a multiple of [`UNROLL`].
-    pub fn page(memory: &'a mut [usize], page_bytes: usize, line: usize, seed: u64) -> Self {
+    pub fn page_order(memory: &'a mut [usize], page_bytes: usize, line: usize, seed: u64) -> Self {
         assert!(line >= 2 * WORD, "a line of {line} bytes has a pointer only");
-        let map = ChaseMap::page(memory, page_bytes, line, seed);
+        let map = ChaseMap::page_order(memory, page_bytes, line, seed);
         let pointers: Vec<usize> = map.offsets().map(|offset| offset / WORD).collect();
         assert!((pointers.len() as u64).is_multiple_of(UNROLL), "{} pages", pointers.len());
         // SAFETY: the memory is borrowed mutably for 'a; an atomic integer has the size, alignment and values of a
@@ -40,7 +40,7 @@ impl<'a> SharedCycle<'a> {
     }
 
     /// Writes to each line: the core has them then, and no other does.
-    pub fn write(&self) {
+    pub fn write_lines(&self) {
         for pointer in &self.pointers {
             let word = &self.memory[pointer + 1];
             word.store(word.load(Relaxed).wrapping_add(1), Relaxed);
@@ -48,7 +48,7 @@ impl<'a> SharedCycle<'a> {
     }
 
     /// Loads a word of each line.
-    pub fn read(&self) {
+    pub fn read_lines(&self) {
         for pointer in &self.pointers {
             black_box(self.memory[*pointer].load(Relaxed));
         }
@@ -65,7 +65,7 @@ impl<'a> SharedCycle<'a> {
     }
 
     /// Loads the pointer of each line once, each load from the address that the one before returned.
-    pub fn walk(&self) {
+    pub fn walk_lines(&self) {
         let start = std::ptr::from_ref(&self.memory[self.pointers[0]]).expose_provenance();
         // SAFETY: the cycle is inside of the memory that is borrowed for 'a, and nothing stores to its pointers.
         let reached = unsafe { latscope_kernel_chase(start, self.pointers.len() as u64 / UNROLL) };
@@ -80,16 +80,16 @@ mod tests {
     #[test]
     fn a_walk_comes_back_while_another_thread_writes() {
         let mut memory = vec![0; 64 * 512];
-        let cycle = SharedCycle::page(&mut memory, 4096, 64, 3);
+        let cycle = SharedCycle::page_order(&mut memory, 4096, 64, 3);
         assert_eq!(cycle.len(), 64);
         std::thread::scope(|scope| {
-            scope.spawn(|| (0..100).for_each(|_| cycle.write()));
+            scope.spawn(|| (0..100).for_each(|_| cycle.write_lines()));
             // In a test it panics where it does not come back.
-            (0..100).for_each(|_| cycle.walk());
+            (0..100).for_each(|_| cycle.walk_lines());
         });
-        cycle.read();
+        cycle.read_lines();
         assert_eq!(cycle.flush(), cfg!(any(target_arch = "x86_64", target_arch = "aarch64")));
-        cycle.walk();
+        cycle.walk_lines();
         let written: usize = cycle.pointers.iter().map(|at| cycle.memory[at + 1].load(Relaxed)).sum();
         assert_eq!(written, 64 * 100);
     }
@@ -97,6 +97,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "65 pages")]
     fn a_walk_of_part_of_a_turn_is_refused() {
-        SharedCycle::page(&mut vec![0; 65 * 512], 4096, 64, 3);
+        SharedCycle::page_order(&mut vec![0; 65 * 512], 4096, 64, 3);
     }
 }

@@ -13,7 +13,7 @@ fn order(map: &ChaseMap<'_>, length: usize, element: usize) -> Vec<usize> {
     assert_eq!(map.len(), length);
     assert!(order.iter().all(|offset| offset % element == 0 && *offset < map.bytes()));
     assert_eq!(order.iter().collect::<HashSet<_>>().len(), length, "an element is visited twice");
-    let base = address(map.memory);
+    let base = start_address(map.memory);
     assert_eq!(map.memory[order[length - 1] / WORD] - base, order[0], "the walk does not return");
     order
 }
@@ -58,7 +58,7 @@ fn windows_and_their_insides_are_not_in_order() {
 #[test]
 fn pages_are_touched_once_each_at_moving_lines() {
     let mut memory = vec![0; 512 * 300];
-    let map = ChaseMap::page(&mut memory, 4_096, 64, 9);
+    let map = ChaseMap::page_order(&mut memory, 4_096, 64, 9);
     let order = order(&map, 300, 64);
     let pages: HashSet<usize> = order.iter().map(|offset| offset / 4_096).collect();
     assert_eq!(pages.len(), 300);
@@ -93,7 +93,7 @@ fn a_walk_follows_the_order() {
     let map = ChaseMap::random(&mut memory, 64, 3);
     let order: Vec<usize> = map.offsets().collect();
     for (steps, taken) in [(0, 0), (1, 64), (64, 64), (65, 128), (1_000, 1_024), (64_000, 64_000)] {
-        let reached = map.walk(map.start(), steps);
+        let reached = map.walk_from(map.start(), steps);
         assert_eq!(map.offset(reached), order[taken % 1_000], "{steps} steps");
     }
 }
@@ -105,26 +105,26 @@ fn all_chains_follow_the_order() {
     let order: Vec<usize> = all.map().offsets().collect();
     assert_eq!(order.iter().collect::<BTreeSet<_>>().len(), 1_000);
     for count in 1..=MAX_CHAINS {
-        let mut chains = all.thin(count);
+        let mut chains = all.select_chains(count);
         assert_eq!(chains.count(), count);
         let of = |chain: usize| chain * MAX_CHAINS / count * 1_000 / MAX_CHAINS;
         let places: Vec<usize> = (0..count).map(of).collect();
         assert!(chains.offsets().eq(places.iter().map(|&place| order[place])));
         for (steps, taken) in [(0, 0), (1, 64), (130, 192)] {
             let mut chains = chains.clone();
-            assert_eq!(chains.walk(steps), taken as u64 * count as u64);
+            assert_eq!(chains.walk_all(steps), taken as u64 * count as u64);
             let expected = places.iter().map(|&place| order[(place + taken) % 1_000]);
             assert!(chains.offsets().eq(expected), "{count} chains, {steps} steps");
         }
-        chains.walk(64_000);
+        chains.walk_all(64_000);
         assert!(chains.offsets().eq(places.iter().map(|&place| order[place])));
     }
-    let mut around = all.thin(4);
+    let mut around = all.select_chains(4);
     around.walk_around();
     // 250 steps, rounded up.
     assert!(around.offsets().eq([256, 506, 756, 6].map(|place: usize| order[place])));
-    assert_eq!(all.thin(0).count(), 1);
-    assert_eq!(all.thin(99).count(), MAX_CHAINS);
+    assert_eq!(all.select_chains(0).count(), 1);
+    assert_eq!(all.select_chains(99).count(), MAX_CHAINS);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn chains_follow_every_cycle_with_the_same_probability() {
 fn one_element_leads_to_itself() {
     let mut memory = vec![0; 8];
     let map = ChaseMap::random(&mut memory, 64, 0);
-    assert_eq!(map.offset(map.walk(map.start(), 1_000)), 0);
+    assert_eq!(map.offset(map.walk_from(map.start(), 1_000)), 0);
 }
 
 #[test]
@@ -157,5 +157,5 @@ fn an_odd_line_is_refused() {
 #[test]
 #[should_panic(expected = "smaller than one page")]
 fn a_small_region_is_refused() {
-    ChaseMap::page(&mut [0; 64], 4_096, 64, 0);
+    ChaseMap::page_order(&mut [0; 64], 4_096, 64, 0);
 }

@@ -31,7 +31,7 @@ const MOST: usize = 64 << 20;
 
 impl CodeAssembler {
     /// Returns that of this program; `None` on other architectures.
-    pub fn here() -> Option<CodeAssembler> {
+    pub fn for_host() -> Option<CodeAssembler> {
         if cfg!(target_arch = "x86_64") {
             Some(CodeAssembler::X86)
         } else {
@@ -42,38 +42,38 @@ impl CodeAssembler {
     /// Returns `count` jumps, `stride` bytes apart, that lead to each other in random order, beginning with the first;
     /// the last leads to the end of the loop, behind them.
     pub fn jumps(self, count: usize, stride: usize, seed: u64) -> Option<Vec<u8>> {
-        let end = room(count, stride)?;
+        let end = checked_size(count, stride)?;
         let mut order: Vec<usize> = (1..count).collect();
         ShuffleGenerator::new(seed).shuffle(&mut order);
-        let mut code = self.blank(end);
+        let mut code = self.trap_padding(end);
         let mut at = 0;
         for next in order.into_iter().map(|block| block * stride).chain([end]) {
-            put(&mut code, at, &self.jump(at, next));
+            place_code(&mut code, at, &self.jump(at, next));
             at = next;
         }
-        Some(self.looped(code))
+        Some(self.close_loop(code))
     }
 
     /// Returns `count` places, `stride` bytes apart, each of which jumps to the next address of the table; behind them
     /// is the end of the loop.
     pub fn targets(self, count: usize, stride: usize) -> Option<Vec<u8>> {
-        let end = room(count, stride)?;
-        let mut code = self.blank(end);
-        (0..count).for_each(|place| put(&mut code, place * stride, &self.follow()));
+        let end = checked_size(count, stride)?;
+        let mut code = self.trap_padding(end);
+        (0..count).for_each(|place| place_code(&mut code, place * stride, &self.jump_by_table()));
         code.extend(self.rewind());
-        Some(self.looped(code))
+        Some(self.close_loop(code))
     }
 
     /// Returns `depth` functions, each of which calls the next, before them the loop that calls the first.
     pub fn calls(self, depth: usize, stride: usize) -> Option<Vec<u8>> {
-        let mut code = self.blank(room(depth + 1, stride)?);
+        let mut code = self.trap_padding(checked_size(depth + 1, stride)?);
         let mut driver = self.calling(0, stride);
-        driver = [driver.clone(), self.again(driver.len(), 0), self.back()].concat();
-        put(&mut code, 0, &driver);
+        driver = [driver.clone(), self.again(driver.len(), 0), self.return_to_caller()].concat();
+        place_code(&mut code, 0, &driver);
         for function in 1..=depth {
             let at = function * stride;
             let body = if function < depth { self.calling(at, at + stride) } else { Vec::new() };
-            put(&mut code, at, &[body, self.back()].concat());
+            place_code(&mut code, at, &[body, self.return_to_caller()].concat());
         }
         Some(code)
     }
@@ -88,10 +88,10 @@ impl CodeAssembler {
                     Argument::Answer => self.pass_answer(),
                 });
             }
-            code.extend(self.enter(*number));
+            code.extend(self.enter_kernel(*number));
         }
         code.extend(self.again_by_kept_counter(code.len()));
-        code.extend(self.back());
+        code.extend(self.return_to_caller());
         code
     }
 
@@ -104,7 +104,7 @@ impl CodeAssembler {
                     [[0x48, 0xbf], [0x48, 0xbe], [0x48, 0xba], [0x49, 0xba], [0x49, 0xb8], [0x49, 0xb9]];
                 [&MOVES[place][..], &value.to_le_bytes()].concat()
             }
-            CodeAssembler::Arm => load(place as u32, value),
+            CodeAssembler::Arm => load_immediate(place as u32, value),
         }
     }
 
@@ -118,14 +118,16 @@ impl CodeAssembler {
     }
 
     /// Makes the system call, and adds its answer to those before.
-    fn enter(self, number: u32) -> Vec<u8> {
+    fn enter_kernel(self, number: u32) -> Vec<u8> {
         match self {
             // mov eax, number; syscall; or r13, rax
             CodeAssembler::X86 => {
                 [&[0xb8][..], &number.to_le_bytes(), &[0x0f, 0x05, 0x49, 0x09, 0xc5]].concat()
             }
             // mov x8, number; svc #0; orr x21, x21, x0
-            CodeAssembler::Arm => [load(8, number.into()), arm(&[0xd400_0001, 0xaa00_02b5])].concat(),
+            CodeAssembler::Arm => {
+                [load_immediate(8, number.into()), arm(&[0xd400_0001, 0xaa00_02b5])].concat()
+            }
         }
     }
 
@@ -141,14 +143,14 @@ impl CodeAssembler {
     }
 
     /// Adds the end of the loop: back to the begin as long as iterations are left, else back to the caller.
-    fn looped(self, mut code: Vec<u8>) -> Vec<u8> {
+    fn close_loop(self, mut code: Vec<u8>) -> Vec<u8> {
         code.extend(self.again(code.len(), 0));
-        code.extend(self.back());
+        code.extend(self.return_to_caller());
         code
     }
 
     /// So many bytes of instructions that trap.
-    fn blank(self, bytes: usize) -> Vec<u8> {
+    fn trap_padding(self, bytes: usize) -> Vec<u8> {
         match self {
             CodeAssembler::X86 => vec![0xcc; bytes],
             CodeAssembler::Arm => arm(&vec![0xd420_0000; bytes / 4]),
@@ -159,7 +161,7 @@ impl CodeAssembler {
     fn jump(self, at: usize, to: usize) -> Vec<u8> {
         match self {
             CodeAssembler::X86 => relative(&[0xe9], at, to),
-            CodeAssembler::Arm => arm(&[0x1400_0000 | words(at, to) & 0x03ff_ffff]),
+            CodeAssembler::Arm => arm(&[0x1400_0000 | branch_distance(at, to) & 0x03ff_ffff]),
         }
     }
 
@@ -169,13 +171,13 @@ impl CodeAssembler {
             CodeAssembler::X86 => relative(&[0xe8], at, to),
             // stp x30, xzr, [sp, #-16]!; bl to; ldp x30, xzr, [sp], #16
             CodeAssembler::Arm => {
-                arm(&[0xa9bf_7ffe, 0x9400_0000 | words(at + 4, to) & 0x03ff_ffff, 0xa8c1_7ffe])
+                arm(&[0xa9bf_7ffe, 0x9400_0000 | branch_distance(at + 4, to) & 0x03ff_ffff, 0xa8c1_7ffe])
             }
         }
     }
 
     /// `ret`
-    fn back(self) -> Vec<u8> {
+    fn return_to_caller(self) -> Vec<u8> {
         match self {
             CodeAssembler::X86 => vec![0xc3],
             CodeAssembler::Arm => arm(&[0xd65f_03c0]),
@@ -193,7 +195,7 @@ impl CodeAssembler {
     }
 
     /// Jumps to the next address of the table.
-    fn follow(self) -> Vec<u8> {
+    fn jump_by_table(self) -> Vec<u8> {
         match self {
             // mov rax, [rsi]; add rsi, 8; jmp rax
             CodeAssembler::X86 => vec![0x48, 0x8b, 0x06, 0x48, 0x83, 0xc6, 0x08, 0xff, 0xe0],
@@ -214,12 +216,12 @@ impl CodeAssembler {
 }
 
 /// Bytes of `count` pieces of code; `None` if a piece has no room for any of them, or there are none or too many.
-fn room(count: usize, stride: usize) -> Option<usize> {
+fn checked_size(count: usize, stride: usize) -> Option<usize> {
     let fits = count > 0 && stride >= 16 && stride.is_multiple_of(4);
     count.checked_mul(stride).filter(|bytes| fits && *bytes <= MOST)
 }
 
-fn put(code: &mut [u8], at: usize, instructions: &[u8]) {
+fn place_code(code: &mut [u8], at: usize, instructions: &[u8]) {
     code[at..at + instructions.len()].copy_from_slice(instructions);
 }
 
@@ -230,12 +232,12 @@ fn relative(code: &[u8], at: usize, to: usize) -> Vec<u8> {
 }
 
 /// Distance in instructions of arm64, from `at` to `to`.
-fn words(at: usize, to: usize) -> u32 {
+fn branch_distance(at: usize, to: usize) -> u32 {
     ((to as i64 - at as i64) / 4) as u32
 }
 
 /// Loads a value into a register of arm64: `movz`, and `movk` for each further half-word that is not zero.
-fn load(register: u32, value: u64) -> Vec<u8> {
+fn load_immediate(register: u32, value: u64) -> Vec<u8> {
     let half = |at: u32| (value >> (16 * at)) as u32 & 0xffff;
     let code =
         |at: u32| (if at == 0 { 0xd280_0000 } else { 0xf280_0000 }) | at << 21 | half(at) << 5 | register;

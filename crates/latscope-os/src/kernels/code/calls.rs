@@ -40,7 +40,7 @@ const EVENTS: usize = 64;
 /// Words of memory: those of so many events, and more than a `struct stat` has.
 const WORDS: usize = EVENTS * 16 / size_of::<usize>();
 
-fn answer() -> SystemCallBuffer {
+fn answer_buffer() -> SystemCallBuffer {
     vec![0; WORDS].into()
 }
 
@@ -61,38 +61,38 @@ impl<'a> SystemCallLoop<'a> {
     /// Returns a loop of getppid(2). The copies of loops with the same seed are at the same addresses, if there is
     /// room.
     pub fn getppid(seed: u64) -> SystemCallLoop<'static> {
-        SystemCallLoop::of(seed, vec![call(libc::SYS_getppid, &[])], None)
+        SystemCallLoop::from_calls(seed, vec![system_call(libc::SYS_getppid, &[])], None)
     }
 
     /// Returns a loop of sched_yield(2).
     pub fn sched_yield(seed: u64) -> SystemCallLoop<'static> {
-        SystemCallLoop::of(seed, vec![call(libc::SYS_sched_yield, &[])], None)
+        SystemCallLoop::from_calls(seed, vec![system_call(libc::SYS_sched_yield, &[])], None)
     }
 
     /// Returns a loop of clock_gettime(2) on `CLOCK_MONOTONIC`.
     pub fn clock_gettime(seed: u64) -> SystemCallLoop<'static> {
-        let mut answer = answer();
+        let mut answer = answer_buffer();
         let arguments = [libc::CLOCK_MONOTONIC as usize, answer.as_mut_ptr() as usize];
-        SystemCallLoop::of(seed, vec![call(libc::SYS_clock_gettime, &arguments)], Some(answer))
+        SystemCallLoop::from_calls(seed, vec![system_call(libc::SYS_clock_gettime, &arguments)], Some(answer))
     }
 
     /// Returns a loop of read(2) from a file.
     pub fn read(seed: u64, file: BorrowedFd<'a>, buffer: &'a mut [u8]) -> SystemCallLoop<'a> {
-        let arguments = [descriptor(file), buffer.as_mut_ptr() as usize, buffer.len()];
-        SystemCallLoop::of(seed, vec![call(libc::SYS_read, &arguments)], None)
+        let arguments = [descriptor_argument(file), buffer.as_mut_ptr() as usize, buffer.len()];
+        SystemCallLoop::from_calls(seed, vec![system_call(libc::SYS_read, &arguments)], None)
     }
 
     /// Returns a loop of write(2) to a file.
     pub fn write(seed: u64, file: BorrowedFd<'a>, bytes: &'a [u8]) -> SystemCallLoop<'a> {
-        let arguments = [descriptor(file), bytes.as_ptr() as usize, bytes.len()];
-        SystemCallLoop::of(seed, vec![call(libc::SYS_write, &arguments)], None)
+        let arguments = [descriptor_argument(file), bytes.as_ptr() as usize, bytes.len()];
+        SystemCallLoop::from_calls(seed, vec![system_call(libc::SYS_write, &arguments)], None)
     }
 
     /// Returns a loop of fstat(2) of an open file.
     pub fn fstat(seed: u64, file: BorrowedFd<'a>) -> SystemCallLoop<'a> {
-        let mut answer = answer();
-        let arguments = [descriptor(file), answer.as_mut_ptr() as usize];
-        SystemCallLoop::of(seed, vec![call(FSTAT, &arguments)], Some(answer))
+        let mut answer = answer_buffer();
+        let arguments = [descriptor_argument(file), answer.as_mut_ptr() as usize];
+        SystemCallLoop::from_calls(seed, vec![system_call(FSTAT, &arguments)], Some(answer))
     }
 
     /// Returns a loop of stat(2) of a path.
@@ -102,9 +102,10 @@ impl<'a> SystemCallLoop<'a> {
 
     /// Returns a loop of fstatat(2) of a path in an open directory.
     pub fn stat_in(seed: u64, directory: BorrowedFd<'a>, path: &'a CStr) -> SystemCallLoop<'a> {
-        let mut answer = answer();
-        let arguments = [descriptor(directory), path.as_ptr() as usize, answer.as_mut_ptr() as usize, 0];
-        SystemCallLoop::of(seed, vec![call(FSTATAT, &arguments)], Some(answer))
+        let mut answer = answer_buffer();
+        let arguments =
+            [descriptor_argument(directory), path.as_ptr() as usize, answer.as_mut_ptr() as usize, 0];
+        SystemCallLoop::from_calls(seed, vec![system_call(FSTATAT, &arguments)], Some(answer))
     }
 
     /// Returns a loop of open(2) of a path for reading, and close(2).
@@ -115,9 +116,9 @@ impl<'a> SystemCallLoop<'a> {
     /// Returns a loop of openat(2) of a path in an open directory for reading, and close(2).
     pub fn open_close_in(seed: u64, directory: BorrowedFd<'a>, path: &'a CStr) -> SystemCallLoop<'a> {
         let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-        let arguments = [descriptor(directory), path.as_ptr() as usize, flags as usize, 0];
-        let calls = vec![call(libc::SYS_openat, &arguments), close_answer()];
-        SystemCallLoop::of(seed, calls, None)
+        let arguments = [descriptor_argument(directory), path.as_ptr() as usize, flags as usize, 0];
+        let calls = vec![system_call(libc::SYS_openat, &arguments), close_answer()];
+        SystemCallLoop::from_calls(seed, calls, None)
     }
 
     /// Returns a loop of two renames in an open directory: of `one` to `other`, and back.
@@ -128,75 +129,97 @@ impl<'a> SystemCallLoop<'a> {
         other: &'a CStr,
     ) -> SystemCallLoop<'a> {
         let rename = |from: &CStr, to: &CStr| {
-            let (directory, from, to) = (descriptor(directory), from.as_ptr() as usize, to.as_ptr() as usize);
-            call(libc::SYS_renameat2, &[directory, from, directory, to, 0])
+            let (directory, from, to) =
+                (descriptor_argument(directory), from.as_ptr() as usize, to.as_ptr() as usize);
+            system_call(libc::SYS_renameat2, &[directory, from, directory, to, 0])
         };
-        SystemCallLoop::of(seed, vec![rename(one, other), rename(other, one)], None)
+        SystemCallLoop::from_calls(seed, vec![rename(one, other), rename(other, one)], None)
     }
 
     /// Returns a loop of pread(2) from an offset of a file.
     pub fn pread(seed: u64, file: BorrowedFd<'a>, buffer: &'a mut [u8], offset: u32) -> SystemCallLoop<'a> {
-        let arguments = [descriptor(file), buffer.as_mut_ptr() as usize, buffer.len()];
-        SystemCallLoop::of(seed, vec![call(libc::SYS_pread64, &[&arguments[..], &at(offset)].concat())], None)
+        let arguments = [descriptor_argument(file), buffer.as_mut_ptr() as usize, buffer.len()];
+        SystemCallLoop::from_calls(
+            seed,
+            vec![system_call(libc::SYS_pread64, &[&arguments[..], &offset_arguments(offset)].concat())],
+            None,
+        )
     }
 
     /// Returns a loop of membarrier(2).
     pub fn membarrier(seed: u64, command: MembarrierCommand) -> SystemCallLoop<'static> {
-        SystemCallLoop::of(seed, vec![call(libc::SYS_membarrier, &[command as usize, 0, 0])], None)
+        SystemCallLoop::from_calls(
+            seed,
+            vec![system_call(libc::SYS_membarrier, &[command as usize, 0, 0])],
+            None,
+        )
     }
 
     /// Returns a loop of timerfd_settime(2), which lets a timer expire once, so long after the call.
     pub fn set_timer(seed: u64, timer: BorrowedFd<'a>, from_now: Duration) -> SystemCallLoop<'a> {
-        let mut setting = answer();
+        let mut setting = answer_buffer();
         // A `struct itimerspec`: no interval, then seconds and nanoseconds.
         setting[2..4].copy_from_slice(&[from_now.as_secs() as usize, from_now.subsec_nanos() as usize]);
-        let arguments = [descriptor(timer), 0, setting.as_mut_ptr() as usize, 0];
-        SystemCallLoop::of(seed, vec![call(libc::SYS_timerfd_settime, &arguments)], Some(setting))
+        let arguments = [descriptor_argument(timer), 0, setting.as_mut_ptr() as usize, 0];
+        SystemCallLoop::from_calls(
+            seed,
+            vec![system_call(libc::SYS_timerfd_settime, &arguments)],
+            Some(setting),
+        )
     }
 
     /// Returns a loop of rt_sigaction(2), which installs the handler of this signal once more.
     pub fn install_signal(seed: u64, signal: &'a SelfSignal) -> SystemCallLoop<'a> {
-        SystemCallLoop::of(seed, vec![call(libc::SYS_rt_sigaction, &signal.installation())], None)
+        SystemCallLoop::from_calls(
+            seed,
+            vec![system_call(libc::SYS_rt_sigaction, &signal.sigaction_arguments())],
+            None,
+        )
     }
 
     /// Returns a loop of tgkill(2), which sends this signal to the calling thread.
     pub fn deliver_signal(seed: u64, signal: &'a SelfSignal) -> SystemCallLoop<'a> {
-        SystemCallLoop::of(seed, vec![call(libc::SYS_tgkill, &signal.delivery())], None)
+        SystemCallLoop::from_calls(
+            seed,
+            vec![system_call(libc::SYS_tgkill, &signal.tgkill_arguments())],
+            None,
+        )
     }
 
     /// Returns a loop of epoll_wait(2) with a zero timeout.
     pub fn epoll_wait(seed: u64, set: BorrowedFd<'a>) -> SystemCallLoop<'a> {
-        let mut events = answer();
-        let arguments = [descriptor(set), events.as_mut_ptr() as usize, EVENTS, 0, 0, 0];
-        SystemCallLoop::of(seed, vec![call(EPOLL_WAIT, &arguments)], Some(events))
+        let mut events = answer_buffer();
+        let arguments = [descriptor_argument(set), events.as_mut_ptr() as usize, EVENTS, 0, 0, 0];
+        SystemCallLoop::from_calls(seed, vec![system_call(EPOLL_WAIT, &arguments)], Some(events))
     }
 
     /// Returns a loop of poll(2) with a zero timeout: ppoll(2), which every architecture has.
     pub fn poll(seed: u64, list: &'a mut [PollFd<'_>]) -> SystemCallLoop<'a> {
-        let mut zero = answer();
+        let mut zero = answer_buffer();
         let arguments = [list.as_mut_ptr() as usize, list.len(), zero.as_mut_ptr() as usize, 0, 0];
-        SystemCallLoop::of(seed, vec![call(libc::SYS_ppoll, &arguments)], Some(zero))
+        SystemCallLoop::from_calls(seed, vec![system_call(libc::SYS_ppoll, &arguments)], Some(zero))
     }
 
     /// Returns a loop of getrandom(2).
     pub fn random(seed: u64, buffer: &'a mut [u8]) -> SystemCallLoop<'a> {
         let arguments = [buffer.as_mut_ptr() as usize, buffer.len(), 0];
-        SystemCallLoop::of(seed, vec![call(libc::SYS_getrandom, &arguments)], None)
+        SystemCallLoop::from_calls(seed, vec![system_call(libc::SYS_getrandom, &arguments)], None)
     }
 
     /// Returns a loop of two calls of mprotect(2) on memory that can be written: to read-only, and back.
     pub fn protect_and_back(seed: u64, memory: &'a mut page::PageMapping) -> SystemCallLoop<'a> {
         let [start, length] = memory.writable_range();
-        let protect = |access: ProtFlags| call(libc::SYS_mprotect, &[start, length, access.bits() as usize]);
+        let protect =
+            |access: ProtFlags| system_call(libc::SYS_mprotect, &[start, length, access.bits() as usize]);
         let calls = vec![protect(ProtFlags::READ), protect(ProtFlags::READ | ProtFlags::WRITE)];
-        SystemCallLoop::of(seed, calls, None)
+        SystemCallLoop::from_calls(seed, calls, None)
     }
 
     /// Returns a loop of pidfd_open(2) of the own process, and close(2).
     pub fn pidfd_open_close(seed: u64) -> SystemCallLoop<'static> {
         let own = rustix::process::getpid().as_raw_nonzero().get() as usize;
-        let calls = vec![call(libc::SYS_pidfd_open, &[own, 0]), close_answer()];
-        SystemCallLoop::of(seed, calls, None)
+        let calls = vec![system_call(libc::SYS_pidfd_open, &[own, 0]), close_answer()];
+        SystemCallLoop::from_calls(seed, calls, None)
     }
 
     /// Returns a loop of io_uring_enter(2) that submits and awaits so many operations. What they do is up to the owner
@@ -204,16 +227,20 @@ impl<'a> SystemCallLoop<'a> {
     pub(crate) fn enter_ring(seed: u64, ring: RawFd, operations: u32) -> SystemCallLoop<'static> {
         let (operations, awaited) = (operations as usize, IoringEnterFlags::GETEVENTS.bits() as usize);
         let arguments = [ring as usize, operations, operations, awaited, 0, 0];
-        SystemCallLoop::of(seed, vec![call(libc::SYS_io_uring_enter, &arguments)], None)
+        SystemCallLoop::from_calls(seed, vec![system_call(libc::SYS_io_uring_enter, &arguments)], None)
     }
 
-    fn of(seed: u64, calls: Vec<SystemCallSpec>, answer: Option<SystemCallBuffer>) -> SystemCallLoop<'a> {
+    fn from_calls(
+        seed: u64,
+        calls: Vec<SystemCallSpec>,
+        answer: Option<SystemCallBuffer>,
+    ) -> SystemCallLoop<'a> {
         let copies = copies(seed, &calls).unwrap_or_default();
         SystemCallLoop { calls, copies, iterations: 0, _answer: answer, _borrowed: PhantomData }
     }
 
     /// Returns the number of addresses at which the loop lies.
-    pub fn addresses(&self) -> usize {
+    pub fn address_count(&self) -> usize {
         self.copies.len().max(1)
     }
 
@@ -229,26 +256,28 @@ impl<'a> SystemCallLoop<'a> {
     ///
     /// # Panics
     /// There are not so many addresses.
-    pub fn run(&mut self, address: usize, iterations: u64) -> Result<()> {
+    pub fn run_at(&mut self, address: usize, iterations: u64) -> Result<()> {
         if iterations == 0 {
             return Ok(());
         }
         let Some((memory, offset)) = self.copies.get(address) else {
-            assert!(address < self.addresses());
-            return (0..iterations).try_for_each(|_| self.once()).inspect(|()| self.iterations += iterations);
+            assert!(address < self.address_count());
+            return (0..iterations)
+                .try_for_each(|_| self.run_once())
+                .inspect(|()| self.iterations += iterations);
         };
         // SAFETY: the copy is within its mapping. Its system calls are those of a constructor, whose arguments live as
         // long as the loop; nothing else refers to what the kernel writes.
-        let answers = unsafe { enter(memory.start.as_ptr().add(*offset), iterations) };
+        let answers = unsafe { enter_loop(memory.start.as_ptr().add(*offset), iterations) };
         if answers < 0 {
-            return self.once().and(Err(Errno::IO));
+            return self.run_once().and(Err(Errno::IO));
         }
         self.iterations += iterations;
         Ok(())
     }
 
     /// Makes the calls once.
-    fn once(&self) -> Result<()> {
+    fn run_once(&self) -> Result<()> {
         let mut answer = 0;
         for (number, arguments) in &self.calls {
             let mut all = [0; 6];
@@ -279,7 +308,7 @@ const EPOLL_WAIT: libc::c_long = libc::SYS_epoll_wait;
 #[cfg(not(target_arch = "x86_64"))]
 const EPOLL_WAIT: libc::c_long = libc::SYS_epoll_pwait;
 
-fn call(number: libc::c_long, arguments: &[usize]) -> SystemCallSpec {
+fn system_call(number: libc::c_long, arguments: &[usize]) -> SystemCallSpec {
     (number as u32, arguments.iter().map(|value| Argument::Is(*value)).collect())
 }
 
@@ -289,17 +318,17 @@ fn close_answer() -> SystemCallSpec {
 }
 
 /// An offset in a file as arguments: where a register has 32 bits, of arm and others, in a pair behind an unused one.
-fn at(offset: u32) -> Vec<usize> {
+fn offset_arguments(offset: u32) -> Vec<usize> {
     if cfg!(target_pointer_width = "64") { vec![offset as usize] } else { vec![0, offset as usize, 0] }
 }
 
-fn descriptor(file: BorrowedFd) -> usize {
+fn descriptor_argument(file: BorrowedFd) -> usize {
     file.as_raw_fd() as usize
 }
 
 /// Puts copies of a loop at random addresses.
 fn copies(seed: u64, calls: &[SystemCallSpec]) -> Result<Vec<(MemoryMapping, usize)>> {
-    let code = CodeAssembler::here().ok_or(Errno::NOSYS)?.system_calls(calls);
+    let code = CodeAssembler::for_host().ok_or(Errno::NOSYS)?.system_calls(calls);
     let mut random = ShuffleGenerator::new(seed);
     let mut copy = || {
         let page = 1 + random.below((1 << (BITS - PAGE_BITS)) - 1);
@@ -313,7 +342,7 @@ fn copies(seed: u64, calls: &[SystemCallSpec]) -> Result<Vec<(MemoryMapping, usi
 ///
 /// # Safety
 /// At `entry` is such a loop, whose system calls are sound.
-unsafe fn enter(entry: *const u8, iterations: u64) -> i64 {
+unsafe fn enter_loop(entry: *const u8, iterations: u64) -> i64 {
     let mut answers = 0_i64;
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the caller vouches for the loop. It counts r12 down to zero, joins answers in r13, changes the registers
@@ -381,10 +410,10 @@ mod tests {
     }
 
     fn runs_at_each_address(calls: &mut SystemCallLoop) {
-        assert_eq!(calls.addresses(), COPIES);
+        assert_eq!(calls.address_count(), COPIES);
         for address in 0..COPIES {
             for iterations in [0, 1, 100] {
-                assert_eq!(calls.run(address, iterations), Ok(()), "{calls:?}");
+                assert_eq!(calls.run_at(address, iterations), Ok(()), "{calls:?}");
             }
         }
     }
@@ -397,14 +426,14 @@ mod tests {
     #[test]
     fn the_kernel_does_what_a_copy_asks_for() {
         let mut calls = SystemCallLoop::clock_gettime(2);
-        calls.run(COPIES - 1, 1).unwrap();
+        calls.run_at(COPIES - 1, 1).unwrap();
         assert!(calls._answer.unwrap()[..2].iter().any(|word| *word != 0));
         let pipe = std::io::pipe().unwrap();
-        SystemCallLoop::write(2, pipe.1.as_fd(), b"ab").run(3, 4).unwrap();
+        SystemCallLoop::write(2, pipe.1.as_fd(), b"ab").run_at(3, 4).unwrap();
         drop(pipe.1);
         assert_eq!(std::io::read_to_string(pipe.0).unwrap(), "abababab");
         let mut random = [0; 16];
-        SystemCallLoop::random(2, &mut random).run(4, 1).unwrap();
+        SystemCallLoop::random(2, &mut random).run_at(4, 1).unwrap();
         assert_ne!(random, [0; 16]);
     }
 
@@ -415,50 +444,50 @@ mod tests {
         std::fs::write(directory.join("one"), b"abcdef").unwrap();
         let (file, open) = (File::open(directory.join("one")).unwrap(), File::open(&directory).unwrap());
         let mut read = [0; 3];
-        SystemCallLoop::pread(6, file.as_fd(), &mut read, 2).run(1, 3).unwrap();
+        SystemCallLoop::pread(6, file.as_fd(), &mut read, 2).run_at(1, 3).unwrap();
         assert_eq!(&read, b"cde");
         let mut rename = SystemCallLoop::rename_and_back(6, open.as_fd(), c"one", c"other");
-        rename.run(2, 3).unwrap();
-        SystemCallLoop::stat_in(6, open.as_fd(), c"one").run(3, 2).unwrap();
-        SystemCallLoop::open_close_in(6, open.as_fd(), c"one").run(3, 2).unwrap();
+        rename.run_at(2, 3).unwrap();
+        SystemCallLoop::stat_in(6, open.as_fd(), c"one").run_at(3, 2).unwrap();
+        SystemCallLoop::open_close_in(6, open.as_fd(), c"one").run_at(3, 2).unwrap();
         std::fs::remove_file(directory.join("one")).unwrap();
-        assert_eq!(rename.run(2, 1), Err(Errno::NOENT));
+        assert_eq!(rename.run_at(2, 1), Err(Errno::NOENT));
         std::fs::remove_dir(directory).unwrap();
     }
 
     #[test]
     fn timers_signals_and_events_are_those_given() {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC).unwrap();
-        SystemCallLoop::set_timer(7, timer.as_fd(), Duration::from_secs(5000)).run(0, 2).unwrap();
+        SystemCallLoop::set_timer(7, timer.as_fd(), Duration::from_secs(5000)).run_at(0, 2).unwrap();
         let left = timerfd_gettime(&timer).unwrap();
         assert!((4000..=5000).contains(&left.it_value.tv_sec) && left.it_interval.tv_sec == 0, "{left:?}");
-        let signal = SelfSignal::install().unwrap();
-        let before = signal.delivered();
-        SystemCallLoop::install_signal(7, &signal).run(1, 3).unwrap();
-        SystemCallLoop::deliver_signal(7, &signal).run(2, 3).unwrap();
-        assert_eq!(signal.delivered() - before, 3);
+        let signal = SelfSignal::install_handler().unwrap();
+        let before = signal.delivery_count();
+        SystemCallLoop::install_signal(7, &signal).run_at(1, 3).unwrap();
+        SystemCallLoop::deliver_signal(7, &signal).run_at(2, 3).unwrap();
+        assert_eq!(signal.delivery_count() - before, 3);
         let ready = eventfd(1, EventfdFlags::CLOEXEC).unwrap();
         let set = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
         epoll::add(&set, &ready, epoll::EventData::new_u64(9), epoll::EventFlags::IN).unwrap();
-        SystemCallLoop::epoll_wait(7, set.as_fd()).run(3, 2).unwrap();
+        SystemCallLoop::epoll_wait(7, set.as_fd()).run_at(3, 2).unwrap();
         let mut list = [PollFd::new(&ready, PollFlags::IN)];
-        SystemCallLoop::poll(7, &mut list).run(4, 2).unwrap();
+        SystemCallLoop::poll(7, &mut list).run_at(4, 2).unwrap();
         assert_eq!(list[0].revents(), PollFlags::IN);
     }
 
     #[test]
     fn memory_is_writable_again_after_each_iteration() {
         let mut memory = page::PageMapping::anonymous(page::page_size()).unwrap();
-        SystemCallLoop::protect_and_back(8, &mut memory).run(1, 3).unwrap();
-        memory.write(0);
-        assert_eq!(memory.read(0), 1);
+        SystemCallLoop::protect_and_back(8, &mut memory).run_at(1, 3).unwrap();
+        memory.write_byte(0);
+        assert_eq!(memory.read_byte(0), 1);
     }
 
     #[test]
     fn a_call_that_fails_is_an_error() {
         let null = File::open("/dev/null").unwrap();
-        assert_eq!(SystemCallLoop::write(3, null.as_fd(), b"x").run(0, 5), Err(Errno::BADF));
-        assert_eq!(SystemCallLoop::open_close(3, c"/no such path").run(9, 5), Err(Errno::NOENT));
+        assert_eq!(SystemCallLoop::write(3, null.as_fd(), b"x").run_at(0, 5), Err(Errno::BADF));
+        assert_eq!(SystemCallLoop::open_close(3, c"/no such path").run_at(9, 5), Err(Errno::NOENT));
     }
 
     #[test]

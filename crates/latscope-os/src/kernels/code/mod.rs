@@ -35,8 +35,8 @@ impl Code {
     /// or `EPERM` where memory that was written cannot be executed, `ENOMEM`.
     pub fn jumps(count: usize, stride: usize, seed: u64) -> Result<Code> {
         let code =
-            CodeAssembler::here().ok_or(Errno::NOSYS)?.jumps(count, stride, seed).ok_or(Errno::INVAL)?;
-        Code::load(&code, count as u64, |_| Vec::new())
+            CodeAssembler::for_host().ok_or(Errno::NOSYS)?.jumps(count, stride, seed).ok_or(Errno::INVAL)?;
+        Code::load_code(&code, count as u64, |_| Vec::new())
     }
 
     /// Makes a random sequence of 2¹⁵ indirect jumps to `targets` places, each of which has the jump
@@ -45,8 +45,9 @@ impl Code {
     /// # Errors
     /// The errors of [`jumps`](Self::jumps); `EINVAL` without targets.
     pub fn indirect(targets: usize, seed: u64) -> Result<Code> {
-        let code = CodeAssembler::here().ok_or(Errno::NOSYS)?.targets(targets, APART).ok_or(Errno::INVAL)?;
-        Code::load(&code, INDIRECT_JUMPS as u64, |start| {
+        let code =
+            CodeAssembler::for_host().ok_or(Errno::NOSYS)?.targets(targets, APART).ok_or(Errno::INVAL)?;
+        Code::load_code(&code, INDIRECT_JUMPS as u64, |start| {
             let mut random = ShuffleGenerator::new(seed);
             let mut next = || start + random.below(targets as u64) as usize * APART;
             // The last one leads to the end of the iteration, behind all targets.
@@ -60,13 +61,13 @@ impl Code {
     /// # Errors
     /// The errors of [`jumps`](Self::jumps); `EINVAL` for a depth of 0 or beyond [`DEEPEST`].
     pub fn calls(depth: usize) -> Result<Code> {
-        let assembler = CodeAssembler::here().ok_or(Errno::NOSYS)?;
+        let assembler = CodeAssembler::for_host().ok_or(Errno::NOSYS)?;
         let deep = (1..=DEEPEST).contains(&depth);
         let code = deep.then(|| assembler.calls(depth, APART)).flatten().ok_or(Errno::INVAL)?;
-        Code::load(&code, depth as u64, |_| Vec::new())
+        Code::load_code(&code, depth as u64, |_| Vec::new())
     }
 
-    fn load(code: &[u8], operations: u64, table: impl FnOnce(usize) -> Vec<usize>) -> Result<Code> {
+    fn load_code(code: &[u8], operations: u64, table: impl FnOnce(usize) -> Vec<usize>) -> Result<Code> {
         let memory = executable(0, 0, code)?;
         let table = table(memory.start.as_ptr() as usize);
         Ok(Code { memory, table, operations })
@@ -78,7 +79,7 @@ impl Code {
     }
 
     /// Runs the code `iterations` times.
-    pub fn run(&self, iterations: u64) {
+    pub fn run_iterations(&self, iterations: u64) {
         if iterations == 0 {
             return;
         }
@@ -152,14 +153,14 @@ mod tests {
     fn generated_code_comes_to_its_end() {
         for (count, stride) in [(1, 16), (2, 16), (1000, 64), (1 << 14, 16)] {
             let code = Code::jumps(count, stride, 7).unwrap();
-            code.run(3);
+            code.run_iterations(3);
             assert_eq!(code.operations(), count as u64);
         }
         for targets in [1, 2, 300] {
-            Code::indirect(targets, 7).unwrap().run(2);
+            Code::indirect(targets, 7).unwrap().run_iterations(2);
         }
         for depth in [1, 2, 64, DEEPEST] {
-            Code::calls(depth).unwrap().run(3);
+            Code::calls(depth).unwrap().run_iterations(3);
         }
     }
 

@@ -30,22 +30,22 @@ pub enum PingContentKind {
 }
 
 impl PingContentKind {
-    fn write(self, number: u64, into: &mut [u8]) {
+    fn write_message(self, number: u64, into: &mut [u8]) {
         match self {
             PingContentKind::Ping => {
                 let mut room = [0; ShortPing::SIZE];
-                into.copy_from_slice(ShortPing { number }.write(PingWordSize::Eight, &mut room));
+                into.copy_from_slice(ShortPing { number }.write_ping(PingWordSize::Eight, &mut room));
             }
-            PingContentKind::Block => block::write(number, into),
+            PingContentKind::Block => block::write_block(number, into),
             PingContentKind::Word => into.copy_from_slice(&(number as u32).to_le_bytes()),
         }
     }
 
     /// The number of a sound message.
-    fn number(self, payload: &[u8]) -> Option<u64> {
+    fn parse_number(self, payload: &[u8]) -> Option<u64> {
         match self {
             PingContentKind::Ping => Some(ShortPing::parse(PingWordSize::Eight, payload).ok()?.number),
-            PingContentKind::Block => block::parse(payload).ok(),
+            PingContentKind::Block => block::verify_block(payload).ok(),
             // A word has no room for a pattern: it is the last one or wrong.
             PingContentKind::Word => None,
         }
@@ -67,12 +67,12 @@ impl PingLoop {
     pub fn new(channel: Box<dyn RemoteChannel>, timeout: u64) -> PingLoop {
         let room = vec![0; channel.limit()];
         // An earlier run had other numbers.
-        let ledger = RemoteMessageLedger::from(monotonic_ns());
+        let ledger = RemoteMessageLedger::starting_at(monotonic_ns());
         PingLoop { channel, timeout, room, message: Vec::new(), ledger }
     }
 
     /// Shortens the timeout of what is no sample: the time of the row is over.
-    pub fn hurry(&mut self) {
+    pub fn shorten_timeout(&mut self) {
         self.timeout = self.timeout.min(LAST_TIMEOUT);
     }
 
@@ -94,16 +94,16 @@ impl PingLoop {
     ) -> Result<u64, ChannelFailure> {
         let number = self.ledger.next();
         self.message.resize(length, 0);
-        kind.write(number, &mut self.message);
-        self.ledger.send();
+        kind.write_message(number, &mut self.message);
+        self.ledger.record_sent();
         let until = monotonic_ns() + self.timeout;
-        let begun = clock.start();
-        self.post(until, None)?;
+        let begun = clock.stamp_start();
+        self.send_message(until, None)?;
         loop {
-            let length = self.take(until)?;
-            let ended = clock.end();
+            let length = self.receive_message(until)?;
+            let ended = clock.stamp_end();
             if self.room[..length] == *self.message {
-                self.ledger.receive(number);
+                self.ledger.record_received(number);
                 self.note_late(until);
                 return Ok(ended - begun);
             }
@@ -143,8 +143,8 @@ impl PingLoop {
     /// Counts a message that is not the expected echo.
     #[cold]
     fn surplus(&mut self, kind: PingContentKind, length: usize, expected: u64) {
-        match kind.number(&self.room[..length]).filter(|number| *number != expected) {
-            Some(number) => _ = self.ledger.receive(number),
+        match kind.parse_number(&self.room[..length]).filter(|number| *number != expected) {
+            Some(number) => _ = self.ledger.record_received(number),
             None => self.ledger.tally.mismatched += 1,
         }
     }
@@ -157,11 +157,11 @@ impl PingLoop {
     pub fn long_ping(&mut self, sent: LongPing, clock: impl Clock) -> Result<Option<u64>, ChannelFailure> {
         let mut packets = LongPingAssembler::new(sent);
         let until = monotonic_ns() + self.timeout;
-        let begun = clock.start();
+        let begun = clock.stamp_start();
         let whole = (0..sent.packets())
             .try_for_each(|index| self.post_packet(sent, index, until, &mut packets))
-            .and_then(|()| self.assemble(&mut packets, sent.packets(), until));
-        let ended = clock.end();
+            .and_then(|()| self.receive_packets(&mut packets, sent.packets(), until));
+        let ended = clock.stamp_end();
         let sound = self.count(&packets);
         if whole.is_ok() {
             self.note_late(until);
@@ -184,10 +184,10 @@ impl PingLoop {
         let until = monotonic_ns() + self.timeout;
         let mut ticks = [(0, 0); MOST_PACKETS];
         let whole: Result<(), ChannelFailure> = (0..sent.packets()).try_for_each(|index| {
-            ticks[index].0 = clock.start();
+            ticks[index].0 = clock.stamp_start();
             self.post_packet(sent, index, until, &mut packets)?;
-            self.assemble(&mut packets, index + 1, until)?;
-            ticks[index].1 = clock.end();
+            self.receive_packets(&mut packets, index + 1, until)?;
+            ticks[index].1 = clock.stamp_end();
             Ok(())
         });
         let sound = self.count(&packets);
@@ -210,23 +210,23 @@ impl PingLoop {
     ) -> Result<(), ChannelFailure> {
         let mut room = [0; LongPing::PACKET];
         self.message.clear();
-        self.message.extend_from_slice(sent.write(index, &mut room));
-        self.post(until, Some(packets))
+        self.message.extend_from_slice(sent.write_packet(index, &mut room));
+        self.send_message(until, Some(packets))
     }
 
     /// Takes packets until `count` of them are there.
-    fn assemble(
+    fn receive_packets(
         &mut self,
         packets: &mut LongPingAssembler,
         count: usize,
         until: u64,
     ) -> Result<(), ChannelFailure> {
         while (packets.tally().received as usize) < count {
-            let length = self.take(until)?;
+            let length = self.receive_message(until)?;
             let before = packets.tally().received;
             match is_fence(&self.room[..length]) {
                 true => self.ledger.tally.late += 1,
-                false => _ = packets.receive(&self.room[..length]),
+                false => _ = packets.receive_packet(&self.room[..length]),
             }
             if packets.tally().received == before {
                 self.in_time(until)?;
@@ -251,10 +251,10 @@ impl PingLoop {
     /// The errors of [`PingLoop::ping`].
     pub fn fence(&mut self) -> Result<(), ChannelFailure> {
         let number = self.ledger.next();
-        self.ledger.send();
+        self.ledger.record_sent();
         let ended = self.echo_of_fence(FENCE | number);
         match ended {
-            Ok(()) => drop(self.ledger.receive(number)),
+            Ok(()) => drop(self.ledger.record_received(number)),
             Err(_) => self.ledger.give_up(),
         }
         ended
@@ -265,11 +265,11 @@ impl PingLoop {
         let until = monotonic_ns() + self.timeout;
         let mut room = [0; LongPing::PACKET];
         self.message.clear();
-        self.message.extend_from_slice(sent.write(0, &mut room));
+        self.message.extend_from_slice(sent.write_packet(0, &mut room));
         self.message[..8].copy_from_slice(&mark.to_le_bytes());
-        self.post(until, None)?;
+        self.send_message(until, None)?;
         loop {
-            let length = self.take(until)?;
+            let length = self.receive_message(until)?;
             if self.room[..length] == *self.message {
                 return Ok(());
             }
@@ -281,8 +281,12 @@ impl PingLoop {
     /// Sends the message; waits for a buffer if none is free. Packets of the same long ping may come meanwhile;
     /// all other messages are late.
     #[inline]
-    fn post(&mut self, until: u64, packets: Option<&mut LongPingAssembler>) -> Result<(), ChannelFailure> {
-        match self.channel.send(&self.message) {
+    fn send_message(
+        &mut self,
+        until: u64,
+        packets: Option<&mut LongPingAssembler>,
+    ) -> Result<(), ChannelFailure> {
+        match self.channel.send_message(&self.message) {
             Err(ChannelFailure::Unsent(Unsent::NoBuffer)) => self.post_later(until, packets),
             sent => sent,
         }
@@ -296,17 +300,17 @@ impl PingLoop {
     ) -> Result<(), ChannelFailure> {
         loop {
             self.in_time(until)?;
-            match self.channel.receive(&mut self.room, until.min(monotonic_ns() + MILLISECOND)) {
+            match self.channel.receive_message(&mut self.room, until.min(monotonic_ns() + MILLISECOND)) {
                 Ok(length) => match &mut packets {
                     Some(packets) if !is_fence(&self.room[..length]) => {
-                        packets.receive(&self.room[..length]);
+                        packets.receive_packet(&self.room[..length]);
                     }
                     _ => self.ledger.tally.late += 1,
                 },
                 Err(ChannelFailure::Timeout) => {}
                 Err(failure) => return Err(failure),
             }
-            match self.channel.send(&self.message) {
+            match self.channel.send_message(&self.message) {
                 Err(ChannelFailure::Unsent(Unsent::NoBuffer)) => {}
                 sent => return sent,
             }
@@ -315,10 +319,10 @@ impl PingLoop {
 
     /// Receives the next message; a message that does not come in time is lost.
     #[inline]
-    fn take(&mut self, until: u64) -> Result<usize, ChannelFailure> {
-        let taken = self.channel.receive(&mut self.room, until);
+    fn receive_message(&mut self, until: u64) -> Result<usize, ChannelFailure> {
+        let taken = self.channel.receive_message(&mut self.room, until);
         if matches!(taken, Err(ChannelFailure::Timeout)) {
-            self.lose();
+            self.count_loss();
             self.channel.give_up()?;
         }
         taken
@@ -329,12 +333,12 @@ impl PingLoop {
         if monotonic_ns() < until {
             return Ok(());
         }
-        self.lose();
+        self.count_loss();
         Err(ChannelFailure::Timeout)
     }
 
     #[cold]
-    fn lose(&mut self) {
+    fn count_loss(&mut self) {
         match self.ledger.outstanding() {
             0 => self.ledger.tally.lost += 1,
             _ => self.ledger.give_up(),

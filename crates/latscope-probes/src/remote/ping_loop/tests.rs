@@ -57,7 +57,7 @@ fn an_echo_that_is_there_after_the_timeout_is_a_sample_and_late() {
 fn a_long_timeout_is_not_waited_for_once_the_time_is_over() {
     for (timeout, left) in [(60_000_000_000, LAST_TIMEOUT), (20_000_000, 20_000_000)] {
         let mut ping_loop = with_timeout(&[], timeout);
-        ping_loop.hurry();
+        ping_loop.shorten_timeout();
         assert_eq!(ping_loop.timeout, left);
     }
 }

@@ -69,7 +69,7 @@ impl<C: Clock> RemoteBlockStream<C> {
         RemoteBlockStream {
             room: vec![0; channel.limit()],
             block: vec![0; payload],
-            ledger: RemoteMessageLedger::from(monotonic_ns()),
+            ledger: RemoteMessageLedger::starting_at(monotonic_ns()),
             verified: Verified { warm, ..Verified::default() },
             channel,
             clock,
@@ -103,16 +103,16 @@ impl<C: Clock> RemoteBlockStream<C> {
         loop {
             let sending = more();
             while sending && self.ledger.outstanding() < window && self.send_block()? {
-                self.ledger.send();
+                self.ledger.record_sent();
             }
             if self.ledger.outstanding() == 0 && !sending {
                 return Ok(());
             }
-            match self.channel.receive(&mut self.room, monotonic_ns() + self.timeout) {
+            match self.channel.receive_message(&mut self.room, monotonic_ns() + self.timeout) {
                 Ok(length) => {
                     losses = 0;
                     if self.echo(length) {
-                        self.arrived(1, record);
+                        self.count_verified(1, record);
                     }
                 }
                 Err(ChannelFailure::Timeout) => {
@@ -136,8 +136,8 @@ impl<C: Clock> RemoteBlockStream<C> {
     /// Verifies an echo; returns true if it is a block that is on its way.
     #[inline]
     fn echo(&mut self, length: usize) -> bool {
-        match block::parse(&self.room[..length]) {
-            Ok(number) if length == self.block.len() => self.ledger.receive(number),
+        match block::verify_block(&self.room[..length]) {
+            Ok(number) if length == self.block.len() => self.ledger.record_received(number),
             _ => {
                 self.ledger.tally.mismatched += 1;
                 false
@@ -150,7 +150,7 @@ impl<C: Clock> RemoteBlockStream<C> {
     /// # Errors
     /// The errors of [`RemoteBlockStream::echoed`]. Receipts do not state what they are for, so that the first lost
     /// receipt ends the stream.
-    pub fn sunk(
+    pub fn send_to_sink(
         &mut self,
         more: &mut dyn FnMut() -> bool,
         record: &mut dyn FnMut(u64),
@@ -164,10 +164,10 @@ impl<C: Clock> RemoteBlockStream<C> {
                 left = half + 1;
             }
             while left > 1 && self.send_block()? {
-                self.ledger.pass();
+                self.ledger.skip_number();
                 (left, unanswered) = (left - 1, unanswered + 1);
             }
-            if left == 1 && self.send(&[])? {
+            if left == 1 && self.try_send(&[])? {
                 (left, open) = (0, open + 1);
             }
             if left == 0 && open == 0 {
@@ -178,7 +178,7 @@ impl<C: Clock> RemoteBlockStream<C> {
                 continue;
             }
             let timeout = if left > 0 { MILLISECOND } else { self.timeout };
-            match self.channel.receive(&mut self.room, monotonic_ns() + timeout) {
+            match self.channel.receive_message(&mut self.room, monotonic_ns() + timeout) {
                 Ok(length) => {
                     silent = 0;
                     match Receipt::parse(&self.room[..length]) {
@@ -203,10 +203,10 @@ impl<C: Clock> RemoteBlockStream<C> {
 
     /// Takes the receipt of messages that were sent before this stream.
     fn clear_sink(&mut self) -> Result<(), ChannelFailure> {
-        self.send(&[])?;
+        self.try_send(&[])?;
         let until = monotonic_ns() + self.timeout;
         loop {
-            let length = self.channel.receive(&mut self.room, until)?;
+            let length = self.channel.receive_message(&mut self.room, until)?;
             if Receipt::parse(&self.room[..length]).is_ok() {
                 return Ok(());
             }
@@ -228,7 +228,7 @@ impl<C: Clock> RemoteBlockStream<C> {
             if blocks < sent {
                 self.verified.mark = None;
             }
-            self.arrived(blocks, record);
+            self.count_verified(blocks, record);
         } else {
             self.verified.mark = None;
         }
@@ -237,19 +237,19 @@ impl<C: Clock> RemoteBlockStream<C> {
     /// Sends the next block; false if there is no room for it.
     #[inline]
     fn send_block(&mut self) -> Result<bool, ChannelFailure> {
-        block::write(self.ledger.next(), &mut self.block);
+        block::write_block(self.ledger.next(), &mut self.block);
         let block = std::mem::take(&mut self.block);
-        let sent = self.send(&block);
+        let sent = self.try_send(&block);
         self.block = block;
         if *sent.as_ref().unwrap_or(&false) {
-            self.sent_at = self.clock.end();
+            self.sent_at = self.clock.stamp_end();
         }
         sent
     }
 
     #[inline]
-    fn send(&mut self, message: &[u8]) -> Result<bool, ChannelFailure> {
-        match self.channel.send(message) {
+    fn try_send(&mut self, message: &[u8]) -> Result<bool, ChannelFailure> {
+        match self.channel.send_message(message) {
             Ok(()) => Ok(true),
             Err(ChannelFailure::Unsent(Unsent::NoBuffer)) => Ok(false),
             Err(failure) => Err(failure),
@@ -258,8 +258,8 @@ impl<C: Clock> RemoteBlockStream<C> {
 
     /// Counts `blocks` blocks that were verified just now.
     #[inline]
-    fn arrived(&mut self, blocks: u64, record: &mut dyn FnMut(u64)) {
-        let (now, stretch) = (self.clock.end(), self.stretch());
+    fn count_verified(&mut self, blocks: u64, record: &mut dyn FnMut(u64)) {
+        let (now, stretch) = (self.clock.stamp_end(), self.stretch());
         let verified = &mut self.verified;
         verified.blocks += blocks;
         if verified.blocks <= verified.warm {

@@ -18,7 +18,7 @@ fn streamed(
     let mut record = |_| stretches += 1;
     let ended = match sunk {
         false => stream.echoed(&mut more, &mut record),
-        true => stream.sunk(&mut more, &mut record),
+        true => stream.send_to_sink(&mut more, &mut record),
     };
     (ended, stream.outcome(), stretches)
 }

@@ -28,7 +28,7 @@ fn sides<'a>(memory: &'a Room, window: &RpmsgWindow) -> (RpmsgHost<&'a Room, 256
 
 fn bytes<const N: usize>(memory: &Room, at: usize) -> [u8; N] {
     let mut bytes = [0; N];
-    memory.read(at, &mut bytes).unwrap();
+    memory.read_bytes(at, &mut bytes).unwrap();
     bytes
 }
 
@@ -47,7 +47,7 @@ fn the_window_is_divided_as_openamp_does() {
 
     let name = RpmsgEndpointName::new("rpmsg-openamp-demo-channel").unwrap();
     let announcement = Announcement { name, address: 0x400, destroyed: false };
-    assert_eq!(remote.send(0x400, NAME_SERVICE, &announcement.bytes()), Ok(true));
+    assert_eq!(remote.send_message(0x400, NAME_SERVICE, &announcement.encode_bytes()), Ok(true));
     let expected = *b"\x00\x04\0\0\x35\0\0\0\0\0\0\0\x28\0\0\0rpmsg-openamp-demo-channel\0\0\0\0\0\0\x00\x04\0\0\0\0\0\0";
     assert_eq!(bytes(&memory, 0x10000), expected);
     assert_eq!(bytes(&memory, 0x6000), [0, 0, 1, 0, 0, 0, 0, 0, 56, 0, 0, 0]);
@@ -58,7 +58,7 @@ fn the_hosts_first_message_is_where_openamp_has_it() {
     let window = RpmsgWindow::OPENAMP;
     let memory = room(&window);
     let (mut host, _) = sides(&memory, &window);
-    assert_eq!(host.send(0x400, 0x401, b"abc"), Ok(true));
+    assert_eq!(host.send_message(0x400, 0x401, b"abc"), Ok(true));
     assert_eq!(bytes(&memory, 0x8000), [0, 0, 3, 0, 0, 0, 0, 0, 19, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(bytes(&memory, 0x9000), [1, 0, 1, 0, 0, 0]);
     assert_eq!(bytes(&memory, 0x30000), *b"\x00\x04\0\0\x01\x04\0\0\0\0\0\0\x03\0\0\0abc");
@@ -73,15 +73,15 @@ fn messages_go_both_ways_until_all_indices_wrapped() {
         let mut buffer = [0; 128];
         for number in 0..66_000_u32 {
             let payload = number.to_le_bytes();
-            host.send(number, !number, &payload).unwrap();
-            let received = remote.receive(&mut buffer).unwrap().unwrap();
+            host.send_message(number, !number, &payload).unwrap();
+            let received = remote.receive_message(&mut buffer).unwrap().unwrap();
             assert_eq!((received.header.source, received.header.destination), (number, !number));
-            remote.send(1, 2, &buffer[..received.length]).unwrap();
-            let received = host.receive(&mut buffer).unwrap().unwrap();
+            remote.send_message(1, 2, &buffer[..received.length]).unwrap();
+            let received = host.receive_message(&mut buffer).unwrap().unwrap();
             assert_eq!(buffer[..received.length], payload);
         }
-        assert_eq!(host.receive(&mut buffer), Ok(None));
-        assert_eq!(remote.receive(&mut buffer), Ok(None));
+        assert_eq!(host.receive_message(&mut buffer), Ok(None));
+        assert_eq!(remote.receive_message(&mut buffer), Ok(None));
     }
 }
 
@@ -97,10 +97,10 @@ fn buffers_beyond_the_descriptors_are_left_alone() {
     let mut host = RpmsgHost::<_, 2>::new(&memory, rings, window.pools).unwrap();
     let mut remote = RpmsgRemote::new(&memory, rings).unwrap();
     let mut buffer = [0; 64];
-    let sent = [0; 3].map(|_| host.send(1, 2, b"x").map(|_| ()));
+    let sent = [0; 3].map(|_| host.send_message(1, 2, b"x").map(|_| ()));
     assert_eq!(sent, [Ok(()), Ok(()), Err(Unsent::NoBuffer)]);
-    assert_eq!([0; 3].map(|_| remote.receive(&mut buffer).unwrap().is_some()), [true, true, false]);
-    let sent = [0; 3].map(|_| remote.send(1, 2, b"x").map(|_| ()));
+    assert_eq!([0; 3].map(|_| remote.receive_message(&mut buffer).unwrap().is_some()), [true, true, false]);
+    let sent = [0; 3].map(|_| remote.send_message(1, 2, b"x").map(|_| ()));
     assert_eq!(sent, [Ok(()), Ok(()), Err(Unsent::NoBuffer)]);
 }
 
@@ -110,8 +110,8 @@ fn a_buffer_that_was_never_used_is_there_to_send_in() {
     let memory = room(&window);
     let (mut host, _) = sides(&memory, &window);
     for expected in [true, true, false] {
-        assert_eq!(host.listen(RpmsgLinkEvent::Buffer), Ok(expected));
-        let _ = host.send(1, 2, b"x");
+        assert_eq!(host.request_kick(RpmsgLinkEvent::Buffer), Ok(expected));
+        let _ = host.send_message(1, 2, b"x");
     }
 }
 
@@ -120,7 +120,7 @@ fn a_buffer_that_was_not_used_counts_as_not_taken() {
     let window = RpmsgWindow::new(4, 64, 64).unwrap();
     let memory = room(&window);
     let (_, mut remote) = sides(&memory, &window);
-    assert_eq!(remote.send(1, 2, &[0; 60]), Err(Unsent::TooLong));
+    assert_eq!(remote.send_message(1, 2, &[0; 60]), Err(Unsent::TooLong));
     assert_eq!(remote.positions(), [0, 0]);
-    assert_eq!([0; 5].map(|_| remote.send(1, 2, b"x").is_ok()), [true, true, true, true, false]);
+    assert_eq!([0; 5].map(|_| remote.send_message(1, 2, b"x").is_ok()), [true, true, true, true, false]);
 }

@@ -250,7 +250,7 @@ fn a_share_that_breaks_a_rule_is_unknown_with_the_rule() {
     let places = [(1, window.from, window.until)];
     let told = |events: &[KernelTraceEvent], owners| {
         let facts = rules::CauseRuleContext { events, window: &window, setting: &setting, places: &places };
-        let causes = rules::checked(shares(owners), &facts).causes();
+        let causes = rules::check_shares(shares(owners), &facts).causes();
         causes
             .iter()
             .map(|cause| format!("{} {:?} {}", cause.kind, cause.name, cause.ns / US))
@@ -311,7 +311,7 @@ fn events_that_were_asked_for_and_the_stack_come_with_an_event() {
         at(1000, 7, KernelTraceEventKind::Other { name: "sys_enter".into(), fields: "id=1 args=?".into() }),
     );
     events.insert(4, KernelTraceEvent { cpu: 0, ..other(1050, "console") });
-    let Details { events: found, stack, call } = details(&events, &WINDOW, &["mark".to_owned()]);
+    let Details { events: found, stack, call } = collect_details(&events, &WINDOW, &["mark".to_owned()]);
     let found: Vec<_> =
         found.iter().map(|event| (event.at, event.name.as_str(), event.text.as_str())).collect();
     assert_eq!(found, [(50 * US, "console", "cpu=1"), (100 * US, "mark", "cpu=1")]);

@@ -3,7 +3,7 @@
 mod cells;
 mod rows;
 
-use super::ticks::{ACROSS, UP, share, shown};
+use super::ticks::{ACROSS, UP, relative_position, visible_ticks};
 use super::{Axis, AxisMark, CurvePlot, Drawing, MarkAxis, PlotSeries, SeriesShape};
 use crate::doctor::wrap;
 use crate::markup::{Element, element};
@@ -40,55 +40,56 @@ pub fn svg(figures: &[CurvePlot]) -> String {
     let mut top = 0.0;
     let mut all = Vec::new();
     for figure in figures {
-        let (drawn, height) = draw(figure);
-        all.push(drawn.with("transform", format!("translate(0 {})", px(top))));
+        let (drawn, height) = draw_plot(figure);
+        all.push(drawn.with_attr("transform", format!("translate(0 {})", px(top))));
         top += height;
     }
-    canvas(top).children(all).written() + "\n"
+    canvas(top).children(all).to_markup() + "\n"
 }
 
 /// A plot as an element of a page.
-pub(crate) fn drawing(figure: &CurvePlot) -> Element {
-    framed(&figure.title, draw(figure))
+pub(crate) fn plot_element(figure: &CurvePlot) -> Element {
+    frame_drawing(&figure.title, draw_plot(figure))
 }
 
 /// Returns a drawing of this height, with its title for people who cannot see it.
-fn framed(title: &str, (drawn, height): (Element, f64)) -> Element {
-    canvas(height).with("role", "img").child(element("title").text(title)).child(drawn)
+fn frame_drawing(title: &str, (drawn, height): (Element, f64)) -> Element {
+    canvas(height).with_attr("role", "img").child(element("title").with_text(title)).child(drawn)
 }
 
 /// A picture as an element of a page.
 pub(crate) fn drawn(picture: &Drawing) -> Element {
     match picture {
-        Drawing::Curves(figure) => drawing(figure),
-        Drawing::Rows(rows) => framed(&rows.title, rows::draw(rows)),
-        Drawing::Cells(cells) => framed(&cells.title, cells::draw(cells)),
+        Drawing::Curves(figure) => plot_element(figure),
+        Drawing::Rows(rows) => frame_drawing(&rows.title, rows::draw_rows(rows)),
+        Drawing::Cells(cells) => frame_drawing(&cells.title, cells::draw_map(cells)),
     }
 }
 
 /// A picture as an SVG document.
 pub fn document_of(picture: &Drawing) -> String {
-    drawn(picture).written() + "\n"
+    drawn(picture).to_markup() + "\n"
 }
 
 /// An empty white picture of this height.
 fn canvas(height: f64) -> Element {
     let height = px(height.max(1.0));
-    let paper = element("rect").with("width", "100%").with("height", "100%").with("fill", "#fff");
+    let paper =
+        element("rect").with_attr("width", "100%").with_attr("height", "100%").with_attr("fill", "#fff");
     element("svg")
-        .with("xmlns", "http://www.w3.org/2000/svg")
-        .with("width", px(WIDTH))
-        .with("height", &height)
-        .with("viewBox", format!("0 0 {} {height}", px(WIDTH)))
-        .with("font-family", "sans-serif")
-        .with("font-size", 12)
+        .with_attr("xmlns", "http://www.w3.org/2000/svg")
+        .with_attr("width", px(WIDTH))
+        .with_attr("height", &height)
+        .with_attr("viewBox", format!("0 0 {} {height}", px(WIDTH)))
+        .with_attr("font-family", "sans-serif")
+        .with_attr("font-size", 12)
         .child(paper)
 }
 
 /// Draws the figure from its upper edge on; returns it with its height.
-fn draw(figure: &CurvePlot) -> (Element, f64) {
-    let (group, y) = heading(&figure.title, &figure.notes);
-    let Some([x_range, y_range]) = figure.frame() else { return (group, y + LINE) };
+fn draw_plot(figure: &CurvePlot) -> (Element, f64) {
+    let (group, y) = draw_heading(&figure.title, &figure.notes);
+    let Some([x_range, y_range]) = figure.axis_ranges() else { return (group, y + LINE) };
     let plot = Plot::new(figure, (x_range, y_range), y);
     // Tells the script of the page how places become values.
     let axis =
@@ -96,25 +97,27 @@ fn draw(figure: &CurvePlot) -> (Element, f64) {
     let (left, top, width) = (px(LEFT), px(plot.top), px(plot.right - LEFT));
     let marks = plot.names.iter().flat_map(|name| plot.mark(name));
     let group = group
-        .with("data-plot", format!("{left} {top} {width} {}", px(PLOT)))
-        .with("data-x", axis(&figure.x, x_range))
-        .with("data-y", axis(&figure.y, y_range))
+        .with_attr("data-plot", format!("{left} {top} {width} {}", px(PLOT)))
+        .with_attr("data-x", axis(&figure.x, x_range))
+        .with_attr("data-y", axis(&figure.y, y_range))
         .children(plot.axes())
-        .child(element("g").with("class", "curves").children(plot.curves()))
-        .child(element("g").with("class", "marks").with("fill", QUIET).children(marks));
-    let (legend, bottom) = plot.legend();
+        .child(element("g").with_attr("class", "curves").children(plot.curves()))
+        .child(element("g").with_attr("class", "marks").with_attr("fill", QUIET).children(marks));
+    let (legend, bottom) = plot.draw_legend();
     (group.children(legend), bottom + 10.0)
 }
 
 /// Draws the title and the lines below it; returns them with the y at which they end.
-fn heading(title: &str, notes: &[String]) -> (Element, f64) {
-    let title =
-        text(12.0, 22.0, title).with("font-size", 15).with("font-weight", "bold").with("fill", "#000");
-    let mut below = element("g").with("fill", QUIET);
+fn draw_heading(title: &str, notes: &[String]) -> (Element, f64) {
+    let title = text_element(12.0, 22.0, title)
+        .with_attr("font-size", 15)
+        .with_attr("font-weight", "bold")
+        .with_attr("fill", "#000");
+    let mut below = element("g").with_attr("fill", QUIET);
     let mut y = 24.0;
-    for note in notes.iter().flat_map(|note| lines(note)) {
+    for note in notes.iter().flat_map(|note| wrap_note(note)) {
         y += LINE;
-        below = below.child(text(12.0, y, &note));
+        below = below.child(text_element(12.0, y, &note));
     }
     (element("g").child(title).child(below), y)
 }
@@ -143,7 +146,7 @@ impl<'a> Plot<'a> {
     /// Places a plot below `y`, with room for the names of the marks.
     fn new(figure: &'a CurvePlot, (x, y_range): ((f64, f64), (f64, f64)), y: f64) -> Plot<'a> {
         let named = figure.marks.iter().filter(|mark| mark.axis == MarkAxis::Y);
-        let widest = named.map(|mark| wide(&mark.label) + 8.0).fold(RIGHT, f64::max);
+        let widest = named.map(|mark| text_width(&mark.label) + 8.0).fold(RIGHT, f64::max);
         let mut plot =
             Plot { figure, x, y: y_range, top: y + 2.0 * LINE, right: WIDTH - widest, names: Vec::new() };
         let mut names = plot.names_above();
@@ -161,7 +164,7 @@ impl<'a> Plot<'a> {
             MarkAxis::Y => (&self.figure.y, self.y),
         };
         let of_axis = self.figure.marks.iter().filter(move |mark| mark.axis == wanted);
-        let placed = of_axis.filter_map(move |mark| Some((mark, axis.scale.place(mark.at)?)));
+        let placed = of_axis.filter_map(move |mark| Some((mark, axis.scale.axis_position(mark.at)?)));
         placed.filter(move |(_, at)| range.0 <= *at && *at <= range.1)
     }
 
@@ -169,11 +172,11 @@ impl<'a> Plot<'a> {
     fn names_above(&self) -> Vec<AxisMarkLabel<'a>> {
         let mut rows: Vec<f64> = Vec::new();
         let mut placed: Vec<(&AxisMark, f64)> =
-            self.marks_of(MarkAxis::X).map(|(mark, at)| (mark, self.across(at))).collect();
+            self.marks_of(MarkAxis::X).map(|(mark, at)| (mark, self.x_position(at))).collect();
         placed.sort_by(|a, b| a.1.total_cmp(&b.1));
         let mut names = Vec::new();
         for (mark, at) in placed {
-            let (from, to) = spread(at, wide(&mark.label));
+            let (from, to) = name_span(at, text_width(&mark.label));
             let row = rows.iter().position(|end| *end < from).unwrap_or_else(|| {
                 rows.push(0.0);
                 rows.len() - 1
@@ -187,7 +190,7 @@ impl<'a> Plot<'a> {
     /// The names of levels, the highest first, each at its line or below the one before.
     fn names_beside(&self) -> Vec<AxisMarkLabel<'a>> {
         let mut placed: Vec<(&AxisMark, f64)> =
-            self.marks_of(MarkAxis::Y).map(|(mark, at)| (mark, self.up(at))).collect();
+            self.marks_of(MarkAxis::Y).map(|(mark, at)| (mark, self.y_position(at))).collect();
         placed.sort_by(|a, b| a.1.total_cmp(&b.1));
         let mut free = 0.0;
         let mut name = |(mark, at): (&'a AxisMark, f64)| {
@@ -203,12 +206,12 @@ impl<'a> Plot<'a> {
     }
 
     /// Returns the x of a place on the axis, pixels; a place outside the range is at the edge.
-    fn across(&self, place: f64) -> f64 {
-        LEFT + share(place, self.x) * (self.right - LEFT)
+    fn x_position(&self, place: f64) -> f64 {
+        LEFT + relative_position(place, self.x) * (self.right - LEFT)
     }
 
-    fn up(&self, place: f64) -> f64 {
-        self.bottom() - share(place, self.y) * PLOT
+    fn y_position(&self, place: f64) -> f64 {
+        self.bottom() - relative_position(place, self.y) * PLOT
     }
 
     /// Returns the lines of the grid with their values, and the names of the axes.
@@ -216,28 +219,31 @@ impl<'a> Plot<'a> {
         let figure = self.figure;
         let (left, right, top, bottom) = (px(LEFT), px(self.right), px(self.top), px(self.bottom()));
         let (mut upright, mut across) = (String::new(), String::new());
-        let below = element("g").with("class", "x").with("text-anchor", "middle");
-        let below = below.children(shown(&figure.x, self.x, ACROSS).into_iter().map(|(place, label)| {
-            let x = self.across(place);
-            upright += &format!("M{} {top}V{bottom}", px(x));
-            text(x, self.bottom() + LINE, &label)
-        }));
-        let beside = element("g").with("text-anchor", "end");
-        let beside = beside.children(shown(&figure.y, self.y, UP).into_iter().map(|(place, label)| {
-            let y = self.up(place);
-            across += &format!("M{left} {}H{right}", px(y));
-            text(LEFT - 6.0, y + 4.0, &label)
-        }));
+        let below = element("g").with_attr("class", "x").with_attr("text-anchor", "middle");
+        let below =
+            below.children(visible_ticks(&figure.x, self.x, ACROSS).into_iter().map(|(place, label)| {
+                let x = self.x_position(place);
+                upright += &format!("M{} {top}V{bottom}", px(x));
+                text_element(x, self.bottom() + LINE, &label)
+            }));
+        let beside = element("g").with_attr("text-anchor", "end");
+        let beside =
+            beside.children(visible_ticks(&figure.y, self.y, UP).into_iter().map(|(place, label)| {
+                let y = self.y_position(place);
+                across += &format!("M{left} {}H{right}", px(y));
+                text_element(LEFT - 6.0, y + 4.0, &label)
+            }));
         let middle = (LEFT + self.right) / 2.0;
         let frame = format!("M{left} {top}V{bottom}H{right}");
         vec![
-            stroke(upright, GRID).with("class", "x"),
+            stroke(upright, GRID).with_attr("class", "x"),
             stroke(across, GRID),
             below,
             beside,
-            stroke(frame, QUIET).with("fill", "none"),
-            text(middle, self.bottom() + 2.2 * LINE, &figure.x.label).with("text-anchor", "middle"),
-            text(12.0, self.heading_at(), &format!("↑ {}", figure.y.label)),
+            stroke(frame, QUIET).with_attr("fill", "none"),
+            text_element(middle, self.bottom() + 2.2 * LINE, &figure.x.label)
+                .with_attr("text-anchor", "middle"),
+            text_element(12.0, self.heading_at(), &format!("↑ {}", figure.y.label)),
         ]
     }
 
@@ -252,34 +258,35 @@ impl<'a> Plot<'a> {
     /// that it lies on top.
     fn curves(&self) -> Vec<Element> {
         let background = self.figure.series.iter().filter(|series| series.background);
-        let background =
-            background.map(|series| self.curve(series, (BACKGROUND, ""), 1.0).with("data-curve", "others"));
-        let others: Vec<(usize, (&PlotSeries, CurveStroke))> = coloured(self.figure).enumerate().collect();
+        let background = background
+            .map(|series| self.curve(series, (BACKGROUND, ""), 1.0).with_attr("data-curve", "others"));
+        let others: Vec<(usize, (&PlotSeries, CurveStroke))> =
+            assign_strokes(self.figure).enumerate().collect();
         let others = others
             .into_iter()
             .rev()
-            .map(|(at, (series, style))| self.curve(series, style, 1.8).with("data-curve", at));
+            .map(|(at, (series, style))| self.curve(series, style, 1.8).with_attr("data-curve", at));
         background.chain(others).collect()
     }
 
     /// A curve in front of the band in which it is expected.
     fn curve(&self, series: &PlotSeries, (colour, dash): CurveStroke, width: f64) -> Element {
-        let group = element("g").with("class", "curve").child(element("title").text(&series.name));
+        let group = element("g").with_attr("class", "curve").child(element("title").with_text(&series.name));
         let corners = self.corners(series.points.iter().copied(), series.shape);
         let (d, width) = match mark(series.shape) {
             Some((mark, width)) => (marks(&corners, mark), width),
             None => (path(&corners), width),
         };
         let path = element("path")
-            .with("d", d)
-            .with("fill", "none")
-            .with("stroke", colour)
-            .with("stroke-width", width)
-            .with("stroke-linejoin", "round");
+            .with_attr("d", d)
+            .with_attr("fill", "none")
+            .with_attr("stroke", colour)
+            .with_attr("stroke-width", width)
+            .with_attr("stroke-linejoin", "round");
         let path = match series.shape {
             // A gap in a histogram would read as counts of 0.
-            SeriesShape::Line => dashed(path, dash),
-            SeriesShape::Dots => path.with("stroke-linecap", "round"),
+            SeriesShape::Line => with_dashes(path, dash),
+            SeriesShape::Dots => path.with_attr("stroke-linecap", "round"),
             _ => path,
         };
         group.children(self.band(series, colour)).child(path).children(self.dots(series, colour))
@@ -299,11 +306,11 @@ impl<'a> Plot<'a> {
         let runs = series.band.chunk_by(|from, to| !skips(from, to));
         let d: String = runs.filter_map(around).collect();
         (!d.is_empty()).then(|| {
-            let band = element("path").with("d", d).with("fill", colour);
+            let band = element("path").with_attr("d", d).with_attr("fill", colour);
             match series.background {
                 // Of a single curve there is the line alone.
-                true => band.with("fill-opacity", 0.55).with("stroke", colour),
-                false => band.with("fill-opacity", 0.18),
+                true => band.with_attr("fill-opacity", 0.55).with_attr("stroke", colour),
+                false => band.with_attr("fill-opacity", 0.18),
             }
         })
     }
@@ -318,36 +325,40 @@ impl<'a> Plot<'a> {
                 points.into_iter().filter_map(|point| self.dot(series, *point)).collect();
             (!dots.is_empty()).then(|| group.children(dots))
         };
-        let sure = group(sure, element("g").with("fill", colour));
-        let hollow = element("g").with("class", "hollow").with("fill", "#fff").with("stroke", colour);
-        [sure, group(doubtful, hollow.with("stroke-width", 1.4))].into_iter().flatten().collect()
+        let sure = group(sure, element("g").with_attr("fill", colour));
+        let hollow =
+            element("g").with_attr("class", "hollow").with_attr("fill", "#fff").with_attr("stroke", colour);
+        [sure, group(doubtful, hollow.with_attr("stroke-width", 1.4))].into_iter().flatten().collect()
     }
 
     fn dot(&self, series: &PlotSeries, point: (f64, f64)) -> Option<Element> {
-        let (x, y) = self.figure.place(point)?;
+        let (x, y) = self.figure.point_position(point)?;
         let doubtful = series.doubtful.contains(&point.0);
         let values = format!(
             "{}: {}, {}{}",
             series.name,
-            super::ticks::written(self.figure.x.unit, point.0),
-            super::ticks::written(self.figure.y.unit, point.1),
+            super::ticks::format_axis_value(self.figure.x.unit, point.0),
+            super::ticks::format_axis_value(self.figure.y.unit, point.1),
             if doubtful { ", doubtful" } else { "" }
         );
-        let circle = element("circle").with("cx", px(self.across(x))).with("cy", px(self.up(y)));
+        let circle =
+            element("circle").with_attr("cx", px(self.x_position(x))).with_attr("cy", px(self.y_position(y)));
         let circle = match series.shape {
-            SeriesShape::Rings | SeriesShape::Crosses => circle.with("r", 5).with("fill-opacity", 0),
-            _ if doubtful => circle.with("r", 3.2),
-            _ => circle.with("r", 2.6),
+            SeriesShape::Rings | SeriesShape::Crosses => {
+                circle.with_attr("r", 5).with_attr("fill-opacity", 0)
+            }
+            _ if doubtful => circle.with_attr("r", 3.2),
+            _ => circle.with_attr("r", 2.6),
         };
-        Some(circle.child(element("title").text(values)))
+        Some(circle.child(element("title").with_text(values)))
     }
 
     /// Returns the corners of a curve through these points within the frame; for a curve of steps, those of the
     /// steps.
     fn corners(&self, points: impl Iterator<Item = (f64, f64)>, shape: SeriesShape) -> Vec<(f64, f64)> {
         let mut corners: Vec<(f64, f64)> = Vec::new();
-        for (x, y) in points.filter_map(|point| self.figure.place(point)) {
-            let (x, y) = (self.across(x), self.up(y));
+        for (x, y) in points.filter_map(|point| self.figure.point_position(point)) {
+            let (x, y) = (self.x_position(x), self.y_position(y));
             if let (SeriesShape::Steps, Some((_, before))) = (shape, corners.last()) {
                 corners.push((x, *before));
             }
@@ -362,33 +373,37 @@ impl<'a> Plot<'a> {
             MarkAxis::X => {
                 let y = self.top - 4.0 - LINE * name.place;
                 let d = format!("M{} {}V{}", px(name.at), px(self.bottom()), px(y + 2.0));
-                let (from, _) = spread(name.at, wide(&name.mark.label));
+                let (from, _) = name_span(name.at, text_width(&name.mark.label));
                 let anchor = if from < name.at { "end" } else { "start" };
-                (d, text(name.at, y, &name.mark.label).with("text-anchor", anchor))
+                (d, text_element(name.at, y, &name.mark.label).with_attr("text-anchor", anchor))
             }
             MarkAxis::Y => {
                 let d = format!("M{} {}H{}", px(LEFT), px(name.at), px(self.right));
-                (d, text(self.right + 4.0, name.place, &name.mark.label))
+                (d, text_element(self.right + 4.0, name.place, &name.mark.label))
             }
         };
-        [stroke(d, QUIET).with("stroke-dasharray", "5 4"), label]
+        [stroke(d, QUIET).with_attr("stroke-dasharray", "5 4"), label]
     }
 
     /// Returns the names of the curves below the figure, and the y at which they end.
-    fn legend(&self) -> (Vec<Element>, f64) {
+    fn draw_legend(&self) -> (Vec<Element>, f64) {
         let background = self.figure.series.iter().filter(|series| series.background);
-        let names = coloured(self.figure).chain(background.map(|series| (series, (BACKGROUND, ""))));
+        let names = assign_strokes(self.figure).chain(background.map(|series| (series, (BACKGROUND, ""))));
         let names = names.map(|(series, style)| (series.name.as_str(), series.shape, style));
         let (mut x, mut y) = (LEFT, self.bottom() + 3.6 * LINE);
         let mut parts = Vec::new();
         for (at, (name, shape, style)) in names.enumerate() {
-            let width = 58.0 + wide(name);
+            let width = 58.0 + text_width(name);
             if x > LEFT && x + width > WIDTH {
                 (x, y) = (LEFT, y + LINE + 2.0);
             }
             let of = if style.0 == BACKGROUND { "others".to_owned() } else { at.to_string() };
-            let entry = element("g").with("class", "key").with("data-curve", of);
-            parts.push(entry.child(key((x, y - 4.0), shape, style)).child(text(x + 32.0, y, name)));
+            let entry = element("g").with_attr("class", "key").with_attr("data-curve", of);
+            parts.push(entry.child(legend_key((x, y - 4.0), shape, style)).child(text_element(
+                x + 32.0,
+                y,
+                name,
+            )));
             x += width;
         }
         (parts, y)
@@ -396,13 +411,13 @@ impl<'a> Plot<'a> {
 }
 
 /// Returns the approximate width of a text, pixels.
-fn wide(text: &str) -> f64 {
+fn text_width(text: &str) -> f64 {
     CHARACTER * text.chars().count() as f64
 }
 
 /// Returns the begin and the end of the name of an upright line: to the right of the line, at the right edge to
 /// the left.
-fn spread(at: f64, width: f64) -> (f64, f64) {
+fn name_span(at: f64, width: f64) -> (f64, f64) {
     if at + width > WIDTH { (at - width, at) } else { (at, at + width) }
 }
 
@@ -411,7 +426,7 @@ type CurveStroke = (&'static str, &'static str);
 
 /// Returns the curves that are distinguished, in their order, each with its colour and dashes; if a colour
 /// occurs again, its dashes differ.
-fn coloured(figure: &CurvePlot) -> impl Iterator<Item = (&PlotSeries, CurveStroke)> {
+fn assign_strokes(figure: &CurvePlot) -> impl Iterator<Item = (&PlotSeries, CurveStroke)> {
     let curves = figure.series.iter().filter(|series| !series.background).enumerate();
     curves.map(|(at, series)| {
         let (colour, dash) = series.tone.unwrap_or((at, at + at / COLOURS.len()));
@@ -419,8 +434,8 @@ fn coloured(figure: &CurvePlot) -> impl Iterator<Item = (&PlotSeries, CurveStrok
     })
 }
 
-fn dashed(line: Element, dash: &str) -> Element {
-    if dash.is_empty() { line } else { line.with("stroke-dasharray", dash) }
+fn with_dashes(line: Element, dash: &str) -> Element {
+    if dash.is_empty() { line } else { line.with_attr("stroke-dasharray", dash) }
 }
 
 /// A coordinate, to a tenth of a pixel.
@@ -455,13 +470,13 @@ fn mark(shape: SeriesShape) -> Option<(&'static str, f64)> {
 }
 
 /// Returns the sign of a curve in the legend, from this place on.
-fn key((x, y): (f64, f64), shape: SeriesShape, (colour, dash): CurveStroke) -> Element {
+fn legend_key((x, y): (f64, f64), shape: SeriesShape, (colour, dash): CurveStroke) -> Element {
     let Some((mark, width)) = mark(shape) else {
-        let key = line((x, y), (x + 26.0, y), colour).with("stroke-width", 2.4);
-        return if shape == SeriesShape::Line { dashed(key, dash) } else { key };
+        let key = line_element((x, y), (x + 26.0, y), colour).with_attr("stroke-width", 2.4);
+        return if shape == SeriesShape::Line { with_dashes(key, dash) } else { key };
     };
-    let path = element("path").with("d", marks(&[(x + 13.0, y)], mark)).with("fill", "none");
-    path.with("stroke", colour).with("stroke-width", width).with("stroke-linecap", "round")
+    let path = element("path").with_attr("d", marks(&[(x + 13.0, y)], mark)).with_attr("fill", "none");
+    path.with_attr("stroke", colour).with_attr("stroke-width", width).with_attr("stroke-linecap", "round")
 }
 
 /// A mark at each place.
@@ -471,26 +486,26 @@ fn marks(places: &[(f64, f64)], mark: &str) -> String {
 
 /// A thin line along a path.
 fn stroke(d: String, colour: &str) -> Element {
-    element("path").with("d", d).with("stroke", colour)
+    element("path").with_attr("d", d).with_attr("stroke", colour)
 }
 
-fn line(from: (f64, f64), to: (f64, f64), colour: &str) -> Element {
-    let line = element("line").with("x1", px(from.0)).with("y1", px(from.1));
-    line.with("x2", px(to.0)).with("y2", px(to.1)).with("stroke", colour)
+fn line_element(from: (f64, f64), to: (f64, f64), colour: &str) -> Element {
+    let line = element("line").with_attr("x1", px(from.0)).with_attr("y1", px(from.1));
+    line.with_attr("x2", px(to.0)).with_attr("y2", px(to.1)).with_attr("stroke", colour)
 }
 
-fn text(x: f64, y: f64, text: &str) -> Element {
-    element("text").with("x", px(x)).with("y", px(y)).text(text)
+fn text_element(x: f64, y: f64, text: &str) -> Element {
+    element("text").with_attr("x", px(x)).with_attr("y", px(y)).with_text(text)
 }
 
 /// Returns a note as lines that fit, broken at blanks; a word that does not fit is cut.
-fn lines(note: &str) -> Vec<String> {
-    let words: Vec<String> = note.split(' ').map(|word| shortened(word, LONGEST_NOTE)).collect();
+fn wrap_note(note: &str) -> Vec<String> {
+    let words: Vec<String> = note.split(' ').map(|word| shorten_text(word, LONGEST_NOTE)).collect();
     wrap(&words.join(" "), LONGEST_NOTE)
 }
 
 /// The text, cut at its end if it has more characters than `most`.
-fn shortened(text: &str, most: usize) -> String {
+fn shorten_text(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }

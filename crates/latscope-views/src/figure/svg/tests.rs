@@ -2,21 +2,21 @@ use super::super::{
     AxisMark, FigureAxisScale, FigureAxisUnit, Picture, distribution_figure, event_pictures, latency_figure,
 };
 use super::*;
-use crate::golden::check;
-use latscope_core::events::groups;
+use crate::golden::check_golden;
+use latscope_core::events::event_groups;
 use latscope_core::fixture;
 use latscope_core::testing::{chase, report};
 use proptest::prelude::*;
 
 fn wake_figure() -> CurvePlot {
     let report = fixture::wake();
-    distribution_figure(&report, &groups(&report)[0]).unwrap()
+    distribution_figure(&report, &event_groups(&report)[0]).unwrap()
 }
 
 #[test]
 fn pictures_of_wake_ups() {
     let both = [Picture::Distribution, Picture::Percentiles];
-    check("wake.svg", &event_pictures(&fixture::wake(), &both).unwrap());
+    check_golden("wake.svg", &event_pictures(&fixture::wake(), &both).unwrap());
 }
 
 #[test]

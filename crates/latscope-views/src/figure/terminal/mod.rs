@@ -1,9 +1,9 @@
 //! Figures in plain text. The first curve is a line of braille dots, each further curve has its own marker at
 //! the points measured. Where curves coincide, the first is visible.
 
-use super::ticks::{Tick, share, ticks};
+use super::ticks::{Tick, relative_position, ticks};
 use super::{CurvePlot, MarkAxis, PlotSeries};
-use crate::styled::filled;
+use crate::styled::fill_lines;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
 use ratatui_core::style::{Color, Style};
@@ -24,9 +24,9 @@ const ON_LEVEL: f64 = 0.04;
 /// Returns the figure as lines of text, at most `height` of them and `width` columns wide, each ended by a line
 /// feed, without colour and without trailing blanks. Below 30 columns or 10 lines, and without a point to draw,
 /// there is only the title.
-pub fn terminal(figure: &CurvePlot, width: u16, height: u16) -> String {
+pub fn format_figure(figure: &CurvePlot, width: u16, height: u16) -> String {
     let area = Rect::new(0, 0, width, height);
-    let Some(layout) = TerminalPlotLayout::of(figure, area) else {
+    let Some(layout) = TerminalPlotLayout::for_figure(figure, area) else {
         return format!("{}\n", figure.title.chars().take(usize::from(width)).collect::<String>());
     };
     let mut buffer = Buffer::empty(area);
@@ -61,13 +61,17 @@ struct TerminalPlotLayout<'a> {
 }
 
 impl<'a> TerminalPlotLayout<'a> {
-    fn of(figure: &'a CurvePlot, area: Rect) -> Option<Self> {
+    fn for_figure(figure: &'a CurvePlot, area: Rect) -> Option<Self> {
         let [x, y] = figure.range()?;
         if area.width < 30 || area.height < 10 {
             return None;
         }
-        let (x, y) = (room(x, 0.0)?, room(y, 0.04)?);
-        let head = 1 + [MarkAxis::Y, MarkAxis::X].map(|axis| marked(figure, axis)).iter().sum::<u16>().max(1);
+        let (x, y) = (pad_range(x, 0.0)?, pad_range(y, 0.04)?);
+        let head = 1 + [MarkAxis::Y, MarkAxis::X]
+            .map(|axis| mark_line_count(figure, axis))
+            .iter()
+            .sum::<u16>()
+            .max(1);
         let mut legend = legend(figure, usize::from(area.width));
         // Axis and its labels below; the curves come before their legend.
         legend.truncate(usize::from(area.height - head - 2 - LEAST_ROWS));
@@ -81,15 +85,15 @@ impl<'a> TerminalPlotLayout<'a> {
     }
 
     /// The column of a place on the x axis, as the canvas rounds it.
-    fn column(&self, place: f64) -> u16 {
+    fn column_at(&self, place: f64) -> u16 {
         let dots = f64::from(self.plot.width) * 2.0 - 1.0;
-        self.plot.x + (share(place, self.x) * dots).round() as u16 / 2
+        self.plot.x + (relative_position(place, self.x) * dots).round() as u16 / 2
     }
 
     /// The row of a place on the y axis.
-    fn row(&self, place: f64) -> u16 {
+    fn row_at(&self, place: f64) -> u16 {
         let dots = f64::from(self.plot.height) * 4.0 - 1.0;
-        self.plot.y + ((1.0 - share(place, self.y)) * dots).round() as u16 / 4
+        self.plot.y + ((1.0 - relative_position(place, self.y)) * dots).round() as u16 / 4
     }
 
     /// Title, and the names of levels and of their ends above the plot.
@@ -98,14 +102,14 @@ impl<'a> TerminalPlotLayout<'a> {
             [only] => format!(" ({})", only.name),
             _ => String::new(),
         };
-        put(buffer, 0, 0, &format!("{}{of_one_curve}", self.figure.title));
-        put(buffer, 0, self.plot.y - 1, &self.figure.y.label);
+        write_text(buffer, 0, 0, &format!("{}{of_one_curve}", self.figure.title));
+        write_text(buffer, 0, self.plot.y - 1, &self.figure.y.label);
         let mut levels: Vec<(u16, &str)> = self
             .marks(MarkAxis::Y)
-            .filter_map(|(at, label)| Some((self.column(self.middle_of_level(at)?), label)))
+            .filter_map(|(at, label)| Some((self.column_at(self.middle_of_level(at)?), label)))
             .collect();
         let mut ends: Vec<(u16, &str)> =
-            self.marks(MarkAxis::X).map(|(at, label)| (self.column(at), label)).collect();
+            self.marks(MarkAxis::X).map(|(at, label)| (self.column_at(at), label)).collect();
         levels.sort_unstable();
         ends.sort_unstable();
         put_apart(buffer, self.plot, 1, &levels);
@@ -122,7 +126,7 @@ impl<'a> TerminalPlotLayout<'a> {
             .marks
             .iter()
             .filter(move |mark| mark.axis == axis)
-            .filter_map(move |mark| Some((scale.place(mark.at)?, mark.label.as_str())))
+            .filter_map(move |mark| Some((scale.axis_position(mark.at)?, mark.label.as_str())))
             .filter(move |(place, _)| (low..=high).contains(place))
     }
 
@@ -130,56 +134,58 @@ impl<'a> TerminalPlotLayout<'a> {
     fn middle_of_level(&self, level: f64) -> Option<f64> {
         let near = ON_LEVEL * (self.y.1 - self.y.0);
         let mut on_level =
-            self.places(self.figure.series.first()?).filter(|(_, y)| (y - level).abs() <= near);
+            self.point_places(self.figure.series.first()?).filter(|(_, y)| (y - level).abs() <= near);
         let first = on_level.next()?;
         let last = on_level.last().unwrap_or(first);
         Some((first.0 + last.0) / 2.0)
     }
 
-    fn places(&self, series: &'a PlotSeries) -> impl Iterator<Item = (f64, f64)> {
-        series.points.iter().filter_map(|point| self.figure.place(*point))
+    fn point_places(&self, series: &'a PlotSeries) -> impl Iterator<Item = (f64, f64)> {
+        series.points.iter().filter_map(|point| self.figure.point_position(*point))
     }
 
     fn draw_axes(&self, buffer: &mut Buffer) {
         let plot = self.plot;
         for row in plot.y..plot.bottom() {
-            put(buffer, plot.x - 1, row, "│");
+            write_text(buffer, plot.x - 1, row, "│");
         }
         for (place, text) in &self.y_ticks {
-            let row = self.row(*place);
-            put(buffer, plot.x - 1, row, "┤");
-            put(buffer, (plot.x - 1).saturating_sub(text.chars().count() as u16 + 1), row, text);
+            let row = self.row_at(*place);
+            write_text(buffer, plot.x - 1, row, "┤");
+            write_text(buffer, (plot.x - 1).saturating_sub(text.chars().count() as u16 + 1), row, text);
         }
-        put(buffer, plot.x - 1, plot.bottom(), "└");
+        write_text(buffer, plot.x - 1, plot.bottom(), "└");
         for column in plot.x..plot.right() {
-            put(buffer, column, plot.bottom(), "─");
+            write_text(buffer, column, plot.bottom(), "─");
         }
         let most = usize::from(plot.width / 10).max(2);
         let x_ticks = ticks(&self.figure.x, self.x, most);
         let columns: Vec<(u16, &str)> =
-            x_ticks.iter().map(|(place, text)| (self.column(*place), text.as_str())).collect();
+            x_ticks.iter().map(|(place, text)| (self.column_at(*place), text.as_str())).collect();
         for (column, _) in &columns {
-            put(buffer, *column, plot.bottom(), "┬");
+            write_text(buffer, *column, plot.bottom(), "┬");
         }
         put_apart(buffer, Rect { width: self.area.width - plot.x, ..plot }, plot.bottom() + 1, &columns);
     }
 
     fn draw_curves(&self, buffer: &mut Buffer) {
         for (place, _) in self.marks(MarkAxis::X) {
-            let column = self.column(place);
-            (self.plot.y..self.plot.bottom()).for_each(|row| put(buffer, column, row, "┊"));
+            let column = self.column_at(place);
+            (self.plot.y..self.plot.bottom()).for_each(|row| write_text(buffer, column, row, "┊"));
         }
         // In reverse: what comes first in the figure lies on top.
         for (series, marker) in self.figure.series.iter().skip(1).zip(MARKERS).rev() {
-            for (x, y) in self.places(series) {
-                put(buffer, self.column(x), self.row(y), marker.encode_utf8(&mut [0; 4]));
+            for (x, y) in self.point_places(series) {
+                write_text(buffer, self.column_at(x), self.row_at(y), marker.encode_utf8(&mut [0; 4]));
             }
         }
         let Some(first) = self.figure.series.first() else { return };
         // In shares of the plot, all inside: what lies outside, or far out in
         // the floating-point numbers, the canvas may clip for ever.
-        let shares: Vec<(f64, f64)> =
-            self.places(first).map(|(x, y)| (share(x, self.x), share(y, self.y))).collect();
+        let shares: Vec<(f64, f64)> = self
+            .point_places(first)
+            .map(|(x, y)| (relative_position(x, self.x), relative_position(y, self.y)))
+            .collect();
         Canvas::default()
             .x_bounds([0.0, 1.0])
             .y_bounds([0.0, 1.0])
@@ -191,7 +197,7 @@ impl<'a> TerminalPlotLayout<'a> {
     fn draw_legend(&self, buffer: &mut Buffer) {
         let first = self.plot.bottom() + 2;
         for (row, line) in (first..).zip(&self.legend) {
-            put(buffer, 0, row, line);
+            write_text(buffer, 0, row, line);
         }
     }
 }
@@ -207,14 +213,14 @@ fn draw_line(canvas: &mut Context, places: &[(f64, f64)]) {
 
 /// Returns a range with a share of it added at both ends; a range that is a single place gets a width. `None`
 /// if the range exceeds the range of numbers.
-fn room((low, high): (f64, f64), share: f64) -> Option<(f64, f64)> {
+fn pad_range((low, high): (f64, f64), share: f64) -> Option<(f64, f64)> {
     let room = if high > low { (high - low) * share } else { 0.5f64.max(low.abs() * 1e-6) };
     let range = (low - room, high + room);
     (range.1 - range.0).is_finite().then_some(range)
 }
 
 /// Returns 1 if there are marks on this axis, and so a line for their names.
-fn marked(figure: &CurvePlot, axis: MarkAxis) -> u16 {
+fn mark_line_count(figure: &CurvePlot, axis: MarkAxis) -> u16 {
     u16::from(figure.marks.iter().any(|mark| mark.axis == axis))
 }
 
@@ -229,11 +235,11 @@ fn legend(figure: &CurvePlot, width: usize) -> Vec<String> {
         let further = rest.len().saturating_sub(MARKERS.len());
         names.extend((further > 0).then(|| format!("{further} not drawn")));
     }
-    filled(names, "   ", width)
+    fill_lines(names, "   ", width)
 }
 
 /// Writes a text from this cell on, cut at the right edge.
-fn put(buffer: &mut Buffer, x: u16, y: u16, text: &str) {
+fn write_text(buffer: &mut Buffer, x: u16, y: u16, text: &str) {
     if buffer.area.contains(Position::new(x, y)) {
         buffer.set_string(x, y, text, Style::default());
     }
@@ -255,7 +261,7 @@ fn put_apart(buffer: &mut Buffer, within: Rect, row: u16, labels: &[(u16, &str)]
     for ((start, (_, label)), length) in starts.into_iter().zip(labels).zip(&lengths).rev() {
         let start = start.min(limit - length);
         if start >= i32::from(within.x) {
-            put(buffer, start as u16, row, label);
+            write_text(buffer, start as u16, row, label);
             limit = start - 2;
         }
     }

@@ -24,25 +24,25 @@ fn four_curves() -> CurvePlot {
 
 #[test]
 fn one_curve_in_eighty_columns() {
-    assert_golden(&terminal(&one_curve(), 80, 22), include_str!("one_curve.txt"));
+    assert_golden(&format_figure(&one_curve(), 80, 22), include_str!("one_curve.txt"));
 }
 
 #[test]
 fn four_curves_in_eighty_columns() {
-    assert_golden(&terminal(&four_curves(), 80, 22), include_str!("four_curves.txt"));
+    assert_golden(&format_figure(&four_curves(), 80, 22), include_str!("four_curves.txt"));
 }
 
 #[test]
 fn four_curves_in_a_small_window() {
-    assert_golden(&terminal(&four_curves(), 40, 12), include_str!("small.txt"));
+    assert_golden(&format_figure(&four_curves(), 40, 12), include_str!("small.txt"));
 }
 
 #[test]
 fn without_room_or_points_there_is_the_title() {
-    assert_eq!(terminal(&one_curve(), 29, 30), "Memory latency by working-set\n");
-    assert_eq!(terminal(&one_curve(), 80, 9), "Memory latency by working-set size\n");
+    assert_eq!(format_figure(&one_curve(), 29, 30), "Memory latency by working-set\n");
+    assert_eq!(format_figure(&one_curve(), 80, 9), "Memory latency by working-set size\n");
     let empty = CurvePlot { series: Vec::new(), ..one_curve() };
-    assert_eq!(terminal(&empty, 80, 22), "Memory latency by working-set size\n");
+    assert_eq!(format_figure(&empty, 80, 22), "Memory latency by working-set size\n");
 }
 
 #[test]
@@ -84,7 +84,7 @@ proptest! {
             series: vec![PlotSeries { name: "curve".to_owned(), points, ..PlotSeries::default() }; series],
             marks: marks.into_iter().map(mark).collect(),
         };
-        let text = terminal(&figure, frame.0, frame.1);
+        let text = format_figure(&figure, frame.0, frame.1);
         prop_assert!(text.ends_with('\n'));
         prop_assert!(text.lines().count() <= usize::from(frame.1.max(1)));
         for line in text.lines() {

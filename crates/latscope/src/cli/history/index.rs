@@ -55,13 +55,13 @@ enum IndexFileContent {
 ///
 /// # Errors
 /// The path is no directory, or cannot be read.
-pub fn read(directory: &Path) -> Result<ResultDirectory> {
+pub fn read_directory(directory: &Path) -> Result<ResultDirectory> {
     // The index has the names that are to be left out.
     let cache = if redact::applies() { None } else { cache() };
     let mut read = read_with(directory, cache.as_deref())?;
     if redact::applies() {
         read.remarks.clear();
-        read.runs.iter_mut().for_each(|(name, _)| *name = redact::file(std::mem::take(name)));
+        read.runs.iter_mut().for_each(|(name, _)| *name = redact::redact_file_name(std::mem::take(name)));
     }
     Ok(read)
 }
@@ -70,11 +70,11 @@ fn read_with(directory: &Path, cache: Option<&Path>) -> Result<ResultDirectory> 
     ensure!(directory.is_dir(), no_directory(directory));
     let mut remarks = Vec::new();
     let mut there = Vec::new();
-    walk(directory, directory, &mut there, &mut remarks)?;
-    let place = cache.map(|cache| place(directory, cache));
-    let kept = place.as_deref().map(load).unwrap_or_default();
+    find_files(directory, directory, &mut there, &mut remarks)?;
+    let place = cache.map(|cache| index_path(directory, cache));
+    let kept = place.as_deref().map(load_index).unwrap_or_default();
     let (index, changed) = refresh(kept, directory, there);
-    if changed && let Err(error) = store(&index, cache, place.as_deref()) {
+    if changed && let Err(error) = store_index(&index, cache, place.as_deref()) {
         remarks.push(format!("no index is kept, so that each call reads all results: {error:#}"));
     }
     let mut runs = Vec::new();
@@ -105,7 +105,7 @@ fn no_directory(path: &Path) -> String {
 type There = (String, u64, i128);
 
 /// Finds the plain files of a directory and those in it. Names that begin with a dot are nothing to read.
-fn walk(top: &Path, at: &Path, found: &mut Vec<There>, remarks: &mut Vec<String>) -> Result<()> {
+fn find_files(top: &Path, at: &Path, found: &mut Vec<There>, remarks: &mut Vec<String>) -> Result<()> {
     let cannot = || format!("cannot read {}", at.display());
     for entry in fs::read_dir(at).with_context(cannot)? {
         let entry = entry.with_context(cannot)?;
@@ -115,7 +115,7 @@ fn walk(top: &Path, at: &Path, found: &mut Vec<There>, remarks: &mut Vec<String>
         }
         // A link to a directory could lead back to here.
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            if let Err(error) = walk(top, &path, found, remarks) {
+            if let Err(error) = find_files(top, &path, found, remarks) {
                 remarks.push(format!("skipped: {error:#}"));
             }
             continue;
@@ -153,13 +153,13 @@ fn refresh(kept: Index, directory: &Path, there: Vec<There>) -> (Index, bool) {
     let paths: Vec<PathBuf> = new.iter().map(|(name, ..)| directory.join(name)).collect();
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
     let found = read_each(&paths, |path, run| match run {
-        Ok(run) => IndexFileContent::Run(writer.lock().expect("adding does not panic").add(&run)),
+        Ok(run) => IndexFileContent::Run(writer.lock().expect("adding does not panic").add_run(&run)),
         Err(error) => IndexFileContent::Other(results::skipped(path, &error)),
     });
     for ((name, size, changed), found) in new.into_iter().zip(found) {
         files.insert(name, IndexFileRecord { size, changed, found });
     }
-    let archive = writer.into_inner().expect("adding does not panic").done();
+    let archive = writer.into_inner().expect("adding does not panic").into_archive();
     (Index { archive, files }, changed)
 }
 
@@ -175,19 +175,19 @@ fn cache() -> Option<PathBuf> {
 }
 
 /// The file of the index of a directory.
-fn place(directory: &Path, cache: &Path) -> PathBuf {
+fn index_path(directory: &Path, cache: &Path) -> PathBuf {
     let whole = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     cache.join(format!("{:016x}.index", checksum(whole.as_os_str().as_encoded_bytes())))
 }
 
 /// Reads the index of a directory. The result is empty if there is no usable index: a user who can write the index
 /// decides what a history shows.
-fn load(place: &Path) -> Index {
-    own(place).and_then(|text| decode(&text)).unwrap_or_default()
+fn load_index(place: &Path) -> Index {
+    read_own_file(place).and_then(|text| decode(&text)).unwrap_or_default()
 }
 
 /// Returns the contents of a plain file that belongs to this user; `None` for any other file.
-fn own(path: &Path) -> Option<Vec<u8>> {
+fn read_own_file(path: &Path) -> Option<Vec<u8>> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = fs::File::options().read(true).custom_flags(flags).open(path).ok()?;
     let about = file.metadata().ok()?;
@@ -202,7 +202,7 @@ fn is_own(about: &Metadata) -> bool {
 }
 
 /// Writes the index into a directory that is this user's, and is made if it is not there.
-fn store(index: &Index, cache: Option<&Path>, place: Option<&Path>) -> Result<()> {
+fn store_index(index: &Index, cache: Option<&Path>, place: Option<&Path>) -> Result<()> {
     let (Some(cache), Some(place)) = (cache, place) else {
         bail!("the environment has neither XDG_CACHE_HOME nor HOME");
     };
@@ -253,7 +253,7 @@ mod tests {
         let (results, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (at, cache) = (results.path(), kept.path().join("latscope"));
         let read = |at: &Path| read_with(at, Some(&cache));
-        let index_of = place(at, &cache);
+        let index_of = index_path(at, &cache);
         fs::create_dir(at.join("deep")).unwrap();
         fs::write(at.join("deep/1.json"), fixture::wake().to_json()).unwrap();
         fs::write(at.join("notes.txt"), "quiet").unwrap();
@@ -284,7 +284,7 @@ mod tests {
         let (results, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (at, cache) = (results.path(), kept.path().join("latscope"));
         let read = |at: &Path| read_with(at, Some(&cache));
-        let index_of = place(at, &cache);
+        let index_of = index_path(at, &cache);
         fs::write(at.join("1.json"), fixture::wake().to_json()).unwrap();
         let whole = read(at).unwrap();
         let text = fs::read(&index_of).unwrap();
@@ -308,7 +308,7 @@ mod tests {
         let (at, cache) = (results.path(), kept.path().join("latscope"));
         fs::write(at.join("1.json"), fixture::wake().to_json()).unwrap();
         let whole = read_with(at, Some(&cache)).unwrap();
-        let (file, other) = (place(at, &cache), kept.path().join("other"));
+        let (file, other) = (index_path(at, &cache), kept.path().join("other"));
         let forged = || {
             let mut index = decode(&fs::read(&other).unwrap()).unwrap();
             let IndexFileContent::Run(entry) = &mut index.files.get_mut("1.json").unwrap().found else {

@@ -3,13 +3,13 @@
 mod index;
 
 use super::judged::JudgedArguments;
-use super::options::possible;
+use super::options::word_parser;
 use super::output::{check_distinct, unless_unread};
 use super::{CommandExit, results};
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use index::ResultDirectory;
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use latscope_judge::history::{self as judge, ArchiveRun, Change, History};
 use latscope_views::{DisplayOptions, history as views};
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ pub struct HistoryArguments {
     #[arg(long, value_name = "ID")]
     since: Option<String>,
     /// Exit with 2 where there is a change
-    #[arg(long, value_name = "WHAT", value_parser = possible([("change", "a figure changed")]))]
+    #[arg(long, value_name = "WHAT", value_parser = word_parser([("change", "a figure changed")]))]
     fail_on: Option<String>,
     /// Every figure that changed, every smaller change, every odd run and every skipped file, not only the first ones
     #[arg(long)]
@@ -49,16 +49,16 @@ pub struct HistoryArguments {
 ///
 /// # Errors
 /// There is no result, `--only` or `--since` name what no result has, or a view cannot be written.
-pub fn run(asked: &HistoryArguments) -> Result<CommandExit> {
-    asked.judged.input.apply();
-    check_distinct(&asked.judged.files.named(), [asked.directory.as_path()])?;
-    let mut found = look(asked, index::read(&asked.directory)?)?;
+pub fn run_history(asked: &HistoryArguments) -> Result<CommandExit> {
+    asked.judged.input.set_size_limit();
+    check_distinct(&asked.judged.files.named_files(), [asked.directory.as_path()])?;
+    let mut found = judge_history(asked, index::read_directory(&asked.directory)?)?;
     if let Some(id) = &asked.since {
         let last = found.ids().last().map_or_else(String::new, |id| format!(", the last change is {id}"));
         let named = found.since(id);
         named.map_err(|why| anyhow!("--since {id}: {why}{last} (ids are those of changes as shown)"))?;
     }
-    unless_unread(show(asked, &found))?;
+    unless_unread(show_history(asked, &found))?;
     Ok(if asked.fail_on.is_some() { none_changed(&found) } else { CommandExit::Done })
 }
 
@@ -69,7 +69,7 @@ fn none_changed(found: &History) -> CommandExit {
         changes.iter().filter(|change| change.unlike.is_none()).map(|change| change.id.as_str()).collect();
     let unlike = changes.iter().find_map(|change| change.unlike.as_deref());
     if let [first, ..] = known[..] {
-        let changes = counted(known.len() as u64, "change");
+        let changes = count_with_noun(known.len() as u64, "change");
         return CommandExit::Exceeded(format!("--fail-on change: {changes}, the first is {first}"));
     }
     let why = match unlike {
@@ -80,9 +80,9 @@ fn none_changed(found: &History) -> CommandExit {
     CommandExit::Inconclusive(format!("--fail-on change: inconclusive: {why}"))
 }
 
-fn look(asked: &HistoryArguments, read: ResultDirectory) -> Result<History> {
+fn judge_history(asked: &HistoryArguments, read: ResultDirectory) -> Result<History> {
     let ResultDirectory { archive, runs, mut remarks } = read;
-    let runs = once(&runs, &mut remarks);
+    let runs = unique_runs(&runs, &mut remarks);
     if runs.is_empty() {
         let lost = remarks.iter().filter_map(|text| text.strip_prefix("skipped: ").map(str::to_owned));
         bail!("{}", results::nothing_in(std::slice::from_ref(&asked.directory), lost.collect()));
@@ -95,7 +95,10 @@ fn look(asked: &HistoryArguments, read: ResultDirectory) -> Result<History> {
 }
 
 /// Returns the runs without duplicates. Each duplicate gives a remark.
-fn once<'a>(runs: &'a [(String, ArchiveRun)], remarks: &mut Vec<String>) -> Vec<(&'a str, &'a ArchiveRun)> {
+fn unique_runs<'a>(
+    runs: &'a [(String, ArchiveRun)],
+    remarks: &mut Vec<String>,
+) -> Vec<(&'a str, &'a ArchiveRun)> {
     let mut kept: HashMap<(&str, &str), Vec<(&str, &ArchiveRun)>> = HashMap::new();
     let mut all = Vec::new();
     for (name, entry) in runs {
@@ -115,9 +118,16 @@ fn once<'a>(runs: &'a [(String, ArchiveRun)], remarks: &mut Vec<String>) -> Vec<
     all
 }
 
-fn show(asked: &HistoryArguments, found: &History) -> Result<()> {
+fn show_history(asked: &HistoryArguments, found: &History) -> Result<()> {
     let (files, all, lines) = (&asked.judged.files, asked.all, !asked.judged.only.is_empty());
-    let text = |options: &DisplayOptions| views::text(found, all, lines, options);
+    let text = |options: &DisplayOptions| views::format_text(found, all, lines, options);
     let html = || views::html(found, all || lines);
-    files.show(asked.quiet, found, text, || views::csv(found), || views::markdown(found), html)
+    files.show_comparison(
+        asked.quiet,
+        found,
+        text,
+        || views::format_csv(found),
+        || views::format_markdown(found),
+        html,
+    )
 }

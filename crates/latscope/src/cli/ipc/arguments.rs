@@ -3,7 +3,7 @@
 use crate::cli::criteria::{CallCriteria, Criteria, HEADING};
 use crate::cli::live::LiveArguments;
 use crate::cli::options::{
-    Dynamic, ExplicitOptions, RunArguments, WordValueParser, one_of, possible, some_time, word,
+    Dynamic, ExplicitOptions, RunArguments, WordValueParser, keyword_parser, one_of, some_time, word_parser,
 };
 use clap::{Args, value_parser};
 use latscope_core::units::parse_size;
@@ -56,16 +56,16 @@ pub struct IpcArguments {
 /// Value of `--transport` that stands for each of them.
 pub const ALL: &str = "all";
 
-fn names() -> WordValueParser {
+fn transport_parser() -> WordValueParser {
     let names = transports().map(|transport| (transport.name, transport.title));
-    possible(names.chain([(ALL, "each of them")]))
+    word_parser(names.chain([(ALL, "each of them")]))
 }
 
 // What is measured.
 #[derive(Debug, Args)]
 pub struct WhatArguments {
     /// What carries them; all compares [default: binder, else unix-stream]
-    #[arg(long, short, value_name = "NAME,…", value_delimiter = ',', value_parser = names())]
+    #[arg(long, short, value_name = "NAME,…", value_delimiter = ',', value_parser = transport_parser())]
     pub transport: Vec<String>,
     /// Payloads from 4 B to 64 KiB, echoed and verified
     #[arg(long, conflicts_with_all = ["rate", "each_call"])]
@@ -111,7 +111,7 @@ pub struct PairArguments {
     #[arg(long)]
     pub fresh_thread: bool,
     /// Where client and server run [default: free]
-    #[arg(long, value_name = "WHERE", value_parser = word::<IpcPairPlacement>())]
+    #[arg(long, value_name = "WHERE", value_parser = keyword_parser::<IpcPairPlacement>())]
     pub placement: Option<IpcPairPlacement>,
 }
 

@@ -34,7 +34,8 @@ impl Measures for IpcArguments {
             ..OnThreshold::default()
         };
         let on_threshold = self.trace.clone().map(ends);
-        let request = RunRequest { notes, on_threshold, ..self.run.request("ipc", PlanInput::default(), 1) };
+        let request =
+            RunRequest { notes, on_threshold, ..self.run.run_request("ipc", PlanInput::default(), 1) };
         let plan = planner::of_steps(steps, &request, machine);
         Ok(Plan { stop_when_exceeded: self.criteria.stop, ..plan })
     }
@@ -42,7 +43,7 @@ impl Measures for IpcArguments {
     fn criteria(&self, plan: &Plan) -> Vec<MetricCriterion> {
         let threshold = plan.steps[0].periodic.as_ref().and_then(|rules| rules.threshold);
         let mut criteria = self.criteria.with_threshold(threshold);
-        criteria.extend(self.call_criteria.all());
+        criteria.extend(self.call_criteria.all_criteria());
         criteria
     }
 
@@ -50,13 +51,13 @@ impl Measures for IpcArguments {
         ipc::warnings(&plan.steps, machine)
     }
 
-    fn watcher(&self) -> Result<Box<dyn Observer>> {
-        self.live.watcher(self.run.progress)
+    fn create_observer(&self) -> Result<Box<dyn Observer>> {
+        self.live.create_observer(self.run.progress)
     }
 
     /// Transports that were not asked for by name and are not available here are listed, and not judged.
-    fn conclude(&self, report: &mut Report) {
-        let absent = request::absent(self);
+    fn add_findings(&self, report: &mut Report) {
+        let absent = request::absent_transports(self);
         for m in &mut report.measurements {
             if absent.iter().any(|name| m.params.get(param::TRANSPORT) == Some(&(*name).into())) {
                 m.verdict = None;

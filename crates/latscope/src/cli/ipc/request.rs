@@ -3,7 +3,7 @@
 use super::arguments::{ALL, IpcArguments};
 use anyhow::{Context, Result, bail, ensure};
 use latscope_core::machine::Machine;
-use latscope_core::ordered::once;
+use latscope_core::ordered::unique_items;
 use latscope_core::plan::{Periodic, PlanStep};
 use latscope_core::units::format_size;
 use latscope_exchange::transaction::IpcTransport;
@@ -32,17 +32,17 @@ pub fn steps(asked: &IpcArguments, machine: &Machine) -> Result<(Vec<PlanStep>, 
     if asked.what.inversion {
         return Ok((inversion(asked, machine)?, Vec::new()));
     }
-    let (transports, notes) = chosen(asked)?;
-    let setups = transports.iter().map(|transport| setup(asked, transport, machine));
+    let (transports, notes) = choose_transports(asked)?;
+    let setups = transports.iter().map(|transport| step_setup(asked, transport, machine));
     let setups: Vec<IpcStepSetup> = setups.collect::<Result<_>>()?;
     if let [alone] = &setups[..] {
         check_payload(alone)?;
     }
-    Ok((setups.iter().map(IpcStepSetup::step).collect(), notes))
+    Ok((setups.iter().map(IpcStepSetup::plan_step).collect(), notes))
 }
 
 /// The transports that `--transport all` measures and that are not available here.
-pub fn absent(asked: &IpcArguments) -> Vec<&'static str> {
+pub fn absent_transports(asked: &IpcArguments) -> Vec<&'static str> {
     if asked.what.inversion || !asks_for_all(asked) {
         return Vec::new();
     }
@@ -55,7 +55,7 @@ fn asks_for_all(asked: &IpcArguments) -> bool {
 }
 
 /// The transports that were asked for, and why they are not others.
-fn chosen(asked: &IpcArguments) -> Result<(Vec<&'static IpcTransport>, Vec<String>)> {
+fn choose_transports(asked: &IpcArguments) -> Result<(Vec<&'static IpcTransport>, Vec<String>)> {
     if let Some(service) = &asked.what.service {
         return Ok((over_binder(asked, &format!("--service {service}"))?, Vec::new()));
     }
@@ -63,17 +63,17 @@ fn chosen(asked: &IpcArguments) -> Result<(Vec<&'static IpcTransport>, Vec<Strin
         return Ok((over_binder(asked, &format!("--device {device}"))?, Vec::new()));
     }
     if asked.what.transport.is_empty() {
-        return usual();
+        return default_transports();
     }
     if asks_for_all(asked) {
         return Ok((transports().collect(), Vec::new()));
     }
-    Ok((named(asked), Vec::new()))
+    Ok((named_transports(asked), Vec::new()))
 }
 
 /// The transports that were asked for by name, each once.
-fn named(asked: &IpcArguments) -> Vec<&'static IpcTransport> {
-    once(&asked.what.transport).into_iter().filter_map(|name| ipc::transport(name)).collect()
+fn named_transports(asked: &IpcArguments) -> Vec<&'static IpcTransport> {
+    unique_items(&asked.what.transport).into_iter().filter_map(|name| ipc::transport(name)).collect()
 }
 
 /// The transports that use a binder device: binder, unless others are asked for.
@@ -81,7 +81,7 @@ fn over_binder(asked: &IpcArguments, option: &str) -> Result<Vec<&'static IpcTra
     if asked.what.transport.is_empty() {
         return Ok(vec![ipc::transport("binder").context("this binary has no binder")?]);
     }
-    let transports = named(asked);
+    let transports = named_transports(asked);
     let is_binder = |transport: &&'static IpcTransport| transport.name.ends_with("binder");
     ensure!(
         !asks_for_all(asked) && transports.iter().all(is_binder),
@@ -91,7 +91,7 @@ fn over_binder(asked: &IpcArguments, option: &str) -> Result<Vec<&'static IpcTra
 }
 
 /// Binder, where it can be opened.
-fn usual() -> Result<(Vec<&'static IpcTransport>, Vec<String>)> {
+fn default_transports() -> Result<(Vec<&'static IpcTransport>, Vec<String>)> {
     let other = ipc::transport("unix-stream").context("this binary has no transport unix-stream")?;
     let binder = ipc::transport("binder");
     Ok(match binder.map(|binder| (binder, binder.endpoint_pair(ipc::message::STAMPED))) {
@@ -110,13 +110,13 @@ fn inversion(asked: &IpcArguments, machine: &Machine) -> Result<Vec<PlanStep>> {
     let first = asked.run.cpus.as_ref().and_then(|list| list.0.first());
     let cpu = first.or(machine.allowed.0.last()).copied().unwrap_or(0);
     let run = &asked.run;
-    let locks = ipc::inversion::step(cpu, run.count, run.duration.unwrap_or(u64::MAX), run.seed);
+    let locks = ipc::inversion::plan_step(cpu, run.count, run.duration.unwrap_or(u64::MAX), run.seed);
     let transports = if asked.what.transport.is_empty() {
         let inherits =
             |transport: &&IpcTransport| transport.inheritance.is_some() && transport.endpoint_pair(4).is_ok();
         ipc::carriers().filter(inherits).collect()
     } else {
-        chosen(asked)?.0
+        choose_transports(asked)?.0
     };
     let waits = transports.iter().filter(|transport| !transport.spins);
     let of_transports: Vec<PlanStep> =
@@ -133,8 +133,12 @@ fn mode(asked: &IpcArguments) -> IpcMeasureMode {
     }
 }
 
-fn setup(asked: &IpcArguments, transport: &'static IpcTransport, machine: &Machine) -> Result<IpcStepSetup> {
-    let usual = IpcStepSetup::usual(transport, machine);
+fn step_setup(
+    asked: &IpcArguments,
+    transport: &'static IpcTransport,
+    machine: &Machine,
+) -> Result<IpcStepSetup> {
+    let usual = IpcStepSetup::for_transport(transport, machine);
     let mode = mode(asked);
     let pairs = asked.pairs.pairs;
     ensure!((1..=1024).contains(&pairs), "--pairs {pairs}: it must be 1 to 1024");
@@ -185,7 +189,7 @@ fn callers(asked: &IpcArguments, mode: IpcMeasureMode) -> Result<Vec<Caller>> {
         true => {
             !matches!(mode, IpcMeasureMode::Throughput | IpcMeasureMode::OneWay) || *caller == Caller::Other
         }
-        false => asked.pairs.caller.iter().any(|asked| asked.word() == caller.word()),
+        false => asked.pairs.caller.iter().any(|asked| asked.policy_name() == caller.policy_name()),
     };
     let callers: Vec<Caller> = [Caller::Fifo(priority), Caller::Other].into_iter().filter(wanted).collect();
     if mode == IpcMeasureMode::OneWay && callers.len() > 1 {
@@ -200,7 +204,7 @@ fn callers(asked: &IpcArguments, mode: IpcMeasureMode) -> Result<Vec<Caller>> {
 }
 
 fn payloads(asked: &IpcArguments, mode: IpcMeasureMode) -> Result<Vec<u64>> {
-    let given = once(asked.calls.payload.iter().copied());
+    let given = unique_items(asked.calls.payload.iter().copied());
     let reported = asked.calls.each_call || asked.verbose;
     let least = match mode {
         IpcMeasureMode::Ping => return Ok(vec![0]),
@@ -258,8 +262,8 @@ mod tests {
     fn the_usual_run_is_one_pair_with_both_callers() {
         let steps = planned("-t pipe --count 2000 --placement same-core").unwrap();
         assert_eq!((steps.len(), steps[0].points.len()), (1, 2));
-        assert_eq!(steps[0].points[0].text("caller"), "fifo");
-        assert_eq!(steps[0].points[1].text("placement"), "same-core");
+        assert_eq!(steps[0].points[0].text_param("caller"), "fifo");
+        assert_eq!(steps[0].points[1].text_param("placement"), "same-core");
         assert_eq!((steps[0].stop.events, steps[0].stop.limit_ns), (2000, u64::MAX));
         assert!(planned("-t all").unwrap().len() > 2);
     }
@@ -267,9 +271,9 @@ mod tests {
     #[test]
     fn a_sweep_doubles_and_is_called_by_one() {
         let steps = planned("-t pipe --throughput").unwrap();
-        let payloads: Vec<u64> = steps[0].points.iter().map(|point| point.number("payload")).collect();
+        let payloads: Vec<u64> = steps[0].points.iter().map(|point| point.numeric_param("payload")).collect();
         assert_eq!((payloads.len(), payloads[0], payloads[14]), (15, 4, 65_536));
-        assert!(steps[0].points.iter().all(|point| point.text("caller") == "other"));
+        assert!(steps[0].points.iter().all(|point| point.text_param("caller") == "other"));
     }
 
     #[test]
@@ -293,7 +297,7 @@ mod tests {
     fn a_payload_that_is_given_twice_is_measured_once() {
         let payloads = |words: &str| -> Vec<u64> {
             let steps = planned(words).unwrap();
-            steps[0].points.iter().map(|point| point.number("payload")).collect()
+            steps[0].points.iter().map(|point| point.numeric_param("payload")).collect()
         };
         assert_eq!(payloads("-t pipe --caller other --payload 32,64,32"), [32, 64]);
     }

@@ -42,7 +42,7 @@ impl LiveArguments {
     ///
     /// # Errors
     /// The screen was requested, but stderr is not the process's own terminal.
-    pub fn watcher(&self, style: ProgressStyle) -> Result<Box<dyn Observer>> {
+    pub fn create_observer(&self, style: ProgressStyle) -> Result<Box<dyn Observer>> {
         self.watcher_or(style, || Box::new(LiveLineWriter::new(stderr())))
     }
 
@@ -56,7 +56,7 @@ impl LiveArguments {
         other: impl FnOnce() -> Box<dyn Observer>,
     ) -> Result<Box<dyn Observer>> {
         let screen = |terminal| -> Box<dyn Observer> { Box::new(LiveScreen::new(terminal, in_colour())) };
-        Ok(self.terminal(style)?.map_or_else(other, screen))
+        Ok(self.screen_terminal(style)?.map_or_else(other, screen))
     }
 
     /// The screen of many runs, if there is a terminal for it.
@@ -64,7 +64,7 @@ impl LiveArguments {
     /// # Errors
     /// As [`watcher`](Self::watcher).
     pub fn runs(&self) -> Result<Option<RunsScreen>> {
-        Ok(self.terminal(ProgressStyle::Auto)?.map(|terminal| RunsScreen::new(terminal, in_colour())))
+        Ok(self.screen_terminal(ProgressStyle::Auto)?.map(|terminal| RunsScreen::new(terminal, in_colour())))
     }
 
     /// Returns true if one of the options was given.
@@ -76,10 +76,10 @@ impl LiveArguments {
     ///
     /// # Errors
     /// As [`watcher`](Self::watcher).
-    fn terminal(&self, style: ProgressStyle) -> Result<Option<InteractiveTerminal>> {
+    fn screen_terminal(&self, style: ProgressStyle) -> Result<Option<InteractiveTerminal>> {
         let asked = self.live || style == ProgressStyle::Bar;
         let usual = !self.no_live && style == ProgressStyle::Auto && is_watched();
-        match (asked || usual).then(terminal) {
+        match (asked || usual).then(stderr_terminal) {
             Some(Err(error)) if asked => Err(error),
             found => Ok(found.and_then(Result::ok)),
         }
@@ -88,9 +88,9 @@ impl LiveArguments {
 
 /// The terminal of stderr: what is drawn does not mix with results on stdout,
 /// and keys come from it even where stdin is a pipe.
-fn terminal() -> Result<InteractiveTerminal> {
+fn stderr_terminal() -> Result<InteractiveTerminal> {
     let fd = rustix::io::dup(stderr()).context("stderr is closed")?;
-    let terminal = InteractiveTerminal::of(fd).context("the live screen needs a terminal on stderr")?;
+    let terminal = InteractiveTerminal::from_fd(fd).context("the live screen needs a terminal on stderr")?;
     ensure!(terminal.in_foreground(), "the live screen cannot be drawn by a job in the background");
     Ok(terminal)
 }

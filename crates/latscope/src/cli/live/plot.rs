@@ -21,7 +21,7 @@ const MARGIN: u16 = 6;
 /// Draws the largest of each second, on a logarithmic scale, the present one
 /// at the right.
 pub(super) fn seconds(model: &LiveModel, number: usize, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    let (row, name, threshold) = (model.row(number), model.name(number), model.threshold);
+    let (row, name, threshold) = (model.row_at(number), model.row_name(number), model.threshold);
     let bars = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let shown: Vec<Option<f64>> = row.seconds.last(usize::from(area.width)).collect();
     let known = || shown.iter().flatten().copied();
@@ -58,14 +58,14 @@ pub(super) fn histogram(model: &LiveModel, number: usize, theme: Theme, area: Re
     if area.height < LEAST_ROWS || area.width <= MARGIN + 20 {
         return;
     }
-    let (row, name, threshold) = (model.row(number), model.name(number), model.threshold);
+    let (row, name, threshold) = (model.row_at(number), model.row_name(number), model.threshold);
     let title = format!("{name}: distribution, how often by latency, log, log");
     draw_text(buffer, area, 0, &title, theme.faint());
     let plot = Rect::new(area.x + MARGIN, area.y + 2, area.width - MARGIN, area.height - 4);
-    let Some(scale) = HistogramPlotAxis::of(&row.histogram, plot.width) else { return };
-    let columns = scale.columns(&row.histogram);
+    let Some(scale) = HistogramPlotAxis::for_histogram(&row.histogram, plot.width) else { return };
+    let columns = scale.column_counts(&row.histogram);
     let most = columns.iter().copied().max().unwrap_or(0);
-    let heights = Heights::of(most, plot.height);
+    let heights = Heights::for_max_count(most, plot.height);
     let bars = columns.iter().zip(0..).map(|(count, column)| {
         let style =
             if is_above(scale.start_of(column + 1), threshold) { theme.alarm() } else { theme.calm() };
@@ -86,15 +86,15 @@ struct HistogramPlotAxis {
 }
 
 impl HistogramPlotAxis {
-    fn of(histogram: &Histogram, width: u16) -> Option<HistogramPlotAxis> {
+    fn for_histogram(histogram: &Histogram, width: u16) -> Option<HistogramPlotAxis> {
         let (min, max) = (histogram.min()?.max(1.0), histogram.max()?.max(1.0));
-        let low = rounds().take_while(|round| *round <= min).last().unwrap_or(1.0);
-        let high = rounds().find(|round| *round > max)?;
+        let low = round_values().take_while(|round| *round <= min).last().unwrap_or(1.0);
+        let high = round_values().find(|round| *round > max)?;
         Some(HistogramPlotAxis { low, high, width })
     }
 
     /// The column of a time; of one before the axis, the first.
-    fn column(&self, ns: f64) -> usize {
+    fn column_at(&self, ns: f64) -> usize {
         let share = (ns.max(self.low) / self.low).ln() / (self.high / self.low).ln();
         // A bound of columns belongs to the one that it starts.
         ((share * f64::from(self.width) + 1e-9) as usize).min(usize::from(self.width) - 1)
@@ -106,20 +106,20 @@ impl HistogramPlotAxis {
     }
 
     /// The counts of the columns; each bucket is in the column of its middle.
-    fn columns(&self, histogram: &Histogram) -> Vec<u64> {
+    fn column_counts(&self, histogram: &Histogram) -> Vec<u64> {
         let mut columns = vec![0; usize::from(self.width)];
         for (low, high, count) in histogram.buckets_ns() {
-            columns[self.column(f64::midpoint(low, high))] += count;
+            columns[self.column_at(f64::midpoint(low, high))] += count;
         }
         if histogram.overflow() > 0 {
-            columns[self.column(histogram.max().unwrap_or(0.0))] += histogram.overflow();
+            columns[self.column_at(histogram.max().unwrap_or(0.0))] += histogram.overflow();
         }
         columns
     }
 }
 
 /// 1, 2, 5, 10, … ns, to beyond whatever a histogram holds.
-fn rounds() -> impl Iterator<Item = f64> {
+fn round_values() -> impl Iterator<Item = f64> {
     (0..20).flat_map(|decade| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(decade)))
 }
 
@@ -134,7 +134,7 @@ struct Heights {
 const FOOT: f64 = 0.3;
 
 impl Heights {
-    fn of(most: u64, rows: u16) -> Heights {
+    fn for_max_count(most: u64, rows: u16) -> Heights {
         let decades = (most.max(2) as f64).log10();
         Heights { decades, eighths: f64::from(rows) * 8.0 }
     }
@@ -175,7 +175,7 @@ fn power(decade: u32) -> String {
 fn draw_times(scale: &HistogramPlotAxis, plot: Rect, buffer: &mut Buffer) {
     let line = Rect { x: plot.x - 1, y: plot.bottom(), width: plot.width + 1, height: 2 };
     draw_text(buffer, line, 0, &format!("└{}", "─".repeat(usize::from(plot.width))), Style::new());
-    for (column, start, text) in times(scale) {
+    for (column, start, text) in time_ticks(scale) {
         let at =
             |column: usize| Rect { x: plot.x + column as u16, width: plot.width - column as u16, ..line };
         buffer.set_string(at(column).x, line.y, "┬", Style::new());
@@ -185,14 +185,14 @@ fn draw_times(scale: &HistogramPlotAxis, plot: Rect, buffer: &mut Buffer) {
 
 /// The ticks of the x axis that find room: column, where the text starts, and
 /// the text. Powers of ten come first.
-fn times(scale: &HistogramPlotAxis) -> Vec<(usize, usize, String)> {
-    let within: Vec<f64> = rounds().filter(|round| (scale.low..=scale.high).contains(round)).collect();
+fn time_ticks(scale: &HistogramPlotAxis) -> Vec<(usize, usize, String)> {
+    let within: Vec<f64> = round_values().filter(|round| (scale.low..=scale.high).contains(round)).collect();
     let (decades, others): (Vec<f64>, Vec<f64>) =
         within.iter().partition(|round| round.log10().fract() < 1e-9);
     let mut ticks: Vec<(usize, usize, String)> = Vec::new();
     for round in decades.into_iter().chain(others) {
-        let text = words::time(round as u64);
-        let (width, column) = (text.chars().count(), scale.column(round));
+        let text = words::format_short_time(round as u64);
+        let (width, column) = (text.chars().count(), scale.column_at(round));
         let start = column.saturating_sub(width / 2).min(usize::from(scale.width).saturating_sub(width));
         let apart = |(_, other, said): &(usize, usize, String)| {
             start >= other + said.chars().count() + 2 || start + width + 2 <= *other
@@ -222,7 +222,7 @@ fn draw_marks(
     let mut limit = usize::from(plot.width);
     for (name, ns) in marks {
         let Some(ns) = ns else { continue };
-        let column = scale.column(ns);
+        let column = scale.column_at(ns);
         let text = format!("{name}▾");
         let width = text.chars().count();
         // The arrow points at the column, if the text finds room before it.
@@ -243,7 +243,7 @@ mod tests {
         let of = |values: &[u64]| {
             let mut histogram = Histogram::new(1000);
             values.iter().for_each(|value| histogram.record(*value));
-            HistogramPlotAxis::of(&histogram, 40).map(|scale| (scale.low, scale.high))
+            HistogramPlotAxis::for_histogram(&histogram, 40).map(|scale| (scale.low, scale.high))
         };
         assert_eq!(of(&[]), None);
         assert_eq!(of(&[3900, 412_000]), Some((2000.0, 500_000.0)));
@@ -260,18 +260,18 @@ mod tests {
             histogram.record(value);
         }
         let scale = HistogramPlotAxis { low: 1000.0, high: 10_000.0, width: 10 };
-        let columns = scale.columns(&histogram);
+        let columns = scale.column_counts(&histogram);
         assert_eq!(columns, [1, 0, 0, 2, 0, 0, 0, 0, 0, 2]);
-        assert_eq!((scale.column(1000.0), scale.column(5011.9), scale.column(5011.8)), (0, 7, 6));
+        assert_eq!((scale.column_at(1000.0), scale.column_at(5011.9), scale.column_at(5011.8)), (0, 7, 6));
     }
 
     #[test]
     fn a_single_event_is_seen_beside_a_million() {
-        let heights = Heights::of(1_000_000, 10);
+        let heights = Heights::for_max_count(1_000_000, 10);
         assert_eq!(heights.eighths(0), 0);
         assert_eq!(heights.eighths(1), 4);
         assert_eq!(heights.eighths(1_000_000), 80);
-        assert_eq!(Heights::of(0, 3).eighths(1), 12);
+        assert_eq!(Heights::for_max_count(0, 3).eighths(1), 12);
         assert_eq!([0, 2, 3, 6, 19].map(power), ["1", "100", "1k", "1M", "10E"]);
     }
 }

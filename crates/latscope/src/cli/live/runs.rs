@@ -49,13 +49,13 @@ const KEYS: [&str; 3] = [
 
 impl RunsScreenModel {
     /// Draws all of it on an empty buffer: the head, a row for each measurement, the messages, the keys.
-    fn draw(&self, view: &LiveViewState, theme: Theme, buffer: &mut Buffer) {
+    fn draw_runs(&self, view: &LiveViewState, theme: Theme, buffer: &mut Buffer) {
         let area = buffer.area;
         let sum = |of: fn(&RunsScreenCell) -> usize| self.cells.iter().map(of).sum::<usize>();
         let (planned, counted, lost) =
             (sum(|cell| cell.planned), sum(|cell| cell.counted), sum(|cell| cell.lost));
         let left = self.left.as_ref().map(|left| format!(", {left}")).unwrap_or_default();
-        draw_text(buffer, area, 0, &format!("{}{}{left}", view.state(), self.title), theme.strong());
+        draw_text(buffer, area, 0, &format!("{}{}{left}", view.drawing_state(), self.title), theme.strong());
         let done = (counted + lost) * 20 / planned.max(1);
         let bar = format!("{}{}", "━".repeat(done.min(20)), "─".repeat(20 - done.min(20)));
         let not = if lost > 0 { format!("  not counted: {lost}") } else { String::new() };
@@ -64,7 +64,7 @@ impl RunsScreenModel {
         let rest = area.height.saturating_sub(3);
         let listed = if view.help { KEYS.len() as u16 } else { (self.said.len() as u16).min(rest / 3) };
         let rows = rest.saturating_sub(listed);
-        self.table(theme, Rect { y: area.y + 2.min(area.height), height: rows, ..area }, buffer);
+        self.draw_table(theme, Rect { y: area.y + 2.min(area.height), height: rows, ..area }, buffer);
         let below = Rect { y: area.y + (2 + rows).min(area.height), height: listed.min(rest), ..area };
         for (row, line) in
             (0..).zip(if view.help { KEYS.map(str::to_owned).to_vec() } else { self.last(listed) })
@@ -81,7 +81,7 @@ impl RunsScreenModel {
     }
 
     /// Draws as many rows as there is room for, the present row among them.
-    fn table(&self, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    fn draw_table(&self, theme: Theme, area: Rect, buffer: &mut Buffer) {
         let longest = self.cells.iter().map(|cell| cell.name.chars().count()).max().unwrap_or(0).max(11);
         let width = longest.min(usize::from(area.width).saturating_sub(28).max(8));
         let heading = format!("  {:<width$}  runs      last    now", "measurement");
@@ -94,7 +94,7 @@ impl RunsScreenModel {
                 true => cell.name.chars().take(width - 1).chain(['…']).collect(),
                 false => cell.name.clone(),
             };
-            let span = |time: Duration| words::span(time.as_nanos() as u64);
+            let span = |time: Duration| words::format_clock(time.as_nanos() as u64);
             let text = format!(
                 "{} {name:<width$}  {:<8}{:>6}{}",
                 if now { '▸' } else { ' ' },
@@ -140,16 +140,16 @@ impl RunsScreen {
     }
 
     /// Takes the terminal over.
-    pub fn take(&mut self) {
-        match self.terminal.take() {
-            Ok(()) => self.draw(),
-            Err(_) => self.terminal.leave(),
+    pub fn take_terminal(&mut self) {
+        match self.terminal.take_over() {
+            Ok(()) => self.draw_screen(),
+            Err(_) => self.terminal.restore_terminal(),
         }
     }
 
     /// Leaves the terminal as it was.
-    pub fn leave(&self) {
-        self.terminal.leave();
+    pub fn leave_terminal(&self) {
+        self.terminal.restore_terminal();
     }
 
     /// Descriptor that keys come from, as long as there is a screen.
@@ -158,7 +158,7 @@ impl RunsScreen {
     }
 
     /// Looks at the keys, and draws what changed. `false` if the terminal is gone.
-    pub fn tick(&mut self) -> bool {
+    pub fn update_screen(&mut self) -> bool {
         let typed = self.terminal.keys();
         let gone = typed.is_err();
         for key in keys(&typed.unwrap_or_default()) {
@@ -171,23 +171,23 @@ impl RunsScreen {
             if self.view.ending && !ending {
                 let _ = kill_process(getpid(), Signal::INT);
             }
-            self.draw();
+            self.draw_screen();
         }
         if !self.view.paused {
-            self.draw();
+            self.draw_screen();
         }
         !gone
     }
 
-    fn draw(&mut self) {
-        let Some((width, height)) = self.terminal.size() else { return };
+    fn draw_screen(&mut self) {
+        let Some((width, height)) = self.terminal.window_size() else { return };
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
-        self.runs.draw(&self.view, self.theme, &mut buffer);
-        match self.terminal.write(ansi::changes(&self.shown, &buffer).as_bytes()) {
+        self.runs.draw_runs(&self.view, self.theme, &mut buffer);
+        match self.terminal.write_bytes(ansi::changes(&self.shown, &buffer).as_bytes()) {
             Ok(true) => self.shown = buffer,
             // A slow terminal is not waited for: the next screen makes up for it.
             Ok(false) => {}
-            Err(_) => self.terminal.leave(),
+            Err(_) => self.terminal.restore_terminal(),
         }
     }
 }
@@ -216,7 +216,7 @@ mod tests {
 
     fn text(view: &LiveViewState, width: u16, height: u16) -> String {
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
-        runs().draw(view, Theme::default(), &mut buffer);
+        runs().draw_runs(view, Theme::default(), &mut buffer);
         let line = |cells: &[ratatui_core::buffer::Cell]| {
             let line: String = cells.iter().map(|cell| cell.symbol()).collect();
             line.trim_end().to_owned()

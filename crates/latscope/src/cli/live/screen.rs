@@ -1,7 +1,7 @@
 //! The live screen as an observer.
 
 use super::ansi;
-use super::draw::draw;
+use super::draw::draw_model;
 use super::model::LiveModel;
 use super::theme::Theme;
 use super::view::{LiveKey, LiveViewState, keys};
@@ -45,32 +45,32 @@ impl LiveScreen {
         }
     }
 
-    fn take(&mut self, live: &StepSnapshot) {
+    fn update_model(&mut self, live: &StepSnapshot) {
         if self.theme.epoch == 0 {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             self.theme.epoch = (now.as_nanos() as u64).saturating_sub(live.at);
         }
-        self.model.take(live);
+        self.model.apply_step_snapshot(live);
         if self.drawn.is_none_or(|drawn| drawn.elapsed() >= PERIOD * 9 / 10) {
-            self.draw();
+            self.draw_screen();
         }
     }
 
-    fn draw(&mut self) {
-        let Some((width, height)) = self.terminal.size() else { return };
+    fn draw_screen(&mut self) {
+        let Some((width, height)) = self.terminal.window_size() else { return };
         self.drawn = Some(Instant::now());
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
-        draw(self.frozen.as_ref().unwrap_or(&self.model), &self.view, self.theme, &mut buffer);
+        draw_model(self.frozen.as_ref().unwrap_or(&self.model), &self.view, self.theme, &mut buffer);
         let changes = ansi::changes(&self.shown, &buffer);
-        match self.terminal.write(changes.as_bytes()) {
+        match self.terminal.write_bytes(changes.as_bytes()) {
             Ok(true) => self.shown = buffer,
             // A slow terminal is not waited for: the next screen makes up for it.
             Ok(false) => {}
-            Err(_) => self.terminal.leave(),
+            Err(_) => self.terminal.restore_terminal(),
         }
     }
 
-    fn listen(&mut self) {
+    fn handle_keys(&mut self) {
         let Ok(typed) = self.terminal.keys() else {
             self.listening = false;
             return;
@@ -90,20 +90,20 @@ impl Observer for LiveScreen {
     fn observe(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Started(plan) => {
-                self.model.start(plan);
-                match self.terminal.take() {
-                    Ok(()) => self.draw(),
-                    Err(_) => self.terminal.leave(),
+                self.model.start_run(plan);
+                match self.terminal.take_over() {
+                    Ok(()) => self.draw_screen(),
+                    Err(_) => self.terminal.restore_terminal(),
                 }
             }
             RunEvent::Point { point, .. } => self.model.begin_point(point),
-            RunEvent::Closed(_) => self.model.closed(),
-            RunEvent::Snapshot(live) => self.take(live),
-            RunEvent::Outlier(outlier) => self.model.outlier(outlier),
+            RunEvent::Closed(_) => self.model.finish_step(),
+            RunEvent::Snapshot(live) => self.update_model(live),
+            RunEvent::Outlier(outlier) => self.model.add_outlier(outlier),
             RunEvent::Standings(standings) => self.model.standings = standings.to_vec(),
-            RunEvent::Warning(warning) => self.model.warn(warning),
-            RunEvent::Input => self.listen(),
-            RunEvent::Finished(_) => self.terminal.leave(),
+            RunEvent::Warning(warning) => self.model.add_warning(warning),
+            RunEvent::Input => self.handle_keys(),
+            RunEvent::Finished(_) => self.terminal.restore_terminal(),
             _ => {}
         }
     }

@@ -16,7 +16,7 @@ pub(super) struct Seconds {
 
 impl Seconds {
     /// Adds the largest value since the last time to this second.
-    pub fn note(&mut self, second: u64, value: Option<f64>) {
+    pub fn record_max(&mut self, second: u64, value: Option<f64>) {
         if self.largest.is_empty() {
             self.next = second;
         }
@@ -92,13 +92,13 @@ mod tests {
     #[test]
     fn a_second_keeps_its_largest() {
         let mut seconds = Seconds::default();
-        seconds.note(7, None);
+        seconds.record_max(7, None);
         assert_eq!(kept(&seconds), [None]);
-        seconds.note(7, Some(3.0));
-        seconds.note(7, Some(9.0));
-        seconds.note(7, Some(4.0));
-        seconds.note(8, Some(1.0));
-        seconds.note(11, Some(2.0));
+        seconds.record_max(7, Some(3.0));
+        seconds.record_max(7, Some(9.0));
+        seconds.record_max(7, Some(4.0));
+        seconds.record_max(8, Some(1.0));
+        seconds.record_max(11, Some(2.0));
         assert_eq!(kept(&seconds), [Some(9.0), Some(1.0), None, None, Some(2.0)]);
         assert_eq!(seconds.last(2).collect::<Vec<_>>(), [None, Some(2.0)]);
     }
@@ -106,9 +106,9 @@ mod tests {
     #[test]
     fn memory_is_constant() {
         let mut seconds = Seconds::default();
-        (0..10_000).for_each(|second| seconds.note(second, Some(second as f64)));
+        (0..10_000).for_each(|second| seconds.record_max(second, Some(second as f64)));
         assert_eq!((kept(&seconds).len(), kept(&seconds)[KEPT - 1]), (KEPT, Some(9999.0)));
-        seconds.note(1 << 60, Some(1.0));
+        seconds.record_max(1 << 60, Some(1.0));
         let kept = kept(&seconds);
         assert_eq!((kept.len(), kept[KEPT - 1], kept[0]), (KEPT, Some(1.0), None));
     }

@@ -17,19 +17,26 @@ struct Column {
     alarming: fn(&LiveModel, &LiveThreadRow) -> bool,
 }
 
-const fn column(title: &'static str, width: usize, text: fn(&LiveModel, &LiveThreadRow) -> String) -> Column {
+const fn text_column(
+    title: &'static str,
+    width: usize,
+    text: fn(&LiveModel, &LiveThreadRow) -> String,
+) -> Column {
     Column { title, width, text, alarming: |_, _| false }
 }
 
 const COLUMNS: [Column; 8] = [
-    column("n", 7, |_, row| words::count(row.histogram.count())),
-    column("min", 8, |_, row| or_dash(row.histogram.min())),
-    column("p50", 8, |_, row| or_dash(row.histogram.quantile(0.5))),
-    column("p99", 8, |_, row| or_dash(row.histogram.tail_quantile(0.99))),
-    column("p99.9", 8, |_, row| or_dash(row.histogram.tail_quantile(0.999))),
-    Column { alarming: is_above_threshold, ..column("max", 8, |_, row| or_dash(row.histogram.max())) },
-    column("max age", 8, |model, row| model.age_of_max(row).map_or("-".to_owned(), words::span)),
-    Column { alarming: |_, row| row.missed > 0, ..column("missed", 7, |_, row| words::count(row.missed)) },
+    text_column("n", 7, |_, row| words::format_short_count(row.histogram.count())),
+    text_column("min", 8, |_, row| or_dash(row.histogram.min())),
+    text_column("p50", 8, |_, row| or_dash(row.histogram.quantile(0.5))),
+    text_column("p99", 8, |_, row| or_dash(row.histogram.tail_quantile(0.99))),
+    text_column("p99.9", 8, |_, row| or_dash(row.histogram.tail_quantile(0.999))),
+    Column { alarming: is_above_threshold, ..text_column("max", 8, |_, row| or_dash(row.histogram.max())) },
+    text_column("max age", 8, |model, row| model.age_of_max(row).map_or("-".to_owned(), words::format_clock)),
+    Column {
+        alarming: |_, row| row.missed > 0,
+        ..text_column("missed", 7, |_, row| words::format_short_count(row.missed))
+    },
 ];
 
 /// Columns that a narrow screen can do without, in this order.
@@ -44,7 +51,13 @@ fn or_dash(ns: Option<f64>) -> String {
 }
 
 /// Draws as many rows as there is room for, the chosen one among them.
-pub(super) fn draw(model: &LiveModel, view: &LiveViewState, theme: Theme, area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw_table(
+    model: &LiveModel,
+    view: &LiveViewState,
+    theme: Theme,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
     let longest =
         model.rows.iter().chain([&model.all]).map(|row| row.label.chars().count()).max().unwrap_or(0);
     // On a narrow screen names are worth more than columns.
@@ -59,11 +72,17 @@ pub(super) fn draw(model: &LiveModel, view: &LiveViewState, theme: Theme, area: 
         .for_each(|column| title += &format!("{:>width$}", column.title, width = column.width + gap));
     draw_text(buffer, area, 0, &title, theme.faint());
     let room = usize::from(area.height.saturating_sub(1));
-    for (line, number) in (1..area.height).zip(shown(model, view.selected, room)) {
-        let (row, is_chosen) = (model.row(number), number == view.selected && model.choices() > 1);
+    for (line, number) in (1..area.height).zip(visible_rows(model, view.selected, room)) {
+        let (row, is_chosen) = (model.row_at(number), number == view.selected && model.choices() > 1);
         let style = if is_chosen { theme.strong() } else { Style::new() };
         let mark = if is_chosen { '▸' } else { ' ' };
-        draw_text(buffer, area, line, &format!("{mark} {}", words::shortened(&row.label, first - 2)), style);
+        draw_text(
+            buffer,
+            area,
+            line,
+            &format!("{mark} {}", words::shorten_name(&row.label, first - 2)),
+            style,
+        );
         let mut x = first;
         for column in &columns {
             let style = if (column.alarming)(model, row) { theme.alarm() } else { style };
@@ -77,13 +96,13 @@ pub(super) fn draw(model: &LiveModel, view: &LiveViewState, theme: Theme, area: 
 /// Returns how many rows of single CPUs a table of this height does not show.
 pub(super) fn hidden(model: &LiveModel, view: &LiveViewState, height: u16) -> usize {
     let room = usize::from(height.saturating_sub(1));
-    let seen = shown(model, view.selected, room).into_iter().filter(|number| *number > 0).count();
+    let seen = visible_rows(model, view.selected, room).into_iter().filter(|number| *number > 0).count();
     (model.choices() - 1).saturating_sub(seen)
 }
 
 /// The numbers of the rows that are seen in `room` lines: the chosen one, or else what is measured now, and at last all
 /// of them together, number 0.
-fn shown(model: &LiveModel, chosen: usize, room: usize) -> Vec<usize> {
+fn visible_rows(model: &LiveModel, chosen: usize, room: usize) -> Vec<usize> {
     if room <= 1 {
         return vec![chosen];
     }

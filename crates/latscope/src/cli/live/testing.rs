@@ -29,7 +29,7 @@ fn thread(index: u64, cpu: u32) -> WakeThreadSettings {
 }
 
 /// A thread every millisecond on each of these CPUs for a minute, 100 µs being the threshold.
-pub(super) fn step(cpus: &[u32]) -> PlanStep {
+pub(super) fn test_step(cpus: &[u32]) -> PlanStep {
     let periodic =
         Periodic { threshold: Some(100_000), corrected: true, ..Periodic::new(Phase::Staggered, 0) };
     let threads = cpus.iter().zip(0..).map(|(cpu, index)| thread(index, *cpu)).collect();
@@ -41,10 +41,10 @@ pub(super) fn step(cpus: &[u32]) -> PlanStep {
         conditions: Conditions::default(),
         seed: 1,
     };
-    setup.step()
+    setup.plan_step()
 }
 
-pub(super) fn plan(step: &PlanStep) -> Plan {
+pub(super) fn test_plan(step: &PlanStep) -> Plan {
     Plan::new("wake", vec![step.clone()], CpuList(step.cpus.clone()))
 }
 
@@ -68,11 +68,11 @@ pub(super) fn snapshot(values: &[(u64, usize)], missed: u64, max_at: u64) -> Sna
     }
 }
 
-pub(super) fn live(step: &PlanStep, at: u64, points: Vec<Snapshot>) -> StepSnapshot<'_> {
+pub(super) fn test_step_snapshot(step: &PlanStep, at: u64, points: Vec<Snapshot>) -> StepSnapshot<'_> {
     StepSnapshot { step, points, round: StepRound { number: 1, of: 1 }, began: SECOND.min(at), at }
 }
 
-pub(super) fn outlier(at: u64, cpu: u32, value: u64) -> Outlier {
+pub(super) fn test_outlier(at: u64, cpu: u32, value: u64) -> Outlier {
     let cause = |kind: &str, name: &str, pid, percent| Cause {
         kind: kind.to_owned(),
         name: name.to_owned(),

@@ -60,7 +60,7 @@ pub(super) struct LiveViewState {
 
 impl LiveViewState {
     /// Returns what the head says of the drawing: nothing, as long as it goes on.
-    pub fn state(&self) -> &'static str {
+    pub fn drawing_state(&self) -> &'static str {
         match (self.ending, self.paused) {
             (true, _) => "ending … ",
             (_, true) => "PAUSED, still measuring  ",

@@ -1,7 +1,7 @@
 //! Wording of a run, its threads and its outliers in a line.
 
 use latscope_core::catalogue::{ParamValueKind, kind_of};
-use latscope_core::events::written;
+use latscope_core::events::format_param;
 use latscope_core::param::{
     CALLER, CLOCK, COPIES, CPU, DIRECTION, FORM, HOPS, INHERITANCE, INTERVAL, METHOD, MODE, PAIR, PAYLOAD,
     POLICY, PRIORITY, SIZE, THREAD, TIMEOUT, TRANSPORT, VIA, WAIT,
@@ -22,10 +22,10 @@ const NOT_SAID: [&str; 10] =
 pub(super) fn what_runs(step: &PlanStep) -> String {
     let mut said = Vec::new();
     let intervals: Vec<u64> =
-        step.points.iter().filter_map(|point| point.params.get(INTERVAL)?.number()).collect();
+        step.points.iter().filter_map(|point| point.params.get(INTERVAL)?.as_number()).collect();
     if let (Some(least), Some(most)) = (intervals.iter().min(), intervals.iter().max()) {
-        let most = if most > least { format!(" to {}", time(*most)) } else { String::new() };
-        said.push(format!("every {}{most}", time(*least)));
+        let most = if most > least { format!(" to {}", format_short_time(*most)) } else { String::new() };
+        said.push(format!("every {}{most}", format_short_time(*least)));
     }
     let Some(first) = step.points.first() else { return String::new() };
     let rest = first
@@ -55,16 +55,16 @@ fn parameter(name: &str, value: &ParamValue, all: &Params) -> String {
             None => policy.to_string(),
         },
         (_, ParamValue::Number(ns)) if kind_of(name) == Some(ParamValueKind::Time) => {
-            format!("{name} {}", time(*ns))
+            format!("{name} {}", format_short_time(*ns))
         }
         (VIA, via) => format!("via {via}"),
         (_, ParamValue::Text(text)) => text.clone(),
-        (_, number) => written(name, number, all),
+        (_, number) => format_param(name, number, all),
     }
 }
 
 /// A round time without the zeros of its three digits.
-pub(super) fn time(ns: u64) -> String {
+pub(super) fn format_short_time(ns: u64) -> String {
     let text = format_time(ns as f64);
     match text.split_once(' ') {
         Some((digits, unit)) if digits.contains('.') => {
@@ -76,7 +76,7 @@ pub(super) fn time(ns: u64) -> String {
 
 /// Labels of the points of a step: the CPU or pair where that distinguishes them, else with the parameters in which
 /// they differ, and with their number where nothing differs.
-pub(super) fn labels(step: &PlanStep) -> Vec<String> {
+pub(super) fn point_labels(step: &PlanStep) -> Vec<String> {
     let place = |params: &Params| {
         let cpu = params.get(CPU).map(ToString::to_string);
         let caller = params.get(CALLER).map(|caller| format!(" {caller}")).unwrap_or_default();
@@ -159,11 +159,11 @@ pub(super) fn is_of_kinds(step: &PlanStep) -> bool {
 }
 
 /// Name of a row by its label: `CPU 1`, `thread 8 on CPU 0`, `pair 2 fifo`.
-pub(super) fn row(label: &str) -> String {
+pub(super) fn row_name(label: &str) -> String {
     let numbered = label.strip_prefix('#').and_then(|rest| rest.split_once(' '));
     match numbered {
         Some((index, "-")) => format!("thread {index}"),
-        Some((index, place)) => format!("thread {index} on {}", row(place)),
+        Some((index, place)) => format!("thread {index} on {}", row_name(place)),
         None if label.chars().all(|c| c.is_ascii_digit()) => format!("CPU {label}"),
         None => label.to_owned(),
     }
@@ -176,13 +176,13 @@ pub(super) fn warning(warning: &Warning) -> String {
 }
 
 /// An outlier with its cause: `CPU 1  412 µs  83 % thread stress (4711), 12 % irq eth0`.
-pub(super) fn outlier(outlier: &Outlier) -> String {
-    let cause: Vec<String> = outlier.cause.iter().map(|cause| share(cause, outlier.value)).collect();
+pub(super) fn format_outlier(outlier: &Outlier) -> String {
+    let cause: Vec<String> = outlier.cause.iter().map(|cause| format_cause(cause, outlier.value)).collect();
     let cause = if outlier.is_traced() { format!("  {}", cause.join(", ")) } else { String::new() };
     clean(&format!("CPU {:<3} {:>8}{cause}", outlier.cpu, format_time(outlier.value as f64)))
 }
 
-fn share(cause: &Cause, whole: u64) -> String {
+fn format_cause(cause: &Cause, whole: u64) -> String {
     let share = format_share(cause.ns as f64 / whole.max(1) as f64);
     let name = if cause.name.is_empty() { String::new() } else { format!(" {}", cause.name) };
     let pid = if cause.pid == 0 { String::new() } else { format!(" ({})", cause.pid) };
@@ -195,7 +195,7 @@ fn clean(text: &str) -> String {
 }
 
 /// A time span as a clock shows it: `0:07`, `12:03`, `1:00:00`, `3d 01:00`.
-pub(super) fn span(ns: u64) -> String {
+pub(super) fn format_clock(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
     match (days, hours) {
@@ -211,14 +211,14 @@ pub(super) fn elapsed(ns: u64, whole: Option<u64>) -> String {
         Some(whole) if whole < 10_000_000_000 => {
             format!("{:.1} of {:.1} s", ns as f64 / 1e9, whole as f64 / 1e9)
         }
-        Some(whole) => format!("{} of {}", span(ns), span(whole)),
-        None => span(ns),
+        Some(whole) => format!("{} of {}", format_clock(ns), format_clock(whole)),
+        None => format_clock(ns),
     }
 }
 
 /// Shortens a name to at most `width` characters. A longer name keeps its begin and its end, which distinguishes it
 /// from others.
-pub(super) fn shortened(name: &str, width: usize) -> String {
+pub(super) fn shorten_name(name: &str, width: usize) -> String {
     let length = name.chars().count();
     if length <= width {
         return name.to_owned();
@@ -235,7 +235,7 @@ pub(super) fn time_of_day(epoch: u64, at: u64) -> String {
 }
 
 /// A count in at most seven characters: `999999`, `12.3 M`, `1.07 G`.
-pub(super) fn count(n: u64) -> String {
+pub(super) fn format_short_count(n: u64) -> String {
     match n {
         0..1_000_000 => n.to_string(),
         1_000_000..999_500_000 => format!("{} M", three_digits(n as f64 / 1e6)),
@@ -254,14 +254,14 @@ mod tests {
 
     #[test]
     fn a_row_is_on_a_cpu_or_of_a_thread() {
-        let words = ["1", "#8 0", "#3 -", "pair 2 fifo", "-"].map(row);
+        let words = ["1", "#8 0", "#3 -", "pair 2 fifo", "-"].map(row_name);
         assert_eq!(words, ["CPU 1", "thread 8 on CPU 0", "thread 3", "pair 2 fifo", "-"]);
     }
 
     #[test]
     fn rows_are_named_by_what_distinguishes_them() {
         let step = |points: &[&[(&str, ParamValue)]]| {
-            let mut step = super::super::testing::step(&[0]);
+            let mut step = super::super::testing::test_step(&[0]);
             let template = step.points[0].clone();
             step.points = points
                 .iter()
@@ -279,17 +279,17 @@ mod tests {
             &[("wait", text("futex")), ("payload", number(48))],
         ]);
         assert_eq!(
-            (labels(&waits), is_of_kinds(&waits)),
+            (point_labels(&waits), is_of_kinds(&waits)),
             (vec!["spin".to_owned(), "futex".to_owned()], true)
         );
         let callers = step(&[
             &[("pair", number(0)), ("caller", text("fifo"))],
             &[("pair", number(0)), ("caller", text("other"))],
         ]);
-        assert_eq!(labels(&callers), ["pair 0 fifo", "pair 0 other"]);
+        assert_eq!(point_labels(&callers), ["pair 0 fifo", "pair 0 other"]);
         assert!(!is_of_kinds(&callers));
         let sizes = |bytes| [("pair", number(0)), ("caller", text("other")), ("payload", number(bytes))];
-        assert_eq!(labels(&step(&[&sizes(4), &sizes(2048)])), ["4 B", "2 KiB"]);
+        assert_eq!(point_labels(&step(&[&sizes(4), &sizes(2048)])), ["4 B", "2 KiB"]);
         let mut probes = step(&[
             &[("payload", number(48)), ("wait", text("spin"))],
             &[("payload", number(48)), ("wait", text("futex"))],
@@ -299,44 +299,45 @@ mod tests {
         probes.points[..2].iter_mut().for_each(|point| point.probe = "remote.ping".to_owned());
         probes.points[2..].iter_mut().for_each(|point| point.probe = "remote.mailbox".to_owned());
         let labels_of_probes = ["ping spin", "ping futex", "mailbox spin", "mailbox futex"];
-        assert_eq!(labels(&probes), labels_of_probes);
-        assert_eq!(shortened("bandwidth echoed 496 B spin", 22), "bandwidth e…496 B spin");
-        assert_eq!(shortened("ping spin", 9), "ping spin");
+        assert_eq!(point_labels(&probes), labels_of_probes);
+        assert_eq!(shorten_name("bandwidth echoed 496 B spin", 22), "bandwidth e…496 B spin");
+        assert_eq!(shorten_name("ping spin", 9), "ping spin");
         let same = [("cpu", number(1))];
-        assert_eq!(labels(&step(&[&same, &same])), ["#0 1", "#1 1"]);
-        assert_eq!(labels(&step(&[&[]])), ["wake.timer"]);
+        assert_eq!(point_labels(&step(&[&same, &same])), ["#0 1", "#1 1"]);
+        assert_eq!(point_labels(&step(&[&[]])), ["wake.timer"]);
     }
 
     #[test]
     fn an_outlier_is_told_with_its_cause() {
         let mut told = Outlier { cpu: 1, value: 412_000, ..Outlier::default() };
-        assert_eq!(outlier(&told), "CPU 1     412 µs");
+        assert_eq!(format_outlier(&told), "CPU 1     412 µs");
         told.cause = vec![
             cause("thread", "stress", 4711, 342_000),
             cause("irq", "", 0, 49_440),
             cause("softirq", "timer", 0, 900),
         ];
         assert_eq!(
-            outlier(&told),
+            format_outlier(&told),
             "CPU 1     412 µs  83 % thread stress (4711), 12 % irq, 0.22 % softirq timer"
         );
         told.cause = vec![cause("not-traced", "nothing was traced on CPU 1", 0, 412_000)];
-        assert_eq!(outlier(&told), "CPU 1     412 µs");
+        assert_eq!(format_outlier(&told), "CPU 1     412 µs");
     }
 
     #[test]
     fn a_name_does_not_command_the_terminal() {
         let cause = vec![cause("thread", "\x1b[2J\x07evil\n", 1, 1)];
-        let told = outlier(&Outlier { value: 1, cause, ..Outlier::default() });
+        let told = format_outlier(&Outlier { value: 1, cause, ..Outlier::default() });
         assert!(told.ends_with("100 % thread ?[2J?evil? (1)"), "{told}");
     }
 
     #[test]
     fn spans_and_counts_stay_short() {
         let second = 1_000_000_000;
-        let spans = [0, 59, 60, 3599, 3600, 86_399, 86_400 * 3 + 3600].map(|s| span(s * second));
+        let spans = [0, 59, 60, 3599, 3600, 86_399, 86_400 * 3 + 3600].map(|s| format_clock(s * second));
         assert_eq!(spans, ["0:00", "0:59", "1:00", "59:59", "1:00:00", "23:59:59", "3d 01:00"]);
-        let counts = [0, 999_999, 1_000_000, 999_499_999, 999_500_000, 100_000_000_000].map(count);
+        let counts =
+            [0, 999_999, 1_000_000, 999_499_999, 999_500_000, 100_000_000_000].map(format_short_count);
         assert_eq!(counts, ["0", "999999", "1.00 M", "999 M", "1.00 G", "100 G"]);
         let far = [(200_000_000, Some(500_000_000)), (39 * second, Some(60 * second)), (7 * second, None)];
         assert_eq!(far.map(|(ns, whole)| elapsed(ns, whole)), ["0.2 of 0.5 s", "0:39 of 1:00", "0:07"]);

@@ -29,7 +29,7 @@ impl<W: Write> RemoteStatusLine<W> {
     }
 
     /// A closed stderr is no reason to stop measuring.
-    fn say(&mut self, line: &str) {
+    fn write_status(&mut self, line: &str) {
         let written = match (self.width)() {
             Some(width) => {
                 let line: String = line.chars().take(width - 1).collect();
@@ -41,14 +41,14 @@ impl<W: Write> RemoteStatusLine<W> {
     }
 
     /// Writes a line that stays.
-    fn note(&mut self, line: &str) {
+    fn write_line(&mut self, line: &str) {
         let clear = if (self.width)().is_some() { "\r\x1b[K" } else { "" };
         let _ = writeln!(self.out, "{clear}{line}");
     }
 }
 
 /// The figures of a point so far.
-fn figures(snapshot: &Snapshot) -> String {
+fn format_figures(snapshot: &Snapshot) -> String {
     let histogram = &snapshot.histogram;
     let time = |ns: Option<f64>| ns.map_or("-".to_owned(), format_time);
     let last = (histogram.count() > 0).then_some(snapshot.last as f64);
@@ -73,29 +73,29 @@ impl<W: Write> Observer for RemoteStatusLine<W> {
     fn observe(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Point { point, round, .. } => {
-                let round = round.words().map(|words| format!(", {words}")).unwrap_or_default();
+                let round = round.round_text().map(|words| format!(", {words}")).unwrap_or_default();
                 self.title = format!("{}: {}{round}", point.probe, point.title);
                 self.point = Some((*point).clone());
                 let title = self.title.clone();
-                self.say(&format!("measuring {title}"));
+                self.write_status(&format!("measuring {title}"));
             }
             RunEvent::Snapshot(live) => {
                 let current = live.step.points.iter().position(|point| Some(point) == self.point.as_ref());
                 if let Some(snapshot) = current.and_then(|index| live.points.get(index)) {
                     // On a terminal the figures come first: the line is cut off.
                     let line = match (self.width)() {
-                        Some(_) => format!("{}  {}", figures(snapshot), self.title),
-                        None => format!("{}  {}", self.title, figures(snapshot)),
+                        Some(_) => format!("{}  {}", format_figures(snapshot), self.title),
+                        None => format!("{}  {}", self.title, format_figures(snapshot)),
                     };
-                    self.say(&line);
+                    self.write_status(&line);
                 }
             }
             RunEvent::Standings(standings) => {
-                newly_exceeded(&self.standings, standings).iter().for_each(|words| self.note(words));
+                newly_exceeded(&self.standings, standings).iter().for_each(|words| self.write_line(words));
                 self.standings = standings.to_vec();
             }
-            RunEvent::Warning(warning) => self.note(&format!("latscope: {}", warning.text)),
-            RunEvent::Finished(_) if (self.width)().is_some() => self.say(""),
+            RunEvent::Warning(warning) => self.write_line(&format!("latscope: {}", warning.text)),
+            RunEvent::Finished(_) if (self.width)().is_some() => self.write_status(""),
             _ => {}
         }
     }
@@ -113,25 +113,25 @@ mod tests {
     use latscope_core::plan::PlanStep;
     use latscope_core::report::{Sampling, Warning};
     use latscope_engine::observers::{StepRound, StepSnapshot};
-    use latscope_probes::{PlanInput, SurveyProfile, all};
+    use latscope_probes::{PlanInput, SurveyProfile, all_probes};
 
     fn step() -> PlanStep {
         let input = PlanInput { profile: SurveyProfile::Quick, ..PlanInput::default() };
-        let ping = all().find(|probe| probe.id == "remote.ping").unwrap();
+        let ping = all_probes().find(|probe| probe.id == "remote.ping").unwrap();
         PlanStep::new(
             "remote",
             ping.plan(&input, &Machine::default()),
             vec![0, 1],
-            SurveyProfile::Quick.stop(),
+            SurveyProfile::Quick.stop_conditions(),
         )
     }
 
     fn shown(width: fn() -> Option<usize>) -> String {
         let step = step();
-        let layout = HistogramSlotLayout::of(&step);
-        let slots = Slots::map(Slots::create(&layout).unwrap(), layout).unwrap();
+        let layout = HistogramSlotLayout::of_step(&step);
+        let slots = Slots::map_memfd(Slots::create_memfd(&layout).unwrap(), layout).unwrap();
         let mut writer = slots.writer(1, Sampling::Event);
-        (1..=100).for_each(|ns| writer.record(ns * 1000, ns));
+        (1..=100).for_each(|ns| writer.record_value(ns * 1000, ns));
         let points = (0..step.points.len()).map(|point| slots.snapshot(point)).collect();
         let mut line = RemoteStatusLine::new(Vec::new(), width);
         let round = StepRound { number: 2, of: 3 };

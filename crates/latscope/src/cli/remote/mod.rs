@@ -74,11 +74,11 @@ enum RemoteCommand {
 ///
 /// # Errors
 /// As [`measure::run`], or as the subcommand.
-pub fn run(asked: &RemoteArguments) -> Result<CommandExit> {
+pub fn run_remote(asked: &RemoteArguments) -> Result<CommandExit> {
     match &asked.command {
-        Some(RemoteCommand::Serve(asked)) => serve::run(asked),
-        Some(RemoteCommand::Window(asked)) => window::run(asked),
-        None => measure::run(asked),
+        Some(RemoteCommand::Serve(asked)) => serve::serve_remote(asked),
+        Some(RemoteCommand::Window(asked)) => window::create_window(asked),
+        None => measure::run_measurement(asked),
     }
 }
 
@@ -90,8 +90,8 @@ impl Measures for RemoteArguments {
     }
 
     fn plan(&self, machine: &Machine) -> Result<Plan> {
-        let (probes, request) = self.request()?;
-        let mut plan = family::plan(&probes, &request, machine)?;
+        let (probes, request) = self.probe_request()?;
+        let mut plan = family::plan_request(&probes, &request, machine)?;
         plan.stop_when_exceeded = self.criteria.stop;
         if self.endless {
             endless(&mut plan)?;
@@ -103,7 +103,7 @@ impl Measures for RemoteArguments {
         self.criteria.with_threshold(None)
     }
 
-    fn watcher(&self) -> Result<Box<dyn Observer>> {
+    fn create_observer(&self) -> Result<Box<dyn Observer>> {
         let style = self.family.run.progress;
         let width: fn() -> Option<usize> = if style == ProgressStyle::Plain { || None } else { status_width };
         self.live.watcher_or(style, || Box::new(RemoteStatusLine::new(stderr(), width)))
@@ -111,9 +111,9 @@ impl Measures for RemoteArguments {
 }
 
 impl RemoteArguments {
-    fn request(&self) -> Result<(Vec<&'static Probe>, RunRequest)> {
+    fn probe_request(&self) -> Result<(Vec<&'static Probe>, RunRequest)> {
         // One long stretch: its maximum and its misses are what is asked for.
-        let (probes, mut request) = self.family.request("remote", 1)?;
+        let (probes, mut request) = self.family.probe_request("remote", 1)?;
         let input = &mut request.input;
         self.check_meaning(&probes, input)?;
         let of_a_round = self.family.run.duration.map(|time| time / u64::from(request.rounds.max(1)));
@@ -158,7 +158,7 @@ impl RemoteArguments {
         let chosen: Vec<&RemoteTransport> =
             TRANSPORTS.iter().copied().filter(|known| names.iter().any(|name| name == known.name)).collect();
         let transport = format!("--transport {}", names.join(","));
-        self.options.check_used(&transport, |option| chosen.iter().any(|known| known.has(option)))?;
+        self.options.check_used(&transport, |option| chosen.iter().any(|known| known.has_option(option)))?;
         for wait in ParamValueRequest::of::<String>(input, param::WAIT).or(&[]) {
             if !chosen.iter().any(|known| known.waits.contains(&wait.as_str())) {
                 let waits: Vec<&str> = chosen.iter().flat_map(|known| known.waits.iter().copied()).collect();
@@ -198,7 +198,7 @@ mod tests {
         let words = ["remote"].iter().chain(words);
         let matches =
             RemoteArguments::augment_args(Command::new("remote")).try_get_matches_from(words).unwrap();
-        Ok(RemoteArguments::from_arg_matches(&matches).unwrap().request()?.1)
+        Ok(RemoteArguments::from_arg_matches(&matches).unwrap().probe_request()?.1)
     }
 
     #[track_caller]
@@ -215,7 +215,7 @@ mod tests {
             for option in &options {
                 let given = format!("--{option}{}", if flag(option) { "" } else { "=1" });
                 let words = ["ping", "--transport", transport.name, &given];
-                if transport.has(option) {
+                if transport.has_option(option) {
                     assert!(asked(&words).is_ok(), "{words:?}");
                     continue;
                 }

@@ -18,7 +18,7 @@ fn options() -> impl Iterator<Item = &'static RemoteOption> {
 }
 
 impl Registered for TransportOptions {
-    fn add(command: Command) -> Command {
+    fn add_options(command: Command) -> Command {
         command.args(options().map(|option| {
             let argument = Arg::new(option.name).long(option.name);
             let argument = if option.value.is_empty() {
@@ -32,7 +32,7 @@ impl Registered for TransportOptions {
         }))
     }
 
-    fn read(matches: &ArgMatches) -> Self {
+    fn read_options(matches: &ArgMatches) -> Self {
         let given = |option: &RemoteOption| {
             let value = if option.value.is_empty() {
                 matches.get_flag(option.name).then_some(RemoteOption::GIVEN)?
@@ -61,5 +61,5 @@ impl TransportOptions {
 
 /// The transports that have an option of this name.
 pub fn transports_with(name: &str) -> Vec<&'static str> {
-    TRANSPORTS.iter().filter(|transport| transport.has(name)).map(|transport| transport.name).collect()
+    TRANSPORTS.iter().filter(|transport| transport.has_option(name)).map(|transport| transport.name).collect()
 }

@@ -21,16 +21,16 @@ pub struct WindowArguments {
 ///
 /// # Errors
 /// The file exists or cannot be made, or the size leaves no room.
-pub fn run(WindowArguments { create: path, size }: &WindowArguments) -> Result<CommandExit> {
+pub fn create_window(WindowArguments { create: path, size }: &WindowArguments) -> Result<CommandExit> {
     let sizes = openamp::SIZES;
     let [given, least, most, step] = [*size, *sizes.start(), *sizes.end(), openamp::PAGE].map(format_size);
     ensure!(
         sizes.contains(size) && size.is_multiple_of(openamp::PAGE),
         "--size {given}: choose {least} to {most}, in steps of {step}"
     );
-    let window = openamp::create(path, *size as usize)?;
+    let window = openamp::create_window(path, *size as usize)?;
     let (ring, pool, file) = (&window.table.rings[0], &window.pools[0], path.display());
-    latscope_process::stdout::write(&format!(
+    latscope_process::stdout::write_text(&format!(
         "{file}: {given}, rings of {} entries, {} buffers of {} bytes for each direction\n",
         ring.num, pool.count, pool.buffer
     ))?;

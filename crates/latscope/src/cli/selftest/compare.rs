@@ -1,6 +1,6 @@
 //! Comparisons of runs of one thing give no alarm, and a loop that is longer by a known share is found.
 
-use super::{Verdict, measured};
+use super::{Verdict, measure_plan};
 use crate::cli::measure::CalibratedMachine;
 use anyhow::{Context, Result};
 use latscope_core::machine::Machine;
@@ -30,24 +30,27 @@ const MARGIN: f64 = 0.05;
 /// The share that may be wrong.
 const WRONG: f64 = 0.05;
 
-pub fn plan(machine: &Machine) -> Plan {
+pub fn comparison_plan(machine: &Machine) -> Plan {
     let request = RunRequest::new("selftest compare", PlanInput::default());
-    planner::plan(&REGISTRY, selftest::COMPARING, &request, machine).in_rounds(ROUNDS)
+    planner::plan_probes(&REGISTRY, selftest::COMPARING, &request, machine).in_rounds(ROUNDS)
 }
 
 /// Measures the runs, and compares halves of them.
 ///
 /// # Errors
 /// No worker can be started, or a run was interrupted.
-pub fn verdicts(plan: &Plan) -> Result<Vec<Verdict>> {
-    let run = |_| measured(plan.clone(), CalibratedMachine::survey(), Vec::new());
-    let runs: Vec<Loops> = (0..RUNS).map(run).map(|report| Loops::of(&report?)).collect::<Result<_>>()?;
+pub fn measure_and_judge(plan: &Plan) -> Result<Vec<Verdict>> {
+    let run = |_| measure_plan(plan.clone(), CalibratedMachine::detect_machine(), Vec::new());
+    let runs: Vec<Loops> =
+        (0..RUNS).map(run).map(|report| Loops::from_report(&report?)).collect::<Result<_>>()?;
     let mut found = vec![no_alarm(&runs)];
     for percent in LONGER.into_iter().filter(|percent| *percent > 0) {
         let factor = 1.0 + percent as f64 / 100.0;
-        let samples = |run: &Loops, copy| run.figures(0, copy).iter().map(|ns| ns * factor).collect();
+        let samples = |run: &Loops, copy| run.round_medians(0, copy).iter().map(|ns| ns * factor).collect();
         found.push(power(&runs, percent, "samples multiplied", &samples));
-        found.push(power(&runs, percent, "a longer loop", &|run, copy| run.figures(percent, copy).to_vec()));
+        found.push(power(&runs, percent, "a longer loop", &|run, copy| {
+            run.round_medians(percent, copy).to_vec()
+        }));
     }
     Ok(found)
 }
@@ -56,24 +59,25 @@ pub fn verdicts(plan: &Plan) -> Result<Vec<Verdict>> {
 struct Loops(Vec<Vec<Vec<f64>>>);
 
 impl Loops {
-    fn of(report: &Report) -> Result<Loops> {
+    fn from_report(report: &Report) -> Result<Loops> {
         let figures = |percent: u64, copy: u64| {
             let mut points = report.of_probe(selftest::SLOWER.id);
-            let m = points.find(|m| is(m, "percent", percent) && is(m, "copy", copy));
-            let figures = m.map(|m| rounds::figures(&m.rounds)).filter(|figures| !figures.is_empty());
+            let m =
+                points.find(|m| has_param_value(m, "percent", percent) && has_param_value(m, "copy", copy));
+            let figures = m.map(|m| rounds::round_figures(&m.rounds)).filter(|figures| !figures.is_empty());
             figures.context("selftest.slower was not measured")
         };
         let copies = |percent| (0..COPIES).map(|copy| figures(percent, copy)).collect::<Result<Vec<_>>>();
         Ok(Loops(LONGER.into_iter().map(copies).collect::<Result<_>>()?))
     }
 
-    fn figures(&self, percent: u64, copy: u64) -> &[f64] {
+    fn round_medians(&self, percent: u64, copy: u64) -> &[f64] {
         let place = LONGER.iter().position(|longer| *longer == percent).unwrap_or(0);
         &self.0[place][copy as usize]
     }
 }
 
-fn is(m: &Measurement, name: &str, wanted: u64) -> bool {
+fn has_param_value(m: &Measurement, name: &str, wanted: u64) -> bool {
     m.params.get(name) == Some(&ParamValue::Number(wanted))
 }
 
@@ -87,14 +91,14 @@ fn split(runs: &[Loops], number: u64) -> (Vec<&Loops>, Vec<&Loops>) {
 }
 
 /// Compares the loops that are alike, with those of B as `of_b` gives them.
-fn compared(
+fn compare_halves(
     runs: &[Loops],
     number: u64,
     of_b: &dyn Fn(&Loops, u64) -> Vec<f64>,
 ) -> Vec<compare::ComparisonVerdict> {
     let (a, b) = split(runs, number);
     let of_copy = |copy: u64| -> (Levels, Levels) {
-        let of_a = a.iter().map(|run| run.figures(0, copy).to_vec()).collect();
+        let of_a = a.iter().map(|run| run.round_medians(0, copy).to_vec()).collect();
         (of_a, b.iter().map(|run| of_b(run, copy)).collect())
     };
     judged(&(0..COPIES).map(of_copy).collect::<Vec<_>>(), MARGIN, number)
@@ -111,9 +115,10 @@ fn no_alarm(runs: &[Loops]) -> Verdict {
     let is_alarm = |verdict: &compare::ComparisonVerdict| {
         matches!(verdict, compare::ComparisonVerdict::Slower | compare::ComparisonVerdict::Faster)
     };
-    let unchanged = |run: &Loops, copy| run.figures(0, copy).to_vec();
-    let alarms =
-        (0..SPLITS).filter(|number| compared(runs, *number, &unchanged).iter().any(is_alarm)).count() as u64;
+    let unchanged = |run: &Loops, copy| run.round_medians(0, copy).to_vec();
+    let alarms = (0..SPLITS)
+        .filter(|number| compare_halves(runs, *number, &unchanged).iter().any(is_alarm))
+        .count() as u64;
     let text = format!(
         "A/A: of {SPLITS} random halves of {RUNS} runs, {COPIES} points each, with an alarm: {}",
         rate(alarms, SPLITS)
@@ -125,9 +130,9 @@ fn no_alarm(runs: &[Loops]) -> Verdict {
 fn power(runs: &[Loops], percent: u64, how: &str, slower: &dyn Fn(&Loops, u64) -> Vec<f64>) -> Verdict {
     let half = COPIES / 2;
     let of_b =
-        |run: &Loops, copy| if copy < half { slower(run, copy) } else { run.figures(0, copy).to_vec() };
+        |run: &Loops, copy| if copy < half { slower(run, copy) } else { run.round_medians(0, copy).to_vec() };
     let called = |number| {
-        let verdicts = compared(runs, number, &of_b);
+        let verdicts = compare_halves(runs, number, &of_b);
         verdicts[..half as usize]
             .iter()
             .filter(|verdict| **verdict == compare::ComparisonVerdict::Slower)

@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
 use latscope_engine::observers::Observer;
-use latscope_judge::verdict::describe;
+use latscope_judge::verdict::describe_plan;
 use latscope_process::stdout;
 
 #[derive(Debug, Args)]
@@ -44,25 +44,25 @@ struct Verdict {
 ///
 /// # Errors
 /// No worker can be started.
-pub fn run(asked: &SelftestArguments) -> Result<CommandExit> {
-    let environment = CalibratedMachine::survey();
+pub fn run_selftest(asked: &SelftestArguments) -> Result<CommandExit> {
+    let environment = CalibratedMachine::detect_machine();
     let plan = match asked.what {
         Subject::Survey => survey::plan(&environment.machine),
         Subject::Wake => wake::plan(&environment.machine)?,
-        Subject::Compare => compare::plan(&environment.machine),
+        Subject::Compare => compare::comparison_plan(&environment.machine),
     };
     if asked.dry_run {
-        stdout::write(&describe(&plan))?;
+        stdout::write_text(&describe_plan(&plan))?;
         return Ok(CommandExit::Done);
     }
     let verdicts = match asked.what {
-        Subject::Survey => survey::verdicts(plan, environment)?,
-        Subject::Wake => wake::verdicts(plan, environment)?,
-        Subject::Compare => compare::verdicts(&plan)?,
+        Subject::Survey => survey::measure_and_judge(plan, environment)?,
+        Subject::Wake => wake::measure_and_judge(plan, environment)?,
+        Subject::Compare => compare::measure_and_judge(&plan)?,
     };
     for verdict in &verdicts {
         let word = if verdict.holds { "pass" } else { "FAIL" };
-        unless_unread(stdout::write(&format!("{word}  {}\n", verdict.text)).map_err(Into::into))?;
+        unless_unread(stdout::write_text(&format!("{word}  {}\n", verdict.text)).map_err(Into::into))?;
     }
     let missed: Vec<String> =
         verdicts.into_iter().filter(|verdict| !verdict.holds).map(|verdict| verdict.text).collect();
@@ -73,8 +73,12 @@ pub fn run(asked: &SelftestArguments) -> Result<CommandExit> {
 ///
 /// # Errors
 /// No worker can be started, or the run was interrupted.
-fn measured(plan: Plan, environment: CalibratedMachine, observers: Vec<&mut dyn Observer>) -> Result<Report> {
-    let report = environment.run(plan, Default::default(), observers)?;
+fn measure_plan(
+    plan: Plan,
+    environment: CalibratedMachine,
+    observers: Vec<&mut dyn Observer>,
+) -> Result<Report> {
+    let report = environment.run_plan(plan, Default::default(), observers)?;
     match &report.interrupted {
         Some(interrupted) => bail!("interrupted by {}: nothing is judged", interrupted.by),
         None => Ok(report),

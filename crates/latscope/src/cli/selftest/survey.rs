@@ -1,14 +1,14 @@
 //! Nothing takes no time, an injected delay is found, and two runs of one
 //! thing do not differ.
 
-use super::{Verdict, measured};
+use super::{Verdict, measure_plan};
 use crate::cli::measure::CalibratedMachine;
 use anyhow::{Context, Result};
 use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::statistics;
-use latscope_core::units::{counted, format_time};
+use latscope_core::units::{count_with_noun, format_time};
 use latscope_engine::planner::{self, RunRequest};
 use latscope_probes::selftest::{self, DELAY_NS};
 use latscope_probes::{PlanInput, REGISTRY};
@@ -17,23 +17,23 @@ use latscope_probes::{PlanInput, REGISTRY};
 ///
 /// # Errors
 /// No worker can be started.
-pub fn verdicts(plan: Plan, environment: CalibratedMachine) -> Result<Vec<Verdict>> {
-    let report = measured(plan, environment, Vec::new())?;
-    Ok(vec![empty(&report)?, delay(&report)?, same(&report)?])
+pub fn measure_and_judge(plan: Plan, environment: CalibratedMachine) -> Result<Vec<Verdict>> {
+    let report = measure_plan(plan, environment, Vec::new())?;
+    Ok(vec![empty(&report)?, delay(&report)?, judge_equal_runs(&report)?])
 }
 
 pub fn plan(machine: &Machine) -> Plan {
     let request = RunRequest::new("selftest", PlanInput::default());
-    planner::plan(&REGISTRY, selftest::MEASURING, &request, machine)
+    planner::plan_probes(&REGISTRY, selftest::MEASURING, &request, machine)
 }
 
-fn only<'a>(report: &'a Report, probe: &'a str) -> Result<&'a Measurement> {
+fn find_measurement<'a>(report: &'a Report, probe: &'a str) -> Result<&'a Measurement> {
     report.of_probe(probe).find(|m| m.summary.count > 0).with_context(|| format!("{probe} was not measured"))
 }
 
 /// Nothing takes no time, within the clock's resolution and the rounding to ns.
 fn empty(report: &Report) -> Result<Verdict> {
-    let m = only(report, selftest::EMPTY.id)?;
+    let m = find_measurement(report, selftest::EMPTY.id)?;
     let (ns, allowed) = (m.summary.p50.unwrap_or(f64::MAX), report.machine.clock.resolution_ns + 1.0);
     let text = format!("nothing takes {} (at most {} may be left)", format_time(ns), format_time(allowed));
     Ok(Verdict { holds: ns <= allowed, text })
@@ -41,7 +41,7 @@ fn empty(report: &Report) -> Result<Verdict> {
 
 /// Each injected delay is found, and together they are as long as they were.
 fn delay(report: &Report) -> Result<Verdict> {
-    let m = only(report, selftest::DELAY.id)?;
+    let m = find_measurement(report, selftest::DELAY.id)?;
     let value = |name: &str| m.values.get(name).map_or(f64::NAN, |value| value.value);
     let (injected, injected_ns) = (value("injected"), value("injected-ns"));
     let long = m.histogram.buckets_ns().filter(|(_, high, _)| *high >= DELAY_NS as f64 * 0.99);
@@ -64,9 +64,9 @@ fn delay(report: &Report) -> Result<Verdict> {
 
 /// Two runs of one thing do not differ: the interval of their ratio holds 1,
 /// or lies within 2 % of it.
-fn same(report: &Report) -> Result<Verdict> {
+fn judge_equal_runs(report: &Report) -> Result<Verdict> {
     let medians = |run: &'static str| {
-        let of_run = report.of_probe(selftest::SAME.id).filter(move |m| m.is("run", run));
+        let of_run = report.of_probe(selftest::SAME.id).filter(move |m| m.has_param("run", run));
         of_run.filter_map(|m| m.summary.p50).collect::<Vec<_>>()
     };
     let pairs: Vec<(f64, f64)> = medians("a").into_iter().zip(medians("b")).collect();
@@ -77,7 +77,7 @@ fn same(report: &Report) -> Result<Verdict> {
     let text = format!(
         "the same operation twice, in {}: medians of the two differ by a ratio of {:.4} to {:.4}; the median of these \
          ratios is {ratio:.4}, 95 % interval {:.4} to {:.4}",
-        counted(pairs.len() as u64, "pair"),
+        count_with_noun(pairs.len() as u64, "pair"),
         ratios().fold(f64::MAX, f64::min),
         ratios().fold(0.0, f64::max),
         interval.low,

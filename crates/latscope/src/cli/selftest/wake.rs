@@ -1,7 +1,7 @@
 //! A thread of the highest priority steals known times from the measured CPU:
 //! the report must find each preemption, its length, and the CPU hog.
 
-use super::{Verdict, measured};
+use super::{Verdict, measure_plan};
 use crate::cli::measure::CalibratedMachine;
 use anyhow::{Context, Result};
 use latscope_core::machine::Machine;
@@ -34,15 +34,15 @@ const ERROR: f64 = 0.1;
 ///
 /// # Errors
 /// No worker or CPU hog can be started, or SCHED_FIFO was refused to the hog.
-pub fn verdicts(plan: Plan, environment: CalibratedMachine) -> Result<Vec<Verdict>> {
+pub fn measure_and_judge(plan: Plan, environment: CalibratedMachine) -> Result<Vec<Verdict>> {
     let cpu = plan.steps[0].cpus[0];
     let orders = CpuHogOrders { cpu, preemptions: PREEMPTIONS, pause: PAUSE, length: LENGTH };
-    let mut starter = HogStarter { cpu_hog: cpu_hog::start()?, orders, begun: Ok(()) };
+    let mut starter = HogStarter { cpu_hog: cpu_hog::start_cpu_hog()?, orders, begun: Ok(()) };
     let process = starter.cpu_hog.process();
-    let report = measured(plan, environment, vec![&mut starter])?;
+    let report = measure_plan(plan, environment, vec![&mut starter])?;
     starter.begun?;
     let preemptions = starter.cpu_hog.preemptions()?;
-    Ok(judge(&report, &preemptions, process))
+    Ok(judge_preemptions(&report, &preemptions, process))
 }
 
 /// Lets the hog begin with the measuring threads, which a slow machine takes long to set up.
@@ -55,7 +55,7 @@ struct HogStarter {
 impl Observer for HogStarter {
     fn observe(&mut self, event: &RunEvent) {
         if matches!(event, RunEvent::Point { .. }) {
-            self.begun = self.cpu_hog.begin(self.orders);
+            self.begun = self.cpu_hog.send_orders(self.orders);
         }
     }
 }
@@ -67,7 +67,7 @@ impl Observer for HogStarter {
 pub fn plan(machine: &Machine) -> Result<Plan> {
     let cpu = *machine.allowed.0.last().context("no CPU may be used")?;
     let setup = WakeStepSetup {
-        threads: vec![WakeThreadSettings { interval: INTERVAL, ..timer::usual(0, Some(cpu)) }],
+        threads: vec![WakeThreadSettings { interval: INTERVAL, ..timer::usual_thread(0, Some(cpu)) }],
         periodic: Periodic { threshold: Some(LENGTH / 2), ..timer::usual_rules() },
         count: u64::MAX,
         duration: u64::from(PREEMPTIONS + 3) * (PAUSE + LENGTH),
@@ -76,13 +76,13 @@ pub fn plan(machine: &Machine) -> Result<Plan> {
     };
     let on_threshold = Some(OnThreshold { blame: true, ..OnThreshold::default() });
     let request = RunRequest { on_threshold, ..RunRequest::new("selftest", PlanInput::default()) };
-    Ok(planner::of_steps(vec![setup.step()], &request, machine))
+    Ok(planner::of_steps(vec![setup.plan_step()], &request, machine))
 }
 
 /// A preemption with the outlier that shares most of its time.
 type FoundPreemption<'a> = (&'a Preemption, Option<&'a Outlier>);
 
-fn judge(report: &Report, preemptions: &[Preemption], process: u32) -> Vec<Verdict> {
+fn judge_preemptions(report: &Report, preemptions: &[Preemption], process: u32) -> Vec<Verdict> {
     let outliers: Vec<&Outlier> = report.of_probe(timer::TIMER.id).flat_map(|m| &m.outliers).collect();
     let epoch = epoch(report).unwrap_or(0);
     let with_outlier = |preemption| {
@@ -90,7 +90,7 @@ fn judge(report: &Report, preemptions: &[Preemption], process: u32) -> Vec<Verdi
         (preemption, overlapping.max_by_key(|outlier| overlap(outlier, epoch, preemption)).copied())
     };
     let found: Vec<FoundPreemption> = preemptions.iter().map(with_outlier).collect();
-    let stamped = format_time(preemptions.iter().map(length).sum::<u64>() as f64);
+    let stamped = format_time(preemptions.iter().map(preemption_length).sum::<u64>() as f64);
     let (all, each, within) = (found.len(), format_time(LENGTH as f64), format_share(ERROR));
     let number_found = |number| format!("of {all} injected preemptions of {each} each, {number} are found");
     let number_close = |number| {
@@ -102,14 +102,14 @@ fn judge(report: &Report, preemptions: &[Preemption], process: u32) -> Vec<Verdi
         )
     };
     vec![
-        verdict(&found, |(_, outlier)| outlier.is_some(), number_found),
-        verdict(&found, is_close, number_close),
-        verdict(&found, |(_, outlier)| is_named(*outlier, process), number_named),
+        preemption_verdict(&found, |(_, outlier)| outlier.is_some(), number_found),
+        preemption_verdict(&found, is_close, number_close),
+        preemption_verdict(&found, |(_, outlier)| is_named(*outlier, process), number_named),
     ]
 }
 
 /// Verdict on all preemptions. Its text has how the report explains those for which it does not hold.
-fn verdict(
+fn preemption_verdict(
     found: &[FoundPreemption],
     holds: impl Fn(&FoundPreemption) -> bool,
     text: impl Fn(usize) -> String,
@@ -118,17 +118,17 @@ fn verdict(
     let mut text = text(found.len() - others.len());
     for (preemption, outlier) in &others {
         let causes = outlier.map_or_else(|| "not found".to_owned(), groups::causes);
-        text += &format!("; one of {}: {causes}", format_time(length(preemption) as f64));
+        text += &format!("; one of {}: {causes}", format_time(preemption_length(preemption) as f64));
     }
     Verdict { holds: !found.is_empty() && others.is_empty(), text }
 }
 
-fn length(preemption: &Preemption) -> u64 {
+fn preemption_length(preemption: &Preemption) -> u64 {
     preemption.until - preemption.from
 }
 
 fn is_close((preemption, outlier): &FoundPreemption) -> bool {
-    let length = length(preemption) as f64;
+    let length = preemption_length(preemption) as f64;
     outlier.is_some_and(|outlier| (stolen(outlier) as f64 / length - 1.0).abs() <= ERROR)
 }
 

@@ -6,7 +6,7 @@ use super::carry_out::{TrialRequest, carry_out};
 use super::plan_file::{Arm, PlanFile, TrialCommandLine, TrialMeasurement, TrialRunOrder};
 use super::shared::SharedArguments;
 use super::show::{TrialViewKind, check_plan};
-use super::traced::traced;
+use super::traced::add_tracing;
 use super::{redacted, shipped};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -35,10 +35,10 @@ pub struct TrialArguments {
     #[arg(long, value_name = "CMD", requires = "with")]
     restore: Option<String>,
     /// Program that starts latscope in A, such as 'taskset -c 1' or 'chrt -f 10'
-    #[arg(long, value_name = "PROGRAM", value_parser = words)]
+    #[arg(long, value_name = "PROGRAM", value_parser = parse_command_line)]
     a_run: Option<TrialCommandLine>,
     /// Program that starts latscope in B
-    #[arg(long, value_name = "PROGRAM", value_parser = words)]
+    #[arg(long, value_name = "PROGRAM", value_parser = parse_command_line)]
     b_run: Option<TrialCommandLine>,
     /// Load beside the runs of A, as after --load
     #[arg(long, value_name = "NAME|CMD")]
@@ -85,8 +85,8 @@ pub struct PlanArguments {
     shared: SharedArguments,
 }
 
-fn words(text: &str) -> Result<TrialCommandLine, String> {
-    let words = TrialCommandLine::split(text).map_err(|error| error.to_string())?;
+fn parse_command_line(text: &str) -> Result<TrialCommandLine, String> {
+    let words = TrialCommandLine::from_shell_text(text).map_err(|error| error.to_string())?;
     if words.0.is_empty() { Err("it is empty".to_owned()) } else { Ok(words) }
 }
 
@@ -127,7 +127,7 @@ pub fn trial(asked: &TrialArguments) -> Result<CommandExit> {
         loads: Vec::new(),
     };
     carry_out(&TrialRequest {
-        plan: redacted::renamed(plan.checked()?),
+        plan: redacted::redact_names(plan.checked()?),
         name: "trial".to_owned(),
         view: TrialViewKind::Comparison,
         to: &asked.shared,
@@ -140,23 +140,23 @@ pub fn trial(asked: &TrialArguments) -> Result<CommandExit> {
 /// As [`trial`], or there is no such plan.
 pub fn run(asked: &PlanArguments) -> Result<CommandExit> {
     let shown = match (&asked.show, &asked.plan) {
-        (Some(name), _) => shipped::text(name).with_context(|| shipped::unknown(name))?.to_owned(),
+        (Some(name), _) => shipped::plan_text(name).with_context(|| shipped::unknown_plan(name))?.to_owned(),
         (None, None) => shipped::list(),
         (None, Some(plan)) => return of_plan(plan, asked.duration, &asked.shared),
     };
-    stdout::write(&shown)?;
+    stdout::write_text(&shown)?;
     Ok(CommandExit::Done)
 }
 
 fn of_plan(plan: &str, duration: Option<u64>, shared: &SharedArguments) -> Result<CommandExit> {
     let path = Path::new(plan);
-    let text = match shipped::text(plan) {
+    let text = match shipped::plan_text(plan) {
         Some(text) => text.to_owned(),
         None if path.exists() => {
             check_plan(shared, path)?;
-            input::text(path)?
+            input::read_text(path)?
         }
-        None => bail!("{}", shipped::unknown(plan)),
+        None => bail!("{}", shipped::unknown_plan(plan)),
     };
     let mut read = PlanFile::parse(&text).with_context(|| format!("cannot use the plan {plan}"))?;
     read.repetitions = shared.runs.unwrap_or(read.repetitions);
@@ -166,9 +166,9 @@ fn of_plan(plan: &str, duration: Option<u64>, shared: &SharedArguments) -> Resul
             read.measurements.iter_mut().map(|one| lasting(&mut one.run.0, duration)).filter(|it| *it);
         ensure!(changed.count() > 0, "--duration is for measurements with a --duration, and {plan} has none");
     }
-    let of_user = redact::applies() && shipped::text(plan).is_none();
+    let of_user = redact::applies() && shipped::plan_text(plan).is_none();
     let stem = if of_user { "run".into() } else { path.file_stem().unwrap_or_default().to_string_lossy() };
-    let (plan, name) = (traced(redacted::renamed(read)), stem.into_owned());
+    let (plan, name) = (add_tracing(redacted::redact_names(read)), stem.into_owned());
     carry_out(&TrialRequest { plan, name, view: TrialViewKind::Table, to: shared })
 }
 

@@ -13,16 +13,16 @@ use super::outcome::{
 use super::plan_file::{PlanFile, Planned, Requirement, TrialCellIndex};
 use super::progress::{TrialProgress, TrialTimeEstimate};
 use super::redacted;
-use super::saved::{complete, record};
+use super::saved::{acceptance_record, complete};
 use super::settings::ArmSettings;
 use super::shared::SharedArguments;
 use super::show::{self, TrialViewKind};
 use anyhow::{Context, Result, bail, ensure};
 use latscope_core::quality::{HALTED, THROTTLED};
 use latscope_core::report::{Account, MORE_TIME, Report, Warning};
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use latscope_engine::observers::ProgressStyle;
-use latscope_engine::remaining::{about, expected};
+use latscope_engine::remaining::{expected, format_approximate};
 use latscope_engine::saver;
 use latscope_judge::compare::ComparisonOptions;
 use latscope_judge::runs::RunResult;
@@ -67,42 +67,51 @@ pub fn carry_out(request: &TrialRequest) -> Result<CommandExit> {
     show::check_files(to)?;
     let mut progress = TrialProgress::new(to.quiet, to.progress);
     let limit = Duration::from_nanos(to.hook_timeout);
-    let mut ready = ready(&request.plan, (!to.dry_run).then_some(limit))?;
+    let mut ready = check_requirements(&request.plan, (!to.dry_run).then_some(limit))?;
     let directory = directory(request);
     if to.dry_run {
         ensure!(!to.live.is_asked(), "--dry-run runs nothing that --live or --no-live could show");
-        let time = ready.remaining.of(&ready.order);
+        let time = ready.remaining.estimate_runs(&ready.order);
         let directory = PathBuf::from(redact::message(&directory.display().to_string()));
-        show::dry_run(&redacted::shown(&request.plan), &ready.skipped, &directory, &ready.order, time)?;
+        show::dry_run(&redacted::redact_plan(&request.plan), &ready.skipped, &directory, &ready.order, time)?;
         return Ok(CommandExit::Done);
     }
     // Held until the end: another run waits for all runs of the plan.
     let names = !redact::applies();
     let _turn = to.wait.map(|limit| wait_for_turn(limit, names, to.quiet)).transpose()?;
     let held = make(&directory, to.dir.is_some())?;
-    let mut executor = Executor::start(&request.plan, std::mem::take(&mut ready.settings), limit)?;
+    let mut executor = Executor::start_executor(&request.plan, std::mem::take(&mut ready.settings), limit)?;
     let refused = executor.try_settings()?;
     skip_arms(&request.plan, refused, &mut ready.skipped)?;
     ready.order.retain(|run| !is_skipped(&request.plan, run.cell, &ready.skipped));
-    take(&directory)?;
+    claim_directory(&directory)?;
     if let Some(screen) = if to.quiet || matches!(to.progress, ProgressStyle::Plain | ProgressStyle::None) {
         None
     } else {
         to.live.runs()?
     } {
-        executor.attend(&screen)?;
-        progress.show(screen, runs(request, &ready.order));
+        executor.watch_screen(&screen)?;
+        progress.show_screen(screen, screen_model(request, &ready.order));
     }
-    progress.say(&format!(
+    progress.print_line(&format!(
         "results: {}/: {}{}",
         directory.display(),
-        counted(ready.order.len() as u64, "run"),
-        ready.remaining.of(&ready.order).map(|time| format!(", {}", about(time))).unwrap_or_default()
+        count_with_noun(ready.order.len() as u64, "run"),
+        ready
+            .remaining
+            .estimate_runs(&ready.order)
+            .map(|time| format!(", {}", format_approximate(time)))
+            .unwrap_or_default()
     ));
     for one in &ready.skipped {
-        progress.say(&format!("skipped: {}", one.words()));
+        progress.print_line(&format!("skipped: {}", one.describe_skip()));
     }
-    let order = ready.order.iter().enumerate().map(|(at, run)| Ordered::of(&request.plan, at, run)).collect();
+    let order = ready
+        .order
+        .iter()
+        .enumerate()
+        .map(|(at, run)| Ordered::from_planned(&request.plan, at, run))
+        .collect();
     let mut trial = TrialRunner {
         plan: &request.plan,
         directory: &directory,
@@ -112,10 +121,10 @@ pub fn carry_out(request: &TrialRequest) -> Result<CommandExit> {
         remaining: ready.remaining,
         outcome: TrialOutcome {
             schema: SCHEMA,
-            plan: redacted::shown(&request.plan),
+            plan: redacted::redact_plan(&request.plan),
             same: request.to.same,
             binary: Some(own_program()),
-            started: now(),
+            started: current_time(),
             skipped: ready.skipped,
             order,
             ..TrialOutcome::default()
@@ -125,13 +134,13 @@ pub fn carry_out(request: &TrialRequest) -> Result<CommandExit> {
     };
     trial.outcome.redact();
     // Whatever ends it, the directory says what it was to hold.
-    trial.save()?;
+    trial.save_outcome()?;
     let ended = trial.run_all(&ready.order);
-    trial.conclude(request, ended)
+    trial.finish_trial(request, ended)
 }
 
 /// Contents of a screen before the first run.
-fn runs(request: &TrialRequest, order: &[Planned]) -> RunsScreenModel {
+fn screen_model(request: &TrialRequest, order: &[Planned]) -> RunsScreenModel {
     let plan = &request.plan;
     let command = if request.view == TrialViewKind::Comparison { "trial" } else { "run" };
     let what = if plan.title.is_empty() { &request.name } else { &plan.title };
@@ -149,8 +158,8 @@ fn runs(request: &TrialRequest, order: &[Planned]) -> RunsScreenModel {
 /// Looks at what the plan needs and tries every command line of it. Without a limit of time it runs no command of the
 /// plan: all that the plan needs counts as there, and latscope tries the command lines without the prefix of an arm,
 /// and only those that need nothing.
-fn ready(plan: &PlanFile, limit: Option<Duration>) -> Result<Ready> {
-    let (settings, lacking) = ArmSettings::find(&plan.arms)?;
+fn check_requirements(plan: &PlanFile, limit: Option<Duration>) -> Result<Ready> {
+    let (settings, lacking) = ArmSettings::find_files(&plan.arms)?;
     let mut skipped = Vec::new();
     for Requirement { kind, name, command, otherwise } in plan.needs() {
         if let Some(limit) = limit
@@ -162,10 +171,10 @@ fn ready(plan: &PlanFile, limit: Option<Duration>) -> Result<Ready> {
     }
     skip_arms(plan, lacking, &mut skipped)?;
     let places: Vec<TrialCellIndex> =
-        plan.places().into_iter().filter(|place| !is_skipped(plan, *place, &skipped)).collect();
+        plan.cell_indices().into_iter().filter(|place| !is_skipped(plan, *place, &skipped)).collect();
     let mut remaining = TrialTimeEstimate::default();
     let needs = |place: TrialCellIndex| {
-        let (measurement, load, arm) = plan.names(place);
+        let (measurement, load, arm) = plan.part_names(place);
         let is_of = |need: &Requirement| match need.kind {
             "measurement" => need.name == measurement,
             "load" => Some(need.name) == load.as_deref(),
@@ -175,14 +184,15 @@ fn ready(plan: &PlanFile, limit: Option<Duration>) -> Result<Ready> {
     };
     for place in places.iter().filter(|place| limit.is_some() || !needs(**place)) {
         let prefix = if limit.is_some() { plan.arms[place.arm].prefix.0.as_slice() } else { &[] };
-        let planned = plan_of(prefix, &plan.words(*place));
-        let planned = planned.with_context(|| format!("`latscope {}`", plan.words(*place).join(" ")))?;
+        let planned = plan_of(prefix, &plan.command_words(*place));
+        let planned =
+            planned.with_context(|| format!("`latscope {}`", plan.command_words(*place).join(" ")))?;
         remaining.planned.insert(*place, expected(&planned, latscope_probes::setup_s));
     }
     ensure!(
         !places.is_empty(),
         "nothing of this plan can be run here: {}",
-        skipped.first().map(Skipped::words).unwrap_or_default()
+        skipped.first().map(Skipped::describe_skip).unwrap_or_default()
     );
     Ok(Ready { skipped, settings, order: order(plan, &places), remaining })
 }
@@ -203,13 +213,13 @@ fn skip_arms(plan: &PlanFile, reasons: Vec<Option<String>>, skipped: &mut Vec<Sk
 }
 
 fn is_skipped(plan: &PlanFile, place: TrialCellIndex, skipped: &[Skipped]) -> bool {
-    let (measurement, load, arm) = plan.names(place);
+    let (measurement, load, arm) = plan.part_names(place);
     skipped.iter().any(|one| one.covers(&measurement, load.as_deref(), &arm))
 }
 
 /// Directory of the results: `latscope-trial-2026-11-23T00-10-05.042Z`. Trials that begin in one second have their own.
 fn directory(request: &TrialRequest) -> PathBuf {
-    let time = now().replace(':', "-");
+    let time = current_time().replace(':', "-");
     let own = || PathBuf::from(format!("latscope-{}-{time}", request.name));
     request.to.dir.clone().unwrap_or_else(own)
 }
@@ -238,7 +248,7 @@ fn make(directory: &Path, named: bool) -> Result<Looked> {
     }
     let empty = fs::read_dir(directory).with_context(cannot)?.next().is_none();
     ensure!(empty, "--dir {}: it is not empty: choose another directory", directory.display());
-    let held = Looked::at(directory).with_context(cannot)?;
+    let held = Looked::at_target(directory).with_context(cannot)?;
     let others = Mode::WGRP | Mode::WOTH;
     ensure!(
         !geteuid().is_root() || held.is_of_root() && !held.mode().intersects(others),
@@ -249,13 +259,13 @@ fn make(directory: &Path, named: bool) -> Result<Looked> {
 }
 
 /// Makes the file of the trial, which only one of two trials that found the directory empty can.
-fn take(directory: &Path) -> Result<()> {
+fn claim_directory(directory: &Path) -> Result<()> {
     let taken =
         || format!("--dir {}: another trial began there: choose another directory", directory.display());
     File::create_new(directory.join(results::TRIAL)).map(drop).with_context(taken)
 }
 
-fn now() -> String {
+fn current_time() -> String {
     humantime::format_rfc3339_millis(SystemTime::now()).to_string()
 }
 
@@ -290,22 +300,22 @@ impl TrialRunner<'_> {
             }
             let hopeless = self.reasons.get(&run.cell).is_some_and(|reasons| reasons.len() >= TRIES);
             if !hopeless || self.counted.contains_key(&run.cell) {
-                self.run(order, at)?;
+                self.carry_out_run(order, at)?;
             }
         }
         self.executor.stopped()
     }
 
     /// Does what comes before a run of an arm.
-    fn prepare(&mut self, arm: usize, log: &Path) -> Result<()> {
-        self.executor.apply(arm)?;
+    fn prepare_arm(&mut self, arm: usize, log: &Path) -> Result<()> {
+        self.executor.apply_arm(arm)?;
         match self.plan.arms[arm].before.as_ref().filter(|command| !command.trim().is_empty()) {
             Some(before) => self.executor.shell(before, log),
             None => Ok(()),
         }
     }
 
-    fn run(&mut self, order: &[Planned], at: usize) -> Result<()> {
+    fn carry_out_run(&mut self, order: &[Planned], at: usize) -> Result<()> {
         let Planned { cell, .. } = order[at];
         let plan = self.plan;
         let name = plan.name(cell);
@@ -315,26 +325,26 @@ impl TrialRunner<'_> {
         let log = result.with_extension("log");
         let arm = &plan.arms[cell.arm];
         let shown = format!("run {} of {}, {name}", at + 1, order.len());
-        self.progress.begin(&name);
+        self.progress.begin_run(&name);
         ensure!(
-            Looked::at(self.directory).is_ok_and(|now| now.is(&self.held)),
+            Looked::at_target(self.directory).is_ok_and(|now| now.is(&self.held)),
             "before {shown}: {} is not the directory any more that this trial made: it ends",
             self.directory.display()
         );
-        self.prepare(cell.arm, &log).with_context(|| format!("before {shown}"))?;
+        self.prepare_arm(cell.arm, &log).with_context(|| format!("before {shown}"))?;
         if self.executor.stopped()?.is_some() {
             return Ok(());
         }
-        let mut words = plan.words(cell);
+        let mut words = plan.command_words(cell);
         words.extend(["--json".to_owned(), result.to_string_lossy().into_owned()]);
         if redact::applies() && !words.iter().any(|word| word == redact::OPTION) {
             words.push(redact::OPTION.to_owned());
         }
-        let left = self.remaining.of(&order[at..]);
+        let left = self.remaining.estimate_runs(&order[at..]);
         let (progress, executor) = (&self.progress, &mut self.executor);
         let mut tick = || progress.running(&shown, began, left);
-        let exit = executor.measure(&arm.prefix.0, &words, &log, &mut tick)?;
-        let (why, warnings) = match self.judge(exit, &result, &log) {
+        let exit = executor.run_latscope(&arm.prefix.0, &words, &log, &mut tick)?;
+        let (why, warnings) = match self.judge_run(exit, &result, &log) {
             Ok(run) => {
                 let mut warnings = run.report.warnings.clone();
                 warnings.extend([busy(&run.report), halted(&run.report)].into_iter().flatten());
@@ -346,7 +356,7 @@ impl TrialRunner<'_> {
         remove_empty(&log);
         let took = began.elapsed();
         match &why {
-            None => self.remaining.took(cell, took),
+            None => self.remaining.record_duration(cell, took),
             Some(why) => self.reasons.entry(cell).or_default().push(why.clone()),
         }
         self.outcome.runs.push(TrialRunRecord {
@@ -359,17 +369,17 @@ impl TrialRunner<'_> {
         });
         self.outcome.redact();
         // The one at the end says so if it cannot be written.
-        let _ = self.save();
-        self.progress.count(took, why.is_none());
-        self.progress.done(&shown, took, self.remaining.of(&order[at + 1..]));
+        let _ = self.save_outcome();
+        self.progress.count_run(took, why.is_none());
+        self.progress.done(&shown, took, self.remaining.estimate_runs(&order[at + 1..]));
         if let Some(why) = why {
-            self.progress.say(&format!("{shown} does not count: {why}"));
+            self.progress.print_line(&format!("{shown} does not count: {why}"));
         }
         Ok(())
     }
 
     /// The result of a run, or why it does not count.
-    fn judge(&mut self, exit: Option<i32>, result: &Path, log: &Path) -> Result<RunResult, String> {
+    fn judge_run(&mut self, exit: Option<i32>, result: &Path, log: &Path) -> Result<RunResult, String> {
         let said = || complaint(log).map(|said| format!(": {said}")).unwrap_or_default();
         match exit {
             None => return Err(format!("it was killed by a signal{}", said())),
@@ -386,17 +396,17 @@ impl TrialRunner<'_> {
     }
 
     /// Writes what is known so far.
-    fn save(&self) -> Result<()> {
-        saver::replace_name(&self.directory.join(results::TRIAL), &output::line(&self.outcome)?)
+    fn save_outcome(&self) -> Result<()> {
+        saver::replace_name(&self.directory.join(results::TRIAL), &output::json_line(&self.outcome)?)
     }
 
     /// Puts back what was changed, compares what there is, shows and saves it.
-    fn conclude(mut self, request: &TrialRequest, ended: Result<Option<String>>) -> Result<CommandExit> {
+    fn finish_trial(mut self, request: &TrialRequest, ended: Result<Option<String>>) -> Result<CommandExit> {
         let log = self.directory.join("restore.log");
         let restored = self.executor.restore(&log);
         remove_empty(&log);
-        self.progress.end();
-        let restored = restored.and(self.executor.dismiss());
+        self.progress.end_display();
+        let restored = restored.and(self.executor.release_screen());
         let (failed, interrupted) = match ended {
             Ok(signal) => (None, signal),
             Err(error) => (Some(error), None),
@@ -404,7 +414,7 @@ impl TrialRunner<'_> {
         let changes = self.executor.is_changed() || self.plan.arms.iter().any(|arm| !arm.set.is_empty());
         let options =
             ComparisonOptions { same: request.to.same, accept_busy: true, ..ComparisonOptions::default() };
-        self.outcome.finished = Some(now());
+        self.outcome.finished = Some(current_time());
         self.outcome.interrupted = interrupted;
         self.outcome.failed = failed.as_ref().map(|error| format!("{error:#}"));
         self.outcome.restored = changes.then_some(restored.is_ok());
@@ -412,9 +422,9 @@ impl TrialRunner<'_> {
         let code = self.outcome.exit(&self.counted);
         // The record quotes the reasons.
         self.outcome.redact();
-        self.outcome.acceptance = record(&self.outcome, request.view, self.directory, code);
+        self.outcome.acceptance = acceptance_record(&self.outcome, request.view, self.directory, code);
         self.outcome.comparisons = comparisons(self.plan, &self.counted, &options);
-        let saved = self.save();
+        let saved = self.save_outcome();
         let outcome = &self.outcome;
         let restore = if changes && restored.is_ok() { "what was changed is put back, and " } else { "" };
         let at = format!("results are in {}", self.directory.display());
@@ -422,13 +432,14 @@ impl TrialRunner<'_> {
         if let Some(error) = failed {
             return Err(with_restored(&error, restored.map(|()| changes), &results));
         }
-        let shown = output::unless_unread(show::show(outcome, request.view, request.to.shown()));
+        let shown =
+            output::unless_unread(show::show_outcome(outcome, request.view, request.to.output_options()));
         // That the machine is not as it was is worse than a file that cannot be written.
         restored.and(saved).and(shown)?;
         if let Some(signal) = outcome.interrupted.as_ref().filter(|_| !self.counted.is_empty()) {
-            self.progress.say(&format!("ended by {signal}: {results}"));
+            self.progress.print_line(&format!("ended by {signal}: {results}"));
         }
-        let code = exit(outcome, &self.counted, &results)?;
+        let code = trial_exit(outcome, &self.counted, &results)?;
         Ok(if request.to.fail_on.is_some() { worse(outcome, code) } else { code })
     }
 
@@ -455,7 +466,7 @@ fn with_restored(error: &anyhow::Error, restored: Result<bool>, results: &str) -
 ///
 /// # Errors
 /// Nothing could be measured, or an arm has nothing to be compared.
-fn exit(outcome: &TrialOutcome, counted: &TrialCellRuns, results: &str) -> Result<CommandExit> {
+fn trial_exit(outcome: &TrialOutcome, counted: &TrialCellRuns, results: &str) -> Result<CommandExit> {
     let reasons: BTreeSet<&str> = outcome.table.iter().filter_map(|cell| cell.why.as_deref()).collect();
     if counted.is_empty() {
         let reasons = Vec::from_iter(reasons).join("; ");
@@ -470,7 +481,7 @@ fn exit(outcome: &TrialOutcome, counted: &TrialCellRuns, results: &str) -> Resul
         let why = cell.why.as_deref().unwrap_or_default();
         bail!("no run of {} in arm {} counts: {why}; {results}", cell.measurement, cell.arm);
     }
-    Ok(CommandExit::of_code(code, || show::reason(outcome)))
+    Ok(CommandExit::of_code(code, || show::failure_reason(outcome)))
 }
 
 /// End where no arm may be worse than the first.
@@ -493,7 +504,7 @@ fn worse(outcome: &TrialOutcome, exit: CommandExit) -> CommandExit {
     }
     let what = match unknown {
         0 => "nothing was compared".to_owned(),
-        unknown => format!("{} cannot be decided", counted(unknown as u64, "comparison")),
+        unknown => format!("{} cannot be decided", count_with_noun(unknown as u64, "comparison")),
     };
     CommandExit::Inconclusive(format!("--fail-on worse: inconclusive: {what}"))
 }
@@ -552,8 +563,8 @@ mod tests {
     fn one_of_two_trials_takes_an_empty_directory() {
         let place = tempfile::tempdir().unwrap();
         make(place.path(), true).unwrap();
-        take(place.path()).unwrap();
-        assert!(take(place.path()).unwrap_err().to_string().contains("another trial began there"));
+        claim_directory(place.path()).unwrap();
+        assert!(claim_directory(place.path()).unwrap_err().to_string().contains("another trial began there"));
         assert!(make(place.path(), true).unwrap_err().to_string().contains("not empty"));
     }
 }

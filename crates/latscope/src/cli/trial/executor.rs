@@ -61,7 +61,7 @@ impl Executor {
     ///
     /// # Errors
     /// There is no guardian, or signals cannot be waited for.
-    pub fn start(plan: &PlanFile, settings: ArmSettings, limit: Duration) -> Result<Executor> {
+    pub fn start_executor(plan: &PlanFile, settings: ArmSettings, limit: Duration) -> Result<Executor> {
         let signals = SignalFd::block(&signal::TERMINATION).context("cannot wait for signals")?;
         let guardian = Guardian::default();
         let restore = match plan.restore() {
@@ -88,7 +88,7 @@ impl Executor {
     ///
     /// # Errors
     /// The guardian is gone.
-    pub fn attend(&mut self, screen: &RunsScreen) -> Result<()> {
+    pub fn watch_screen(&mut self, screen: &RunsScreen) -> Result<()> {
         self.screen = Some(self.guardian.journal(screen.undo())?);
         self.keys = rustix::io::dup(screen.input()).ok();
         Ok(())
@@ -98,7 +98,7 @@ impl Executor {
     ///
     /// # Errors
     /// The guardian is gone.
-    pub fn dismiss(&mut self) -> Result<()> {
+    pub fn release_screen(&mut self) -> Result<()> {
         self.keys = None;
         self.screen.take().map_or(Ok(()), |ticket| self.guardian.forget(ticket))
     }
@@ -115,14 +115,14 @@ impl Executor {
     ///
     /// # Errors
     /// As [`ArmSettings::apply`].
-    pub fn apply(&self, arm: usize) -> Result<()> {
-        self.settings.apply(arm)
+    pub fn apply_arm(&self, arm: usize) -> Result<()> {
+        self.settings.apply_arm(arm)
     }
 
     /// The name of the signal that is to end the trial.
     pub fn stopped(&mut self) -> Result<Option<String>> {
         self.take_signals(None, OnSignal::Wait)?;
-        Ok(self.stopped.map(signal::name))
+        Ok(self.stopped.map(signal::signal_name))
     }
 
     /// Runs a command of the shell that changes something; its output goes to the log.
@@ -144,11 +144,11 @@ impl Executor {
         shell.args(["-c", command]);
         let (mut child, ticket) = self.spawn(shell, log)?;
         let deadline = Instant::now() + self.limit;
-        if !self.wait(&child, on, Some(deadline), &mut || {})? {
+        if !self.wait_for_end(&child, on, Some(deadline), &mut || {})? {
             self.guardian.undo(ticket)?;
             child.wait()?;
             if let Some(signal) = self.stopped {
-                bail!("{command:?} was ended, since {} came{}", signal::name(signal), last_lines(log));
+                bail!("{command:?} was ended, since {} came{}", signal::signal_name(signal), last_lines(log));
             }
             let limit = humantime::format_duration(self.limit);
             bail!("{command:?} took longer than {limit} and was ended (--hook-timeout){}", last_lines(log));
@@ -164,7 +164,7 @@ impl Executor {
     ///
     /// # Errors
     /// The process cannot be started.
-    pub fn measure(
+    pub fn run_latscope(
         &mut self,
         prefix: &[String],
         words: &[String],
@@ -174,7 +174,7 @@ impl Executor {
         let mut command = worker::own_binary_behind(prefix)?;
         command.args(words);
         let (mut child, ticket) = self.spawn(command, log)?;
-        self.wait(&child, OnSignal::HandOn, None, tick)?;
+        self.wait_for_end(&child, OnSignal::HandOn, None, tick)?;
         // Also what it left behind. Its number is free only when it was waited for.
         self.guardian.undo(ticket)?;
         Ok(child.wait()?.code())
@@ -191,7 +191,7 @@ impl Executor {
 
     /// Waits until a process has ended, which can still be waited for then. One that was stopped goes on. Returns false
     /// if the deadline came first; then its group is killed.
-    fn wait(
+    fn wait_for_end(
         &mut self,
         child: &Child,
         on: OnSignal,
@@ -210,7 +210,7 @@ impl Executor {
                 let soon = Instant::now() + HOOK_GRACE;
                 deadline = Some(deadline.map_or(soon, |deadline| deadline.min(soon)));
             }
-            if standstill.lasts(is_halted(child.id())) {
+            if standstill.has_lasted(is_halted(child.id())) {
                 resume(child.id());
             }
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;

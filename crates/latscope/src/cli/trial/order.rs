@@ -30,7 +30,7 @@ mod tests {
     #[test]
     fn each_block_has_every_arm_once_in_an_order_of_its_own() {
         let plan = plan(1);
-        let runs = order(&plan, &plan.places());
+        let runs = order(&plan, &plan.cell_indices());
         assert_eq!(runs.len(), 80);
         let first_is_a: usize = runs
             .chunks(2)
@@ -46,10 +46,10 @@ mod tests {
 
     #[test]
     fn the_order_follows_from_the_seed() {
-        let of = |seed| order(&plan(seed), &plan(seed).places());
+        let of = |seed| order(&plan(seed), &plan(seed).cell_indices());
         assert_eq!(of(7), of(7));
         assert_ne!(of(7), of(8));
         let given = PlanFile { order: TrialRunOrder::Given, ..plan(7) };
-        assert!(order(&given, &given.places()).chunks(2).all(|block| block[0].cell.arm == 0));
+        assert!(order(&given, &given.cell_indices()).chunks(2).all(|block| block[0].cell.arm == 0));
     }
 }

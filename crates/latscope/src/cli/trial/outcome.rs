@@ -3,9 +3,9 @@
 use super::plan_file::{PlanFile, Planned, TrialCellIndex};
 use latscope_core::report::{VerdictStatus, Warning};
 use latscope_judge::acceptance::{Acceptance, HashedFile};
-use latscope_judge::compare::{ComparisonOptions, ComparisonResult, compare};
+use latscope_judge::compare::{ComparisonOptions, ComparisonResult, compare_runs};
 use latscope_judge::runs::RunResult;
-use latscope_judge::trial::{TrialArmCell, TrialArmEffect, judge, rows, worst};
+use latscope_judge::trial::{TrialArmCell, TrialArmEffect, judge_effect, rows, worst};
 use latscope_judge::verdict::exit_code;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,7 +72,7 @@ pub struct Skipped {
 
 impl Skipped {
     /// `arm with: this machine has no …`.
-    pub fn words(&self) -> String {
+    pub fn describe_skip(&self) -> String {
         format!("{} {}: {}", self.kind, self.name, self.why)
     }
 
@@ -103,14 +103,14 @@ pub struct Ordered {
 
 impl Ordered {
     /// A run of a plan, and its number in the order.
-    pub fn of(plan: &PlanFile, at: usize, run: &Planned) -> Ordered {
+    pub fn from_planned(plan: &PlanFile, at: usize, run: &Planned) -> Ordered {
         let file = format!("{:03}-{}.json", at + 1, plan.name(run.cell));
-        let (measurement, load, arm) = plan.names(run.cell);
+        let (measurement, load, arm) = plan.part_names(run.cell);
         Ordered { file, repetition: run.repetition + 1, measurement, load, arm }
     }
 
     /// Place of the run in the plan.
-    pub fn place(&self, plan: &PlanFile) -> Option<TrialCellIndex> {
+    pub fn cell_index(&self, plan: &PlanFile) -> Option<TrialCellIndex> {
         let of_load = |name: &String| plan.loads.iter().position(|load| load.name == *name);
         Some(TrialCellIndex {
             measurement: plan.measurements.iter().position(|one| one.name == self.measurement)?,
@@ -168,9 +168,9 @@ pub fn table(
     why: &dyn Fn(TrialCellIndex) -> Option<String>,
 ) -> Vec<TrialArmCell> {
     let mut cells = Vec::new();
-    for place in plan.places() {
+    for place in plan.cell_indices() {
         let runs: Vec<&RunResult> = counted.get(&place).into_iter().flatten().collect();
-        let (measurement, load, arm) = plan.names(place);
+        let (measurement, load, arm) = plan.part_names(place);
         cells.push(TrialArmCell {
             measurement,
             load,
@@ -187,14 +187,15 @@ pub fn table(
 /// Each arm compared with the first, where both have runs.
 pub fn comparisons(plan: &PlanFile, counted: &TrialCellRuns, options: &ComparisonOptions) -> Vec<Compared> {
     let mut found = Vec::new();
-    for place in plan.places().into_iter().filter(|place| place.arm > 0) {
+    for place in plan.cell_indices().into_iter().filter(|place| place.arm > 0) {
         let (a, b) = (counted.get(&TrialCellIndex { arm: 0, ..place }), counted.get(&place));
         let (Some(a), Some(b)) = (a, b) else { continue };
-        let mut comparison = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), options);
+        let mut comparison =
+            compare_runs(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), options);
         // That distinguishes the arms, and is in the head.
         comparison.differences.retain(|difference| difference.what != "label arm");
-        let (measurement, load, b) = plan.names(place);
-        let (a, answer) = (plan.arms[0].name.clone(), judge(&comparison));
+        let (measurement, load, b) = plan.part_names(place);
+        let (a, answer) = (plan.arms[0].name.clone(), judge_effect(&comparison));
         found.push(Compared { measurement, load, a, b, answer, comparison });
     }
     found
@@ -202,14 +203,14 @@ pub fn comparisons(plan: &PlanFile, counted: &TrialCellRuns, options: &Compariso
 
 impl TrialOutcome {
     /// Worst verdict on what was asked of any run; of a measurement that was skipped or not made it is inconclusive.
-    fn status(&self, counted: &TrialCellRuns) -> Option<VerdictStatus> {
+    fn worst_verdict(&self, counted: &TrialCellRuns) -> Option<VerdictStatus> {
         let worst = worst(counted.values().flatten());
         let unjudged = |cell: &TrialArmCell| cell.runs == 0 && (worst.is_some() || self.is_skipped(cell));
-        worst.max(self.asked().any(unjudged).then_some(VerdictStatus::Inconclusive))
+        worst.max(self.cells_with_criteria().any(unjudged).then_some(VerdictStatus::Inconclusive))
     }
 
     /// The cells of the table of whose runs something is asked.
-    pub fn asked(&self) -> impl Iterator<Item = &TrialArmCell> {
+    pub fn cells_with_criteria(&self) -> impl Iterator<Item = &TrialArmCell> {
         let is_asked = move |name: &str| {
             let run = self.plan.measurements.iter().find(|one| one.name == name).map(|one| &one.run.0);
             run.is_some_and(|words| words.iter().any(|word| is_criterion(word)))
@@ -219,14 +220,14 @@ impl TrialOutcome {
 
     /// The exit code of one that is shown again: by its verdict, if it has one. What was not finished has not passed.
     pub fn exit_of_verdict(&self, counted: &TrialCellRuns) -> u8 {
-        let status = self.status(counted);
+        let status = self.worst_verdict(counted);
         let cut_short = self.finished.is_none() || self.interrupted.is_some() || self.failed.is_some();
         status.map_or(0, |_| exit_code(status, cut_short))
     }
 
     /// The exit code: by the worst verdict on what was asked of any run.
     pub fn exit(&self, counted: &TrialCellRuns) -> u8 {
-        let status = self.status(counted);
+        let status = self.worst_verdict(counted);
         let unmeasured = self.table.iter().any(|cell| cell.runs == 0 && !self.is_skipped(cell));
         if self.failed.is_some() || self.restored == Some(false) || counted.is_empty() {
             return 1;
@@ -239,7 +240,7 @@ impl TrialOutcome {
 
     /// Reason why a place of the plan was skipped; `None` if it was not.
     pub fn why_skipped(&self, place: TrialCellIndex) -> Option<String> {
-        let (measurement, load, arm) = self.plan.names(place);
+        let (measurement, load, arm) = self.plan.part_names(place);
         let covers = |one: &&Skipped| one.covers(&measurement, load.as_deref(), &arm);
         self.skipped.iter().find(covers).map(|one| format!("skipped: {}", one.why))
     }

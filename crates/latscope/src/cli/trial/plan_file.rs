@@ -119,7 +119,7 @@ pub struct Requirement<'a> {
 }
 
 impl<'a> Requirement<'a> {
-    fn of(
+    fn from_command(
         kind: &'static str,
         name: &'a str,
         command: &'a Option<String>,
@@ -139,7 +139,7 @@ impl TrialCommandLine {
     ///
     /// # Errors
     /// A quote is not closed.
-    pub fn split(text: &str) -> Result<TrialCommandLine> {
+    pub fn from_shell_text(text: &str) -> Result<TrialCommandLine> {
         match shlex::split(text) {
             Some(words) => Ok(TrialCommandLine(words)),
             None => bail!("{text:?} has a quote that is not closed"),
@@ -160,7 +160,7 @@ impl TryFrom<LineOrWords> for TrialCommandLine {
 
     fn try_from(form: LineOrWords) -> Result<TrialCommandLine> {
         match form {
-            LineOrWords::Line(text) => TrialCommandLine::split(&text),
+            LineOrWords::Line(text) => TrialCommandLine::from_shell_text(&text),
             LineOrWords::Words(words) => Ok(TrialCommandLine(words)),
         }
     }
@@ -230,13 +230,13 @@ impl PlanFile {
                 arm.name
             );
         }
-        let runs = self.places().len() * self.repetitions as usize;
+        let runs = self.cell_indices().len() * self.repetitions as usize;
         ensure!(runs <= 100_000, "these are {runs} runs, and at most 100000 are possible");
         Ok(self)
     }
 
     /// Every measurement under every load in every arm, in the order of the file.
-    pub fn places(&self) -> Vec<TrialCellIndex> {
+    pub fn cell_indices(&self) -> Vec<TrialCellIndex> {
         let loads: Vec<Option<usize>> =
             if self.loads.is_empty() { vec![None] } else { (0..self.loads.len()).map(Some).collect() };
         let mut all = Vec::new();
@@ -256,7 +256,7 @@ impl PlanFile {
     }
 
     /// The words of a run, but for where its result goes.
-    pub fn words(&self, place: TrialCellIndex) -> Vec<String> {
+    pub fn command_words(&self, place: TrialCellIndex) -> Vec<String> {
         let arm = &self.arms[place.arm];
         let mut words = self.measurements[place.measurement].run.0.clone();
         if !words.iter().any(|word| word == "--quiet" || word == "-q") {
@@ -273,7 +273,7 @@ impl PlanFile {
     }
 
     /// Names of the measurement, the load and the arm of a place.
-    pub fn names(&self, place: TrialCellIndex) -> (String, Option<String>, String) {
+    pub fn part_names(&self, place: TrialCellIndex) -> (String, Option<String>, String) {
         let load = place.load.map(|at| self.loads[at].name.clone());
         (self.measurements[place.measurement].name.clone(), load, self.arms[place.arm].name.clone())
     }
@@ -301,16 +301,17 @@ impl PlanFile {
 
     /// What measurements, loads and arms need, in this order.
     pub fn needs(&self) -> impl Iterator<Item = Requirement<'_>> {
-        let measurements = self
-            .measurements
-            .iter()
-            .filter_map(|one| Requirement::of("measurement", &one.name, &one.needs, &one.otherwise));
+        let measurements = self.measurements.iter().filter_map(|one| {
+            Requirement::from_command("measurement", &one.name, &one.needs, &one.otherwise)
+        });
         let loads = self
             .loads
             .iter()
-            .filter_map(|one| Requirement::of("load", &one.name, &one.needs, &one.otherwise));
-        let arms =
-            self.arms.iter().filter_map(|one| Requirement::of("arm", &one.name, &one.needs, &one.otherwise));
+            .filter_map(|one| Requirement::from_command("load", &one.name, &one.needs, &one.otherwise));
+        let arms = self
+            .arms
+            .iter()
+            .filter_map(|one| Requirement::from_command("arm", &one.name, &one.needs, &one.otherwise));
         measurements.chain(loads).chain(arms)
     }
 
@@ -326,7 +327,7 @@ impl PlanFile {
 
 impl Arm {
     /// Changes that the arm makes, in words.
-    pub fn words(&self) -> String {
+    pub fn describe_changes(&self) -> String {
         let mut words = Vec::from_iter(self.before.clone());
         words.extend(self.set.iter().map(|(file, value)| format!("{file} = {value}")));
         if !self.prefix.0.is_empty() {
@@ -400,11 +401,11 @@ mod tests {
     #[test]
     fn a_plan_is_read_as_it_is_written() {
         let plan = PlanFile::parse(PLAN).unwrap();
-        assert_eq!((plan.places().len(), plan.restore()), (8, Some("off")));
+        assert_eq!((plan.cell_indices().len(), plan.restore()), (8, Some("off")));
         let last = TrialCellIndex { measurement: 0, load: Some(1), arm: 1 };
         let expected =
             "wake --duration 1s --method clock --quiet --label arm=with --label board=a7 --load cpu";
-        assert_eq!(plan.words(last).join(" "), expected);
+        assert_eq!(plan.command_words(last).join(" "), expected);
         assert_eq!(plan.name(last), "with-wake-cpu");
         assert_eq!(plan.load(TrialCellIndex { load: Some(0), ..last }), None);
         assert!(!plan.is_same());
@@ -412,7 +413,7 @@ mod tests {
         assert_eq!((alone.arms.len(), alone.repetitions, alone.restore()), (1, 1, None));
         let quiet = PlanFile::parse("[[measurement]]\nname = \"a\"\nrun = \"wake -q\"").unwrap();
         let only = TrialCellIndex { measurement: 0, load: None, arm: 0 };
-        assert!(quiet.words(only).join(" ").starts_with("wake -q --label arm="));
+        assert!(quiet.command_words(only).join(" ").starts_with("wake -q --label arm="));
     }
 
     #[test]

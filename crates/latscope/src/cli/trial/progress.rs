@@ -3,7 +3,7 @@
 use super::super::live::{RunsScreen, RunsScreenModel};
 use super::plan_file::{Planned, TrialCellIndex};
 use latscope_engine::observers::ProgressStyle;
-use latscope_engine::remaining::about;
+use latscope_engine::remaining::format_approximate;
 use latscope_process::terminal::status_width;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,17 +19,17 @@ pub struct TrialTimeEstimate {
 
 impl TrialTimeEstimate {
     /// Notes how long a run took, with all before it.
-    pub fn took(&mut self, place: TrialCellIndex, duration: Duration) {
+    pub fn record_duration(&mut self, place: TrialCellIndex, duration: Duration) {
         self.taken.entry(place).or_default().push(duration);
     }
 
     /// Time that these runs will take: that of earlier runs of the same place, else of the same measurement, else of
     /// the plan. `None` if nothing is known of a run.
-    pub fn of(&self, runs: &[Planned]) -> Option<Duration> {
-        runs.iter().map(|run| self.one(run.cell)).sum()
+    pub fn estimate_runs(&self, runs: &[Planned]) -> Option<Duration> {
+        runs.iter().map(|run| self.estimate_run(run.cell)).sum()
     }
 
-    fn one(&self, place: TrialCellIndex) -> Option<Duration> {
+    fn estimate_run(&self, place: TrialCellIndex) -> Option<Duration> {
         let mean = |fits: &dyn Fn(&TrialCellIndex) -> bool| {
             let all = self.taken.iter().filter(|(other, _)| fits(other)).flat_map(|(_, taken)| taken);
             let (sum, count) = all.fold((Duration::ZERO, 0), |(sum, count), one| (sum + *one, count + 1));
@@ -57,28 +57,28 @@ impl TrialProgress {
     }
 
     /// Width of the line that is rewritten; `None` if there is none.
-    fn width(&self) -> Option<usize> {
+    fn line_width(&self) -> Option<usize> {
         status_width().filter(|_| !self.plain)
     }
 
     /// From now on a screen shows it.
-    pub fn show(&mut self, mut screen: RunsScreen, runs: RunsScreenModel) {
+    pub fn show_screen(&mut self, mut screen: RunsScreen, runs: RunsScreenModel) {
         screen.runs = runs;
-        screen.take();
+        screen.take_terminal();
         self.screen = RefCell::new(Some(screen));
     }
 
     /// A line that stays.
-    pub fn say(&self, line: &str) {
+    pub fn print_line(&self, line: &str) {
         if let Some(screen) = self.screen.borrow_mut().as_mut() {
             screen.runs.said.push(line.to_owned());
         } else if !self.quiet {
-            self.write(&format!("{}{line}\n", self.clear()));
+            self.write_text(&format!("{}{line}\n", self.clear()));
         }
     }
 
     /// A run of a cell begins.
-    pub fn begin(&self, cell: &str) {
+    pub fn begin_run(&self, cell: &str) {
         if let Some(screen) = self.screen.borrow_mut().as_mut() {
             let known = screen.runs.cells.iter().position(|known| known.name == cell);
             screen.runs.now = known.unwrap_or_default();
@@ -86,7 +86,7 @@ impl TrialProgress {
     }
 
     /// A run of the present cell is over.
-    pub fn count(&self, took: Duration, counted: bool) {
+    pub fn count_run(&self, took: Duration, counted: bool) {
         if let Some(screen) = self.screen.borrow_mut().as_mut() {
             let now = screen.runs.now;
             if let Some(cell) = screen.runs.cells.get_mut(now) {
@@ -103,42 +103,45 @@ impl TrialProgress {
         if let Some(screen) = screen.as_mut() {
             screen.runs.since = since.elapsed();
             let left = left.map(|left| left.saturating_sub(since.elapsed()));
-            screen.runs.left = left.map(|left| format!("{} left", about(left)));
-            screen.tick();
-        } else if let Some(width) = self.width().filter(|_| !self.quiet) {
-            let left = left.map(|left| format!(", {} left", about(left.saturating_sub(since.elapsed()))));
+            screen.runs.left = left.map(|left| format!("{} left", format_approximate(left)));
+            screen.update_screen();
+        } else if let Some(width) = self.line_width().filter(|_| !self.quiet) {
+            let left = left
+                .map(|left| format!(", {} left", format_approximate(left.saturating_sub(since.elapsed()))));
             let line = format!("{what}: {} s{}", since.elapsed().as_secs(), left.unwrap_or_default());
             let line: String = line.chars().take(width - 1).collect();
-            self.write(&format!("{}{line}", self.clear()));
+            self.write_text(&format!("{}{line}", self.clear()));
         }
     }
 
     /// A run is over.
     pub fn done(&self, what: &str, took: Duration, left: Option<Duration>) {
-        if self.width().is_none() {
-            let left = left.filter(|left| !left.is_zero()).map(|left| format!(", {} left", about(left)));
-            self.say(&format!("{what}: {:.1} s{}", took.as_secs_f64(), left.unwrap_or_default()));
+        if self.line_width().is_none() {
+            let left = left
+                .filter(|left| !left.is_zero())
+                .map(|left| format!(", {} left", format_approximate(left)));
+            self.print_line(&format!("{what}: {:.1} s{}", took.as_secs_f64(), left.unwrap_or_default()));
         }
     }
 
     /// Removes the line that is rewritten, or leaves the screen. The messages on the screen are then printed again.
-    pub fn end(&self) {
+    pub fn end_display(&self) {
         if let Some(screen) = self.screen.take() {
-            screen.leave();
-            screen.runs.said.iter().for_each(|line| self.say(line));
+            screen.leave_terminal();
+            screen.runs.said.iter().for_each(|line| self.print_line(line));
             return;
         }
         if !self.quiet {
-            self.write(self.clear());
+            self.write_text(self.clear());
         }
     }
 
     fn clear(&self) -> &'static str {
-        if self.width().is_some() { "\r\x1b[K" } else { "" }
+        if self.line_width().is_some() { "\r\x1b[K" } else { "" }
     }
 
     /// A closed stderr is no reason to stop.
-    fn write(&self, text: &str) {
+    fn write_text(&self, text: &str) {
         latscope_process::stderr::write_moving(text);
     }
 }
@@ -154,15 +157,15 @@ mod tests {
         let seconds = Duration::from_secs;
         let mut remaining = TrialTimeEstimate::default();
         let left = [run(0, 0), run(0, 1), run(0, 1)];
-        assert_eq!(remaining.of(&left), None);
+        assert_eq!(remaining.estimate_runs(&left), None);
         remaining.planned.insert(place(0, 0), Some(seconds(5)));
         remaining.planned.insert(place(0, 1), Some(seconds(5)));
-        assert_eq!(remaining.of(&left), Some(seconds(15)));
-        remaining.took(place(0, 0), seconds(10));
-        assert_eq!(remaining.of(&left), Some(seconds(30)));
-        remaining.took(place(0, 1), seconds(20));
-        assert_eq!(remaining.of(&left), Some(seconds(50)));
-        assert_eq!(remaining.of(&[]), Some(Duration::ZERO));
-        assert_eq!(remaining.of(&[run(1, 0)]), None);
+        assert_eq!(remaining.estimate_runs(&left), Some(seconds(15)));
+        remaining.record_duration(place(0, 0), seconds(10));
+        assert_eq!(remaining.estimate_runs(&left), Some(seconds(30)));
+        remaining.record_duration(place(0, 1), seconds(20));
+        assert_eq!(remaining.estimate_runs(&left), Some(seconds(50)));
+        assert_eq!(remaining.estimate_runs(&[]), Some(Duration::ZERO));
+        assert_eq!(remaining.estimate_runs(&[run(1, 0)]), None);
     }
 }

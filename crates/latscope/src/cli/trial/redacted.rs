@@ -10,7 +10,7 @@ const ARMS: [&str; 5] = ["a", "b", "with", "without", "as-is"];
 
 /// Returns the plan with names that the user did not choose, without title and labels, if this process redacts. It can
 /// be carried out.
-pub fn renamed(mut plan: PlanFile) -> PlanFile {
+pub fn redact_names(mut plan: PlanFile) -> PlanFile {
     if !redact::applies() {
         return plan;
     }
@@ -27,7 +27,7 @@ pub fn renamed(mut plan: PlanFile) -> PlanFile {
     for (at, load) in plan.loads.iter_mut().enumerate() {
         // A load without a value is named by it.
         let value = load.load.get_or_insert_with(|| load.name.clone());
-        let is_known = *value == load.name && shows(value);
+        let is_known = *value == load.name && is_own_load(value);
         load.name = if is_known { load.name.clone() } else { format!("load-{}", at + 1) };
     }
     unique(&mut plan);
@@ -45,19 +45,19 @@ fn unique(plan: &mut PlanFile) {
 }
 
 /// Returns true if a load is one of latscope's.
-fn shows(load: &str) -> bool {
+fn is_own_load(load: &str) -> bool {
     BackgroundLoad::built_in(load).is_some() || load == "none"
 }
 
 /// Returns the plan as it may be shown and written: also without commands, if this process redacts.
-pub fn shown(plan: &PlanFile) -> PlanFile {
-    let mut plan = renamed(plan.clone());
+pub fn redact_plan(plan: &PlanFile) -> PlanFile {
+    let mut plan = redact_names(plan.clone());
     if !redact::applies() {
         return plan;
     }
     hide(&mut plan.restore);
     for one in &mut plan.measurements {
-        one.run = TrialCommandLine(redact::words(&one.run.0));
+        one.run = TrialCommandLine(redact::redact_words(&one.run.0));
         hide(&mut one.needs);
         hide(&mut one.otherwise);
     }
@@ -67,7 +67,7 @@ pub fn shown(plan: &PlanFile) -> PlanFile {
         }
         hide_load(&mut arm.load);
         if !arm.prefix.0.is_empty() {
-            arm.prefix = TrialCommandLine(vec![redact::command(&arm.prefix.to_string())]);
+            arm.prefix = TrialCommandLine(vec![redact::redact_command(&arm.prefix.to_string())]);
         }
         arm.set = std::mem::take(&mut arm.set)
             .into_iter()
@@ -84,12 +84,12 @@ pub fn shown(plan: &PlanFile) -> PlanFile {
 
 fn hide(command: &mut Option<String>) {
     if let Some(command) = command {
-        *command = redact::command(command);
+        *command = redact::redact_command(command);
     }
 }
 
 fn hide_load(load: &mut Option<String>) {
-    if load.as_ref().is_some_and(|load| !shows(load)) {
+    if load.as_ref().is_some_and(|load| !is_own_load(load)) {
         hide(load);
     }
 }
@@ -120,14 +120,14 @@ impl TrialOutcome {
         if !redact::applies() {
             return;
         }
-        let new = shown(&self.plan);
+        let new = redact_plan(&self.plan);
         let old = std::mem::replace(&mut self.plan, new);
         for one in &mut self.skipped {
             let at = old.names_of(&one.kind).iter().position(|name| **name == one.name);
             one.name = at.map_or_else(String::new, |at| self.plan.names_of(&one.kind)[at].clone());
         }
         for one in self.order.iter_mut().chain(self.runs.iter_mut().map(|run| &mut run.planned)) {
-            let names = one.place(&old).map(|place| self.plan.names(place)).unwrap_or_default();
+            let names = one.cell_index(&old).map(|place| self.plan.part_names(place)).unwrap_or_default();
             (one.measurement, one.load, one.arm) = names;
         }
     }
@@ -137,8 +137,12 @@ impl TrialOutcome {
         if !redact::applies() {
             return;
         }
-        let files: Vec<(String, String)> =
-            self.order.iter().enumerate().map(|(at, one)| (one.file.clone(), file(at, one))).collect();
+        let files: Vec<(String, String)> = self
+            .order
+            .iter()
+            .enumerate()
+            .map(|(at, one)| (one.file.clone(), result_file_name(at, one)))
+            .collect();
         for (known, one) in files.iter().zip(&mut self.order) {
             one.file.clone_from(&known.1);
         }
@@ -149,12 +153,13 @@ impl TrialOutcome {
         }
         for (at, run) in self.runs.iter_mut().enumerate() {
             let known = files.iter().find(|(before, _)| *before == run.planned.file);
-            run.planned.file = known.map_or_else(|| file(at, &run.planned), |(_, after)| after.clone());
+            run.planned.file =
+                known.map_or_else(|| result_file_name(at, &run.planned), |(_, after)| after.clone());
         }
     }
 }
 
-fn file(at: usize, run: &Ordered) -> String {
+fn result_file_name(at: usize, run: &Ordered) -> String {
     let load = run.load.as_ref().map(|load| format!("-{load}")).unwrap_or_default();
     format!("{:03}-{}-{}{load}.json", at + 1, run.arm, run.measurement)
 }

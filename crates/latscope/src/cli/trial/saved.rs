@@ -3,7 +3,7 @@
 
 use super::super::results::{self, TRIAL, as_kept};
 use super::super::{CommandExit, input};
-use super::hashes::hashed;
+use super::hashes::hash_file;
 use super::outcome::{SCHEMA, Skipped, TrialCellRuns, TrialOutcome, TrialRunRecord, comparisons, table};
 use super::shared::TrialOutputOptions;
 use super::show::{self, TrialViewKind};
@@ -25,9 +25,9 @@ pub fn is_trial(directory: &Path) -> bool {
 ///
 /// # Errors
 /// The file of the trial cannot be read or is no such file, or stdout or a file cannot be written.
-pub fn show(directory: &Path, to: TrialOutputOptions) -> Result<CommandExit> {
+pub fn show_saved(directory: &Path, to: TrialOutputOptions) -> Result<CommandExit> {
     let file = as_kept(directory.join(TRIAL));
-    let read = input::text(&file)?;
+    let read = input::read_text(&file)?;
     let saved: TrialOutcome =
         serde_json::from_str(&read).with_context(|| format!("{} is no file of a trial", file.display()))?;
     let (mut shown, counted) = outcome(saved, directory)?;
@@ -43,14 +43,14 @@ pub fn show(directory: &Path, to: TrialOutputOptions) -> Result<CommandExit> {
     let two = plan.measurements.len() == 1 && plan.arms.len() == 2 && plan.loads.is_empty();
     let view = if two { TrialViewKind::Comparison } else { TrialViewKind::Table };
     shown.redact();
-    shown.acceptance = record(&shown, view, directory, shown.exit_of_verdict(&counted));
+    shown.acceptance = acceptance_record(&shown, view, directory, shown.exit_of_verdict(&counted));
     shown.rename_files();
-    show::show(&shown, view, to)?;
-    Ok(CommandExit::of_code(shown.exit_of_verdict(&counted), || show::reason(&shown)))
+    show::show_outcome(&shown, view, to)?;
+    Ok(CommandExit::of_code(shown.exit_of_verdict(&counted), || show::failure_reason(&shown)))
 }
 
 /// Checks that a name is of a file of the directory itself, not of one elsewhere.
-fn within(name: &str) -> Result<()> {
+fn check_file_name(name: &str) -> Result<()> {
     let mut parts = Path::new(name).components();
     let own = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
     ensure!(own, "{TRIAL} names {name:?}, which is no file of its directory");
@@ -62,7 +62,7 @@ fn outcome(saved: TrialOutcome, directory: &Path) -> Result<(TrialOutcome, Trial
     let plan = saved.plan.checked()?;
     let mut outcome = TrialOutcome { schema: SCHEMA, plan, ..saved };
     let made = outcome.runs.iter().map(|run| &run.planned);
-    outcome.order.iter().chain(made).try_for_each(|run| within(&run.file))?;
+    outcome.order.iter().chain(made).try_for_each(|run| check_file_name(&run.file))?;
     for planned in &outcome.order {
         let known = outcome.runs.iter().any(|run| run.planned.file == planned.file);
         let file = as_kept(directory.join(&planned.file));
@@ -79,7 +79,7 @@ fn outcome(saved: TrialOutcome, directory: &Path) -> Result<(TrialOutcome, Trial
     }
     let mut found = TrialCellRuns::new();
     for run in outcome.runs.iter_mut().filter(|run| run.counted) {
-        let Some(place) = run.planned.place(&outcome.plan) else {
+        let Some(place) = run.planned.cell_index(&outcome.plan) else {
             bail!("{TRIAL} has a run of {}, which its plan does not have", run.planned.measurement)
         };
         match complete(&as_kept(directory.join(&run.planned.file))) {
@@ -92,7 +92,12 @@ fn outcome(saved: TrialOutcome, directory: &Path) -> Result<(TrialOutcome, Trial
 
 /// The record of the runs that count, where criteria were asked of them and they are not compared.
 /// `exit` is the exit code of the command.
-pub fn record(outcome: &TrialOutcome, view: TrialViewKind, directory: &Path, exit: u8) -> Option<Acceptance> {
+pub fn acceptance_record(
+    outcome: &TrialOutcome,
+    view: TrialViewKind,
+    directory: &Path,
+    exit: u8,
+) -> Option<Acceptance> {
     if view == TrialViewKind::Comparison {
         return None;
     }
@@ -101,20 +106,20 @@ pub fn record(outcome: &TrialOutcome, view: TrialViewKind, directory: &Path, exi
     let read: Vec<(&TrialRunRecord, Report, HashedFile)> = counted
         .filter_map(|run| {
             let file = as_kept(directory.join(&run.planned.file));
-            Some((run, results::load_one(&file).ok()?, hashed(&file)))
+            Some((run, results::load_one(&file).ok()?, hash_file(&file)))
         })
         .collect();
     let inputs: Vec<AcceptanceRun> =
-        read.iter().map(|(run, report, file)| input(run, report, file)).collect();
+        read.iter().map(|(run, report, file)| acceptance_run(run, report, file)).collect();
     acceptance(&inputs, &scope(outcome, exit), outcome.binary.as_ref())
 }
 
 fn scope(outcome: &TrialOutcome, exit: u8) -> AcceptanceScope {
-    let asked: Vec<&TrialArmCell> = outcome.asked().collect();
+    let asked: Vec<&TrialArmCell> = outcome.cells_with_criteria().collect();
     let (left_out, unmeasured): (Vec<&TrialArmCell>, Vec<&TrialArmCell>) =
         asked.iter().copied().filter(|cell| cell.runs == 0).partition(|cell| outcome.is_skipped(cell));
     AcceptanceScope {
-        skipped: outcome.skipped.iter().map(Skipped::words).collect(),
+        skipped: outcome.skipped.iter().map(Skipped::describe_skip).collect(),
         asked: asked.len(),
         left_out: left_out.len(),
         unmeasured: unmeasured.len(),
@@ -122,7 +127,7 @@ fn scope(outcome: &TrialOutcome, exit: u8) -> AcceptanceScope {
     }
 }
 
-fn input<'a>(
+fn acceptance_run<'a>(
     TrialRunRecord { planned, .. }: &'a TrialRunRecord,
     report: &'a Report,
     file: &HashedFile,
@@ -136,7 +141,7 @@ fn input<'a>(
 /// # Errors
 /// There is no such result; the text has the reason.
 pub fn complete(file: &Path) -> Result<RunResult, String> {
-    let read = results::load(&[file.to_path_buf()]).map_err(|error| format!("{error:#}"))?;
+    let read = results::load_results(&[file.to_path_buf()]).map_err(|error| format!("{error:#}"))?;
     let (_, run) = read.runs.into_iter().next().ok_or("it left no result")?;
     match &run.report.interrupted {
         Some(by) => Err(format!("it was interrupted by {}", by.by)),

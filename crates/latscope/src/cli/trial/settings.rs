@@ -26,7 +26,7 @@ impl ArmSettings {
     ///
     /// # Errors
     /// A file is not in `/sys` or `/proc`, or its path contains `..`.
-    pub fn find(arms: &[Arm]) -> Result<(ArmSettings, Vec<Option<String>>)> {
+    pub fn find_files(arms: &[Arm]) -> Result<(ArmSettings, Vec<Option<String>>)> {
         let mut settings = ArmSettings::default();
         let mut lacking = Vec::new();
         for arm in arms {
@@ -58,7 +58,7 @@ impl ArmSettings {
                 own.extend(files.into_iter().map(|file| (file, value.clone())));
             }
             for file in own.keys() {
-                match held(file) {
+                match read_value(file) {
                     Ok(text) => drop(settings.before.insert(file.clone(), text)),
                     Err(error) => drop(why.get_or_insert_with(|| format!("{error:#}"))),
                 }
@@ -79,7 +79,7 @@ impl ArmSettings {
         }
         let mut refused = Vec::new();
         for arm in 0..self.of_arms.len() {
-            refused.push(self.apply(arm).err().map(|error| format!("{error:#}")));
+            refused.push(self.apply_arm(arm).err().map(|error| format!("{error:#}")));
             if refused[arm].is_some() {
                 self.restore()?;
             }
@@ -92,9 +92,11 @@ impl ArmSettings {
     ///
     /// # Errors
     /// The kernel refuses a value, or this is not root; the text names the file.
-    pub fn apply(&self, arm: usize) -> Result<()> {
+    pub fn apply_arm(&self, arm: usize) -> Result<()> {
         let of_arm = &self.of_arms[arm];
-        self.before.iter().try_for_each(|(file, before)| write(file, of_arm.get(file).unwrap_or(before)))
+        self.before
+            .iter()
+            .try_for_each(|(file, before)| write_value(file, of_arm.get(file).unwrap_or(before)))
     }
 
     /// Writes to all files what they held before.
@@ -102,7 +104,7 @@ impl ArmSettings {
     /// # Errors
     /// A file does not hold its value afterwards; all files are tried.
     pub fn restore(&self) -> Result<()> {
-        self.before.iter().map(|(file, before)| write(file, before)).fold(Ok(()), Result::and)
+        self.before.iter().map(|(file, before)| write_value(file, before)).fold(Ok(()), Result::and)
     }
 
     /// Takes the files out of the journal, once they are restored.
@@ -122,7 +124,7 @@ const MOST: usize = 1 << 14;
 
 /// Reads the value of a file: of a choice, `always [madvise] never`, the word in brackets. What is read-only is not
 /// opened: a look at some of these files takes messages from their reader, or memory without a limit.
-fn held(file: &Path) -> Result<String> {
+fn read_value(file: &Path) -> Result<String> {
     let cannot = || format!("cannot read {}", file.display());
     let about = fs::metadata(file).with_context(cannot)?;
     ensure!(about.is_file(), "{} is no setting: it is no file", file.display());
@@ -137,13 +139,13 @@ fn held(file: &Path) -> Result<String> {
     Ok(chosen.unwrap_or(text.trim()).to_owned())
 }
 
-fn write(file: &Path, value: &str) -> Result<()> {
-    if held(file)? == value {
+fn write_value(file: &Path, value: &str) -> Result<()> {
+    if read_value(file)? == value {
         return Ok(());
     }
     let cannot = || format!("cannot write {value:?} to {}", file.display());
-    guardian::write(file, value).with_context(cannot)?;
-    let now = held(file)?;
+    guardian::write_kernel_file(file, value).with_context(cannot)?;
+    let now = read_value(file)?;
     ensure!(now == value, "{} holds {now:?} after {value:?} was written to it", file.display());
     Ok(())
 }
@@ -167,15 +169,20 @@ mod tests {
         assert!(all.iter().any(|path| path.ends_with("status")), "{all:?}");
         assert!(expand("/proc/self/nosuch").is_empty());
         let (settings, lacking) =
-            ArmSettings::find(&[arm("/proc/self/oom_score_adj", "3"), arm("/sys/nosuch", "1")]).unwrap();
+            ArmSettings::find_files(&[arm("/proc/self/oom_score_adj", "3"), arm("/sys/nosuch", "1")])
+                .unwrap();
         assert_eq!((settings.before.len(), lacking[0].as_ref()), (1, None));
         assert_eq!(lacking[1].as_deref(), Some("this machine has no /sys/nosuch"));
-        let beyond = ArmSettings::find(&[arm("/proc/self/root/etc/passwd", "1")]).unwrap_err().to_string();
+        let beyond =
+            ArmSettings::find_files(&[arm("/proc/self/root/etc/passwd", "1")]).unwrap_err().to_string();
         assert!(beyond.ends_with("leads to /etc/passwd"), "{beyond}");
         assert!(
-            ArmSettings::find(&[arm("/etc/passwd", "1")]).unwrap_err().to_string().contains("/etc/passwd")
+            ArmSettings::find_files(&[arm("/etc/passwd", "1")])
+                .unwrap_err()
+                .to_string()
+                .contains("/etc/passwd")
         );
-        assert!(ArmSettings::find(&[arm("/proc/../etc/passwd", "1")]).is_err());
+        assert!(ArmSettings::find_files(&[arm("/proc/../etc/passwd", "1")]).is_err());
     }
 
     /// `/proc/kmsg` gives each message once, and `/proc/self/pagemap` has no end.
@@ -187,7 +194,7 @@ mod tests {
             ("/proc/self", "it is no file"),
             ("/proc/self/mem", "cannot read"),
         ] {
-            let (settings, lacking) = ArmSettings::find(&[arm(file, "2")]).unwrap();
+            let (settings, lacking) = ArmSettings::find_files(&[arm(file, "2")]).unwrap();
             assert!(settings.before.is_empty() && lacking[0].as_ref().unwrap().contains(why), "{lacking:?}");
         }
     }
@@ -196,17 +203,17 @@ mod tests {
     fn each_arm_has_its_own_values_and_the_others_what_was_before() {
         // Its own score may be raised by any process.
         let file = "/proc/self/oom_score_adj";
-        let before = held(Path::new(file)).unwrap();
-        let (settings, _) = ArmSettings::find(&[Arm::default(), arm(file, "1000")]).unwrap();
-        settings.apply(1).unwrap();
-        assert_eq!(held(Path::new(file)).unwrap(), "1000");
-        let restored = settings.apply(0);
+        let before = read_value(Path::new(file)).unwrap();
+        let (settings, _) = ArmSettings::find_files(&[Arm::default(), arm(file, "1000")]).unwrap();
+        settings.apply_arm(1).unwrap();
+        assert_eq!(read_value(Path::new(file)).unwrap(), "1000");
+        let restored = settings.apply_arm(0);
         if rustix::process::geteuid().is_root() {
             restored.unwrap();
-            assert_eq!(held(Path::new(file)).unwrap(), before);
+            assert_eq!(read_value(Path::new(file)).unwrap(), before);
         }
-        let (refusing, _) = ArmSettings::find(&[arm(file, "banana")]).unwrap();
-        let error = format!("{:#}", refusing.apply(0).unwrap_err());
+        let (refusing, _) = ArmSettings::find_files(&[arm(file, "banana")]).unwrap();
+        let error = format!("{:#}", refusing.apply_arm(0).unwrap_err());
         assert!(error.contains("cannot write \"banana\" to /proc/self/oom_score_adj"), "{error}");
     }
 }

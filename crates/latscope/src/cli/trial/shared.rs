@@ -2,7 +2,7 @@
 
 use super::super::judged::{ComparisonFiles, percent};
 use super::super::live::LiveArguments;
-use super::super::options::{STYLES, one_of, possible, some_time};
+use super::super::options::{STYLES, one_of, some_time, word_parser};
 use clap::{Args, value_parser};
 use latscope_core::json;
 use latscope_engine::observers::ProgressStyle;
@@ -28,7 +28,7 @@ pub struct SharedArguments {
     #[arg(long)]
     pub all: bool,
     /// Exit with 2 where an arm is worse than the first, with 3 where the runs do not decide it
-    #[arg(long, value_name = "WHAT", value_parser = possible([("worse", "an arm is worse than the first")]))]
+    #[arg(long, value_name = "WHAT", value_parser = word_parser([("worse", "an arm is worse than the first")]))]
     pub fail_on: Option<String>,
     /// Longest time of each command of the shell: before a run, to restore, to see what a plan needs
     #[arg(long, value_name = "T", value_parser = some_time, default_value = "1m")]
@@ -66,7 +66,7 @@ pub struct TrialOutputOptions<'a> {
 
 impl SharedArguments {
     /// Returns the destination of the outcome.
-    pub fn shown(&self) -> TrialOutputOptions<'_> {
+    pub fn output_options(&self) -> TrialOutputOptions<'_> {
         TrialOutputOptions { files: &self.files, all: self.all, quiet: self.quiet }
     }
 }

@@ -1,6 +1,6 @@
 //! The plans that come with latscope.
 
-use super::super::output::width;
+use super::super::output::terminal_width;
 use super::super::usage::did_you_mean;
 use super::plan_file::PlanFile;
 use latscope_views::DisplayOptions;
@@ -16,20 +16,20 @@ const PLANS: [(&str, &str); 6] = [
 ];
 
 /// The text of the plan of this name.
-pub fn text(name: &str) -> Option<&'static str> {
+pub fn plan_text(name: &str) -> Option<&'static str> {
     PLANS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
 /// The names, and what each plan answers.
 pub fn list() -> String {
     let title = |text: &str| PlanFile::parse(text).map(|plan| plan.title).unwrap_or_default();
-    let options = DisplayOptions { width: width(), ..DisplayOptions::default() };
+    let options = DisplayOptions { width: terminal_width(), ..DisplayOptions::default() };
     let line = |(name, text): &(&str, &str)| paragraph(&format!("{name:<18}  "), &title(text), &options);
     PLANS.iter().map(line).collect()
 }
 
 /// Message for a name of neither a file nor a plan.
-pub fn unknown(name: &str) -> String {
+pub fn unknown_plan(name: &str) -> String {
     let near = did_you_mean(name, PLANS.iter().map(|(known, _)| *known));
     let near = if near.is_empty() { ": `latscope run --list` lists the plans".to_owned() } else { near };
     format!("{name} is neither a file nor a plan of latscope{near}")
@@ -46,7 +46,7 @@ mod tests {
             assert!(!plan.title.is_empty(), "{name}");
         }
         assert!(list().contains("rt-acceptance"));
-        assert!(unknown("rt-aceptance").contains("did you mean rt-acceptance?"));
-        assert!(unknown("x.toml").contains("--list"));
+        assert!(unknown_plan("rt-aceptance").contains("did you mean rt-acceptance?"));
+        assert!(unknown_plan("x.toml").contains("--list"));
     }
 }

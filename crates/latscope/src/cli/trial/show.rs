@@ -6,8 +6,8 @@ use super::outcome::{Compared, Ordered, Skipped, TrialOutcome, TrialRunRecord};
 use super::plan_file::{Arm, PlanFile, Planned, Requirement, TrialRunOrder};
 use super::shared::{SharedArguments, TrialOutputOptions};
 use anyhow::{Result, ensure};
-use latscope_core::units::counted;
-use latscope_engine::remaining::about;
+use latscope_core::units::count_with_noun;
+use latscope_engine::remaining::format_approximate;
 use latscope_engine::saver;
 use latscope_process::stdout;
 use latscope_views::{DisplayOptions, comparison, trial as views};
@@ -29,7 +29,7 @@ pub enum TrialViewKind {
 /// # Errors
 /// A file would replace the plan.
 pub fn check_plan(to: &SharedArguments, plan: &Path) -> Result<()> {
-    check_distinct(&to.files.named(), [plan])
+    check_distinct(&to.files.named_files(), [plan])
 }
 
 /// Checks that all files can be written, before anything is run.
@@ -37,10 +37,10 @@ pub fn check_plan(to: &SharedArguments, plan: &Path) -> Result<()> {
 /// # Errors
 /// A file cannot be written, or two files are the same.
 pub fn check_files(to: &SharedArguments) -> Result<()> {
-    let files = to.files.named();
+    let files = to.files.named_files();
     check_distinct(&files, [])?;
     ensure!(files.is_empty() || !to.dry_run, "--dry-run measures nothing that --{} could hold", files[0].0);
-    files.iter().filter(|(_, path)| !is_stdout(path)).try_for_each(|(_, path)| saver::check(path))
+    files.iter().filter(|(_, path)| !is_stdout(path)).try_for_each(|(_, path)| saver::check_writable(path))
 }
 
 /// Shows the runs of a plan in their order.
@@ -54,13 +54,14 @@ pub fn dry_run(
     order: &[Planned],
     time: Option<Duration>,
 ) -> Result<()> {
-    let time = time.map(|time| format!(", {}", about(time))).unwrap_or_default();
-    let mut out = format!("{}{time}, into {}/\n", counted(order.len() as u64, "run"), directory.display());
+    let time = time.map(|time| format!(", {}", format_approximate(time))).unwrap_or_default();
+    let mut out =
+        format!("{}{time}, into {}/\n", count_with_noun(order.len() as u64, "run"), directory.display());
     out += &views::arms(&arms(plan), &DisplayOptions { width: 1000, ..DisplayOptions::default() });
     if let Some(restore) = plan.restore() {
         out += &format!("at the end: {restore}\n");
     }
-    skipped.iter().for_each(|one| out += &format!("skipped: {}\n", one.words()));
+    skipped.iter().for_each(|one| out += &format!("skipped: {}\n", one.describe_skip()));
     for Requirement { kind, name, command, .. } in plan.needs() {
         out += &format!("{kind} {name}, if this succeeds: {command}\n");
     }
@@ -71,34 +72,34 @@ pub fn dry_run(
             "{:>4}  {}  {prefix}latscope {}\n",
             at + 1,
             plan.name(run.cell),
-            plan.words(run.cell).join(" ")
+            plan.command_words(run.cell).join(" ")
         );
     }
-    Ok(stdout::write(&out)?)
+    Ok(stdout::write_text(&out)?)
 }
 
 /// Name of each arm, and what it changes; none of a single arm.
 fn arms(plan: &PlanFile) -> Vec<(String, String)> {
     let several = plan.arms.iter().filter(|_| plan.arms.len() > 1);
-    several.map(|arm| (arm.name.clone(), arm.words())).collect()
+    several.map(|arm| (arm.name.clone(), arm.describe_changes())).collect()
 }
 
 /// Shows an outcome and writes its files; every file is tried.
 ///
 /// # Errors
 /// The first one that failed.
-pub fn show(outcome: &TrialOutcome, view: TrialViewKind, to: TrialOutputOptions) -> Result<()> {
-    let page = page(outcome, view);
-    let text = |options: &DisplayOptions| views::text(&page, to.all, options);
+pub fn show_outcome(outcome: &TrialOutcome, view: TrialViewKind, to: TrialOutputOptions) -> Result<()> {
+    let page = build_page(outcome, view);
+    let text = |options: &DisplayOptions| views::format_text(&page, to.all, options);
     let csv = || match (view, &outcome.comparisons[..]) {
-        (TrialViewKind::Comparison, [compared]) => comparison::csv(&compared.comparison),
-        _ => views::csv(&outcome.table),
+        (TrialViewKind::Comparison, [compared]) => comparison::format_csv(&compared.comparison),
+        _ => views::format_csv(&outcome.table),
     };
-    let markdown = || views::markdown(&page, to.all);
-    to.files.show(to.quiet, outcome, text, csv, markdown, || views::html(&page))
+    let markdown = || views::format_markdown(&page, to.all);
+    to.files.show_comparison(to.quiet, outcome, text, csv, markdown, || views::html(&page))
 }
 
-fn page(outcome: &TrialOutcome, view: TrialViewKind) -> views::TrialPage<'_> {
+fn build_page(outcome: &TrialOutcome, view: TrialViewKind) -> views::TrialPage<'_> {
     let plan = &outcome.plan;
     let minute = |time: &str| time.replace('T', " ").chars().take(16).collect::<String>();
     let from = minute(&outcome.started);
@@ -106,7 +107,7 @@ fn page(outcome: &TrialOutcome, view: TrialViewKind) -> views::TrialPage<'_> {
         Some(finished) => format!("{from} to {}", minute(finished)),
         None => format!("begun {from}, not finished"),
     };
-    let runs = counted(outcome.runs.len() as u64, "run");
+    let runs = count_with_noun(outcome.runs.len() as u64, "run");
     let order = match plan.order {
         TrialRunOrder::Random => format!("in random order (seed {})", plan.seed),
         TrialRunOrder::Given => "in the order of the plan".to_owned(),
@@ -116,16 +117,16 @@ fn page(outcome: &TrialOutcome, view: TrialViewKind) -> views::TrialPage<'_> {
         facts: format!("{runs} {order}, {when}"),
         arms: arms(plan),
         against: against(outcome, view).collect(),
-        skipped: outcome.skipped.iter().map(|one| format!("skipped: {}", one.words())).collect(),
+        skipped: outcome.skipped.iter().map(|one| format!("skipped: {}", one.describe_skip())).collect(),
         commands: plan.measurements.iter().map(|one| format!("latscope {}", one.run)).collect(),
         record: outcome.acceptance.as_ref(),
         cells: &outcome.table,
         is_table: view == TrialViewKind::Table || outcome.comparisons.is_empty(),
-        parts: outcome.comparisons.iter().map(|compared| part(outcome, compared)).collect(),
+        parts: outcome.comparisons.iter().map(|compared| comparison_part(outcome, compared)).collect(),
     }
 }
 
-fn part<'a>(outcome: &TrialOutcome, compared: &'a Compared) -> views::TrialComparison<'a> {
+fn comparison_part<'a>(outcome: &TrialOutcome, compared: &'a Compared) -> views::TrialComparison<'a> {
     let (name, margin) = (format!("B ({})", compared.b), compared.comparison.margin);
     views::TrialComparison {
         heading: heading(outcome, compared),
@@ -142,7 +143,7 @@ fn against(outcome: &TrialOutcome, view: TrialViewKind) -> impl Iterator<Item = 
         .interrupted
         .iter()
         .map(|signal| format!("interrupted by {signal}: these are the runs until then"));
-    let said = missing.into_iter().chain(interrupted).chain(lost(outcome));
+    let said = missing.into_iter().chain(interrupted).chain(summarize_lost(outcome));
     said.chain(criteria(outcome, view)).chain(warnings(outcome))
 }
 
@@ -163,7 +164,7 @@ fn missing(outcome: &TrialOutcome) -> String {
         outcome.order.iter().filter(|one| !begun(one)).map(|one| one.file.as_str()).collect();
     let mut text = format!(
         "the trial has not ended, or was killed: of {} {complete} {} complete",
-        counted(outcome.order.len() as u64, "run"),
+        count_with_noun(outcome.order.len() as u64, "run"),
         if complete == 1 { "is" } else { "are" }
     );
     if !cut.is_empty() {
@@ -178,12 +179,16 @@ fn missing(outcome: &TrialOutcome) -> String {
 }
 
 /// Summary of the runs that do not count.
-fn lost(outcome: &TrialOutcome) -> Option<String> {
+fn summarize_lost(outcome: &TrialOutcome) -> Option<String> {
     let lost: Vec<_> = outcome.runs.iter().filter(|run| !run.counted).collect();
     let why = lost.last().and_then(|run| run.why.as_deref()).unwrap_or_default();
     let text = || {
         let verb = if lost.len() == 1 { "does" } else { "do" };
-        format!("{} of {} {verb} not count: {why}", counted(lost.len() as u64, "run"), outcome.runs.len())
+        format!(
+            "{} of {} {verb} not count: {why}",
+            count_with_noun(lost.len() as u64, "run"),
+            outcome.runs.len()
+        )
     };
     (!lost.is_empty()).then(text)
 }
@@ -197,7 +202,11 @@ fn criteria(outcome: &TrialOutcome, view: TrialViewKind) -> Vec<String> {
         let arm = |(at, arm): (usize, &Arm)| {
             let runs = || outcome.runs.iter().filter(|run| run.counted && run.planned.arm == arm.name);
             let letter = char::from(b'A'.saturating_add(at as u8));
-            format!("{letter}: {} of {}", runs().filter(met).count(), counted(runs().count() as u64, "run"))
+            format!(
+                "{letter}: {} of {}",
+                runs().filter(met).count(),
+                count_with_noun(runs().count() as u64, "run")
+            )
         };
         let arms: Vec<String> = outcome.plan.arms.iter().enumerate().map(arm).collect();
         Some(format!("{verb} of {command}: {} (exit code {exit})", arms.join("; ")))
@@ -212,10 +221,10 @@ fn criteria(outcome: &TrialOutcome, view: TrialViewKind) -> Vec<String> {
 }
 
 /// Reason why an outcome has not passed.
-pub fn reason(outcome: &TrialOutcome) -> String {
+pub fn failure_reason(outcome: &TrialOutcome) -> String {
     let early = outcome.interrupted.iter().map(|signal| format!("ended by {signal}"));
     let missing = outcome.finished.is_none().then(|| missing(outcome));
-    let skipped = outcome.skipped.iter().map(|one| format!("skipped: {}", one.words()));
+    let skipped = outcome.skipped.iter().map(|one| format!("skipped: {}", one.describe_skip()));
     let reasons: Vec<String> = criteria(outcome, TrialViewKind::Comparison)
         .into_iter()
         .chain(early)
@@ -231,6 +240,6 @@ fn warnings(outcome: &TrialOutcome) -> Vec<String> {
     for warning in outcome.runs.iter().flat_map(|run| &run.warnings) {
         found.entry(&warning.id).or_insert((0, &warning.text)).0 += 1;
     }
-    let runs = |number: usize| format!("{number} of {}", counted(outcome.runs.len() as u64, "run"));
+    let runs = |number: usize| format!("{number} of {}", count_with_noun(outcome.runs.len() as u64, "run"));
     found.values().map(|(number, text)| format!("{}: {text}", runs(*number))).collect()
 }

@@ -11,7 +11,7 @@ const SWITCHES: &str = "sched:sched_switch";
 /// Returns the plan in which measurements with a longest permitted time (`--max`) also trace what exceeds it, if this
 /// process can trace. Those that say themselves what becomes of late events stay as they are, and so do commands that
 /// do not trace.
-pub fn traced(mut plan: PlanFile) -> PlanFile {
+pub fn add_tracing(mut plan: PlanFile) -> PlanFile {
     if !rustix::process::geteuid().is_root() || has_event(SWITCHES) == Some(false) {
         return plan;
     }

@@ -4,7 +4,8 @@ use super::profile::{self, WakeProfile};
 use crate::cli::criteria::Criteria;
 use crate::cli::live::LiveArguments;
 use crate::cli::options::{
-    Dynamic, ExplicitOptions, RunArguments, TimelineArgument, one_of, some_time, time, word,
+    Dynamic, ExplicitOptions, RunArguments, TimelineArgument, keyword_parser, one_of, parse_time_ns,
+    some_time,
 };
 use crate::cli::outliers::OutlierArguments;
 use clap::{Args, ValueEnum, value_parser};
@@ -87,13 +88,13 @@ const PHASES: [(Meaning, Phase); 3] = [
 #[derive(Debug, Args)]
 pub struct ThreadArguments {
     /// Time from one activation to the next [default: 1ms]
-    #[arg(long, short, value_name = "T", value_parser = time)]
+    #[arg(long, short, value_name = "T", value_parser = parse_time_ns)]
     pub interval: Option<u64>,
     /// Measuring threads [default: one on each CPU]
     #[arg(long, short, value_name = "N")]
     pub threads: Option<u64>,
     /// Each further thread's interval is longer by this
-    #[arg(long, value_name = "T", value_parser = time, default_value = "0s")]
+    #[arg(long, value_name = "T", value_parser = parse_time_ns, default_value = "0s")]
     pub distance: u64,
     /// Scheduling policy [default: fifo]
     #[arg(long, value_name = "P", value_enum, ignore_case = true)]
@@ -108,10 +109,10 @@ pub struct ThreadArguments {
     #[arg(long, value_name = "T", value_parser = some_time)]
     pub runtime: Option<u64>,
     /// How threads wait
-    #[arg(long, value_name = "M", value_parser = word::<WakeMethod>(), default_value = "nanosleep")]
+    #[arg(long, value_name = "M", value_parser = keyword_parser::<WakeMethod>(), default_value = "nanosleep")]
     pub method: WakeMethod,
     /// Clock of the timer and the stamps
-    #[arg(long, value_name = "C", value_parser = word::<ClockName>(), default_value = "monotonic")]
+    #[arg(long, value_name = "C", value_parser = keyword_parser::<ClockName>(), default_value = "monotonic")]
     pub clock: ClockName,
     /// First instants of the threads
     #[arg(long, value_name = "P", value_parser = one_of(&PHASES), default_value = "staggered")]
@@ -120,10 +121,10 @@ pub struct ThreadArguments {
     #[arg(long)]
     pub align_second: bool,
     /// One more hop from the woken thread to the one that is measured
-    #[arg(long, value_name = "HOW", value_parser = word::<WakeHopKind>(), default_value = "direct")]
+    #[arg(long, value_name = "HOW", value_parser = keyword_parser::<WakeHopKind>(), default_value = "direct")]
     pub via: WakeHopKind,
     /// Computing time of each activation; its end is measured too
-    #[arg(long, value_name = "T", value_parser = time, default_value = "0s")]
+    #[arg(long, value_name = "T", value_parser = parse_time_ns, default_value = "0s")]
     pub work: u64,
     /// Memory that each activation reads and writes
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0")]

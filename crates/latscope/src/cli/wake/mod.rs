@@ -30,16 +30,16 @@ impl Measures for WakeArguments {
     }
 
     fn plan(&self, machine: &Machine) -> Result<Plan> {
-        let setup = request::setup(self, machine)?;
+        let setup = request::step_setup(self, machine)?;
         let step = match self.probe {
-            WakeProbe::Timer => setup.step(),
-            WakeProbe::Timerlat => timerlat::step(&setup),
+            WakeProbe::Timer => setup.plan_step(),
+            WakeProbe::Timerlat => timerlat::plan_step(&setup),
         };
         let request = RunRequest {
             timeline: self.timeline.timeline.clone(),
             on_threshold: self.outliers.rules()?,
             notes: self.profile.iter().map(|p| format!("profile {}: {}", p.name, p.source)).collect(),
-            ..self.run.request("wake", PlanInput::default(), 1)
+            ..self.run.run_request("wake", PlanInput::default(), 1)
         };
         let plan = planner::of_steps(vec![step], &request, machine);
         Ok(Plan { stop_when_exceeded: self.criteria.stop, ..plan })
@@ -80,13 +80,13 @@ impl Measures for WakeArguments {
         warnings
     }
 
-    fn watcher(&self) -> Result<Box<dyn Observer>> {
-        self.live.watcher(self.run.progress)
+    fn create_observer(&self) -> Result<Box<dyn Observer>> {
+        self.live.create_observer(self.run.progress)
     }
 
-    fn conclude(&self, report: &mut Report) {
+    fn add_findings(&self, report: &mut Report) {
         if let Some(activations) = self.extrapolate {
-            let findings = extremes::findings(report, activations, self.run.seed);
+            let findings = extremes::extrapolation_findings(report, activations, self.run.seed);
             report.findings.extend(findings);
         }
     }

@@ -18,9 +18,9 @@ const MINUTE: u64 = 60_000_000_000;
 /// # Errors
 /// A priority, an interval or a number of threads that is out of range; options that
 /// exclude each other, or that nothing uses.
-pub fn setup(asked: &WakeArguments, machine: &Machine) -> Result<WakeStepSetup> {
+pub fn step_setup(asked: &WakeArguments, machine: &Machine) -> Result<WakeStepSetup> {
     check_used(asked)?;
-    let threads = threads(asked, machine)?;
+    let threads = thread_settings(asked, machine)?;
     let longest = threads.iter().map(|thread| thread.interval).max().unwrap_or(timer::INTERVAL);
     let count = asked.run.count.or(asked.profile.and_then(|profile| profile.count));
     let duration = asked.run.duration.or(asked.profile.and_then(|profile| profile.duration));
@@ -81,7 +81,7 @@ fn check_used(asked: &WakeArguments) -> Result<()> {
     Ok(())
 }
 
-fn threads(asked: &WakeArguments, machine: &Machine) -> Result<Vec<WakeThreadSettings>> {
+fn thread_settings(asked: &WakeArguments, machine: &Machine) -> Result<Vec<WakeThreadSettings>> {
     let interval = asked.threads.interval.or(asked.profile.map(|profile| profile.interval));
     let interval = interval.unwrap_or(timer::INTERVAL);
     if interval == 0 {
@@ -124,7 +124,7 @@ fn threads(asked: &WakeArguments, machine: &Machine) -> Result<Vec<WakeThreadSet
             slice: asked.threads.slice,
         });
     }
-    check(&threads)?;
+    check_threads(&threads)?;
     Ok(threads)
 }
 
@@ -144,15 +144,15 @@ fn policy(asked: &WakeArguments, interval: u64) -> Result<WakeThreadPolicy> {
     })
 }
 
-fn check(threads: &[WakeThreadSettings]) -> Result<()> {
+fn check_threads(threads: &[WakeThreadSettings]) -> Result<()> {
     let first = &threads[0];
-    if first.method == WakeMethod::Yield && first.policy.word() != "deadline" {
+    if first.method == WakeMethod::Yield && first.policy.policy_name() != "deadline" {
         bail!("--method yield sleeps only with --policy deadline: add that, or choose another method");
     }
     if first.via != WakeHopKind::Direct && first.method != WakeMethod::Nanosleep {
         bail!("--via {} measures the hop after an absolute sleep: leave out --method", first.via.word());
     }
-    if first.via != WakeHopKind::Direct && first.policy.word() == "deadline" {
+    if first.via != WakeHopKind::Direct && first.policy.policy_name() == "deadline" {
         bail!(
             "--via {} needs a second thread of the same policy: choose fifo, rr or other",
             first.via.word()
@@ -193,7 +193,7 @@ mod tests {
 
     fn planned(words: &str) -> Result<WakeStepSetup> {
         let matches = command().try_get_matches_from(format!("wake {words}").split_whitespace()).unwrap();
-        setup(&WakeArguments::from_arg_matches(&matches).unwrap(), &machine())
+        step_setup(&WakeArguments::from_arg_matches(&matches).unwrap(), &machine())
     }
 
     fn refused(words: &str) -> String {

@@ -5,19 +5,19 @@ use super::model::LiveModel;
 use super::theme::{Theme, draw_text};
 use super::view::LiveViewState;
 use super::{plot, table, words};
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use latscope_engine::criteria::Standing;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::Style;
 
 /// Draws all of it on an empty buffer.
-pub(super) fn draw(model: &LiveModel, view: &LiveViewState, theme: Theme, buffer: &mut Buffer) {
-    let parts = LiveScreenLayout::of(buffer.area, model, view);
+pub(super) fn draw_model(model: &LiveModel, view: &LiveViewState, theme: Theme, buffer: &mut Buffer) {
+    let parts = LiveScreenLayout::for_area(buffer.area, model, view);
     head(model, view, theme, parts.head, buffer);
     warnings(model, theme, parts.warnings, buffer);
     criteria(model, theme, parts.criteria, buffer);
-    table::draw(model, view, theme, parts.table, buffer);
+    table::draw_table(model, view, theme, parts.table, buffer);
     plot::seconds(model, view.selected, theme, parts.seconds, buffer);
     plot::histogram(model, view.selected, theme, parts.histogram, buffer);
     if view.help {
@@ -46,7 +46,7 @@ const LEAST_OUTLIERS: u16 = 3;
 const LEAST_SECONDS: u16 = 2;
 
 impl LiveScreenLayout {
-    fn of(area: Rect, model: &LiveModel, view: &LiveViewState) -> LiveScreenLayout {
+    fn for_area(area: Rect, model: &LiveModel, view: &LiveViewState) -> LiveScreenLayout {
         let roomy = area.height >= 28;
         let mut rest = area;
         let mut cut = |height: u16| {
@@ -92,10 +92,10 @@ fn draw_text_right(buffer: &mut Buffer, area: Rect, row: u16, taken: usize, text
 const LEAST_HEAD: usize = 16;
 
 fn head(model: &LiveModel, view: &LiveViewState, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    let state = view.state();
+    let state = view.drawing_state();
     let round = model.round().map(|round| format!("{round}  ")).unwrap_or_default();
     let mut time = format!("{state}{round}{}", model.position());
-    if let Some(left) = model.left() {
+    if let Some(left) = model.remaining_text() {
         // What is left says more than how far it is.
         let wordings = [format!("{time}, {left}"), format!("{state}{left}"), time];
         let fits = |wording: &&String| wording.len() + LEAST_HEAD < area.width.into();
@@ -116,15 +116,22 @@ fn state_of(model: &LiveModel) -> String {
         let done = (share * 20.0) as usize;
         said.push(format!("{}{}", "━".repeat(done), "─".repeat(20 - done)));
     }
-    let whole = model.events().map(|events| format!(" of {}", words::count(events))).unwrap_or_default();
-    said.push(format!("n {}{whole}", words::count(model.all.histogram.count())));
-    said.extend(model.all.rate.map(|rate| format!("{}/s", words::count(rate.round() as u64))));
-    said.push(format!("missed {}", words::count(model.all.missed)));
+    let whole = model
+        .event_limit()
+        .map(|events| format!(" of {}", words::format_short_count(events)))
+        .unwrap_or_default();
+    said.push(format!("n {}{whole}", words::format_short_count(model.all.histogram.count())));
+    said.extend(model.all.rate.map(|rate| format!("{}/s", words::format_short_count(rate.round() as u64))));
+    said.push(format!("missed {}", words::format_short_count(model.all.missed)));
     if model.all.early > 0 {
-        said.push(format!("early {}", words::count(model.all.early)));
+        said.push(format!("early {}", words::format_short_count(model.all.early)));
     }
     if let Some(threshold) = model.threshold {
-        said.push(format!("{} above {}", words::count(model.outlier_count), words::time(threshold)));
+        said.push(format!(
+            "{} above {}",
+            words::format_short_count(model.outlier_count),
+            words::format_short_time(threshold)
+        ));
     }
     said.join("  ")
 }
@@ -144,13 +151,13 @@ fn criteria(model: &LiveModel, theme: Theme, area: Rect, buffer: &mut Buffer) {
     standings.sort_by_key(|standing| !standing.exceeded);
     for (row, standing) in (0..area.height).zip(standings) {
         let style = if standing.exceeded { theme.warning() } else { Style::new() };
-        draw_text(buffer, area, row, &standing.words(), style);
+        draw_text(buffer, area, row, &standing.status_line(), style);
     }
 }
 
 fn outliers(model: &LiveModel, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let title = match (model.outlier_count, model.threshold) {
-        (0, Some(threshold)) => format!("no outliers above {} so far", words::time(threshold)),
+        (0, Some(threshold)) => format!("no outliers above {} so far", words::format_short_time(threshold)),
         (0, None) if model.watching => "no outliers so far".to_owned(),
         (0, None) if model.is_of_cpus() => "outliers are not looked for: --threshold T, --blame".to_owned(),
         (0, None) => String::new(),
@@ -159,7 +166,7 @@ fn outliers(model: &LiveModel, theme: Theme, area: Rect, buffer: &mut Buffer) {
     draw_text(buffer, area, 0, &title, theme.faint());
     for (row, outlier) in (1..area.height).zip(&model.outliers) {
         let time = words::time_of_day(theme.epoch, outlier.at);
-        draw_text(buffer, area, row, &format!("{time}  {}", words::outlier(outlier)), Style::new());
+        draw_text(buffer, area, row, &format!("{time}  {}", words::format_outlier(outlier)), Style::new());
     }
 }
 
@@ -192,7 +199,7 @@ fn keys_of(view: &LiveViewState, hidden: Option<String>) -> String {
 fn hidden(model: &LiveModel, view: &LiveViewState, height: u16) -> Option<String> {
     let what = if model.is_of_cpus() { "more CPU" } else { "more row" };
     let hidden = table::hidden(model, view, height) as u64;
-    (hidden > 0).then(|| counted(hidden, what))
+    (hidden > 0).then(|| count_with_noun(hidden, what))
 }
 
 fn keys(keys: &str, theme: Theme, area: Rect, buffer: &mut Buffer) {

@@ -1,4 +1,4 @@
-use super::super::testing::{SECOND, live, outlier, plan, snapshot, step};
+use super::super::testing::{SECOND, snapshot, test_outlier, test_plan, test_step, test_step_snapshot};
 use super::*;
 use latscope_core::report::Warning;
 use proptest::prelude::*;
@@ -8,9 +8,9 @@ const EPOCH: u64 = 1_790_000_000 * SECOND;
 
 /// 40 seconds of a run on these CPUs.
 fn model(cpus: &[u32]) -> LiveModel {
-    let step = step(cpus);
+    let step = test_step(cpus);
     let mut model = LiveModel::default();
-    model.start(&plan(&step));
+    model.start_run(&test_plan(&step));
     for second in 1..=40u64 {
         let points = cpus.iter().map(|cpu| {
             let some = second as usize;
@@ -21,22 +21,26 @@ fn model(cpus: &[u32]) -> LiveModel {
             }
             snapshot(&values, u64::from(*cpu) * 3, 22 * SECOND)
         });
-        model.take(&live(&step, second * SECOND, points.collect()));
+        model.apply_step_snapshot(&test_step_snapshot(&step, second * SECOND, points.collect()));
     }
     model
 }
 
 fn with_events(mut model: LiveModel) -> LiveModel {
-    model.outlier(&outlier(22 * SECOND, 1, 412_000));
+    model.add_outlier(&test_outlier(22 * SECOND, 1, 412_000));
     for (text, remedy) in [("memory is not locked", Some("ulimit -l unlimited")), ("the load ended", None)] {
-        model.warn(&Warning { id: String::new(), text: text.to_owned(), remedy: remedy.map(str::to_owned) });
+        model.add_warning(&Warning {
+            id: String::new(),
+            text: text.to_owned(),
+            remedy: remedy.map(str::to_owned),
+        });
     }
     model
 }
 
 fn drawn(model: &LiveModel, view: &LiveViewState, color: bool, width: u16, height: u16) -> Buffer {
     let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
-    draw(model, view, Theme { color, epoch: EPOCH }, &mut buffer);
+    draw_model(model, view, Theme { color, epoch: EPOCH }, &mut buffer);
     buffer
 }
 
@@ -81,7 +85,7 @@ fn help_takes_the_place_of_the_outliers() {
 #[test]
 fn before_the_first_snapshot_there_is_a_head() {
     let mut model = LiveModel::default();
-    model.start(&plan(&step(&[0, 1])));
+    model.start_run(&test_plan(&test_step(&[0, 1])));
     golden("begin", &text(&model, &LiveViewState::default(), 80, 24));
 }
 
@@ -98,7 +102,7 @@ fn of_many_cpus_the_chosen_one_is_seen() {
 
 #[test]
 fn what_is_measured_in_turn_is_in_view_and_named_on_a_narrow_screen() {
-    let mut kinds = step(&[0; 9]);
+    let mut kinds = test_step(&[0; 9]);
     for (point, at) in kinds.points.iter_mut().zip(0u64..) {
         point.probe = "remote.bandwidth".to_owned();
         let wait = if at % 2 == 0 { "eventfd" } else { "futex" };
@@ -107,10 +111,10 @@ fn what_is_measured_in_turn_is_in_view_and_named_on_a_narrow_screen() {
             .into();
     }
     let mut model = LiveModel::default();
-    model.start(&plan(&kinds));
+    model.start_run(&test_plan(&kinds));
     model.begin_point(&kinds.points[3]);
     let points = (0..9u64).map(|at| snapshot(&[(1000, if at <= 3 { 20 } else { 0 })], 0, 0)).collect();
-    model.take(&live(&kinds, SECOND, points));
+    model.apply_step_snapshot(&test_step_snapshot(&kinds, SECOND, points));
     let shown = text(&model, &LiveViewState::default(), 40, 20);
     assert!(shown.contains("497 B futex") && shown.contains("▸ now"), "{shown}");
     assert!(shown.contains(" left") && !shown.contains("500 B"), "{shown}");
@@ -141,13 +145,13 @@ proptest! {
         values in proptest::collection::vec((any::<u64>(), 1usize..4), 0..9),
         (selected, help) in (0usize..5, any::<bool>()),
     ) {
-        let step = step(&[0, 1, 2]);
+        let step = test_step(&[0, 1, 2]);
         let mut model = LiveModel::default();
-        model.start(&plan(&step));
+        model.start_run(&test_plan(&step));
         let values: Vec<(u64, usize)> = values.iter().map(|(value, n)| (value >> (value % 64), *n)).collect();
         for second in 0..3 {
             let points = (0..3).map(|_| snapshot(&values, u64::MAX / 8, second));
-            model.take(&live(&step, second * SECOND, points.collect()));
+            model.apply_step_snapshot(&test_step_snapshot(&step, second * SECOND, points.collect()));
         }
         let view = LiveViewState { selected, help, ..LiveViewState::default() };
         let buffer = drawn(&with_events(model), &view, true, width, height);

@@ -36,29 +36,29 @@ impl<W: Write> LiveLineWriter<W> {
     }
 
     /// A closed stderr is no reason to stop measuring.
-    fn say(&mut self, line: &str) {
+    fn write_line(&mut self, line: &str) {
         let _ = writeln!(self.out, "{line}").and_then(|()| self.out.flush());
     }
 
-    fn take(&mut self, live: &StepSnapshot) {
-        self.model.take(live);
+    fn apply_snapshot(&mut self, live: &StepSnapshot) {
+        self.model.apply_step_snapshot(live);
         if live.at >= self.said + PERIOD.as_nanos() as u64 {
             self.said = live.at;
-            self.say(&format!("measuring {}", state(&self.model)));
-            let standings: Vec<String> = self.model.standings.iter().map(Standing::words).collect();
-            standings.iter().for_each(|words| self.say(&format!("  {words}")));
+            self.write_line(&format!("measuring {}", format_state(&self.model)));
+            let standings: Vec<String> = self.model.standings.iter().map(Standing::status_line).collect();
+            standings.iter().for_each(|words| self.write_line(&format!("  {words}")));
         }
     }
 
     /// Says at once which criterion is exceeded.
-    fn criteria(&mut self, standings: &[Standing]) {
+    fn report_exceeded(&mut self, standings: &[Standing]) {
         let fresh = newly_exceeded(&self.model.standings, standings);
-        fresh.iter().for_each(|words| self.say(words));
+        fresh.iter().for_each(|words| self.write_line(words));
         self.model.standings = standings.to_vec();
     }
 
-    fn outlier(&mut self, outlier: &Outlier) {
-        self.model.outlier(outlier);
+    fn report_outlier(&mut self, outlier: &Outlier) {
+        self.model.add_outlier(outlier);
         if outlier.at / SECOND != self.second {
             (self.second, self.shown) = (outlier.at / SECOND, 0);
         }
@@ -71,8 +71,8 @@ impl<W: Write> LiveLineWriter<W> {
             0 => String::new(),
             left_out => format!("  (and {left_out} before it)"),
         };
-        let at = words::span(outlier.at);
-        self.say(&format!("outlier at {at}  {}{left_out}", words::outlier(outlier)));
+        let at = words::format_clock(outlier.at);
+        self.write_line(&format!("outlier at {at}  {}{left_out}", words::format_outlier(outlier)));
     }
 }
 
@@ -80,23 +80,27 @@ impl<W: Write> LiveLineWriter<W> {
 pub fn newly_exceeded(before: &[Standing], now: &[Standing]) -> Vec<String> {
     let known = |at: usize| before.get(at).is_some_and(|before| before.exceeded);
     let fresh = now.iter().enumerate().filter(|(at, standing)| standing.exceeded && !known(*at));
-    fresh.map(|(_, standing)| standing.words()).collect()
+    fresh.map(|(_, standing)| standing.status_line()).collect()
 }
 
-fn state(model: &LiveModel) -> String {
+fn format_state(model: &LiveModel) -> String {
     let mut said: Vec<String> = model.round().into_iter().collect();
     said.push(model.position());
-    said.push(format!("n {}", words::count(model.all.histogram.count())));
+    said.push(format!("n {}", words::format_short_count(model.all.histogram.count())));
     let largest = model.rows.iter().max_by_key(|row| row.histogram.max().map(|ns| ns as u64));
     if let Some((row, max)) = largest.and_then(|row| Some((row, row.histogram.max()?))) {
-        let of = words::row(&row.label);
+        let of = words::row_name(&row.label);
         let on = if of.starts_with("CPU") { "on" } else { "of" };
         said.push(format!("max {} {on} {of}", format_time(max)));
     }
     said.extend(model.all.histogram.tail_quantile(0.99).map(|ns| format!("p99 {}", format_time(ns))));
-    said.push(format!("missed {}", words::count(model.all.missed)));
+    said.push(format!("missed {}", words::format_short_count(model.all.missed)));
     if let Some(threshold) = model.threshold {
-        said.push(format!("{} above {}", words::count(model.outlier_count), words::time(threshold)));
+        said.push(format!(
+            "{} above {}",
+            words::format_short_count(model.outlier_count),
+            words::format_short_time(threshold)
+        ));
     }
     said.join("  ")
 }
@@ -105,14 +109,14 @@ impl<W: Write> Observer for LiveLineWriter<W> {
     fn observe(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Started(plan) => {
-                self.model.start(plan);
+                self.model.start_run(plan);
                 let head = self.model.head.clone();
-                self.say(&format!("measuring {}", head.trim_start_matches("latscope ")));
+                self.write_line(&format!("measuring {}", head.trim_start_matches("latscope ")));
             }
-            RunEvent::Snapshot(live) => self.take(live),
-            RunEvent::Outlier(outlier) => self.outlier(outlier),
-            RunEvent::Standings(standings) => self.criteria(standings),
-            RunEvent::Warning(warning) => self.say(&format!("latscope: {}", words::warning(warning))),
+            RunEvent::Snapshot(live) => self.apply_snapshot(live),
+            RunEvent::Outlier(outlier) => self.report_outlier(outlier),
+            RunEvent::Standings(standings) => self.report_exceeded(standings),
+            RunEvent::Warning(warning) => self.write_line(&format!("latscope: {}", words::warning(warning))),
             _ => {}
         }
     }

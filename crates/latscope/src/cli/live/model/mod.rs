@@ -9,7 +9,7 @@ use latscope_core::plan::{MeasurementPoint, Plan, PlanStep};
 use latscope_core::report::{Outlier, Warning};
 use latscope_engine::criteria::Standing;
 use latscope_engine::observers::{StepRound, StepSnapshot};
-use latscope_engine::remaining::{RunTimeEstimate, about};
+use latscope_engine::remaining::{RunTimeEstimate, format_approximate};
 use std::collections::VecDeque;
 
 const SECOND: u64 = 1_000_000_000;
@@ -82,15 +82,15 @@ impl LiveThreadRow {
         LiveThreadRow { label, ..LiveThreadRow::default() }
     }
 
-    fn take(&mut self, snapshot: &Snapshot, at: u64) {
+    fn apply_snapshot(&mut self, snapshot: &Snapshot, at: u64) {
         let fresh = fresh_max(&self.histogram, &snapshot.histogram);
         self.histogram = snapshot.histogram.clone();
         (self.missed, self.early, self.max_at) = (snapshot.missed, snapshot.early, snapshot.max_at);
-        self.count(fresh, at);
+        self.update_rate(fresh, at);
     }
 
-    fn count(&mut self, fresh: Option<f64>, at: u64) {
-        self.seconds.note(at / SECOND, fresh);
+    fn update_rate(&mut self, fresh: Option<f64>, at: u64) {
+        self.seconds.record_max(at / SECOND, fresh);
         let count = self.histogram.count();
         let (since, before) = *self.mark.get_or_insert((at, count));
         if at >= since + SECOND {
@@ -100,7 +100,7 @@ impl LiveThreadRow {
     }
 
     /// Becomes the sum of these rows.
-    fn sum(&mut self, rows: &[LiveThreadRow], at: u64) {
+    fn sum_rows(&mut self, rows: &[LiveThreadRow], at: u64) {
         // What has not begun does not know its tick yet.
         let mut begun = rows.iter().map(|row| &row.histogram).filter(|histogram| histogram.count() > 0);
         let Some(first) = begun.next() else { return };
@@ -114,27 +114,27 @@ impl LiveThreadRow {
         self.early = rows.iter().map(|row| row.early).sum();
         let largest = |row: &&LiveThreadRow| row.histogram.max().map(|ns| ns as u64);
         self.max_at = rows.iter().max_by_key(largest).map_or(0, |row| row.max_at);
-        self.count(fresh, at);
+        self.update_rate(fresh, at);
     }
 }
 
 impl LiveModel {
     /// Sets the model to the beginning of the run.
-    pub fn start(&mut self, plan: &Plan) {
+    pub fn start_run(&mut self, plan: &Plan) {
         self.warnings.extend_from_slice(&plan.notes);
         self.watching = plan.on_threshold.is_some();
         self.job.clone_from(&plan.job);
         self.head = format!("latscope {}", plan.job);
         let several = plan.schedule().len() > 1 || plan.steps.iter().any(words::is_of_kinds);
-        self.remaining = several.then(|| RunTimeEstimate::of(plan, latscope_probes::setup_s));
+        self.remaining = several.then(|| RunTimeEstimate::for_plan(plan, latscope_probes::setup_s));
         if let Some(step) = plan.steps.iter().find(|step| step.periodic.is_some()) {
-            self.begin(&step.in_round(0), StepRound::of(step, 0));
+            self.begin_step(&step.in_round(0), StepRound::of(step, 0));
         }
     }
 
-    fn begin(&mut self, step: &PlanStep, round: StepRound) {
+    fn begin_step(&mut self, step: &PlanStep, round: StepRound) {
         self.head = format!("latscope {}  {}", self.job, words::what_runs(step));
-        self.rows = words::labels(step).into_iter().map(LiveThreadRow::new).collect();
+        self.rows = words::point_labels(step).into_iter().map(LiveThreadRow::new).collect();
         self.kinds = words::is_of_kinds(step);
         let of_cpus = self.is_of_cpus();
         self.all = LiveThreadRow::new(match &self.rows[..] {
@@ -149,22 +149,22 @@ impl LiveModel {
     }
 
     /// Updates the model with the state of the step.
-    pub fn take(&mut self, live: &StepSnapshot) {
+    pub fn apply_step_snapshot(&mut self, live: &StepSnapshot) {
         let known = self
             .step
             .as_ref()
             .is_some_and(|(step, round)| step.points == live.step.points && *round == live.round);
         if !known {
-            self.begin(live.step, live.round);
+            self.begin_step(live.step, live.round);
         } else if self.at > 0 && live.at < self.at + LEAST_GAP {
             return;
         }
         (self.at, self.began) = (live.at, live.began);
         for (row, snapshot) in self.rows.iter_mut().zip(&live.points) {
-            row.take(snapshot, live.at);
+            row.apply_snapshot(snapshot, live.at);
         }
         if !self.kinds {
-            return self.all.sum(&self.rows, live.at);
+            return self.all.sum_rows(&self.rows, live.at);
         }
         let present = self.present();
         if let Some((row, snapshot)) = self.rows.get(present).zip(live.points.get(present)) {
@@ -172,7 +172,7 @@ impl LiveModel {
             if self.all.histogram.count() > row.histogram.count() {
                 self.all = LiveThreadRow::new(self.all.label.clone());
             }
-            self.all.take(snapshot, live.at);
+            self.all.apply_snapshot(snapshot, live.at);
         }
     }
 
@@ -196,29 +196,29 @@ impl LiveModel {
     }
 
     /// Name of the row with this number; for number 0 the present row, if rows are measured one after the other.
-    pub fn name(&self, number: usize) -> String {
+    pub fn row_name(&self, number: usize) -> String {
         let number = if number == 0 { self.in_view() } else { number };
-        let label = &self.row(number).label;
-        if label == "all" { "all CPUs".to_owned() } else { words::row(label) }
+        let label = &self.row_at(number).label;
+        if label == "all" { "all CPUs".to_owned() } else { words::row_name(label) }
     }
 
     /// Position in the run: by time, or by the row, if rows are measured one after the other.
     pub fn position(&self) -> String {
         match self.kinds {
             true => format!("row {} of {}", self.in_view(), self.rows.len()),
-            false => words::elapsed(self.elapsed(), self.duration()),
+            false => words::elapsed(self.elapsed(), self.duration_ns()),
         }
     }
 
     /// A step is over.
-    pub fn closed(&mut self) {
-        self.remaining.iter_mut().for_each(RunTimeEstimate::closed);
+    pub fn finish_step(&mut self) {
+        self.remaining.iter_mut().for_each(RunTimeEstimate::finish_step);
     }
 
     /// `about 20s left`, of a run of several steps.
-    pub fn left(&self) -> Option<String> {
-        let left = self.remaining.as_ref()?.left()?;
-        Some(format!("{} left", about(left)))
+    pub fn remaining_text(&self) -> Option<String> {
+        let left = self.remaining.as_ref()?.time_left()?;
+        Some(format!("{} left", format_approximate(left)))
     }
 
     /// Returns true if the rows are CPUs, or threads on them.
@@ -228,7 +228,7 @@ impl LiveModel {
     }
 
     /// An event above the threshold.
-    pub fn outlier(&mut self, outlier: &Outlier) {
+    pub fn add_outlier(&mut self, outlier: &Outlier) {
         self.outlier_count += 1;
         // They come CPU by CPU.
         let place = self.outliers.iter().position(|other| other.at <= outlier.at);
@@ -237,7 +237,7 @@ impl LiveModel {
     }
 
     /// Something a reader must know.
-    pub fn warn(&mut self, warning: &Warning) {
+    pub fn add_warning(&mut self, warning: &Warning) {
         let text = words::warning(warning);
         if !self.warnings.contains(&text) {
             self.warnings.push(text);
@@ -246,7 +246,7 @@ impl LiveModel {
 
     /// `round 2 of 3`, where the step has several: the figures are of that round.
     pub fn round(&self) -> Option<String> {
-        self.step.as_ref()?.1.words()
+        self.step.as_ref()?.1.round_text()
     }
 
     /// Time for which the present points have been measured, ns.
@@ -255,12 +255,12 @@ impl LiveModel {
     }
 
     /// Limit on the time of the step, ns; `None` without a limit.
-    pub fn duration(&self) -> Option<u64> {
+    pub fn duration_ns(&self) -> Option<u64> {
         self.step.as_ref().map(|(step, _)| step.stop.limit_ns).filter(|limit| *limit != u64::MAX)
     }
 
     /// Events wanted of all threads together; `None` without a limit.
-    pub fn events(&self) -> Option<u64> {
+    pub fn event_limit(&self) -> Option<u64> {
         let each =
             self.step.as_ref().map(|(step, _)| step.stop.events).filter(|events| *events != u64::MAX)?;
         if self.kinds { Some(each) } else { each.checked_mul(self.rows.len() as u64) }
@@ -268,7 +268,7 @@ impl LiveModel {
 
     /// Progress of the step, 0 to 1, by the limit that is nearer; `None` without a limit.
     pub fn progress(&self) -> Option<f64> {
-        let share = self.share()?;
+        let share = self.measurement_progress()?;
         match self.kinds {
             true => Some((self.present() as f64 + share) / self.rows.len().max(1) as f64),
             false => Some(share),
@@ -276,10 +276,10 @@ impl LiveModel {
     }
 
     /// Progress of the present measurement, 0 to 1.
-    fn share(&self) -> Option<f64> {
+    fn measurement_progress(&self) -> Option<f64> {
         let share = |part: u64, whole: u64| (part as f64 / whole.max(1) as f64).min(1.0);
-        let time = self.duration().map(|duration| share(self.elapsed(), duration));
-        let events = self.events().map(|events| share(self.all.histogram.count(), events));
+        let time = self.duration_ns().map(|duration| share(self.elapsed(), duration));
+        let events = self.event_limit().map(|events| share(self.all.histogram.count(), events));
         time.into_iter().chain(events).reduce(f64::max)
     }
 
@@ -289,7 +289,7 @@ impl LiveModel {
     }
 
     /// The row with this number, 0 being all of them together.
-    pub fn row(&self, number: usize) -> &LiveThreadRow {
+    pub fn row_at(&self, number: usize) -> &LiveThreadRow {
         number.checked_sub(1).and_then(|index| self.rows.get(index)).unwrap_or(&self.all)
     }
 

@@ -5,7 +5,7 @@ mod pty;
 
 use super::options::TransportOptions;
 use crate::cli::CommandExit;
-use crate::cli::options::possible;
+use crate::cli::options::word_parser;
 use crate::cli::options::{Dynamic, cpu_list};
 use anyhow::Result;
 use clap::Args;
@@ -18,7 +18,7 @@ pub struct ServeArguments {
     #[command(flatten)]
     what: WhatArguments,
     /// How one waits for the other side; asleep if it is not said
-    #[arg(long, value_name = "WORD", value_parser = possible(WAITS.iter().copied()), conflicts_with = "vhost_user")]
+    #[arg(long, value_name = "WORD", value_parser = word_parser(WAITS.iter().copied()), conflicts_with = "vhost_user")]
     wait: Option<String>,
     /// CPUs of this process and of the remote, such as 0,1
     #[arg(long, value_name = "LIST", value_parser = cpu_list, conflicts_with = "vhost_user")]
@@ -49,17 +49,17 @@ struct WhatArguments {
 ///
 /// # Errors
 /// The remote cannot be set up, or an option is not for it.
-pub fn run(asked: &ServeArguments) -> Result<CommandExit> {
+pub fn serve_remote(asked: &ServeArguments) -> Result<CommandExit> {
     if let Some(socket) = &asked.what.vhost_user {
         asked.options.check_used("serve --vhost-user", |_| false)?;
         return vhost_user(socket).map(|()| CommandExit::Done);
     }
-    if asked.what.pty { pty::run(asked) } else { openamp::run(asked) }
+    if asked.what.pty { pty::serve_pty(asked) } else { openamp::serve_openamp(asked) }
 }
 
 #[cfg(feature = "vhost-user")]
 fn vhost_user(socket: &Path) -> Result<()> {
-    latscope_exchange::remote::vhost_user::serve(socket)
+    latscope_exchange::remote::vhost_user::serve_guest(socket)
 }
 
 #[cfg(not(feature = "vhost-user"))]

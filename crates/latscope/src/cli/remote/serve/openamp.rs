@@ -4,7 +4,7 @@ use super::ServeArguments;
 use crate::cli::CommandExit;
 use anyhow::{Context, Result, ensure};
 use latscope_core::plan::ParamValue;
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use latscope_exchange::notify::readable;
 use latscope_exchange::remote::RemoteOption;
 use latscope_exchange::remote::openamp::device::{OpenampDevice, OpenampServiceTotals};
@@ -21,7 +21,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Summary of what was served, in a line: the kinds of faults that there were, and the number of each.
-fn account(served: &OpenampServiceTotals) -> String {
+fn format_totals(served: &OpenampServiceTotals) -> String {
     let OpenampServiceTotals { drivers, counts, faults } = served;
     let of = |fault: &Fault| (faults.of(*fault) > 0).then(|| format!("{fault} ({})", faults.of(*fault)));
     let kinds: Vec<String> =
@@ -30,8 +30,8 @@ fn account(served: &OpenampServiceTotals) -> String {
         if kinds.is_empty() { "no fault".to_owned() } else { format!("faults: {}", kinds.join(", ")) };
     format!(
         "served {}: {} answered, {} not as the service expects, {} to no endpoint, {} too long for a buffer; {kinds}",
-        counted(*drivers, "driver"),
-        counted(counts.replied, "message"),
+        count_with_noun(*drivers, "driver"),
+        count_with_noun(counts.replied, "message"),
         counts.mismatched,
         counts.unknown,
         counts.too_long
@@ -42,7 +42,7 @@ fn account(served: &OpenampServiceTotals) -> String {
 ///
 /// # Errors
 /// The memory or the socket cannot be had.
-pub fn run(asked: &ServeArguments) -> Result<CommandExit> {
+pub fn serve_openamp(asked: &ServeArguments) -> Result<CommandExit> {
     asked.options.check_used("serve --openamp", |option| PLACES.iter().any(|place| place.name == option))?;
     let place = |index: usize| {
         let RemoteOption { name, default, .. } = &PLACES[index];
@@ -59,7 +59,7 @@ pub fn run(asked: &ServeArguments) -> Result<CommandExit> {
         sched::pin(&list.0).with_context(|| format!("CPUs {list} cannot be used"))?;
     }
     let device = Arc::new(OpenampDevice::new(memory, socket, spin_ns(wait))?);
-    latscope_process::stdout::write(&format!(
+    latscope_process::stdout::write_text(&format!(
         "serving at {}, in {}; Ctrl-C ends it\n",
         socket.display(),
         memory.display()
@@ -74,7 +74,7 @@ pub fn run(asked: &ServeArguments) -> Result<CommandExit> {
     while !thread.is_finished() {
         if readable(&signals, LOOK)? {
             device.remove();
-            eprintln!("{}", account(&device.served()));
+            eprintln!("{}", format_totals(&device.served()));
             return Ok(CommandExit::Done);
         }
     }
@@ -89,12 +89,12 @@ mod tests {
     #[test]
     fn faults_are_told_by_kind() {
         let mut served = OpenampServiceTotals { drivers: 2, ..OpenampServiceTotals::default() };
-        assert!(account(&served).ends_with("; no fault"), "{}", account(&served));
+        assert!(format_totals(&served).ends_with("; no fault"), "{}", format_totals(&served));
         (served.counts.replied, served.counts.unknown) = (300, 1);
         for fault in [Fault::Index, Fault::Index, Fault::Length, Fault::Reset] {
             served.faults.count(fault);
         }
-        let text = account(&served);
+        let text = format_totals(&served);
         assert!(text.starts_with("served 2 drivers: 300 messages answered, 0 not as"), "{text}");
         assert!(
             text.ends_with("faults: a ring's index jumped (2), a length does not fit its buffer (1)"),

@@ -2,12 +2,12 @@
 
 use super::ServeArguments;
 use crate::cli::CommandExit;
-use crate::cli::options::possible;
+use crate::cli::options::word_parser;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
-use latscope_core::units::counted;
+use latscope_core::units::count_with_noun;
 use latscope_exchange::remote::pty::{self, Flow, PseudoTerminal, PtyRelayEnd, PtyRelayTotals};
 use latscope_exchange::remote::{self, ChannelRequest, NAMES, RemoteChannel, shm};
 use latscope_os::sched;
@@ -28,7 +28,7 @@ pub(super) struct PtyArguments {
     #[arg(long, conflicts_with_all = ["openamp", "vhost_user", "transport", "wait", "cpus"])]
     echo: bool,
     /// The way to the remote
-    #[arg(long, conflicts_with_all = ["openamp", "vhost_user"], value_name = "WORD", value_parser = possible(NAMES.iter().copied()), default_value = shm::SHM.name)]
+    #[arg(long, conflicts_with_all = ["openamp", "vhost_user"], value_name = "WORD", value_parser = word_parser(NAMES.iter().copied()), default_value = shm::SHM.name)]
     transport: String,
     /// A symbolic link to the terminal, removed at the end
     #[arg(long, conflicts_with_all = ["openamp", "vhost_user"], value_name = "PATH")]
@@ -39,7 +39,7 @@ pub(super) struct PtyArguments {
 ///
 /// # Errors
 /// There is no terminal or no remote, or the remote ended.
-pub fn run(asked: &ServeArguments) -> Result<CommandExit> {
+pub fn serve_pty(asked: &ServeArguments) -> Result<CommandExit> {
     let signals = || SignalFd::block(&TERMINATION).context("signals cannot be waited for");
     let guardian = Guardian::default();
     let terminal = PseudoTerminal::open()?;
@@ -47,8 +47,8 @@ pub fn run(asked: &ServeArguments) -> Result<CommandExit> {
     if asked.pty.echo {
         asked.options.check_used("serve --pty --echo", |_| false)?;
         let signals = signals()?;
-        let _link = linked(asked.pty.link.as_deref(), &terminal.path, &journal)?;
-        say(&terminal.path)?;
+        let _link = create_link(asked.pty.link.as_deref(), &terminal.path, &journal)?;
+        print_path(&terminal.path)?;
         let bytes = pty::echo(&terminal, &signals)?;
         eprintln!("{} echoed {bytes} bytes", terminal.path.display());
         return Ok(CommandExit::Done);
@@ -56,10 +56,10 @@ pub fn run(asked: &ServeArguments) -> Result<CommandExit> {
     let mut channel = connect(asked, &journal)?;
     // Until here a signal ends the process: a remote may take its time to come.
     let signals = signals()?;
-    let _link = linked(asked.pty.link.as_deref(), &terminal.path, &journal)?;
-    say(&terminal.path)?;
+    let _link = create_link(asked.pty.link.as_deref(), &terminal.path, &journal)?;
+    print_path(&terminal.path)?;
     let (tally, end) = pty::relay(&terminal, &mut *channel, &signals)?;
-    eprintln!("{}", relayed(&tally));
+    eprintln!("{}", format_totals(&tally));
     match end {
         PtyRelayEnd::Signal(_) => Ok(CommandExit::Done),
         PtyRelayEnd::Remote(how) => anyhow::bail!("the remote is gone: {how}"),
@@ -73,7 +73,7 @@ fn connect(
 ) -> Result<Box<dyn RemoteChannel>> {
     let name = &asked.pty.transport;
     let transport = remote::transport(name).context("no such transport")?;
-    asked.options.check_used(&format!("--transport {name}"), |option| transport.has(option))?;
+    asked.options.check_used(&format!("--transport {name}"), |option| transport.has_option(option))?;
     let wait = match asked.wait.as_deref() {
         None => transport.beside_others(),
         Some(wait) => {
@@ -99,41 +99,42 @@ fn connect(
 }
 
 /// The symbolic link, if there is to be one.
-fn linked(
+fn create_link(
     path: Option<&Path>,
     terminal: &Path,
     journal: &dyn Fn(&Leftover) -> Result<()>,
 ) -> Result<Leftovers> {
     let Some(path) = path else { return Ok(Leftovers::none()) };
     let cannot = || format!("{} cannot be made", path.display());
-    let held = HeldDirectory::of(path).with_context(cannot)?;
+    let held = HeldDirectory::of_file(path).with_context(cannot)?;
     // What others made is not ours to remove.
-    match Looked::name(&held.at(path)) {
+    match Looked::at_name(&held.path_to(path)) {
         Ok(_) => bail!("{} is there already", path.display()),
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).with_context(cannot),
         Err(_) => {}
     }
     let leftover = Leftover::Link(std::path::absolute(path)?, terminal.to_owned());
     journal(&leftover)?;
-    symlink(terminal, held.at(path)).with_context(cannot)?;
+    symlink(terminal, held.path_to(path)).with_context(cannot)?;
     Ok(Leftovers::from([leftover]))
 }
 
 /// The path alone on stdout, for scripts.
-fn say(path: &Path) -> Result<()> {
-    Ok(latscope_process::stdout::write(&format!("{}\n", path.display()))?)
+fn print_path(path: &Path) -> Result<()> {
+    Ok(latscope_process::stdout::write_text(&format!("{}\n", path.display()))?)
 }
 
 /// Summary of the relayed messages, in a line.
-fn relayed(tally: &PtyRelayTotals) -> String {
-    let flow =
-        |flow: &Flow| format!("{} in {}", counted(flow.bytes, "byte"), counted(flow.messages, "message"));
+fn format_totals(tally: &PtyRelayTotals) -> String {
+    let flow = |flow: &Flow| {
+        format!("{} in {}", count_with_noun(flow.bytes, "byte"), count_with_noun(flow.messages, "message"))
+    };
     let PtyRelayTotals { there, back, unsent, unread } = tally;
     format!(
         "to the remote: {}, {} not sent; from the remote: {}, {} not delivered",
         flow(there),
-        counted(*unsent, "byte"),
+        count_with_noun(*unsent, "byte"),
         flow(back),
-        counted(*unread, "byte")
+        count_with_noun(*unread, "byte")
     )
 }
