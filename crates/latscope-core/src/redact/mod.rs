@@ -283,10 +283,11 @@ impl Redactor {
         match at.field_kind() {
             RedactionFieldKind::Word => text.to_owned(),
             RedactionFieldKind::Parameter if text.starts_with('/') => self.path(text),
-            RedactionFieldKind::Sentence
-            | RedactionFieldKind::Title
-            | RedactionFieldKind::Cause
-            | RedactionFieldKind::Parameter => self.sentence(text),
+            RedactionFieldKind::Parameter => self.sentence(text),
+            RedactionFieldKind::Sentence | RedactionFieldKind::Title | RedactionFieldKind::Cause => {
+                let is_hidden = self.has_many_names() && !text.is_empty();
+                if is_hidden { REDACTED.to_owned() } else { self.sentence(text) }
+            }
             RedactionFieldKind::Path => self.path(text),
             RedactionFieldKind::Process => self.process(text),
             RedactionFieldKind::Event => self.redact_event(text),
@@ -294,6 +295,12 @@ impl Redactor {
             RedactionFieldKind::Private if at.parent == "params" => self.redact_name(text),
             RedactionFieldKind::Private => REDACTED.to_owned(),
         }
+    }
+
+    /// Returns true if there are too many names to search each sentence for all of them.
+    fn has_many_names(&self) -> bool {
+        let known = [&self.commands, &self.paths, &self.hosts, &self.names, &self.processes];
+        known.iter().map(|entries| entries.len()).sum::<usize>() > MOST_NAMES
     }
 
     /// Returns the word for a path, or the path itself where all machines have it.
@@ -353,10 +360,6 @@ impl Redactor {
     /// Returns a sentence without the names that are known, and without paths.
     pub fn sentence(&mut self, text: &str) -> String {
         self.learn_processes(text::names_in(text));
-        let known = [&self.commands, &self.paths, &self.hosts, &self.names, &self.processes];
-        if known.iter().map(|entries| entries.len()).sum::<usize>() > MOST_NAMES {
-            return REDACTED.to_owned();
-        }
         let mut out = text.to_owned();
         for command in longest_first(&self.commands) {
             out = text::with_word_replaced(&out, command.1, REDACTED);

@@ -118,6 +118,21 @@ fn a_result_keeps_its_figures_and_nothing_of_its_owner() {
 }
 
 #[test]
+fn sentences_beside_many_names_are_hidden_whole() {
+    let hidden = |names: usize| {
+        let mut redactor = Redactor::default();
+        (0..names).for_each(|at| redactor.know_command(&format!("command {at}")));
+        let mut document =
+            serde_json::json!({ "warnings": [{ "id": "busy", "text": "busy: hog (pid 7)", "remedy": "" }] });
+        redactor.redact_value(&mut document);
+        document["warnings"][0].clone()
+    };
+    let of = |text: &str| serde_json::json!({ "id": "busy", "text": text, "remedy": "" });
+    assert_eq!(hidden(7), of("busy: process-1 (pid 7)"));
+    assert_eq!(hidden(MOST_NAMES), of(REDACTED));
+}
+
+#[test]
 fn machines_and_paths_stay_different() {
     let mut redactor = Redactor::default();
     let mut name = |host: &str| {
