@@ -86,7 +86,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 fn prepare_thread(cpu: Option<u32>, policy: MeasuringThreadPolicy) -> Result<Vec<Shortfall>> {
     let mut shortfalls = Vec::new();
     if let Some(cpu) = cpu {
-        shortfalls.extend(pin_process(cpu)?);
+        shortfalls.extend(pin_thread(cpu)?);
     }
     if let MeasuringThreadPolicy::Fifo(priority) = policy {
         shortfalls.extend(hold::apply_policy(sched::ThreadSchedPolicy::Fifo(priority)));
@@ -95,7 +95,7 @@ fn prepare_thread(cpu: Option<u32>, policy: MeasuringThreadPolicy) -> Result<Vec
 }
 
 /// A CPU that is not there is an error; a kernel without affinity is not.
-fn pin_process(cpu: u32) -> Result<Option<Shortfall>> {
+fn pin_thread(cpu: u32) -> Result<Option<Shortfall>> {
     match sched::pin(&[cpu]) {
         Ok(()) => Ok(None),
         Err(error)

@@ -153,7 +153,7 @@ pub fn describe_doubts(measurements: &[Measurement]) -> Vec<String> {
 /// Prints how far the measurements can be trusted. Returns false if one did not take place.
 ///
 /// A run that ends before its first event counts as one that took place. A thread that could not begin does not.
-pub(crate) fn note_doubts(context: &PersonalityContext, measured: &[Measurement]) -> bool {
+pub(crate) fn print_doubts(context: &PersonalityContext, measured: &[Measurement]) -> bool {
     describe_doubts(measured).iter().for_each(|doubt| context.print_note(doubt));
     !measured.iter().all(|m| m.quality.level == QualityLevel::Unsupported && m.incomplete)
 }

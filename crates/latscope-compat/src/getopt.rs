@@ -253,7 +253,7 @@ impl OptionOccurrence {
         u64::try_from(number).ok().filter(|number| range.contains(number))
     }
 
-    /// Returns the same number as [`OptionOccurrence::within`], or a refusal that names the range.
+    /// Returns the same number as [`OptionOccurrence::number_in_range`], or a refusal that names the range.
     pub(crate) fn parse_in_range(&self, range: RangeInclusive<u64>) -> Result<u64, CommandLineRefusal> {
         let bounds = match (*range.start(), *range.end()) {
             (0, u64::MAX) => String::new(),

@@ -9,7 +9,7 @@ pub const MERGED: [&str; 2] = [param::CPU, param::PAIR];
 
 /// Returns true if a measurement is the sum over all CPUs, or over all pairs.
 pub fn is_merged(m: &Measurement) -> bool {
-    MERGED.iter().any(|name| m.has_param(name, "all"))
+    MERGED.iter().any(|name| m.has_param_value(name, "all"))
 }
 
 /// Returns true if the measurement `one` is part of the sum `all`.

@@ -118,14 +118,14 @@ impl Prediction {
     /// Returns the interval cut off at the smallest and largest sample if it is too wide to show where the next figure
     /// lies.
     pub fn clamp_range(self, smallest: f64, largest: f64) -> Prediction {
-        if self.relative_width() <= SCATTER_OVER {
+        if self.end_ratio() <= SCATTER_OVER {
             return self;
         }
         Prediction { low: self.low.max(smallest), high: self.high.min(largest), ..self }
     }
 
     /// Upper end by lower end.
-    pub fn relative_width(&self) -> f64 {
+    pub fn end_ratio(&self) -> f64 {
         self.high / self.low
     }
 }
@@ -227,7 +227,7 @@ pub fn unsteady(figures: &[f64], unit: ReplicationUnit) -> Option<Unsteady> {
 const SCATTER_OVER: f64 = 3.0;
 
 fn scatter(figures: &[f64], unit: ReplicationUnit) -> Option<Unsteady> {
-    prediction(figures, unit, 0.0).filter(|next| next.relative_width() > SCATTER_OVER)?;
+    prediction(figures, unit, 0.0).filter(|next| next.end_ratio() > SCATTER_OVER)?;
     let (lowest, highest) =
         (figures.iter().copied().reduce(f64::min)?, figures.iter().copied().reduce(f64::max)?);
     Some(Unsteady::Scatter(lowest, highest))

@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 use latscope_core::redact::Redactor;
 use latscope_core::report::Report;
 use latscope_os::signal::{self, TERMINATION};
-use latscope_process::files::{self, Destination, HeldDirectory, Looked, directory_of, find_destination};
+use latscope_process::files::{self, Destination, HeldDirectory, Looked, directory_of, inspect_destination};
 use latscope_process::output::BlockingOutput;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -118,7 +118,7 @@ impl Observer for Saver {
 /// The file is a directory, in a directory that does not exist or must not be written to, another user's in a
 /// directory where only owners may replace files, or a device that takes nothing.
 pub fn check_writable(path: &Path) -> Result<()> {
-    match find_destination(path) {
+    match inspect_destination(path) {
         Ok(Destination::Directory) => {
             bail!("cannot write {}: it is a directory, choose a file", path.display())
         }
@@ -144,7 +144,7 @@ pub fn check_writable(path: &Path) -> Result<()> {
 /// # Errors
 /// The file cannot be made, or not be opened for writing.
 pub fn check_in_place(path: &Path) -> io::Result<()> {
-    match find_destination(path)? {
+    match inspect_destination(path)? {
         Destination::Free => {
             let held = HeldDirectory::of_file(path)?;
             File::options().write(true).create_new(true).open(held.path_to(path))?;
@@ -217,7 +217,7 @@ pub fn absolute_path(path: &Path) -> PathBuf {
 
 /// A device or pipe is written to; replacing it would destroy it.
 pub fn is_special(path: &Path) -> bool {
-    matches!(find_destination(path), Ok(Destination::Special(_) | Destination::Directory))
+    matches!(inspect_destination(path), Ok(Destination::Special(_) | Destination::Directory))
 }
 
 /// Saves a report atomically: readers see the old file or the new one. The file is packed by gzip if its name ends with
@@ -297,7 +297,7 @@ impl Draft {
     /// # Errors
     /// The directory cannot be written to, or no process reads the pipe.
     pub fn create_draft(path: &Path) -> Result<Draft> {
-        match find_destination(path) {
+        match inspect_destination(path) {
             Ok(Destination::Special(looked)) => {
                 let to =
                     To::Special(BlockingOutput(open_special(&looked).with_context(|| unwritable(path))?));
@@ -371,7 +371,7 @@ impl Write for Draft {
 /// # Errors
 /// The file cannot be opened or written, or no process reads the pipe.
 pub fn write_in_place(path: &Path, text: &[u8]) -> io::Result<()> {
-    let mut file = match find_destination(path)? {
+    let mut file = match inspect_destination(path)? {
         Destination::Special(looked) => return BlockingOutput(open_special(&looked)?).write_all(text),
         Destination::File(looked) if looked.is_hard_link() => return Err(hard_link()),
         Destination::File(looked) => looked.open(OFlags::WRONLY | OFlags::TRUNC | OFlags::NONBLOCK)?,
@@ -387,7 +387,7 @@ pub fn write_in_place(path: &Path, text: &[u8]) -> io::Result<()> {
 /// # Errors
 /// The file cannot be opened, or no process reads the pipe.
 pub fn append(path: &Path) -> io::Result<File> {
-    match find_destination(path)? {
+    match inspect_destination(path)? {
         Destination::Special(looked) => open_special(&looked),
         Destination::File(looked) if looked.is_hard_link() => Err(hard_link()),
         Destination::File(looked) => looked.open(OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK),

@@ -35,7 +35,7 @@ impl Recorder {
     /// # Errors
     /// There is no tracing here (the text says what to do), or the file
     /// cannot be made.
-    pub fn start_recording(path: &Path, guardian: &Guardian) -> Result<Recorder> {
+    pub fn prepare_recording(path: &Path, guardian: &Guardian) -> Result<Recorder> {
         let mut tickets = Vec::new();
         let trace = ThreadTraceInstance::create_with_journal(&mut |directory| {
             tickets.push(guardian.journal(UndoAction::RemoveInstance(directory.to_owned()))?);
@@ -70,7 +70,7 @@ impl Recorder {
     ///
     /// # Errors
     /// The trace cannot be read, or the file not written.
-    pub fn take_timeline(&mut self) -> Result<Timeline> {
+    pub fn write_step(&mut self) -> Result<Timeline> {
         let recording = self.trace.take_recording()?;
         let timeline = Timeline::from_recording(&recording);
         let text = self.export.format_step(&recording, &timeline);

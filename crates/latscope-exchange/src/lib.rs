@@ -6,7 +6,7 @@
 //! processes, which carry bytes; and ways to [`remote`] operating systems.
 //!
 //! Links hold what the conformance suite (`conformance`) asks: no token is lost, what
-//! was written before a `send` is seen after the `recv`, a `recv` sleeps, and the end
+//! was written before a `send_token` is seen after the `receive_token`, a `receive_token` sleeps, and the end
 //! of one endpoint ends the waiting of the other.
 #![forbid(unsafe_code)]
 

@@ -107,7 +107,7 @@ pub fn assess(rows: &RepeatabilityRows) -> Option<Assessment> {
     let widths: Vec<f64> = judged
         .iter()
         .flat_map(|(_, seen, _)| seen.iter())
-        .filter_map(|seen| Some(seen.interval?.relative_width()))
+        .filter_map(|seen| Some(seen.interval?.end_ratio()))
         .collect();
     let moving: Vec<Untold> = judged
         .iter()

@@ -137,7 +137,7 @@ impl<'a> TransportMeasurements<'a> {
 /// Label of a row of a transport: its name, with the policy of a caller of SCHED_FIFO, or that it was refused.
 pub fn label(m: &Measurement) -> String {
     let transport = m.text_param(param::TRANSPORT).unwrap_or_default();
-    match m.has_param(param::CALLER, "fifo") {
+    match m.has_param_value(param::CALLER, "fifo") {
         true if is_refused(m) => format!("{transport}, fifo refused"),
         true => format!("{transport}, fifo"),
         false => transport.to_owned(),
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_caller_that_was_refused_its_policy_does_not_stand_for_it() {
         let mut report = ipc::latency();
-        for m in report.measurements.iter_mut().filter(|m| m.has_param(param::CALLER, "fifo")) {
+        for m in report.measurements.iter_mut().filter(|m| m.has_param_value(param::CALLER, "fifo")) {
             m.lower(Reason::new(
                 QualityLevel::Degraded,
                 POLICY_REFUSED,
@@ -183,7 +183,7 @@ mod tests {
             assert_eq!(transport.representative_point().map(label).as_deref(), Some(transport.name));
             assert_eq!(transport.refused.map(label), Some(format!("{}, fifo refused", transport.name)));
         }
-        report.measurements.retain(|m| m.has_param(param::CALLER, "fifo"));
+        report.measurements.retain(|m| m.has_param_value(param::CALLER, "fifo"));
         assert!(transports(&report).iter().all(|transport| transport.representative_point().is_some()));
     }
 

@@ -150,10 +150,10 @@ mod words {
         }
     }
 
-    /// Copies word by word; see [`super::within`].
+    /// Copies word by word; see [`super::copy_in`].
     ///
     /// # Safety
-    /// The requirements of [`super::within`] apply.
+    /// The requirements of [`super::copy_in`] apply.
     #[inline]
     pub unsafe fn copy_words_in(to: NonNull<u8>, from: &[u8]) {
         let (head, rest) = from.split_at(to.align_offset(SIZE).min(from.len()));

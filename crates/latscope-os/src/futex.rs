@@ -89,7 +89,7 @@ unsafe impl Shareable for FutexBell {
 impl FutexBell {
     /// Kicks: counts, and wakes the sleeper (FUTEX_WAKE), with a system call whether a thread sleeps or not.
     #[inline]
-    pub fn wake_sleeper(&self) {
+    pub fn ring_bell(&self) {
         self.0.fetch_add(1, Ordering::Release);
         // It fails only for an address that is none.
         let _ = futex::wake(&self.0, futex::Flags::empty(), 1);
@@ -328,10 +328,10 @@ mod tests {
         assert_eq!(bell.wait_for_ring(0, Some(Duration::from_micros(1))), 0, "it was not rung");
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| bell.wait_for_ring(0, Some(Duration::from_secs(20))));
-            bell.wake_sleeper();
+            bell.ring_bell();
             assert_eq!(sleeper.join().unwrap(), 1);
         });
-        bell.wake_sleeper();
+        bell.ring_bell();
         assert_eq!((bell.wait_for_ring(1, None), bell.ring_count()), (2, 2));
     }
 

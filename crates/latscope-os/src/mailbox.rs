@@ -135,7 +135,7 @@ impl SharedMailbox {
                 rest.copy_from_slice(&last[..rest.len()]);
             }
         } else {
-            // SAFETY: as in `put`.
+            // SAFETY: as in `write_message`.
             unsafe { copy::out(self.long_message(), buffer) };
         }
     }

@@ -187,7 +187,7 @@ impl UringMessageRing {
             return None;
         }
         let offset = self.layout.completions as usize + (now % (2 * ENTRIES)) as usize * COMPLETION;
-        // SAFETY: the completion lies within the mapping (Layout::length) and is aligned to 8. By atomics: with the
+        // SAFETY: the completion lies within the mapping (`mapped_bytes`) and is aligned to 8. By atomics: with the
         // layout of another ring the kernel could write there.
         let completion = unsafe {
             let start = self.rings.start.as_ptr().add(offset);
@@ -201,7 +201,7 @@ impl UringMessageRing {
     #[inline]
     fn word_at(&self, offset: u32) -> &AtomicU32 {
         // SAFETY: all offsets in use lie within the mapping and are aligned
-        // (Layout::from_words, Layout::length); it lives as long as self.
+        // (`UringLayout::from_words`, `mapped_bytes`); it lives as long as self.
         unsafe { &*self.rings.start.as_ptr().add(offset as usize).cast::<AtomicU32>() }
     }
 }

@@ -151,7 +151,7 @@ pub struct ThreadSchedState {
 ///
 /// # Errors
 /// There is no such thread, or a seccomp filter refuses the call.
-pub fn thread_state(thread: u32) -> io::Result<ThreadSchedState> {
+pub fn sched_state(thread: u32) -> io::Result<ThreadSchedState> {
     let attr = get_attr(thread)?;
     Ok(ThreadSchedState { policy: attr.sched_policy, priority: attr.sched_priority, nice: attr.sched_nice })
 }
@@ -351,13 +351,13 @@ mod tests {
             set_nice(7).unwrap();
             tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).unwrap();
             let _ = ended.recv();
-            thread_state(0).unwrap()
+            sched_state(0).unwrap()
         });
-        let seen = thread_state(told.recv().unwrap()).unwrap();
+        let seen = sched_state(told.recv().unwrap()).unwrap();
         drop(end);
         assert_eq!(seen, ThreadSchedState { policy: 0, priority: 0, nice: 7 });
         assert_eq!(thread.join().unwrap(), seen);
-        assert!(thread_state(u32::MAX >> 1).is_err());
+        assert!(sched_state(u32::MAX >> 1).is_err());
     }
 
     #[test]
@@ -372,7 +372,7 @@ mod tests {
             });
             let thread = told.recv().unwrap();
             make_normal(thread).unwrap();
-            assert_eq!(thread_state(thread).unwrap(), ThreadSchedState::default());
+            assert_eq!(sched_state(thread).unwrap(), ThreadSchedState::default());
             drop(end);
         });
         assert!(make_normal(u32::MAX >> 1).is_err());

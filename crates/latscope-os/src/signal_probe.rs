@@ -48,7 +48,7 @@ impl SelfSignal {
     /// EPERM or ENOSYS from a seccomp filter; nothing else can fail.
     pub fn install_handler() -> Result<SelfSignal> {
         let previous = kernel_action(Self::SIGNAL)?;
-        // SAFETY: `count` is async-signal-safe: it touches one atomic.
+        // SAFETY: `count_delivery` is async-signal-safe: it touches one atomic.
         unsafe { set_handler(Self::SIGNAL, count_delivery as *const () as usize, 0)? };
         let mut previous_mask = signal_set(&[]);
         // SAFETY: one set is read and the other written.
@@ -94,7 +94,7 @@ impl SelfSignal {
     #[inline]
     fn call_tgkill(&self, signal: libc::c_int) -> Result<()> {
         let arguments = [self.process, self.thread, signal as usize, 0, 0, 0];
-        // SAFETY: no pointers; the handler of the only signal sent is `count`.
+        // SAFETY: no pointers; the handler of the only signal sent is `count_delivery`.
         unsafe { syscall(libc::SYS_tgkill, arguments).map(drop) }
     }
 

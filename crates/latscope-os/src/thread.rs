@@ -58,7 +58,7 @@ pub fn create_thread<F: Fn() + Sync>(
 ) -> io::Result<PosixThread> {
     let mut id = MaybeUninit::uninit();
     let argument: *const F = body;
-    // SAFETY: the attributes are initialised; `enter::<F>` gets the pointer it
+    // SAFETY: the attributes are initialised; `run_body::<F>` gets the pointer it
     // expects, to a body that lives for ever and may be called from any thread.
     let result = unsafe {
         libc::pthread_create(id.as_mut_ptr(), &attributes.0, run_body::<F>, argument.cast_mut().cast())
@@ -70,7 +70,7 @@ pub fn create_thread<F: Fn() + Sync>(
 
 /// A panic in the body ends the process: unwinding stops at `extern "C"`.
 extern "C" fn run_body<F: Fn() + Sync>(body: *mut c_void) -> *mut c_void {
-    // SAFETY: `create` passes a `&'static F`.
+    // SAFETY: `create_thread` passes a `&'static F`.
     let body: &F = unsafe { &*body.cast_const().cast() };
     body();
     std::ptr::null_mut()

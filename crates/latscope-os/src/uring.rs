@@ -255,7 +255,7 @@ impl UringQueue {
     #[inline]
     fn word_at(&self, offset: u32) -> &AtomicU32 {
         // SAFETY: the kernel gave the offsets of its words in this mapping, aligned to 4; those of the array are
-        // within its entries (`prepare`).
+        // within its entries (`prepare_entry`).
         unsafe { &*self.rings.start.as_ptr().add(offset as usize).cast::<AtomicU32>() }
     }
 }

@@ -31,7 +31,7 @@ impl FirstError {
 
     /// Closes `points` without numbers if there was an error, since their times partly include failures.
     /// Returns true if there was none.
-    pub fn report_failure(self, bench: &mut Bench, points: &[usize], operation: &str) -> bool {
+    pub fn ok_or_close(self, bench: &mut Bench, points: &[usize], operation: &str) -> bool {
         if let Some(error) = self.0 {
             points.iter().for_each(|point| refuse(bench, *point, operation, error));
         }
@@ -51,7 +51,7 @@ pub fn time_each<T>(
     bench.each(point, gate, || {
         first.check_result(call());
     });
-    first.report_failure(bench, &[point], operation);
+    first.ok_or_close(bench, &[point], operation);
 }
 
 /// Closes a point whose operation the machine refuses.

@@ -152,11 +152,11 @@ impl HeldDirectory {
     /// of the kind [`ErrorKind::Other`].
     pub fn open(path: &Path) -> io::Result<HeldDirectory> {
         let start = if path.is_absolute() { "/" } else { "." };
-        let start = enter_directory(CWD, OsStr::new(start), OFlags::DIRECTORY)?;
+        let start = open_component(CWD, OsStr::new(start), OFlags::DIRECTORY)?;
         let descriptor = if rustix::process::geteuid().is_root() {
             walk_path(start, path, &mut { LINKS })?
         } else {
-            enter_directory(CWD, path.as_os_str(), OFlags::DIRECTORY)?
+            open_component(CWD, path.as_os_str(), OFlags::DIRECTORY)?
         };
         Ok(HeldDirectory { descriptor, path: path.to_owned() })
     }
@@ -212,7 +212,7 @@ impl From<HeldDirectory> for OwnedFd {
     }
 }
 
-fn enter_directory(from: impl AsFd, name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
+fn open_component(from: impl AsFd, name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(from, name, OFlags::PATH | OFlags::CLOEXEC | flags, Mode::empty())?)
 }
 
@@ -224,7 +224,7 @@ fn walk_path(mut at: OwnedFd, path: &Path, links: &mut usize) -> io::Result<Owne
             Component::ParentDir => OsStr::new(".."),
             _ => continue,
         };
-        let next = enter_directory(&at, name, OFlags::NOFOLLOW)?;
+        let next = open_component(&at, name, OFlags::NOFOLLOW)?;
         let about = rustix::fs::fstat(&next)?;
         at = match FileType::from_raw_mode(about.st_mode) {
             FileType::Directory => next,
@@ -235,7 +235,7 @@ fn walk_path(mut at: OwnedFd, path: &Path, links: &mut usize) -> io::Result<Owne
                 *links = links.checked_sub(1).ok_or(Errno::LOOP)?;
                 let target = text_of_link(&next)?;
                 let from = if target.is_absolute() {
-                    enter_directory(CWD, OsStr::new("/"), OFlags::DIRECTORY)?
+                    open_component(CWD, OsStr::new("/"), OFlags::DIRECTORY)?
                 } else {
                     at
                 };
@@ -295,7 +295,7 @@ const LINKS: usize = 40;
 ///
 /// # Errors
 /// A directory of the path must not be entered, or links lead in a circle; the errors of [`HeldDirectory::open`].
-pub fn find_destination(path: &Path) -> io::Result<Destination> {
+pub fn inspect_destination(path: &Path) -> io::Result<Destination> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
         if is_descriptor(&path) {
@@ -378,15 +378,15 @@ mod tests {
         symlink("file", at("link")).unwrap();
         symlink("/dev/null", at("device")).unwrap();
         symlink("circle", at("circle")).unwrap();
-        assert!(matches!(find_destination(&at("none")).unwrap(), Destination::Free));
-        assert!(matches!(find_destination(place.path()).unwrap(), Destination::Directory));
-        assert!(matches!(find_destination(&at("file")).unwrap(), Destination::File(_)));
-        assert!(matches!(find_destination(&at("link")).unwrap(), Destination::File(_)));
-        assert!(matches!(find_destination(&at("device")).unwrap(), Destination::Special(_)));
-        assert!(find_destination(&at("circle")).is_err());
+        assert!(matches!(inspect_destination(&at("none")).unwrap(), Destination::Free));
+        assert!(matches!(inspect_destination(place.path()).unwrap(), Destination::Directory));
+        assert!(matches!(inspect_destination(&at("file")).unwrap(), Destination::File(_)));
+        assert!(matches!(inspect_destination(&at("link")).unwrap(), Destination::File(_)));
+        assert!(matches!(inspect_destination(&at("device")).unwrap(), Destination::Special(_)));
+        assert!(inspect_destination(&at("circle")).is_err());
         if rustix::process::geteuid().is_root() {
             lchown(at("device"), Some(65534), None).unwrap();
-            assert!(matches!(find_destination(&at("device")).unwrap(), Destination::Foreign));
+            assert!(matches!(inspect_destination(&at("device")).unwrap(), Destination::Foreign));
         }
     }
 
@@ -441,7 +441,7 @@ mod tests {
             assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Other, FOREIGN));
             assert!(is_foreign(&error) && !is_foreign(&io::Error::other("another")));
             assert!(create_directories(&at("own/new")).is_err() && !at("a/b/new").exists());
-            assert!(find_destination(&at("own/c/file")).is_err());
+            assert!(inspect_destination(&at("own/c/file")).is_err());
         }
     }
 
@@ -455,7 +455,7 @@ mod tests {
         }
         // The link that a shell's users write leads to a descriptor.
         assert!(!matches!(
-            find_destination(Path::new("/dev/stdout")).unwrap(),
+            inspect_destination(Path::new("/dev/stdout")).unwrap(),
             Destination::Free | Destination::Foreign
         ));
     }

@@ -79,7 +79,7 @@ impl Guardian {
     /// # Errors
     /// The guardian has ended. The change is undone nevertheless.
     pub fn undo(&self, ticket: Ticket) -> Result<()> {
-        let said = self.send_entry(&GuardianMessage::Undo(ticket.id));
+        let said = self.send_to_guardian(&GuardianMessage::Undo(ticket.id));
         if said.is_err() {
             revert(&ticket.undo);
         }
@@ -91,7 +91,7 @@ impl Guardian {
     /// # Errors
     /// The guardian has ended.
     pub fn forget(&self, ticket: Ticket) -> Result<()> {
-        self.send_entry(&GuardianMessage::Forget(ticket.id))
+        self.send_to_guardian(&GuardianMessage::Forget(ticket.id))
     }
 
     /// Makes a fresh directory in `parent` that is removed at the end of the run. In place of the directory for
@@ -122,7 +122,7 @@ impl Guardian {
         Ok((path, ticket))
     }
 
-    fn send_entry(&self, entry: &GuardianMessage) -> Result<()> {
+    fn send_to_guardian(&self, entry: &GuardianMessage) -> Result<()> {
         self.0.borrow_mut().as_mut().context("nothing was journalled")?.send_and_wait(entry)
     }
 }
@@ -173,7 +173,7 @@ fn wait_until_done(guardian: u32, mut done: impl FnMut() -> bool) -> bool {
         if began.elapsed() >= PATIENCE && signal::pending(&TERMINATION).is_some() {
             return false;
         }
-        if standstill.has_lasted(is_halted(guardian)) {
+        if standstill.note_look(is_halted(guardian)) {
             resume(guardian);
         }
     }

@@ -42,7 +42,7 @@ pub struct Standstill(Option<Instant>);
 
 impl Standstill {
     /// Notes a look at a process. Returns true if it stood still for a second, and begins anew then.
-    pub fn has_lasted(&mut self, halted: bool) -> bool {
+    pub fn note_look(&mut self, halted: bool) -> bool {
         if !halted {
             self.0 = None;
         }
@@ -81,10 +81,8 @@ mod tests {
     #[test]
     fn a_short_standstill_does_not_last() {
         let mut standstill = Standstill::default();
-        assert!(
-            !standstill.has_lasted(true) && !standstill.has_lasted(false) && !standstill.has_lasted(true)
-        );
+        assert!(!standstill.note_look(true) && !standstill.note_look(false) && !standstill.note_look(true));
         standstill.0 = standstill.0.and_then(|since| since.checked_sub(LASTING));
-        assert!(standstill.has_lasted(true) && !standstill.has_lasted(true), "it begins anew");
+        assert!(standstill.note_look(true) && !standstill.note_look(true), "it begins anew");
     }
 }

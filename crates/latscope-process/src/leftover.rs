@@ -198,7 +198,7 @@ mod tests {
         fs::create_dir(&directory).unwrap();
         fs::write(directory.join("inner"), "x").unwrap();
         let raw = Modes::of_terminal(&terminal.slave).unwrap();
-        let lines = raw.without_echo();
+        let lines = raw.cooked_without_echo();
         let file = directory.with_extension("file");
         fs::write(&file, "x").unwrap();
         let link = directory.with_extension("link");

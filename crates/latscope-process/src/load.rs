@@ -95,7 +95,7 @@ impl LoadWorkers {
 
     /// Exit status or signal of a worker that ended by itself; `None` if all run. The worker is not reaped, so that the
     /// number of its group stays taken.
-    pub fn ended_worker(&self) -> Option<String> {
+    pub fn worker_exit_status(&self) -> Option<String> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         self.workers.iter().find_map(|child| {
             let process = WaitId::Pid(Pid::from_raw(child.id() as i32)?);

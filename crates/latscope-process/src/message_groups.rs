@@ -118,7 +118,7 @@ impl MessageGroups {
     }
 
     /// Number of descriptors that one process has at most.
-    fn descriptor_count(&self) -> u64 {
+    fn descriptors_per_process(&self) -> u64 {
         if self.threads { self.task_count() } else { 2 * self.size }
     }
 
@@ -136,7 +136,7 @@ impl MessageGroups {
             let (tasks, words, raise) = (format_count(tasks), limit.format_summary(), &limit.raise);
             bail!("{tasks} {what} are too many here: {words}; choose fewer groups, or raise it ({raise})");
         }
-        let descriptors = self.descriptor_count();
+        let descriptors = self.descriptors_per_process();
         if let Some(files) = files.filter(|files| descriptors > files.saturating_sub(OTHER_FILES)) {
             let (descriptors, files) = (format_count(descriptors), format_count(files));
             bail!(

@@ -66,7 +66,7 @@ impl Modes {
     /// Returns the modes of a terminal in which a shell runs, but without echo: a remote that echoes would echo the
     /// echo again.
     #[must_use]
-    pub fn without_echo(self) -> Modes {
+    pub fn cooked_without_echo(self) -> Modes {
         let input = InputModes::ICRNL | InputModes::IXON;
         let output = OutputModes::OPOST | OutputModes::ONLCR;
         let local = LocalModes::ICANON | LocalModes::ISIG | LocalModes::IEXTEN;
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn modes_are_taken_and_put_back_unless_another_process_was_faster() {
         let terminal = PseudoTerminal::open().unwrap();
-        let usual = Modes::of_terminal(&terminal.slave).unwrap().without_echo();
+        let usual = Modes::of_terminal(&terminal.slave).unwrap().cooked_without_echo();
         usual.apply_to(&terminal.slave).unwrap();
         for ours in [usual.raw(), Modes { input: 0, ..usual }] {
             assert_ne!(ours, usual);

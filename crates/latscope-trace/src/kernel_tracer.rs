@@ -115,7 +115,7 @@ impl LatencyTracer {
     /// # Errors
     /// The tracer is not there, not permitted, or in use by another process. In that case all changes are
     /// undone.
-    pub fn prepare_instance(wanted: &LatencyTracerRequest) -> Result<LatencyTracer, TraceInstanceError> {
+    pub fn set_up_tracer(wanted: &LatencyTracerRequest) -> Result<LatencyTracer, TraceInstanceError> {
         let tracefs = tracefs_with(wanted.tracer)?;
         let instances = tracefs.join("instances");
         unused(&tracefs, wanted.tracer)?;

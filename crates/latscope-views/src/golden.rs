@@ -310,7 +310,7 @@ fn every_number_on_the_screen_is_in_the_json() {
     for (short, full) in super::rows::reference_names(&report, &[]) {
         words += &format!("{short} {full} ");
     }
-    let counted = super::unmeasured::unmeasured_points(&report, |_| true, |_| true)[0].clone();
+    let counted = super::unmeasured::missing_and_doubtful(&report, |_| true, |_| true)[0].clone();
     words += &counted.iter().map(|group| group.what.as_str()).collect::<Vec<_>>().join(" ");
     known.extend(numbers_in(&words).map(str::to_owned));
     for options in [wide(80), wide(120), wide(200)] {

@@ -61,7 +61,7 @@ pub(super) fn sentence(report: &Report) -> Option<String> {
 
 /// Returns the number of rows by quality: `Of 139 rows 97 are ok, 30 unstable (…), 12 degraded (…).`; `None`
 /// without a row.
-pub(super) fn quality_counts(report: &Report) -> Option<String> {
+pub(super) fn format_quality_counts(report: &Report) -> Option<String> {
     let rows = levels(report);
     let of = |level: QualityLevel| rows.iter().filter(|known| **known == level).count();
     let levels = [

@@ -5,7 +5,7 @@ pub use super::document::escape;
 use super::document::{FACT, ListMarker, NOTE, ViewDocument};
 use super::rows::{family, nothing_in_common, reference_names, sorted_rows};
 use super::{DisplayOptions, groups, head, machine_state, survey, table, text, unmeasured};
-use crate::verdicts::build_verdicts;
+use crate::verdicts::verdicts_document;
 use latscope_core::report::Report;
 
 /// Returns title, machine, table with footnotes, single events, missing points and findings; with `in_full`
@@ -19,10 +19,10 @@ pub fn format_report(report: &Report, beside: &[&Report], in_full: bool, options
     if in_full && !groups::is_of_events(report, options.catalogue) {
         document.append(point_tables(report));
     }
-    document.append(build_verdicts(report));
+    document.append(verdicts_document(report));
     document.append(groups::sections(report, &DisplayOptions { width: usize::MAX, ..*options }));
     document.append(unmeasured::lists(report));
-    document.append(survey::build_findings(report));
+    document.append(survey::findings_document(report));
     let tool = &report.tool;
     document.to_markdown() + &format!("\n<sub>{} {}</sub>\n", escape(&tool.name), escape(&tool.version))
 }
@@ -39,7 +39,7 @@ fn build_header(report: &Report) -> ViewDocument {
     document.items(NOTE, report.plan.notes.iter().cloned());
     document.items(
         FACT,
-        machine_state::sentence(report).into_iter().chain(machine_state::quality_counts(report)),
+        machine_state::sentence(report).into_iter().chain(machine_state::format_quality_counts(report)),
     );
     document
 }

@@ -36,7 +36,7 @@ pub fn openmetrics(report: &Report) -> String {
     points_of("latscope_point_incomplete", incomplete, &|m| Some(f64::from(u8::from(m.incomplete))));
     let status = |m: &Measurement| m.verdict.as_ref().map(|verdict| f64::from(verdict.status as u8));
     points_of("latscope_verdict_status", "Criteria of a point: 0 met, 1 inconclusive, 2 exceeded", &status);
-    add_counts(&mut text, &points);
+    add_bad_events(&mut text, &points);
     histograms(&mut text, &points);
     add_run(&mut text, report);
     text + "# EOF\n"
@@ -102,7 +102,7 @@ fn gauge<'a>(
 }
 
 /// Adds the counts that speak against a point, such as lost messages.
-fn add_counts(text: &mut String, points: &[(String, &Measurement)]) {
+fn add_bad_events(text: &mut String, points: &[(String, &Measurement)]) {
     let mut found = Vec::new();
     for (of, m) in points {
         if m.sampling == Sampling::Event && m.params.contains_key(param::INTERVAL) {

@@ -5,7 +5,7 @@ use super::head::short_head;
 use super::rows::headline_rows;
 use super::style::{BOLD, DIM, PLAIN, WARNING};
 use super::styled::{Text, wrap};
-use super::verdicts::build_verdicts;
+use super::verdicts::verdicts_document;
 use super::{DisplayOptions, machine_state, table};
 use latscope_core::catalogue::ProbeCatalogue;
 use latscope_core::report::{Certainty, Evidence, Finding, Report};
@@ -33,7 +33,7 @@ pub fn overview(report: &Report, standings: &[String], rest: &[String], options:
     };
     let state = machine_state::sentence(report);
     say(&mut out, &state.unwrap_or_else(|| "Whether the machine was quiet is not known.".to_owned()), PLAIN);
-    machine_state::quality_counts(report).iter().for_each(|text| say(&mut out, text, PLAIN));
+    machine_state::format_quality_counts(report).iter().for_each(|text| say(&mut out, text, PLAIN));
     out.push('\n');
     let (rows, missing) = headline_rows(report, options.catalogue);
     out += &table::format_short(report, &rows, options);
@@ -42,7 +42,7 @@ pub fn overview(report: &Report, standings: &[String], rest: &[String], options:
         out += &wrap(&first, &format!("{title}: {why}"), PLAIN, options);
     }
     standings.iter().for_each(|text| say(&mut out, text, PLAIN));
-    build_verdicts(report).write_text(&mut out, options);
+    verdicts_document(report).write_text(&mut out, options);
     out += &format_findings(report, options);
     out.push('\n');
     for note in fold_cpus(report.plan.notes.iter().cloned()) {

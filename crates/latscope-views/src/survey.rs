@@ -3,7 +3,7 @@
 use super::document::{DocumentBlock, FACT, ListMarker, ViewDocument};
 use super::head::head;
 use super::style::PLAIN;
-use super::verdicts::build_verdicts;
+use super::verdicts::verdicts_document;
 use super::{DisplayOptions, machine_state, table};
 use crate::figure;
 use latscope_core::report::Report;
@@ -14,7 +14,7 @@ pub fn survey(report: &Report, beside: &[&Report], options: &DisplayOptions) -> 
     let mut out = head(report, options);
     out.push('\n');
     out += &table::format_table(report, beside, options);
-    build_verdicts(report).write_text(&mut out, options);
+    verdicts_document(report).write_text(&mut out, options);
     conclusions(report, true).write_text(&mut out, options);
     out
 }
@@ -26,7 +26,7 @@ pub(super) fn conclusions(report: &Report, plot: bool) -> ViewDocument {
     if let Some(figure) = figure::latency_figure(report).filter(|_| plot) {
         document.add_block(DocumentBlock::Figure(figure));
     }
-    document.append(build_findings(report));
+    document.append(findings_document(report));
     if let Some(sentence) = machine_state::sentence(report) {
         document.add_block(DocumentBlock::Gap);
         document.add_block(DocumentBlock::Text(PLAIN, sentence));
@@ -35,7 +35,7 @@ pub(super) fn conclusions(report: &Report, plot: bool) -> ViewDocument {
 }
 
 /// Returns the findings in plain words; empty without any.
-pub(super) fn build_findings(report: &Report) -> ViewDocument {
+pub(super) fn findings_document(report: &Report) -> ViewDocument {
     let mut document = ViewDocument::default();
     if !report.findings.is_empty() {
         document.add_heading(2, "Findings");

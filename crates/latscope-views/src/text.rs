@@ -11,7 +11,7 @@ use super::matrix::{Matrix, format_param, matrices, max_cell_count, varying};
 use super::rows::family as family_of;
 use super::style::{BOLD, DIM, HEADING, PLAIN};
 use super::styled::{Text, wrap, wrap_text};
-use super::verdicts::build_verdicts;
+use super::verdicts::verdicts_document;
 use super::{DisplayOptions, survey, unmeasured};
 use latscope_core::catalogue::figures::Quantity;
 use latscope_core::catalogue::{
@@ -41,7 +41,7 @@ pub fn format_families(report: &Report, options: &DisplayOptions) -> String {
     for family in families(report.measurements.iter().map(|m| &m.probe)) {
         add_details(&mut out, report, family, options);
     }
-    build_verdicts(report).write_text(&mut out, options);
+    verdicts_document(report).write_text(&mut out, options);
     survey::conclusions(report, true).write_text(&mut out, options);
     out
 }

@@ -113,7 +113,7 @@ pub(super) fn by_probe<'a>(points: impl Iterator<Item = &'a str>) -> String {
 
 /// Returns both lists; empty if both are empty.
 pub(super) fn lists(report: &Report) -> ViewDocument {
-    let [missing, doubtful] = unmeasured_points(report, |_| true, |m| !m.row);
+    let [missing, doubtful] = missing_and_doubtful(report, |_| true, |m| !m.row);
     list_groups([(MISSING, missing), (ASIDE, doubtful)])
 }
 
@@ -129,12 +129,12 @@ pub(super) fn of_family(
     name: &str,
     wanted: impl Fn(&Measurement) -> bool,
 ) -> [Vec<UnmeasuredGroup>; 2] {
-    unmeasured_points(report, |probe| family(probe) == name, wanted)
+    missing_and_doubtful(report, |probe| family(probe) == name, wanted)
 }
 
 /// The points of some probes without a number, by reason, in the order measured, those that were not begun last; and
 /// the doubtful points that are wanted.
-pub(super) fn unmeasured_points(
+pub(super) fn missing_and_doubtful(
     report: &Report,
     probes: impl Fn(&str) -> bool,
     wanted: impl Fn(&Measurement) -> bool,
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn points_with_the_same_reason_share_a_line() {
         let report = fixture::report();
-        let [missing, _] = unmeasured_points(&report, |_| true, |_| true);
+        let [missing, _] = missing_and_doubtful(&report, |_| true, |_| true);
         assert_eq!(missing.len(), 2, "{missing:?}");
         assert!(missing[0].what.contains("memory.tlb (4 points)"), "{missing:?}");
         assert!(missing[0].why.contains("→"));
@@ -187,7 +187,7 @@ mod tests {
         };
         report.plan.steps[0].points.extend((0..3).map(never));
         assert!(
-            unmeasured_points(&report, |_| true, |_| true)[0]
+            missing_and_doubtful(&report, |_| true, |_| true)[0]
                 .iter()
                 .all(|group| !group.what.contains("wake.never")),
             "it ended by itself"
@@ -217,7 +217,7 @@ mod tests {
         let first = &mut report.measurements[0];
         first.summary = Default::default();
         assert!(
-            super::unmeasured_points(&report, |_| true, |_| true)[0]
+            super::missing_and_doubtful(&report, |_| true, |_| true)[0]
                 .iter()
                 .any(|group| group.why.contains("no clean sample"))
         );

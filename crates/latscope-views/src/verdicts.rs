@@ -7,19 +7,19 @@ use latscope_core::report::{CriterionCheck, Measurement, Report, VerdictStatus};
 use latscope_judge::verdict::{in_words, judged_measurements, report_status};
 
 /// Returns the heading and an item for each check; empty without a check.
-pub(super) fn build_verdicts(report: &Report) -> ViewDocument {
+pub(super) fn verdicts_document(report: &Report) -> ViewDocument {
     let mut document = ViewDocument::default();
     if let Some(status) = report_status(report) {
         document.add_heading(2, format!("Verdict: {}", status_word(status)));
     }
-    for (check, text) in check_lines(report) {
+    for (check, text) in criterion_lines(report) {
         document.add_block(DocumentBlock::Item(status_mark(check.status), text));
     }
     document
 }
 
 /// Returns each check with its line: `CPU 1: max ≤ 50.0 µs exceeded: …`.
-pub(super) fn check_lines(report: &Report) -> Vec<(&CriterionCheck, String)> {
+pub(super) fn criterion_lines(report: &Report) -> Vec<(&CriterionCheck, String)> {
     let groups = event_groups(report);
     let judged: Vec<_> = judged_measurements(report).collect();
     let several = judged.len() > 1;
@@ -41,7 +41,7 @@ pub(super) fn check_lines(report: &Report) -> Vec<(&CriterionCheck, String)> {
 
 /// Returns the lines of the checks that have the worst status, if not all pass.
 pub fn unmet(report: &Report) -> Vec<String> {
-    let lines = check_lines(report);
+    let lines = criterion_lines(report);
     let worst =
         lines.iter().map(|(check, _)| check.status).max().filter(|status| *status != VerdictStatus::Pass);
     lines.into_iter().filter(|(check, _)| Some(check.status) == worst).map(|(_, line)| line).collect()
@@ -138,7 +138,7 @@ mod tests {
             m.summary.count = 0;
             m.histogram = latscope_core::histogram::Histogram::new(1000);
         }
-        let text = build_verdicts(&passed(report)).to_text(&DisplayOptions::default());
+        let text = verdicts_document(&passed(report)).to_text(&DisplayOptions::default());
         assert!(text.contains("Verdict: inconclusive") && text.contains("nothing was measured"), "{text}");
     }
 
@@ -149,7 +149,7 @@ mod tests {
         report.finished = None;
         report.interrupted =
             Some(Interrupted { by: "SIGINT".to_owned(), points: progress, events: None, time: None });
-        let text = build_verdicts(&report).to_text(&DisplayOptions::default());
+        let text = verdicts_document(&report).to_text(&DisplayOptions::default());
         assert!(text.contains("Verdict: inconclusive"), "{text}");
     }
 }

@@ -217,7 +217,7 @@ impl LatscopeBinary {
     pub fn measure_point(&self, words: &[String]) -> Result<Measurement> {
         let mut points = self.measure_report(words)?.measurements;
         // The one pair of processes is summed up, too.
-        points.retain(|point| !point.has_param(param::PAIR, "all"));
+        points.retain(|point| !point.has_param_value(param::PAIR, "all"));
         let count = points.len();
         let only = points.pop().filter(|_| count == 1);
         only.with_context(|| format!("latscope {} has {count} points", words.join(" ")))

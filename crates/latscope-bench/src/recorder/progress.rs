@@ -41,7 +41,7 @@ impl Slots {
     }
 
     /// Samples of a point so far, with those that were thrown away.
-    pub fn sample_count(&self, point: usize) -> u64 {
+    pub fn attempt_count(&self, point: usize) -> u64 {
         [COUNT, PREEMPTED, STOLEN].iter().map(|word| self.slot(point)[*word].load(Relaxed)).sum()
     }
 
@@ -155,7 +155,7 @@ mod tests {
             [ThreadDueState::Due(1), ThreadDueState::Over]
         );
         late.mark_over();
-        assert_eq!((slots.due_state(0), slots.sample_count(0)), (ThreadDueState::Over, 0));
+        assert_eq!((slots.due_state(0), slots.attempt_count(0)), (ThreadDueState::Over, 0));
     }
 
     #[test]

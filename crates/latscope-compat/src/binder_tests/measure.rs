@@ -75,13 +75,13 @@ impl BinderRunEnvironment<'_> {
         if let Some(transport) = &common.transport {
             context.print_note(&format!("measured over {transport}, whatever the names of rows say"));
         }
-        doubts_by_row(&report.measurements).iter().for_each(|doubt| context.print_note(doubt));
+        doubts_with_rows(&report.measurements).iter().for_each(|doubt| context.print_note(doubt));
         Ok(report)
     }
 }
 
 /// Texts about doubtful rows, each with the titles of its rows. A text that applies to several rows appears once.
-fn doubts_by_row(measurements: &[Measurement]) -> Vec<String> {
+fn doubts_with_rows(measurements: &[Measurement]) -> Vec<String> {
     let mut doubts: Vec<(String, Vec<&str>)> = Vec::new();
     for m in measurements {
         for doubt in environment::describe_doubts(slice::from_ref(m)) {
@@ -152,7 +152,7 @@ mod tests {
             row("second", "two calls failed"),
             row("third", "a call failed"),
         ];
-        let notes = doubts_by_row(&rows);
+        let notes = doubts_with_rows(&rows);
         let expected =
             ["first and 1 other row: degraded: two calls failed", "third: degraded: a call failed"];
         assert_eq!(notes, expected);

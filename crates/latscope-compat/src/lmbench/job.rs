@@ -167,14 +167,14 @@ impl<'a> LmbenchJobReport<'a> {
     /// # Errors
     /// The errors are those of [`LmbenchJobReport::find_measurement`].
     pub fn median_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
-        // `measurement` returns none without a median.
+        // `find_measurement` returns none without a median.
         Ok(self.find_measurement(query)?.typical().unwrap_or(f64::NAN))
     }
 
     /// Mean of a point, in ns. A loop around all of it would show the same, including disturbances.
     ///
     /// # Errors
-    /// The errors are those of [`LmbenchJobReport::measurement`].
+    /// The errors are those of [`LmbenchJobReport::find_measurement`].
     pub(crate) fn mean_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         let found = self.find_measurement(query)?;
         Ok(found.summary.mean.or(found.typical()).unwrap_or(f64::NAN))
@@ -183,7 +183,7 @@ impl<'a> LmbenchJobReport<'a> {
     /// Median of a point divided by its [elementary operations](latscope_core::report::OperationWork::ops), in ns.
     ///
     /// # Errors
-    /// The errors are those of [`LmbenchJobReport::measurement`].
+    /// The errors are those of [`LmbenchJobReport::find_measurement`].
     pub(crate) fn ns_of_part(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         let parts = self.find_measurement(query)?.work.map_or(1, |work| work.ops.max(1));
         Ok(self.median_ns(query)? / parts as f64)
@@ -192,7 +192,7 @@ impl<'a> LmbenchJobReport<'a> {
     /// Mean of a hand-over one way, in ns: half of a round trip.
     ///
     /// # Errors
-    /// The errors are those of [`LmbenchJobReport::measurement`].
+    /// The errors are those of [`LmbenchJobReport::find_measurement`].
     pub(crate) fn one_way_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         let share = if self.find_measurement(query)?.times == Semantics::RoundTrip { 0.5 } else { 1.0 };
         Ok(self.mean_ns(query)? * share)
@@ -201,7 +201,7 @@ impl<'a> LmbenchJobReport<'a> {
     /// Mean of a hand-over there and back, in ns: twice a one-way time.
     ///
     /// # Errors
-    /// The errors are those of [`LmbenchJobReport::measurement`].
+    /// The errors are those of [`LmbenchJobReport::find_measurement`].
     pub(crate) fn round_trip_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         let times = if self.find_measurement(query)?.times == Semantics::OneWay { 2.0 } else { 1.0 };
         Ok(self.mean_ns(query)? * times)

@@ -123,8 +123,8 @@ static SIGNALS: &[SignalFigure] = &[
     SignalFigure {
         word: "install",
         label: "Signal handler installation",
-        queries: || vec![install_query()],
-        ns: |figures| figures.median_ns(&install_query()),
+        queries: || vec![signal_install_query()],
+        ns: |figures| figures.median_ns(&signal_install_query()),
     },
     SignalFigure {
         word: "catch",
@@ -140,7 +140,7 @@ static SIGNALS: &[SignalFigure] = &[
     },
 ];
 
-fn install_query() -> PointQuery {
+fn signal_install_query() -> PointQuery {
     PointQuery::new("syscall.signal-install", [])
 }
 

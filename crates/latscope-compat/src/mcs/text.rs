@@ -29,7 +29,7 @@ impl Trips {
     }
 
     /// Count, and last, shortest, average and longest time in whole µs.
-    fn columns_us(&self) -> [u64; 5] {
+    fn table_columns(&self) -> [u64; 5] {
         let average = self.total.checked_div(self.count).unwrap_or(0);
         let us = |ns: u64| (ns + 500) / 1000;
         [self.count, us(self.last), us(self.min), us(average), us(self.max)]
@@ -38,7 +38,7 @@ impl Trips {
 
 /// Lines of mica_main about pings. `policy` is `ping_msg` or `long_ping_msg`.
 pub fn pings(policy: &str, trips: &Trips, layout: McsFigureLayout) -> String {
-    let [count, last, min, average, max] = trips.columns_us();
+    let [count, last, min, average, max] = trips.table_columns();
     let figures = match layout {
         McsFigureLayout::Sources => pty_pings(trips),
         McsFigureLayout::Page => format!(
@@ -50,7 +50,7 @@ pub fn pings(policy: &str, trips: &Trips, layout: McsFigureLayout) -> String {
 
 /// Line of pty_test about pings.
 pub(crate) fn pty_pings(trips: &Trips) -> String {
-    let [count, last, min, average, max] = trips.columns_us();
+    let [count, last, min, average, max] = trips.table_columns();
     format!(
         "Count:{count:>6} | Realtime:{last:>6}μs | Min:{min:>6}μs | Avg:{average:>6}μs | Max:{max:>6}μs\n"
     )
@@ -161,9 +161,9 @@ mod tests {
     #[test]
     fn trips_and_rates_add_up() {
         let mut trips = Trips::default();
-        assert_eq!(trips.columns_us(), [0; 5]);
+        assert_eq!(trips.table_columns(), [0; 5]);
         [1_499, 1_500, 9_600].into_iter().for_each(|ns| trips.add_trip(ns));
-        assert_eq!(trips.columns_us(), [3, 10, 1, 4, 10]);
+        assert_eq!(trips.table_columns(), [3, 10, 1, 4, 10]);
         let mut rates = Rates::default();
         rates.add_interval(100.0, 3.0, 3.0);
         rates.add_interval(101.0, 2.0, 2.5);

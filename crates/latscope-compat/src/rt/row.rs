@@ -22,7 +22,7 @@ impl RtFigureUnit {
     }
 
     /// Converts a duration in ns to this unit, cut off.
-    pub fn truncate_ns(self, ns: u64) -> u64 {
+    pub fn whole_units(self, ns: u64) -> u64 {
         ns / self.size_ns()
     }
 }
@@ -64,12 +64,12 @@ impl RtThreadRow {
 
     /// Min in this unit; [`NO_MIN`] before the first sample.
     pub(crate) fn min_in(&self, unit: RtFigureUnit) -> u64 {
-        self.min.map_or(NO_MIN, |min| unit.truncate_ns(min))
+        self.min.map_or(NO_MIN, |min| unit.whole_units(min))
     }
 
     /// Avg in this unit, cut off.
     pub(crate) fn average_in(&self, unit: RtFigureUnit) -> u64 {
-        unit.truncate_ns(self.mean as u64)
+        unit.whole_units(self.mean as u64)
     }
 }
 

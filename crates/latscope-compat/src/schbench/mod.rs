@@ -104,8 +104,8 @@ pub static OPTIONS: &[ProgramOption<SchbenchOptions>] = &[
     ProgramOption::new(Some('L'), "no-locking", FLAG, "work without the lock of the CPU", |o, _| set_flag(&mut o.no_locking)),
     ProgramOption::new(Some('m'), "message-threads", value("N"), "threads that pass messages [1]",
         |o, given| set_field(&mut o.message_threads, given.parse_in_range(1..=4096))),
-    ProgramOption::new(Some('M'), "message-cpus", value("LIST"), "not here: use taskset", |_, _| Err(refuse_option("-M", "taskset(1)"))),
-    ProgramOption::new(Some('W'), "worker-cpus", value("LIST"), "not here: use taskset", |_, _| Err(refuse_option("-W", "taskset(1)"))),
+    ProgramOption::new(Some('M'), "message-cpus", value("LIST"), "not here: use taskset", |_, _| Err(option_refusal("-M", "taskset(1)"))),
+    ProgramOption::new(Some('W'), "worker-cpus", value("LIST"), "not here: use taskset", |_, _| Err(option_refusal("-W", "taskset(1)"))),
     ProgramOption::new(Some('t'), "threads", value("N"), "threads that work for each of them [number of CPUs]",
         |o, given| set_field(&mut o.threads, given.parse_in_range(1..=4096).map(Some))),
     ProgramOption::new(Some('r'), "runtime", value("S"), "time of the run, s [30]", |o, given| set_field(&mut o.runtime, given.parse_in_range(1..=MOST))),
@@ -115,7 +115,7 @@ pub static OPTIONS: &[ProgramOption<SchbenchOptions>] = &[
         |o, given| set_field(&mut o.operations, given.parse_in_range(0..=MOST))),
     ProgramOption::new(Some('s'), "sleep_usec", value("US"), "sleep before the work of a request, us [100]",
         |o, given| set_field(&mut o.sleep, given.parse_in_range(0..=MOST))),
-    ProgramOption::new(Some('A'), "auto-rps", value("PERCENT"), "not here: choose -R", |_, _| Err(refuse_option("-A", "a rate by -R"))),
+    ProgramOption::new(Some('A'), "auto-rps", value("PERCENT"), "not here: choose -R", |_, _| Err(option_refusal("-A", "a rate by -R"))),
     ProgramOption::new(Some('p'), "pipe", value("BYTES"), "bytes that are passed in place of requests [0]",
         |o, given| set_field(&mut o.pipe, given.parse_in_range(0..=MOST_BYTES))),
     ProgramOption::new(Some('R'), "rps", value("N"), "requests a second [as many as the threads do]",
@@ -126,13 +126,13 @@ pub static OPTIONS: &[ProgramOption<SchbenchOptions>] = &[
         |o, given| set_field(&mut o.interval, given.parse_in_range(1..=MOST))),
     ProgramOption::new(Some('z'), "zerotime", value("S"), "time after which all figures begin anew, s [never]",
         |o, given| set_field(&mut o.zero, given.parse_in_range(1..=MOST).map(Some))),
-    ProgramOption::new(Some('j'), "json", value("FILE"), "not here", |_, _| Err(refuse_option("-j", "the text"))),
-    ProgramOption::new(Some('J'), "jobname", value("NAME"), "not here", |_, _| Err(refuse_option("-J", "the text"))),
-    ProgramOption::new(None, "split", value("PERCENT"), "not here", |_, _| Err(refuse_option("--split", "-F"))),
+    ProgramOption::new(Some('j'), "json", value("FILE"), "not here", |_, _| Err(option_refusal("-j", "the text"))),
+    ProgramOption::new(Some('J'), "jobname", value("NAME"), "not here", |_, _| Err(option_refusal("-J", "the text"))),
+    ProgramOption::new(None, "split", value("PERCENT"), "not here", |_, _| Err(option_refusal("--split", "-F"))),
     ProgramOption::LONG_HELP,
 ];
 
-fn refuse_option(option: &str, instead: &str) -> CommandLineRefusal {
+fn option_refusal(option: &str, instead: &str) -> CommandLineRefusal {
     CommandLineRefusal::Fatal(format!("{option} is not carried out: use {instead}"))
 }
 

@@ -114,7 +114,7 @@ impl Redactor {
         let name = if machine.id.is_some() || has_name {
             format!(
                 "{MACHINE}{}",
-                index_or_add(&mut self.machines, (machine.id.clone(), machine.name.clone()))
+                number_or_add(&mut self.machines, (machine.id.clone(), machine.name.clone()))
             )
         } else {
             machine.name.clone()
@@ -146,21 +146,21 @@ impl Redactor {
     /// Remembers a text that the user gave, so that sentences do not repeat it.
     pub fn know_command(&mut self, text: &str) {
         if text.len() > 1 && text != REDACTED {
-            index_or_add(&mut self.commands, text.to_owned());
+            number_or_add(&mut self.commands, text.to_owned());
         }
     }
 
     /// Remembers a path that the user gave, so that sentences do not repeat it.
     pub fn know_path(&mut self, path: &str) {
         if !text::is_common(path) {
-            index_or_add(&mut self.paths, path.to_owned());
+            number_or_add(&mut self.paths, path.to_owned());
         }
     }
 
     /// Remembers the name of a machine.
     pub fn know_host(&mut self, name: &str) {
         if !name.is_empty() && !name.starts_with(MACHINE) {
-            index_or_add(&mut self.hosts, name.to_owned());
+            number_or_add(&mut self.hosts, name.to_owned());
         }
     }
 
@@ -170,7 +170,7 @@ impl Redactor {
         if is_redacted {
             command.to_owned()
         } else {
-            format!("{COMMAND}{}", index_or_add(&mut self.commands, command.to_owned()))
+            format!("{COMMAND}{}", number_or_add(&mut self.commands, command.to_owned()))
         }
     }
 
@@ -195,7 +195,7 @@ impl Redactor {
             RedactionFieldKind::Event => self.learn_processes(event_names(text)),
             RedactionFieldKind::Path if !text.starts_with(PATH) => self.know_path(text.trim_end_matches('/')),
             RedactionFieldKind::Private if at.parent == "params" && !text.starts_with(NAME) => {
-                index_or_add(&mut self.names, text.to_owned());
+                number_or_add(&mut self.names, text.to_owned());
             }
             RedactionFieldKind::Private if at.field == "name" => self.know_host(text),
             RedactionFieldKind::Private if at.field != "labels" && at.parent != "labels" => {
@@ -211,7 +211,7 @@ impl Redactor {
 
     fn learn_process(&mut self, name: &str) {
         if text::common_thread(name).is_none() && !name.starts_with(PROCESS) {
-            index_or_add(&mut self.processes, name.to_owned());
+            number_or_add(&mut self.processes, name.to_owned());
         }
     }
 
@@ -309,7 +309,7 @@ impl Redactor {
         if text::is_common(path) || path.starts_with(PATH) {
             return path.to_owned();
         }
-        format!("{PATH}{}", index_or_add(&mut self.paths, path.to_owned()))
+        format!("{PATH}{}", number_or_add(&mut self.paths, path.to_owned()))
     }
 
     /// Returns the word for a process, or the name itself of a thread that all machines have.
@@ -317,7 +317,7 @@ impl Redactor {
         match text::common_thread(name) {
             Some(common) => common.to_owned(),
             None if name.starts_with(PROCESS) => name.to_owned(),
-            None => format!("{PROCESS}{}", index_or_add(&mut self.processes, name.to_owned())),
+            None => format!("{PROCESS}{}", number_or_add(&mut self.processes, name.to_owned())),
         }
     }
 
@@ -327,7 +327,7 @@ impl Redactor {
         if is_redacted {
             name.to_owned()
         } else {
-            format!("{NAME}{}", index_or_add(&mut self.names, name.to_owned()))
+            format!("{NAME}{}", number_or_add(&mut self.names, name.to_owned()))
         }
     }
 
@@ -421,7 +421,7 @@ impl<'a> RedactionFieldPath<'a> {
 }
 
 /// Number of an entry; a new one is added.
-fn index_or_add<T: Ord>(known: &mut NumberedEntries<T>, entry: T) -> usize {
+fn number_or_add<T: Ord>(known: &mut NumberedEntries<T>, entry: T) -> usize {
     let next = known.len() + 1;
     *known.entry(entry).or_insert(next)
 }

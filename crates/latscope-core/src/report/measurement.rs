@@ -544,7 +544,7 @@ impl Measurement {
     }
 
     /// Returns true if a parameter has this text.
-    pub fn has_param(&self, parameter: &str, text: &str) -> bool {
+    pub fn has_param_value(&self, parameter: &str, text: &str) -> bool {
         self.text_param(parameter) == Some(text)
     }
 

@@ -34,7 +34,7 @@ impl OutlierCommands {
     }
 
     /// Returns the commands that failed since the last call, or fail within `timeout`.
-    pub fn failed_commands(&mut self, timeout: Duration) -> Vec<(String, String)> {
+    pub fn wait_for_failures(&mut self, timeout: Duration) -> Vec<(String, String)> {
         let until = Instant::now() + timeout;
         let mut failed = Vec::new();
         let Some((_, receiver)) = &self.channel else { return failed };

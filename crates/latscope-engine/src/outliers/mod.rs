@@ -340,7 +340,7 @@ impl Outliers {
         if let Err(error) = self.commands.execute(command, outlier) {
             self.add_failure(FAILED_ACTIONS[0], format!("{command:?} does not start: {error}"));
         }
-        self.report_commands(Duration::ZERO);
+        self.add_command_failures(Duration::ZERO);
     }
 
     fn signal(&mut self, process: u32) {
@@ -351,8 +351,8 @@ impl Outliers {
     }
 
     /// Hears of commands that ended, and waits so long for the others.
-    fn report_commands(&mut self, timeout: Duration) {
-        for (command, how) in self.commands.failed_commands(timeout) {
+    fn add_command_failures(&mut self, timeout: Duration) {
+        for (command, how) in self.commands.wait_for_failures(timeout) {
             self.add_failure(FAILED_ACTIONS[1], format!("{command:?} failed: {how}"));
         }
     }
@@ -419,8 +419,8 @@ impl Outliers {
     }
 
     /// Ends the trace, and says what was not looked into.
-    pub fn finish_trace(&mut self, guardian: &Guardian) {
-        self.report_commands(GRACE);
+    pub fn finish_step(&mut self, guardian: &Guardian) {
+        self.add_command_failures(GRACE);
         self.sum_up();
         if let Some(Err(error)) = self.blame.take().map(|blame| blame.finish_trace(guardian)) {
             self.add_warning("trace-left", format!("{error:#}"), None);

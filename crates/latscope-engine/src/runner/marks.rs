@@ -49,7 +49,7 @@ impl Coordinator<'_> {
     ) -> Result<()> {
         let over = Duration::from_nanos(step.stop.limit_ns).saturating_add(LOOK);
         let is_over = self.told.is_some() || self.since.elapsed() > over;
-        if is_over && standstill.has_lasted(link.is_halted()) { link.resume() } else { Ok(()) }
+        if is_over && standstill.note_look(link.is_halted()) { link.resume() } else { Ok(()) }
     }
 }
 

@@ -195,7 +195,7 @@ impl Coordinator<'_> {
             self.loaded = Some(loaded);
         }
         if let Some(path) = &plan.timeline {
-            self.timeline = Some(timeline::Recorder::start_recording(path, &self.guardian)?);
+            self.timeline = Some(timeline::Recorder::prepare_recording(path, &self.guardian)?);
             self.add_warning(
                 "timeline",
                 "a time line is recorded: the durations of this run include the cost of recording",
@@ -245,8 +245,11 @@ impl Coordinator<'_> {
                 remedy,
             });
         }
-        if let Some(idle) =
-            self.loaded.as_ref().filter(|load| load.ended_worker().is_none()).and_then(LoadWorkers::idle)
+        if let Some(idle) = self
+            .loaded
+            .as_ref()
+            .filter(|load| load.worker_exit_status().is_none())
+            .and_then(LoadWorkers::idle)
         {
             self.add_warning(LOAD_IDLE, &format!("{idle}: check that it does what it is for"));
         }
@@ -259,7 +262,7 @@ impl Coordinator<'_> {
 
     /// Lowers what was measured while the load ended, or after that.
     fn check_load(&mut self, measured: &mut [Measurement]) {
-        let Some(how) = self.loaded.as_ref().and_then(LoadWorkers::ended_worker) else { return };
+        let Some(how) = self.loaded.as_ref().and_then(LoadWorkers::worker_exit_status) else { return };
         let text = format!("the load ended before the measurement did ({how})");
         for m in measured.iter_mut().filter(|m| m.quality.level != QualityLevel::Unsupported) {
             m.lower(Reason::new(QualityLevel::Degraded, LOAD_ENDED, &text, "use a load that runs on"));
@@ -360,7 +363,7 @@ impl Coordinator<'_> {
             collect::measurements(self.registry, step, slots.as_ref(), &results, failure.as_deref());
         if let Some(outliers) = &mut outliers {
             collect::add_outliers(&mut measured, outliers);
-            outliers.finish_trace(&self.guardian);
+            outliers.finish_step(&self.guardian);
             outliers.warnings.iter().for_each(|warning| self.pass_on(warning.clone()));
         }
         starved::mark_overdue(&mut measured, &unfinished, &self.halted);

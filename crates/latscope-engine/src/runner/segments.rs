@@ -47,7 +47,7 @@ impl Coordinator<'_> {
     /// the measurements and findings.
     pub(super) fn add_timeline(&mut self, step: &PlanStep, measured: &mut [Measurement]) {
         let Some(recorder) = &mut self.timeline else { return };
-        match recorder.take_timeline() {
+        match recorder.write_step() {
             Ok(recorded) => {
                 measured.iter_mut().for_each(|m| timeline::add_shares(m, &recorded));
                 self.report.findings.extend(latscope_trace::timeline::finding(&recorded, &step.name));

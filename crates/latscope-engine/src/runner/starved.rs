@@ -67,7 +67,7 @@ impl StarvationMonitor {
         let slots = &link.slots;
         let progress: Vec<ThreadDueState> =
             (0..step.points.len()).map(|point| slots.due_state(point)).collect();
-        self.find_late_points(&progress, now);
+        self.update_late_points(&progress, now);
         let known = progress.iter().any(|one| *one != ThreadDueState::Unknown);
         let stuck = !known && self.is_stuck(step, slots) && overdue;
         self.stands = false;
@@ -97,7 +97,7 @@ impl StarvationMonitor {
     }
 
     /// Finds the points that are late, and were so for the same instant at the look before.
-    fn find_late_points(&mut self, progress: &[ThreadDueState], now: u64) {
+    fn update_late_points(&mut self, progress: &[ThreadDueState], now: u64) {
         let due = progress.iter().enumerate().filter_map(|(point, one)| match one {
             ThreadDueState::Due(due) if one.starvation_ns(now).is_some() => Some((point, *due)),
             _ => None,
@@ -120,7 +120,7 @@ impl StarvationMonitor {
 
     /// Returns true if there were no samples for a second.
     fn is_stuck(&mut self, step: &PlanStep, slots: &Slots) -> bool {
-        let count = (0..step.points.len()).map(|point| slots.sample_count(point)).sum();
+        let count = (0..step.points.len()).map(|point| slots.attempt_count(point)).sum();
         if self.counted.0 != count {
             self.counted = (count, Instant::now());
         }
@@ -450,7 +450,7 @@ mod tests {
     fn a_thread_is_late_that_was_so_at_two_looks() {
         let mut starved = StarvationMonitor::new();
         let mut looked = |due: [u64; 2], now: u64| {
-            starved.find_late_points(&due.map(ThreadDueState::Due), now * SECOND);
+            starved.update_late_points(&due.map(ThreadDueState::Due), now * SECOND);
             (starved.late.clone(), starved.is_to_look_again())
         };
         assert_eq!(looked([7, 7], 3), ([].into(), true));

@@ -22,7 +22,7 @@ pub(crate) fn create_pair(flags: EventfdFlags) -> io::Result<[OwnedFd; 2]> {
 }
 
 impl Eventfd {
-    /// Makes side 0 or 1 from the descriptors that `create` returned.
+    /// Makes side 0 or 1 from the descriptors that `create_pair` returned.
     pub fn new([first, second]: [OwnedFd; 2], side: usize) -> Eventfd {
         match side {
             0 => Eventfd { output: first, input: second },

@@ -28,7 +28,7 @@ impl Futex {
 
 impl Notifier for Futex {
     fn notify(&mut self) -> io::Result<()> {
-        self.bells[1 - self.ours].signal.wake_sleeper();
+        self.bells[1 - self.ours].signal.ring_bell();
         Ok(())
     }
 

@@ -37,7 +37,7 @@ fn check_messages(descriptor: &OwnedFd, layout: UringLayout) -> io::Result<()> {
 }
 
 impl IoUring {
-    /// Opens side 0 or 1 of the instances that [`create`] returned.
+    /// Opens side 0 or 1 of the instances that [`create_rings`] returned.
     ///
     /// # Errors
     /// The descriptors are not two such instances.

@@ -59,7 +59,7 @@ impl Lifeline {
         Lifeline::watch_with_flag(socket, Arc::default(), wake)
     }
 
-    /// Watches like [`watch`](Self::watch), and sets `gone` as well.
+    /// Watches like [`watch_socket`](Self::watch_socket), and sets `gone` as well.
     pub(super) fn watch_with_flag(
         socket: OwnedFd,
         gone: Arc<AtomicBool>,

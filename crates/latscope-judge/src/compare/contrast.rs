@@ -145,12 +145,12 @@ impl ContrastSample {
         let resampled: Vec<[f64; MEDIANS]> = logs.iter().map(|run| resampled(run, random)).collect();
         let rounds = logs.iter().map(Vec::len).min()?;
         let of_rounds = logs.iter().map(|run| variance(run)).sum::<f64>() / logs.len() as f64;
-        let runs: Vec<f64> = logs.into_iter().map(|mut run| sort_for_median(&mut run)).collect();
+        let runs: Vec<f64> = logs.into_iter().map(|mut run| median_by_sorting(&mut run)).collect();
         let within = resampled.iter().map(|run| variance(run)).sum::<f64>() / runs.len() as f64;
         let between = variance(&runs);
         let shrink = if runs.len() > 1 && within > 0.0 { (between / (between + within)).sqrt() } else { 1.0 };
         Some(ContrastSample {
-            figure: sort_for_median(&mut runs.clone()),
+            figure: median_by_sorting(&mut runs.clone()),
             runs,
             resampled,
             rounds,
@@ -168,7 +168,7 @@ impl ContrastSample {
             let run = ((bits >> 32) * self.runs.len() as u64) >> 32;
             places.push(self.resampled[run as usize][bits as usize % MEDIANS]);
         }
-        self.figure + (sort_for_median(places) - self.figure) * self.shrink
+        self.figure + (median_by_sorting(places) - self.figure) * self.shrink
     }
 
     /// Returns true if rounds or runs show how far the figures scatter.
@@ -210,7 +210,7 @@ fn resampled(run: &[f64], random: &mut SplitMix) -> [f64; MEDIANS] {
         for place in &mut drawn {
             *place = run[random.below(run.len() as u64) as usize];
         }
-        sort_for_median(&mut drawn)
+        median_by_sorting(&mut drawn)
     })
 }
 
@@ -260,7 +260,7 @@ pub(crate) fn variance(values: &[f64]) -> f64 {
 }
 
 /// The median of values, which are sorted by it.
-fn sort_for_median(values: &mut [f64]) -> f64 {
+fn median_by_sorting(values: &mut [f64]) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let half = values.len() / 2;
     if values.len() % 2 == 1 { values[half] } else { (values[half - 1] + values[half]) / 2.0 }

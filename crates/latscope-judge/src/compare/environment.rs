@@ -220,7 +220,7 @@ pub(crate) fn of_run(run: &RunResult, steps: Option<&BTreeSet<&str>>) -> Vec<(St
         ("command line", machine.command_line.clone().unwrap_or_default()),
         ("scheduler", machine.scheduler.clone().unwrap_or_default()),
         ("clock source", machine.clock.source.clone()),
-        ("load", report.plan.load.as_ref().map_or(no_load.to_owned(), load_word)),
+        ("load", report.plan.load.as_ref().map_or(no_load.to_owned(), name_of_load)),
         (OTHERS, others.unwrap_or_default()),
         (TOOL, tool(report)),
         ("rounds", rounds),
@@ -238,7 +238,7 @@ pub(crate) fn of_run(run: &RunResult, steps: Option<&BTreeSet<&str>>) -> Vec<(St
 }
 
 /// A load as the user requests it.
-fn load_word(load: &BackgroundLoad) -> String {
+fn name_of_load(load: &BackgroundLoad) -> String {
     match load {
         BackgroundLoad::Command(command) => command.clone(),
         built_in => built_in.name_and_description().map_or_else(String::new, |(name, _)| name.to_owned()),

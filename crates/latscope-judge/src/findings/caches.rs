@@ -108,8 +108,8 @@ fn is_cut(report: &Report, points: &[&Measurement], pages: &str) -> bool {
 pub(super) fn chases<'a>(report: &'a Report, order: &str, pages: &str) -> Vec<&'a Measurement> {
     let mut points: Vec<&Measurement> = measured_points(report, ids::MEMORY_LATENCY)
         .filter(|m| {
-            m.has_param(param::ORDER, order)
-                && m.has_param(param::PAGES, pages)
+            m.has_param_value(param::ORDER, order)
+                && m.has_param_value(param::PAGES, pages)
                 && m.numeric_param(param::SIZE).is_some()
         })
         .filter(|m| !m.params.contains_key(param::NODES) && !m.params.contains_key(KIND))

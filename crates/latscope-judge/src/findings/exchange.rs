@@ -48,7 +48,7 @@ impl<'a> HandOff<'a> {
     ) -> Option<Self> {
         MECHANISMS.iter().find_map(|(probe, mechanism)| {
             let point = measured_points(report, probe).find(|m| {
-                m.has_param(param::PLACEMENT, placement)
+                m.has_param_value(param::PLACEMENT, placement)
                     && finite_value(m, "blocked").is_none_or(|percent| percent >= least_blocked)
             })?;
             Some(HandOff { point, mechanism, placement: words })
@@ -97,7 +97,7 @@ fn mutex_and_hand_off(report: &Report) -> Option<Finding> {
 /// Compares the cost of creating a thread with that of waking a waiting thread.
 fn why_pools(report: &Report) -> Option<Finding> {
     let create = EvidenceFigure::p50(
-        measured_points(report, ids::THREAD_TOTAL).find(|m| !m.has_param(param::MODE, "cold"))?,
+        measured_points(report, ids::THREAD_TOTAL).find(|m| !m.has_param_value(param::MODE, "cold"))?,
     )?;
     let hand_off = HandOff::any(report, 0.0)?;
     let wake = hand_off.round_trip()?;
@@ -125,8 +125,9 @@ fn why_pools(report: &Report) -> Option<Finding> {
 /// Time that the idle state of the other core adds to waking a thread there.
 fn idle_exit(report: &Report) -> Option<Finding> {
     let (idle, awake, mechanism) = MECHANISMS.iter().find_map(|(probe, mechanism)| {
-        let placed =
-            |placement| measured_points(report, probe).find(|m| m.has_param(param::PLACEMENT, placement));
+        let placed = |placement| {
+            measured_points(report, probe).find(|m| m.has_param_value(param::PLACEMENT, placement))
+        };
         Some((placed("two-cores")?, placed("two-cores-awake")?, mechanism))
     })?;
     let what = match idle.times {

@@ -123,10 +123,10 @@ fn sequential_rows(report: &Report) -> Vec<(u64, EvidenceFigure, EvidenceFigure)
     let Some(random) = random.iter().max_by_key(|points| points.len()) else { return Vec::new() };
     let sums: Vec<&Measurement> = measured_points(report, ids::SEQUENTIAL_SUM).collect();
     // The talk's XOR loop is the second choice.
-    let mode = if sums.iter().any(|m| m.has_param(param::MODE, "sum")) { "sum" } else { "xor" };
+    let mode = if sums.iter().any(|m| m.has_param_value(param::MODE, "sum")) { "sum" } else { "xor" };
     let mut rows: Vec<(u64, EvidenceFigure, EvidenceFigure)> = sums
         .into_iter()
-        .filter(|m| m.has_param(param::MODE, mode))
+        .filter(|m| m.has_param_value(param::MODE, mode))
         .filter_map(|m| {
             let size = m.numeric_param(param::SIZE)?;
             let lines = m.work.filter(|work| work.bytes_touched > 0)?.bytes_touched as f64 / 64.0;

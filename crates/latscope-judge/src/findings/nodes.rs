@@ -26,7 +26,9 @@ type Alike<'a> = (&'a str, u32, u64);
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
     let mut groups: BTreeMap<Alike, Vec<Loads>> = BTreeMap::new();
-    for m in measured_points(report, ids::MEMORY_LATENCY).filter(|m| m.has_param(param::ORDER, "random")) {
+    for m in
+        measured_points(report, ids::MEMORY_LATENCY).filter(|m| m.has_param_value(param::ORDER, "random"))
+    {
         if let Some((alike, loads)) = loads(&report.machine, m) {
             groups.entry(alike).or_default().push(loads);
         }

@@ -11,7 +11,7 @@ use latscope_core::units::{count_with_noun, format_count, format_percent, format
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
     let watched = report.of_probe(ids::NOISE_BUSY).filter(|m| {
-        m.has_param(param::CPU, "all")
+        m.has_param_value(param::CPU, "all")
             && m.quality.level != QualityLevel::Unsupported
             && finite_value(m, "watched").is_some()
     });

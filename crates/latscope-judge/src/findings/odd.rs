@@ -21,7 +21,7 @@ type Deviation = (f64, Finding);
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
     let kinds: [fn(&Report, &Measurement) -> Option<Deviation>; 5] =
-        [modes, split_rounds, copies, returns, pages];
+        [modes, rounds_in_two_groups, copies, returns, pages];
     let mut found: Vec<Deviation> = Vec::new();
     for kind in kinds {
         let rows = report.measurements.iter().filter(|m| m.row || m.probe == ids::MEMORY_LATENCY);
@@ -79,7 +79,7 @@ fn modes(report: &Report, m: &Measurement) -> Option<Deviation> {
 }
 
 /// Rounds in two groups.
-fn split_rounds(report: &Report, m: &Measurement) -> Option<Deviation> {
+fn rounds_in_two_groups(report: &Report, m: &Measurement) -> Option<Deviation> {
     if !is_measured(m) || m.quality.level != QualityLevel::Unstable || m.is_imported() {
         return None;
     }
@@ -177,7 +177,7 @@ const NOT_PREDICTED: f64 = 12.0;
 
 /// A return that costs as much as a mispredicted branch: the core, or its hypervisor, does not predict returns.
 fn returns(_: &Report, m: &Measurement) -> Option<Deviation> {
-    let is_direct = m.probe == ids::CALL && m.has_param(param::MODE, "direct");
+    let is_direct = m.probe == ids::CALL && m.has_param_value(param::MODE, "direct");
     if !is_direct || !is_measured(m) || m.quality.level != QualityLevel::Ok || m.is_imported() {
         return None;
     }

@@ -18,7 +18,7 @@ pub(super) fn findings(report: &Report) -> Vec<Finding> {
 /// A file system that has no device: nothing there is more durable than
 /// memory.
 fn in_memory(m: &Measurement) -> bool {
-    m.has_param(param::FILESYSTEM, "tmpfs") || m.has_param(param::FILESYSTEM, "ramfs")
+    m.has_param_value(param::FILESYSTEM, "tmpfs") || m.has_param_value(param::FILESYSTEM, "ramfs")
 }
 
 /// The point of a probe in the same directory, nearest to 4 KiB in size.
@@ -27,7 +27,7 @@ fn matching_point<'a>(report: &'a Report, probe: &'a str, other: &Measurement) -
         [param::DIRECTORY, param::FILESYSTEM].map(|name| m.text_param(name).map(str::to_owned))
     };
     measured_points(report, probe)
-        .filter(|m| place(m) == place(other) && !m.has_param(param::MODE, "open-close"))
+        .filter(|m| place(m) == place(other) && !m.has_param_value(param::MODE, "open-close"))
         .filter(|m| !m.params.contains_key(param::BUFFER))
         .filter(|m| m.numeric_param(param::SIZE).is_none_or(|size| (1024..=16384).contains(&size)))
         .min_by_key(|m| m.numeric_param(param::SIZE).map_or(0, |size| size.abs_diff(4096)))

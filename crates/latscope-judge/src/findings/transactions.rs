@@ -15,7 +15,7 @@ pub(super) fn findings(report: &Report) -> Vec<Finding> {
         [transport.real_time(), transport.nice()].iter().any(|judged| *judged != InheritanceVerdict::NotTried)
     });
     let (with, without): (Vec<TransportMeasurements>, Vec<TransportMeasurements>) =
-        tried.partition(|transport| transport.means().is_some() || has_inheritance(transport));
+        tried.partition(|transport| transport.means().is_some() || passed_or_failed(transport));
     let mut findings: Vec<Finding> = with.iter().map(inheritance).collect();
     findings.extend(report_no_means(&without));
     findings.extend(transports(report).iter().filter_map(slower));
@@ -39,7 +39,7 @@ fn slower(transport: &TransportMeasurements) -> Option<Finding> {
 }
 
 /// Returns true if the inheritance of any priority was tried and is not unsupported.
-fn has_inheritance(transport: &TransportMeasurements) -> bool {
+fn passed_or_failed(transport: &TransportMeasurements) -> bool {
     [transport.real_time(), transport.nice()]
         .iter()
         .any(|j| !matches!(j, InheritanceVerdict::Unsupported | InheritanceVerdict::NotTried))
@@ -93,8 +93,8 @@ fn report_no_means(transports: &[TransportMeasurements]) -> Option<Finding> {
 fn inversion(report: &Report) -> Option<Finding> {
     let [plain, pi] = ["plain", "pi"].map(|lock| {
         let mut points = report.of_probe(ids::INVERSION);
-        let of_lock =
-            points.find(|m| m.has_param(param::LOCK, lock) && m.quality.level != QualityLevel::Unsupported);
+        let of_lock = points
+            .find(|m| m.has_param_value(param::LOCK, lock) && m.quality.level != QualityLevel::Unsupported);
         of_lock.filter(|m| m.summary.count > 0)
     });
     let (plain, pi) = (plain?, pi?);
@@ -164,7 +164,7 @@ mod tests {
         let with = |fifo: f64| {
             let mut report = ipc::latency();
             for m in &mut report.measurements {
-                let p50 = if m.has_param("caller", "fifo") { fifo } else { 24_000.0 };
+                let p50 = if m.has_param_value("caller", "fifo") { fifo } else { 24_000.0 };
                 m.values.clear();
                 *m = in_rounds(m.clone(), &[0.99, 1.0, 1.01, 1.0].map(|by| p50 * by));
             }

@@ -234,7 +234,7 @@ impl BudgetLimitReader<'_> {
         BudgetError::Invalid { at: self.at(), why: why.into() }
     }
 
-    fn unknown_word(&self, what: &'static str, word: &str, known: Vec<String>) -> BudgetError {
+    fn unknown_word_error(&self, what: &'static str, word: &str, known: Vec<String>) -> BudgetError {
         BudgetError::Unknown { at: self.at(), what, word: word.to_owned(), known }
     }
 
@@ -244,7 +244,7 @@ impl BudgetLimitReader<'_> {
             _ => return Err(self.entry_error("it needs a probe: probe = \"wake.timer\"")),
         };
         let checked = self.names.check_probe(&probe);
-        checked.map_err(|known| self.unknown_word("probe or family", &probe, known))?;
+        checked.map_err(|known| self.unknown_word_error("probe or family", &probe, known))?;
         let matching = match self.table.get("where") {
             None => BTreeMap::new(),
             Some(BudgetFileValue::Table(params)) => {
@@ -304,7 +304,7 @@ impl BudgetLimitReader<'_> {
         value: &BudgetFileValue,
     ) -> Result<(String, Matching), BudgetError> {
         let kinds = self.names.kinds(probe, name);
-        let kinds = kinds.map_err(|known| self.unknown_word("parameter", name, known))?;
+        let kinds = kinds.map_err(|known| self.unknown_word_error("parameter", name, known))?;
         let text = match value {
             BudgetFileValue::Whole(number) => {
                 let text = number.to_string();
@@ -325,7 +325,9 @@ impl BudgetLimitReader<'_> {
             }
         }
         match refused.filter(|_| readings.is_empty()) {
-            Some(NoValue::Word(known)) => Err(self.unknown_word("such value of a parameter:", text, known)),
+            Some(NoValue::Word(known)) => {
+                Err(self.unknown_word_error("such value of a parameter:", text, known))
+            }
             Some(NoValue::Quantity(why)) => Err(self.entry_error(format!("{name}: {why}"))),
             None => Ok((name.to_owned(), Matching::Value(text.clone(), readings))),
         }
@@ -354,15 +356,15 @@ impl BudgetLimitReader<'_> {
 
     fn bound(&self, name: &str, entry: &BudgetFileValue) -> Result<Bound, BudgetError> {
         let metric = Metric::from_name(name)
-            .map_err(|_| self.unknown_word("figure", name, figure_names(self.names)))?;
+            .map_err(|_| self.unknown_word_error("figure", name, limit_keys(self.names)))?;
         if let Metric::Value(value) = &metric {
             self.names
                 .check_value(value)
-                .map_err(|_| self.unknown_word("figure", name, figure_names(self.names)))?;
+                .map_err(|_| self.unknown_word_error("figure", name, limit_keys(self.names)))?;
         }
         let allowed = match entry {
-            BudgetFileValue::Text(text) => match parse_percentage(text) {
-                Some(ratio) => self.read_ratio(&metric, ratio)?,
+            BudgetFileValue::Text(text) => match parse_change_factor(text) {
+                Some(ratio) => self.allow_ratio(&metric, ratio)?,
                 None => self.value(&metric, text)?,
             },
             BudgetFileValue::Whole(number) => self.value(&metric, &number.to_string())?,
@@ -374,7 +376,7 @@ impl BudgetLimitReader<'_> {
         Ok(Bound { metric, allowed, learnt: None })
     }
 
-    fn read_ratio(&self, metric: &Metric, ratio: f64) -> Result<Allowed, BudgetError> {
+    fn allow_ratio(&self, metric: &Metric, ratio: f64) -> Result<Allowed, BudgetError> {
         let name = metric.name();
         let why = match metric {
             Metric::Max | Metric::Threshold => "two maxima are never compared: each is one event",
@@ -423,14 +425,14 @@ impl BudgetLimitReader<'_> {
 }
 
 /// The factor of `+5%`, `-3%`; `None` if the text has no sign or is no percentage.
-fn parse_percentage(text: &str) -> Option<f64> {
+fn parse_change_factor(text: &str) -> Option<f64> {
     let percent = text.strip_suffix('%')?.trim_end();
     let signed = percent.starts_with(['+', '-']);
     percent.parse().ok().filter(|_| signed).map(|percent: f64| 1.0 + percent / 100.0)
 }
 
 /// Every name that a limit can have.
-fn figure_names(names: &BudgetNameSet) -> Vec<String> {
+fn limit_keys(names: &BudgetNameSet) -> Vec<String> {
     let fixed = ["max", "missed", "threshold", "inherits", "probe", "revision", "where", "runs", "learnt"]
         .into_iter();
     let fixed = fixed.chain(QUANTILES.iter().map(|quantile| quantile.name));

@@ -74,7 +74,7 @@ fn limits_of_a_result_are_judged_as_the_options_of_the_command() {
         "p99_9999": "1s", "missed": 0, "faults": 0 }]);
     let gate = judge_runs(&read(limits, &runs).unwrap(), &runs, &[]);
     let report = &runs[0].1.report;
-    let all = report.measurements.iter().find(|m| m.has_param("cpu", "all")).unwrap();
+    let all = report.measurements.iter().find(|m| m.has_param_value("cpu", "all")).unwrap();
     for check in &gate.checks {
         let criterion = MetricCriterion::new(&check.metric, check.allowed).unwrap();
         let expected = verdict::judge_measurement(all, &[criterion]).checks.remove(0);

@@ -162,7 +162,7 @@ impl ArchiveWriter {
     }
 
     /// Adds the texts of a run; returns its entry.
-    pub fn add_run(&mut self, run: &RunResult) -> ArchiveRun {
+    pub fn encode_run(&mut self, run: &RunResult) -> ArchiveRun {
         let report = &run.report;
         let host = report.machine.name.clone();
         let facts = of_run(run, None).into_iter().filter(|(_, value)| !value.is_empty());
@@ -277,10 +277,10 @@ mod tests {
     fn texts_are_there_once_and_figures_are_those_of_the_result() {
         let run = RunResult::from_report(fixture::wake());
         let mut writer = ArchiveWriter::default();
-        let first = writer.add_run(&run);
+        let first = writer.encode_run(&run);
         let archive = writer.into_archive();
         let mut writer = ArchiveWriter::new(archive.clone());
-        assert_eq!(writer.add_run(&run), first);
+        assert_eq!(writer.encode_run(&run), first);
         assert_eq!(writer.into_archive(), archive);
         let m = run.report.measurements.iter().find(|m| m.typical().is_some()).unwrap();
         let figures = first
@@ -300,7 +300,7 @@ mod tests {
         };
         report.measurements.iter_mut().for_each(pair);
         let mut writer = ArchiveWriter::default();
-        writer.add_run(&RunResult::from_report(report));
+        writer.encode_run(&RunResult::from_report(report));
         let titles = writer.into_archive().works.into_iter().map(|work| work.title).collect::<Vec<_>>();
         let binder =
             |caller| ["pair 0", "pair 1", "all pairs"].map(|pair| format!("binder, {caller} caller, {pair}"));
@@ -315,7 +315,7 @@ mod tests {
         one.measurements.retain(|m| m.numeric_param("pair") != Some(1));
         let mut writer = ArchiveWriter::default();
         let [of_two, of_one] =
-            [two, one].map(|report| writer.add_run(&RunResult::from_report(report)).points);
+            [two, one].map(|report| writer.encode_run(&RunResult::from_report(report)).points);
         let works = writer.into_archive().works;
         let sum = |points: &[ArchivePointFigures]| -> ArchiveWorkKey {
             let mut keys = points.iter().map(|point| works[point.work as usize].series_key());
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_run_of_another_program_is_not_taken_for_one_that_ended_early() {
-        let complete = |report| ArchiveWriter::default().add_run(&RunResult::from_report(report)).complete;
+        let complete = |report| ArchiveWriter::default().encode_run(&RunResult::from_report(report)).complete;
         let unfinished = Report { finished: None, ..fixture::wake() };
         let imported = Imported { program: "fio".to_owned(), version: None, unknown: Vec::new() };
         assert!(!complete(unfinished.clone()));

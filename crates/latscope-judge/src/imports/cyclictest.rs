@@ -173,7 +173,7 @@ impl CyclictestTable {
         let status = ThreadStatus::last_of_threads(numbered_lines(text))?;
         for (thread, one) in &status {
             let column = (*thread < self.columns.len()).then(|| self.column_figures(*thread));
-            one.check_column(column.as_ref())?;
+            one.check_against(column.as_ref())?;
         }
         Ok(status)
     }

@@ -66,7 +66,7 @@ impl ThreadStatus {
     ///
     /// # Errors
     /// The line cannot be of the same thread.
-    pub(super) fn check_column(&self, column: Option<&ColumnFigures>) -> Result<(), String> {
+    pub(super) fn check_against(&self, column: Option<&ColumnFigures>) -> Result<(), String> {
         let column = column
             .ok_or_else(|| format!("line {} is of a thread that its histogram does not have", self.line))?;
         let refused = |what: &str, stated: u64, own: u64| {

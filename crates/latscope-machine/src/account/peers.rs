@@ -61,7 +61,7 @@ const SLAVES: std::ops::RangeInclusive<u32> = 136..=143;
 impl Links {
     fn of_this_process() -> Links {
         let mut links = Links { files: shared_files("self"), ..Links::default() };
-        for (fd, target) in open_descriptors("self").into_iter().filter(|(fd, _)| *fd > STREAMS) {
+        for (fd, target) in list_descriptors("self").into_iter().filter(|(fd, _)| *fd > STREAMS) {
             if target.starts_with("socket:") {
                 links.sockets.push(fd);
             }
@@ -76,14 +76,14 @@ impl Links {
         if !self.files.is_disjoint(&shared_files(&process)) {
             return true;
         }
-        let open = if self.terminals.is_empty() { Vec::new() } else { open_descriptors(&process) };
+        let open = if self.terminals.is_empty() { Vec::new() } else { list_descriptors(&process) };
         let mut terminals = open.into_iter().filter_map(|(fd, _)| terminal_number(&process, fd));
         terminals.any(|terminal| self.terminals.contains(&terminal))
     }
 }
 
 /// Descriptors of a process, with the targets of their links; empty if the process is another user's.
-fn open_descriptors(process: &str) -> Vec<(i32, String)> {
+fn list_descriptors(process: &str) -> Vec<(i32, String)> {
     let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     let links = entries.filter_map(|entry| {
         let target = fs::read_link(entry.path()).ok()?;

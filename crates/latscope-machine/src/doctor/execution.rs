@@ -80,7 +80,7 @@ pub(super) fn quota(context: &DoctorContext) -> DoctorFinding {
         format_time(quota.runtime as f64 * 1e3),
         format_time(quota.period as f64 * 1e3)
     );
-    bad(found, Condition::Speed).with_remedy(context.write_command(quota.lift, &quota.file))
+    bad(found, Condition::Speed).with_remedy(context.command_to_write(quota.lift, &quota.file))
 }
 
 pub(super) fn allowed_cpus(context: &DoctorContext) -> DoctorFinding {
@@ -102,7 +102,7 @@ pub(super) fn allowed_cpus(context: &DoctorContext) -> DoctorFinding {
     }
     let cpuset = control_group::cpuset(context.root).filter(|(cpus, _)| cpus == allowed);
     let (by, remedy) = match cpuset {
-        Some((_, file)) => ("the control group", context.write_command(&online.to_string(), &file)),
+        Some((_, file)) => ("the control group", context.command_to_write(&online.to_string(), &file)),
         None => ("the affinity mask", Some(format!("taskset -pc {online} $$"))),
     };
     let found = format!("may run on CPUs {allowed} of {online} only, by {by}");

@@ -41,7 +41,7 @@ pub(super) fn timer_migration(context: &DoctorContext) -> DoctorFinding {
         None => good("on: timers of idle CPUs may expire on busy ones"),
         Some(cpus) => {
             let found = format!("on: timers of other CPUs may expire on CPUs {cpus}, which are set apart");
-            note_finding(found, Condition::Interrupts).with_remedy(context.write_command("0", file))
+            note_finding(found, Condition::Interrupts).with_remedy(context.command_to_write("0", file))
         }
     }
 }
@@ -69,7 +69,7 @@ pub(super) fn watchdogs(context: &DoctorContext) -> DoctorFinding {
     let cpus = context.root.cpu_list("/proc/sys/kernel/watchdog_cpumask");
     let on = cpus.map(|cpus| format!(" on CPUs {cpus}")).unwrap_or_default();
     note_finding(parts.join(", ") + &on, Condition::Interrupts)
-        .with_remedy(context.write_command("0", "/proc/sys/kernel/watchdog"))
+        .with_remedy(context.command_to_write("0", "/proc/sys/kernel/watchdog"))
 }
 
 /// An interrupt of a device.
@@ -112,7 +112,7 @@ pub(super) fn device_interrupts(context: &DoctorContext) -> DoctorFinding {
             [single] => single.clone(),
             several => format!("{{{}}}", several.join(",")),
         };
-        context.write_command(&others.to_string(), &format!("/proc/irq/{files}/smp_affinity_list"))
+        context.command_to_write(&others.to_string(), &format!("/proc/irq/{files}/smp_affinity_list"))
     });
     note_finding(found, Condition::Interrupts).with_remedy(remedy.flatten())
 }

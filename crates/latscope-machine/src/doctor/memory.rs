@@ -32,19 +32,19 @@ pub(super) fn transparent_huge_pages(context: &DoctorContext) -> DoctorFinding {
     let found = format!("{mode}, defrag {defrag}");
     if mode == "never" {
         let found = found + ": points with pages=2MiB get small pages unless huge ones are reserved";
-        return bad(found, Condition::PageSize).with_remedy(context.write_command("madvise", &file));
+        return bad(found, Condition::PageSize).with_remedy(context.command_to_write("madvise", &file));
     }
     match (mode.as_str(), defrag.as_str()) {
         (_, "never") => {
             let found = found + ": huge pages only while unbroken ones are free";
             note_finding(found, Condition::PageSize)
-                .with_remedy(context.write_command("madvise", &format!("{THP}/defrag")))
+                .with_remedy(context.command_to_write("madvise", &format!("{THP}/defrag")))
         }
         ("always", _) | (_, "always") => {
             let found = found + ": any page fault may wait for memory to be compacted";
             let file = if mode == "always" { file } else { format!("{THP}/defrag") };
             note_finding(found, Condition::UnaskedHugePages)
-                .with_remedy(context.write_command("madvise", &file))
+                .with_remedy(context.command_to_write("madvise", &file))
         }
         _ => good(found),
     }
@@ -66,7 +66,7 @@ pub(super) fn huge_pages(context: &DoctorContext) -> DoctorFinding {
         return good(format!("none of {size} reserved; transparent ones serve"));
     }
     // Enough for the survey's largest buffer.
-    let remedy = context.write_command("256", "/proc/sys/vm/nr_hugepages");
+    let remedy = context.command_to_write("256", "/proc/sys/vm/nr_hugepages");
     note_finding(format!("none of {size} reserved, and no transparent ones"), Condition::PageSize)
         .with_remedy(remedy)
 }
@@ -100,7 +100,7 @@ pub(super) fn numa_balancing(context: &DoctorContext) -> DoctorFinding {
         Some(_) => {
             let found =
                 format!("on, over {nodes} nodes: pages are unmapped and moved while they are measured");
-            bad(found, Condition::MovedPages).with_remedy(context.write_command("0", file))
+            bad(found, Condition::MovedPages).with_remedy(context.command_to_write("0", file))
         }
     }
 }
@@ -112,7 +112,7 @@ pub(super) fn same_page_merging(context: &DoctorContext) -> DoctorFinding {
         None => context.missing_knob("/sys/kernel/mm", "not in this kernel"),
         Some(1) => {
             let found = "on: a kernel thread scans memory and drops it from the caches";
-            note_finding(found, Condition::MovedPages).with_remedy(context.write_command("0", file))
+            note_finding(found, Condition::MovedPages).with_remedy(context.command_to_write("0", file))
         }
         Some(_) => good("off"),
     }
@@ -137,8 +137,8 @@ pub(super) fn access_monitoring(context: &DoctorContext) -> DoctorFinding {
         .map(|module| format!("/sys/module/{module}/parameters/enabled"));
     let module = modules.into_iter().find(|file| root.read_text(file).as_deref() == Some("Y"));
     let remedy = match (running.first(), &module) {
-        (Some(path), _) => context.write_command("off", &format!("{path}/state")),
-        (None, Some(file)) => context.write_command("N", file),
+        (Some(path), _) => context.command_to_write("off", &format!("{path}/state")),
+        (None, Some(file)) => context.command_to_write("N", file),
         (None, None) => return context.missing_knob("/sys/kernel/mm", "off"),
     };
     let interval = running.iter().find_map(|path| {

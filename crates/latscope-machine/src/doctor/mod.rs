@@ -159,7 +159,7 @@ fn boot_option(root: &SystemRoot, name: &str) -> Option<String> {
 impl DoctorContext<'_> {
     /// The command that writes a value to a file of the kernel, if a lockdown does not forbid that; works for
     /// patterns of files too.
-    fn write_command(&self, value: &str, path: &str) -> Option<String> {
+    fn command_to_write(&self, value: &str, path: &str) -> Option<String> {
         if path.starts_with("/sys/kernel/debug/") && self.lockdown().is_some() {
             return Some(format!("none while the kernel is locked down: {path} is forbidden"));
         }

@@ -29,7 +29,9 @@ pub(super) fn real_time(context: &DoctorContext, trials: &mut dyn Trials) -> Doc
         return note_finding(found, affects).with_remedy(raise);
     }
     let (found, remedy) = match control_group::no_real_time_budget(context.root) {
-        Some(file) => (format!("SCHED_FIFO is refused: {file} is 0"), context.write_command("950000", &file)),
+        Some(file) => {
+            (format!("SCHED_FIFO is refused: {file} is 0"), context.command_to_write("950000", &file))
+        }
         None if context.machine.root => (
             format!("SCHED_FIFO is refused even to root: {error}"),
             Some("in a container: docker run --cap-add SYS_NICE --ulimit rtprio=99".to_owned()),
@@ -119,7 +121,7 @@ pub(super) fn counters(context: &DoctorContext, trials: &mut dyn Trials) -> Doct
         }
         _ if is_open => good(format!("cycles can be counted; open to {whom}")),
         _ => note_finding(format!("closed to users for kernel events (level {level})"), None)
-            .with_remedy(context.write_command("1", file)),
+            .with_remedy(context.command_to_write("1", file)),
     }
 }
 

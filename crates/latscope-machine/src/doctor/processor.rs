@@ -42,7 +42,7 @@ pub(super) fn governor(context: &DoctorContext) -> DoctorFinding {
     }
     let found = found + ": the clock follows the load";
     let remedy = can_perform
-        .then(|| context.write_command("performance", &format!("{CPUS}/cpufreq/policy*/scaling_governor")))
+        .then(|| context.command_to_write("performance", &format!("{CPUS}/cpufreq/policy*/scaling_governor")))
         .flatten();
     bad(found, Condition::ClockRate).with_remedy(remedy)
 }
@@ -78,7 +78,7 @@ pub(super) fn boost(context: &DoctorContext) -> DoctorFinding {
         return good("boost clocks are off");
     }
     let found = "boost clocks are on: the rate depends on temperature and on how many cores are busy";
-    note_finding(found, Condition::ClockRate).with_remedy(context.write_command(off, &file))
+    note_finding(found, Condition::ClockRate).with_remedy(context.command_to_write(off, &file))
 }
 
 pub(super) fn smt(context: &DoctorContext) -> DoctorFinding {
@@ -102,7 +102,7 @@ pub(super) fn smt(context: &DoctorContext) -> DoctorFinding {
     let found = format!("CPUs share cores: {some}{more}; a busy sibling takes half of a core");
     let control = format!("{CPUS}/smt/control");
     let can_switch = context.root.read_text(&control).as_deref() == Some("on");
-    let remedy = can_switch.then(|| context.write_command("off", &control)).flatten();
+    let remedy = can_switch.then(|| context.command_to_write("off", &control)).flatten();
     note_finding(found, Condition::SharedCore).with_remedy(remedy)
 }
 
@@ -149,7 +149,7 @@ pub(super) fn idle_states(context: &DoctorContext, trials: &mut dyn Trials) -> D
         };
     }
     let deep: String = states.iter().filter(|s| s.latency >= DEEP).map(|s| s.number.to_string()).collect();
-    let remedy = context.write_command("1", &format!("{CPUS}/cpu*/cpuidle/state[{deep}]/disable"));
+    let remedy = context.command_to_write("1", &format!("{CPUS}/cpu*/cpuidle/state[{deep}]/disable"));
     match trials.open_for_writing(&context.root.path(DMA_LATENCY)) {
         Ok(()) => note_finding(format!("{found}; {DMA_LATENCY} can be held"), affects).with_remedy(remedy),
         Err(error) => {
@@ -212,7 +212,7 @@ pub(super) fn kinds(context: &DoctorContext) -> DoctorFinding {
     let aware = root.read_number::<u32>(energy) == Some(1);
     let policy = if aware { "; the scheduler chooses among them by energy" } else { "" };
     let remedy =
-        if aware { context.write_command("0", energy) } else { Some("--cpus of one kind".to_owned()) };
+        if aware { context.command_to_write("0", energy) } else { Some("--cpus of one kind".to_owned()) };
     note_finding(words.join(", ") + policy, Condition::ClockRate).with_remedy(remedy)
 }
 
@@ -224,7 +224,7 @@ pub(super) fn hotplug(context: &DoctorContext) -> DoctorFinding {
     let online = &context.machine.online.0;
     let offline = CpuList(present.0.into_iter().filter(|cpu| !online.contains(cpu)).collect());
     let Some(first) = offline.0.first() else { return good("all CPUs are online") };
-    let remedy = context.write_command("1", &format!("{CPUS}/cpu{first}/online"));
+    let remedy = context.command_to_write("1", &format!("{CPUS}/cpu{first}/online"));
     note_finding(format!("CPUs {offline} are switched off"), Condition::WakeUp).with_remedy(remedy)
 }
 
@@ -237,7 +237,7 @@ pub(super) fn clock_source(context: &DoctorContext) -> DoctorFinding {
     };
     let available = context.root.read_text(&format!("{directory}/available_clocksource")).unwrap_or_default();
     let better = available.split_whitespace().find(|one| *one == "tsc").filter(|_| current != "tsc");
-    let remedy = better.and_then(|tsc| context.write_command(tsc, &file));
+    let remedy = better.and_then(|tsc| context.command_to_write(tsc, &file));
     let found = format!("{current}, available: {available}");
     match current.as_str() {
         "tsc" | "arch_sys_counter" | "riscv_clocksource" | "timebase" | "tod" | "stick" => good(found),

@@ -106,7 +106,7 @@ fn preempt_fully(context: &DoctorContext) -> Option<String> {
     let boot = "preempt=full on the kernel's command line";
     match (context.lockdown(), context.root.exists(MODEL)) {
         (Some(_), _) => Some(format!("{boot} (lockdown forbids {MODEL})")),
-        (None, true) => context.write_command("full", MODEL),
+        (None, true) => context.command_to_write("full", MODEL),
         (None, false) => Some(boot.to_owned()),
     }
 }
@@ -147,7 +147,7 @@ pub(super) fn throttling(context: &DoctorContext) -> DoctorFinding {
         return context.missing_knob("/proc/sys/kernel", "not in this kernel");
     };
     let period = context.root.read_number::<i64>("/proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
-    let remedy = context.write_command("-1", file);
+    let remedy = context.command_to_write("-1", file);
     if runtime < 0 || runtime >= period {
         return good("off");
     }
@@ -202,7 +202,7 @@ pub(super) fn group_budgets(context: &DoctorContext) -> DoctorFinding {
     };
     if runtime == 0 {
         let found = format!("SCHED_FIFO is refused: {file} is 0");
-        return bad(found, affects).with_remedy(context.write_command("950000", &file));
+        return bad(found, affects).with_remedy(context.command_to_write("950000", &file));
     }
     if runtime < 0 || runtime >= period {
         return good(format!("the budget of this control group is all of the time ({file})"));
@@ -250,7 +250,7 @@ pub(super) fn shown_fair_server(context: &DoctorContext) -> Option<DoctorFinding
     if runtime == 0 {
         return Some(good("off"));
     }
-    let remedy = context.write_command("0", &format!("{FAIR_SERVER}/cpu*/runtime"));
+    let remedy = context.command_to_write("0", &format!("{FAIR_SERVER}/cpu*/runtime"));
     Some(note_finding(fair_share(runtime, period), Condition::RealTime).with_remedy(remedy))
 }
 

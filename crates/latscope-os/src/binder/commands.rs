@@ -27,7 +27,7 @@ impl BinderCommandBuffer {
     }
 
     /// Changes a count of references to a handle.
-    pub fn push_reference(&mut self, code: u32, handle: Handle) {
+    pub fn push_refcount(&mut self, code: u32, handle: Handle) {
         self.push(code, &[&handle.0.to_ne_bytes()]);
     }
 
@@ -75,7 +75,7 @@ mod tests {
         let mut commands = BinderCommandBuffer::default();
         assert!(commands.is_empty());
         commands.bare(BC_ENTER_LOOPER);
-        commands.push_reference(BC_ACQUIRE, Handle(5));
+        commands.push_refcount(BC_ACQUIRE, Handle(5));
         commands.death(BC_REQUEST_DEATH_NOTIFICATION, Handle(5), 0x0102);
         commands.push_word(BC_FREE_BUFFER, 0x7f00_0000_0010);
         let expected: [&[u8]; 4] = [

@@ -124,14 +124,14 @@ impl Port {
     /// Queues the commands that take a strong (and a weak) reference to a handle that is in a buffer; the reference
     /// ends with the buffer otherwise.
     pub fn acquire(&mut self, handle: Handle) {
-        self.commands.push_reference(BC_INCREFS, handle);
-        self.commands.push_reference(BC_ACQUIRE, handle);
+        self.commands.push_refcount(BC_INCREFS, handle);
+        self.commands.push_refcount(BC_ACQUIRE, handle);
     }
 
     /// Queues the command that gives back a reference from [`acquire`](Self::acquire).
     pub fn release_handle(&mut self, handle: Handle) {
-        self.commands.push_reference(BC_RELEASE, handle);
-        self.commands.push_reference(BC_DECREFS, handle);
+        self.commands.push_refcount(BC_RELEASE, handle);
+        self.commands.push_refcount(BC_DECREFS, handle);
     }
 
     /// Queues asking for [`Return::DeadBinder`] with `cookie`.

@@ -81,7 +81,7 @@ impl WindowEcho {
     }
 
     /// States what the remote is: [`echo::RpmsgEcho::set_description`].
-    pub fn describe_remote(&mut self, core: &'static str, firmware: &'static str) {
+    pub fn set_remote_description(&mut self, core: &'static str, firmware: &'static str) {
         self.0.set_description(core, firmware);
     }
 

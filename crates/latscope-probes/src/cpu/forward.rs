@@ -119,7 +119,7 @@ mod tests {
         let measured = measure(&EXPERIMENT, all);
         assert_eq!(measured.len(), 8);
         assert!(measured[..4].iter().all(|m| !m.params.contains_key("address")));
-        assert!(measured[4..].iter().all(|m| m.has_param("address", "late")));
+        assert!(measured[4..].iter().all(|m| m.has_param_value("address", "late")));
         measured.iter().for_each(check);
     }
 }

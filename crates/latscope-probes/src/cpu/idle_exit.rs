@@ -75,7 +75,7 @@ fn run_idle_exits(bench: &mut Bench) -> Result<()> {
             (IdleWakeSource::Timer, _) => measure_exits(bench, point, &states, || timer(pause)),
             (IdleWakeSource::Ipi, [_, other, ..]) => {
                 let mut waker = Waker::start_thread(bench.timebase().clock(), *other, pause)?;
-                measure_exits(bench, point, &states, || waker.wake_by_thread());
+                measure_exits(bench, point, &states, || waker.sleep_until_woken());
             }
             (IdleWakeSource::Ipi, _) => crate::available::lacks_a_cpu(bench, point),
         }
@@ -131,7 +131,7 @@ impl Waker {
         Ok(Waker { shared, clock, thread: Some(thread) })
     }
 
-    fn wake_by_thread(&mut self) -> Option<IdleExitLatency> {
+    fn sleep_until_woken(&mut self) -> Option<IdleExitLatency> {
         self.shared.asked.give_token();
         self.shared.woken.take_token();
         let now = self.clock.stamp_end();
@@ -262,7 +262,7 @@ mod tests {
             assert!(
                 m.quality.level == QualityLevel::Unsupported
                     || states > 0
-                    || m.has_param("governor", "none")
+                    || m.has_param_value("governor", "none")
                     || m.summary.count > 0
             );
         }

@@ -138,7 +138,7 @@ pub(super) fn report_device_reads(
 ) -> anyhow::Result<()> {
     let bytes = filled.bytes as usize;
     let cached = || PageMapping::shared(&filled.file, bytes)?.resident(0, bytes);
-    if first.report_failure(bench, &[index], "read past the page cache")
+    if first.ok_or_close(bench, &[index], "read past the page cache")
         && (cached()? * page_size()) as u64 > FILE_BYTES / 4
     {
         let reason =

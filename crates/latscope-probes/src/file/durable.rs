@@ -113,5 +113,5 @@ fn time_sync(bench: &mut Bench, point: usize, file: &OwnedFd, overwrite: bool, s
         }
         first.check_result(splits.time_part(0, || sync(file)));
     });
-    first.report_failure(bench, &[point], "write and sync a file");
+    first.ok_or_close(bench, &[point], "write and sync a file");
 }

@@ -118,7 +118,7 @@ fn lives(bench: &mut Bench, scratch: &Scratch, wanted: &[(&str, u64)], size: u64
         // It may be there, or not, according to what failed.
         let _ = scratch.remove(NAME);
     }
-    first.report_failure(bench, parts.point_indices(), "create, write and remove a file");
+    first.ok_or_close(bench, parts.point_indices(), "create, write and remove a file");
 }
 
 /// Writes all of `content`, in one call unless the kernel takes it in several.

@@ -263,7 +263,7 @@ fn time_read(
             first.check_result(operation());
         });
     }
-    Ok(first.report_failure(bench, &[index], "read a file"))
+    Ok(first.ok_or_close(bench, &[index], "read a file"))
 }
 
 /// Reads the first `size` bytes through the buffer, by calls of `pread`.

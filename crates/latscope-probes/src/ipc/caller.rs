@@ -209,7 +209,7 @@ impl CallLoop {
         {
             self.tally.shortfall.get_or_insert(shortfall);
         }
-        self.state = sched::thread_state(0).unwrap_or_default();
+        self.state = sched::sched_state(0).unwrap_or_default();
         self.writers().for_each(HistogramSlotWriter::adopt);
         self.settled = true;
     }

@@ -84,7 +84,7 @@ impl Attendant {
         let reply = IpcReplyHeader {
             sequence: carried(sequence, length),
             cpu: rustix::thread::sched_getcpu() as u32,
-            server: self.requested_state(flags),
+            server: self.state_if_requested(flags),
             thread: self.thread,
             verified,
         };
@@ -93,14 +93,14 @@ impl Attendant {
         &self.reply[..length]
     }
 
-    fn requested_state(&mut self, flags: u32) -> Option<ThreadSchedState> {
+    fn state_if_requested(&mut self, flags: u32) -> Option<ThreadSchedState> {
         if flags & (STATE | VERBOSE) == 0 {
             return None;
         }
         if self.thread == 0 {
             self.thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         }
-        sched::thread_state(0).ok()
+        sched::sched_state(0).ok()
     }
 }
 
@@ -134,7 +134,7 @@ pub fn place_thread(cpus: &[u32]) -> Result<Option<String>> {
     sched::pin(cpus).with_context(|| format!("CPUs {cpus:?} cannot be used"))?;
     // What a run is started under (chrt, nice) is not what it measures.
     let set = sched::set_policy(ThreadSchedPolicy::Other);
-    let state = sched::thread_state(0)?;
+    let state = sched::sched_state(0)?;
     let wanted = ThreadSchedState::default();
     let why = || set.err().map(|error| format!(": {error}")).unwrap_or_default();
     Ok((state != wanted).then(|| {
@@ -149,7 +149,7 @@ pub fn place_thread(cpus: &[u32]) -> Result<Option<String>> {
 
 /// Returns the current state of the calling thread.
 pub(crate) fn myself(role: &str) -> TransactionHop {
-    let ThreadSchedState { policy, priority, nice } = sched::thread_state(0).unwrap_or_default();
+    let ThreadSchedState { policy, priority, nice } = sched::sched_state(0).unwrap_or_default();
     TransactionHop {
         role: role.to_owned(),
         pid: std::process::id(),
@@ -214,7 +214,7 @@ mod tests {
         let mut attendant = Attendant::new(IpcMeasureMode::Latency, 64, None);
         let first = ask(&mut attendant, 1, STATE, 64).unwrap();
         assert!(first.verified && first.sequence == 1);
-        assert_eq!(first.server, sched::thread_state(0).ok());
+        assert_eq!(first.server, sched::sched_state(0).ok());
         assert_ne!(first.thread, 0);
         assert!(!ask(&mut attendant, 1, 0, 64).unwrap().verified);
         assert_eq!((attendant.served.requests, attendant.served.unexpected), (2, 1));

@@ -374,7 +374,7 @@ impl IpcProcessPair {
     /// Lets processes of the pair go on that stand still, and gives the client up some time after its own.
     fn hasten(&mut self, over: Duration) {
         for process in self.server.iter_mut().chain([&mut self.client]) {
-            if process.standstill.has_lasted(process.is_halted()) {
+            if process.standstill.note_look(process.is_halted()) {
                 resume(process.child.0.id());
             }
         }

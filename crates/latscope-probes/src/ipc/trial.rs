@@ -55,7 +55,7 @@ fn run_trial(
 }
 
 fn try_call(line: &mut IpcClientChannel, sequence: u64, trial: &mut InheritanceTrial) {
-    let state = sched::thread_state(0).unwrap_or_default();
+    let state = sched::sched_state(0).unwrap_or_default();
     let Ok(reply) = line.query_server(sequence, state) else { return };
     let Some(server) = reply.server else { return };
     trial.calls += 1;
@@ -67,7 +67,7 @@ fn try_call(line: &mut IpcClientChannel, sequence: u64, trial: &mut InheritanceT
 /// the next request, a moment later.
 fn restored(thread: u32) -> bool {
     for _ in 0..100 {
-        match sched::thread_state(thread) {
+        match sched::sched_state(thread) {
             Ok(state) if state == ThreadSchedState::default() => return true,
             Ok(_) => std::thread::sleep(Duration::from_micros(100)),
             Err(_) => return false,

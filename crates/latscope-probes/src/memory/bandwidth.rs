@@ -140,7 +140,7 @@ fn levels(machine: &Machine, threads: u64) -> Vec<(u64, String)> {
     let largest = sizes::beyond_caches(machine).min(SURVEY_CAP);
     let mut levels = sizes::inside_caches(machine, threads);
     levels.retain(|(size, _)| 2 * size <= largest);
-    let inside = sizes::describe_cache(machine, largest);
+    let inside = sizes::place_in_caches(machine, largest);
     levels.push((largest, if inside.is_empty() { "memory".to_owned() } else { inside }));
     levels
 }

@@ -146,7 +146,7 @@ const NODE_CAP: u64 = 128 * MIB;
 fn of_other_nodes(machine: &Machine) -> Vec<MeasurementPoint> {
     let (size, order, pages) =
         (nodes::pair_size(machine, NODE_CAP), CacheAccessOrder::Random, RegionPageSize::Huge);
-    let place = sizes::describe_cache(machine, size);
+    let place = sizes::place_in_caches(machine, size);
     let read = if place.is_empty() { "memory read".to_owned() } else { format!("read {place}") };
     let mut points = Vec::new();
     for (what, between) in nodes::surveyed(machine) {

@@ -62,7 +62,7 @@ fn plan_loaded(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Measureme
     }
     for point in &mut points {
         let idle = LoadedLatencySettings::from_params(&point.params).filter(|loaded| loaded.threads == 0);
-        let place = idle.map_or(String::new(), |idle| sizes::describe_cache(machine, idle.size));
+        let place = idle.map_or(String::new(), |idle| sizes::place_in_caches(machine, idle.size));
         if !place.is_empty() {
             point.title += &format!(", {place}");
         }

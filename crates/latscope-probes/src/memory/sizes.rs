@@ -24,7 +24,7 @@ pub(crate) fn beyond_caches(machine: &Machine) -> u64 {
 /// Says of memory that is not beyond the declared caches in which of them it is: `in the declared L3`; empty beyond.
 ///
 /// Of twice the size of a cache at least half comes from memory, whatever the cache keeps.
-pub(crate) fn describe_cache(machine: &Machine, size: u64) -> String {
+pub(crate) fn place_in_caches(machine: &Machine, size: u64) -> String {
     let caches = machine.caches.iter().filter(|cache| cache.kind != "Instruction" && cache.size > 0);
     match caches.max_by_key(|cache| cache.level) {
         Some(last) if size <= last.size => format!("in the declared L{}", last.level),
@@ -122,12 +122,12 @@ pub mod tests {
 
     #[test]
     fn memory_is_named_only_beyond_the_declared_caches() {
-        let of = |mib| describe_cache(&machine(), mib * MIB);
+        let of = |mib| place_in_caches(&machine(), mib * MIB);
         assert_eq!(
             [of(32), of(33), of(63)].map(|place| place.replace("the declared ", "")),
             ["in L3", "partly in L3", "partly in L3"]
         );
-        assert_eq!((of(64), describe_cache(&Machine::default(), KIB)), (String::new(), String::new()));
+        assert_eq!((of(64), place_in_caches(&Machine::default(), KIB)), (String::new(), String::new()));
     }
 
     #[test]

@@ -192,7 +192,7 @@ mod tests {
         input.values.insert("size".into(), vec![ParamValue::Number(MIB)]);
         let measured = harness::measure(&EXPERIMENT, STREAM.plan(&input, &harness::machine()));
         measured.iter().for_each(harness::check);
-        let triad = measured.iter().find(|m| m.has_param("operation", "triad")).unwrap();
+        let triad = measured.iter().find(|m| m.has_param_value("operation", "triad")).unwrap();
         assert_eq!(triad.work, Some(OperationWork { ops: 1, bytes_touched: 24, bytes_moved: 32 }));
     }
 }

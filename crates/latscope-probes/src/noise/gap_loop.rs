@@ -421,14 +421,14 @@ impl<C: Clock> GapWatchHost for GapLoop<'_, C> {
         }
         // Another thread may have had the CPU since the reading above.
         let unseen = self.unseen;
-        let now = self.resume_reading();
+        let now = self.next_reading();
         if self.unseen > unseen {
             self.last = self.last.max(self.watched_until(now));
         }
         false
     }
 
-    fn resume_reading(&mut self) -> u64 {
+    fn next_reading(&mut self) -> u64 {
         for _ in 0..TRIES {
             let now = self.clock.stamp_end();
             if self.order.timebase.span(now - self.read_at) < HOST_NS {

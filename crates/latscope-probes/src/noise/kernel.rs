@@ -50,7 +50,7 @@ pub(crate) fn record_cpus<T: Default>(
 /// Sets the tracer up. If that fails, closes all points with the reason.
 pub fn prepare_tracer(bench: &mut Bench, wanted: &LatencyTracerRequest) -> Option<LatencyTracer> {
     stay_off(bench, wanted.cpus);
-    match LatencyTracer::prepare_instance(wanted) {
+    match LatencyTracer::set_up_tracer(wanted) {
         Ok(tracer) => Some(tracer),
         Err(refusal) => {
             let all = 0..bench.points().len();

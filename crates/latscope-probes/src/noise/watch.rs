@@ -36,7 +36,7 @@ pub trait GapWatchHost {
     /// Looks around, also after a gap. Returns true to go on. `now` is the last reading.
     fn look(&mut self, now: u64) -> bool;
     /// The reading with which the loop goes on.
-    fn resume_reading(&mut self) -> u64;
+    fn next_reading(&mut self) -> u64;
 }
 
 /// Watches until the host ends the loop.
@@ -64,7 +64,7 @@ pub fn watch_gaps<C: Clock>(clock: C, rules: GapWatchLimits, host: &mut impl Gap
             seen.longest = seen.longest.saturating_sub(rules.own);
             return seen;
         }
-        began = host.resume_reading();
+        began = host.next_reading();
         (last, look) = (began, began + rules.look);
     }
 }
@@ -126,7 +126,7 @@ mod tests {
             now < self.until
         }
 
-        fn resume_reading(&mut self) -> u64 {
+        fn next_reading(&mut self) -> u64 {
             self.clock.stamp_end()
         }
     }

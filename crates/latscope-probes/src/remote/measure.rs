@@ -200,7 +200,7 @@ fn pings(
     }
     let silent = none && ping_loop.none_answered();
     let why = silent.then(|| ping_loop.tally().without_a_reply(&*ping_loop.channel, ping_loop.sent()));
-    report_early_end(bench, index, &mut *ping_loop.channel, ended, answered);
+    report_end(bench, index, &mut *ping_loop.channel, ended, answered);
     if let Some(why) = why.filter(|_| !bench.is_stopping()) {
         bench.nothing_valid(index, why);
     }
@@ -210,7 +210,7 @@ fn pings(
 }
 
 /// Reports the reason why a point ended early, with the messages that were answered.
-fn report_early_end(
+fn report_end(
     bench: &mut Bench,
     index: usize,
     channel: &mut dyn RemoteChannel,
@@ -394,7 +394,7 @@ fn stream(
     let answered = (received > 0 && received < sent).then_some((received, sent));
     // A sink that does not answer at all gets no block.
     let is_silent = received == 0 && (sent > 0 || matches!(ended, Err(ChannelFailure::Timeout)));
-    report_early_end(bench, index, &mut *stream.channel, ended, answered);
+    report_end(bench, index, &mut *stream.channel, ended, answered);
     if is_silent && !bench.is_stopping() {
         bench.nothing_valid(index, why);
     }

@@ -305,7 +305,7 @@ mod tests {
             }
             assert!(m.values["blocked"].value > 0.0, "{m:?}");
             if let Some(slots) = m.values.get("hash-slots") {
-                assert_eq!(slots.value > 0.0, m.has_param("hash", "private"), "{m:?}");
+                assert_eq!(slots.value > 0.0, m.has_param_value("hash", "private"), "{m:?}");
             }
         }
         // The first is one of those of which the last is the latest.

@@ -363,7 +363,7 @@ mod tests {
         let cpus = harness::machine().allowed.0.len();
         for m in harness::measure(&EXPERIMENT, planned(&harness::machine())) {
             harness::check(&m);
-            let needed = if m.has_param("state", "shared") { 3 } else { 2 };
+            let needed = if m.has_param_value("state", "shared") { 3 } else { 2 };
             assert_eq!(m.quality.level == QualityLevel::Unsupported, cpus < needed, "{m:?}");
             assert_eq!(m.values.contains_key("own-cache"), cpus >= needed);
         }

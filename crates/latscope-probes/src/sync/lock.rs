@@ -286,7 +286,7 @@ impl<L: OneWordLock> LockContention<'_, L> {
             }
             let waited = !self.lock.try_lock();
             if waited {
-                let wait = self.time_wait();
+                let wait = self.lock_and_time();
                 if seen.waits.len() < self.most {
                     seen.waits.push(wait);
                 }
@@ -294,7 +294,7 @@ impl<L: OneWordLock> LockContention<'_, L> {
             }
             let before = thread_counts().involuntary;
             seen.lost_its_cpu += u64::from(waited && before != switches);
-            switches = self.hold_lock(before, &mut seen);
+            switches = self.work_with_lock(before, &mut seen);
             self.lock.unlock();
             if let Some(extension) = &extension {
                 seen.granted += u64::from(extension.withdraw_request());
@@ -304,7 +304,7 @@ impl<L: OneWordLock> LockContention<'_, L> {
         Ok(seen)
     }
 
-    fn time_wait(&self) -> LockWaitTime {
+    fn lock_and_time(&self) -> LockWaitTime {
         let before = self.switched_out.load(Relaxed);
         let asked = self.clock.stamp_start();
         self.lock.lock();
@@ -313,7 +313,7 @@ impl<L: OneWordLock> LockContention<'_, L> {
     }
 
     /// Works with the lock held. Returns the involuntary switches of the thread so far.
-    fn hold_lock(&self, before: u64, seen: &mut LockThreadTally) -> u64 {
+    fn work_with_lock(&self, before: u64, seen: &mut LockThreadTally) -> u64 {
         let since = self.clock.stamp_start();
         std::hint::black_box(dependent_adds(self.hold));
         let lasted = self.clock.stamp_end() - since;

@@ -129,7 +129,7 @@ fn measure_barrier(bench: &mut Bench, point: usize, mode: MembarrierKind, thread
         }
     });
     let after = CpuKernelCounters::read_current();
-    if !first.report_failure(bench, &[point], "membarrier") {
+    if !first.ok_or_close(bench, &[point], "membarrier") {
         return Ok(());
     }
     if mode == MembarrierKind::Global {

@@ -228,7 +228,7 @@ mod tests {
         let all = measure(&EXPERIMENT, points(&UDP));
         assert_eq!(all.len(), 6);
         all.iter().for_each(check);
-        let same = |m: &&latscope_core::report::Measurement| m.has_param("placement", "same-core");
+        let same = |m: &&latscope_core::report::Measurement| m.has_param_value("placement", "same-core");
         let mut same = all.iter().filter(same);
         assert_ne!(same.next().unwrap().quality.level, QualityLevel::Unsupported);
         // Loopback has no queue to poll.

@@ -182,7 +182,7 @@ pub(crate) fn time_loop_in(
     bench.batch_at_addresses(point, batch, calls.address_count(), |address, iterations| {
         first.check_result(calls.run_at(address, iterations));
     });
-    first.report_failure(bench, &[point], operation);
+    first.ok_or_close(bench, &[point], operation);
 }
 
 /// Times calls of compiled code in batches, after a first try: a call that this machine refuses closes the point with
@@ -198,7 +198,7 @@ pub(crate) fn time_call(
     bench.calls(point, Batch { cycles: true, ..Batch::default() }, || {
         first.check_result(call());
     });
-    first.report_failure(bench, &[point], operation);
+    first.ok_or_close(bench, &[point], operation);
 }
 
 #[cfg(test)]

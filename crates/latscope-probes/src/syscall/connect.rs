@@ -102,7 +102,7 @@ fn measure_connection(bench: &mut Bench, index: usize, listener: &Listener) {
         let Some(client) = first.check_result(listener.client()) else { return };
         first.check_result(splits.time_part(0, || listener.establish(&client)));
     });
-    first.report_failure(bench, &[index], "connect");
+    first.ok_or_close(bench, &[index], "connect");
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ fn map_and_unmap(bench: &mut Bench, wanted: &[(&str, u64)], size: u64) {
             first.check_result(munmap.time_operation(splits, || mapping.unmap()));
         }
     });
-    first.report_failure(bench, parts.point_indices(), "map memory");
+    first.ok_or_close(bench, parts.point_indices(), "map memory");
 }
 
 fn protect(bench: &mut Bench, point: usize, size: u64) {

@@ -194,7 +194,7 @@ fn small(bench: &mut Bench, point: usize, mut pages: FaultingPages) {
     });
     let faults = thread_counts().minor_faults - before;
     if first.has_error() {
-        first.report_failure(bench, &[point], "give pages back");
+        first.ok_or_close(bench, &[point], "give pages back");
     } else if faults < touched {
         let reason =
             format!("{touched} pages were touched, but only {faults} faulted: they were there before");
@@ -266,7 +266,7 @@ fn mapped(bench: &mut Bench, point: usize, asked: &PageFaultSettings) {
         }
         splits.stop_part(0);
     });
-    first.report_failure(bench, &[point], "map the file");
+    first.ok_or_close(bench, &[point], "map the file");
 }
 
 /// Loads from all pages of a file, mapped anew each time, in random order.
@@ -290,7 +290,7 @@ fn measure_fault_around(bench: &mut Bench, point: usize, path: Option<String>) {
         splits.stop_part(0);
     });
     if first.has_error() {
-        first.report_failure(bench, &[point], "give pages back");
+        first.ok_or_close(bench, &[point], "give pages back");
     } else if thread_counts().minor_faults == before {
         let remedy = "run it without locked memory (mlockall)";
         bench.unsupported(point, "no page faulted: they were there before", remedy);
@@ -354,7 +354,7 @@ fn huge(bench: &mut Bench, point: usize) {
         next += 1;
     });
     if first.has_error() {
-        first.report_failure(bench, &[point], "give pages back");
+        first.ok_or_close(bench, &[point], "give pages back");
     } else if small > 0 {
         let reason =
             format!("of {touched} faults, {small} got a small page and were left out: huge pages are scarce");
@@ -450,7 +450,7 @@ mod tests {
         assert_eq!(planned.len(), 4);
         for m in measure(&PAGE_FAULTS, planned) {
             check(&m);
-            let huge = m.has_param("pages", "2MiB");
+            let huge = m.has_param_value("pages", "2MiB");
             assert!(huge || m.quality.level != QualityLevel::Unsupported, "{:?}", m.joined_reasons());
         }
     }

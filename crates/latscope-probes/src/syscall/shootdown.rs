@@ -170,7 +170,7 @@ fn measure_shootdown(bench: &mut Bench, parts: &ActivityParts, mut of: Shootdown
         of.places[1].set_between(splits, 0, longest);
     });
     let after = CpuKernelCounters::read_current();
-    if !first.report_failure(bench, parts.point_indices(), of.call.word()) {
+    if !first.ok_or_close(bench, parts.point_indices(), of.call.word()) {
         return;
     }
     let interrupts: u64 = of.cpus.iter().map(|cpu| after.since(&before, *cpu).interrupts_from("TLB")).sum();

@@ -98,7 +98,7 @@ fn measure_timer_set(
         addresses.record_time(timebase.interval_ns(splits.part_ticks(0)));
     });
     // Events of two kinds: their shares at an address decide its median, not the address.
-    if first.report_failure(bench, &[index], "timerfd_settime") && mode == TimerPosition::Last {
+    if first.ok_or_close(bench, &[index], "timerfd_settime") && mode == TimerPosition::Last {
         bench.state_addresses(index, &addresses);
     }
 }

@@ -122,7 +122,7 @@ fn measure_uring_batch(
             first.check_result(splits.time_part(0, || submit(&mut queue)));
         }),
     }
-    first.report_failure(bench, &[index], "io_uring_enter");
+    first.ok_or_close(bench, &[index], "io_uring_enter");
 }
 
 #[cfg(test)]

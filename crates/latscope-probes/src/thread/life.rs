@@ -181,7 +181,7 @@ mod tests {
     fn the_whole_is_no_shorter_than_its_parts() {
         let measured = harness::measure(&EXPERIMENT, all());
         let fastest = |id: &str, mode: &str| {
-            let of = measured.iter().find(|m| m.probe == id && m.has_param("mode", mode));
+            let of = measured.iter().find(|m| m.probe == id && m.has_param_value("mode", mode));
             of.unwrap().summary.min.unwrap()
         };
         for mode in ThreadStackKind::WORDS {

@@ -137,7 +137,7 @@ fn measure_cpus(bench: &mut Bench, chosen: &[Chosen], interval: u64) -> Result<R
     let settings = settings(&cpus, interval, user);
     let wanted = LatencyTracerRequest { tracer: "timerlat", settings, events: &[], cpus: &cpus };
     kernel::stay_off(bench, &cpus);
-    let mut tracer = match LatencyTracer::prepare_instance(&wanted) {
+    let mut tracer = match LatencyTracer::set_up_tracer(&wanted) {
         Ok(tracer) => tracer,
         Err(refusal) => return Ok(Err((refusal.reason, refusal.remedy))),
     };

@@ -141,7 +141,7 @@ pub fn causes(events: &[KernelTraceEvent], window: &LateWakeWindow, setting: &La
         Sweep::new(*cpu, (*from, *until), window, &setting, &known).process_events(events, &mut shares);
     }
     let facts = rules::CauseRuleContext { events, window, setting, places: &places };
-    rules::check_shares(shares, &facts).causes()
+    rules::apply_rules(shares, &facts).causes()
 }
 
 /// A CPU of the thread, with the begin and the end of its time there, ns of the trace clock.

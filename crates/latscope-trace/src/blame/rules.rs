@@ -18,7 +18,7 @@ pub(super) struct CauseRuleContext<'a> {
 }
 
 /// Returns the shares that obey the rules as they are, and the others as unknown.
-pub(super) fn check_shares(shares: Shares, facts: &CauseRuleContext) -> Shares {
+pub(super) fn apply_rules(shares: Shares, facts: &CauseRuleContext) -> Shares {
     let mut checked = Shares::default();
     let mut counted = [(kind::HYPERVISOR, facts.setting.stolen), (kind::QUOTA, facts.setting.throttled)];
     for (owner, ns) in shares.0 {

@@ -62,7 +62,7 @@ impl Sums {
     }
 
     /// The shares of all states in %, and the number of switches, by name.
-    fn share_values(&self) -> impl Iterator<Item = (&'static str, f64)> {
+    fn named_figures(&self) -> impl Iterator<Item = (&'static str, f64)> {
         let shares =
             TimelineThreadState::ALL.iter().map(|state| (state.name(), self.state_share(*state) * 100.0));
         shares.chain([("switches", self.switches as f64)])
@@ -80,7 +80,7 @@ pub fn values(timeline: &Timeline, window: Range<u64>) -> BTreeMap<String, Measu
             MeasuredQuantity { value, unit: unit.to_owned(), better: Better::Neither },
         )
     };
-    Sums::for_window(timeline, &window).iter().flat_map(Sums::share_values).map(value).collect()
+    Sums::for_window(timeline, &window).iter().flat_map(Sums::named_figures).map(value).collect()
 }
 
 /// The shares as a finding (`timeline`) of the result. Its values are those of
@@ -107,7 +107,7 @@ pub fn finding(timeline: &Timeline, title: &str) -> Option<Finding> {
     Some(Finding {
         id: "timeline".to_owned(),
         text,
-        values: sums.share_values().chain(counts).map(|(name, value)| (name.to_owned(), value)).collect(),
+        values: sums.named_figures().chain(counts).map(|(name, value)| (name.to_owned(), value)).collect(),
         certainty: Certainty::Doubt,
         doubt: Some("what was recorded of this run, not what the next one will be".to_owned()),
         evidence: Vec::new(),

@@ -113,19 +113,19 @@ pub(crate) fn quantity(value: Option<f64>, unit: &str) -> String {
 
 /// Returns a ratio: `1.05`, `0.998`; a dash without a ratio.
 pub(crate) fn format_ratio(contrast: Option<&Contrast>) -> String {
-    contrast.map_or_else(|| "–".to_owned(), |contrast| shorten_ratio(contrast.ratio))
+    contrast.map_or_else(|| "–".to_owned(), |contrast| format_ratio_value(contrast.ratio))
 }
 
 /// Returns the interval of the ratio: `1.02–1.08`; `?` if it is not known, empty without a ratio.
 pub(crate) fn interval(contrast: Option<&Contrast>) -> String {
     let known = |contrast: &Contrast| match contrast.interval {
-        Some(range) => format!("{}–{}", shorten_ratio(range.low), shorten_ratio(range.high)),
+        Some(range) => format!("{}–{}", format_ratio_value(range.low), format_ratio_value(range.high)),
         None => "?".to_owned(),
     };
     contrast.map(known).unwrap_or_default()
 }
 
-fn shorten_ratio(ratio: f64) -> String {
+fn format_ratio_value(ratio: f64) -> String {
     match ratio {
         r if r >= 1000.0 => ">999".to_owned(),
         r if r < 0.001 => "<0.001".to_owned(),

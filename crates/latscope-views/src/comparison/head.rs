@@ -67,7 +67,7 @@ fn first_few(values: &[String]) -> String {
 }
 
 /// Returns the number of points of each verdict, and how far the verdicts can be trusted.
-pub(super) fn verdict_counts(comparison: &ComparisonResult) -> Vec<String> {
+pub(super) fn verdict_count_lines(comparison: &ComparisonResult) -> Vec<String> {
     let counts = &comparison.counts;
     let of = |verdict: ComparisonVerdict| counts.verdicts.get(&verdict).copied().unwrap_or(0);
     let said: Vec<String> =
@@ -222,7 +222,7 @@ pub(super) fn point_remarks(comparison: &ComparisonResult) -> Vec<String> {
             lines.push(format!(
                 "{} only in {name}: {}",
                 count_with_noun(lacking.len() as u64, "point"),
-                family_counts(lacking)
+                format_family_counts(lacking)
             ));
         }
     }
@@ -230,7 +230,7 @@ pub(super) fn point_remarks(comparison: &ComparisonResult) -> Vec<String> {
 }
 
 /// Returns the number of points of each family: `memory 10, file 2`.
-fn family_counts(ids: &[String]) -> String {
+fn format_family_counts(ids: &[String]) -> String {
     let mut by_family: BTreeMap<&str, usize> = BTreeMap::new();
     ids.iter().for_each(|id| *by_family.entry(family(id)).or_insert(0) += 1);
     let parts: Vec<String> = by_family.iter().map(|(family, points)| format!("{family} {points}")).collect();

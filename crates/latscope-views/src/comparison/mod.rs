@@ -78,7 +78,7 @@ pub(crate) fn document(comparison: &ComparisonResult, all: bool) -> ViewDocument
     document.items(DIFFERS, head::difference_lines(comparison));
     document.items(NOTE, comparison.remarks.iter().cloned());
     document.add_in_forms(TERMINAL, DocumentBlock::Gap);
-    document.items(FACT, head::verdict_counts(comparison));
+    document.items(FACT, head::verdict_count_lines(comparison));
     let after: Vec<String> =
         head::would_tell(comparison).into_iter().chain(head::point_remarks(comparison)).collect();
     document.items_on(PAGE, FACT, after.clone());

@@ -38,7 +38,7 @@ fn ordered_points<'a>(report: &'a Report, family: &str, bars: &Bars) -> Vec<&'a 
     // Payloads and rates have curves; where there are single ones only, they are here.
     let wanted = |m: &Measurement| {
         let summed = !MERGED.iter().any(|name| m.params.contains_key(*name)) || is_merged(m);
-        let throughput = m.has_param(param::MODE, "throughput");
+        let throughput = m.has_param_value(param::MODE, "throughput");
         summed && !throughput && m.typical().is_some()
     };
     let ours = |m: &&Measurement| family_of(&m.probe) == family && wanted(m);

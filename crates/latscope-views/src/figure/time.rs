@@ -29,7 +29,7 @@ struct PlotTimeBucket {
 /// rows that differ only in their CPU, thread or pair; empty if fewer than three moments are known.
 pub(super) fn time_figures(report: &Report, group: &ProbeEventGroup) -> Vec<CurvePlot> {
     let sets = sets(group);
-    let names = set_names(&sets);
+    let names = names_of_sets(&sets);
     let named: Vec<(&Set, String)> =
         sets.iter().zip(names).filter(|(set, _)| set.column_layout().is_some()).collect();
     let left = named.len().saturating_sub(MOST_SETS * MOST_FIGURES);
@@ -55,7 +55,7 @@ fn sets<'a>(group: &ProbeEventGroup<'a>) -> Vec<Set<'a>> {
 }
 
 /// Returns the parameters in which sets differ; of a caller the policy is enough.
-fn set_names(sets: &[Set]) -> Vec<String> {
+fn names_of_sets(sets: &[Set]) -> Vec<String> {
     let all: Vec<&Params> = sets.iter().map(|set| &set.0[0].params).collect();
     let implied = |name: &str| {
         [param::THREAD, param::PRIORITY, param::CALLER_THREAD].contains(&name) || MERGED.contains(&name)

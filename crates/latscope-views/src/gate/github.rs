@@ -1,6 +1,6 @@
 //! A judged budget as workflow commands of GitHub: annotations of the run.
 
-use super::{check_file, has_failed, outcome, worst_first};
+use super::{file_of_check, has_failed, outcome, worst_first};
 use latscope_core::report::VerdictStatus;
 use latscope_judge::gate::GateResult;
 
@@ -10,7 +10,7 @@ pub fn annotations(gate: &GateResult) -> String {
     let mut lines = String::new();
     for check in worst_first(gate).into_iter().filter(|check| has_failed(check)) {
         let kind = if check.status == VerdictStatus::Exceeded { "error" } else { "warning" };
-        let run = check_file(gate, check).map(|file| format!("{file}: ")).unwrap_or_default();
+        let run = file_of_check(gate, check).map(|file| format!("{file}: ")).unwrap_or_default();
         let title = property(&format!("{}, {}", check.title, check.format_requirement()));
         lines += &format!("::{kind} title={title}::{}\n", message(&format!("{run}{}", outcome(check))));
     }

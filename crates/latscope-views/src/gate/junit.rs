@@ -13,7 +13,7 @@ use std::fmt::Write;
 pub fn junit(gate: &GateResult) -> String {
     let all: Vec<&GateCheck> = gate.checks.iter().collect();
     let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
-    let _ = writeln!(out, "<testsuites name=\"latscope gate\"{}>", count_attributes(&all));
+    let _ = writeln!(out, "<testsuites name=\"latscope gate\"{}>", format_count_attributes(&all));
     let files = endings(gate);
     for (at, run) in gate.runs.iter().enumerate() {
         let file = files.get(at).filter(|_| gate.runs.len() > 1).map(String::as_str);
@@ -30,7 +30,7 @@ fn of_run<'a>(checks: &[&'a GateCheck], run: Option<usize>) -> Vec<&'a GateCheck
     checks.iter().copied().filter(|check| check.run == run).collect()
 }
 
-fn count_attributes(checks: &[&GateCheck]) -> String {
+fn format_count_attributes(checks: &[&GateCheck]) -> String {
     let of = |status| checks.iter().filter(|check| check.status == status).count();
     let (failures, errors) = (of(VerdictStatus::Exceeded), of(VerdictStatus::Inconclusive));
     format!(" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"0\"", checks.len())
@@ -51,7 +51,8 @@ fn suite(
     }
     let started = started.filter(|text| !text.is_empty());
     let started = started.map(|text| format!(" timestamp=\"{}\"", escape(text))).unwrap_or_default();
-    let _ = writeln!(out, "  <testsuite name=\"{}\"{}{started}>", escape(name), count_attributes(checks));
+    let _ =
+        writeln!(out, "  <testsuite name=\"{}\"{}{started}>", escape(name), format_count_attributes(checks));
     if !warnings.is_empty() {
         out.push_str("    <properties>\n");
         for text in warnings {

@@ -51,7 +51,7 @@ fn build_document(gate: &GateResult, all: bool) -> ViewDocument {
     document.add_in_forms(TERMINAL, DocumentBlock::Gap);
     for row in rows.iter().take(most).filter(|row| all || has_failed(row.check)) {
         for check in row.explained_checks(all) {
-            let file = check_file(gate, check).map(|file| format!("{file}: ")).unwrap_or_default();
+            let file = file_of_check(gate, check).map(|file| format!("{file}: ")).unwrap_or_default();
             document.add_in_forms(
                 TERMINAL,
                 DocumentBlock::Item(status_mark(check.status), format!("{file}{}", check.sentence())),
@@ -90,7 +90,7 @@ impl<'a> GateLimitRow<'a> {
     }
 
     /// Number of runs that hold the limit, of all: `4 of 5`.
-    fn passing_runs(&self) -> String {
+    fn format_passing_runs(&self) -> String {
         let held = self.checks.iter().filter(|check| check.value.is_none() || check.share_of_limit() <= 1.0);
         let held = held.filter(|check| check.is_of_most || check.status == VerdictStatus::Pass).count();
         if self.checks.len() > 1 { format!("{held} of {}", self.checks.len()) } else { String::new() }
@@ -130,7 +130,7 @@ fn build_table(rows: &[GateLimitRow], most: usize) -> DocumentTable {
         rows.left_aligned("limit", |row| row.check.format_requirement()).rank(2),
         rows.right("ratio", GateLimitRow::format_ratio).rank(3),
         rows.right("learnt", GateLimitRow::learnt).rank(5),
-        rows.right("runs hold", GateLimitRow::passing_runs).rank(4),
+        rows.right("runs hold", GateLimitRow::format_passing_runs).rank(4),
         rows.left_aligned("verdict", verdict),
         rows.left_aligned("why", |row| &row.check.text).for_forms(MARKDOWN),
     ];
@@ -206,7 +206,7 @@ fn unjudged(gate: &GateResult) -> Vec<String> {
 }
 
 /// Returns the file of a check, if there are several files.
-fn check_file<'a>(gate: &'a GateResult, check: &GateCheck) -> Option<&'a str> {
+fn file_of_check<'a>(gate: &'a GateResult, check: &GateCheck) -> Option<&'a str> {
     let run = check.run.filter(|_| gate.runs.len() > 1)?;
     gate.runs.get(run).map(|run| run.file.as_str())
 }

@@ -17,7 +17,7 @@ pub(in super::super) fn conditions(report: &Report, group: &ProbeEventGroup) -> 
     let times = group.singles.first().map(|row| describe_semantics(row.m.times).to_owned());
     let mut parts: Vec<String> = times.into_iter().collect();
     parts.extend(common_params(group));
-    parts.extend(bin_widths(group));
+    parts.extend(format_widest_bin(group));
     let transactions = group.singles.first().is_some_and(|row| mode(row.m).is_some());
     let of_probe = |step: &&PlanStep| step.points.iter().any(|point| point.probe == group.probe);
     if let Some(step) = report.plan.steps.iter().find(of_probe) {
@@ -34,7 +34,7 @@ const COARSE: f64 = 0.02;
 
 /// Returns the width of the bins of another program at the medians, the widest of all rows: `bins of 10.0 µs`. `None`
 /// if all are narrow.
-fn bin_widths(group: &ProbeEventGroup) -> Option<String> {
+fn format_widest_bin(group: &ProbeEventGroup) -> Option<String> {
     let width = |m: &Measurement| {
         m.histogram.bins()?;
         let median = m.typical().or_else(|| m.median_beyond())?;

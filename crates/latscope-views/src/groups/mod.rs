@@ -19,7 +19,7 @@ use super::head::head;
 use super::rows::family;
 use super::style::{DIM, WARNING};
 use super::styled::Text;
-use super::verdicts::{build_verdicts, row_name};
+use super::verdicts::{row_name, verdicts_document};
 use super::{DisplayOptions, survey, unmeasured};
 use crate::published::{self, Published};
 use latscope_core::catalogue::{ProbeCatalogue, ids};
@@ -41,7 +41,7 @@ pub fn is_of_events(report: &Report, catalogue: &ProbeCatalogue) -> bool {
 pub fn format_events(report: &Report, options: &DisplayOptions) -> String {
     let mut out = head(report, options);
     let mut document = tables(report);
-    document.append(build_verdicts(report));
+    document.append(verdicts_document(report));
     document.append(sections(report, options));
     document.append(survey::conclusions(report, false));
     let mut families: Vec<&str> = report.measurements.iter().map(|m| family(&m.probe)).collect();
@@ -62,7 +62,7 @@ pub(super) fn tables(report: &Report) -> ViewDocument {
         document.add_in_forms(forms, DocumentBlock::Table(group_table(group)));
     }
     transactions::comparison(report).into_iter().for_each(|table| document.append(table));
-    transactions::build_throughput(report).into_iter().for_each(|table| document.append(table));
+    transactions::throughput_document(report).into_iter().for_each(|table| document.append(table));
     document.append(transactions::hops(report));
     document
 }

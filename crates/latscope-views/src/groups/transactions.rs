@@ -61,7 +61,7 @@ pub(super) fn comparison(report: &Report) -> Option<ViewDocument> {
         "{times}, called by SCHED_OTHER, or by SCHED_FIFO where it says fifo. CPU: time of both processes for one \
          transaction. Copies: of the payload, one way. Inherits: the caller's real-time priority (RT), its nice value."
     );
-    let free = |m: &Measurement| m.has_param(param::PLACEMENT, "free");
+    let free = |m: &Measurement| m.has_param_value(param::PLACEMENT, "free");
     if transports.iter().filter_map(TransportMeasurements::representative_point).any(free) {
         about += " Placement is free: where the scheduler puts the two weighs as much as what carries it; like is compared \
                   with like under --placement same-core or two-cores.";
@@ -102,7 +102,7 @@ fn inheritance_text(transport: &TransportMeasurements) -> String {
 }
 
 /// Returns time and bytes by payload, and a plot of it.
-pub(super) fn build_throughput(report: &Report) -> Option<ViewDocument> {
+pub(super) fn throughput_document(report: &Report) -> Option<ViewDocument> {
     let rows: Vec<&Measurement> = report
         .measurements
         .iter()
@@ -198,7 +198,7 @@ mod tests {
     fn rows_that_were_refused_their_policy_are_in_no_column_of_it_and_mark_no_other() {
         let mut report = ipc::latency();
         assert!(comparison(&report).unwrap().to_text(&options(140)).contains("fifo p50"));
-        for m in report.measurements.iter_mut().filter(|m| m.has_param(param::CALLER, "fifo")) {
+        for m in report.measurements.iter_mut().filter(|m| m.has_param_value(param::CALLER, "fifo")) {
             m.lower(Reason::new(QualityLevel::Degraded, POLICY_REFUSED, "ran as SCHED_OTHER", ""));
         }
         let text = comparison(&report).unwrap().to_text(&options(140));
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn bytes_stand_by_payload_with_their_formula() {
-        let text = build_throughput(&ipc::throughput()).unwrap().to_text(&options(100));
+        let text = throughput_document(&ipc::throughput()).unwrap().to_text(&options(100));
         assert!(text.contains("64 KiB") && text.contains("payload × iterations"), "{text}");
         assert!(text.contains("Time of a transaction by payload"), "{text}");
     }
@@ -225,7 +225,7 @@ mod tests {
         for width in [40, 60, 80, 120] {
             let options = options(width);
             let all = comparison(&ipc::latency()).unwrap().to_text(&options)
-                + &build_throughput(&ipc::throughput()).unwrap().to_text(&options)
+                + &throughput_document(&ipc::throughput()).unwrap().to_text(&options)
                 + &hops(&ipc::latency()).to_text(&options);
             for line in all.lines() {
                 assert!(Text::plain(line).display_width() <= width, "{width}: {line}");

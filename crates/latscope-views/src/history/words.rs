@@ -42,7 +42,7 @@ pub(super) fn describe_machine(machine: &MachineHistory) -> String {
 
 /// Returns the number of changes and how reliable they are.
 pub(super) fn changes(history: &History, machine: &MachineHistory, all: bool) -> Vec<String> {
-    let mut lines = vec![change_counts(history, machine)];
+    let mut lines = vec![format_change_counts(history, machine)];
     let needed = runs_for_one(machine.tests);
     if machine.judged > 0 && machine.runs.len() < needed {
         lines.push(format!(
@@ -71,7 +71,7 @@ pub(super) fn changes(history: &History, machine: &MachineHistory, all: bool) ->
 
 /// Returns the number of changes, and of the figures among which they were found: figures are those of points, and each
 /// is tested as a whole and, where it changed, in parts.
-fn change_counts(history: &History, machine: &MachineHistory) -> String {
+fn format_change_counts(history: &History, machine: &MachineHistory) -> String {
     if machine.judged == 0 {
         return "Nothing was judged.".to_owned();
     }

@@ -46,7 +46,7 @@ pub(super) fn anchor(family: &str) -> String {
 /// Returns the legend of the columns; `None` if no row has several rounds.
 pub(super) fn column_legend(report: &Report, catalogue: &ProbeCatalogue) -> Option<Element> {
     let in_rounds = |m: &Measurement| m.rounds.len() > 1 && !catalogue.has_single_events(family_of(&m.probe));
-    let legend = element("p").with_attr("class", "legend").with_text(strip::strip_legend(report));
+    let legend = element("p").with_attr("class", "legend").with_text(strip::legend_of_strips(report));
     rows(report).any(in_rounds).then_some(legend)
 }
 

@@ -14,7 +14,7 @@ const HEIGHT: f64 = 14.0;
 const REACH: f64 = 1.0;
 
 /// Returns the legend of the strips, with their scale.
-pub(super) fn strip_legend(report: &Report) -> String {
+pub(super) fn legend_of_strips(report: &Report) -> String {
     format!(
         "In the tables: median: the middle one of the medians of the rounds; percentiles, mean and maximum are of the samples \
          of all rounds, so a median may lie beyond them where rounds differ. Next run: where the median of another run{} is expected, with 95 % confidence from three rounds \

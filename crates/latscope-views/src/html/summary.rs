@@ -44,12 +44,12 @@ fn trust(report: &Report) -> Element {
     section = section.child(element("p").with_attr("class", quietness(report)).with_text(state));
     section = section
         .children(machine_state::to_use(report).map(|text| element("p").child(element("b").with_text(text))));
-    section =
-        section.children(machine_state::quality_counts(report).map(|text| element("p").with_text(text)));
+    section = section
+        .children(machine_state::format_quality_counts(report).map(|text| element("p").with_text(text)));
     let warnings = head::warning_lines(report).into_iter().map(|text| format!("Warning: {text}"));
     let notes = report.plan.notes.iter().map(|text| format!("Note: {text}"));
-    let distorting = distortion_section(report)
-        .map(|texts| details_element("What distorts latency on this machine", texts));
+    let distorting =
+        bad_check_list(report).map(|texts| details_element("What distorts latency on this machine", texts));
     section.children(list(warnings.chain(notes))).children(distorting)
 }
 
@@ -67,7 +67,7 @@ fn quietness(report: &Report) -> &'static str {
 }
 
 /// The doctor's checks that are bad.
-fn distortion_section(report: &Report) -> Option<Element> {
+fn bad_check_list(report: &Report) -> Option<Element> {
     let bad = report.machine.checks.iter().filter(|check| check.state == CheckState::Bad);
     list(bad.map(|check| {
         let affects = match check.affects.is_empty() {
@@ -87,7 +87,7 @@ fn verdict_section(report: &Report) -> Option<Element> {
     };
     let lines = element("ul")
         .with_attr("class", "plain")
-        .children(verdicts::check_lines(report).into_iter().map(item));
+        .children(verdicts::criterion_lines(report).into_iter().map(item));
     let heading = element("h2").with_text(format!("Verdict: {}", verdicts::status_word(status)));
     Some(element("section").with_attr("class", class(status)).child(heading).child(lines))
 }

@@ -110,7 +110,7 @@ fn directories_do_not_matter_but_file_systems_do() {
     let report = fixture::report();
     let mut other = fixture::report();
     for m in &mut other.measurements {
-        if m.has_param("filesystem", "ext4") {
+        if m.has_param_value("filesystem", "ext4") {
             m.params.insert("filesystem".to_owned(), "btrfs".into());
         }
         if m.params.contains_key("directory") {

@@ -95,7 +95,7 @@ fn show_comparison(asked: &CompareArguments, found: &ComparisonResult) -> Result
     let files = &asked.judged.files;
     let text = |options: &DisplayOptions| views::format_text(found, asked.all, options);
     let markdown = || views::format_markdown(found, asked.all);
-    files.show_comparison(
+    files.show_and_write(
         asked.quiet,
         found,
         text,

@@ -206,7 +206,7 @@ impl FamilyArguments {
             directories,
         };
         let timeline = self.asked.timeline.clone();
-        Ok((probes, RunRequest { notes, timeline, ..self.run.run_request(family, input, rounds) }))
+        Ok((probes, RunRequest { notes, timeline, ..self.run.build_request(family, input, rounds) }))
     }
 }
 

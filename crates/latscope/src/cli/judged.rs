@@ -72,7 +72,7 @@ impl ComparisonFiles {
     ///
     /// # Errors
     /// The first one that failed.
-    pub fn show_comparison(
+    pub fn show_and_write(
         &self,
         quiet: bool,
         found: &impl Serialize,

@@ -80,7 +80,7 @@ fn describe_probe(probe: &Probe, checked: Option<&Report>) -> String {
             say(&format!("{what}: {}", names.join(", ")));
         }
     }
-    for (state, reason) in checked.map(|report| probe_verdicts(report, probe)).unwrap_or_default() {
+    for (state, reason) in checked.map(|report| probe_states(report, probe)).unwrap_or_default() {
         say(&format!("{state}{reason}"));
     }
     text
@@ -94,7 +94,7 @@ fn wrap_text(first: &str, others: &str, text: &str) -> String {
 
 /// Returns the answers of the trial for a probe, a line for each different answer. A probe without points of its own is
 /// measured beside those of its experiment.
-fn probe_verdicts(report: &Report, probe: &Probe) -> Vec<(&'static str, String)> {
+fn probe_states(report: &Report, probe: &Probe) -> Vec<(&'static str, String)> {
     let alike = |other: &&Probe| {
         std::ptr::eq(other.experiment, probe.experiment) && report.of_probe(other.id).next().is_some()
     };

@@ -195,7 +195,7 @@ pub fn wait_for_turn(limit: u64, names: bool, quiet: bool) -> Result<RunLock> {
 
 impl RunArguments {
     /// Returns the request for a run, which has `rounds` rounds unless the user gave a number.
-    pub fn run_request(&self, job: &str, input: PlanInput, rounds: u32) -> RunRequest {
+    pub fn build_request(&self, job: &str, input: PlanInput, rounds: u32) -> RunRequest {
         RunRequest {
             cpus: self.cpus.as_ref().map(|list| list.0.clone()).unwrap_or_default(),
             seed: self.seed,

@@ -81,7 +81,7 @@ pub fn main() -> ExitCode {
     signal::ignore(SIGXFSZ);
     stdout::spare_dumb_terminals();
     let arguments = usage::with_help_last(std::env::args_os().collect());
-    redact::enable_redaction(&arguments);
+    redact::enable_if_asked(&arguments);
     // What goes wrong there says nothing about the commit.
     let is_bisecting = arguments.get(1).is_some_and(|word| word == bisect::NAME);
     let command = || {

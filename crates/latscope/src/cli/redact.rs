@@ -21,7 +21,7 @@ pub const OPTION: &str = "--redact";
 
 /// Has this process redact if the option is among its arguments, wherever it stands: also what it prints on stderr,
 /// from the first message on. The arguments are not repeated either.
-pub fn enable_redaction(arguments: &[OsString]) {
+pub fn enable_if_asked(arguments: &[OsString]) {
     if !arguments.iter().any(|word| word == OPTION) {
         return;
     }

@@ -45,7 +45,7 @@ impl Measures for SurveyArguments {
         let rounds = if profile == SurveyProfile::Quick { 3 } else { 8 };
         family::plan_request(
             &probes,
-            &RunRequest { notes, ..self.run.run_request("survey", input, rounds) },
+            &RunRequest { notes, ..self.run.build_request("survey", input, rounds) },
             machine,
         )
     }

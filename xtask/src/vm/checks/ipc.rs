@@ -79,8 +79,10 @@ const INVERSION: &str = "latscope ipc --inversion --count 5 --json -";
 
 fn row_value(ran: &Ran, caller: &str, name: &str) -> Result<f64> {
     let report = ran.parse_report()?;
-    let m =
-        report.of_probe("ipc.binder").find(|m| m.has_param(param::CALLER, caller)).context("no such row")?;
+    let m = report
+        .of_probe("ipc.binder")
+        .find(|m| m.has_param_value(param::CALLER, caller))
+        .context("no such row")?;
     let value = m.values.get(name).with_context(|| format!("no {name}: {:?}", m.joined_reasons()))?;
     Ok(value.value)
 }

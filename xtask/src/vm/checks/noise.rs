@@ -99,7 +99,8 @@ fn values(ran: &Ran, probe: &str, names: &[&str]) -> Result<()> {
 fn contexts(ran: &Ran, names: &[&str]) -> Result<()> {
     let report = ran.parse_report()?;
     let told = |name: &&str| {
-        let mut of_context = report.of_probe("wake.timerlat").filter(|m| m.has_param(param::CONTEXT, name));
+        let mut of_context =
+            report.of_probe("wake.timerlat").filter(|m| m.has_param_value(param::CONTEXT, name));
         of_context.any(|m| m.summary.count > 0)
     };
     let missing = names.iter().find(|name| !told(name));

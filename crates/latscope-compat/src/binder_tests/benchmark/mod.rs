@@ -96,7 +96,7 @@ fn carry_out(options: &BenchmarkOptions, context: &PersonalityContext) -> Result
     if context.redact {
         REDACTED.clone_into(&mut machine.host);
     }
-    let shown: Vec<&BinderBenchmarkRow> = runs.iter().filter(|run| options.is_printed(run)).collect();
+    let shown: Vec<&BinderBenchmarkRow> = runs.iter().filter(|run| options.prints_run(run)).collect();
     if options.format == BenchmarkFormat::Console {
         eprint!("{}", machine.format_console(options.common.layout));
     }

@@ -126,7 +126,7 @@ pub(super) const fn specs(bench: &BinderBenchmark) -> &'static [ProgramOption<Be
 
 impl BenchmarkOptions {
     /// Returns true if a run is printed on stdout.
-    pub fn is_printed(&self, run: &BinderBenchmarkRow) -> bool {
+    pub fn prints_run(&self, run: &BinderBenchmarkRow) -> bool {
         self.keeps(run) && !(self.display_aggregates_only && self.is_single(run))
     }
 

@@ -14,7 +14,7 @@ pub struct Main(pub TransactionHop);
 impl Main {
     /// Returns the present state of this thread.
     pub fn of_this_thread() -> Main {
-        let state = sched::thread_state(0).unwrap_or_default();
+        let state = sched::sched_state(0).unwrap_or_default();
         Main(TransactionHop {
             role: "main".to_owned(),
             pid: std::process::id(),

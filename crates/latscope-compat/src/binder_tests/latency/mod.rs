@@ -92,7 +92,7 @@ fn carry_out(options: &LatencyOptions, context: &PersonalityContext) -> Result<u
     }
     let page = page(options, &report, real_time, options.raw_data.then_some(raw.pairs));
     print_text(&page.format_page(test, options.common.layout));
-    Ok(print_verdict(context, options, &report, &page, trace.as_deref()))
+    Ok(print_run_notes(context, options, &report, &page, trace.as_deref()))
 }
 
 /// Directory of the trace that is being recorded, which the first miss stops.
@@ -241,7 +241,7 @@ fn pairs_of_hops(report: &Report) -> Vec<hops::CallerHopPair<'_>> {
 }
 
 /// Prints notes on what the text does not show, and returns the exit code.
-fn print_verdict(
+fn print_run_notes(
     context: &PersonalityContext,
     options: &LatencyOptions,
     report: &Report,

@@ -55,7 +55,7 @@ fn carry_out(options: &CyclicdeadlineOptions, context: &PersonalityContext) -> R
     let ReportSaveOutcome { report, saved } =
         context.measure_plan(plan, machine, timebase, vec![&mut screen], result)?;
     let measured = &report.measurements[..reserved.len()];
-    if !environment::note_doubts(context, measured) {
+    if !environment::print_doubts(context, measured) {
         return Ok(1);
     }
     early(context, measured);

@@ -53,7 +53,7 @@ pub fn introduction(main: u32, reserved: &[Reservation], rows: &[RtThreadRow]) -
 pub fn format_status(reserved: &[Reservation], rows: &[RtThreadRow]) -> String {
     let mut text = String::new();
     for (index, (reservation, row)) in reserved.iter().zip(rows).enumerate() {
-        let us = |ns: u64| RtFigureUnit::Us.truncate_ns(ns);
+        let us = |ns: u64| RtFigureUnit::Us.whole_units(ns);
         let _ = writeln!(
             text,
             "T:{index:2} ({:5}) I:{} C:{:7} Min:{:7} Act:{:5} Avg:{:5} Max:{:8}",
@@ -75,7 +75,7 @@ pub fn format_break(rows: &[RtThreadRow], broken: Option<(usize, u64)>) -> Strin
         format!(
             "# Break thread: {}\n# Break value: {}\n",
             rows[thread].thread,
-            RtFigureUnit::Us.truncate_ns(ns)
+            RtFigureUnit::Us.whole_units(ns)
         )
     })
 }
@@ -95,7 +95,7 @@ fn thread_json((index, row): (usize, &RtThreadRow)) -> String {
         "    \"{index}\": {{\n\t \"cycles\": {},\n\t \"min\": {},\n\t \"max\": {},\n\t \"avg\": {:.2}\n    }}",
         row.cycles,
         row.min_in(RtFigureUnit::Us),
-        RtFigureUnit::Us.truncate_ns(row.max),
+        RtFigureUnit::Us.whole_units(row.max),
         row.mean / 1000.0
     )
 }

@@ -93,7 +93,7 @@ fn summary(
     };
     line("Min Latencies", &each(&|row| row.min_in(style.unit)));
     line("Avg Latencies", &each(&|row| row.average_in(style.unit)));
-    let mut largest = each(&|row| style.unit.truncate_ns(row.max));
+    let mut largest = each(&|row| style.unit.whole_units(row.max));
     largest.extend(summed.then(|| largest.iter().max().copied().unwrap_or(0)));
     line("Max Latencies", &largest);
     let overflows = records.iter().map(|record| record.overflow).collect();

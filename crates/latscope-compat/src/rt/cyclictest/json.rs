@@ -29,7 +29,7 @@ pub fn format_threads(
              \"avg\": {:.2},\n      \"cpu\": {},\n      \"node\": {}\n    }}",
             row.cycles,
             row.min_in(unit),
-            unit.truncate_ns(row.max),
+            unit.whole_units(row.max),
             row.mean / unit.size_ns() as f64,
             fixed.cpu.map_or(-1, i64::from),
             node(fixed.cpu, machine),

@@ -83,7 +83,7 @@ fn carry_out(options: &CyclictestOptions, context: &PersonalityContext) -> Resul
     if lost > 0 {
         context.print_note(&format!("{lost} samples came faster than they could be taken, and are missing"));
     }
-    if !environment::note_doubts(context, measured) {
+    if !environment::print_doubts(context, measured) {
         return Ok(1);
     }
     let written = write_results(options, context, started, &outcome, (&fixed, &report));

@@ -41,7 +41,7 @@ pub fn format_end(options: &CyclictestOptions, fixed: &[Fixed], outcome: &Cyclic
     if options.histogram_file.is_none() {
         text += &histogram(options, outcome);
     }
-    text + &format_thread_ids(options, outcome)
+    text + &format_break_report(options, outcome)
 }
 
 /// Histogram block; empty if no histogram is asked for.
@@ -63,13 +63,13 @@ fn spikes(spikes: &Spikes, unit: RtFigureUnit) -> String {
     }
     let mut text = String::from("\n");
     for (at, thread, value) in &spikes.first {
-        let _ = writeln!(text, "T:{thread:2} Spike:{:8}: TS: {:12}", unit.truncate_ns(*value), at / 1000);
+        let _ = writeln!(text, "T:{thread:2} Spike:{:8}: TS: {:12}", unit.whole_units(*value), at / 1000);
     }
     let _ = writeln!(text, "spikes = {}\n", spikes.count);
     text
 }
 
-fn format_thread_ids(options: &CyclictestOptions, outcome: &CyclictestOutcome) -> String {
+fn format_break_report(options: &CyclictestOptions, outcome: &CyclictestOutcome) -> String {
     if options.common.break_above.is_none() {
         return String::new();
     }
@@ -78,7 +78,7 @@ fn format_thread_ids(options: &CyclictestOptions, outcome: &CyclictestOutcome) -
     text.push('\n');
     if let Some((thread, value)) = outcome.broken {
         let _ = writeln!(text, "# Break thread: {}", outcome.rows[thread].thread);
-        let _ = writeln!(text, "# Break value: {}", options.unit.truncate_ns(value));
+        let _ = writeln!(text, "# Break value: {}", options.unit.whole_units(value));
     }
     text
 }

@@ -52,8 +52,8 @@ impl CyclictestSamples {
             if self.spike.is_some_and(|limit| sample.value > limit) {
                 self.spike(thread, *sample);
             }
-            if let Some(shown) = self.verbose.then(|| self.largest_of_group(thread, *sample)).flatten() {
-                let value = self.unit.truncate_ns(shown.value);
+            if let Some(shown) = self.verbose.then(|| self.add_to_group(thread, *sample)).flatten() {
+                let value = self.unit.whole_units(shown.value);
                 let _ = writeln!(lines, "{thread:8}:{:8}:{value:8}", shown.turn);
             }
         }
@@ -70,7 +70,7 @@ impl CyclictestSamples {
     }
 
     /// Returns the largest sample of a group once the group is complete.
-    fn largest_of_group(&mut self, thread: usize, sample: Exceedance) -> Option<Exceedance> {
+    fn add_to_group(&mut self, thread: usize, sample: Exceedance) -> Option<Exceedance> {
         let scope = &mut self.scopes[thread];
         if scope.largest.is_none_or(|largest| sample.value > largest.value) {
             scope.largest = Some(sample);

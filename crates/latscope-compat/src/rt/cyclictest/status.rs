@@ -44,9 +44,9 @@ pub fn format_thread_lines(
             fixed.interval,
             row.cycles,
             row.min_in(unit),
-            unit.truncate_ns(row.last),
+            unit.whole_units(row.last),
             row.average_in(unit),
-            unit.truncate_ns(row.max),
+            unit.whole_units(row.max),
         );
         if let Some(count) = smi.and_then(|counts| counts.get(index)) {
             let _ = write!(text, " SMI:{count:8}");

@@ -69,7 +69,7 @@ fn carry_out(options: &OslatOptions, context: &PersonalityContext) -> Result<u8>
     let ReportSaveOutcome { report, saved } =
         context.measure_plan(plan, machine, timebase, vec![&mut stopper], result)?;
     let measured = &report.measurements[..watched];
-    let there = environment::note_doubts(context, measured);
+    let there = environment::print_doubts(context, measured);
     let code = match environment::first_exceedance(measured) {
         _ if !there => 1,
         Some((index, ns)) => report_stop(options, cpu(&measured[index]), ns),

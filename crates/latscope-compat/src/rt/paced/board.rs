@@ -154,7 +154,7 @@ impl PacedRunMemory {
     }
 
     /// The endpoint whose latency was above the threshold.
-    pub fn exceeded_endpoint(&self) -> Option<usize> {
+    pub fn exceeding_endpoint(&self) -> Option<usize> {
         (self.shared_word(PacedSharedWord::Broken).load(Ordering::Relaxed) as usize).checked_sub(1)
     }
 

@@ -83,8 +83,8 @@ impl PacedWakeChannel {
         }
     }
 
-    /// Waits on a lane as [`wait`](PacedWakeChannel::wait) does, but for some seconds at most, where a timeout is
-    /// possible: after them the error is `ETIMEDOUT`.
+    /// Waits on a lane as [`wait_on_lane`](PacedWakeChannel::wait_on_lane) does, but for some seconds at most, where a
+    /// timeout is possible: after them the error is `ETIMEDOUT`.
     pub(super) fn wait_for(&self, lane: usize, seconds: u64) -> Result<()> {
         let PacedWakeChannel::Queues(queues) = self else { return self.wait_on_lane(lane) };
         let now = clock_gettime(ClockId::Realtime);

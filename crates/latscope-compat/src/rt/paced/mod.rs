@@ -36,7 +36,7 @@ pub enum PacedWakeMechanism {
 
 impl PacedWakeMechanism {
     /// Returns the error text for means that are exhausted, with the remedy.
-    fn exhaustion_error(self) -> &'static str {
+    fn exhaustion_text(self) -> &'static str {
         match self {
             PacedWakeMechanism::Queues => {
                 "no message queues (ask for fewer pairs, or raise `ulimit -q` and fs.mqueue.queues_max)"

@@ -77,7 +77,7 @@ impl Session {
     fn add_endpoints(&mut self, first: usize, rules: &[PacedEndpointRules], processes: bool) -> Result<()> {
         let scope = if processes { SharingScope::Processes } else { SharingScope::Threads };
         let (channel, left) = PacedWakeChannel::create_with_leftovers(rules[0].means, scope)
-            .context(rules[0].means.exhaustion_error())?;
+            .context(rules[0].means.exhaustion_text())?;
         for leftover in left.iter() {
             self.guardian.journal_leftover(leftover)?;
         }
@@ -259,7 +259,7 @@ mod tests {
             2
         ]);
         assert_eq!(
-            (session.board().exceeded_endpoint(), session.board().endpoint_statistics(0).cycles),
+            (session.board().exceeding_endpoint(), session.board().endpoint_statistics(0).cycles),
             (Some(0), 1)
         );
     }

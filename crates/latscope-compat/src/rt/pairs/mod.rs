@@ -124,7 +124,7 @@ fn carry_out(options: &PairsOptions, context: &PersonalityContext) -> Result<u8>
     session.check_endpoints()?;
     let board = session.board();
     let (text, json, broken) =
-        (screen.format_figures(board), screen.format_json(board), board.exceeded_endpoint());
+        (screen.format_figures(board), screen.format_json(board), board.exceeding_endpoint());
     screen.print_end(board, &text);
     drop(session);
     if !json::write_run(context, &options.common, started, || json) {
@@ -298,7 +298,7 @@ impl<W: Write> PairsScreen<'_, W> {
             } else if !self.options.common.quiet {
                 end += &self.format_frame(board);
             }
-            if let Some(endpoint) = board.exceeded_endpoint() {
+            if let Some(endpoint) = board.exceeding_endpoint() {
                 end += &text::format_break(endpoint);
             }
         }

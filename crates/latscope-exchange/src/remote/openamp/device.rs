@@ -104,7 +104,7 @@ impl OpenampDevice {
                 Ok(Some(mut remote)) => {
                     announce_demo(&mut remote, &mut kicks)?;
                     let (before, mut echo) = (self.served(), WindowEcho::new(remote));
-                    echo.describe_remote("", concat!("latscope ", env!("CARGO_PKG_VERSION")));
+                    echo.set_remote_description("", concat!("latscope ", env!("CARGO_PKG_VERSION")));
                     let mut tell = |echo: &WindowEcho| {
                         let served = before.add_driver(echo.service_counts(), echo.faults());
                         *self.served.lock().unwrap_or_else(PoisonError::into_inner) = served;

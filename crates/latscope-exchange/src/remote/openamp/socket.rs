@@ -64,11 +64,11 @@ impl Far for OpenampKickSocket {
 
 /// Error for a socket on which no process listens.
 fn absence_error(path: &Path) -> RemoteAbsent {
-    RemoteAbsent(format!("no process listens at {}: start one, {}", path.display(), start_command(path)))
+    RemoteAbsent(format!("no process listens at {}: start one, {}", path.display(), serve_command(path)))
 }
 
 /// Returns the command that starts the side that a driver connects to.
-fn start_command(socket: &Path) -> String {
+fn serve_command(socket: &Path) -> String {
     let at = if socket == Path::new(super::SOCKET.default) {
         String::new()
     } else {
@@ -103,7 +103,7 @@ pub(super) fn connect(path: &Path, time: Duration, waiting: &dyn Fn(&str)) -> Re
                 waiting(&format!(
                     "waiting for a process that listens at {}, at most {left} s more: start {}",
                     path.display(),
-                    start_command(path)
+                    serve_command(path)
                 ));
                 told = true;
             }

@@ -139,7 +139,7 @@ impl Tty {
         access::check_is_free(&terminal, &name, order.has_flag(&FORCE))?;
         let modes = match framing {
             Framing::Lengths | Framing::Blocks => before.raw(),
-            Framing::Lines => before.without_echo(),
+            Framing::Lines => before.cooked_without_echo(),
         };
         let openers = access::openers(&terminal);
         if let Some(openers) = &openers {

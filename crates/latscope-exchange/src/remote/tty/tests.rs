@@ -66,7 +66,7 @@ fn echo(terminal: &PseudoTerminal, bytes: usize) {
 fn every_byte_goes_through_unharmed() {
     let terminal = PseudoTerminal::open().unwrap();
     // As a terminal is by default.
-    Modes::of_terminal(&terminal.slave).unwrap().without_echo().apply_to(&terminal.slave).unwrap();
+    Modes::of_terminal(&terminal.slave).unwrap().cooked_without_echo().apply_to(&terminal.slave).unwrap();
     let mut channel = channel(&terminal, Framing::Lengths);
     let all: Vec<u8> = (0..=255).collect();
     let commands = b"\x03\x04\x11\x13\x1a\x1c\x7f\x15\x17\r\n\xff\xff\0";
@@ -91,7 +91,7 @@ fn every_byte_goes_through_unharmed() {
 #[test]
 fn modes_are_raw_while_it_is_used_and_restored_after() {
     let terminal = PseudoTerminal::open().unwrap();
-    let before = Modes::of_terminal(&terminal.slave).unwrap().without_echo();
+    let before = Modes::of_terminal(&terminal.slave).unwrap().cooked_without_echo();
     before.apply_to(&terminal.slave).unwrap();
     let journalled = std::cell::RefCell::new(Vec::new());
     let journal = |leftover: &Leftover| -> Result<()> {

@@ -88,7 +88,7 @@ impl RpmsgDevice {
         self.queues.iter().filter_map(|queue| queue.kick.as_ref().map(AsFd::as_fd))
     }
 
-    /// Takes the kicks of the guest; `which` is in the order of [`RpmsgDevice::kicks`].
+    /// Takes the kicks of the guest; `which` is in the order of [`RpmsgDevice::kick_descriptors`].
     pub(super) fn take_kicks(&mut self, which: &[bool]) {
         let kicks = self.queues.iter().filter_map(|queue| queue.kick.as_ref());
         for (kick, _) in kicks.zip(which).filter(|(_, kicked)| **kicked) {

@@ -61,38 +61,38 @@ impl<'a> SystemCallLoop<'a> {
     /// Returns a loop of getppid(2). The copies of loops with the same seed are at the same addresses, if there is
     /// room.
     pub fn getppid(seed: u64) -> SystemCallLoop<'static> {
-        SystemCallLoop::from_calls(seed, vec![system_call(libc::SYS_getppid, &[])], None)
+        SystemCallLoop::from_calls(seed, vec![call_spec(libc::SYS_getppid, &[])], None)
     }
 
     /// Returns a loop of sched_yield(2).
     pub fn sched_yield(seed: u64) -> SystemCallLoop<'static> {
-        SystemCallLoop::from_calls(seed, vec![system_call(libc::SYS_sched_yield, &[])], None)
+        SystemCallLoop::from_calls(seed, vec![call_spec(libc::SYS_sched_yield, &[])], None)
     }
 
     /// Returns a loop of clock_gettime(2) on `CLOCK_MONOTONIC`.
     pub fn clock_gettime(seed: u64) -> SystemCallLoop<'static> {
         let mut answer = answer_buffer();
         let arguments = [libc::CLOCK_MONOTONIC as usize, answer.as_mut_ptr() as usize];
-        SystemCallLoop::from_calls(seed, vec![system_call(libc::SYS_clock_gettime, &arguments)], Some(answer))
+        SystemCallLoop::from_calls(seed, vec![call_spec(libc::SYS_clock_gettime, &arguments)], Some(answer))
     }
 
     /// Returns a loop of read(2) from a file.
     pub fn read(seed: u64, file: BorrowedFd<'a>, buffer: &'a mut [u8]) -> SystemCallLoop<'a> {
         let arguments = [descriptor_argument(file), buffer.as_mut_ptr() as usize, buffer.len()];
-        SystemCallLoop::from_calls(seed, vec![system_call(libc::SYS_read, &arguments)], None)
+        SystemCallLoop::from_calls(seed, vec![call_spec(libc::SYS_read, &arguments)], None)
     }
 
     /// Returns a loop of write(2) to a file.
     pub fn write(seed: u64, file: BorrowedFd<'a>, bytes: &'a [u8]) -> SystemCallLoop<'a> {
         let arguments = [descriptor_argument(file), bytes.as_ptr() as usize, bytes.len()];
-        SystemCallLoop::from_calls(seed, vec![system_call(libc::SYS_write, &arguments)], None)
+        SystemCallLoop::from_calls(seed, vec![call_spec(libc::SYS_write, &arguments)], None)
     }
 
     /// Returns a loop of fstat(2) of an open file.
     pub fn fstat(seed: u64, file: BorrowedFd<'a>) -> SystemCallLoop<'a> {
         let mut answer = answer_buffer();
         let arguments = [descriptor_argument(file), answer.as_mut_ptr() as usize];
-        SystemCallLoop::from_calls(seed, vec![system_call(FSTAT, &arguments)], Some(answer))
+        SystemCallLoop::from_calls(seed, vec![call_spec(FSTAT, &arguments)], Some(answer))
     }
 
     /// Returns a loop of stat(2) of a path.
@@ -105,7 +105,7 @@ impl<'a> SystemCallLoop<'a> {
         let mut answer = answer_buffer();
         let arguments =
             [descriptor_argument(directory), path.as_ptr() as usize, answer.as_mut_ptr() as usize, 0];
-        SystemCallLoop::from_calls(seed, vec![system_call(FSTATAT, &arguments)], Some(answer))
+        SystemCallLoop::from_calls(seed, vec![call_spec(FSTATAT, &arguments)], Some(answer))
     }
 
     /// Returns a loop of open(2) of a path for reading, and close(2).
@@ -117,7 +117,7 @@ impl<'a> SystemCallLoop<'a> {
     pub fn open_close_in(seed: u64, directory: BorrowedFd<'a>, path: &'a CStr) -> SystemCallLoop<'a> {
         let flags = libc::O_RDONLY | libc::O_CLOEXEC;
         let arguments = [descriptor_argument(directory), path.as_ptr() as usize, flags as usize, 0];
-        let calls = vec![system_call(libc::SYS_openat, &arguments), close_answer()];
+        let calls = vec![call_spec(libc::SYS_openat, &arguments), close_answer()];
         SystemCallLoop::from_calls(seed, calls, None)
     }
 
@@ -131,7 +131,7 @@ impl<'a> SystemCallLoop<'a> {
         let rename = |from: &CStr, to: &CStr| {
             let (directory, from, to) =
                 (descriptor_argument(directory), from.as_ptr() as usize, to.as_ptr() as usize);
-            system_call(libc::SYS_renameat2, &[directory, from, directory, to, 0])
+            call_spec(libc::SYS_renameat2, &[directory, from, directory, to, 0])
         };
         SystemCallLoop::from_calls(seed, vec![rename(one, other), rename(other, one)], None)
     }
@@ -141,7 +141,7 @@ impl<'a> SystemCallLoop<'a> {
         let arguments = [descriptor_argument(file), buffer.as_mut_ptr() as usize, buffer.len()];
         SystemCallLoop::from_calls(
             seed,
-            vec![system_call(libc::SYS_pread64, &[&arguments[..], &offset_arguments(offset)].concat())],
+            vec![call_spec(libc::SYS_pread64, &[&arguments[..], &offset_arguments(offset)].concat())],
             None,
         )
     }
@@ -150,7 +150,7 @@ impl<'a> SystemCallLoop<'a> {
     pub fn membarrier(seed: u64, command: MembarrierCommand) -> SystemCallLoop<'static> {
         SystemCallLoop::from_calls(
             seed,
-            vec![system_call(libc::SYS_membarrier, &[command as usize, 0, 0])],
+            vec![call_spec(libc::SYS_membarrier, &[command as usize, 0, 0])],
             None,
         )
     }
@@ -163,7 +163,7 @@ impl<'a> SystemCallLoop<'a> {
         let arguments = [descriptor_argument(timer), 0, setting.as_mut_ptr() as usize, 0];
         SystemCallLoop::from_calls(
             seed,
-            vec![system_call(libc::SYS_timerfd_settime, &arguments)],
+            vec![call_spec(libc::SYS_timerfd_settime, &arguments)],
             Some(setting),
         )
     }
@@ -172,45 +172,41 @@ impl<'a> SystemCallLoop<'a> {
     pub fn install_signal(seed: u64, signal: &'a SelfSignal) -> SystemCallLoop<'a> {
         SystemCallLoop::from_calls(
             seed,
-            vec![system_call(libc::SYS_rt_sigaction, &signal.sigaction_arguments())],
+            vec![call_spec(libc::SYS_rt_sigaction, &signal.sigaction_arguments())],
             None,
         )
     }
 
     /// Returns a loop of tgkill(2), which sends this signal to the calling thread.
     pub fn deliver_signal(seed: u64, signal: &'a SelfSignal) -> SystemCallLoop<'a> {
-        SystemCallLoop::from_calls(
-            seed,
-            vec![system_call(libc::SYS_tgkill, &signal.tgkill_arguments())],
-            None,
-        )
+        SystemCallLoop::from_calls(seed, vec![call_spec(libc::SYS_tgkill, &signal.tgkill_arguments())], None)
     }
 
     /// Returns a loop of epoll_wait(2) with a zero timeout.
     pub fn epoll_wait(seed: u64, set: BorrowedFd<'a>) -> SystemCallLoop<'a> {
         let mut events = answer_buffer();
         let arguments = [descriptor_argument(set), events.as_mut_ptr() as usize, EVENTS, 0, 0, 0];
-        SystemCallLoop::from_calls(seed, vec![system_call(EPOLL_WAIT, &arguments)], Some(events))
+        SystemCallLoop::from_calls(seed, vec![call_spec(EPOLL_WAIT, &arguments)], Some(events))
     }
 
     /// Returns a loop of poll(2) with a zero timeout: ppoll(2), which every architecture has.
     pub fn poll(seed: u64, list: &'a mut [PollFd<'_>]) -> SystemCallLoop<'a> {
         let mut zero = answer_buffer();
         let arguments = [list.as_mut_ptr() as usize, list.len(), zero.as_mut_ptr() as usize, 0, 0];
-        SystemCallLoop::from_calls(seed, vec![system_call(libc::SYS_ppoll, &arguments)], Some(zero))
+        SystemCallLoop::from_calls(seed, vec![call_spec(libc::SYS_ppoll, &arguments)], Some(zero))
     }
 
     /// Returns a loop of getrandom(2).
     pub fn random(seed: u64, buffer: &'a mut [u8]) -> SystemCallLoop<'a> {
         let arguments = [buffer.as_mut_ptr() as usize, buffer.len(), 0];
-        SystemCallLoop::from_calls(seed, vec![system_call(libc::SYS_getrandom, &arguments)], None)
+        SystemCallLoop::from_calls(seed, vec![call_spec(libc::SYS_getrandom, &arguments)], None)
     }
 
     /// Returns a loop of two calls of mprotect(2) on memory that can be written: to read-only, and back.
     pub fn protect_and_back(seed: u64, memory: &'a mut page::PageMapping) -> SystemCallLoop<'a> {
         let [start, length] = memory.writable_range();
         let protect =
-            |access: ProtFlags| system_call(libc::SYS_mprotect, &[start, length, access.bits() as usize]);
+            |access: ProtFlags| call_spec(libc::SYS_mprotect, &[start, length, access.bits() as usize]);
         let calls = vec![protect(ProtFlags::READ), protect(ProtFlags::READ | ProtFlags::WRITE)];
         SystemCallLoop::from_calls(seed, calls, None)
     }
@@ -218,7 +214,7 @@ impl<'a> SystemCallLoop<'a> {
     /// Returns a loop of pidfd_open(2) of the own process, and close(2).
     pub fn pidfd_open_close(seed: u64) -> SystemCallLoop<'static> {
         let own = rustix::process::getpid().as_raw_nonzero().get() as usize;
-        let calls = vec![system_call(libc::SYS_pidfd_open, &[own, 0]), close_answer()];
+        let calls = vec![call_spec(libc::SYS_pidfd_open, &[own, 0]), close_answer()];
         SystemCallLoop::from_calls(seed, calls, None)
     }
 
@@ -227,7 +223,7 @@ impl<'a> SystemCallLoop<'a> {
     pub(crate) fn enter_ring(seed: u64, ring: RawFd, operations: u32) -> SystemCallLoop<'static> {
         let (operations, awaited) = (operations as usize, IoringEnterFlags::GETEVENTS.bits() as usize);
         let arguments = [ring as usize, operations, operations, awaited, 0, 0];
-        SystemCallLoop::from_calls(seed, vec![system_call(libc::SYS_io_uring_enter, &arguments)], None)
+        SystemCallLoop::from_calls(seed, vec![call_spec(libc::SYS_io_uring_enter, &arguments)], None)
     }
 
     fn from_calls(
@@ -308,7 +304,7 @@ const EPOLL_WAIT: libc::c_long = libc::SYS_epoll_wait;
 #[cfg(not(target_arch = "x86_64"))]
 const EPOLL_WAIT: libc::c_long = libc::SYS_epoll_pwait;
 
-fn system_call(number: libc::c_long, arguments: &[usize]) -> SystemCallSpec {
+fn call_spec(number: libc::c_long, arguments: &[usize]) -> SystemCallSpec {
     (number as u32, arguments.iter().map(|value| Argument::Is(*value)).collect())
 }
 

@@ -250,7 +250,7 @@ fn a_share_that_breaks_a_rule_is_unknown_with_the_rule() {
     let places = [(1, window.from, window.until)];
     let told = |events: &[KernelTraceEvent], owners| {
         let facts = rules::CauseRuleContext { events, window: &window, setting: &setting, places: &places };
-        let causes = rules::check_shares(shares(owners), &facts).causes();
+        let causes = rules::apply_rules(shares(owners), &facts).causes();
         causes
             .iter()
             .map(|cause| format!("{} {:?} {}", cause.kind, cause.name, cause.ns / US))

@@ -153,7 +153,7 @@ fn refresh(kept: Index, directory: &Path, there: Vec<There>) -> (Index, bool) {
     let paths: Vec<PathBuf> = new.iter().map(|(name, ..)| directory.join(name)).collect();
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
     let found = read_each(&paths, |path, run| match run {
-        Ok(run) => IndexFileContent::Run(writer.lock().expect("adding does not panic").add_run(&run)),
+        Ok(run) => IndexFileContent::Run(writer.lock().expect("adding does not panic").encode_run(&run)),
         Err(error) => IndexFileContent::Other(results::skipped(path, &error)),
     });
     for ((name, size, changed), found) in new.into_iter().zip(found) {

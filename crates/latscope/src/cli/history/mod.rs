@@ -122,7 +122,7 @@ fn show_history(asked: &HistoryArguments, found: &History) -> Result<()> {
     let (files, all, lines) = (&asked.judged.files, asked.all, !asked.judged.only.is_empty());
     let text = |options: &DisplayOptions| views::format_text(found, all, lines, options);
     let html = || views::html(found, all || lines);
-    files.show_comparison(
+    files.show_and_write(
         asked.quiet,
         found,
         text,

@@ -35,7 +35,7 @@ impl Measures for IpcArguments {
         };
         let on_threshold = self.trace.clone().map(ends);
         let request =
-            RunRequest { notes, on_threshold, ..self.run.run_request("ipc", PlanInput::default(), 1) };
+            RunRequest { notes, on_threshold, ..self.run.build_request("ipc", PlanInput::default(), 1) };
         let plan = planner::of_steps(steps, &request, machine);
         Ok(Plan { stop_when_exceeded: self.criteria.stop, ..plan })
     }

@@ -158,7 +158,7 @@ impl RunsScreen {
     }
 
     /// Looks at the keys, and draws what changed. `false` if the terminal is gone.
-    pub fn update_screen(&mut self) -> bool {
+    pub fn handle_keys_and_draw(&mut self) -> bool {
         let typed = self.terminal.keys();
         let gone = typed.is_err();
         for key in keys(&typed.unwrap_or_default()) {

@@ -66,7 +66,7 @@ fn delay(report: &Report) -> Result<Verdict> {
 /// or lies within 2 % of it.
 fn judge_equal_runs(report: &Report) -> Result<Verdict> {
     let medians = |run: &'static str| {
-        let of_run = report.of_probe(selftest::SAME.id).filter(move |m| m.has_param("run", run));
+        let of_run = report.of_probe(selftest::SAME.id).filter(move |m| m.has_param_value("run", run));
         of_run.filter_map(|m| m.summary.p50).collect::<Vec<_>>()
     };
     let pairs: Vec<(f64, f64)> = medians("a").into_iter().zip(medians("b")).collect();

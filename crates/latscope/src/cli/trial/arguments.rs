@@ -140,7 +140,9 @@ pub fn trial(asked: &TrialArguments) -> Result<CommandExit> {
 /// As [`trial`], or there is no such plan.
 pub fn run(asked: &PlanArguments) -> Result<CommandExit> {
     let shown = match (&asked.show, &asked.plan) {
-        (Some(name), _) => shipped::plan_text(name).with_context(|| shipped::unknown_plan(name))?.to_owned(),
+        (Some(name), _) => {
+            shipped::plan_text(name).with_context(|| shipped::unknown_plan_message(name))?.to_owned()
+        }
         (None, None) => shipped::list(),
         (None, Some(plan)) => return of_plan(plan, asked.duration, &asked.shared),
     };
@@ -156,7 +158,7 @@ fn of_plan(plan: &str, duration: Option<u64>, shared: &SharedArguments) -> Resul
             check_plan(shared, path)?;
             input::read_text(path)?
         }
-        None => bail!("{}", shipped::unknown_plan(plan)),
+        None => bail!("{}", shipped::unknown_plan_message(plan)),
     };
     let mut read = PlanFile::parse(&text).with_context(|| format!("cannot use the plan {plan}"))?;
     read.repetitions = shared.runs.unwrap_or(read.repetitions);

@@ -210,7 +210,7 @@ impl Executor {
                 let soon = Instant::now() + HOOK_GRACE;
                 deadline = Some(deadline.map_or(soon, |deadline| deadline.min(soon)));
             }
-            if standstill.has_lasted(is_halted(child.id())) {
+            if standstill.note_look(is_halted(child.id())) {
                 resume(child.id());
             }
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;

@@ -104,7 +104,7 @@ impl TrialProgress {
             screen.runs.since = since.elapsed();
             let left = left.map(|left| left.saturating_sub(since.elapsed()));
             screen.runs.left = left.map(|left| format!("{} left", format_approximate(left)));
-            screen.update_screen();
+            screen.handle_keys_and_draw();
         } else if let Some(width) = self.line_width().filter(|_| !self.quiet) {
             let left = left
                 .map(|left| format!(", {} left", format_approximate(left.saturating_sub(since.elapsed()))));

@@ -29,7 +29,7 @@ pub fn list() -> String {
 }
 
 /// Message for a name of neither a file nor a plan.
-pub fn unknown_plan(name: &str) -> String {
+pub fn unknown_plan_message(name: &str) -> String {
     let near = did_you_mean(name, PLANS.iter().map(|(known, _)| *known));
     let near = if near.is_empty() { ": `latscope run --list` lists the plans".to_owned() } else { near };
     format!("{name} is neither a file nor a plan of latscope{near}")
@@ -46,7 +46,7 @@ mod tests {
             assert!(!plan.title.is_empty(), "{name}");
         }
         assert!(list().contains("rt-acceptance"));
-        assert!(unknown_plan("rt-aceptance").contains("did you mean rt-acceptance?"));
-        assert!(unknown_plan("x.toml").contains("--list"));
+        assert!(unknown_plan_message("rt-aceptance").contains("did you mean rt-acceptance?"));
+        assert!(unknown_plan_message("x.toml").contains("--list"));
     }
 }

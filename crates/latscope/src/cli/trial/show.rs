@@ -96,7 +96,7 @@ pub fn show_outcome(outcome: &TrialOutcome, view: TrialViewKind, to: TrialOutput
         _ => views::format_csv(&outcome.table),
     };
     let markdown = || views::format_markdown(&page, to.all);
-    to.files.show_comparison(to.quiet, outcome, text, csv, markdown, || views::html(&page))
+    to.files.show_and_write(to.quiet, outcome, text, csv, markdown, || views::html(&page))
 }
 
 fn build_page(outcome: &TrialOutcome, view: TrialViewKind) -> views::TrialPage<'_> {

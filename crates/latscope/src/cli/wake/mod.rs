@@ -39,7 +39,7 @@ impl Measures for WakeArguments {
             timeline: self.timeline.timeline.clone(),
             on_threshold: self.outliers.rules()?,
             notes: self.profile.iter().map(|p| format!("profile {}: {}", p.name, p.source)).collect(),
-            ..self.run.run_request("wake", PlanInput::default(), 1)
+            ..self.run.build_request("wake", PlanInput::default(), 1)
         };
         let plan = planner::of_steps(vec![step], &request, machine);
         Ok(Plan { stop_when_exceeded: self.criteria.stop, ..plan })

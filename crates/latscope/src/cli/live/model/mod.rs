@@ -206,7 +206,7 @@ impl LiveModel {
     pub fn position(&self) -> String {
         match self.kinds {
             true => format!("row {} of {}", self.in_view(), self.rows.len()),
-            false => words::elapsed(self.elapsed(), self.duration_ns()),
+            false => words::elapsed(self.elapsed(), self.time_limit_ns()),
         }
     }
 
@@ -255,7 +255,7 @@ impl LiveModel {
     }
 
     /// Limit on the time of the step, ns; `None` without a limit.
-    pub fn duration_ns(&self) -> Option<u64> {
+    pub fn time_limit_ns(&self) -> Option<u64> {
         self.step.as_ref().map(|(step, _)| step.stop.limit_ns).filter(|limit| *limit != u64::MAX)
     }
 
@@ -278,7 +278,7 @@ impl LiveModel {
     /// Progress of the present measurement, 0 to 1.
     fn measurement_progress(&self) -> Option<f64> {
         let share = |part: u64, whole: u64| (part as f64 / whole.max(1) as f64).min(1.0);
-        let time = self.duration_ns().map(|duration| share(self.elapsed(), duration));
+        let time = self.time_limit_ns().map(|duration| share(self.elapsed(), duration));
         let events = self.event_limit().map(|events| share(self.all.histogram.count(), events));
         time.into_iter().chain(events).reduce(f64::max)
     }

@@ -125,7 +125,7 @@ fn progress_is_that_of_the_nearer_limit() {
     };
     theme(&mut model, &counted, 2, 10);
     theme(&mut model, &counted, 17, 100);
-    assert_eq!((model.elapsed(), model.duration_ns()), (16 * SECOND, Some(60 * SECOND)));
+    assert_eq!((model.elapsed(), model.time_limit_ns()), (16 * SECOND, Some(60 * SECOND)));
     assert_eq!((model.event_limit(), model.progress()), (None, Some(16.0 / 60.0)));
     counted.stop.events = 100;
     let mut model = begun(&counted);
@@ -162,7 +162,7 @@ fn another_step_begins_anew() {
 fn a_round_begins_anew_and_is_told() {
     let step = PlanStep { rounds: 3, ..test_step(&[0]) };
     let mut model = begun(&step);
-    assert_eq!((model.round().as_deref(), model.duration_ns()), (Some("round 1 of 3"), Some(20 * SECOND)));
+    assert_eq!((model.round().as_deref(), model.time_limit_ns()), (Some("round 1 of 3"), Some(20 * SECOND)));
     let mut seen = |number: u32, at: u64, count: usize| {
         let step = step.in_round(number - 1);
         let points = vec![snapshot(&[(5, count)], 0, 0)];
