@@ -6,6 +6,7 @@ mod advisories;
 mod bans;
 mod debian;
 mod dist;
+mod growth;
 mod guest;
 mod image;
 mod injected_preemptions;

@@ -7,7 +7,7 @@ pub use part::TestPart;
 pub use tally::TestDeadline;
 
 use crate::shell::FEATURES;
-use crate::{advisories, bans, injected_preemptions, packages, python, setup, shell};
+use crate::{advisories, bans, growth, injected_preemptions, packages, python, setup, shell};
 use anyhow::Result;
 use part::TestPartProcess;
 use std::path::{Path, PathBuf};
@@ -84,6 +84,7 @@ fn run_further_tests(tally: &mut TestTally, wheel: TestPartProcess, limit: TestD
     let [delivery, machines] =
         [TestPart::Delivery.start_process(limit)?, TestPart::Machines.start_process(limit)?];
     tally.run_step("injected preemptions", injected_preemptions);
+    tally.run_step("growth", growth_of_work);
     tally.run_step("python", |tally| {
         let ran = python_checks(tally);
         tally.count_failure("python", ran);
@@ -218,6 +219,15 @@ fn injected_preemptions(tally: &mut TestTally) {
             injected_preemptions::run_selftest(&binary),
         ),
         Some(reason) => tally.skip(Some(reason)),
+    }
+}
+
+/// Checks that the binary of this machine takes no more than its share for longer lists of others.
+fn growth_of_work(tally: &mut TestTally) {
+    let binary = Path::new("dist").join(format!("latscope-{}", std::env::consts::ARCH));
+    match setup::check_program("valgrind", "valgrind") {
+        Ok(()) => tally.count_check("work grows as the lists of others do", growth::check_growth(&binary)),
+        Err(error) => tally.skip(Some(error)),
     }
 }
 

@@ -285,8 +285,13 @@ impl Redactor {
             RedactionFieldKind::Parameter if text.starts_with('/') => self.path(text),
             RedactionFieldKind::Parameter => self.sentence(text),
             RedactionFieldKind::Sentence | RedactionFieldKind::Title | RedactionFieldKind::Cause => {
-                let is_hidden = self.has_many_names() && !text.is_empty();
-                if is_hidden { REDACTED.to_owned() } else { self.sentence(text) }
+                // Each cause of each event: it is not searched for all names.
+                let is_done = text.is_empty() || is_numbered_process(text);
+                match self.has_many_names() {
+                    _ if is_done => text.to_owned(),
+                    true => REDACTED.to_owned(),
+                    false => self.sentence(text),
+                }
             }
             RedactionFieldKind::Path => self.path(text),
             RedactionFieldKind::Process => self.process(text),
@@ -418,6 +423,11 @@ impl<'a> RedactionFieldPath<'a> {
     fn field_kind(self) -> RedactionFieldKind {
         fields::field_kind(self.parent, self.field)
     }
+}
+
+/// Returns true if a text is the word for a process.
+fn is_numbered_process(text: &str) -> bool {
+    text.strip_prefix(PROCESS).is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
 /// Number of an entry; a new one is added.

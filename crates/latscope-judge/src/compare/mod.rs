@@ -29,6 +29,7 @@ pub(crate) use contrast::variance;
 use distribution::{Exceedances, distance, exceedances};
 use environment::{EnvironmentDifference, differences, remarks};
 use latscope_core::merged::without_pairs;
+use latscope_core::ordered::unique_items;
 use latscope_core::plan::Params;
 use latscope_core::quality::QualityLevel;
 use latscope_core::report::{
@@ -505,16 +506,9 @@ fn trust(pair: &ComparisonPair) -> (QualityLevel, Vec<String>) {
         levels[(levels.len() - 1) / 2]
     });
     let level = a.max(b);
-    let mut reasons: Vec<String> = Vec::new();
-    if level > QualityLevel::Ok {
-        let all = pair.a.iter().chain(&pair.b).flat_map(|m| &m.quality.reasons);
-        for reason in all.filter(|reason| reason.level == level).map(|reason| &reason.id) {
-            if !reasons.contains(reason) {
-                reasons.push(reason.clone());
-            }
-        }
-    }
-    (level, reasons)
+    let all = pair.a.iter().chain(&pair.b).flat_map(|m| &m.quality.reasons);
+    let against = all.filter(|reason| level > QualityLevel::Ok && reason.level == level);
+    (level, unique_items(against.map(|reason| reason.id.clone())))
 }
 
 fn compare_tails(pair: &ComparisonPair, seed: u64, test: &mut MannWhitney) -> Vec<TailComparison> {
