@@ -30,7 +30,7 @@ const MACHINE: &str = "machine-";
 
 /// Returns true if a name of a machine is one that redacting gave: another result's machine may have the same.
 pub fn is_redacted_machine(name: &str) -> bool {
-    name.strip_prefix(MACHINE).is_some_and(|number| number.parse::<u32>().is_ok())
+    is_numbered(name, MACHINE)
 }
 
 /// Returns the reason why the machine of results with this redacted name is not known.
@@ -110,7 +110,7 @@ impl Redactor {
     /// As [`redact_report`](Self::redact_report).
     pub fn redact_machine(&mut self, machine: &Machine) -> Result<Machine, serde_json::Error> {
         self.know_host(&machine.name);
-        let has_name = !machine.name.is_empty() && !machine.name.starts_with(MACHINE);
+        let has_name = !machine.name.is_empty() && !is_redacted_machine(&machine.name);
         let name = if machine.id.is_some() || has_name {
             format!(
                 "{MACHINE}{}",
@@ -159,14 +159,14 @@ impl Redactor {
 
     /// Remembers the name of a machine.
     pub fn know_host(&mut self, name: &str) {
-        if !name.is_empty() && !name.starts_with(MACHINE) {
+        if !name.is_empty() && !is_redacted_machine(name) {
             number_or_add(&mut self.hosts, name.to_owned());
         }
     }
 
     /// Returns the word for a command, which is another for each.
     pub fn redact_command(&mut self, command: &str) -> String {
-        let is_redacted = command.is_empty() || command.starts_with(COMMAND);
+        let is_redacted = command.is_empty() || is_numbered(command, COMMAND);
         if is_redacted {
             command.to_owned()
         } else {
@@ -193,8 +193,10 @@ impl Redactor {
                 self.learn_processes(text::names_in(text))
             }
             RedactionFieldKind::Event => self.learn_processes(event_names(text)),
-            RedactionFieldKind::Path if !text.starts_with(PATH) => self.know_path(text.trim_end_matches('/')),
-            RedactionFieldKind::Private if at.parent == "params" && !text.starts_with(NAME) => {
+            RedactionFieldKind::Path if !is_numbered(text, PATH) => {
+                self.know_path(text.trim_end_matches('/'))
+            }
+            RedactionFieldKind::Private if at.parent == "params" && !is_numbered(text, NAME) => {
                 number_or_add(&mut self.names, text.to_owned());
             }
             RedactionFieldKind::Private if at.field == "name" => self.know_host(text),
@@ -210,7 +212,7 @@ impl Redactor {
     }
 
     fn learn_process(&mut self, name: &str) {
-        if text::common_thread(name).is_none() && !name.starts_with(PROCESS) {
+        if text::common_thread(name).is_none() && !is_numbered(name, PROCESS) {
             number_or_add(&mut self.processes, name.to_owned());
         }
     }
@@ -286,7 +288,7 @@ impl Redactor {
             RedactionFieldKind::Parameter => self.sentence(text),
             RedactionFieldKind::Sentence | RedactionFieldKind::Title | RedactionFieldKind::Cause => {
                 // Each cause of each event: it is not searched for all names.
-                let is_done = text.is_empty() || is_numbered_process(text);
+                let is_done = text.is_empty() || is_numbered(text, PROCESS);
                 match self.has_many_names() {
                     _ if is_done => text.to_owned(),
                     true => REDACTED.to_owned(),
@@ -311,7 +313,7 @@ impl Redactor {
     /// Returns the word for a path, or the path itself where all machines have it.
     pub fn path(&mut self, path: &str) -> String {
         let path = path.trim_end_matches('/');
-        if text::is_common(path) || path.starts_with(PATH) {
+        if text::is_common(path) || is_numbered(path, PATH) {
             return path.to_owned();
         }
         format!("{PATH}{}", number_or_add(&mut self.paths, path.to_owned()))
@@ -321,14 +323,14 @@ impl Redactor {
     fn process(&mut self, name: &str) -> String {
         match text::common_thread(name) {
             Some(common) => common.to_owned(),
-            None if name.starts_with(PROCESS) => name.to_owned(),
+            None if is_numbered(name, PROCESS) => name.to_owned(),
             None => format!("{PROCESS}{}", number_or_add(&mut self.processes, name.to_owned())),
         }
     }
 
     /// Returns the word for a name that the user or another program chose.
     pub fn redact_name(&mut self, name: &str) -> String {
-        let is_redacted = name.is_empty() || name.starts_with(NAME);
+        let is_redacted = name.is_empty() || is_numbered(name, NAME);
         if is_redacted {
             name.to_owned()
         } else {
@@ -359,7 +361,7 @@ impl Redactor {
     }
 
     fn is_own_word(&self, word: &str) -> bool {
-        word == REDACTED || word.starts_with(PROCESS) || text::common_thread(word) == Some(word)
+        word == REDACTED || is_numbered(word, PROCESS) || text::common_thread(word) == Some(word)
     }
 
     /// Returns a sentence without the names that are known, and without paths.
@@ -425,9 +427,9 @@ impl<'a> RedactionFieldPath<'a> {
     }
 }
 
-/// Returns true if a text is the word for a process.
-fn is_numbered_process(text: &str) -> bool {
-    text.strip_prefix(PROCESS).is_some_and(|number| number.parse::<u32>().is_ok())
+/// Returns true if a text is a word that redacting gave: this beginning, and a number. A name of others may begin so.
+fn is_numbered(text: &str, begin: &str) -> bool {
+    text.strip_prefix(begin).is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
 /// Number of an entry; a new one is added.

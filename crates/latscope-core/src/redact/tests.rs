@@ -132,6 +132,22 @@ fn sentences_beside_many_names_are_hidden_whole() {
     assert_eq!(hidden(MOST_NAMES), of(REDACTED));
 }
 
+/// Only words that redacting gave are kept as they are.
+#[test]
+fn a_name_that_begins_like_a_redacted_one_is_redacted() {
+    let mut redactor = Redactor::default();
+    for (begin, hidden) in [
+        (PROCESS, redactor.process("process-ann")),
+        (PATH, redactor.path("path-of-ann")),
+        (NAME, redactor.redact_name("name-ann")),
+        (COMMAND, redactor.redact_command("command-ann")),
+    ] {
+        assert_eq!(hidden, format!("{begin}1"));
+    }
+    assert_eq!(redactor.process("process-1"), "process-1");
+    assert_eq!(redactor.redact_name("name-7"), "name-7");
+}
+
 #[test]
 fn machines_and_paths_stay_different() {
     let mut redactor = Redactor::default();

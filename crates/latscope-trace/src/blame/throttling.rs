@@ -40,7 +40,7 @@ pub(super) fn denials(events: &[KernelTraceEvent], cpu: u32, thread: u32, end: u
             if task.tid == thread {
                 wait = RunQueueWait::default();
             } else {
-                others.is_not_ready(task.tid);
+                others.remove_ready(task.tid);
             }
         }
         if let KernelTraceEventKind::Wakeup { task, target }
@@ -55,7 +55,7 @@ pub(super) fn denials(events: &[KernelTraceEvent], cpu: u32, thread: u32, end: u
         }
         if event.cpu != cpu {
             if let KernelTraceEventKind::Switch { to, .. } = &event.kind {
-                others.is_not_ready(to.tid);
+                others.remove_ready(to.tid);
             }
             continue;
         }
@@ -82,7 +82,7 @@ pub(super) fn denials(events: &[KernelTraceEvent], cpu: u32, thread: u32, end: u
             KernelTraceEventKind::Idle { state: Some(_) } => wait.proven |= wait.since.is_some(),
             // It runs: the switch to it is missing.
             _ if event.thread == thread => found.extend(wait.end_wait(event.at)),
-            _ => others.is_not_ready(event.thread),
+            _ => others.remove_ready(event.thread),
         }
     }
     found.extend(wait.end_wait(end));
@@ -106,7 +106,7 @@ impl Others {
     }
 
     /// Notes that a thread runs, sleeps or is elsewhere.
-    fn is_not_ready(&mut self, thread: u32) {
+    fn remove_ready(&mut self, thread: u32) {
         self.ready.remove(&thread);
         self.held_back &= !self.ready.is_empty();
     }

@@ -143,8 +143,7 @@ fn one_way_is_recorded_by_the_server() {
         let (found, _) = measured(&format!("-t {transport} --one-way --count 100"));
         let m = point(&found, &[("caller", "other"), ("pair", "0")]);
         assert_eq!((count(m), m["times"].as_str()), (100, Some("one-way")), "{m:#}");
-        // Whether it is degraded depends on what else the machine does.
-        assert_ne!(m["quality"]["level"], "unsupported", "{m:#}");
+        assert!(is_ok(m), "{m:#}");
         assert!(m["values"]["sync"].is_null(), "{m:#}");
     }
 }

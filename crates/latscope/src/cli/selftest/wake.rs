@@ -104,7 +104,7 @@ fn judge_preemptions(report: &Report, preemptions: &[Preemption], process: u32) 
     vec![
         preemption_verdict(&found, |(_, outlier)| outlier.is_some(), number_found),
         preemption_verdict(&found, is_close, number_close),
-        preemption_verdict(&found, |(_, outlier)| is_named(*outlier, process), number_named),
+        preemption_verdict(&found, |found| is_named(found, epoch, process), number_named),
     ]
 }
 
@@ -132,9 +132,14 @@ fn is_close((preemption, outlier): &FoundPreemption) -> bool {
     outlier.is_some_and(|outlier| (stolen(outlier) as f64 / length - 1.0).abs() <= ERROR)
 }
 
-fn is_named(outlier: Option<&Outlier>, process: u32) -> bool {
-    let first = outlier.and_then(|outlier| outlier.cause.iter().find(|cause| !of_hypervisor(cause)));
-    first.is_some_and(|cause| cause.kind == "thread" && cause.name == NAME && cause.pid == process)
+/// Returns true if the time of a preemption is put down to the hog, and no other cause but the hypervisor beside it took
+/// more.
+fn is_named((preemption, outlier): &FoundPreemption, epoch: u64, process: u32) -> bool {
+    let Some(outlier) = outlier else { return false };
+    let shared = overlap(outlier, epoch, preemption) as f64;
+    let first = outlier.cause.iter().find(|cause| !of_hypervisor(cause));
+    let is_first = |cause: &Cause| cause.kind == "thread" && cause.name == NAME && cause.pid == process;
+    first.is_some_and(is_first) && stolen(outlier) as f64 >= (1.0 - ERROR) * shared
 }
 
 /// The time of an outlier that the report attributes to the hog: its own, the
