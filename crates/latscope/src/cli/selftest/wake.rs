@@ -15,7 +15,6 @@ use latscope_probes::wake::setup::WakeStepSetup;
 use latscope_probes::wake::thread::WakeThreadSettings;
 use latscope_probes::wake::timer;
 use latscope_process::cpu_hog::{self, CpuHog, CpuHogOrders, NAME, Preemption};
-use latscope_trace::blame::kind;
 use latscope_views::groups;
 
 const PREEMPTIONS: u32 = 20;
@@ -96,11 +95,8 @@ fn judge_preemptions(report: &Report, preemptions: &[Preemption], process: u32) 
     let number_close = |number| {
         format!("{number} of them with their length within {within}; the CPU hog stamped {stamped} in all")
     };
-    let number_named = |number| {
-        format!(
-            "{number} of them with thread {NAME} ({process}) as what took most of the time, the hypervisor aside"
-        )
-    };
+    let number_named =
+        |number| format!("{number} of them with thread {NAME} ({process}) as the one that took the time");
     vec![
         preemption_verdict(&found, |(_, outlier)| outlier.is_some(), number_found),
         preemption_verdict(&found, is_close, number_close),
@@ -132,30 +128,29 @@ fn is_close((preemption, outlier): &FoundPreemption) -> bool {
     outlier.is_some_and(|outlier| (stolen(outlier) as f64 / length - 1.0).abs() <= ERROR)
 }
 
-/// Returns true if the time of a preemption is put down to the hog, and no other cause but the hypervisor beside it took
-/// more.
+/// Returns true if the time of a preemption is put down to the hog, by its name, and no other thread took more.
 fn is_named((preemption, outlier): &FoundPreemption, epoch: u64, process: u32) -> bool {
     let Some(outlier) = outlier else { return false };
     let shared = overlap(outlier, epoch, preemption) as f64;
-    let first = outlier.cause.iter().find(|cause| !of_hypervisor(cause));
-    let is_first = |cause: &Cause| cause.kind == "thread" && cause.name == NAME && cause.pid == process;
-    first.is_some_and(is_first) && stolen(outlier) as f64 >= (1.0 - ERROR) * shared
+    let first = outlier.cause.iter().find(|cause| cause.kind == "thread");
+    let is_cpu_hog = first.is_some_and(|cause| cause.name == NAME && cause.pid == process);
+    is_cpu_hog && time_of(outlier, names_cpu_hog) as f64 >= (1.0 - ERROR) * shared
 }
 
 /// The time of an outlier that the report attributes to the hog: its own, the
 /// hypervisor's while it ran, and that of interrupts, which the hog's stamps
 /// have in them too. What came after the hog is not its doing.
 fn stolen(outlier: &Outlier) -> u64 {
-    let of_cpu_hog = |cause: &&Cause| {
-        cause.name.contains(NAME) || matches!(cause.kind.as_str(), "irq" | "softirq" | "nmi")
-    };
-    outlier.cause.iter().filter(of_cpu_hog).map(|cause| cause.ns).sum()
+    time_of(outlier, |cause| names_cpu_hog(cause) || matches!(cause.kind.as_str(), "irq" | "softirq" | "nmi"))
 }
 
-/// Returns true for time that a hypervisor took, also beside a preemption: the late wake-up may have begun before it.
-fn of_hypervisor(cause: &Cause) -> bool {
-    matches!(cause.kind.as_str(), kind::HYPERVISOR | kind::NO_INTERRUPTS)
-        || cause.kind == "idle-exit" && cause.name.contains("hypervisor")
+/// Returns true for time of the hog, and of the hypervisor while it ran.
+fn names_cpu_hog(cause: &Cause) -> bool {
+    cause.name.contains(NAME)
+}
+
+fn time_of(outlier: &Outlier, is_meant: impl Fn(&Cause) -> bool) -> u64 {
+    outlier.cause.iter().filter(|cause| is_meant(cause)).map(|cause| cause.ns).sum()
 }
 
 /// `CLOCK_MONOTONIC` at the epoch of the run: an exceedance has the one time, its outlier the other.
