@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The id of the reason that the other side of a row, which this program does not start, was not there.
 pub const NO_PEER: &str = "no-peer";
@@ -177,12 +177,8 @@ impl Quality {
 
 /// Texts one after the other, each once.
 fn join_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
-    let mut all: Vec<&str> = Vec::new();
-    for text in texts.filter(|text| !text.is_empty()) {
-        if !all.contains(&text) {
-            all.push(text);
-        }
-    }
+    let mut seen = BTreeSet::new();
+    let all: Vec<&str> = texts.filter(|text| !text.is_empty() && seen.insert(*text)).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }
 

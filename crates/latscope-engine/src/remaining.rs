@@ -130,26 +130,58 @@ impl RunTimeEstimate {
         }
     }
 
-    /// Takes steps out of the rest until it ends in `time`, s, and returns them: those first that took longest beyond
-    /// their plan. Steps that were not measured yet stay, so that each is measured once.
-    pub fn leave_out(&mut self, time: f64) -> Vec<usize> {
+    /// Takes later rounds of steps out of the rest until it ends in `time`, s, and returns the steps: those first that
+    /// took longest beyond their plan.
+    pub fn leave_out_rounds(&mut self, time: f64) -> Vec<usize> {
         let mut out = Vec::new();
         while self.left_after(0.0).is_some_and(|left| left.as_secs_f64() > time) {
-            let rest = &self.schedule[self.done..];
-            let beyond = rest.iter().filter_map(|(step, planned)| {
-                let taken = self.taken[*step]?;
-                Some((*step, taken / planned.filter(|planned| *planned > 0.0)?))
+            let beyond = self.rest().filter_map(|(step, planned)| {
+                Some((step, self.taken[step]? / planned.filter(|planned| *planned > 0.0)?))
             });
             let Some((worst, _)) = beyond.max_by(|a, b| a.1.total_cmp(&b.1)) else { break };
-            let done = self.done;
-            let mut at = 0;
-            self.schedule.retain(|(step, _)| {
-                at += 1;
-                at <= done || *step != worst
-            });
+            self.remove(worst);
             out.push(worst);
         }
         out
+    }
+
+    /// Takes steps that were not measured yet out of the rest, and returns them: those whose plan takes longer than
+    /// `time`, s, without that of the steps that are kept, of which each is expected to take as long as those before.
+    pub fn leave_out_steps(&mut self, time: f64, is_kept: impl Fn(usize) -> bool) -> Vec<usize> {
+        let mut unmeasured: Vec<(usize, Option<f64>)> =
+            self.rest().filter(|(step, _)| self.taken[*step].is_none()).collect();
+        // Later rounds of a step follow its first.
+        unmeasured.sort_by_key(|(step, _)| *step);
+        unmeasured.dedup_by_key(|(step, _)| *step);
+        let taken: Vec<f64> = self.taken.iter().copied().flatten().collect();
+        let mean = taken.iter().sum::<f64>() / taken.len().max(1) as f64;
+        let (kept, others): (Vec<_>, Vec<_>) = unmeasured.into_iter().partition(|(step, _)| is_kept(*step));
+        let free = time - mean * kept.len() as f64;
+        let is_longer =
+            |(step, planned): (usize, Option<f64>)| (planned.unwrap_or(0.0) > free).then_some(step);
+        let out: Vec<usize> = others.into_iter().filter_map(is_longer).collect();
+        out.iter().for_each(|step| self.remove(*step));
+        out
+    }
+
+    /// The entries of the schedule that have not begun.
+    fn rest(&self) -> impl Iterator<Item = (usize, Option<f64>)> {
+        self.schedule[self.done..].iter().copied()
+    }
+
+    /// Takes a step out of the rest.
+    fn remove(&mut self, left_out: usize) {
+        let mut at = 0;
+        self.schedule.retain(|(step, _)| {
+            at += 1;
+            at <= self.done || *step != left_out
+        });
+    }
+
+    /// Expected time of an entry of the schedule, s: what the step took before, or its plan, scaled.
+    fn expected(&self, (step, planned): &(usize, Option<f64>)) -> Option<f64> {
+        let scale = (self.first.1 + TRUST) / (self.first.0 + TRUST);
+        self.taken[*step].or_else(|| planned.map(|planned| planned * scale))
     }
 
     /// Remaining time; `None` if the time of a part is not known.
@@ -160,13 +192,9 @@ impl RunTimeEstimate {
 
     /// Remaining time when the present step has been measured for `since`, s.
     fn left_after(&self, since: f64) -> Option<Duration> {
-        let scale = (self.first.1 + TRUST) / (self.first.0 + TRUST);
-        let one = |(step, planned): &(usize, Option<f64>)| {
-            self.taken[*step].or_else(|| planned.map(|planned| planned * scale))
-        };
         let (present, rest) = self.schedule.get(self.done..)?.split_first()?;
-        let present = (one(present)? - since).max(0.0);
-        let rest = rest.iter().map(one).sum::<Option<f64>>()?;
+        let present = (self.expected(present)? - since).max(0.0);
+        let rest = rest.iter().map(|planned| self.expected(planned)).sum::<Option<f64>>()?;
         Some(Duration::from_secs_f64((present + rest).min(1e9)))
     }
 }
@@ -222,14 +250,26 @@ mod tests {
         remaining.record_time(1.0);
         remaining.record_time(5.0);
         // 1 s of the first in two rounds each, 5 s of the second in two, and the third.
-        assert_eq!(remaining.leave_out(100.0), [0; 0]);
-        assert_eq!(remaining.leave_out(9.0), [1]);
+        assert_eq!(remaining.leave_out_rounds(100.0), [0; 0]);
+        assert_eq!(remaining.leave_out_rounds(9.0), [1]);
         let left: Vec<usize> = remaining.schedule[remaining.done..].iter().map(|(step, _)| *step).collect();
         assert_eq!(left, [2, 0, 2, 0, 2]);
-        assert_eq!(remaining.leave_out(0.0), [0]);
+        assert_eq!(remaining.leave_out_rounds(0.0), [0]);
         let left: Vec<usize> = remaining.schedule[remaining.done..].iter().map(|(step, _)| *step).collect();
         assert_eq!(left, [2, 2, 2], "what was not measured yet stays");
-        assert_eq!(remaining.leave_out(0.0), [0; 0]);
+        assert_eq!(remaining.leave_out_rounds(0.0), [0; 0]);
+    }
+
+    #[test]
+    fn what_is_not_measured_yet_is_left_out_if_it_takes_longer_than_what_is_kept_leaves() {
+        let mut remaining =
+            of(&[(0, Some(1.0)), (1, Some(2.0)), (2, Some(9.0)), (3, Some(3.0)), (3, Some(3.0))]);
+        remaining.record_time(4.0);
+        assert_eq!(remaining.leave_out_steps(7.0, |step| step == 2), [0; 0]);
+        assert_eq!(remaining.leave_out_steps(6.5, |step| step == 2), [3]);
+        assert_eq!(remaining.leave_out_steps(0.0, |step| step == 2), [1]);
+        assert_eq!(remaining.schedule[remaining.done..], [(2, Some(9.0))]);
+        assert_eq!(remaining.leave_out_steps(0.0, |_| false), [2]);
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl Order {
         (Order::Random, "any runs, in random order"),
         (Order::Time, "any runs, the baseline's first"),
         (Order::Next, "runs in a row, and the next ones"),
-        (Order::Later, "runs in a row, and others in a row later (a kept baseline)"),
+        (Order::Later, "runs in a row, and later runs in a row (a kept baseline)"),
     ];
 
     /// Places of the baseline's runs and of the judged ones.

@@ -201,7 +201,12 @@ impl Coordinator<'_> {
                 "a time line is recorded: the durations of this run include the cost of recording",
             );
         }
-        let mut time = TimeLeft::for_plan(&plan, |step, points| self.registry.setup_s(step, points));
+        let is_headline = |step: &PlanStep| {
+            let mut probes = step.points.iter().filter_map(|point| self.registry.find_probe(&point.probe));
+            probes.any(|probe| probe.headline.is_some())
+        };
+        let setup = |step: &str, points| self.registry.setup_s(step, points);
+        let mut time = TimeLeft::for_plan(&plan, setup, is_headline);
         for (round, index) in plan.schedule() {
             if time.is_left_out(index) {
                 self.begun += plan.steps[index].points.len();

@@ -7,20 +7,26 @@ use latscope_core::plan::{MeasurementPoint, Plan, PlanStep};
 use latscope_core::quality::{NO_TIME, QualityLevel, Reason};
 use latscope_core::report::{Measurement, Sampling, Semantics, Warning};
 use latscope_core::units::count_with_noun;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// Id of the warning, and of the reason of each row, that rounds were left out.
 const LEFT_OUT: &str = "rounds-left-out";
 
+/// Time for the end of a run on a busy machine: the figures are derived, judged and saved.
+const END: Duration = Duration::from_millis(1500);
+
+/// Most steps that the warning names. Each row of a step has the reason.
+const MOST_NAMES: usize = 6;
+
 /// Time of a run, and the steps that are left out of its later rounds.
 pub(super) struct TimeLeft {
     /// Time for the run; `None` without a limit.
     budget: Option<Duration>,
-    /// True if each step is measured once.
-    single: bool,
     since: Instant,
     remaining: RunTimeEstimate,
+    /// Steps that are measured once, whatever the time.
+    kept: BTreeSet<usize>,
     /// Rounds that each step has had.
     rounds: Vec<u32>,
     /// Rounds that a step had had when its others were left out.
@@ -28,12 +34,17 @@ pub(super) struct TimeLeft {
 }
 
 impl TimeLeft {
-    pub(super) fn for_plan(plan: &Plan, setup: impl Fn(&str, usize) -> f64) -> TimeLeft {
+    pub(super) fn for_plan(
+        plan: &Plan,
+        setup: impl Fn(&str, usize) -> f64,
+        is_kept: impl Fn(&PlanStep) -> bool,
+    ) -> TimeLeft {
+        let kept = |(index, step): (usize, &PlanStep)| is_kept(step).then_some(index);
         TimeLeft {
             budget: plan.budget_ns.map(Duration::from_nanos),
-            single: plan.rounds <= 1,
             since: Instant::now(),
             remaining: RunTimeEstimate::for_plan(plan, setup),
+            kept: plan.steps.iter().enumerate().filter_map(kept).collect(),
             rounds: vec![0; plan.steps.len()],
             left_out: BTreeMap::new(),
         }
@@ -49,36 +60,40 @@ impl TimeLeft {
         self.rounds[index] += 1;
         self.remaining.finish_step();
         let Some(budget) = self.budget else { return };
-        let time = budget.saturating_sub(self.since.elapsed());
-        let later = self.remaining.leave_out(time.as_secs_f64());
-        // There are no later rounds of one: what has not begun in time is left out as a whole.
-        let rest = if self.single && time.is_zero() { 0..self.rounds.len() } else { 0..0 };
-        let unmeasured: Vec<usize> = rest.filter(|index| self.rounds[*index] == 0).collect();
-        for index in later.into_iter().chain(unmeasured) {
-            self.left_out.insert(index, self.rounds[index]);
-        }
+        let time = budget.saturating_sub(END + self.since.elapsed()).as_secs_f64();
+        let mut left_out = self.remaining.leave_out_rounds(time);
+        left_out.extend(self.remaining.leave_out_steps(time, |step| self.kept.contains(&step)));
+        self.left_out.extend(left_out.into_iter().map(|index| (index, self.rounds[index])));
     }
 
     /// Warning that names the steps whose rounds were left out; `None` without any.
     fn warning(&self, steps: &[PlanStep]) -> Option<Warning> {
-        let budget = self.budget?;
-        let mut names: Vec<&str> = self.left_out.keys().map(|index| steps[*index].name.as_str()).collect();
-        names.dedup();
-        if self.single {
-            let left_out = count_with_noun(self.left_out.len() as u64, "step");
-            let text = format!("the {} s of the run were over: {left_out} not begun", budget.as_secs());
-            let remedy = Some("measure on a quieter machine, or a family at a time".to_owned());
-            return (!names.is_empty()).then(|| Warning { id: LEFT_OUT.to_owned(), text, remedy });
-        }
-        let text = format!(
-            "the run would have taken more than its {} s: later rounds of {} were left out, those first that took \
-             longest beyond their plan ({})",
-            budget.as_secs(),
-            count_with_noun(self.left_out.len() as u64, "step"),
-            names.join(", ")
-        );
-        let remedy = Some("measure on a quieter machine, or ask for --rounds".to_owned());
-        (!names.is_empty()).then(|| Warning { id: LEFT_OUT.to_owned(), text, remedy })
+        let budget = self.budget.filter(|_| !self.left_out.is_empty())?;
+        let (without, shorter): (Vec<_>, Vec<_>) =
+            self.left_out.iter().partition(|(_, rounds)| **rounds == 0);
+        let named = |left_out: &[(&usize, &u32)]| {
+            let mut names: Vec<&str> =
+                left_out.iter().map(|(index, _)| steps[**index].name.as_str()).collect();
+            names.dedup();
+            let more = names.len().saturating_sub(MOST_NAMES);
+            names.truncate(MOST_NAMES);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("{} ({}{more})", count_with_noun(left_out.len() as u64, "step"), names.join(", "))
+        };
+        let parts = [
+            (!without.is_empty()).then(|| format!("{} had no turn", named(&without))),
+            (!shorter.is_empty()).then(|| {
+                format!(
+                    "later rounds of {} were left out, those first that took longest beyond their plan",
+                    named(&shorter)
+                )
+            }),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let text =
+            format!("the run would have taken more than its {} s: {}", budget.as_secs(), parts.join("; "));
+        let remedy = Some("measure on a quieter machine, a family at a time, or ask for --rounds".to_owned());
+        Some(Warning { id: LEFT_OUT.to_owned(), text, remedy })
     }
 }
 
@@ -133,10 +148,7 @@ mod tests {
         Plan { budget_ns, ..Plan::new("survey", steps.to_vec(), "0".parse().expect("a CPU")).in_rounds(4) }
     }
 
-    #[test]
-    fn a_run_without_time_leaves_out_the_rest_of_what_was_measured_once() {
-        let plan = plan(Some(0));
-        let mut time = TimeLeft::for_plan(&plan, |_, _| 0.0);
+    fn measured(plan: &Plan, time: &mut TimeLeft) -> Vec<u32> {
         let mut measured = vec![0; plan.steps.len()];
         for (_, index) in plan.schedule() {
             if !time.is_left_out(index) {
@@ -144,22 +156,24 @@ mod tests {
                 time.finish_step(index);
             }
         }
-        assert_eq!(measured, [1, 1], "each row is measured once, whatever the time");
-        let warning = time.warning(&plan.steps).expect("a warning");
-        assert_eq!(warning.id, LEFT_OUT);
-        assert!(
-            warning.text.contains("later rounds of 2 steps were left out") && warning.text.contains("(a, b)")
-        );
+        measured
     }
 
     #[test]
-    fn a_single_round_without_time_leaves_out_what_has_not_begun() {
-        let plan = Plan { budget_ns: Some(0), ..plan(None).in_rounds(1) };
-        let mut time = TimeLeft::for_plan(&plan, |_, _| 0.0);
-        assert!(!time.is_left_out(0) && !time.is_left_out(1));
-        time.finish_step(0);
-        assert_eq!((time.is_left_out(0), time.is_left_out(1)), (false, true));
-        assert!(time.warning(&plan.steps).expect("a warning").text.ends_with("1 step not begun"));
+    fn a_run_without_time_keeps_one_round_of_what_is_on_the_first_screen() {
+        let plan = plan(Some(0));
+        let first = plan.schedule()[0].1;
+        let mut time = TimeLeft::for_plan(&plan, |_, _| 0.0, |_| true);
+        assert_eq!(measured(&plan, &mut time), [1, 1]);
+        let warning = time.warning(&plan.steps).expect("a warning");
+        assert_eq!(warning.id, LEFT_OUT);
+        assert!(warning.text.contains("later rounds of 2 steps (a, b) were left out"), "{}", warning.text);
+        assert!(!warning.text.contains("no turn"), "{}", warning.text);
+        let mut time = TimeLeft::for_plan(&plan, |_, _| 0.0, |_| false);
+        let only = measured(&plan, &mut time);
+        assert_eq!((only[first], only[1 - first]), (1, 0));
+        let text = time.warning(&plan.steps).expect("a warning").text;
+        assert!(text.contains("1 step (") && text.contains(") had no turn"), "{text}");
         let m = without_time(&MeasurementPoint {
             probe: "cpu.add".to_owned(),
             revision: 1,
@@ -173,11 +187,8 @@ mod tests {
     #[test]
     fn a_run_without_a_limit_leaves_out_nothing() {
         let plan = plan(None);
-        let mut time = TimeLeft::for_plan(&plan, |_, _| 0.0);
-        for (_, index) in plan.schedule() {
-            assert!(!time.is_left_out(index));
-            time.finish_step(index);
-        }
+        let mut time = TimeLeft::for_plan(&plan, |_, _| 0.0, |_| false);
+        assert_eq!(measured(&plan, &mut time), [4, 4]);
         assert_eq!(time.warning(&plan.steps), None);
     }
 }

@@ -4,7 +4,7 @@ use super::settings::{settings, shared_steps};
 use crate::runs::{RunResult, extremes};
 use latscope_core::plan::BackgroundLoad;
 pub(crate) use latscope_core::report::OTHERS;
-use latscope_core::report::{Account, QUIET, RemoteIdentity};
+use latscope_core::report::{Account, Imported, QUIET, RemoteIdentity};
 use latscope_core::statistics::median;
 use latscope_core::units::{count_with_noun, format_share};
 use schemars::JsonSchema;
@@ -106,18 +106,15 @@ fn same_build(a: &[&RunResult], b: &[&RunResult]) -> Option<String> {
 
 /// Facts that the other programs that measured a side do not record, a sentence for each program.
 fn unrecorded_facts(name: &str, runs: &[&RunResult]) -> Vec<String> {
-    let mut programs: BTreeMap<String, (u64, Vec<&str>)> = BTreeMap::new();
+    let mut programs: BTreeMap<String, Vec<&Imported>> = BTreeMap::new();
     for imported in runs.iter().filter_map(|run| run.report.imported.as_ref()) {
-        let (count, unknown) = programs.entry(imported.name()).or_default();
-        *count += 1;
-        for fact in &imported.unknown {
-            if !unknown.contains(&fact.as_str()) {
-                unknown.push(fact);
-            }
-        }
+        programs.entry(imported.name()).or_default().push(imported);
     }
-    let sentences = programs.into_iter().map(|(program, (count, unknown))| {
-        let (runs, unknown) = (count_with_noun(count, "run"), unknown.join(", "));
+    let sentences = programs.into_iter().map(|(program, outputs)| {
+        let mut seen = BTreeSet::new();
+        let facts = outputs.iter().flat_map(|output| &output.unknown).map(String::as_str);
+        let unknown: Vec<&str> = facts.filter(|fact| seen.insert(*fact)).collect();
+        let (runs, unknown) = (count_with_noun(outputs.len() as u64, "run"), unknown.join(", "));
         format!("{runs} of {name} measured by {program}, not known of it: {unknown}")
     });
     sentences.collect()

@@ -16,6 +16,7 @@ mod gate;
 mod generated;
 mod history;
 mod hostile;
+mod hostile_texts;
 mod import;
 mod ipc;
 mod judged;
