@@ -1,6 +1,7 @@
 //! A judged budget as workflow commands of GitHub: annotations of the run.
 
 use super::{file_of_check, has_failed, outcome, worst_first};
+use latscope_core::log_commands;
 use latscope_core::report::VerdictStatus;
 use latscope_judge::gate::GateResult;
 
@@ -20,9 +21,10 @@ pub fn annotations(gate: &GateResult) -> String {
     lines
 }
 
+/// Returns a text as the value of an annotation, without commands to the services that may keep the log.
 fn message(text: &str) -> String {
     let text = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
-    text.replace(char::is_control, " ")
+    log_commands::break_commands(text.replace(char::is_control, " "))
 }
 
 fn property(text: &str) -> String {

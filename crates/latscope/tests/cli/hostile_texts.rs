@@ -3,22 +3,17 @@
 
 use crate::support::{Place, Ran, end, latscope};
 use latscope_core::redact::planted::planted_report;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Texts that something obeys.
-const TEXTS: [&str; 24] = [
-    "\u{1b}]0;PWNED\u{7}\u{1b}[2J\u{9b}31m",
-    "\u{1b}P+q544e\u{1b}\\\u{1b}_Ga=d\u{1b}\\",
-    "\u{202e}txt.exe\u{2066}\u{2028}\u{2029}\u{200f}",
+const TEXTS: [&str; 14] = [
+    "\u{1b}]0;PWNED\u{7}\u{1b}[2J\u{9b}31m\u{1b}P+q544e\u{1b}\\\u{1b}_Ga=d\u{1b}\\",
+    "\u{202e}txt.exe\u{2066}\u{2028}\u{2029}\u{200f}\u{7f}\u{feff}\u{301}\u{e0041}",
     "::stop-commands::x",
     "\r\n::add-mask::x\n ::set-output name=a::b",
-    "##vso[task.setvariable variable=a]b",
-    "##[error]x",
-    "##teamcity[buildStop comment='x']",
-    "<LAVA_SIGNAL_TESTCASE TEST_CASE_ID=a RESULT=pass>",
-    "<script>alert(1)</script><img src=x onerror='alert(2)'>",
-    "\"><svg onload=alert(3)>&lt;x",
-    "]]><x/><![CDATA[",
+    "##vso[task.setvariable variable=a]b##[error]x##teamcity[buildStop comment='x']<LAVA_SIGNAL_TESTCASE a>",
+    "<script>alert(1)</script><img src=x onerror='alert(2)'>\"><svg onload=alert(3)>&lt;x]]><x/><![CDATA[",
     "=HYPERLINK(\"http://x\")",
     "+1+cmd|' /C calc'!A0",
     "@SUM(A1)",
@@ -26,11 +21,7 @@ const TEXTS: [&str; 24] = [
     "\t=1+1",
     "\"\"\"\n[[limit]]\nmax = '1h'\n",
     "x\"} 1 2\nother{a=\"",
-    "../../../../etc/passwd",
-    "$(id > FILE)`id`;id|id&id",
-    "{{7*7}}${{x}} %s %n",
-    "[x](javascript:alert(1)) | a | `b` ![](http://x)",
-    "\u{7f}\u{feff}\u{301}\u{e0041}",
+    "../../../../etc/passwd $(id > FILE)`id`;id|id&id {{7*7}}${{x}} %s %n [x](javascript:alert(1)) | a ![](http://x)",
 ];
 
 /// Commands on two results, FILE and OTHER, with a budget that they exceed and one that they learn.
@@ -60,12 +51,11 @@ const CALLS: &[&str] = &[
     "gate FILE --budget BUDGET --github",
     "gate FILE --budget BUDGET --junit=-",
     "gate FILE --budget BUDGET --json=-",
-    "gate --learn FILE OTHER --budget LEARNT",
+    "gate --learn FILE OTHER",
     "history DIRECTORY --all",
     "history DIRECTORY --json=-",
     "history DIRECTORY --html=-",
     "merge FILE OTHER --json MERGED",
-    "import FILE --json IMPORTED",
 ];
 
 /// Files of one text.
@@ -110,51 +100,52 @@ fn no_text_of_a_result_makes_a_reader_act() {
     let files: Vec<HostileFiles> = TEXTS.into_iter().map(HostileFiles::new).collect();
     let pairs: Vec<(&HostileFiles, &str)> =
         files.iter().flat_map(|files| CALLS.iter().map(move |call| (files, *call))).collect();
-    let next = AtomicUsize::new(0);
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 while let Some((files, call)) = pairs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let ran = end(&mut latscope(files.words(call)));
-                    obeys_nothing(&ran, call, files.text);
+                    ran.no_panic();
+                    if let Some(obeyed) = obeyed(&ran, call) {
+                        wrong.lock().unwrap().push(format!("{call}, {:?}: {obeyed}", files.text));
+                    }
                 }
             });
         }
     });
-    println!("{} texts x {} calls", TEXTS.len(), CALLS.len());
+    let wrong = wrong.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), pairs.len(), wrong.join("\n"));
 }
 
-#[track_caller]
-fn obeys_nothing(ran: &Ran, call: &str, text: &str) {
-    ran.no_panic();
-    let context = || format!("{call}, {text:?}: {ran:#?}");
+/// What something would obey in the output of a call, with its line; `None` without any.
+fn obeyed(ran: &Ran, call: &str) -> Option<String> {
     // 2 and 3 are verdicts.
-    assert!(matches!(ran.code, Some(0 | 2 | 3)), "{}", context());
-    assert!(!ran.out.is_empty() || !ran.err.is_empty() || call.contains(" --json "), "{}", context());
-    for printed in [&ran.out, &ran.err] {
-        assert!(!printed.chars().any(is_obeyed_by_terminals), "{}", context());
-        for start in ["##vso[", "##[", "##teamcity[", "<script>alert", "<svg onload", "<img src=x"] {
-            assert!(!printed.contains(start), "{start}: {}", context());
-        }
-        for line in printed.lines().map(str::trim_start) {
-            assert!(!line.starts_with("::") || line.starts_with("::error title="), "{}", context());
-        }
+    if !matches!(ran.code, Some(0 | 2 | 3)) {
+        return Some(format!("{:?} {}", ran.code, ran.err));
     }
-    if !call.contains("--lava") {
-        assert!(!ran.out.contains("<LAVA_SIGNAL"), "{}", context());
-    }
-    if call.contains("--csv") {
-        for cell in ran.out.lines().flat_map(|line| line.split(',')) {
-            let cell = cell.trim_start_matches('"');
-            let is_formula = cell.starts_with(['=', '+', '-', '@', '\t']) && cell.parse::<f64>().is_err();
-            assert!(!is_formula, "{cell}: {}", context());
-        }
-    }
+    ran.out.lines().chain(ran.err.lines()).find(|line| is_obeyed(line, call)).map(|line| format!("{line:?}"))
+}
+
+fn is_obeyed(line: &str, call: &str) -> bool {
+    let commands = ["##vso[", "##[", "##teamcity[", "<LAVA_SIGNAL"];
+    let scripts = ["<script>alert", "<svg onload", "<img src=x"];
+    let is_markup = ["--html", "--svg", "--junit", "--markdown"].iter().any(|view| call.contains(view));
+    let ours = |start: &str| call.contains("--lava") && line.starts_with(start);
+    let is_formula = |cell: &str| {
+        let cell = cell.trim_start_matches('"');
+        cell.starts_with(['=', '+', '-', '@', '\t']) && cell.parse::<f64>().is_err()
+    };
+    line.chars().any(is_obeyed_by_terminals)
+        || commands.iter().any(|command| line.contains(command) && !ours(command))
+        || is_markup && scripts.iter().any(|script| line.contains(script))
+        || line.trim_start().starts_with("::") && !line.starts_with("::error title=")
+        || call.contains("--csv") && line.split(',').any(is_formula)
 }
 
 /// Returns true for what moves a cursor, changes a title or the direction of a text.
 fn is_obeyed_by_terminals(c: char) -> bool {
-    c.is_control() && !"\n\t".contains(c)
+    c.is_control() && c != '\t'
         || ('\u{200e}'..='\u{200f}').contains(&c)
         || ('\u{2028}'..='\u{202e}').contains(&c)
         || ('\u{2066}'..='\u{2069}').contains(&c)
