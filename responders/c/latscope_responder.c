@@ -270,7 +270,8 @@ static enum taken take(struct latscope_responder *r, struct latscope_ring *ring,
     return check_buffer(r, ring, buffer) ? TAKEN : REFUSED;
 }
 
-/* Gives a buffer back, `written` bytes of which are ours, and kicks if the host wants it. */
+/* Gives a buffer back, and kicks if the host wants it. OpenAMP's host takes `written` for the length of the buffer when
+ * it uses that again, so it is the whole length, as OpenAMP's own remotes say. */
 static void give_back(struct latscope_responder *r, unsigned number, uint16_t descriptor, uint32_t written)
 {
     const struct latscope_memory *memory = &r->hooks.memory;
@@ -443,7 +444,7 @@ static enum latscope_next send(struct latscope_responder *r)
     }
     write_message(r);
     r->has_room = false;
-    give_back(r, TO_HOST, r->room.descriptor, HEADER_SIZE + r->length);
+    give_back(r, TO_HOST, r->room.descriptor, r->room.length);
     /* What it costs to tell of the replies is none of them. */
     if (!r->announcing && r->source != STATUS_SERVICE)
         count_reply(r);
@@ -615,7 +616,7 @@ static enum latscope_next receive(struct latscope_responder *r)
     bool sound = read_message(r, &buffer);
     /* Loads of the message come before the host may use its buffer again. */
     fence(r);
-    give_back(r, FROM_HOST, buffer.descriptor, 0);
+    give_back(r, FROM_HOST, buffer.descriptor, buffer.length);
     r->announcing = false;
     r->held = sound && answer(r, r->source);
     return r->held ? send(r) : LATSCOPE_AGAIN;

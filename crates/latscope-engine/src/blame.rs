@@ -39,6 +39,12 @@ fn realtime_share() -> f64 {
     granted.map_or(0.95, |(runtime, period)| (runtime / period).min(1.0))
 }
 
+/// Returns the longest time for which throttling may keep real-time threads from a CPU in a window, ns: what is not
+/// theirs of each second, also of the one that the window begins in.
+fn most_throttled(window: u64, realtime_share: f64) -> u64 {
+    ((window + SECOND) as f64 * (1.0 - realtime_share)) as u64
+}
+
 /// A trace, and what is known of the machine beside it.
 pub struct Blame {
     tracer: LateWakeTracer,
@@ -192,6 +198,18 @@ impl Blame {
     /// is longer. The trace lacks some switches: where real-time threads did not use up their time, there is no
     /// throttling, and a cause that cannot be named.
     fn name_culprit(&mut self, cause: &mut Cause, window: &LateWakeWindow) {
+        let own = real_time_budget(&SystemRoot::real())
+            .filter(|own| (1..own.period).contains(&own.runtime))
+            .map_or(1.0, |own| own.runtime as f64 / own.period as f64);
+        let most = most_throttled(window.until - window.from, realtime_share().min(own));
+        if cause.name.is_empty() && cause.ns > most {
+            cause.kind = kind::UNKNOWN.to_owned();
+            cause.name = format!(
+                "the thread was not run; throttling takes {} of this time at most",
+                format_time(most as f64)
+            );
+            return;
+        }
         let before = self.real_time_use((window.from.saturating_sub(SECOND), window.from), window);
         let within = (window.until - window.from >= SECOND)
             .then(|| self.real_time_use((window.from, window.until), window));
@@ -253,4 +271,18 @@ impl Blame {
 /// Returns true if a thread is one of this process, which measures nothing.
 fn is_own(thread: u32) -> bool {
     Path::new("/proc/self/task").join(thread.to_string()).exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn throttling_takes_no_more_than_what_is_not_granted_to_real_time_threads() {
+        let ms = |ns: u64| (ns as f64 / 1e6).round();
+        assert_eq!(ms(most_throttled(0, 0.95)), 50.0);
+        // Two slots of 50 ms, and one at the start: 1.04 s, as a trace without a switch says, are not throttling.
+        assert_eq!(ms(most_throttled(2_000_000_000, 0.95)), 150.0);
+        assert_eq!(ms(most_throttled(1_000_000_000, 0.5)), 1000.0);
+    }
 }

@@ -46,6 +46,13 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// Time after which events wait for the next look: signals, messages and the end of the run must not wait for a long
+/// trace.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Time after the end of a step in which events are explained. Those left have no cause.
+const LAST: Duration = Duration::from_secs(1);
+
 /// Watches the exceedances of one step.
 pub struct Outliers {
     plan: OnThreshold,
@@ -215,7 +222,7 @@ impl Outliers {
         if self.waiting.is_empty() || self.read_at.is_some_and(|at| now < at + PAUSE) {
             return Vec::new();
         }
-        self.explain_waiting(slots, now)
+        self.explain_waiting(slots, now, LOOK)
     }
 
     /// Takes the last ones; nothing waits any more.
@@ -223,7 +230,10 @@ impl Outliers {
         // At once: what other processes do from now must not displace what there is.
         self.read_trace(Blame::read_last);
         self.hear_of(slots);
-        let taken = self.explain_waiting(slots, Instant::now());
+        let mut taken = self.explain_waiting(slots, Instant::now(), LAST);
+        if !self.waiting.is_empty() {
+            taken.extend(self.take_unexplained(slots));
+        }
         self.add_longest(slots);
         taken
     }
@@ -251,9 +261,9 @@ impl Outliers {
         }
     }
 
-    /// Returns the exceedances that waited, in order of time. Those among the longest are explained, the longest first,
-    /// before the trace of any can be overwritten.
-    fn explain_waiting(&mut self, slots: &Slots, now: Instant) -> Vec<Outlier> {
+    /// Returns the exceedances that waited, in order of time, up to those for which `limit` leaves no time: these wait
+    /// on. Those among the longest are explained, the longest first, before the trace of any can be overwritten.
+    fn explain_waiting(&mut self, slots: &Slots, now: Instant, limit: Duration) -> Vec<Outlier> {
         let mut waiting = std::mem::take(&mut self.waiting);
         if waiting.is_empty() {
             return Vec::new();
@@ -262,18 +272,38 @@ impl Outliers {
         self.read_trace(Blame::read_trace);
         waiting.sort_by_key(|(_, sample)| std::cmp::Reverse(sample.value));
         let mut taken: Vec<Outlier> = Vec::new();
-        for (point, sample) in waiting {
+        let mut waiting = waiting.into_iter();
+        while let Some((point, sample)) = waiting.next() {
             let outlier = self.build_outlier(slots, point, sample);
             self.act(&outlier, now);
             taken.push(outlier.clone());
             self.keep_worst(point, outlier);
+            if now.elapsed() > limit {
+                break;
+            }
         }
+        self.waiting.extend(waiting);
         taken.sort_by_key(|outlier| outlier.at);
         if self.plan.worst.is_some() {
             // In the first second each event is among the worst so far: that is no news.
             let begin = *self.begin.get_or_insert(taken[0].at);
             taken.retain(|outlier| outlier.at >= begin + SECOND.as_nanos() as u64);
         }
+        taken
+    }
+
+    /// Takes the exceedances that still wait without an explanation, and warns of them.
+    fn take_unexplained(&mut self, slots: &Slots) -> Vec<Outlier> {
+        let (blame, count) = (self.blame.take(), self.waiting.len() as u64);
+        let taken = self.explain_waiting(slots, Instant::now(), Duration::MAX);
+        self.blame = blame;
+        let text = format!(
+            "{} {} not explained: the trace takes longer to read than {} s after the end",
+            count_with_noun(count, "event"),
+            were(count),
+            LAST.as_secs()
+        );
+        self.add_warning("blame-cut-short", text, Some(self.which().1));
         taken
     }
 

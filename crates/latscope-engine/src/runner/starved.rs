@@ -138,8 +138,9 @@ impl StarvationMonitor {
         }
         let time = format_time(late as f64);
         let text = format!("CPU {}: the thread has not run for {time}: {}", key.0, has_it(key.1.as_deref()));
+        let remedy = if key.1.is_some() { REMEDY } else { ELSEWHERE };
         self.said.push(key);
-        Some(Warning { id: NOT_RUN.to_owned(), text, remedy: Some(REMEDY.to_owned()) })
+        Some(Warning { id: NOT_RUN.to_owned(), text, remedy: Some(remedy.to_owned()) })
     }
 
     /// Returns true if threads are to be let go: a run that ends does not wait for them.
@@ -295,6 +296,9 @@ pub(super) fn cannot_end(cpus: &[u32]) -> Option<Warning> {
 const STOOD_STILL: &str = "the run stood still meanwhile";
 
 const REMEDY: &str = "end that program, give it another CPU, or measure on other CPUs (--cpus)";
+
+/// Remedy where it is not known which program has the CPU.
+const ELSEWHERE: &str = "measure on other CPUs (--cpus)";
 
 fn has_it(occupant: Option<&str>) -> String {
     occupant.map_or("who has the CPU is not known".to_owned(), |name| format!("{name} has it"))

@@ -6,6 +6,17 @@ use crate::ring::{VirtqueueDevice, VirtqueueDirection, VirtqueueElement, Virtque
 use crate::table::{NAME_SERVICE, ResourceTable};
 use crate::{Fault, RpmsgMemory};
 
+/// Gives a buffer back with its whole length as what was written. OpenAMP's driver takes that for the length of the
+/// buffer when it uses it again, also of one that was only read, so that OpenAMP's own remotes say the same.
+#[inline]
+fn give_back_whole<M: RpmsgMemory>(
+    ring: &mut VirtqueueDevice<M>,
+    taken: VirtqueueElement,
+) -> Result<(), Fault> {
+    let length = taken.buffer().length;
+    ring.give_back(taken, length)
+}
+
 /// The side that is served with buffers, as a remote processor's firmware.
 #[derive(Debug)]
 pub struct RpmsgRemote<M> {
@@ -109,9 +120,9 @@ impl<M: RpmsgMemory + Clone> RpmsgLink for RpmsgRemote<M> {
             self.spare = Some(taken);
             return Err(Unsent::TooLong);
         }
-        let written = write_message(&self.memory, taken.buffer().at, source, destination, payload)?;
+        write_message(&self.memory, taken.buffer().at, source, destination, payload)?;
         self.check_reset()?;
-        Ok(self.transmit.give_back(taken, written)?)
+        Ok(give_back_whole(&mut self.transmit, taken)?)
     }
 
     #[inline]
@@ -129,7 +140,7 @@ impl<M: RpmsgMemory + Clone> RpmsgLink for RpmsgRemote<M> {
         match self.held.take() {
             Some(taken) => {
                 self.check_reset()?;
-                self.receive.give_back(taken, 0)
+                give_back_whole(&mut self.receive, taken)
             }
             None => Ok(()),
         }

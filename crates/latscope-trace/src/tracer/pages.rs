@@ -96,20 +96,21 @@ impl CpuTracePages {
         mut begin: usize,
         (from, thread): (u64, Option<u32>),
     ) -> (Option<usize>, usize) {
-        let mut searched = 0;
-        loop {
-            let before = &events[..events.partition_point(|event| event.at <= from)];
-            let last = before.iter().rposition(|event| shows_thread(&event.kind, None));
-            let of_thread = before.iter().rposition(|event| shows_thread(&event.kind, thread));
-            if begin == 0 || of_thread.is_some() || last.is_some() && searched >= SEARCHED {
-                return (of_thread.or(last), begin);
-            }
-            searched += 1;
+        let shows = |events: &[KernelTraceEvent], thread| {
+            events.iter().any(|event| event.at <= from && shows_thread(&event.kind, thread))
+        };
+        let (mut any, mut own) = (shows(events, None), shows(events, thread));
+        let mut earlier: Vec<Vec<KernelTraceEvent>> = Vec::new();
+        while begin > 0 && !own && (!any || earlier.len() < SEARCHED) {
             begin -= 1;
-            let mut earlier = self.decode(decoder, begin, begin + 1);
-            earlier.append(events);
-            *events = earlier;
+            let page = self.decode(decoder, begin, begin + 1);
+            (any, own) = (any || shows(&page, None), own || shows(&page, thread));
+            earlier.push(page);
         }
+        events.splice(0..0, earlier.into_iter().rev().flatten());
+        let before = &events[..events.partition_point(|event| event.at <= from)];
+        let last = |thread| before.iter().rposition(|event| shows_thread(&event.kind, thread));
+        (last(thread).or_else(|| last(None)), begin)
     }
 
     fn decode(&self, decoder: &mut Decoder, begin: usize, end: usize) -> Vec<KernelTraceEvent> {

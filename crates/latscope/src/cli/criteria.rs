@@ -200,7 +200,7 @@ pub fn exit_for_report(report: &Report) -> CommandExit {
 fn unanswered(report: &Report) -> Option<String> {
     let silent = |m: &&Measurement| {
         let mut reasons = m.quality.reasons.iter();
-        reasons.any(|reason| [NO_PEER, NO_VALID_REPLY].contains(&reason.id.as_str()))
+        m.summary.count == 0 && reasons.any(|reason| [NO_PEER, NO_VALID_REPLY].contains(&reason.id.as_str()))
     };
     let m = report.measurements.iter().find(silent)?;
     Some(format!("{}: {}", m.title, m.joined_reasons().unwrap_or_default()))
