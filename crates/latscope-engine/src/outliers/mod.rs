@@ -68,6 +68,8 @@ pub struct Outliers {
     waiting: Vec<(usize, Exceedance)>,
     /// Time at which the trace was read last.
     read_at: Option<Instant>,
+    /// True if the time for explanations is over.
+    cut_short: bool,
     /// The time of the first event that was taken.
     begin: Option<u64>,
     budget: ActionRateLimit,
@@ -131,6 +133,7 @@ impl Outliers {
             saved: None,
             waiting: Vec::new(),
             read_at: None,
+            cut_short: false,
             begin: None,
             budget: ActionRateLimit::default(),
             commands: OutlierCommands::default(),
@@ -273,7 +276,7 @@ impl Outliers {
         waiting.sort_by_key(|(_, sample)| std::cmp::Reverse(sample.value));
         let mut taken: Vec<Outlier> = Vec::new();
         let mut waiting = waiting.into_iter();
-        while let Some((point, sample)) = waiting.next() {
+        for (point, sample) in waiting.by_ref() {
             let outlier = self.build_outlier(slots, point, sample);
             self.act(&outlier, now);
             taken.push(outlier.clone());
@@ -294,9 +297,9 @@ impl Outliers {
 
     /// Takes the exceedances that still wait without an explanation, and warns of them.
     fn take_unexplained(&mut self, slots: &Slots) -> Vec<Outlier> {
-        let (blame, count) = (self.blame.take(), self.waiting.len() as u64);
+        let count = self.waiting.len() as u64;
+        self.cut_short = true;
         let taken = self.explain_waiting(slots, Instant::now(), Duration::MAX);
-        self.blame = blame;
         let text = format!(
             "{} {} not explained: the trace takes longer to read than {} s after the end",
             count_with_noun(count, "event"),
@@ -326,6 +329,10 @@ impl Outliers {
         let (thread, by_timer) = (slots.thread(point), self.points[point].by_timer);
         let window = LateWakeWindow { cpu, thread, from, until: sample.at, by_timer };
         let Some(blame) = &mut self.blame else { return outlier };
+        if self.cut_short {
+            let (kind, name) = (kind::NOT_TRACED.to_owned(), "no time to read the trace".to_owned());
+            return Outlier { cause: vec![Cause { kind, name, pid: 0, ns: sample.value }], ..outlier };
+        }
         let Explanation { cause, stack, events } = blame.explain(&window);
         self.count_held_back(&cause);
         Outlier { cause, stack, events, ..outlier }
