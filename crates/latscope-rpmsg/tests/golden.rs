@@ -77,7 +77,8 @@ fn ping() -> Vec<u8> {
     [&header[..], &[0xA5; 48]].concat()
 }
 
-/// What has happened when the remote announced itself (each buffer comes back with its whole length), and the announcement's buffer was offered again.
+/// What has happened when the remote announced itself, and the announcement's buffer was offered again. A buffer comes
+/// back with the length of its descriptor.
 fn announced(dump: &mut Dump) {
     dump.put(0x1_0000, ANNOUNCEMENT);
     dump.put(0x6000, &[0, 0, 1, 0, 0, 0, 0, 0, 0, 2, 0, 0]);
@@ -97,7 +98,7 @@ fn sent(dump: &mut Dump) {
 
 /// The remote took the message and sent it back, in the second buffer to the host.
 fn echoed(dump: &mut Dump) {
-    dump.put(0xA000, &[0, 0, 1, 0, 0, 0, 0, 0, 0, 2, 0, 0]);
+    dump.put(0xA000, &[0, 0, 1, 0, 0, 0, 0, 0, 64, 0, 0, 0]);
     dump.put(0x1_0200, &ping());
     dump.put(0x6002, &[2, 0]);
     dump.put(0x600C, &[1, 0, 0, 0, 0, 2, 0, 0]);
