@@ -81,7 +81,9 @@ fn measures(root: &Path) -> Result<()> {
 /// # Errors
 /// It fails, or its result has no figure of a cycle or of a system call.
 pub fn survey(latscope: &mut Command) -> Result<()> {
-    let json = shell::output(latscope.args(["survey", "--quick", "--quiet", "--json", "-"]))?;
+    // Rounds that are asked for have no limit of time, which an emulated binary exceeds.
+    let words = ["survey", "--quick", "--rounds", "1", "--quiet", "--json", "-"];
+    let json = shell::output(latscope.args(words))?;
     let report = Report::from_json(json.as_bytes())?;
     for probe in ["cpu.cycle", "syscall.getppid"] {
         let measured = report.of_probe(probe).next().with_context(|| format!("no {probe} in the result"))?;
