@@ -1,5 +1,5 @@
-//! Work of the commands on results of others, whose lists can be as long as the sender likes. Twice as long a list takes
-//! about twice the work. It is counted in instructions, by Valgrind's callgrind, since time depends on the machine, and
+//! Work of the commands on results from elsewhere, whose lists can be as long as their sender likes. Twice as long a
+//! list takes about twice the work. It is counted in instructions, by Valgrind's callgrind, since time depends on the machine, and
 //! a comparison of all items with all others allocates nothing that tests/growth could count.
 //!
 //! The lists are those of the schema of results, so that none is forgotten. Items are made by the schema too.
@@ -69,7 +69,7 @@ pub fn check_growth(binary: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What all lists are tried with.
+/// Inputs of the check that are the same for all lists.
 struct GrowthCheck {
     binary: PathBuf,
     base: Value,

@@ -1,8 +1,9 @@
 //! Quality of a row: how far it can be trusted, as a level, and every reason against a better level.
 
+use crate::ordered::unique_items;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The id of the reason that the other side of a row, which this program does not start, was not there.
 pub const NO_PEER: &str = "no-peer";
@@ -177,8 +178,7 @@ impl Quality {
 
 /// Texts one after the other, each once.
 fn join_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
-    let mut seen = BTreeSet::new();
-    let all: Vec<&str> = texts.filter(|text| !text.is_empty() && seen.insert(*text)).collect();
+    let all = unique_items(texts.filter(|text| !text.is_empty()));
     (!all.is_empty()).then(|| all.join("; "))
 }
 

@@ -77,8 +77,8 @@ fn ping() -> Vec<u8> {
     [&header[..], &[0xA5; 48]].concat()
 }
 
-/// What has happened when the remote announced itself, and the announcement's buffer was offered again. A buffer comes
-/// back with the length of its descriptor.
+/// State after the remote announced itself, and the announcement's buffer was offered again. A buffer comes back with
+/// the length of its descriptor.
 fn announced(dump: &mut Dump) {
     dump.put(0x1_0000, ANNOUNCEMENT);
     dump.put(0x6000, &[0, 0, 1, 0, 0, 0, 0, 0, 0, 2, 0, 0]);

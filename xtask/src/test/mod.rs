@@ -222,11 +222,11 @@ fn injected_preemptions(tally: &mut TestTally) {
     }
 }
 
-/// Checks that the binary of this machine takes no more than its share for longer lists of others.
+/// Checks that the work of this machine's binary grows in proportion to the lists of a result.
 fn growth_of_work(tally: &mut TestTally) {
     let binary = Path::new("dist").join(format!("latscope-{}", std::env::consts::ARCH));
     match setup::check_program("valgrind", "valgrind") {
-        Ok(()) => tally.count_check("work grows as the lists of others do", growth::check_growth(&binary)),
+        Ok(()) => tally.count_check("work grows in proportion to lists", growth::check_growth(&binary)),
         Err(error) => tally.skip(Some(error)),
     }
 }

@@ -427,7 +427,7 @@ impl<'a> RedactionFieldPath<'a> {
     }
 }
 
-/// Returns true if a text is a word that redacting gave: this beginning, and a number. A name of others may begin so.
+/// Returns true if a text is a word that redacting gave: this beginning, and a number. A program's name may begin with the same word.
 fn is_numbered(text: &str, begin: &str) -> bool {
     text.strip_prefix(begin).is_some_and(|number| number.parse::<u32>().is_ok())
 }

@@ -2,6 +2,7 @@
 
 use super::settings::{settings, shared_steps};
 use crate::runs::{RunResult, extremes};
+use latscope_core::ordered::unique_items;
 use latscope_core::plan::BackgroundLoad;
 pub(crate) use latscope_core::report::OTHERS;
 use latscope_core::report::{Account, Imported, QUIET, RemoteIdentity};
@@ -111,9 +112,8 @@ fn unrecorded_facts(name: &str, runs: &[&RunResult]) -> Vec<String> {
         programs.entry(imported.name()).or_default().push(imported);
     }
     let sentences = programs.into_iter().map(|(program, outputs)| {
-        let mut seen = BTreeSet::new();
-        let facts = outputs.iter().flat_map(|output| &output.unknown).map(String::as_str);
-        let unknown: Vec<&str> = facts.filter(|fact| seen.insert(*fact)).collect();
+        let facts = outputs.iter().flat_map(|output| &output.unknown);
+        let unknown = unique_items(facts.map(String::as_str));
         let (runs, unknown) = (count_with_noun(outputs.len() as u64, "run"), unknown.join(", "));
         format!("{runs} of {name} measured by {program}, not known of it: {unknown}")
     });

@@ -118,7 +118,7 @@ fn no_text_of_a_result_makes_a_reader_act() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), pairs.len(), wrong.join("\n"));
 }
 
-/// What something would obey in the output of a call, with its line; `None` without any.
+/// Line of a call's output that something would obey, or the error of the call; `None` without any.
 fn obeyed(ran: &Ran, call: &str) -> Option<String> {
     // 2 and 3 are verdicts.
     if !matches!(ran.code, Some(0 | 2 | 3)) {

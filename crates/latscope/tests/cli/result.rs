@@ -25,7 +25,7 @@ pub fn survey() -> &'static Survey {
         let home = place.join("home");
         fs::create_dir_all(&home).expect("the target directory can be written to");
         let path = place.join("result.json").to_str().expect("target paths are UTF-8").to_owned();
-        // Rounds that are asked for have no limit of time: each row is measured, also beside other work.
+        // Rounds that are asked for have no limit of time: each row is measured, also on a busy machine.
         let words = ["survey", "--quick", "--rounds", "2", "--json", &path];
         let ran = end(latscope(words).current_dir(&home));
         assert_eq!(ran.code, Some(0), "{ran:#?}");

@@ -50,7 +50,7 @@ fn the_window_is_divided_as_openamp_does() {
     assert_eq!(remote.send_message(0x400, NAME_SERVICE, &announcement.encode_bytes()), Ok(true));
     let expected = *b"\x00\x04\0\0\x35\0\0\0\0\0\0\0\x28\0\0\0rpmsg-openamp-demo-channel\0\0\0\0\0\0\x00\x04\0\0\0\0\0\0";
     assert_eq!(bytes(&memory, 0x10000), expected);
-    // As the length of what was written it has that of the buffer.
+    // The used length is that of the buffer.
     assert_eq!(bytes(&memory, 0x6000), [0, 0, 1, 0, 0, 0, 0, 0, 0, 2, 0, 0]);
 }
 
